@@ -16,7 +16,7 @@ package enum ForeignContainer {
     struct Seen: Error { var isHeader: Bool }
     do {
       try ForeignArchive(path: path)?.members(limit: .standard) { member, _ in
-        throw Seen(isHeader: member.name.elementsEqual(ArchiveHeader.memberName.utf8))
+        throw Seen(isHeader: member.name.elementsEqual(Archive.Header.memberName.utf8))
       }
       return false
     } catch {
@@ -60,7 +60,7 @@ package enum ForeignContainer {
   private static func unpack(_ file: ForeignArchive, _ unpacking: Unpacking, _ limit: ExpansionLimit) throws {
     var isFirst = true
     try file.members(limit: limit) { member, read in
-      if isFirst, member.name.elementsEqual(ArchiveHeader.memberName.utf8) { throw archiveError(file.path) }
+      if isFirst, member.name.elementsEqual(Archive.Header.memberName.utf8) { throw archiveError(file.path) }
       isFirst = false
       try unpacking.add(member, read)
     }

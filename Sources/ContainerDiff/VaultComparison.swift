@@ -100,7 +100,7 @@ struct VaultComparison {
 
   /// What an item says, the same names in the same order for each; what its name says already is left out.
   private func attributeTexts(_ item: VaultItem?, isListed: Bool) -> [(name: String, text: String?)] {
-    let texts = VaultAttribute.allCases.map { attribute in
+    let texts = VaultItem.Attribute.allCases.map { attribute in
       let isName = item?.itemClass.identifying.contains(attribute) ?? true
       return (attribute.words, isName ? nil : item?[attribute].map { redactor.shown(.string($0), key: "") })
     }

@@ -77,7 +77,7 @@ package enum Transaction {
   ///
   /// - Parameter source: whose data a restore brings, for the journal: an app and its instance.
   package static func run<Value>(
-    on container: Container, _ kind: TransactionKind, summary: String, source: String? = nil,
+    on container: Container, _ kind: TransactionLogEntry.Kind, summary: String, source: String? = nil,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
@@ -95,7 +95,8 @@ package enum Transaction {
   /// - Throws: ``DrydockError`` with code `changedMeanwhile` when what the plan has read has changed before the stage begins;
   ///   else as ``run(on:_:summary:source:options:body:)``.
   package static func run<Plan, Value>(
-    on container: Container, _ kind: TransactionKind, options: TransactionOptions = TransactionOptions(),
+    on container: Container, _ kind: TransactionLogEntry.Kind,
+    options: TransactionOptions = TransactionOptions(),
     plan: (StagedContainer) throws -> TransactionPlan<Plan, Value>,
     body: (StagedContainer, Plan) throws -> Value
   ) throws -> TransactionOutcome<Value> {
@@ -186,7 +187,7 @@ package enum Transaction {
   ///
   /// - Throws: ``DrydockError`` with code `exists` when something is there; else as ``run(on:_:summary:source:options:body:)``.
   package static func create<Value>(
-    _ container: Container, _ kind: TransactionKind, summary: String, source: String? = nil,
+    _ container: Container, _ kind: TransactionLogEntry.Kind, summary: String, source: String? = nil,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let state: StateDirectory

@@ -11,25 +11,27 @@ public enum VaultChange: Sendable {
     case fail, keep, replace
   }
 
-  case set(NewVaultItem, ifExists: IfExists)
-  case remove(VaultAddress)
+  case set(VaultChange.NewItem, ifExists: IfExists)
+  case remove(VaultItem.Address)
   /// Gives an item another name, other attributes, or both.
-  case rename(VaultAddress, to: VaultName)
+  case rename(VaultItem.Address, to: VaultChange.Name)
   /// Changes when an item can be read: a new item replaces the old one.
-  case setAccessibility(VaultAddress, VaultAccessibility)
+  case setAccessibility(VaultItem.Address, VaultItem.Accessibility)
   /// Seals the vault to other keys.
   case rekey([AgeRecipient])
 }
 
-public struct VaultChangeReport: Sendable {
-  /// What was done, such as `set com.example.notes/auth`; also in the transaction log.
-  public var summary: String
-  /// The item that was changed, as it is now, or was; none when the vault was sealed to other keys.
-  public var item: VaultItem?
-  /// What may not be intended.
-  public var notes: [String] = []
-  /// The keys that the vault is sealed to.
-  public var recipients: [AgeRecipient] = []
+extension VaultChange {
+  public struct Report: Sendable {
+    /// What was done, such as `set com.example.notes/auth`; also in the transaction log.
+    public var summary: String
+    /// The item that was changed, as it is now, or was; none when the vault was sealed to other keys.
+    public var item: VaultItem?
+    /// What may not be intended.
+    public var notes: [String] = []
+    /// The keys that the vault is sealed to.
+    public var recipients: [AgeRecipient] = []
+  }
 }
 
 extension VaultChange {
@@ -38,7 +40,7 @@ extension VaultChange {
   /// - Parameter vault: nil when there is none; setting an item makes one.
   /// - Throws: `DrydockError`: `missing`, `ambiguous` with the items that fit, `exists`, and
   ///   `unsupported` for what a keychain does not accept.
-  func made(in vault: Vault?, keys: DeviceKeys) throws -> (vault: Vault, report: VaultChangeReport) {
+  func made(in vault: Vault?, keys: DeviceKeys) throws -> (vault: Vault, report: VaultChange.Report) {
     var changed: Vault
     if let vault {
       changed = vault
@@ -51,13 +53,13 @@ extension VaultChange {
     return (changed, report)
   }
 
-  private func change(_ vault: inout Vault) throws -> VaultChangeReport {
+  private func change(_ vault: inout Vault) throws -> VaultChange.Report {
     switch self {
     case .set(let item, let ifExists): return try Self.set(item, ifExists, in: &vault)
     case .remove(let address):
       let item = try vault.one(address)
       vault.remove(item.id)
-      return VaultChangeReport(summary: "removed \(item)", item: item)
+      return VaultChange.Report(summary: "removed \(item)", item: item)
     case .rename(let address, let name): return try Self.rename(address, name, in: &vault)
     case .setAccessibility(let address, let accessibility):
       var item = try vault.one(address)
@@ -66,11 +68,11 @@ extension VaultChange {
       try item.requireAllowed()
       if before != accessibility { item.modified = UTCTime.text(Date()) }
       vault.put(item)
-      return VaultChangeReport(summary: "made \(item) accessible \(accessibility.rawValue)", item: item)
+      return VaultChange.Report(summary: "made \(item) accessible \(accessibility.rawValue)", item: item)
     case .rekey(let recipients):
       try vault.rekey(to: recipients)
       let number = vault.recipients.count
-      return VaultChangeReport(
+      return VaultChange.Report(
         summary: "sealed the vault to \(number == 1 ? "another key" : "\(number) keys")",
         notes: [
           "the old keys still open every copy made before: in archives, elsewhere, and in the undo log; if one was stolen, "
@@ -80,13 +82,13 @@ extension VaultChange {
   }
 
   private static func set(
-    _ new: NewVaultItem, _ ifExists: IfExists, in vault: inout Vault
-  ) throws -> VaultChangeReport {
+    _ new: VaultChange.NewItem, _ ifExists: IfExists, in vault: inout Vault
+  ) throws -> VaultChange.Report {
     let item = try new.item(over: nil)
     guard let present = vault[item.id] else {
       let alike = vault.sorted.filter { $0.id.name == item.id.name && $0.itemClass == item.itemClass }
       vault.put(item)
-      var report = VaultChangeReport(summary: "set \(item)", item: item)
+      var report = VaultChange.Report(summary: "set \(item)", item: item)
       if !alike.isEmpty { report.notes.append("this is a new item; the vault also has \(names(alike))") }
       return report
     }
@@ -94,28 +96,28 @@ extension VaultChange {
     case .fail:
       throw DrydockError(
         .exists, "the vault already has \(item)")
-    case .keep: return VaultChangeReport(summary: "kept \(present)", item: present)
+    case .keep: return VaultChange.Report(summary: "kept \(present)", item: present)
     case .replace:
       let replaced = try new.item(over: present)
       vault.put(replaced)
-      return VaultChangeReport(summary: "replaced \(replaced)", item: replaced)
+      return VaultChange.Report(summary: "replaced \(replaced)", item: replaced)
     }
   }
 
   private static func rename(
-    _ address: VaultAddress, _ name: VaultName, in vault: inout Vault
-  ) throws -> VaultChangeReport {
+    _ address: VaultItem.Address, _ name: VaultChange.Name, in vault: inout Vault
+  ) throws -> VaultChange.Report {
     let old = try vault.one(address)
     var new = old
     for (attribute, text) in name.attributes(of: old.itemClass) { new[attribute] = text }
-    if new == old { return VaultChangeReport(summary: "kept \(old)", item: old) }
+    if new == old { return VaultChange.Report(summary: "kept \(old)", item: old) }
     if new.id != old.id, let present = vault[new.id] {
       throw DrydockError(.exists, "the vault already has \(present); remove it first")
     }
     new.modified = UTCTime.text(Date())
     vault.remove(old.id)
     vault.put(new)
-    return VaultChangeReport(summary: "renamed \(old) to \(new)", item: new)
+    return VaultChange.Report(summary: "renamed \(old) to \(new)", item: new)
   }
 
   /// The first names, and how many more there are.
@@ -129,7 +131,7 @@ extension Vault {
   /// The one item that an address matches.
   ///
   /// - Throws: `DrydockError`: `missing`, or `ambiguous` with the items that match.
-  public func one(_ address: VaultAddress) throws -> VaultItem {
+  public func one(_ address: VaultItem.Address) throws -> VaultItem {
     let found = address.items(in: self)
     if let item = found.first, found.count == 1 { return item }
     guard found.isEmpty else {
@@ -145,63 +147,69 @@ extension Vault {
   }
 }
 
-/// The new name of an item: `service/account`, or of an internet password `server/account`.
-public struct VaultName: Sendable {
-  /// The whole name; without a `/`, the service or server alone.
-  public var text: String?
-  /// Single attributes, which win over it; an empty text removes one.
-  public var attributes: [VaultAttribute: String]
+extension VaultChange {
+  /// The new name of an item: `service/account`, or of an internet password `server/account`.
+  public struct Name: Sendable {
+    /// The whole name; without a `/`, the service or server alone.
+    public var text: String?
+    /// Single attributes, which win over it; an empty text removes one.
+    public var attributes: [VaultItem.Attribute: String]
 
-  public init(_ text: String? = nil, attributes: [VaultAttribute: String] = [:]) {
-    (self.text, self.attributes) = (text, attributes)
-  }
+    public init(_ text: String? = nil, attributes: [VaultItem.Attribute: String] = [:]) {
+      (self.text, self.attributes) = (text, attributes)
+    }
 
-  /// The attributes it names for an item of a class.
-  func attributes(of itemClass: VaultItemClass) -> [VaultAttribute: String] {
-    guard let text else { return attributes }
-    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-    var named: [VaultAttribute: String] = [itemClass == .internetPassword ? .server : .service: parts[0]]
-    if parts.count > 1 { named[.account] = parts[1] }
-    return named.merging(attributes, uniquingKeysWith: { _, single in single })
+    /// The attributes it names for an item of a class.
+    func attributes(of itemClass: VaultItem.Class) -> [VaultItem.Attribute: String] {
+      guard let text else { return attributes }
+      let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      var named: [VaultItem.Attribute: String] = [
+        itemClass == .internetPassword ? .server : .service: parts[0]
+      ]
+      if parts.count > 1 { named[.account] = parts[1] }
+      return named.merging(attributes, uniquingKeysWith: { _, single in single })
+    }
   }
 }
 
-/// An item to be added to a vault, or to replace one.
-public struct NewVaultItem: Sendable {
-  public var itemClass = VaultItemClass.genericPassword
-  public var name: VaultName
-  public var attributes: [VaultAttribute: String] = [:]
-  /// When a device can read it; nil leaves it as it is, and a new item is `whenUnlocked`, as in the keychain.
-  public var accessibility: VaultAccessibility?
-  /// Whether the keychain copies it to the owner's other devices.
-  public var isSynchronizable = false
-  /// What a user must present to read it; nil leaves it as it is.
-  public var accessControl: VaultAccessControl?
-  public var value: SecretBytes
+extension VaultChange {
+  /// An item to be added to a vault, or to replace one.
+  public struct NewItem: Sendable {
+    public var itemClass = VaultItem.Class.genericPassword
+    public var name: VaultChange.Name
+    public var attributes: [VaultItem.Attribute: String] = [:]
+    /// When a device can read it; nil leaves it as it is, and a new item is `whenUnlocked`, as in the keychain.
+    public var accessibility: VaultItem.Accessibility?
+    /// Whether the keychain copies it to the owner's other devices.
+    public var isSynchronizable = false
+    /// What a user must present to read it; nil leaves it as it is.
+    public var accessControl: VaultItem.AccessControl?
+    public var value: SecretBytes
 
-  public init(_ name: VaultName, value: SecretBytes) { (self.name, self.value) = (name, value) }
+    public init(_ name: VaultChange.Name, value: SecretBytes) { (self.name, self.value) = (name, value) }
 
-  /// The item, based on the present one: what is not given stays.
-  ///
-  /// - Throws: `DrydockError` with code `unsupported` for what a keychain does not accept.
-  func item(over present: VaultItem?) throws -> VaultItem {
-    var item = present ?? VaultItem(itemClass, value: value)
-    let named = name.attributes(of: itemClass)
-    for (attribute, text) in attributes.merging(named, uniquingKeysWith: { _, name in name }) {
-      item[attribute] = text
+    /// The item, based on the present one: what is not given stays.
+    ///
+    /// - Throws: `DrydockError` with code `unsupported` for what a keychain does not accept.
+    func item(over present: VaultItem?) throws -> VaultItem {
+      var item = present ?? VaultItem(itemClass, value: value)
+      let named = name.attributes(of: itemClass)
+      for (attribute, text) in attributes.merging(named, uniquingKeysWith: { _, name in name }) {
+        item[attribute] = text
+      }
+      guard named.contains(where: { !$0.value.isEmpty }) else {
+        throw DrydockError(.unsupported, "an item needs a name: a service, an account, or a server")
+      }
+      item.isSynchronizable = isSynchronizable
+      if let accessibility { item.accessibility = accessibility }
+      if let accessControl { item.accessControl = accessControl }
+      item.value = value
+      let now = UTCTime.text(Date())
+      item.created = present == nil ? now : item.created
+      item.modified = now
+      try item.requireAllowed()
+      return item
     }
-    guard named.contains(where: { !$0.value.isEmpty }) else {
-      throw DrydockError(.unsupported, "an item needs a name: a service, an account, or a server")
-    }
-    item.isSynchronizable = isSynchronizable
-    if let accessibility { item.accessibility = accessibility }
-    if let accessControl { item.accessControl = accessControl }
-    item.value = value
-    let now = UTCTime.text(Date())
-    item.created = present == nil ? now : item.created
-    item.modified = now
-    try item.requireAllowed()
-    return item
   }
 }
 

@@ -15,7 +15,7 @@ extension Container {
   ///
   /// - Throws: as ``vault(options:)``; ``DrydockError``: `missing`, or `ambiguous` with the items that match.
   public func vaultItem(
-    _ address: VaultAddress, options: TransactionOptions = TransactionOptions()
+    _ address: VaultItem.Address, options: TransactionOptions = TransactionOptions()
   ) throws -> VaultItem {
     guard let vault = try vault(options: options) else {
       throw DrydockError(.notFound, "the container has no vault", path: vaultPath.description)
@@ -30,10 +30,10 @@ extension Container {
   @discardableResult
   public func changeVault(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<VaultChangeReport> {
+  ) throws -> TransactionOutcome<VaultChange.Report> {
     let options = options.with(newKeys)
     return try Transaction.run(on: self, .vault, options: options) {
-      staged -> TransactionPlan<(vault: Vault, report: VaultChangeReport), VaultChangeReport> in
+      staged -> TransactionPlan<(vault: Vault, report: VaultChange.Report), VaultChange.Report> in
       let planned = try change.plan(staged)
       return .change(planned, summary: planned.report.summary)
     } body: { staged, planned in
@@ -45,7 +45,7 @@ extension Container {
   /// Does what ``changeVault(_:newKeys:options:)`` does on a stage, discards it, and returns the difference.
   public func dryRunVaultChange(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
-  ) throws -> DryRunOutcome<VaultChangeReport> {
+  ) throws -> DryRunOutcome<VaultChange.Report> {
     let stage = try DiscardedStage(on: self, options: options.with(newKeys))
     let planned = try change.plan(stage)
     try stage.setVault(planned.vault)
@@ -54,7 +54,7 @@ extension Container {
 }
 
 extension VaultChange {
-  fileprivate func plan(_ staged: StagedContainer) throws -> (vault: Vault, report: VaultChangeReport) {
+  fileprivate func plan(_ staged: StagedContainer) throws -> (vault: Vault, report: VaultChange.Report) {
     let keys = try staged.requireDeviceKeys("changing the vault")
     do {
       return try made(in: staged.vault(), keys: keys)

@@ -91,7 +91,7 @@ package enum Comparing {
   ///   the same file.
   package static func vault(
     of archive: Archive, with container: Container, transaction: TransactionOptions
-  ) throws -> RestoredVault? {
+  ) throws -> RestoreReport.Vault? {
     guard transaction.deviceKeys != nil else { return nil }
     var options = RestoreOptions()
     options.stores = [.vault]

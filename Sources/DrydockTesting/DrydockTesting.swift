@@ -19,7 +19,7 @@ import Synchronization
 /// |---|---|
 /// | ``FixtureSuite`` | `run`, `record`, `container(of:in:)` |
 /// | ``Fixture`` | `load`, `all(in:)` |
-/// | ``SuiteResult`` | what was found, with text for people |
+/// | ``FixtureSuite/Report`` | what was found, with text for people |
 public struct FixtureSuite: Sendable {
   /// The fixtures that are checked, by name.
   public let fixtures: [Fixture]
@@ -28,7 +28,7 @@ public struct FixtureSuite: Sendable {
   let catalog: MigrationCatalog
   let releases: Releases
   let configuration: ContainerConfiguration
-  let options: SuiteOptions
+  let options: FixtureSuite.Options
 
   /// The fixtures of a directory, or of it those that the options' filter names. `releases.yaml` beside the migrations
   /// says which versions are released.
@@ -41,7 +41,8 @@ public struct FixtureSuite: Sendable {
   ///   when none is there, or none matches the filter: a check of nothing must not pass.
   public init(
     _ catalog: MigrationCatalog, fixtures directory: String,
-    configuration: ContainerConfiguration = ContainerConfiguration(), options: SuiteOptions = SuiteOptions()
+    configuration: ContainerConfiguration = ContainerConfiguration(),
+    options: FixtureSuite.Options = FixtureSuite.Options()
   ) throws {
     try self.init(
       catalog, Fixture.all(in: directory), isWhole: options.filter.isEmpty, configuration, options)
@@ -52,14 +53,15 @@ public struct FixtureSuite: Sendable {
   /// - Throws: `DrydockError` with code `notFound` when the options' filter names none of them.
   public init(
     _ catalog: MigrationCatalog, fixtures: [Fixture],
-    configuration: ContainerConfiguration = ContainerConfiguration(), options: SuiteOptions = SuiteOptions()
+    configuration: ContainerConfiguration = ContainerConfiguration(),
+    options: FixtureSuite.Options = FixtureSuite.Options()
   ) throws {
     try self.init(catalog, fixtures, isWhole: false, configuration, options)
   }
 
   private init(
     _ catalog: MigrationCatalog, _ fixtures: [Fixture], isWhole: Bool,
-    _ configuration: ContainerConfiguration, _ options: SuiteOptions
+    _ configuration: ContainerConfiguration, _ options: FixtureSuite.Options
   ) throws {
     (self.catalog, self.configuration, self.options) = (catalog, configuration, options)
     self.isWhole = isWhole
@@ -83,7 +85,7 @@ public struct FixtureSuite: Sendable {
   /// - Parameter progress: called for each fixture that is done, in the order of their names, on the caller's thread.
   /// - Returns: the results by name; whatever is wrong with a fixture or a migration is a finding there.
   /// - Throws: `DrydockError` when no temporary directory or no key can be made.
-  public func run(progress: (FixtureResult) -> Void = { _ in }) throws -> SuiteResult {
+  public func run(progress: (FixtureResult) -> Void = { _ in }) throws -> FixtureSuite.Report {
     let start = ContinuousClock.now
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
     let temporary = try ScratchDirectory.temporary()
@@ -104,7 +106,7 @@ public struct FixtureSuite: Sendable {
       progress(proof.result)
       proofs.append(proof)
     }
-    var result = SuiteResult(
+    var result = FixtureSuite.Report(
       fixtures: proofs.map(\.result), findings: [], notes: [],
       seconds: (ContinuousClock.now - start) / .seconds(1))
     try checkTogether(proofs, &result)
@@ -124,8 +126,8 @@ public struct FixtureSuite: Sendable {
   ///   a released version would change. A fixture whose goldens cannot be recorded is unchanged.
   @discardableResult
   public func record(
-    progress: (Fixture, Result<[RecordedGolden], any Error>) -> Void = { _, _ in }
-  ) throws -> [RecordedGolden] {
+    progress: (Fixture, Result<[FixtureSuite.Golden], any Error>) -> Void = { _, _ in }
+  ) throws -> [FixtureSuite.Golden] {
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
     let results = fixtures.filter(\.expectsSuccess).map { fixture in
       let result = Result { try record(fixture, runner) }
@@ -150,17 +152,19 @@ public struct FixtureSuite: Sendable {
   }
 }
 
-/// Which fixtures are checked, and how.
-public struct SuiteOptions: Sendable {
-  /// Patterns of names of fixtures, such as `v*`; empty for all.
-  public var filter: [String] = []
-  /// How many fixtures are checked at once.
-  public var jobs = 1
-  /// Whether the first failure ends the run.
-  public var failsFast = false
-  /// A directory that takes the containers of failures; nil when they are removed.
-  public var keep: String?
+extension FixtureSuite {
+  /// Which fixtures are checked, and how.
+  public struct Options: Sendable {
+    /// Patterns of names of fixtures, such as `v*`; empty for all.
+    public var filter: [String] = []
+    /// How many fixtures are checked at once.
+    public var jobs = 1
+    /// Whether the first failure ends the run.
+    public var failsFast = false
+    /// A directory that takes the containers of failures; nil when they are removed.
+    public var keep: String?
 
-  /// All fixtures, one after the other.
-  public init() {}
+    /// All fixtures, one after the other.
+    public init() {}
+  }
 }

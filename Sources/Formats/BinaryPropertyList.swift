@@ -118,7 +118,7 @@ struct BinaryPropertyListReader {
     switch marker {
     case 0x08: return .boolean(false)
     case 0x09: return .boolean(true)
-    case 0x00, 0x0F: return .unknown(PropertyListOpaque(marker: marker, payload: []))
+    case 0x00, 0x0F: return .unknown(PropertyListValue.Opaque(marker: marker, payload: []))
     case 0x10, 0x11, 0x12: return .integer(Int64(Self.bigEndian(try slice(start, 1 << Int(marker & 0x0F)))))
     case 0x13: return .integer(Int64(bitPattern: Self.bigEndian(try slice(start, 8))))
     case 0x14: return wide(try slice(start, 16))
@@ -133,7 +133,7 @@ struct BinaryPropertyListReader {
     case 0x50...0x6F: return try text(marker, start)
     case 0x80...0x8F:
       let payload = try slice(start, Int(marker & 0x0F) + 1)
-      return .unknown(PropertyListOpaque(marker: marker, payload: Array(payload)))
+      return .unknown(PropertyListValue.Opaque(marker: marker, payload: Array(payload)))
     default: throw BinaryPropertyList.damaged("an object of unknown kind \(marker)")
     }
   }
@@ -142,7 +142,7 @@ struct BinaryPropertyListReader {
   private func wide(_ payload: ArraySlice<UInt8>) -> PropertyListValue {
     let low = Self.bigEndian(payload.suffix(8))
     guard payload.prefix(8).allSatisfy({ $0 == 0 }) else {
-      return .unknown(PropertyListOpaque(marker: 0x14, payload: Array(payload)))
+      return .unknown(PropertyListValue.Opaque(marker: 0x14, payload: Array(payload)))
     }
     return Int64(exactly: low).map { .integer($0) } ?? .unsigned(low)
   }
@@ -165,7 +165,7 @@ struct BinaryPropertyListReader {
     }
     guard let text = String(validating: units, as: UTF16.self) else {
       // A lone surrogate cannot be in a Swift string, and must not be lost.
-      return .unknown(PropertyListOpaque(marker: 0x60, payload: Array(payload)))
+      return .unknown(PropertyListValue.Opaque(marker: 0x60, payload: Array(payload)))
     }
     return .string(text)
   }

@@ -18,7 +18,7 @@ public indirect enum PropertyListValue: Sendable {
   case array([PropertyListValue])
   case dictionary(PropertyListDictionary)
   /// An object that is preserved but not interpreted, such as a reference in a keyed archive.
-  case unknown(PropertyListOpaque)
+  case unknown(PropertyListValue.Opaque)
 
   /// The name of the type, for messages.
   public var typeName: String {
@@ -86,29 +86,31 @@ extension PropertyListValue: Hashable {
   }
 }
 
-/// An object of a binary property list that is preserved as its bytes.
-public struct PropertyListOpaque: Hashable, Sendable {
-  /// The first byte: kind and size.
-  let marker: UInt8
-  /// The bytes after the marker and the count, if any.
-  let payload: [UInt8]
+extension PropertyListValue {
+  /// An object of a binary property list that is preserved as its bytes.
+  public struct Opaque: Hashable, Sendable {
+    /// The first byte: kind and size.
+    let marker: UInt8
+    /// The bytes after the marker and the count, if any.
+    let payload: [UInt8]
 
-  init(marker: UInt8, payload: [UInt8]) { (self.marker, self.payload) = (marker, payload) }
+    init(marker: UInt8, payload: [UInt8]) { (self.marker, self.payload) = (marker, payload) }
 
-  /// A reference in a keyed archive, in as few bytes as possible.
-  init(keyedArchiveReference number: UInt32) {
-    let size = number < 0x100 ? 1 : number < 0x1_0000 ? 2 : 4
-    payload = (0..<size).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * (size - 1 - $0))) }
-    marker = 0x80 | UInt8(size - 1)
-  }
+    /// A reference in a keyed archive, in as few bytes as possible.
+    init(keyedArchiveReference number: UInt32) {
+      let size = number < 0x100 ? 1 : number < 0x1_0000 ? 2 : 4
+      payload = (0..<size).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * (size - 1 - $0))) }
+      marker = 0x80 | UInt8(size - 1)
+    }
 
-  /// Null, which JSON has and property lists do not use.
-  package static let null = PropertyListOpaque(marker: 0, payload: [])
+    /// Null, which JSON has and property lists do not use.
+    package static let null = PropertyListValue.Opaque(marker: 0, payload: [])
 
-  /// The number of a reference in a keyed archive, if this is one.
-  package var keyedArchiveReference: UInt64? {
-    guard marker & 0xF0 == 0x80, payload.count <= 8 else { return nil }
-    return payload.reduce(0) { $0 << 8 | UInt64($1) }
+    /// The number of a reference in a keyed archive, if this is one.
+    package var keyedArchiveReference: UInt64? {
+      guard marker & 0xF0 == 0x80, payload.count <= 8 else { return nil }
+      return payload.reduce(0) { $0 << 8 | UInt64($1) }
+    }
   }
 }
 

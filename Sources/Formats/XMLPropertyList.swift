@@ -144,7 +144,7 @@ struct XMLPropertyListReader {
     if values.count == 1, case .integer(let number) = values[XMLPropertyList.reference],
       let reference = UInt32(exactly: number)
     {
-      return .unknown(PropertyListOpaque(keyedArchiveReference: reference))
+      return .unknown(PropertyListValue.Opaque(keyedArchiveReference: reference))
     }
     return .dictionary(values)
   }

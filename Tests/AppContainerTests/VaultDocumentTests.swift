@@ -51,7 +51,7 @@ import Testing
     server[.server] = "mail.example.com"
     server[.port] = "993"
     server.isSynchronizable = true
-    server.accessControl = VaultAccessControl([.devicePasscode, .biometryCurrentSet, .or])
+    server.accessControl = VaultItem.AccessControl([.devicePasscode, .biometryCurrentSet, .or])
     let document = VaultDocument(device: Self.device, items: [server, item])
     #expect(
       text(document) == """
@@ -142,14 +142,14 @@ import Testing
     }
     let value = random.bytes(Int.random(in: 0...70, using: &random))
     var item = VaultItem(
-      VaultItemClass.allCases.randomElement(using: &random) ?? .key, value: SecretBytes(value))
-    for attribute in VaultAttribute.allCases where Bool.random(using: &random) {
+      VaultItem.Class.allCases.randomElement(using: &random) ?? .key, value: SecretBytes(value))
+    for attribute in VaultItem.Attribute.allCases where Bool.random(using: &random) {
       item[attribute] = text(&random)
     }
     item[.port] = Bool.random(using: &random) ? "443" : nil
-    item.accessibility = VaultAccessibility.allCases.randomElement(using: &random) ?? .always
+    item.accessibility = VaultItem.Accessibility.allCases.randomElement(using: &random) ?? .always
     item.isSynchronizable = Bool.random(using: &random)
-    if Bool.random(using: &random) { item.accessControl = VaultAccessControl([.userPresence]) }
+    if Bool.random(using: &random) { item.accessControl = VaultItem.AccessControl([.userPresence]) }
     return item
   }
 

@@ -8,12 +8,12 @@ import Testing
 @Suite struct VaultExtractTests {
   private func vault() throws -> Vault {
     var vault = try Vault(new: DeviceKeys(.generate()))
-    for accessibility in VaultAccessibility.allCases {
-      for flags: [VaultAccessControl.Flag] in [[], [.userPresence], [.biometryCurrentSet]] {
+    for accessibility in VaultItem.Accessibility.allCases {
+      for flags: [VaultItem.AccessControl.Flag] in [[], [.userPresence], [.biometryCurrentSet]] {
         var item = VaultItem(
           service: "s", account: "\(accessibility.code) \(flags.count)\(flags)", accessibility: accessibility,
           value: SecretBytes(Array("made up".utf8)))
-        if !flags.isEmpty { item.accessControl = VaultAccessControl(flags) }
+        if !flags.isEmpty { item.accessControl = VaultItem.AccessControl(flags) }
         item.label = "label"
         vault.put(item)
       }
@@ -62,7 +62,8 @@ import Testing
   @Test func orderOfTheRules() {
     let way = VaultReturn(toSameDevice: false, fromEncrypted: true)
     let same = VaultReturn(toSameDevice: true, fromEncrypted: false)
-    let control = VaultAccessControl([.userPresence]), biometry = VaultAccessControl([.biometryCurrentSet])
+    let control = VaultItem.AccessControl([.userPresence]),
+      biometry = VaultItem.AccessControl([.biometryCurrentSet])
     #expect(same.refusal(of: .whenPasscodeSetThisDeviceOnly, nil, isSynchronizable: false) == .never)
     #expect(same.refusal(of: .always, biometry, isSynchronizable: false) == .boundToBiometry)
     #expect(way.refusal(of: .alwaysThisDeviceOnly, control, isSynchronizable: true) == .otherDevice)

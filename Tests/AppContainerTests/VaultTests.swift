@@ -118,18 +118,18 @@ import Testing
 
   /// The table of the design: what a backup brings back.
   @Test func restoredClasses() {
-    func returns(_ class: VaultAccessibility) -> [Bool] {
+    func returns(_ class: VaultItem.Accessibility) -> [Bool] {
       [(true, true), (true, false), (false, true), (false, false)].map {
         VaultReturn(toSameDevice: $0.0, fromEncrypted: $0.1).refusal(
           of: `class`, nil, isSynchronizable: false)
           == nil
       }
     }
-    for accessibility in [VaultAccessibility.whenUnlocked, .afterFirstUnlock, .always] {
+    for accessibility in [VaultItem.Accessibility.whenUnlocked, .afterFirstUnlock, .always] {
       #expect(returns(accessibility) == [true, true, true, false])
       #expect(accessibility.leavesDevice)
     }
-    let bound: [VaultAccessibility] = [
+    let bound: [VaultItem.Accessibility] = [
       .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
     ]
     for accessibility in bound {
@@ -137,16 +137,17 @@ import Testing
       #expect(!accessibility.leavesDevice)
     }
     #expect(returns(.whenPasscodeSetThisDeviceOnly) == [false, false, false, false])
-    let codes = VaultAccessibility.allCases.map(\.code)
+    let codes = VaultItem.Accessibility.allCases.map(\.code)
     #expect(codes == ["ak", "ck", "dk", "aku", "cku", "dku", "akpu"])
-    #expect(VaultAccessibility("cku") == .afterFirstUnlockThisDeviceOnly)
-    #expect(VaultAccessibility("afterFirstUnlock") == .afterFirstUnlock && VaultAccessibility("x") == nil)
+    #expect(VaultItem.Accessibility("cku") == .afterFirstUnlockThisDeviceOnly)
+    #expect(
+      VaultItem.Accessibility("afterFirstUnlock") == .afterFirstUnlock && VaultItem.Accessibility("x") == nil)
   }
 
   @Test func biometricFlags() {
-    #expect(!VaultAccessControl([.userPresence, .biometryAny]).isBoundToBiometry)
-    #expect(VaultAccessControl([.devicePasscode, .or, .biometryCurrentSet]).isBoundToBiometry)
-    #expect(VaultAccessControl(names: ["later"]).isBoundToBiometry, "what is unknown may be as strict")
+    #expect(!VaultItem.AccessControl([.userPresence, .biometryAny]).isBoundToBiometry)
+    #expect(VaultItem.AccessControl([.devicePasscode, .or, .biometryCurrentSet]).isBoundToBiometry)
+    #expect(VaultItem.AccessControl(names: ["later"]).isBoundToBiometry, "what is unknown may be as strict")
   }
 
   @Test func textIsUTF8() {

@@ -15,11 +15,11 @@ import Testing
     _ lab: Lab, _ id: String, _ time: String, instance: String = "box", written: String? = nil,
     follows: String? = nil
   ) throws -> String {
-    let id = ArchiveID(unchecked: id.padding(toLength: 32, withPad: "0", startingAt: 0))
+    let id = Archive.ID(unchecked: id.padding(toLength: 32, withPad: "0", startingAt: 0))
     var archive = try HandmadeArchive(
       lab, name: id.short + ".tar.zst", id: id, instance: instance, time: time)
     if let follows {
-      var header = try ArchiveHeader(decoding: archive.header, path: "")
+      var header = try Archive.Header(decoding: archive.header, path: "")
       header.follows = follows
       archive.header = try header.encoded()
     }

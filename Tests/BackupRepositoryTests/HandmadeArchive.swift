@@ -11,7 +11,7 @@ import TestSupport
 /// An archive whose members and manifest are made by hand, to disagree in whatever way a test wants.
 struct HandmadeArchive {
   let path: String
-  let id: ArchiveID
+  let id: Archive.ID
   var header: [UInt8]
   /// The members after the header, with their content.
   var members: [(member: ArchiveMember, content: [UInt8])] = []
@@ -30,12 +30,12 @@ struct HandmadeArchive {
   var sql: String?
 
   init(
-    _ lab: Lab, name: String = "handmade.tar.zst", id: ArchiveID? = nil, app: String = "com.example.lab",
+    _ lab: Lab, name: String = "handmade.tar.zst", id: Archive.ID? = nil, app: String = "com.example.lab",
     instance: String = "box", time: String = "2026-11-20T10:15:00Z"
   ) throws {
     path = lab.repository + "/" + name
-    self.id = try id ?? ArchiveID.new()
-    header = try ArchiveHeader(
+    self.id = try id ?? Archive.ID.new()
+    header = try Archive.Header(
       archive: self.id, app: app, instance: instance, layout: .generic, schemaVersion: nil, time: time,
       tool: "test"
     ).encoded()
@@ -95,7 +95,7 @@ struct HandmadeArchive {
     return try file.closeAfter {
       let writer = try ArchiveWriter(to: file, encryption: encryption)
       try writer.addMember(
-        .file(ArchiveHeader.memberName, size: UInt64(header.count), modified: 0), contents: header)
+        .file(Archive.Header.memberName, size: UInt64(header.count), modified: 0), contents: header)
       var offsets: [[UInt8]: UInt64] = [:]
       for (member, content) in members {
         offsets[member.name] = try writer.addMember(member, contents: content)

@@ -156,7 +156,7 @@ import Testing
       archive.header = Array("{".utf8)
     },
     Case(description: "header of another archive", atOpening: true) { archive in
-      archive.header = try ArchiveHeader(
+      archive.header = try Archive.Header(
         archive: .new(), app: "a", instance: "b", layout: .generic, schemaVersion: nil, time: "", tool: ""
       ).encoded()
     },

@@ -27,7 +27,7 @@ import Testing
     time: String = "2026-11-20T10:15:00Z"
   ) throws -> String {
     var archive = try HandmadeArchive(
-      lab, name: name, id: id.map { ArchiveID(unchecked: $0) }, app: app, instance: instance, time: time)
+      lab, name: name, id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance, time: time)
     archive.addRoot()
     return try archive.write()
   }
@@ -226,7 +226,7 @@ import Testing
   @Test func namesThatCollide() throws {
     let lab = try Lab()
     try lab.write("file", "content")
-    let id = try ArchiveID.new()
+    let id = try Archive.ID.new()
     let names = ArchiveName.candidates(app: "an app/", instance: "..é", time: "20261120T101500Z", id: id)
     #expect(names[0] == "an-app-_container_20261120T101500Z_\(id.short).tar.zst")
     let long = ArchiveName.candidates(

@@ -30,7 +30,8 @@ import Testing
     sealed: Bool = true
   ) throws -> String {
     var archive = try HandmadeArchive(
-      lab, name: "handmade", id: id.map { ArchiveID(unchecked: $0) }, app: app, instance: instance, time: time
+      lab, name: "handmade", id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance,
+      time: time
     )
     archive.addRoot()
     let made = Array(try archive.write().utf8)
@@ -128,7 +129,7 @@ import Testing
   }
 
   @Test func aNameIsReadAsItIsWritten() throws {
-    let id = try ArchiveID.new()
+    let id = try Archive.ID.new()
     for (app, instance) in [
       ("com.example.notes", "box"), ("an app/", "..é"), ("a_b", String(repeating: "x", count: 300)),
     ] {

@@ -22,13 +22,13 @@ final class VaultLab {
   }
 
   static func item(
-    _ account: String, _ value: String, _ accessibility: VaultAccessibility = .afterFirstUnlock,
-    isSynchronizable: Bool = false, _ accessControl: [VaultAccessControl.Flag]? = nil
+    _ account: String, _ value: String, _ accessibility: VaultItem.Accessibility = .afterFirstUnlock,
+    isSynchronizable: Bool = false, _ accessControl: [VaultItem.AccessControl.Flag]? = nil
   ) -> VaultItem {
     var item = VaultItem(
       service: "s", account: account, accessibility: accessibility, value: SecretBytes(Array(value.utf8)))
     item.isSynchronizable = isSynchronizable
-    item.accessControl = accessControl.map { VaultAccessControl($0) }
+    item.accessControl = accessControl.map { VaultItem.AccessControl($0) }
     return item
   }
 

@@ -23,12 +23,12 @@ import Testing
   }
 
   private static func item(_ item: Model.Item, _ value: String) throws -> VaultItem {
-    let controls: [Model.Control: [VaultAccessControl.Flag]] = [
+    let controls: [Model.Control: [VaultItem.AccessControl.Flag]] = [
       .userPresence: [.userPresence], .biometryCurrentSet: [.biometryCurrentSet, .or, .devicePasscode],
     ]
     return VaultLab.item(
       "\(item.code)-\(item.control.rawValue)-\(item.live.rawValue)", value,
-      try #require(VaultAccessibility(item.code)), isSynchronizable: item.isSynchronizable,
+      try #require(VaultItem.Accessibility(item.code)), isSynchronizable: item.isSynchronizable,
       controls[item.control])
   }
 
@@ -134,7 +134,7 @@ private final class VaultScene {
   }
 
   /// What is in the vault now, whose it is, and who opens it.
-  private func expectVault(_ report: RestoredVault, _ before: TreeListing, _ comment: Comment) throws {
+  private func expectVault(_ report: RestoreReport.Vault, _ before: TreeListing, _ comment: Comment) throws {
     let expected = items.reduce(into: [String: String]()) { values, item in
       switch model.end(item) {
       case .archive: values[item.name] = item.live == .same ? "both" : "archive"
@@ -164,7 +164,7 @@ private final class VaultScene {
   }
 
   /// What the report says.
-  private func expectNames(_ report: RestoredVault, _ comment: Comment) {
+  private func expectNames(_ report: RestoreReport.Vault, _ comment: Comment) {
     #expect(Set(report.returned) == Set(items.filter(model.isReturned).map(\.name)), comment)
     #expect(Set(report.removed) == Set(items.filter(model.isRemoved).map(\.name)), comment)
     let left = Set(report.leftBehind.compactMap(\.item))

@@ -106,7 +106,7 @@ struct Sandbox {
 
   @discardableResult
   func run(
-    _ summary: String = "test", faults: FaultInjection = .none, kind: TransactionKind = .migrate,
+    _ summary: String = "test", faults: FaultInjection = .none, kind: TransactionLogEntry.Kind = .migrate,
     limits: UndoLimits = UndoLimits(), commit: CommitPreference = .automatic,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
@@ -324,7 +324,7 @@ struct VaultSandbox {
   /// Changes the vault in a transaction; there may be none before.
   @discardableResult
   func change(
-    _ kind: TransactionKind = .vault, _ body: (inout Vault) throws -> Void
+    _ kind: TransactionLogEntry.Kind = .vault, _ body: (inout Vault) throws -> Void
   ) throws -> TransactionOutcome<Void> {
     try Transaction.run(on: base.container(), kind, summary: "changed the vault", options: options(keys)) {
       var vault = try $0.vault() ?? Vault(new: keys)

@@ -229,7 +229,7 @@ struct FixtureExpectationTests {
     }
   }
 
-  private func findings(_ built: String, asExpectedBy other: String) throws -> [FixtureFinding] {
+  private func findings(_ built: String, asExpectedBy other: String) throws -> [FixtureResult.Finding] {
     try TemporaryDirectory.with { directory in
       let keys = try Sample.runner().deviceKeys
       let container = try Sample.build(built, in: directory("work"), deviceKeys: keys)

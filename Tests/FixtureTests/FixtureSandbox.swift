@@ -51,7 +51,7 @@ struct FixtureSandbox {
   }
 
   /// What is not as expected in the container as it was built.
-  func findings() throws -> [FixtureFinding] {
+  func findings() throws -> [FixtureResult.Finding] {
     guard let expectation = try load().expectation else { return [] }
     return try expectation.findings(in: build(), deviceKeys: deviceKeys)
   }
@@ -68,7 +68,7 @@ struct FixtureSandbox {
 }
 
 extension FixtureExpectation {
-  func findings(in container: Container, deviceKeys: DeviceKeys? = nil) throws -> [FixtureFinding] {
+  func findings(in container: Container, deviceKeys: DeviceKeys? = nil) throws -> [FixtureResult.Finding] {
     var options = TransactionOptions()
     options.deviceKeys = deviceKeys
     return try Transaction.inspect(container, options: options) { try findings(in: $0) }

@@ -13,7 +13,7 @@ import Testing
   private static let keys = Result { DeviceKeys(try AgeIdentity.generate()) }
 
   /// One line for each finding: `file:line: place: message: expected -> found`, the directory left out.
-  private func lines(_ findings: [FixtureFinding], _ folder: TemporaryDirectory) -> [String] {
+  private func lines(_ findings: [FixtureResult.Finding], _ folder: TemporaryDirectory) -> [String] {
     findings.map { finding in
       let file = (finding.file ?? "-").replacing(folder("golden") + "/", with: "")
       let values =
@@ -105,7 +105,7 @@ import Testing
         value: SecretBytes([0, 0xff]))
       inet[.server] = "mail.example.com"
       inet[.port] = "143"
-      inet.accessControl = VaultAccessControl([.userPresence, .devicePasscode])
+      inet.accessControl = VaultItem.AccessControl([.userPresence, .devicePasscode])
       inet.isSynchronizable = true
       try made.seal([item, inet], keys)
       try Directory(folder("group")).create(

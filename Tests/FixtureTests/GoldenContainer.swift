@@ -55,7 +55,7 @@ struct GoldenContainer {
 
   func findings(
     _ name: String = "golden", _ volatile: VolatileValues = VolatileValues(), _ keys: DeviceKeys? = nil
-  ) throws -> [FixtureFinding] {
+  ) throws -> [FixtureResult.Finding] {
     try GoldenText(of: container, volatile: volatile, deviceKeys: keys).findings(
       against: folder(name), volatile: volatile)
   }

@@ -9,10 +9,10 @@ import Testing
 
 @Suite("The report in JUnit XML")
 struct JUnitReportTests {
-  private let all = SuiteResult(fixtures: [], findings: [], notes: [], seconds: 0)
+  private let all = FixtureSuite.Report(fixtures: [], findings: [], notes: [], seconds: 0)
 
   /// `Schemas/junit-10.xsd` is the schema of Jenkins' xUnit plug-in.
-  private func validate(_ result: SuiteResult) throws {
+  private func validate(_ result: FixtureSuite.Report) throws {
     try TemporaryDirectory.with { directory in
       try JUnitReport(result).xml.write(to: URL(fileURLWithPath: directory("report.xml")))
       let schema = Sample.root + "/Tests/FixtureTests/Schemas/junit-10.xsd"
@@ -88,7 +88,7 @@ struct JUnitReportTests {
     #expect(skipped.count == 3 && skipped.allSatisfy { $0.text("message") == "fixtures were filtered out" })
   }
 
-  private func suites(_ result: SuiteResult) throws -> [XMLElement] {
+  private func suites(_ result: FixtureSuite.Report) throws -> [XMLElement] {
     let root = try XMLDocument(data: JUnitReport(result).xml).rootElement()
     return try #require(root).elements(forName: "testsuite")
   }

@@ -55,7 +55,7 @@ import Testing
   }
 
   /// What is found when a mistake is in the migrations.
-  private func findings(_ mutation: Mutation) throws -> [FixtureFinding] {
+  private func findings(_ mutation: Mutation) throws -> [FixtureResult.Finding] {
     try TemporaryDirectory.with { directory in
       let migrations = directory("Migrations")
       try FileManager.default.copyItem(atPath: Sample.migrations, toPath: migrations)

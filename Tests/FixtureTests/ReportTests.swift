@@ -16,7 +16,7 @@ struct ReportTests {
 
   @Test("Files in a message are named from the directory, too")
   func message() {
-    let finding = FixtureFinding(.build, "/repo/Fixtures/v1: no container; see /other/repo/x")
+    let finding = FixtureResult.Finding(.build, "/repo/Fixtures/v1: no container; see /other/repo/x")
     #expect(
       FindingText(finding, from: "/repo").lines == ["build: Fixtures/v1: no container; see /other/repo/x"])
     #expect(FindingText(finding, from: "/").lines == ["build: \(finding.message)"])
@@ -24,7 +24,7 @@ struct ReportTests {
 
   @Test("What is not there is called so, and what the message says is not said again")
   func values() {
-    var finding = FixtureFinding(.expectation, "the key is absent")
+    var finding = FixtureResult.Finding(.expectation, "the key is absent")
     #expect(FindingText(finding).lines == ["expectation: the key is absent"])
     finding.expected = "1"
     #expect(FindingText(finding).lines.dropFirst() == ["  expected  1", "  found     nothing"])
@@ -32,7 +32,7 @@ struct ReportTests {
 
   @Test("Of long values the part is shown where they differ, of both from the same place")
   func longValues() {
-    var finding = FixtureFinding(.golden, "another value")
+    var finding = FixtureResult.Finding(.golden, "another value")
     let head = String(repeating: "x", count: 1000)
     (finding.expected, finding.found) = (head + "A" + head, head + "B")
     let context = String(repeating: "x", count: 40)
@@ -49,7 +49,8 @@ struct ReportTests {
 
   @Test("No line break and no control character gets through, and no line of a message looks like a command")
   func hostileText() {
-    var finding = FixtureFinding(.build, "script failed:\r\n::set-env::x\n\nend\u{1B}[31m", place: "a\nb")
+    var finding = FixtureResult.Finding(
+      .build, "script failed:\r\n::set-env::x\n\nend\u{1B}[31m", place: "a\nb")
     finding.found = "one\ntwo"
     #expect(
       FindingText(finding).lines == [
@@ -80,9 +81,9 @@ struct ReportTests {
 
   @Test("Percent signs, colons and commas of names come back as they were")
   func escaping() {
-    var finding = FixtureFinding(.golden, "100% of a, b: c")
+    var finding = FixtureResult.Finding(.golden, "100% of a, b: c")
     finding.file = "/repo/Fixtures/100%,a:b/fixture.yaml"
-    let result = SuiteResult(
+    let result = FixtureSuite.Report(
       fixtures: [ReportSamples.fixture("100%,a:b", .failed, [finding])], findings: [], notes: [], seconds: 0)
     #expect(
       GitHubAnnotations(result, workspace: "/repo", directory: "/repo").lines == [
@@ -102,7 +103,7 @@ struct ReportTests {
     #expect(text.contains("<b>v1</b>") && text.contains("\n  Fixtures/v1/expected/6/defaults.yaml:12\n"))
     #expect(text.contains("a &amp; b &lt;c&gt;") && !text.contains("<c>"))
     #expect(text.contains("<b>all fixtures together</b>"))
-    let passed = SuiteResult(
+    let passed = FixtureSuite.Report(
       fixtures: [ReportSamples.fixture("v0", .passed)], findings: [], notes: [], seconds: 0)
     #expect(MarkdownSummary(passed).text == "### ✅ Migration tests\n\n1 fixture: 1 passed\n\n\n")
   }
@@ -110,7 +111,7 @@ struct ReportTests {
   @Test("A summary of very many findings ends")
   func longSummary() {
     let findings = Array(repeating: ReportSamples.wrong, count: 10_000)
-    let result = SuiteResult(
+    let result = FixtureSuite.Report(
       fixtures: [ReportSamples.fixture("v1", .failed, findings)], findings: [], notes: [], seconds: 0)
     let text = MarkdownSummary(result).text
     #expect(text.utf8.count < 1_000_000 && text.contains("… and 48000 more lines"))

@@ -8,7 +8,7 @@ import TestSupport
 struct SuiteSandbox {
   let directory: TemporaryDirectory
   var configuration = ContainerConfiguration()
-  var options = SuiteOptions()
+  var options = FixtureSuite.Options()
 
   static let settings = "Library/Preferences/app.notes.plist"
   static let database = "Documents/notes.sqlite"
@@ -109,7 +109,7 @@ struct SuiteSandbox {
       options: options)
   }
 
-  func run() throws -> SuiteResult { try suite().run() }
+  func run() throws -> FixtureSuite.Report { try suite().run() }
 
   /// What is found, in short: `fixture: check place: message: expected / found (migration) file:line`.
   func found(_ catalog: MigrationCatalog? = nil) throws -> [String] {
@@ -120,7 +120,7 @@ struct SuiteSandbox {
     return own + result.findings.map { "all: \(text($0))" }
   }
 
-  private func text(_ finding: FixtureFinding) -> String {
+  private func text(_ finding: FixtureResult.Finding) -> String {
     let place = finding.place.map { " \($0)" } ?? ""
     let values =
       finding.expected == nil && finding.found == nil

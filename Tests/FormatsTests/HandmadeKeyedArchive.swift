@@ -14,7 +14,7 @@ struct HandmadeKeyedArchive {
   /// A reference to an object.
   static func uid(_ number: Int) -> PropertyListValue {
     let bytes = withUnsafeBytes(of: UInt32(truncatingIfNeeded: number).bigEndian) { Array($0) }
-    return .unknown(PropertyListOpaque(marker: 0x83, payload: bytes))
+    return .unknown(PropertyListValue.Opaque(marker: 0x83, payload: bytes))
   }
 
   /// An archive of these objects; the first one is the root, and number 1.

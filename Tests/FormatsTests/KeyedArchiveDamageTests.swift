@@ -21,7 +21,7 @@ import Testing
       ("$top", .dictionary(["root": uid(7)]), "refers to object 7 of 2"),
       ("$top", .dictionary(["root": uid(-1)]), "refers to object 4294967295"),
       (
-        "$top", .dictionary(["root": .unknown(PropertyListOpaque(marker: 0x0F, payload: []))]),
+        "$top", .dictionary(["root": .unknown(PropertyListValue.Opaque(marker: 0x0F, payload: []))]),
         "of unknown kind"
       ),
       ("$objects", .dictionary([:]), "no list `$objects`"), ("$objects", .array([]), "refers to object 1"),
@@ -247,7 +247,7 @@ import Testing
   @Test func valuesThatJSONCannotRepresent() {
     for value in [
       PropertyListValue.real(.infinity), .single(.nan), .date(.init(timeIntervalSinceReferenceDate: 1e300)),
-      .unknown(PropertyListOpaque(marker: 0x0F, payload: [])),
+      .unknown(PropertyListValue.Opaque(marker: 0x0F, payload: [])),
     ] {
       #expect(throws: DrydockError.self) { try written(value) }
     }

@@ -21,7 +21,7 @@ import Testing
     let match = try #require(line.wholeMatch(of: /([^\/]*)\/([^ ]*)(?: \[(.*)\])? (\w+) (.*)/))
     return VaultItem(
       service: String(match.1), account: String(match.2), accessGroup: match.3.map(String.init),
-      accessibility: try #require(VaultAccessibility(String(match.4))),
+      accessibility: try #require(VaultItem.Accessibility(String(match.4))),
       value: SecretBytes(Array(String(match.5).utf8)))
   }
 

@@ -1,74 +1,78 @@
-/// The keychain's accessibility classes: when a device can read a vault item, and whether a backup may restore it.
-public enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
-  /// While the device is unlocked. The default.
-  case whenUnlocked
-  /// From the first unlock after a boot on.
-  case afterFirstUnlock
-  /// Always; deprecated by Apple.
-  case always
-  /// As ``whenUnlocked``, on this device only.
-  case whenUnlockedThisDeviceOnly
-  /// As ``afterFirstUnlock``, on this device only.
-  case afterFirstUnlockThisDeviceOnly
-  /// As ``always``, on this device only; deprecated by Apple.
-  case alwaysThisDeviceOnly
-  /// While the device is unlocked and has a passcode, on this device only; never restored.
-  case whenPasscodeSetThisDeviceOnly
+extension VaultItem {
+  /// The keychain's accessibility classes: when a device can read a vault item, and whether a backup may restore it.
+  public enum Accessibility: String, Sendable, Codable, CaseIterable {
+    /// While the device is unlocked. The default.
+    case whenUnlocked
+    /// From the first unlock after a boot on.
+    case afterFirstUnlock
+    /// Always; deprecated by Apple.
+    case always
+    /// As ``whenUnlocked``, on this device only.
+    case whenUnlockedThisDeviceOnly
+    /// As ``afterFirstUnlock``, on this device only.
+    case afterFirstUnlockThisDeviceOnly
+    /// As ``always``, on this device only; deprecated by Apple.
+    case alwaysThisDeviceOnly
+    /// While the device is unlocked and has a passcode, on this device only; never restored.
+    case whenPasscodeSetThisDeviceOnly
 
-  /// The keychain's code, such as `ck`.
-  package var code: String {
-    switch self {
-    case .whenUnlocked: "ak"
-    case .afterFirstUnlock: "ck"
-    case .always: "dk"
-    case .whenUnlockedThisDeviceOnly: "aku"
-    case .afterFirstUnlockThisDeviceOnly: "cku"
-    case .alwaysThisDeviceOnly: "dku"
-    case .whenPasscodeSetThisDeviceOnly: "akpu"
+    /// The keychain's code, such as `ck`.
+    package var code: String {
+      switch self {
+      case .whenUnlocked: "ak"
+      case .afterFirstUnlock: "ck"
+      case .always: "dk"
+      case .whenUnlockedThisDeviceOnly: "aku"
+      case .afterFirstUnlockThisDeviceOnly: "cku"
+      case .alwaysThisDeviceOnly: "dku"
+      case .whenPasscodeSetThisDeviceOnly: "akpu"
+      }
     }
-  }
 
-  /// A class by its name or by the keychain's code.
-  public init?(_ text: String) {
-    guard let found = Self(rawValue: text) ?? Self.allCases.first(where: { $0.code == text }) else {
-      return nil
+    /// A class by its name or by the keychain's code.
+    public init?(_ text: String) {
+      guard let found = Self(rawValue: text) ?? Self.allCases.first(where: { $0.code == text }) else {
+        return nil
+      }
+      self = found
     }
-    self = found
-  }
 
-  /// Whether an item of this class may leave its device.
-  public var leavesDevice: Bool {
-    switch self {
-    case .whenUnlocked, .afterFirstUnlock, .always: true
-    case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
-      .whenPasscodeSetThisDeviceOnly:
-      false
+    /// Whether an item of this class may leave its device.
+    public var leavesDevice: Bool {
+      switch self {
+      case .whenUnlocked, .afterFirstUnlock, .always: true
+      case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
+        .whenPasscodeSetThisDeviceOnly:
+        false
+      }
     }
   }
 }
 
-/// The flags of the keychain's access control: the authentication required to read an item.
-public struct VaultAccessControl: Sendable, Hashable {
-  public enum Flag: String, Sendable, CaseIterable {
-    case userPresence, biometryAny, biometryCurrentSet, devicePasscode, watch, companion, or, and
-    case privateKeyUsage, applicationPassword
-  }
+extension VaultItem {
+  /// The flags of the keychain's access control: the authentication required to read an item.
+  public struct AccessControl: Sendable, Hashable {
+    public enum Flag: String, Sendable, CaseIterable {
+      case userPresence, biometryAny, biometryCurrentSet, devicePasscode, watch, companion, or, and
+      case privateKeyUsage, applicationPassword
+    }
 
-  /// The names of the flags, sorted and unique. Unknown ones are preserved.
-  public let flags: [String]
+    /// The names of the flags, sorted and unique. Unknown ones are preserved.
+    public let flags: [String]
 
-  public init(_ flags: some Sequence<Flag>) { self.init(names: flags.map(\.rawValue)) }
+    public init(_ flags: some Sequence<Flag>) { self.init(names: flags.map(\.rawValue)) }
 
-  init(names: some Sequence<String>) { flags = Set(names).sorted() }
+    init(names: some Sequence<String>) { flags = Set(names).sorted() }
 
-  /// Whether it becomes invalid when another finger or face is enrolled: then the item is never restored. Unknown flags may be
-  /// as strict, and are treated so.
-  package var isBoundToBiometry: Bool {
-    flags.contains { name in Flag(rawValue: name).map { $0 == .biometryCurrentSet } ?? true }
+    /// Whether it becomes invalid when another finger or face is enrolled: then the item is never restored. Unknown flags may be
+    /// as strict, and are treated so.
+    package var isBoundToBiometry: Bool {
+      flags.contains { name in Flag(rawValue: name).map { $0 == .biometryCurrentSet } ?? true }
+    }
   }
 }
 
-extension VaultAccessControl: CustomStringConvertible {
+extension VaultItem.AccessControl: CustomStringConvertible {
   public var description: String { flags.joined(separator: ", ") }
 }
 
@@ -111,7 +115,8 @@ package struct VaultReturn: Sendable, Equatable {
 
   /// Why an item with these properties is not restored; nil when it is.
   package func refusal(
-    of accessibility: VaultAccessibility, _ accessControl: VaultAccessControl?, isSynchronizable: Bool
+    of accessibility: VaultItem.Accessibility, _ accessControl: VaultItem.AccessControl?,
+    isSynchronizable: Bool
   ) -> Refusal? {
     if accessibility == .whenPasscodeSetThisDeviceOnly { return .never }
     if accessControl?.isBoundToBiometry ?? false { return .boundToBiometry }

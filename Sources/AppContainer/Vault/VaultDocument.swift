@@ -115,11 +115,11 @@ package struct VaultDocument: Sendable, Equatable {
 
 extension VaultItem {
   /// The attributes that are numbers in the document.
-  private static let numbers: Set<VaultAttribute> = [.port, .keySize]
+  private static let numbers: Set<VaultItem.Attribute> = [.port, .keySize]
 
   fileprivate var fields: [JSONField] {
     var fields: [JSONField] = [("class", .text(itemClass.rawValue))]
-    for attribute in VaultAttribute.allCases {
+    for attribute in VaultItem.Attribute.allCases {
       guard let text = self[attribute] else { continue }
       if Self.numbers.contains(attribute), let number = Int(text), String(number) == text {
         fields.append((attribute.rawValue, .number(JSONNumber(number))))
@@ -139,15 +139,16 @@ extension VaultItem {
 
   fileprivate init(_ value: JSONValue) throws {
     var fields = try FieldReader(value, "an item")
-    guard let itemClass = try fields.choice("class", { VaultItemClass(rawValue: $0) }) else {
+    guard let itemClass = try fields.choice("class", { VaultItem.Class(rawValue: $0) }) else {
       throw FieldReader.invalid("an item has no class")
     }
-    guard let accessibility = try fields.choice("accessible", { VaultAccessibility(rawValue: $0) }) else {
+    guard let accessibility = try fields.choice("accessible", { VaultItem.Accessibility(rawValue: $0) })
+    else {
       throw FieldReader.invalid("an item has no field `accessible`")
     }
     guard let value = try fields.base64("value") else { throw FieldReader.invalid("an item has no value") }
     self.init(itemClass, accessibility: accessibility, value: value)
-    for attribute in VaultAttribute.allCases {
+    for attribute in VaultItem.Attribute.allCases {
       let isNumber = Self.numbers.contains(attribute) && fields.isNumber(attribute.rawValue)
       self[attribute] =
         try isNumber
@@ -155,7 +156,7 @@ extension VaultItem {
     }
     isSynchronizable = try fields.boolean("synchronizable") ?? false
     let flags = try fields.texts("access_control") ?? []
-    if !flags.isEmpty { accessControl = VaultAccessControl(names: flags) }
+    if !flags.isEmpty { accessControl = VaultItem.AccessControl(names: flags) }
     created = try fields.time("created")
     modified = try fields.time("modified")
     unknown = fields.unknown
@@ -180,7 +181,7 @@ package struct VaultExtract: Sendable, Equatable {
   package struct Staying: Sendable, Equatable {
     package var name: String
     /// The reason.
-    package var accessibility: VaultAccessibility, accessControl: VaultAccessControl?
+    package var accessibility: VaultItem.Accessibility, accessControl: VaultItem.AccessControl?
     package var isSynchronizable: Bool
   }
 
@@ -240,12 +241,12 @@ package struct VaultExtract: Sendable, Equatable {
     return try items.elements.map { value in
       var fields = try FieldReader(value, "an item of `\(field)`")
       guard let name = try fields.text("name"),
-        let accessibility = try fields.text("accessible").flatMap({ VaultAccessibility(rawValue: $0) })
+        let accessibility = try fields.text("accessible").flatMap({ VaultItem.Accessibility(rawValue: $0) })
       else { throw FieldReader.invalid("an item of `\(field)` has no name, or no known class") }
       let flags = try fields.texts("access_control") ?? []
       return Staying(
         name: name, accessibility: accessibility,
-        accessControl: flags.isEmpty ? nil : VaultAccessControl(names: flags),
+        accessControl: flags.isEmpty ? nil : VaultItem.AccessControl(names: flags),
         isSynchronizable: try fields.boolean("synchronizable") ?? false)
     }
   }

@@ -3,15 +3,15 @@ import FileSystem
 
 /// A secret in a vault, with the semantics of an item of Apple's keychain.
 public struct VaultItem: Sendable {
-  public var itemClass: VaultItemClass
+  public var itemClass: VaultItem.Class
   /// The text attributes. As in the keychain, an empty one is the same as none.
-  public private(set) var attributes: [VaultAttribute: String] = [:]
+  public private(set) var attributes: [VaultItem.Attribute: String] = [:]
   /// When a device can read it.
-  public var accessibility: VaultAccessibility
+  public var accessibility: VaultItem.Accessibility
   /// Whether the keychain syncs it to the user's other devices.
   public var isSynchronizable = false
   /// The authentication required to read it, if any.
-  public var accessControl: VaultAccessControl?
+  public var accessControl: VaultItem.AccessControl?
   /// UTC: `2026-11-20T10:15:00Z`; nil when unknown.
   public var created: String?, modified: String?
   /// The secret bytes, which may be text.
@@ -19,8 +19,8 @@ public struct VaultItem: Sendable {
   var unknown = UnknownFields()
 
   public init(
-    _ itemClass: VaultItemClass = .genericPassword, service: String? = nil, account: String? = nil,
-    accessGroup: String? = nil, accessibility: VaultAccessibility = .whenUnlocked, value: SecretBytes
+    _ itemClass: VaultItem.Class = .genericPassword, service: String? = nil, account: String? = nil,
+    accessGroup: String? = nil, accessibility: VaultItem.Accessibility = .whenUnlocked, value: SecretBytes
   ) {
     (self.itemClass, self.accessibility, self.value) = (itemClass, accessibility, value)
     self[.service] = service
@@ -28,7 +28,7 @@ public struct VaultItem: Sendable {
     self[.accessGroup] = accessGroup
   }
 
-  public subscript(attribute: VaultAttribute) -> String? {
+  public subscript(attribute: VaultItem.Attribute) -> String? {
     get { attributes[attribute] }
     set { attributes[attribute] = newValue.flatMap { $0.isEmpty ? nil : $0 } }
   }
@@ -76,9 +76,9 @@ extension VaultItem: CustomStringConvertible {
 
 extension VaultItem {
   public struct ID: Sendable {
-    public let itemClass: VaultItemClass
-    /// The identifying attributes of the class (`VaultItemClass.identifying`).
-    public let attributes: [VaultAttribute: String]
+    public let itemClass: VaultItem.Class
+    /// The identifying attributes of the class (`VaultItem.Class.identifying`).
+    public let attributes: [VaultItem.Attribute: String]
     public let isSynchronizable: Bool
     /// The identity as bytes: as in the keychain, texts that Unicode considers equal may differ.
     private let key: [[UInt8]]
@@ -92,21 +92,21 @@ extension VaultItem {
       service: String? = nil, account: String? = nil, accessGroup: String? = nil,
       isSynchronizable: Bool = false
     ) {
-      let given = [(VaultAttribute.service, service), (.account, account), (.accessGroup, accessGroup)]
+      let given = [(VaultItem.Attribute.service, service), (.account, account), (.accessGroup, accessGroup)]
       let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
       self.init(
         .genericPassword, Dictionary(uniqueKeysWithValues: attributes), isSynchronizable: isSynchronizable)
     }
 
     private init(
-      _ itemClass: VaultItemClass, _ attributes: [VaultAttribute: String], isSynchronizable: Bool
+      _ itemClass: VaultItem.Class, _ attributes: [VaultItem.Attribute: String], isSynchronizable: Bool
     ) {
       let identifying = itemClass.identifying
       self.itemClass = itemClass
       self.attributes = attributes.filter { identifying.contains($0.key) && !$0.value.isEmpty }
       self.isSynchronizable = isSynchronizable
       key =
-        [[UInt8(VaultItemClass.allCases.firstIndex(of: itemClass) ?? 0)]]
+        [[UInt8(VaultItem.Class.allCases.firstIndex(of: itemClass) ?? 0)]]
         + identifying.reversed().map { Array((attributes[$0] ?? "").utf8) } + [[isSynchronizable ? 1 : 0]]
     }
   }
@@ -161,123 +161,129 @@ extension VaultItem.ID: CustomStringConvertible {
     return scheme + account + server + port + path
   }
 
-  private func joined(_ names: [VaultAttribute]) -> String? {
+  private func joined(_ names: [VaultItem.Attribute]) -> String? {
     let parts = names.compactMap { attributes[$0] }
     return parts.isEmpty ? nil : parts.joined(separator: "/")
   }
 }
 
-/// The text attributes of a vault item, with their names in the document.
-public enum VaultAttribute: String, Sendable, Hashable, CaseIterable {
-  /// The purpose, such as `com.example.notes`.
-  case service
-  case account
-  /// The group of apps that may read it; without one, the app alone.
-  case accessGroup = "access_group"
-  case label
-  case description
-  case comment
-  // Of internet passwords:
-  case server
-  case securityDomain = "security_domain"
-  case `protocol`
-  case authenticationType = "authentication_type"
-  case port
-  case path
-  // Of certificates:
-  case issuer
-  case serialNumber = "serial_number"
-  case certificateType = "certificate_type"
-  // Of keys:
-  case applicationLabel = "application_label"
-  case applicationTag = "application_tag"
-  case keyClass = "key_class"
-  case keyType = "key_type"
-  case keySize = "key_size"
+extension VaultItem {
+  /// The text attributes of a vault item, with their names in the document.
+  public enum Attribute: String, Sendable, Hashable, CaseIterable {
+    /// The purpose, such as `com.example.notes`.
+    case service
+    case account
+    /// The group of apps that may read it; without one, the app alone.
+    case accessGroup = "access_group"
+    case label
+    case description
+    case comment
+    // Of internet passwords:
+    case server
+    case securityDomain = "security_domain"
+    case `protocol`
+    case authenticationType = "authentication_type"
+    case port
+    case path
+    // Of certificates:
+    case issuer
+    case serialNumber = "serial_number"
+    case certificateType = "certificate_type"
+    // Of keys:
+    case applicationLabel = "application_label"
+    case applicationTag = "application_tag"
+    case keyClass = "key_class"
+    case keyType = "key_type"
+    case keySize = "key_size"
 
-  /// The name in words, such as `access group`.
-  package var words: String { rawValue.split(separator: "_").joined(separator: " ") }
+    /// The name in words, such as `access group`.
+    package var words: String { rawValue.split(separator: "_").joined(separator: " ") }
+  }
 }
 
-public enum VaultItemClass: String, Sendable, Codable, CaseIterable {
-  case genericPassword, internetPassword, certificate, key
+extension VaultItem {
+  public enum Class: String, Sendable, Codable, CaseIterable {
+    case genericPassword, internetPassword, certificate, key
 
-  package var code: String {
-    switch self {
-    case .genericPassword: "genp"
-    case .internetPassword: "inet"
-    case .certificate: "cert"
-    case .key: "keys"
-    }
-  }
-
-  /// A class by its name or by the keychain's code.
-  public init?(_ text: String) {
-    guard let found = Self(rawValue: text) ?? Self.allCases.first(where: { $0.code == text }) else {
-      return nil
-    }
-    self = found
-  }
-
-  /// The attributes that identify an item of the class. Service and account count for every class, unlike in the keychain, so
-  /// that no item is lost.
-  package var identifying: [VaultAttribute] {
-    let own: [VaultAttribute] =
+    package var code: String {
       switch self {
-      case .genericPassword: []
-      case .internetPassword: [.server, .securityDomain, .protocol, .authenticationType, .port, .path]
-      case .certificate: [.issuer, .serialNumber, .certificateType]
-      case .key: [.applicationLabel, .applicationTag, .keyClass, .keyType, .keySize]
+      case .genericPassword: "genp"
+      case .internetPassword: "inet"
+      case .certificate: "cert"
+      case .key: "keys"
       }
-    return own.reversed() + [.accessGroup, .account, .service]
+    }
+
+    /// A class by its name or by the keychain's code.
+    public init?(_ text: String) {
+      guard let found = Self(rawValue: text) ?? Self.allCases.first(where: { $0.code == text }) else {
+        return nil
+      }
+      self = found
+    }
+
+    /// The attributes that identify an item of the class. Service and account count for every class, unlike in the keychain, so
+    /// that no item is lost.
+    package var identifying: [VaultItem.Attribute] {
+      let own: [VaultItem.Attribute] =
+        switch self {
+        case .genericPassword: []
+        case .internetPassword: [.server, .securityDomain, .protocol, .authenticationType, .port, .path]
+        case .certificate: [.issuer, .serialNumber, .certificateType]
+        case .key: [.applicationLabel, .applicationTag, .keyClass, .keyType, .keySize]
+        }
+      return own.reversed() + [.accessGroup, .account, .service]
+    }
   }
 }
 
-/// Selects items of a vault by name, by attributes, or both.
-public struct VaultAddress: Sendable, Equatable {
-  /// The display name, `service/account`, or the service or server alone.
-  public var name: String?
-  public var itemClass: VaultItemClass?
-  /// Required attributes; an empty text requires that there is none.
-  public var attributes: [VaultAttribute: String]
-  public var isSynchronizable: Bool?
+extension VaultItem {
+  /// Selects items of a vault by name, by attributes, or both.
+  public struct Address: Sendable, Equatable {
+    /// The display name, `service/account`, or the service or server alone.
+    public var name: String?
+    public var itemClass: VaultItem.Class?
+    /// Required attributes; an empty text requires that there is none.
+    public var attributes: [VaultItem.Attribute: String]
+    public var isSynchronizable: Bool?
 
-  public init(
-    name: String? = nil, itemClass: VaultItemClass? = nil, attributes: [VaultAttribute: String] = [:],
-    isSynchronizable: Bool? = nil
-  ) {
-    (self.name, self.itemClass, self.attributes) = (name, itemClass, attributes)
-    self.isSynchronizable = isSynchronizable
-  }
+    public init(
+      name: String? = nil, itemClass: VaultItem.Class? = nil, attributes: [VaultItem.Attribute: String] = [:],
+      isSynchronizable: Bool? = nil
+    ) {
+      (self.name, self.itemClass, self.attributes) = (name, itemClass, attributes)
+      self.isSynchronizable = isSynchronizable
+    }
 
-  public var isEmpty: Bool { self == VaultAddress() }
+    public var isEmpty: Bool { self == VaultItem.Address() }
 
-  /// The matching items, in order. An item with exactly this name takes precedence over items with this service.
-  public func items(in vault: Vault) -> [VaultItem] {
-    let matching = vault.sorted.filter(matches)
-    guard let name else { return matching }
-    let rules: [(VaultItem) -> Bool] = [
-      { item in
-        let id = item.id
-        return id.isDetailed && id.description.isExactly(name)
-      },
-      { item in
-        let own = item.id.name
-        return own.isExactly(name) || ContainerPath.printable(Array(own.utf8)).isExactly(name)
-      },
-      { item in item.service?.isExactly(name) == true || item[.server]?.isExactly(name) == true },
-    ]
-    return rules.lazy.map { matching.filter($0) }.first { !$0.isEmpty } ?? []
-  }
+    /// The matching items, in order. An item with exactly this name takes precedence over items with this service.
+    public func items(in vault: Vault) -> [VaultItem] {
+      let matching = vault.sorted.filter(matches)
+      guard let name else { return matching }
+      let rules: [(VaultItem) -> Bool] = [
+        { item in
+          let id = item.id
+          return id.isDetailed && id.description.isExactly(name)
+        },
+        { item in
+          let own = item.id.name
+          return own.isExactly(name) || ContainerPath.printable(Array(own.utf8)).isExactly(name)
+        },
+        { item in item.service?.isExactly(name) == true || item[.server]?.isExactly(name) == true },
+      ]
+      return rules.lazy.map { matching.filter($0) }.first { !$0.isEmpty } ?? []
+    }
 
-  private func matches(_ item: VaultItem) -> Bool {
-    if let itemClass, item.itemClass != itemClass { return false }
-    if let isSynchronizable, item.isSynchronizable != isSynchronizable { return false }
-    return attributes.allSatisfy { (item[$0.key] ?? "").isExactly($0.value) }
+    private func matches(_ item: VaultItem) -> Bool {
+      if let itemClass, item.itemClass != itemClass { return false }
+      if let isSynchronizable, item.isSynchronizable != isSynchronizable { return false }
+      return attributes.allSatisfy { (item[$0.key] ?? "").isExactly($0.value) }
+    }
   }
 }
 
-extension VaultAddress: CustomStringConvertible {
+extension VaultItem.Address: CustomStringConvertible {
   /// Such as `com.example.notes/auth, access group group.x`.
   public var description: String {
     let parts =

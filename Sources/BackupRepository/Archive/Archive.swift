@@ -7,7 +7,7 @@ import FileSystem
 /// An archive, open for reading: its header and its manifest.
 public final class Archive {
   public let path: String
-  public let header: ArchiveHeader
+  public let header: Archive.Header
   package let manifest: ManifestReader
   /// The snapshot id: equal ones hold the same content.
   public let snapshot: String
@@ -53,24 +53,25 @@ public final class Archive {
   public var bytesRead: UInt64 { reader.bytesRead }
   public var fileSize: UInt64 { reader.fileSize }
 
-  public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> ArchiveHeader {
+  public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Archive.Header {
     try header(ArchiveReader(path: path, keys: keys), path)
   }
 
-  static func header(_ reader: ArchiveReader, _ path: String) throws -> ArchiveHeader {
+  static func header(_ reader: ArchiveReader, _ path: String) throws -> Archive.Header {
     guard let (member, offset) = try reader.firstMember() else {
       throw DrydockError(.damaged, "it is empty: not an archive of Drydock", path: path)
     }
-    guard member.name == Array(ArchiveHeader.memberName.utf8),
-      member.contentSize <= ArchiveHeader.sizeLimit
+    guard member.name == Array(Archive.Header.memberName.utf8),
+      member.contentSize <= Archive.Header.sizeLimit
     else {
       throw DrydockError(
-        .damaged, "its first member is not \(ArchiveHeader.memberName): not an archive of Drydock", path: path
+        .damaged, "its first member is not \(Archive.Header.memberName): not an archive of Drydock",
+        path: path
       )
     }
     var bytes: [UInt8] = []
     try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
-    return try ArchiveHeader(decoding: bytes, path: path)
+    return try Archive.Header(decoding: bytes, path: path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.

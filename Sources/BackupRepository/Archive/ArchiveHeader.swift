@@ -3,111 +3,115 @@ import AppContainer
 import DrydockErrors
 import Foundation
 
-/// `drydock.json`, the first member of an archive: enough to list it.
-public struct ArchiveHeader: Sendable, Codable, Equatable {
-  /// The version of the format that this program writes.
-  package static let currentFormat = 1
-  static let memberName = "drydock.json"
-  /// A larger one is refused.
-  static let sizeLimit = 1 << 20
+extension Archive {
+  /// `drydock.json`, the first member of an archive: enough to list it.
+  public struct Header: Sendable, Codable, Equatable {
+    /// The version of the format that this program writes.
+    package static let currentFormat = 1
+    static let memberName = "drydock.json"
+    /// A larger one is refused.
+    static let sizeLimit = 1 << 20
 
-  public enum Kind: String, Sendable, Codable {
-    case full
-  }
+    public enum Kind: String, Sendable, Codable {
+      case full
+    }
 
-  public var format: Int
-  public var kind: Kind
-  public var archive: ArchiveID
-  /// Bundle id or package, and which instance of it.
-  public var app: String, instance: String
-  public var layout: ContainerLayout
-  /// The ids of the groups that it holds, sorted; nil when the container had none.
-  public var groups: [String]?
-  /// The number of the last migration that was applied; nil when it is not known.
-  public var schemaVersion: Int?
-  /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
-  public var time: String
-  public var tool: String
-  /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
-  /// had one with a later time: a clock was wrong, and this archive is the newer one.
-  package var follows: String?
-  /// The archive whose snapshot this one is a copy of, when it was exported.
-  public var exportedFrom: ArchiveID?
+    public var format: Int
+    public var kind: Kind
+    public var archive: Archive.ID
+    /// Bundle id or package, and which instance of it.
+    public var app: String, instance: String
+    public var layout: ContainerLayout
+    /// The ids of the groups that it holds, sorted; nil when the container had none.
+    public var groups: [String]?
+    /// The number of the last migration that was applied; nil when it is not known.
+    public var schemaVersion: Int?
+    /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
+    public var time: String
+    public var tool: String
+    /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
+    /// had one with a later time: a clock was wrong, and this archive is the newer one.
+    package var follows: String?
+    /// The archive whose snapshot this one is a copy of, when it was exported.
+    public var exportedFrom: Archive.ID?
 
-  func encoded() throws -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    encoder.keyEncodingStrategy = .convertToSnakeCase
-    return [UInt8](try encoder.encode(self)) + [UInt8(ascii: "\n")]
-  }
+    func encoded() throws -> [UInt8] {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+      encoder.keyEncodingStrategy = .convertToSnakeCase
+      return [UInt8](try encoder.encode(self)) + [UInt8(ascii: "\n")]
+    }
 
-  /// Reads a header.
-  ///
-  /// - Throws: `DrydockError`: `newerFormat`, `damaged`.
-  init(decoding bytes: [UInt8], path: String) throws {
-    struct Format: Codable { var format: Int }
-    let decoder = JSONDecoder()
-    decoder.keyDecodingStrategy = .convertFromSnakeCase
-    do {
-      let format = try decoder.decode(Format.self, from: Data(bytes)).format
-      guard format <= Self.currentFormat else {
-        throw DrydockError(
-          .newerFormat,
-          "written in format \(format), and this version reads up to \(Self.currentFormat); "
-            + "use a newer Drydock", path: path)
+    /// Reads a header.
+    ///
+    /// - Throws: `DrydockError`: `newerFormat`, `damaged`.
+    init(decoding bytes: [UInt8], path: String) throws {
+      struct Format: Codable { var format: Int }
+      let decoder = JSONDecoder()
+      decoder.keyDecodingStrategy = .convertFromSnakeCase
+      do {
+        let format = try decoder.decode(Format.self, from: Data(bytes)).format
+        guard format <= Self.currentFormat else {
+          throw DrydockError(
+            .newerFormat,
+            "written in format \(format), and this version reads up to \(Self.currentFormat); "
+              + "use a newer Drydock", path: path)
+        }
+        self = try decoder.decode(Archive.Header.self, from: Data(bytes))
+        // Archives are sorted and chosen by it as text.
+        guard ArchiveTime.isWhole(time) else {
+          throw DrydockError(.damaged, "its \(Self.memberName) has no time in UTC", path: path)
+        }
+      } catch let error as DecodingError {
+        throw DrydockError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
       }
-      self = try decoder.decode(ArchiveHeader.self, from: Data(bytes))
-      // Archives are sorted and chosen by it as text.
-      guard ArchiveTime.isWhole(time) else {
-        throw DrydockError(.damaged, "its \(Self.memberName) has no time in UTC", path: path)
+      // Times are used as nanoseconds since 1970.
+      guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
+        throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
       }
-    } catch let error as DecodingError {
-      throw DrydockError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
+      guard follows.map({ (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }) ?? true else {
+        throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
+      }
     }
-    // Times are used as nanoseconds since 1970.
-    guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
-      throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
-    }
-    guard follows.map({ (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }) ?? true else {
-      throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
-    }
-  }
 
-  init(
-    archive: ArchiveID, app: String, instance: String, layout: ContainerLayout, groups: [String] = [],
-    schemaVersion: Int?, time: String, tool: String
-  ) {
-    (format, kind) = (Self.currentFormat, .full)
-    (self.archive, self.app, self.instance, self.layout) = (archive, app, instance, layout)
-    self.groups = groups.isEmpty ? nil : groups
-    (self.schemaVersion, self.time, self.tool) = (schemaVersion, time, tool)
+    init(
+      archive: Archive.ID, app: String, instance: String, layout: ContainerLayout, groups: [String] = [],
+      schemaVersion: Int?, time: String, tool: String
+    ) {
+      (format, kind) = (Self.currentFormat, .full)
+      (self.archive, self.app, self.instance, self.layout) = (archive, app, instance, layout)
+      self.groups = groups.isEmpty ? nil : groups
+      (self.schemaVersion, self.time, self.tool) = (schemaVersion, time, tool)
+    }
   }
 }
 
-/// The random id of an archive, 128 bits: extents and parents refer to it.
-public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
-  public let description: String
+extension Archive {
+  /// The random id of an archive, 128 bits: extents and parents refer to it.
+  public struct ID: Hashable, Sendable, Codable, CustomStringConvertible {
+    public let description: String
 
-  package static func new() throws -> ArchiveID {
-    ArchiveID(unchecked: try RandomBytes.make(16).map { hexadecimal($0) }.joined())
-  }
-
-  init(unchecked text: String) { description = text }
-
-  /// The first 8 digits, as in file names.
-  public var short: String { String(description.prefix(8)) }
-
-  public init(from decoder: any Decoder) throws {
-    description = try decoder.singleValueContainer().decode(String.self)
-    guard description.count == 32, description.allSatisfy(\.isHexDigit) else {
-      throw DecodingError.dataCorrupted(
-        .init(codingPath: decoder.codingPath, debugDescription: "not an archive id"))
+    package static func new() throws -> Archive.ID {
+      Archive.ID(unchecked: try RandomBytes.make(16).map { hexadecimal($0) }.joined())
     }
-  }
 
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(description)
+    init(unchecked text: String) { description = text }
+
+    /// The first 8 digits, as in file names.
+    public var short: String { String(description.prefix(8)) }
+
+    public init(from decoder: any Decoder) throws {
+      description = try decoder.singleValueContainer().decode(String.self)
+      guard description.count == 32, description.allSatisfy(\.isHexDigit) else {
+        throw DecodingError.dataCorrupted(
+          .init(codingPath: decoder.codingPath, debugDescription: "not an archive id"))
+      }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(description)
+    }
   }
 }
 

@@ -17,7 +17,7 @@ package enum ArchiveName {
   ///
   /// - Parameter time: `20261120T101500Z`.
   static func candidates(
-    app: String, instance: String, time: String, id: ArchiveID, isEncrypted: Bool = false
+    app: String, instance: String, time: String, id: Archive.ID, isEncrypted: Bool = false
   ) -> [String] {
     [8, 16, 32].map { digits in
       // 255 bytes are the limit of a name: the fixed part has 64 at most, the rest is shared.
@@ -62,7 +62,7 @@ package struct ArchiveLabel: Sendable, Hashable {
 }
 
 extension ArchiveLabel {
-  init(_ header: ArchiveHeader) {
+  init(_ header: Archive.Header) {
     self.init(
       app: header.app, instance: header.instance, time: header.time, id: header.archive.description)
   }

@@ -12,13 +12,13 @@ import SystemPackage
 package final class ManifestReader {
   private let queue: DatabaseQueue
   private let path: String
-  private let archive: ArchiveID
+  private let archive: Archive.ID
   private let tarSize: UInt64
   private let size: UInt64
 
   /// - Parameter archive: the archive's id from its header.
   /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
-  convenience init(_ reader: ArchiveReader, archive: ArchiveID, path: String) throws {
+  convenience init(_ reader: ArchiveReader, archive: Archive.ID, path: String) throws {
     try self.init(archive: archive, tarSize: reader.tarSize, path: path, size: reader.manifest.length) {
       file in
       try reader.readManifest { _ = try file.writeAll($0) }
@@ -27,7 +27,7 @@ package final class ManifestReader {
 
   /// - Parameter write: writes the manifest's bytes into a file.
   init(
-    archive: ArchiveID, tarSize: UInt64, path: String, size: UInt64 = 0,
+    archive: Archive.ID, tarSize: UInt64, path: String, size: UInt64 = 0,
     write: (FileDescriptor) throws -> Void
   ) throws {
     self.path = path

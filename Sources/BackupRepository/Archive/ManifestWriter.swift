@@ -8,11 +8,11 @@ import GRDB
 final class ManifestWriter {
   private let queue: DatabaseQueue
   private let path: String
-  private let archive: ArchiveID
+  private let archive: Archive.ID
   private var snapshot = try? SnapshotID()
 
   /// Starts a manifest in a file that does not exist yet.
-  init(path: String, archive: ArchiveID) throws {
+  init(path: String, archive: Archive.ID) throws {
     self.archive = archive
     var configuration = GRDB.Configuration()
     // One transaction over many calls.
@@ -118,7 +118,7 @@ final class ManifestWriter {
     guard let id = try snapshot?.finish() else {
       throw DrydockError(.io, "the snapshot id cannot be computed: libcrypto has no SHA-256")
     }
-    try run("INSERT INTO property VALUES (?, ?)", ["format", ArchiveHeader.currentFormat])
+    try run("INSERT INTO property VALUES (?, ?)", ["format", Archive.Header.currentFormat])
     try run("INSERT INTO property VALUES (?, ?)", ["archive", archive.description])
     try run("INSERT INTO property VALUES (?, ?)", ["snapshot", id.hex])
     if storesExcluded { try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.storesExcluded, 1]) }

@@ -43,7 +43,7 @@ struct MemberNames {
   }
 }
 
-extension ArchiveHeader {
+extension Archive.Header {
   var memberNames: MemberNames { MemberNames(groups: Set(groups ?? [])) }
 }
 
@@ -140,7 +140,7 @@ final class MemberCheck {
         try self.walk.flatMap { $0.position == gap.start ? $0 : nil } ?? ranges.headers(from: gap.start)
       self.walk = walk
       var entries = gap.entries[...]
-      if gap.start == 0 { try expect(ArchiveHeader.memberName, try walk.next().member) }
+      if gap.start == 0 { try expect(Archive.Header.memberName, try walk.next().member) }
       while let entry = entries.first {
         let (member, offset) = try walk.next()
         if isSuperseded(member, offset) { continue }

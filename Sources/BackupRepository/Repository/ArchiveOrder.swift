@@ -114,7 +114,7 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
 
 extension ClockWarning {
   /// A warning when an archive's time lies in the future.
-  package init?(_ header: ArchiveHeader, path: String, now: Date = Date()) {
+  package init?(_ header: Archive.Header, path: String, now: Date = Date()) {
     self.init(ArchiveLabel(header), path, now)
   }
 
@@ -124,7 +124,7 @@ extension ClockWarning {
       kind: .future, archive: path, time: label.time, otherTime: UTCTime.text(now), owner: label.owner)
   }
 
-  init(_ header: ArchiveHeader, after other: ArchiveLabel, _ path: String) {
+  init(_ header: Archive.Header, after other: ArchiveLabel, _ path: String) {
     self.init(
       kind: .later, archive: path, time: other.time, otherTime: header.time, owner: other.owner)
   }

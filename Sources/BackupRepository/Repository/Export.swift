@@ -22,7 +22,7 @@ package enum Export {
     try archive.checkExpansion()
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     var header = archive.header
-    (header.archive, header.exportedFrom, header.tool) = (try ArchiveID.new(), archive.header.archive, tool)
+    (header.archive, header.exportedFrom, header.tool) = (try Archive.ID.new(), archive.header.archive, tool)
     let draft = try ArchiveDraft(header, time: time(of: archive), encryption: encryption, to: destination)
     do {
       var (entries, bytes) = (0, UInt64(0))
@@ -80,7 +80,7 @@ package enum Export {
 
 package struct ExportReport: Sendable {
   /// The new archive's path, what it is, and the snapshot in it.
-  package var path: String, header: ArchiveHeader, snapshot: String
+  package var path: String, header: Archive.Header, snapshot: String
   /// Number of stored paths, bytes of their content, and bytes of the archive.
   package var entries: Int, contentBytes: UInt64, archiveBytes: UInt64
   /// Whether the vault's items for other devices were left out: an archive without encryption never has them.

@@ -8,7 +8,7 @@ import SystemPackage
 package struct RekeyReport: Sendable {
   /// The archive that was read, and the re-encrypted one: the same path when it was replaced.
   package var source: String, path: String
-  package var header: ArchiveHeader
+  package var header: Archive.Header
   package var archiveBytes: UInt64
 }
 
@@ -56,7 +56,7 @@ package enum Rekey {
   }
 }
 
-extension ArchiveHeader {
+extension Archive.Header {
   /// The time as names have it: `20261120T101500Z`.
   var compactTime: String { time.filter { $0 != "-" && $0 != ":" } }
 }

@@ -9,7 +9,7 @@ extension Repository {
     public var path: String
     /// Its size in bytes, and its modification time, in nanoseconds since 1970.
     public var size: UInt64, modified: Int64
-    public var header: ArchiveHeader
+    public var header: Archive.Header
     package var encryption: ArchiveEncryption?
     /// The bytes of the archive without encryption.
     var contentSize: UInt64

@@ -4,7 +4,7 @@ import ArchiveFile
 import DrydockErrors
 
 public struct VerificationReport: Sendable {
-  public var path: String, header: ArchiveHeader
+  public var path: String, header: Archive.Header
   /// Number of stored paths, and bytes of their content.
   public var entries: Int, contentBytes: UInt64
   /// Whether every byte was compared with its hash, or only the structure was checked.

@@ -28,7 +28,7 @@ struct LiveComparison {
   private let keepsSetID: Bool
 
   init(
-    _ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ header: ArchiveHeader,
+    _ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ header: Archive.Header,
     keepsSetID: Bool
   ) {
     self.keepsSetID = keepsSetID

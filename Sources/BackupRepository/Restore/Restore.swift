@@ -82,11 +82,11 @@ package enum Restore {
     try RestorePlan(archive, DiscardedStage(on: container, options: options.transaction), options).report
   }
 
-  package static func summary(_ header: ArchiveHeader) -> String {
+  package static func summary(_ header: Archive.Header) -> String {
     "restored \(header.archive.short) of \(header.time)"
   }
 
-  private static func source(_ header: ArchiveHeader) -> String { "\(header.app) \(header.instance)" }
+  private static func source(_ header: Archive.Header) -> String { "\(header.app) \(header.instance)" }
 
   /// Whose data the last restore brought here: Apple's metadata, which names an instance, is not part of a backup, so
   /// that a container made by a restore is named after its directory.
@@ -271,7 +271,7 @@ public struct RestoreReport: Sendable {
   package var withoutSetID: [ContainerPath] = []
   public var unchanged = 0
   /// What was done with the vault's items; nil when it was right already, out of scope, or nowhere.
-  public var vault: RestoredVault?
+  public var vault: RestoreReport.Vault?
   /// Where the vault's items came from, for a restore of a copy of the archive.
   var vaultOrigin: VaultOrigin?
   /// Groups of the archive that the container does not have, so that nothing of them came back.

@@ -132,7 +132,7 @@ struct RestoredGroups {
   private let stored, present: Set<String>
   private let hasGroups: Bool
 
-  init(_ header: ArchiveHeader, _ container: Container) {
+  init(_ header: Archive.Header, _ container: Container) {
     stored = Set(header.groups ?? [])
     present = Set(container.groups.map(\.id))
     hasGroups = !container.configuration.groups.isEmpty

@@ -14,7 +14,7 @@ struct VaultPlan {
   }
 
   private(set) var action = Action.nothing
-  private(set) var report = RestoredVault()
+  private(set) var report = RestoreReport.Vault()
 
   /// A plan for a vault that is in the archive.
   ///
@@ -181,26 +181,28 @@ extension VaultItem {
   }
 }
 
-/// What a restore did with the vault, or would do: items by name, never a value.
-public struct RestoredVault: Sendable, Codable, Equatable {
-  public struct LeftBehind: Sendable, Codable, Equatable {
-    /// Its name; nil for all items of a vault that cannot be opened.
-    public var item: String?
-    public var reason: String
+extension RestoreReport {
+  /// What a restore did with the vault, or would do: items by name, never a value.
+  public struct Vault: Sendable, Codable, Equatable {
+    public struct LeftBehind: Sendable, Codable, Equatable {
+      /// Its name; nil for all items of a vault that cannot be opened.
+      public var item: String?
+      public var reason: String
+    }
+
+    public var returned: [String] = []
+    /// Items that the archive does not have and that were removed.
+    public var removed: [String] = []
+    /// Items that did not come back; the container keeps what it has in their place.
+    public var leftBehind: [LeftBehind] = []
+    public var unchanged = 0
+    /// Why none came back, when the reason is the same for all: no key, or a file that does not open.
+    public var problem: String?
+    /// Whether the archive is of this device; nil when that is not known.
+    public var isSameDevice: Bool?
+
+    public var isUpToDate: Bool { returned.isEmpty && removed.isEmpty && problem == nil }
   }
-
-  public var returned: [String] = []
-  /// Items that the archive does not have and that were removed.
-  public var removed: [String] = []
-  /// Items that did not come back; the container keeps what it has in their place.
-  public var leftBehind: [LeftBehind] = []
-  public var unchanged = 0
-  /// Why none came back, when the reason is the same for all: no key, or a file that does not open.
-  public var problem: String?
-  /// Whether the archive is of this device; nil when that is not known.
-  public var isSameDevice: Bool?
-
-  public var isUpToDate: Bool { returned.isEmpty && removed.isEmpty && problem == nil }
 }
 
 enum VaultHandling {

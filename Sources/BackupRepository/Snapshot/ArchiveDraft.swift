@@ -14,7 +14,7 @@ final class ArchiveDraft {
   let manifest: ManifestWriter
   /// Without encryption the archive must hold nothing secret.
   let isEncrypted: Bool
-  private let header: ArchiveHeader
+  private let header: Archive.Header
   private let time: Date
   private let destination: ArchiveDestination
   private let scratch: ScratchDirectory
@@ -30,7 +30,7 @@ final class ArchiveDraft {
   ///   - time: of the capture.
   ///   - encryption: the recipients; nil for an archive that everybody can read.
   init(
-    _ header: ArchiveHeader, time: Date, encryption: AgeLock?, to destination: ArchiveDestination
+    _ header: Archive.Header, time: Date, encryption: AgeLock?, to destination: ArchiveDestination
   ) throws {
     (self.header, self.time, self.destination) = (header, time, destination)
     isEncrypted = encryption != nil
@@ -59,7 +59,7 @@ final class ArchiveDraft {
     let json = try header.encoded()
     do {
       try archive.addMember(
-        .file(ArchiveHeader.memberName, size: UInt64(json.count), modified: modified), contents: json)
+        .file(Archive.Header.memberName, size: UInt64(json.count), modified: modified), contents: json)
       // A list of archives reads the header alone.
       try archive.startFrame()
     } catch let error as DrydockError {

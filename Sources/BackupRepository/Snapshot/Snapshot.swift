@@ -21,8 +21,8 @@ package enum Snapshot {
     // Identity, version and content must belong together: all are read under one lock.
     let container = try container.reopened()
     let now = request.now()
-    var header = ArchiveHeader(
-      archive: try ArchiveID.new(), app: container.app, instance: container.instance,
+    var header = Archive.Header(
+      archive: try Archive.ID.new(), app: container.app, instance: container.instance,
       layout: container.layout, groups: container.groups.map(\.id), schemaVersion: request.schemaVersion,
       time: UTCTime.text(now), tool: request.tool)
     let later = try destination.later(than: header.time, header.app, header.instance)
@@ -96,8 +96,8 @@ package struct SnapshotRequest: Sendable {
 public struct SnapshotReport: Sendable {
   public var path: String
   /// Its random id, and the id of its content.
-  public var archive: ArchiveID, snapshot: String
-  public var header: ArchiveHeader
+  public var archive: Archive.ID, snapshot: String
+  public var header: Archive.Header
   /// Number of stored paths, and bytes of their content.
   public var entries: Int, contentBytes: UInt64
   public var archiveBytes: UInt64

@@ -5,8 +5,10 @@ import Formats
 import Foundation
 import SystemPackage
 
-public enum TransactionKind: String, Sendable, Codable {
-  case migrate, restore, rollback, redo, baseline, repair, vault
+extension TransactionLogEntry {
+  public enum Kind: String, Sendable, Codable {
+    case migrate, restore, rollback, redo, baseline, repair, vault
+  }
 }
 
 struct JournalRecord: Codable, Sendable {
@@ -27,7 +29,7 @@ struct JournalRecord: Codable, Sendable {
   var transaction: TransactionID
   var time: String
   // With `begin`:
-  var kind: TransactionKind?
+  var kind: TransactionLogEntry.Kind?
   var summary: String?
   var source: String?
   /// The file name of the backup taken before this transaction.
@@ -58,7 +60,7 @@ struct JournalRecord: Codable, Sendable {
     time = UTCTime.text(Date())
   }
 
-  init(beginning kind: TransactionKind, _ summary: String, source: String? = nil) throws {
+  init(beginning kind: TransactionLogEntry.Kind, _ summary: String, source: String? = nil) throws {
     self.init(.begin, try TransactionID.new())
     (self.kind, self.summary, self.source) = (kind, summary, source)
   }
@@ -248,7 +250,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   }
 
   /// Its name, what it was for, and when it began (UTC).
-  public var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
+  public var transaction: TransactionID, kind: TransactionLogEntry.Kind, summary: String, time: String
   public var state: State
   public var changes: Int
   /// Bytes that its undo keeps on disk.

@@ -54,7 +54,7 @@ package final class Rollback {
   /// A transaction that can be undone.
   package struct Candidate: Sendable {
     package let transaction: TransactionID
-    package let kind: TransactionKind
+    package let kind: TransactionLogEntry.Kind
     package let summary: String
     /// The transactions whose steps it contains: its own, or those that it has redone.
     package let origins: [String]
@@ -178,7 +178,7 @@ package struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConve
 package struct RollbackReport: Sendable {
   package struct Undone: Sendable, Codable, Equatable {
     package var transaction: TransactionID
-    package var kind: TransactionKind, summary: String
+    package var kind: TransactionLogEntry.Kind, summary: String
   }
 
   /// The transactions that were undone, the newest first.

@@ -152,7 +152,7 @@ struct UndoRecord: Codable, Sendable {
   static let file: ContainerPath = "record.json"
 
   var transaction: TransactionID
-  var kind: TransactionKind
+  var kind: TransactionLogEntry.Kind
   var summary: String
   var time: String
   /// Sorted by path, parents first.

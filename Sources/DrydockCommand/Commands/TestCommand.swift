@@ -60,10 +60,10 @@ struct TestCommand: ParsableCommand {
     let reports = try PipelineReports(junit: junit)
     let options = options()
     var suite = try fixtures.suite(found.catalog, configuration, options)
-    var recorded: [RecordedGolden]?
+    var recorded: [FixtureSuite.Golden]?
     var isRecorded = true
     if record {
-      var goldens: [RecordedGolden] = []
+      var goldens: [FixtureSuite.Golden] = []
       // What is wrong with a fixture is reported as soon as it is known.
       let result = Swift.Result {
         try suite.record { fixture, result in
@@ -102,8 +102,8 @@ struct TestCommand: ParsableCommand {
       message: "--keep \(directory) is a file: give a directory, which is made when it is not there")
   }
 
-  private func options() -> SuiteOptions {
-    var options = SuiteOptions()
+  private func options() -> FixtureSuite.Options {
+    var options = FixtureSuite.Options()
     options.filter = fixtures.filter
     options.jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
     (options.failsFast, options.keep) = (failFast, keep)
@@ -134,7 +134,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   func suite(
-    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: FixtureSuite.Options
   ) throws -> FixtureSuite {
     do { return try load(catalog, configuration, options) } catch var error as DrydockError
       where error.code == .malformed
@@ -146,7 +146,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   private func load(
-    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: FixtureSuite.Options
   ) throws -> FixtureSuite {
     if let whole = try whole(configuration) {
       return try FixtureSuite(catalog, fixtures: whole, configuration: configuration, options: options)

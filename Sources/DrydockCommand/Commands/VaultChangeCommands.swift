@@ -91,16 +91,16 @@ struct VaultItemOptions: ParsableArguments {
   @Option(
     name: .customLong("class"),
     help: ArgumentHelp("What kind of secret it is; by default genericPassword.", valueName: "class"))
-  var itemClass = VaultItemClass.genericPassword
+  var itemClass = VaultItem.Class.genericPassword
   @Option(
     help: ArgumentHelp("When it can be read; a new item is whenUnlocked by default.", valueName: "class"))
-  var accessible: VaultAccessibility?
+  var accessible: VaultItem.Accessibility?
   @Flag(help: "The keychain copies it to the owner's other devices.") var synchronizable = false
   @Option(
     help: ArgumentHelp(
       "What a user must present to read it, such as userPresence or devicePasscode; repeatable.",
       valueName: "flag"))
-  var accessControl: [VaultAccessControl.Flag] = []
+  var accessControl: [VaultItem.AccessControl.Flag] = []
   @Option(help: ArgumentHelp("A label.", valueName: "text")) var label: String?
   @Option(help: ArgumentHelp("A description.", valueName: "text")) var description: String?
   @Option(help: ArgumentHelp("A comment.", valueName: "text")) var comment: String?
@@ -111,29 +111,29 @@ struct VaultItemOptions: ParsableArguments {
     name: .customLong("url-path"), help: ArgumentHelp("An internet password's path.", valueName: "path"))
   var urlPath: String?
 
-  func name() throws -> VaultName {
-    let single = VaultAttribute.given([(.service, service), (.account, account), (.server, server)])
+  func name() throws -> VaultChange.Name {
+    let single = VaultItem.Attribute.given([(.service, service), (.account, account), (.server, server)])
     guard itemName != nil || !single.isEmpty else {
       throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
     }
-    return VaultName(itemName, attributes: single)
+    return VaultChange.Name(itemName, attributes: single)
   }
 
-  func item(_ name: VaultName, value: SecretBytes) -> NewVaultItem {
-    var item = NewVaultItem(name, value: value)
+  func item(_ name: VaultChange.Name, value: SecretBytes) -> VaultChange.NewItem {
+    var item = VaultChange.NewItem(name, value: value)
     item.itemClass = itemClass
-    item.attributes = VaultAttribute.given([
+    item.attributes = VaultItem.Attribute.given([
       (.accessGroup, accessGroup), (.label, label), (.description, description), (.comment, comment),
       (.protocol, `protocol`), (.port, port.map(String.init)), (.path, urlPath),
     ])
     item.accessibility = accessible
     item.isSynchronizable = synchronizable
-    if !accessControl.isEmpty { item.accessControl = VaultAccessControl(accessControl) }
+    if !accessControl.isEmpty { item.accessControl = VaultItem.AccessControl(accessControl) }
     return item
   }
 }
 
-extension VaultAccessControl.Flag: ExpressibleByArgument {}
+extension VaultItem.AccessControl.Flag: ExpressibleByArgument {}
 
 /// The options of commands that change a vault, except for the container, which comes first.
 struct VaultChangeOptions: ParsableArguments {
@@ -142,7 +142,7 @@ struct VaultChangeOptions: ParsableArguments {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  private func document(_ report: VaultChangeReport, _ redactor: Redactor) -> JSONObject {
+  private func document(_ report: VaultChange.Report, _ redactor: Redactor) -> JSONObject {
     [
       "summary": report.summary, "item": report.item.map { ShownVaultItem($0, redactor) },
       "recipients": report.recipients.map(\.description), "notes": report.notes,
@@ -211,14 +211,14 @@ struct VaultRenameCommand: ParsableCommand {
   @OptionGroup var change: VaultChangeOptions
 
   func run() throws {
-    let attributes = VaultAttribute.given([
+    let attributes = VaultItem.Attribute.given([
       (.service, toService), (.account, toAccount), (.accessGroup, toAccessGroup), (.server, toServer),
     ])
     guard newName != nil || !attributes.isEmpty else {
       throw UsageError(
         message: "no new name is given; give it behind the item's, or --to-account and the like")
     }
-    let name = VaultName(newName, attributes: attributes)
+    let name = VaultChange.Name(newName, attributes: attributes)
     try change.run(.rename(address.address(), to: name), on: container)
   }
 }
@@ -237,7 +237,7 @@ struct VaultSetAccessibilityCommand: ParsableCommand {
 
   @OptionGroup var container: ContainerOptions
   @OptionGroup var address: VaultAddressOptions
-  @Argument(help: "The class, by its name or the keychain's code.") var accessibility: VaultAccessibility
+  @Argument(help: "The class, by its name or the keychain's code.") var accessibility: VaultItem.Accessibility
   @OptionGroup var change: VaultChangeOptions
 
   func run() throws { try change.run(.setAccessibility(address.address(), accessibility), on: container) }

@@ -21,21 +21,21 @@ struct VaultCommand: ParsableCommand {
     ])
 }
 
-extension VaultAccessibility: ExpressibleByArgument {
+extension VaultItem.Accessibility: ExpressibleByArgument {
   /// A class by its name or the keychain's code.
   public init?(argument: String) { self.init(argument) }
 }
 
-extension VaultItemClass: ExpressibleByArgument {
+extension VaultItem.Class: ExpressibleByArgument {
   /// A class by its name or the keychain's code.
   public init?(argument: String) { self.init(argument) }
 }
 
 extension VaultChange.IfExists: ExpressibleByArgument {}
 
-extension VaultAttribute {
+extension VaultItem.Attribute {
   /// Those that were given.
-  static func given(_ all: [(VaultAttribute, String?)]) -> [VaultAttribute: String] {
+  static func given(_ all: [(VaultItem.Attribute, String?)]) -> [VaultItem.Attribute: String] {
     Dictionary(uniqueKeysWithValues: all.compactMap { pair in pair.1.map { (pair.0, $0) } })
   }
 }
@@ -56,14 +56,14 @@ struct VaultAddressOptions: ParsableArguments {
   @Option(
     name: .customLong("class"),
     help: ArgumentHelp("Only an item of this class.", valueName: "class"))
-  var itemClass: VaultItemClass?
+  var itemClass: VaultItem.Class?
   @Flag(inversion: .prefixedNo, help: "Only an item that is synchronizable, or is not.")
   var synchronizable: Bool?
 
-  func address() throws -> VaultAddress {
-    let address = VaultAddress(
+  func address() throws -> VaultItem.Address {
+    let address = VaultItem.Address(
       name: name, itemClass: itemClass,
-      attributes: VaultAttribute.given([
+      attributes: VaultItem.Attribute.given([
         (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
       ]), isSynchronizable: synchronizable)
     guard !address.isEmpty else {
@@ -107,7 +107,7 @@ struct ShownVaultItem: Encodable, Sendable {
   /// The item as a line of a table.
   var row: [String] {
     let control = accessControl.isEmpty ? [] : ["needs \(accessControl.joined(separator: ", "))"]
-    let label = attributes[VaultAttribute.label.rawValue].map { ["\"\($0)\""] } ?? []
+    let label = attributes[VaultItem.Attribute.label.rawValue].map { ["\"\($0)\""] } ?? []
     let times = [created.map { "made \($0)" }, modified.map { "changed \($0)" }].compactMap { $0 }
     return [name, `class`, accessible, value, (control + label + times).joined(separator: ", ").printable]
   }

@@ -116,7 +116,7 @@ struct VerifyCommand: ParsableCommand {
   private struct Compared {
     var comparison: Comparison
     /// The vault by items, when it can be opened and is another file.
-    var vault: RestoredVault?
+    var vault: RestoreReport.Vault?
     var isEqual: Bool { comparison.difference.isEmpty && vault?.isUpToDate ?? true }
   }
 

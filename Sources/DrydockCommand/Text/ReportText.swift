@@ -73,7 +73,7 @@ enum RestoredVaultText {
   private static let shown = 100
 
   /// - Parameter isDone: false for a dry run.
-  static func write(_ vault: RestoredVault, isDone: Bool) {
+  static func write(_ vault: RestoreReport.Vault, isDone: Bool) {
     let counts =
       "\(vault.returned.count), removed: \(vault.removed.count), left behind: \(vault.leftBehind.count)"
     Output.line("vault items \(isDone ? "restored" : "to restore"): \(counts)")
@@ -88,7 +88,7 @@ enum RestoredVaultText {
   }
 
   /// What a container lacks of an archive's items, and has beyond them.
-  static func writeDifference(_ vault: RestoredVault) {
+  static func writeDifference(_ vault: RestoreReport.Vault) {
     names(vault.returned, "- or other:")
     names(vault.removed, "+")
   }

@@ -17,7 +17,7 @@ struct SuiteText {
   func add(_ result: FixtureResult) { if isShown { write(result) } }
 
   /// All are done: what is wrong over all fixtures, and the counts.
-  func end(_ result: SuiteResult) {
+  func end(_ result: FixtureSuite.Report) {
     if !result.findings.isEmpty {
       Output.line("all fixtures together")
       write(result.findings, indent: "  ")
@@ -41,14 +41,14 @@ struct SuiteText {
     if let kept = fixture.kept { Output.line("      kept in \(kept)") }
   }
 
-  private func write(_ findings: [FixtureFinding], indent: String) {
+  private func write(_ findings: [FixtureResult.Finding], indent: String) {
     for finding in findings {
       for line in FindingText(finding, from: directory).lines { Output.line(indent + Advice.added(to: line)) }
     }
   }
 
   /// Each once, with the fixtures that it is about: most are about the migrations, and the same for many.
-  private func writeNotes(_ result: SuiteResult) {
+  private func writeNotes(_ result: FixtureSuite.Report) {
     for note in result.notes { Output.line("note: \(note.printable)") }
     var texts: [String] = []
     var names: [String: [String]] = [:]
@@ -74,7 +74,7 @@ enum RecordingText {
   /// The goldens of one fixture that are other ones now, each with what it says differently; a problem goes to standard
   /// error in any case.
   static func report(
-    _ fixture: Fixture, _ result: Result<[RecordedGolden], any Error>, isShown: Bool
+    _ fixture: Fixture, _ result: Result<[FixtureSuite.Golden], any Error>, isShown: Bool
   ) {
     if case .failure(let problem) = result {
       let failure = Failure(problem)
@@ -89,8 +89,8 @@ enum RecordingText {
   }
 
   /// How many became what.
-  static func end(_ goldens: [RecordedGolden]) {
-    let counts = [RecordedGolden.Change.written, .updated, .removed, .unchanged].compactMap { change in
+  static func end(_ goldens: [FixtureSuite.Golden]) {
+    let counts = [FixtureSuite.Golden.Change.written, .updated, .removed, .unchanged].compactMap { change in
       let number = goldens.count { $0.change == change }
       return number == 0 ? nil : "\(number) \(change.rawValue)"
     }
@@ -123,7 +123,7 @@ struct PipelineReports {
     }
   }
 
-  func write(_ result: SuiteResult) throws {
+  func write(_ result: FixtureSuite.Report) throws {
     if let junit {
       let xml = JUnitReport(result, from: directory).xml
       try Self.writing(junit) { try xml.write(to: URL(fileURLWithPath: junit), options: .atomic) }
@@ -138,7 +138,7 @@ struct PipelineReports {
   }
 
   /// The summary is an extra: the test does not fail when it cannot be written.
-  private func summarize(_ result: SuiteResult, into file: String) {
+  private func summarize(_ result: FixtureSuite.Report, into file: String) {
     do {
       if !FileManager.default.fileExists(atPath: file) { try Data().write(to: URL(fileURLWithPath: file)) }
       let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))

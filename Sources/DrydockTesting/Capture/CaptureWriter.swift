@@ -126,7 +126,7 @@ struct CaptureWriter {
         "\(path): \(values.shown("\(item)")): fields that this version does not know are left out")
     }
     var made = item
-    for attribute in VaultAttribute.allCases {
+    for attribute in VaultItem.Attribute.allCases {
       let isChosen = options.keys.contains(attribute.rawValue)
       let place = CapturePlace(isChosen: isChosen, label: "\(path): \(attribute.words)")
       made[attribute] = try item[attribute].map { try values.text($0, place) }

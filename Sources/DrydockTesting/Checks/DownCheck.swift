@@ -22,7 +22,7 @@ struct DownCheck {
   /// and at the end. Migrations that the engine inverts are reverted together with it.
   ///
   /// - Parameter notes: gets the reason why it stops.
-  func findings(_ container: Container, _ notes: inout [String]) throws -> [FixtureFinding] {
+  func findings(_ container: Container, _ notes: inout [String]) throws -> [FixtureResult.Finding] {
     if let barrier, !barrier.isIrreversible {
       notes.append("\(barrier.identifier) has no down steps: older migrations were not reverted")
     }
@@ -32,7 +32,7 @@ struct DownCheck {
       version == target || work.catalog.migration(number)?.hasExplicitDown == true
     }
     let goldens = try goldens(of: stops.map(\.1))
-    var findings: [FixtureFinding] = []
+    var findings: [FixtureResult.Finding] = []
     var known: Set<FindingDifference> = []
     for (number, version) in stops.reversed() {
       do {
@@ -56,7 +56,7 @@ struct DownCheck {
   /// What differs. Not compared are the directories that Drydock's own history is in, a vault that nothing is in any
   /// more, settings of the version alone, SQLite's counters, which only ever rise, and the database that another tool
   /// makes for its own record.
-  private func differences(_ container: Container, from golden: String) throws -> [FixtureFinding] {
+  private func differences(_ container: Container, from golden: String) throws -> [FixtureResult.Finding] {
     let found = try work.text(of: container)
     let findings = try found.findings(
       against: golden, volatile: work.fixture.volatile, redactor: work.runner.redactor)

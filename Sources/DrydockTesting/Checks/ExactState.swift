@@ -46,17 +46,19 @@ struct ExactState {
   /// What is different from an earlier state, by path.
   ///
   /// - Parameter check: What the findings are about.
-  func findings(since before: ExactState, _ check: FixtureFinding.Check) -> [FixtureFinding] {
+  func findings(since before: ExactState, _ check: FixtureResult.Finding.Check) -> [FixtureResult.Finding] {
     Set(entries.keys).union(before.entries.keys).sorted().flatMap { path in
       Self.findings(before.entries[path], entries[path], path, check)
     }
   }
 
   private static func findings(
-    _ old: Entry?, _ new: Entry?, _ path: ContainerPath, _ check: FixtureFinding.Check
-  ) -> [FixtureFinding] {
-    func finding(_ message: String, _ expected: String? = nil, _ found: String? = nil) -> FixtureFinding {
-      var finding = FixtureFinding(check, message, place: path.isRoot ? "." : path.description)
+    _ old: Entry?, _ new: Entry?, _ path: ContainerPath, _ check: FixtureResult.Finding.Check
+  ) -> [FixtureResult.Finding] {
+    func finding(_ message: String, _ expected: String? = nil, _ found: String? = nil)
+      -> FixtureResult.Finding
+    {
+      var finding = FixtureResult.Finding(check, message, place: path.isRoot ? "." : path.description)
       (finding.expected, finding.found) = (expected, found)
       return finding
     }
@@ -66,7 +68,7 @@ struct ExactState {
     guard old.type == new.type else {
       return [finding("the path has another type", old.type.rawValue, new.type.rawValue)]
     }
-    var findings: [FixtureFinding] = []
+    var findings: [FixtureResult.Finding] = []
     let (before, after) = (old.metadata, new.metadata)
     if old.content != new.content {
       let isLink = old.type == .symbolicLink

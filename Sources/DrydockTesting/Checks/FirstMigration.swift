@@ -13,7 +13,7 @@ struct FirstMigration {
 
   private let work: FixtureWork
   /// What was found at each version of the second run; it is made when it is needed first.
-  private var found: [Int: [Source: [FixtureFinding]]] = [:]
+  private var found: [Int: [Source: [FixtureResult.Finding]]] = [:]
   private var runs = 0
 
   init(_ work: FixtureWork) { self.work = work }
@@ -25,8 +25,8 @@ struct FirstMigration {
   ///   - upper: The version that they were found at.
   ///   - lower: The last version at which a finding's place was as it must be; the fixture's when none is known.
   mutating func name(
-    _ findings: inout [FixtureFinding], from source: Source, at upper: Int,
-    lower: (FixtureFinding) -> Int
+    _ findings: inout [FixtureResult.Finding], from source: Source, at upper: Int,
+    lower: (FixtureResult.Finding) -> Int
   ) {
     // No migration causes an unreadable golden, which is a finding without a place.
     for index in findings.indices
@@ -45,7 +45,7 @@ struct FirstMigration {
 
   /// The one migration after which the place has what was found; all of them when it had it before.
   private func narrowed(
-    _ span: [Int], _ finding: FixtureFinding, _ source: Source, _ low: Int
+    _ span: [Int], _ finding: FixtureResult.Finding, _ source: Source, _ low: Int
   ) -> [Int] {
     var last = span.count - 1
     while last >= 0 {
@@ -57,7 +57,7 @@ struct FirstMigration {
     return span
   }
 
-  private static func isSame(_ a: FixtureFinding, _ b: FixtureFinding) -> Bool {
+  private static func isSame(_ a: FixtureResult.Finding, _ b: FixtureResult.Finding) -> Bool {
     a.place == b.place && a.found == b.found && a.message == b.message
   }
 
@@ -86,7 +86,7 @@ struct FirstMigration {
   }
 
   /// An expectation of the newest schema may not even be asked of an older one.
-  private func findings(_ container: Container, _ source: Source) throws -> [FixtureFinding] {
+  private func findings(_ container: Container, _ source: Source) throws -> [FixtureResult.Finding] {
     switch source {
     case .golden(let version):
       guard let golden = work.fixture.goldens[version] else { return [] }
@@ -101,7 +101,7 @@ struct FindingDifference: Hashable {
   private let part: String?
   private let expected: String?, found: String?
 
-  init(_ finding: FixtureFinding) {
+  init(_ finding: FixtureResult.Finding) {
     part = finding.place.map { place in
       place.firstRange(of: ": ").map { String(place[$0.upperBound...]) } ?? place
     }

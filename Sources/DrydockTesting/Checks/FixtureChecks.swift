@@ -5,7 +5,7 @@ import MigrationEngine
 
 /// All checks of one fixture, in the order in which one needs the other.
 struct FixtureChecks {
-  private(set) var findings: [FixtureFinding] = []
+  private(set) var findings: [FixtureResult.Finding] = []
   /// What could not be checked, and why.
   private(set) var notes: [String] = []
   /// The steps of migrations that had an effect.
@@ -57,7 +57,7 @@ struct FixtureChecks {
     (didRun, effective) = (true, watch.effective)
     guard outcome.value.to == latest else {
       return findings.append(
-        FixtureFinding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
+        FixtureResult.Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
     }
     attempt(.golden) { try $0.checkResult(container) }
     findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
@@ -78,12 +78,13 @@ struct FixtureChecks {
     var watch = RunWatch()
     do {
       _ = try runner.migrate(container, &watch)
-      findings.append(FixtureFinding(.migration, "migrating succeeded, and `expect` says that it fails"))
+      findings.append(
+        FixtureResult.Finding(.migration, "migrating succeeded, and `expect` says that it fails"))
     } catch {
       didRun = true
       let message = Self.text(of: error)
       for words in fixture.expectation?.error ?? [] where !message.contains(words) {
-        var finding = FixtureFinding(.expectation, "the error does not say what `expect` says")
+        var finding = FixtureResult.Finding(.expectation, "the error does not say what `expect` says")
         (finding.expected, finding.found) = (words, message)
         findings.append(finding)
       }
@@ -123,9 +124,10 @@ struct FixtureChecks {
   }
 
   /// What differs from each golden, by version; those before the latest are looked at in a second container.
-  private mutating func goldens(with latest: Container) throws -> [(version: Int, findings: [FixtureFinding])]
-  {
-    var results: [(version: Int, findings: [FixtureFinding])] = []
+  private mutating func goldens(with latest: Container) throws -> [(
+    version: Int, findings: [FixtureResult.Finding]
+  )] {
+    var results: [(version: Int, findings: [FixtureResult.Finding])] = []
     let stops = Set(fixture.goldens.keys.filter { $0 >= fixture.version && $0 < self.latest })
       .union(fixture.isFresh ? freshVersions.filter { $0 > fixture.version && $0 < self.latest } : [])
     if !stops.isEmpty {
@@ -152,7 +154,8 @@ struct FixtureChecks {
     let before = try work.state(of: container)
     if try runner.migrate(container).transaction == nil { return }
     let changed = try work.state(of: container).findings(since: before, .again)
-    findings += changed.isEmpty ? [FixtureFinding(.again, "migrating again changed something")] : changed
+    findings +=
+      changed.isEmpty ? [FixtureResult.Finding(.again, "migrating again changed something")] : changed
   }
 
   /// Rolls back; and when all is as it was, forward again.
@@ -166,20 +169,20 @@ struct FixtureChecks {
   // MARK: Failures
 
   private mutating func attempt(
-    _ check: FixtureFinding.Check, _ body: (inout FixtureChecks) throws -> Void
+    _ check: FixtureResult.Finding.Check, _ body: (inout FixtureChecks) throws -> Void
   ) {
     do { try body(&self) } catch { add(error, check) }
   }
 
-  private mutating func add(_ error: any Error, _ check: FixtureFinding.Check) {
+  private mutating func add(_ error: any Error, _ check: FixtureResult.Finding.Check) {
     findings.append(Self.finding(error, check, work))
   }
 
   /// What an error says. One of a migration names its place.
   static func finding(
-    _ error: any Error, _ check: FixtureFinding.Check, _ work: FixtureWork
-  ) -> FixtureFinding {
-    var finding = FixtureFinding(check, text(of: error))
+    _ error: any Error, _ check: FixtureResult.Finding.Check, _ work: FixtureWork
+  ) -> FixtureResult.Finding {
+    var finding = FixtureResult.Finding(check, text(of: error))
     if let place = MigrationPlace(in: finding.message, work.catalog) {
       finding.migration = place.migration
       (finding.file, finding.line) = (place.file, place.line)
@@ -198,11 +201,11 @@ struct FixtureChecks {
 /// Whether a fixture's description is complete and true.
 enum FixtureClaims {
   /// Which expectations or goldens are missing or superfluous.
-  static func findings(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [FixtureFinding] {
-    var findings: [FixtureFinding] = []
+  static func findings(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {
+    var findings: [FixtureResult.Finding] = []
     let file = fixture.directory + "/fixture.yaml"
     func add(_ message: String, _ file: String) {
-      var finding = FixtureFinding(.golden, message)
+      var finding = FixtureResult.Finding(.golden, message)
       finding.file = file
       findings.append(finding)
     }
@@ -233,11 +236,11 @@ enum FixtureClaims {
   /// A reinstalled app finds what outlives it on the device, and that is the vault alone.
   static func reinstalled(
     _ fixture: Fixture, _ container: Container, _ runner: FixtureRunner
-  ) throws -> [FixtureFinding] {
+  ) throws -> [FixtureResult.Finding] {
     let stage = try runner.stage(on: container)
     let source = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool).source
     let vault = try stage.vaultEncryption()
-    var finding = FixtureFinding(
+    var finding = FixtureResult.Finding(
       .build, "a fixture with `reinstalled: true` has a vault and nothing else")
     finding.file = fixture.directory + "/fixture.yaml"
     finding.found = vault == nil ? "no vault" : "settings, databases or files"

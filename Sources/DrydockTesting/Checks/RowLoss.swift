@@ -143,12 +143,12 @@ struct RunWatch {
 enum LostRows {
   static func findings(
     _ losses: [RowLoss], in container: Container, _ fixture: Fixture, _ catalog: MigrationCatalog
-  ) -> [FixtureFinding] {
+  ) -> [FixtureResult.Finding] {
     losses.filter { loss in
       let announced = fixture.expectation?.announcedLoss(of: loss.table, in: loss.database, of: container)
       return loss.before - (loss.after ?? 0) > announced ?? 0
     }.map { loss in
-      var finding = FixtureFinding(
+      var finding = FixtureResult.Finding(
         .lostRows, "rows are lost after the step \(loss.step.operation): \(advice(loss))",
         place: "\(loss.database): \(loss.table)")
       finding.expected = "\(loss.before) rows"

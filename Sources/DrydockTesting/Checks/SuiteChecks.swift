@@ -6,13 +6,13 @@ import MigrationEngine
 enum ReleaseCheck {
   static func findings(
     _ fixtures: [Fixture], _ releases: Releases, _ catalog: MigrationCatalog
-  ) -> [FixtureFinding] {
+  ) -> [FixtureResult.Finding] {
     let fresh = Set(fixtures.filter(\.isFresh).map(\.version))
     var seen: Set<Int> = []
-    var findings: [FixtureFinding] = []
+    var findings: [FixtureResult.Finding] = []
     for release in releases.releases
     where !fresh.contains(release.version) && seen.insert(release.version).inserted {
-      var finding = FixtureFinding(
+      var finding = FixtureResult.Finding(
         .release,
         "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
           + "have that app write a container, and take it with `drydock fixture capture`")
@@ -23,7 +23,7 @@ enum ReleaseCheck {
       fixtures.contains { $0.setup.vault != nil } || catalog.migrations.contains { $0.vaultUse != nil }
     if !releases.releases.isEmpty, usesVault, !fixtures.contains(where: \.isReinstalled) {
       findings.append(
-        FixtureFinding(
+        FixtureResult.Finding(
           .release,
           "the app has a vault, which outlives it on the device, and no fixture says `reinstalled: true`: add one of "
             + "version 0 that has nothing but the vault"))
@@ -34,11 +34,11 @@ enum ReleaseCheck {
 
 /// Every step of every migration has an effect on some fixture: a step that none exercises is proven by none.
 enum Coverage {
-  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureFinding] {
+  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {
     let effective = proofs.reduce(into: Set<StepOutline>()) { $0.formUnion($1.effective) }
     return catalog.migrations.flatMap { migration in
       migration.outline.filter { !$0.isEmpty && !effective.contains($0) }.map { step in
-        var finding = FixtureFinding(
+        var finding = FixtureResult.Finding(
           .coverage,
           "the step \(step.operation) changes nothing in any fixture: add one where it does, or remove the step"
         )
@@ -55,10 +55,10 @@ enum Coverage {
 /// differs.
 enum FreshCheck {
   /// Compares the containers of older versions, migrated, with fresh ones of each version.
-  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureFinding] {
+  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {
     let fresh = proofs.filter { $0.fixture.isFresh && $0.shapes[$0.fixture.version] != nil }
       .sorted { $0.fixture.version < $1.fixture.version }
-    var findings: [FixtureFinding] = []
+    var findings: [FixtureResult.Finding] = []
     for newer in fresh {
       for older in fresh.reversed() where older.fixture.version < newer.fixture.version {
         // What the nearest older one shows is not reported for the others.
@@ -72,7 +72,7 @@ enum FreshCheck {
 
   private static func findings(
     _ older: FixtureProof, _ newer: FixtureProof, _ catalog: MigrationCatalog
-  ) -> [FixtureFinding] {
+  ) -> [FixtureResult.Finding] {
     let version = newer.fixture.version
     guard let migrated = older.shapes[version], let own = newer.shapes[version] else { return [] }
     let span = catalog.migrations.filter { $0.number > older.fixture.version && $0.number <= version }
@@ -83,7 +83,7 @@ enum FreshCheck {
       else {
         return nil
       }
-      var finding = FixtureFinding(
+      var finding = FixtureResult.Finding(
         .fresh,
         "\(older.fixture.name), migrated to version \(version), is not like \(newer.fixture.name), which the app wrote",
         place: entry.name(redactor)

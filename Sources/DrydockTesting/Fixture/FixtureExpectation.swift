@@ -71,22 +71,24 @@ package struct FixtureExpectation: Sendable {
   /// only read: its databases are read in copies.
   ///
   /// - Throws: `DrydockError` when the container cannot be read, or for a suite that `drydock.yaml` does not have.
-  package func findings(in stage: StagedContainer) throws -> [FixtureFinding] {
+  package func findings(in stage: StagedContainer) throws -> [FixtureResult.Finding] {
     try assertions.enumerated().flatMap { index, assertion in
-      try assertion.failures(in: stage, before: before[index]).map { FixtureFinding($0, of: assertion) }
+      try assertion.failures(in: stage, before: before[index]).map {
+        FixtureResult.Finding($0, of: assertion)
+      }
     }
   }
 
   /// The same expectation with what `before` means, taken from the container as it is before migrating.
   ///
   /// - Returns: with what could not be taken.
-  func knowing(before stage: StagedContainer) throws -> (FixtureExpectation, [FixtureFinding]) {
+  func knowing(before stage: StagedContainer) throws -> (FixtureExpectation, [FixtureResult.Finding]) {
     var known = self
-    var findings: [FixtureFinding] = []
+    var findings: [FixtureResult.Finding] = []
     for (index, assertion) in assertions.enumerated() {
       let (before, failures) = try assertion.stateBefore(stage)
       known.before[index] = before
-      findings += failures.map { FixtureFinding($0, of: assertion) }
+      findings += failures.map { FixtureResult.Finding($0, of: assertion) }
     }
     return (known, findings)
   }
@@ -99,7 +101,7 @@ package struct FixtureExpectation: Sendable {
   }
 }
 
-extension FixtureFinding {
+extension FixtureResult.Finding {
   fileprivate init(_ failure: AssertionFailure, of assertion: Assertion) {
     self.init(.expectation, failure.message, place: failure.place)
     (expected, found) = (failure.expected, failure.found)

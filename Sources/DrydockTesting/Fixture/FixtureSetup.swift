@@ -111,12 +111,13 @@ package struct FixtureVaultItem: Sendable {
   package var item: VaultItem
   package var position: YAMLPosition
 
-  private static func key(_ attribute: VaultAttribute) -> String {
+  private static func key(_ attribute: VaultItem.Attribute) -> String {
     attribute.rawValue.replacing("_", with: "-")
   }
 
   private static let keys =
-    ["class", "accessible", "synchronizable", "access-control", "value"] + VaultAttribute.allCases.map(key)
+    ["class", "accessible", "synchronizable", "access-control", "value"]
+    + VaultItem.Attribute.allCases.map(key)
 
   /// Reads an item.
   ///
@@ -130,13 +131,13 @@ package struct FixtureVaultItem: Sendable {
       accessibility: try reader.choice("accessible") ?? .whenUnlocked,
       value: try Self.value(reader.required("value")))
     item.isSynchronizable = try reader.boolean("synchronizable") ?? false
-    for attribute in VaultAttribute.allCases {
+    for attribute in VaultItem.Attribute.allCases {
       item[attribute] = try reader[Self.key(attribute)].map { try Self.text($0, attribute) }
     }
     let flags = try reader["access-control"].map { node in
       try (node.sequence ?? [node]).map { try Self.flag($0) }
     }
-    if let flags, !flags.isEmpty { item.accessControl = VaultAccessControl(flags) }
+    if let flags, !flags.isEmpty { item.accessControl = VaultItem.AccessControl(flags) }
   }
 
   private static func value(_ node: YAMLNode) throws -> SecretBytes {
@@ -150,17 +151,17 @@ package struct FixtureVaultItem: Sendable {
   }
 
   /// A port and a key's size are numbers to most who write them.
-  private static func text(_ node: YAMLNode, _ attribute: VaultAttribute) throws -> String {
+  private static func text(_ node: YAMLNode, _ attribute: VaultItem.Attribute) throws -> String {
     if attribute == .port || attribute == .keySize, case .integer(let number) = node.scalar?.value {
       return "\(number)"
     }
     return try node.text("`\(key(attribute))`")
   }
 
-  private static func flag(_ node: YAMLNode) throws -> VaultAccessControl.Flag {
+  private static func flag(_ node: YAMLNode) throws -> VaultItem.AccessControl.Flag {
     let word = try node.text("an element of `access-control`")
-    guard let flag = VaultAccessControl.Flag(rawValue: word) else {
-      let known = VaultAccessControl.Flag.allCases.map(\.rawValue)
+    guard let flag = VaultItem.AccessControl.Flag(rawValue: word) else {
+      let known = VaultItem.AccessControl.Flag.allCases.map(\.rawValue)
       throw node.position.error(
         "`\(word)` is not an access control flag; \(NearestWord.hint(for: word, among: known))")
     }

@@ -12,7 +12,7 @@ extension GoldenText {
   /// - Parameter redactor: Hides secrets: one for the whole run, so that equal values look equal in all findings.
   package func findings(
     against golden: String, volatile: VolatileValues = VolatileValues(), redactor: Redactor = Redactor()
-  ) throws -> [FixtureFinding] {
+  ) throws -> [FixtureResult.Finding] {
     if try isSame(as: golden) { return [] }
     do {
       let read = try Golden(golden)
@@ -20,7 +20,7 @@ extension GoldenText {
         against: GoldenText(of: read, volatile), recordedIn: read.directory,
         redactor.knowing(read.settings.values.map(\.values) + settings))
     } catch let error as DrydockError {
-      var finding = FixtureFinding(.golden, "the golden cannot be read: \(error.message)")
+      var finding = FixtureResult.Finding(.golden, "the golden cannot be read: \(error.message)")
       (finding.file, finding.line) = (error.path ?? golden, error.line)
       return [finding]
     }
@@ -37,7 +37,7 @@ extension GoldenText {
   /// - Parameter directory: the golden's; nil for one that was never written.
   func findings(
     against expected: GoldenText, recordedIn directory: String?, _ redactor: Redactor
-  ) throws -> [FixtureFinding] {
+  ) throws -> [FixtureResult.Finding] {
     var report = GoldenReport(expected, try GoldenPlaces(expected, directory), redactor)
     for difference in EntryComparison(expected.entries, entries).differences { report.add(difference) }
     return report.end()
@@ -146,7 +146,7 @@ private struct GoldenReport {
   private let places: GoldenPlaces
   private let redactor: Redactor
   private let tables: [[ExactText]: GoldenEntry]
-  private var findings: [FixtureFinding] = []
+  private var findings: [FixtureResult.Finding] = []
   /// How many rows of each table differ in which way, and the last one.
   private var rows: [(table: [ExactText], words: String, count: Int, last: [ExactText])] = []
 
@@ -193,13 +193,13 @@ private struct GoldenReport {
   private mutating func report(
     _ entry: GoldenEntry, _ name: String, _ message: String, _ expected: String?, _ found: String?
   ) {
-    var finding = FixtureFinding(.golden, message, place: name)
+    var finding = FixtureResult.Finding(.golden, message, place: name)
     (finding.expected, finding.found) = (expected, found)
     if let place = places.place(of: entry.id) { (finding.file, finding.line) = place }
     findings.append(finding)
   }
 
-  mutating func end() -> [FixtureFinding] {
+  mutating func end() -> [FixtureResult.Finding] {
     for (table, words, count, _) in rows where count > Self.rowLimit {
       guard let table = tables[table] else { continue }
       let more = count - Self.rowLimit

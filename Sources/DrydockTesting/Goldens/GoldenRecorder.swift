@@ -52,11 +52,11 @@ package struct GoldenRecorder {
   /// - Returns: What became of each golden, by version; also those that were removed.
   /// - Throws: `DrydockError` with code `frozen` when the latest version is released and its golden differs; what the
   ///   closure and reading the containers throw. No golden was changed then.
-  package func record(_ containerAt: (Int) throws -> Container) throws -> [RecordedGolden] {
+  package func record(_ containerAt: (Int) throws -> Container) throws -> [FixtureSuite.Golden] {
     let root = try Directory(fixture.directory)
     let temporary = try ScratchDirectory(".drydock-record-", in: root)
     let scratch = temporary.directory
-    var recorded: [RecordedGolden] = []
+    var recorded: [FixtureSuite.Golden] = []
     for version in versions {
       let text = try GoldenText(
         of: containerAt(version), volatile: fixture.volatile, deviceKeys: deviceKeys)
@@ -77,7 +77,7 @@ package struct GoldenRecorder {
 
   private func directory(_ version: Int) -> String { "\(fixture.directory)/expected/\(version)" }
 
-  private func compare(_ version: Int, _ text: GoldenText, _ golden: String) throws -> RecordedGolden {
+  private func compare(_ version: Int, _ text: GoldenText, _ golden: String) throws -> FixtureSuite.Golden {
     let new: GoldenText, side: GoldenSide
     do {
       let written = try Golden(golden)
@@ -89,7 +89,7 @@ package struct GoldenRecorder {
         "the golden of version \(version) could not be read again: \(error.message); check `volatile` in fixture.yaml",
         path: fixture.directory, cause: error)
     }
-    var recorded = RecordedGolden(
+    var recorded = FixtureSuite.Golden(
       fixture: fixture.name, version: version, directory: directory(version), change: .written)
     guard let old = fixture.goldens[version] else { return recorded }
     recorded.change = try text.isSame(as: old) ? .unchanged : .updated
@@ -133,35 +133,37 @@ package struct GoldenRecorder {
     }
   }
 
-  private func removeStale(_ root: Directory, _ scratch: Directory) throws -> [RecordedGolden] {
+  private func removeStale(_ root: Directory, _ scratch: Directory) throws -> [FixtureSuite.Golden] {
     try fixture.goldens.keys.filter { $0 != latest && released[$0] == nil }.map { version in
       try root.rename(
         try Self.expected.appending("\(version)"), in: scratch,
         to: ContainerPath(name: Array("stale-\(version)".utf8)))
-      return RecordedGolden(
+      return FixtureSuite.Golden(
         fixture: fixture.name, version: version, directory: directory(version), change: .removed)
     }
   }
 }
 
-/// What became of a golden.
-public struct RecordedGolden: Sendable, Codable {
-  /// How it was changed.
-  public enum Change: String, Sendable, Codable {
-    case written, updated, unchanged
-    /// It was of a version that is neither the latest nor released.
-    case removed
-  }
+extension FixtureSuite {
+  /// What became of a golden.
+  public struct Golden: Sendable, Codable {
+    /// How it was changed.
+    public enum Change: String, Sendable, Codable {
+      case written, updated, unchanged
+      /// It was of a version that is neither the latest nor released.
+      case removed
+    }
 
-  /// The name of its fixture.
-  public var fixture: String
-  /// Its schema version.
-  public var version: Int
-  /// Its directory, such as `Fixtures/v1/expected/6`.
-  public var directory: String
-  /// What became of it.
-  public var change: Change
-  /// How it differs from the old one, secrets hidden; empty when only the spelling changed. Nil when
-  /// there was none before that can be read, or when it was removed or is unchanged.
-  public var difference: ContainerDifference?
+    /// The name of its fixture.
+    public var fixture: String
+    /// Its schema version.
+    public var version: Int
+    /// Its directory, such as `Fixtures/v1/expected/6`.
+    public var directory: String
+    /// What became of it.
+    public var change: Change
+    /// How it differs from the old one, secrets hidden; empty when only the spelling changed. Nil when
+    /// there was none before that can be read, or when it was removed or is unchanged.
+    public var difference: ContainerDifference?
+  }
 }

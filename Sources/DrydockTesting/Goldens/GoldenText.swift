@@ -192,7 +192,7 @@ package struct GoldenText: Sendable {
     add(GoldenEntry(id, path.description, nil, at: file, nil, ""))
     if items.isEmpty { add("[]", to: file) }
     for item in items {
-      let identity = VaultAttribute.allCases.filter(item.itemClass.identifying.contains)
+      let identity = VaultItem.Attribute.allCases.filter(item.itemClass.identifying.contains)
       let text = GoldenYAML.item(item, normalizer).joined(separator: "\n")
       let line = self.add(text, to: file)
       var entry = GoldenEntry(
@@ -204,7 +204,7 @@ package struct GoldenText: Sendable {
             text.map { shown?(redactor) ?? $0 }
           })
       }
-      for attribute in VaultAttribute.allCases where !identity.contains(attribute) {
+      for attribute in VaultItem.Attribute.allCases where !identity.contains(attribute) {
         let text = item[attribute]
         add(attribute.words, text) { $0.shown(.string(text ?? ""), key: "") }
       }

@@ -19,7 +19,7 @@ enum GoldenYAML {
   static func item(_ item: VaultItem, _ normalizer: ValueNormalizer? = nil) -> [String] {
     var lines = item.itemClass == .genericPassword ? [] : ["class: \(item.itemClass.rawValue)"]
     // What identifies it comes first.
-    for attribute in VaultAttribute.allCases {
+    for attribute in VaultItem.Attribute.allCases {
       guard let text = item[attribute] else { continue }
       lines.append("\(attribute.rawValue.replacing("_", with: "-")): \(quoted(text, isKey: false))")
     }

@@ -2,14 +2,14 @@ import BackupRepository
 
 /// The result of a suite as commands of GitHub Actions, which show each finding at its line of the repository.
 package struct GitHubAnnotations: Sendable {
-  private let result: SuiteResult
+  private let result: FixtureSuite.Report
   private let workspace: String
   private let directory: String
 
   /// - Parameters:
   ///   - workspace: The repository's directory, which GitHub names files from; an absolute path.
   ///   - directory: The working directory, which relative names of files begin at; an absolute path.
-  package init(_ result: SuiteResult, workspace: String, directory: String) {
+  package init(_ result: FixtureSuite.Report, workspace: String, directory: String) {
     (self.result, self.workspace, self.directory) = (result, workspace, directory)
   }
 
@@ -32,7 +32,9 @@ package struct GitHubAnnotations: Sendable {
   }
 
   /// What no file says is shown at the fixture's own.
-  private func error(_ finding: FixtureFinding, of subject: String, in fixture: String? = nil) -> String {
+  private func error(_ finding: FixtureResult.Finding, of subject: String, in fixture: String? = nil)
+    -> String
+  {
     command(
       "error", file: finding.file ?? fixture.map { $0 + "/fixture.yaml" },
       line: finding.file == nil ? nil : finding.line,
@@ -72,14 +74,16 @@ package struct GitHubAnnotations: Sendable {
 
 /// The result of a suite in Markdown: the counts, and the findings of each fixture that failed.
 package struct MarkdownSummary: Sendable {
-  private let result: SuiteResult
+  private let result: FixtureSuite.Report
   private let root: String?
 
   /// So many lines of findings: GitHub takes no more than a megabyte.
   static let limit = 2000
 
   /// - Parameter root: The directory that files are named from, an absolute path; nil to name them as they are.
-  package init(_ result: SuiteResult, from root: String? = nil) { (self.result, self.root) = (result, root) }
+  package init(_ result: FixtureSuite.Report, from root: String? = nil) {
+    (self.result, self.root) = (result, root)
+  }
 
   /// The text, ending with an empty line.
   package var text: String {
@@ -95,7 +99,7 @@ package struct MarkdownSummary: Sendable {
     return lines.joined(separator: "\n") + "\n\n"
   }
 
-  private func section(_ name: String, _ findings: [FixtureFinding], _ rest: inout Int) -> [String] {
+  private func section(_ name: String, _ findings: [FixtureResult.Finding], _ rest: inout Int) -> [String] {
     let lines = findings.flatMap { FindingText($0, from: root).lines }
     let shown = lines.prefix(rest)
     rest -= shown.count

@@ -12,14 +12,14 @@ import Foundation
 /// document keeps to what Apache Ant and Jenkins both understand; a failure has one element with the text of all its
 /// findings.
 package struct JUnitReport: Sendable {
-  private let result: SuiteResult
+  private let result: FixtureSuite.Report
   private let time: Date
   private let root: String?
 
   /// - Parameters:
   ///   - time: When the suite was run.
   ///   - root: The directory that files are named from, an absolute path; nil to name them as they are.
-  package init(_ result: SuiteResult, time: Date = Date(), from root: String? = nil) {
+  package init(_ result: FixtureSuite.Report, time: Date = Date(), from root: String? = nil) {
     (self.result, self.time, self.root) = (result, time, root)
   }
 
@@ -67,7 +67,7 @@ package struct JUnitReport: Sendable {
   ///   - kind: `failure`, `error` or `skipped`.
   ///   - message: the first finding's headline by default.
   private func outcome(
-    _ kind: String, _ findings: [FixtureFinding], message: String? = nil, type: String = "",
+    _ kind: String, _ findings: [FixtureResult.Finding], message: String? = nil, type: String = "",
     kept: String? = nil
   ) -> XMLElement {
     let texts = findings.map { FindingText($0, from: root) }
@@ -100,7 +100,7 @@ package struct JUnitReport: Sendable {
 
   /// The checks over all fixtures; those that could not be made are skipped.
   private var elementsOverAll: [XMLElement] {
-    var names: [(FixtureFinding.Check, String)] = [
+    var names: [(FixtureResult.Finding.Check, String)] = [
       (.coverage, "every step has an effect on some fixture"), (.release, "every release has its fixtures"),
       (.fresh, "migrated containers are like fresh ones"),
     ]

@@ -166,12 +166,12 @@ struct FixtureWork {
   }
 
   /// Where a container is not what a golden says.
-  func findings(_ container: Container, against golden: String) throws -> [FixtureFinding] {
+  func findings(_ container: Container, against golden: String) throws -> [FixtureResult.Finding] {
     try text(of: container).findings(against: golden, volatile: fixture.volatile, redactor: runner.redactor)
   }
 
   /// Where a container is not as `expect` says.
-  func expectationFindings(_ container: Container) throws -> [FixtureFinding] {
+  func expectationFindings(_ container: Container) throws -> [FixtureResult.Finding] {
     guard let expectation else { return [] }
     return try expectation.findings(in: runner.stage(on: container))
   }
@@ -179,7 +179,7 @@ struct FixtureWork {
   /// Takes what `expect` compares with the container as it is now, before it is migrated.
   ///
   /// - Returns: what cannot be taken.
-  mutating func takeExpectation(before container: Container) throws -> [FixtureFinding] {
+  mutating func takeExpectation(before container: Container) throws -> [FixtureResult.Finding] {
     guard let expected = expectation else { return [] }
     let (known, findings) = try expected.knowing(before: runner.stage(on: container))
     expectation = known

@@ -19,7 +19,7 @@ extension FixtureSuite {
       if proof.result.state == .failed, let keep = options.keep { proof.keep(work, in: keep) }
       try work.removeContainers()
     } catch {
-      proof.result.findings.append(FixtureFinding(.build, FixtureChecks.text(of: error)))
+      proof.result.findings.append(FixtureResult.Finding(.build, FixtureChecks.text(of: error)))
       proof.result.state = .failed
     }
     proof.result.seconds = (ContinuousClock.now - start) / .seconds(1)
@@ -29,7 +29,7 @@ extension FixtureSuite {
   /// The versions that the app itself wrote a container of.
   private var freshVersions: Set<Int> { Set(fixtures.filter(\.isFresh).map(\.version)) }
 
-  func checkTogether(_ proofs: [FixtureProof], _ result: inout SuiteResult) throws {
+  func checkTogether(_ proofs: [FixtureProof], _ result: inout FixtureSuite.Report) throws {
     guard isWhole else {
       return result.notes.append(
         "cross-fixture checks skipped: only some fixtures were selected")
@@ -71,7 +71,7 @@ struct FixtureProof: Sendable {
     result.state = result.findings.isEmpty ? .passed : .failed
     guard let why = fixture.knownFailure else { return }
     guard result.findings.isEmpty else { return result.state = .knownFailure }
-    var finding = FixtureFinding(
+    var finding = FixtureResult.Finding(
       .known, "the fixture passes now: remove `known-failure` from fixture.yaml")
     (finding.expected, finding.file) = (why, fixture.directory + "/fixture.yaml")
     (result.findings, result.state) = ([finding], .failed)
@@ -101,7 +101,7 @@ struct FixtureProof: Sendable {
 }
 
 extension FixtureSuite {
-  func record(_ fixture: Fixture, _ runner: FixtureRunner) throws -> [RecordedGolden] {
+  func record(_ fixture: Fixture, _ runner: FixtureRunner) throws -> [FixtureSuite.Golden] {
     let recorder = GoldenRecorder(
       fixture, latest: catalog.latest, releases: releases, deviceKeys: runner.deviceKeys,
       redactor: runner.redactor)

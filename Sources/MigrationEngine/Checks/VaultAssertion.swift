@@ -11,7 +11,7 @@ struct VaultAssertion: AssertionBody {
 
   private enum Wanted: Sendable {
     case exists(Bool)
-    case accessible(VaultAccessibility)
+    case accessible(VaultItem.Accessibility)
     case length(Int64)
     case count(Int64)
     case countBefore
@@ -141,7 +141,7 @@ private struct VaultContentAssertion: AssertionBody {
     if found.value != item.value {
       failures.append(failure("value", "\(item.value.count) bytes", "\(found.value.count) bytes"))
     }
-    for attribute in VaultAttribute.allCases
+    for attribute in VaultItem.Attribute.allCases
     where item[attribute] != nil && found[attribute] != item[attribute] {
       if item.itemClass.identifying.contains(attribute) { continue }
       failures.append(failure(attribute.words, item[attribute], found[attribute]))

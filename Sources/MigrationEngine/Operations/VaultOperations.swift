@@ -20,7 +20,7 @@ struct ChangeVaultItems: MigrationAction {
     OperationKind("vault.set-accessibility", ["accessible", "if-missing"] + VaultSelection.keys) { reader in
       let selection = try VaultSelection(reading: reader)
       _ = try reader.required("accessible")
-      let accessibility: VaultAccessibility = try reader.choice("accessible") ?? .whenUnlocked
+      let accessibility: VaultItem.Accessibility = try reader.choice("accessible") ?? .whenUnlocked
       return try Self(reader, selection) { $0.accessibility = accessibility }
     },
     OperationKind("vault.delete", ["destructive", "if-missing"] + VaultSelection.keys) { reader in
@@ -46,12 +46,12 @@ struct ChangeVaultItems: MigrationAction {
 
   /// Sets the service or the account, or a prefix of these.
   private static func renaming(_ selection: VaultSelection, _ node: YAMLNode) throws -> Change {
-    let attributes: [(key: String, attribute: VaultAttribute)] = [
+    let attributes: [(key: String, attribute: VaultItem.Attribute)] = [
       ("service", .service), ("account", .account),
     ]
     let keys = attributes.map(\.key)
     let target = try YAMLReader(node, what: "`to` of vault.rename", keys: keys + keys.map { $0 + "-prefix" })
-    var changes: [(attribute: VaultAttribute, oldPrefix: String?, new: String)] = []
+    var changes: [(attribute: VaultItem.Attribute, oldPrefix: String?, new: String)] = []
     for (key, attribute) in attributes {
       if let new = try target.text(key) { changes.append((attribute, nil, new)) }
       guard let node = target[key + "-prefix"] else { continue }

@@ -10,9 +10,9 @@ struct VaultSelection: Sendable, CustomStringConvertible {
     "class", "service", "service-prefix", "account", "account-prefix", "access-group", "synchronizable",
   ]
 
-  private let itemClass: VaultItemClass?
-  private let attributes: [VaultAttribute: String]
-  private let prefixes: [VaultAttribute: String]
+  private let itemClass: VaultItem.Class?
+  private let attributes: [VaultItem.Attribute: String]
+  private let prefixes: [VaultItem.Attribute: String]
   private let isSynchronizable: Bool?
   let description: String
 
@@ -20,9 +20,9 @@ struct VaultSelection: Sendable, CustomStringConvertible {
     var words: [String] = []
     itemClass = try reader.choice("class")
     if let itemClass { words.append("class \(itemClass.rawValue)") }
-    var attributes: [VaultAttribute: String] = [:]
-    var prefixes: [VaultAttribute: String] = [:]
-    for (key, attribute) in [("service", VaultAttribute.service), ("account", .account)] {
+    var attributes: [VaultItem.Attribute: String] = [:]
+    var prefixes: [VaultItem.Attribute: String] = [:]
+    for (key, attribute) in [("service", VaultItem.Attribute.service), ("account", .account)] {
       let prefix = reader[key + "-prefix"]
       if let prefix, reader[key] != nil {
         throw prefix.position.error("name either `\(key)` or `\(key)-prefix`, not both")
@@ -52,7 +52,7 @@ struct VaultSelection: Sendable, CustomStringConvertible {
   }
 
   /// The prefix of an attribute that selects the items.
-  func prefix(of attribute: VaultAttribute) -> String? { prefixes[attribute] }
+  func prefix(of attribute: VaultItem.Attribute) -> String? { prefixes[attribute] }
 
   func items(of vault: Vault) -> [VaultItem] { vault.sorted.filter(matches) }
 

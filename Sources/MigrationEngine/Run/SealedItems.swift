@@ -113,7 +113,7 @@ extension VaultItem {
   /// This item with the previous value of each attribute that was not changed since.
   fileprivate func reverting(to before: VaultItem, from after: VaultItem) -> VaultItem {
     var item = self
-    for attribute in VaultAttribute.allCases where self[attribute] == after[attribute] {
+    for attribute in VaultItem.Attribute.allCases where self[attribute] == after[attribute] {
       item[attribute] = before[attribute]
     }
     if accessibility == after.accessibility { item.accessibility = before.accessibility }

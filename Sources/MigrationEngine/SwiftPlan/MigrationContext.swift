@@ -260,7 +260,7 @@ public struct MigrationVault {
   public func item(_ id: VaultItem.ID) throws -> VaultItem? { try draft.open()?[id] }
 
   /// The items of an address, in order; all by default.
-  public func items(_ address: VaultAddress = VaultAddress()) throws -> [VaultItem] {
+  public func items(_ address: VaultItem.Address = VaultItem.Address()) throws -> [VaultItem] {
     try draft.open().map(address.items) ?? []
   }
 

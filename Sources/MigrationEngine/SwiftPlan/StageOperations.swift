@@ -251,7 +251,7 @@ public struct VaultOperations: Sendable {
   /// `vault.move-from-defaults`: moves a setting into the vault.
   public func moveFromDefaults(
     _ key: String, service: String, account: String? = nil, accessGroup: String? = nil,
-    accessible: VaultAccessibility = .whenUnlocked, suite: String? = nil, ifMissing: IfMissing = .skip,
+    accessible: VaultItem.Accessibility = .whenUnlocked, suite: String? = nil, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -284,7 +284,8 @@ public struct VaultOperations: Sendable {
 
   /// `vault.set-accessibility`: sets when a device can read the items, and so whether they may leave it.
   public func setAccessibility(
-    _ accessible: VaultAccessibility, service: String, account: String? = nil, ifMissing: IfMissing = .skip,
+    _ accessible: VaultItem.Accessibility, service: String, account: String? = nil,
+    ifMissing: IfMissing = .skip,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(

@@ -49,7 +49,7 @@ enum FuzzTarget: String, CaseIterable {
       case .restore: try restore(sealed(bytes))
       case .manifest: try readManifest(bytes)
       case .tables: try readTables(bytes)
-      case .header: _ = try ArchiveHeader(decoding: bytes, path: "header")
+      case .header: _ = try Archive.Header(decoding: bytes, path: "header")
       case .plist: _ = try PropertyListDocument(bytes: bytes)
       case .unarchive: try readKeyedArchive(bytes)
       case .age: try openAge(bytes)
@@ -141,7 +141,7 @@ enum FuzzTarget: String, CaseIterable {
   // MARK: Parts
 
   private func readManifest(_ bytes: [UInt8]) throws {
-    let id = ArchiveID(unchecked: "00112233445566778899aabbccddeeff")
+    let id = Archive.ID(unchecked: "00112233445566778899aabbccddeeff")
     let manifest = try ManifestReader(archive: id, tarSize: 1 << 30, path: "manifest") { file in
       try file.writeAll(bytes)
     }

@@ -1,0 +1,127 @@
+extension FixtureSuite {
+  /// What the checks of all fixtures found.
+  public struct Report: Sendable, Codable {
+    public var fixtures: [FixtureResult]
+    /// What is wrong with the fixtures as a whole: steps without effect, releases without a fixture, migrated
+    /// containers that are not like fresh ones.
+    public var findings: [FixtureResult.Finding]
+    /// What could not be checked over all fixtures, and why: some were filtered out.
+    public var notes: [String]
+    public var seconds: Double
+
+    /// Whether nothing failed, except what is known to fail.
+    public var passed: Bool {
+      findings.isEmpty && fixtures.allSatisfy { $0.state == .passed || $0.state == .knownFailure }
+    }
+  }
+}
+
+/// What the checks of one fixture found.
+public struct FixtureResult: Sendable, Codable {
+  public enum State: String, Sendable, Codable {
+    case passed, failed
+    /// It fails, and `fixture.yaml` says so.
+    case knownFailure = "known-failure"
+    /// It was not run: another one failed before, with `--fail-fast`.
+    case notRun = "not-run"
+  }
+
+  public var name: String
+  /// What it is, in its author's words.
+  public var summary: String
+  public var directory: String
+  /// Its schema version, and the one that it was migrated to.
+  public var from: Int, to: Int
+  public var state: State
+  /// What is wrong; empty when it passed.
+  public var findings: [FixtureResult.Finding]
+  /// What could not be checked, and why.
+  public var notes: [String] = []
+  public var knownFailure: String?
+  public var seconds: Double
+  /// Where the containers of a failure are kept.
+  public var kept: String?
+}
+
+extension FixtureResult {
+  /// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
+  public struct Finding: Sendable, Codable, Equatable {
+    public enum Check: String, Sendable, Codable, CaseIterable {
+      /// The container could not be made, or has another version than the fixture says.
+      case build
+      /// Migrating failed, or did not end at the latest version.
+      case migration
+      /// The result is not its golden.
+      case golden
+      /// An expectation of `fixture.yaml` is not met.
+      case expectation
+      /// Migrating again changed something.
+      case again
+      /// Rolling back did not give back exactly what was.
+      case rollback
+      /// Going down by steps did not reach the same state.
+      case down
+      /// A table lost rows, and nothing announced it.
+      case lostRows = "lost-rows"
+      /// A step of a migration has no effect on any fixture.
+      case coverage
+      /// A release has no fixture.
+      case release
+      /// A migrated container is not like one that the app wrote itself.
+      case fresh
+      /// What was known to fail passes.
+      case known
+    }
+
+    public var check: Check
+    /// Where in the container: a path, and the key, row or item in it, such as `…/database.sqlite: task, id 3: title`.
+    public var place: String?
+    /// What is wrong, in a sentence without the place; secrets are hidden.
+    public var message: String
+    /// What must be there; nil for nothing, or where the message says it all.
+    public var expected: String?
+    public var found: String?
+    /// The first migration after which it differs, such as `0002_rename_settings`; nil when none made the difference.
+    public var migration: String?
+    /// The file that says what is expected, or the migration's, relative to nothing: as it was named.
+    public var file: String?
+    /// The line in it, from 1.
+    public var line: Int?
+
+    /// A finding with what every one has.
+    package init(_ check: Check, _ message: String, place: String? = nil) {
+      (self.check, self.message, self.place) = (check, message, place)
+    }
+  }
+}
+
+extension FixtureSuite.Report: CustomStringConvertible {
+  /// The counts, and everything that is wrong, with its place, what was expected and found, and the file and line.
+  public var description: String {
+    let failed = fixtures.filter { $0.state == .failed }.flatMap { fixture in
+      ["\(fixture.name):"] + fixture.findings.map(\.description)
+    }
+    return ([counts] + failed + findings.map(\.description)).joined(separator: "\n")
+  }
+
+  package func count(_ state: FixtureResult.State) -> Int { fixtures.count { $0.state == state } }
+
+  /// The counts in words: `14 fixtures: 12 passed, 1 failed, 1 known failure`.
+  public var counts: String {
+    let states: [(FixtureResult.State, String, String)] = [
+      (.passed, "passed", "passed"), (.failed, "failed", "failed"),
+      (.knownFailure, "known failure", "known failures"), (.notRun, "not run", "not run"),
+    ]
+    let words = states.compactMap { state, one, many in
+      let number = count(state)
+      return number == 0 ? nil : "\(number) \(number == 1 ? one : many)"
+    }
+    let fixtures = "\(self.fixtures.count) \(self.fixtures.count == 1 ? "fixture" : "fixtures")"
+    return words.isEmpty ? fixtures : fixtures + ": " + words.joined(separator: ", ")
+  }
+}
+
+extension FixtureResult.Finding: CustomStringConvertible {
+  /// What is wrong, in lines.
+  public var description: String { FindingText(self).lines.joined(separator: "\n") }
+}
