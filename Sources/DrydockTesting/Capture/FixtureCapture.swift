@@ -53,22 +53,22 @@ package struct FixtureCapture {
       return try FixtureCapture(of: container, as: name, in: fixtures, tool: tool, options: options).run(
         transaction)
     case .archive(let archive):
-      return try ScratchDirectory.withTemporary { scratch in
-        var settings = configuration
-        settings.app = configuration.app ?? archive.header.app
-        settings.layout = configuration.layout ?? archive.header.layout
-        settings.groups = Dictionary(
-          uniqueKeysWithValues: (archive.header.groups ?? []).enumerated().map { ($1, "../group-\($0)") })
-        var restore = RestoreOptions()
-        restore.transaction = transaction
-        let copy = try FixturePlace(making: scratch.full("copy"), settings).restore(
-          archive, settings, restore)
-        let container = try Container(
-          at: copy.root, configuration: settings, instance: archive.header.instance)
-        return try FixtureCapture(
-          of: container, as: name, in: fixtures, tool: tool, configuration: configuration, options: options
-        ).run(transaction)
-      }
+      let temporary = try ScratchDirectory.temporary()
+      let scratch = temporary.directory
+      var settings = configuration
+      settings.app = configuration.app ?? archive.header.app
+      settings.layout = configuration.layout ?? archive.header.layout
+      settings.groups = Dictionary(
+        uniqueKeysWithValues: (archive.header.groups ?? []).enumerated().map { ($1, "../group-\($0)") })
+      var restore = RestoreOptions()
+      restore.transaction = transaction
+      let copy = try FixturePlace(making: scratch.full("copy"), settings).restore(
+        archive, settings, restore)
+      let container = try Container(
+        at: copy.root, configuration: settings, instance: archive.header.instance)
+      return try FixtureCapture(
+        of: container, as: name, in: fixtures, tool: tool, configuration: configuration, options: options
+      ).run(transaction)
     }
   }
 
@@ -79,16 +79,15 @@ package struct FixtureCapture {
   package func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
     let root = try Directory(fixtures)
     let target = try place(in: root)
-    return try Transaction.inspect(container, options: transaction) { staged in
-      try ScratchDirectory.withTemporary { scratch in
-        try scratch.createDirectory("fixture", mode: 0o755)
-        let fixture = try scratch.directory("fixture")
-        let report = try write(staged, to: fixture, transaction.deviceKeys)
-        try check(fixture, in: scratch.full("built"), report)
-        try publish(fixture, in: root, as: target)
-        return report
-      }
-    }
+    let staged = try DiscardedStage(on: container, options: transaction)
+    let temporary = try ScratchDirectory.temporary()
+    let scratch = temporary.directory
+    try scratch.createDirectory("fixture", mode: 0o755)
+    let fixture = try scratch.directory("fixture")
+    let report = try write(staged, to: fixture, transaction.deviceKeys)
+    try check(fixture, in: scratch.full("built"), report)
+    try publish(fixture, in: root, as: target)
+    return report
   }
 
   private func place(in root: Directory) throws -> ContainerPath {
@@ -193,7 +192,7 @@ package struct FixtureCapture {
           + "then, replace less, or leave the file out",
         path: error.path.map(plain), cause: error)
     }
-    let found = try? Transaction.inspect(built) { try DetectedVersion.detect(in: $0, tool: tool).version }
+    let found = try? DetectedVersion.detect(in: DiscardedStage(on: built), tool: tool).version
     guard report.isUnmarked || found == report.version else {
       throw DrydockError(
         .notCaptured,
@@ -203,21 +202,21 @@ package struct FixtureCapture {
   }
 
   private func publish(_ made: Directory, in root: Directory, as target: ContainerPath) throws {
-    try ScratchDirectory.with(".drydock-capture-", in: root) { scratch in
-      let fixture: ContainerPath = "fixture"
-      try scratch.createDirectory(fixture, mode: 0o755)
-      let copy = try scratch.directory(fixture)
-      try made.walk { entry in
-        switch entry.status.type {
-        case .directory: try copy.createDirectory(entry.path, mode: 0o755)
-        case .symbolicLink: try copy.createLink(entry.path, target: made.linkTarget(entry.path))
-        default:
-          try made.copyContents(of: entry.path, to: entry.path, in: copy)
-          try copy.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: entry.path)
-        }
-        return .into
+    let temporary = try ScratchDirectory(".drydock-capture-", in: root)
+    let scratch = temporary.directory
+    let fixture: ContainerPath = "fixture"
+    try scratch.createDirectory(fixture, mode: 0o755)
+    let copy = try scratch.directory(fixture)
+    try made.walk { entry in
+      switch entry.status.type {
+      case .directory: try copy.createDirectory(entry.path, mode: 0o755)
+      case .symbolicLink: try copy.createLink(entry.path, target: made.linkTarget(entry.path))
+      default:
+        try made.copyContents(of: entry.path, to: entry.path, in: copy)
+        try copy.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: entry.path)
       }
-      try scratch.renameNew(fixture, in: root, to: target)
+      return .into
     }
+    try scratch.renameNew(fixture, in: root, to: target)
   }
 }
