@@ -71,8 +71,6 @@ package final class ManifestReader {
     DrydockError(.damaged, "its manifest has \(what)", path: path)
   }
 
-  // MARK: Properties
-
   /// The snapshot id, and the archive that the manifest says it belongs to.
   func properties() throws -> (snapshot: String, archive: String) {
     try read { db in
@@ -132,8 +130,6 @@ package final class ManifestReader {
     else { throw wrong("an invalid place of the vault's items") }
     return VaultMember(offset: offset, length: length, digest: digest)
   }
-
-  // MARK: Entries
 
   private static let columns = """
     SELECT e.rowid AS number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,

@@ -5,7 +5,6 @@ import FileSystem
 import Foundation
 import GRDB
 
-/// Writes a snapshot's manifest, in one transaction of a private file.
 final class ManifestWriter {
   private let queue: DatabaseQueue
   private let path: String
@@ -33,7 +32,7 @@ final class ManifestWriter {
     try write { try $0.cachedStatement(sql: sql).execute(arguments: arguments) }
   }
 
-  private func write(_ body: (Database) throws -> Void) throws {
+  private func write<T>(_ body: (Database) throws -> T) throws -> T {
     try Self.translating(path) { try queue.writeWithoutTransaction(body) }
   }
 
@@ -94,11 +93,8 @@ final class ManifestWriter {
   }
 
   func hasEntry(_ path: ContainerPath) throws -> Bool {
-    try Self.translating(self.path) {
-      try queue.writeWithoutTransaction {
-        try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)])
-          ?? false
-      }
+    try write {
+      try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)]) ?? false
     }
   }
 

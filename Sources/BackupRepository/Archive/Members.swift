@@ -85,8 +85,6 @@ extension ManifestEntry {
   }
 }
 
-// MARK: Comparing the tar with the manifest
-
 /// What an archive's own manifest says must be in its tar, from the end of one content to the start of the next: the headers of
 /// the entries without content, and last the header of the one that has it.
 struct ExpectedMembers: Sendable {

@@ -77,8 +77,6 @@ struct RestorePlan {
     return read + (vaultEntry?.offset != nil && vaultEntry?.archive == id ? 1 : 0) == members[part].gaps.count
   }
 
-  // MARK: Live paths
-
   /// Which live paths that the archive does not have are preserved, and which removed.
   private mutating func decideLive() throws {
     for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
@@ -155,8 +153,6 @@ struct RestorePlan {
     if let last = report.preserved.last, path.isInside(last.path) { return }
     report.preserved.append(.init(path: path, reason: reason))
   }
-
-  // MARK: Entries of the archive
 
   private mutating func decide(_ entry: ManifestEntry) throws {
     guard recorded.kinds[entry.path] != nil else { return }  // rule 3: stored although excluded
@@ -242,8 +238,6 @@ struct RestorePlan {
   private func own(_ entry: ManifestEntry) throws -> ManifestEntry {
     try archive.manifest.withContent(entry)
   }
-
-  // MARK: The vault
 
   /// Rule 8: the vault comes back item by item.
   private mutating func decideVault(_ entry: ManifestEntry) throws {

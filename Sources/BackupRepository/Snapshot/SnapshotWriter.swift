@@ -154,8 +154,6 @@ final class SnapshotWriter {
     }
   }
 
-  // MARK: Directories and links
-
   private func storeDirectory(_ path: ContainerPath, _ status: FileStatus, _ metadata: FileMetadata) throws {
     let entry = entry(path, .directory, status, metadata)
     if entry != earlier { try archive.addMember(names.member(entry, .directory)) }
@@ -174,8 +172,6 @@ final class SnapshotWriter {
     if entry != earlier { try archive.addMember(names.member(entry, .symbolicLink(target: target))) }
     try add(entry)
   }
-
-  // MARK: Files
 
   /// Stores a file that may change while it is read.
   private func storeFile(_ scanned: ScannedEntry, kind: ManifestEntry.Kind) throws {
@@ -304,8 +300,6 @@ final class SnapshotWriter {
     return false
   }
 
-  // MARK: Databases
-
   private static let databaseCopy: ContainerPath = "database"
 
   private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
@@ -364,8 +358,6 @@ final class SnapshotWriter {
     return false
   }
 
-  // MARK: Reading what the scan saw
-
   /// The open directory that a path is in, and its name there.
   private func location(of path: ContainerPath) throws -> (Directory, ContainerPath) {
     let name = ContainerPath(name: path.name)
@@ -404,8 +396,6 @@ final class SnapshotWriter {
     guard let error = error.cause as? Errno else { return false }
     return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
   }
-
-  // MARK: The manifest
 
   private func entry(
     _ path: ContainerPath, _ kind: ManifestEntry.Kind, _ status: FileStatus, _ metadata: FileMetadata
