@@ -15,12 +15,13 @@ final class ParentSnapshot {
   private let trustedUntil: Int64
   private var contents: ContentIndex?
 
-  init(_ archive: Archive) throws {
+  /// - Parameter settling: seconds that must have passed between the last change of a path and the parent's capture.
+  init(_ archive: Archive, settling: Double) throws {
     self.archive = archive
     entries = MergedEntries(archive.manifest)
     next = try entries.next()
     let captured = (try? Date(archive.header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
-    trustedUntil = Int64((captured - 60) * 1_000_000_000)
+    trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
   /// The entry at a path, and the paths before it that were not asked for: the container does not have them.

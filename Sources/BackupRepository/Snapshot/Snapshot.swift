@@ -40,7 +40,7 @@ package enum Snapshot {
     do {
       let writer = try SnapshotWriter(
         lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
-        since: parent.map { try ParentSnapshot($0) })
+        since: parent.map { try ParentSnapshot($0, settling: request.settling) })
       try writer.storeAll()
       let vault = try SnapshotVault.store(
         from: container, lock.root, writer.vaultDigest, into: draft, request.deviceKeys)
@@ -78,6 +78,8 @@ package struct SnapshotRequest: Sendable {
   package var isFull = false
   /// What opens the earlier archives, to which an incremental one is the difference.
   package var keys = AgeKeys()
+  /// Seconds after which a path counts as unchanged when its status is; tests shorten it.
+  var settling: Double = 60
   /// Where the vault's file is.
   var vaultPath: ContainerPath?
   /// Seconds to wait for the container's lock, and for the repository's.

@@ -1,0 +1,288 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Incremental archives: what they hold, what they need, and that each snapshot of a chain is restored exactly.
+@Suite struct IncrementalSnapshotTests {
+  /// Takes a snapshot that trusts the status of every path that was touched more than a moment ago.
+  @discardableResult
+  private func snapshot(
+    _ lab: Lab, trusting: Bool = true, _ change: (inout SnapshotRequest) -> Void = { _ in }
+  ) throws -> SnapshotReport {
+    var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    if trusting { request.settling = -3600 }
+    change(&request)
+    let report = try Snapshot.take(lab.container(), request)
+    // What changes from here on gets another time: the kernel's clock ticks every few milliseconds.
+    usleep(20_000)
+    return report
+  }
+
+  private func members(_ path: String) throws -> [String] {
+    let result = try Command.run(Tools.system("tar"), ["--zstd", "-tf", path])
+    guard result.succeeded else { throw SystemFailure("\(result)") }
+    return result.output.split(separator: "\n").map(String.init).filter { $0.hasPrefix("container") }
+  }
+
+  private static func bytes(_ count: Int, _ seed: UInt64) -> [UInt8] {
+    var random = SeededRandom(seed: seed)
+    return random.bytes(count)
+  }
+
+  /// A script that runs SQL and leaves a log behind, as an app does that is killed.
+  fileprivate static func leavingTheLog(_ sql: String) -> String {
+    "printf '%s\\n' '.dbconfig no_ckpt_on_close on' '\(sql.replacing("'", with: "'\\''"))' | sqlite3 db.sqlite"
+  }
+
+  private func scene() throws -> Lab {
+    let lab = try Lab()
+    for number in 1...20 { try lab.write("notes/\(number).txt", "note \(number)") }
+    try lab.write("large", Self.bytes(3 << 20, 1))
+    try lab.write("empty", "")
+    _ = try lab.shell("ln notes/1.txt first; ln empty second; ln -s large link; mkdir -p a/b", in: lab.root)
+    try lab.sql("db.sqlite", "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)")
+    return lab
+  }
+
+  @Test(arguments: [true, false]) func anUnchangedContainerCostsNothing(trusting: Bool) throws {
+    let lab = try scene()
+    let first = try snapshot(lab)
+    let second = try snapshot(lab, trusting: trusting)
+    #expect(first.header.kind == .full && second.header.kind == .incremental)
+    #expect(second.header.parent == first.archive && second.snapshot == first.snapshot)
+    #expect(second.archiveBytes < 4096, "\(second.archiveBytes)")
+    #expect(try members(second.path) == [])
+    #expect(second.entries == first.entries && second.contentBytes == first.contentBytes)
+    #expect(try Verification.run(Archive(path: second.path), data: true).entries == first.entries)
+  }
+
+  @Test(arguments: [true, false]) func onlyWhatChangedIsStored(trusting: Bool) throws {
+    let lab = try scene()
+    try snapshot(lab)
+    try lab.write("notes/2.txt", "another text")
+    _ = try lab.shell(
+      """
+      chmod 600 notes/3.txt; rm notes/4.txt; mv notes/5.txt a/moved.txt; cp large copy; rm link; mkdir link
+      touch -d 2001-01-01 notes/6.txt
+      """, in: lab.root)
+    let before = try TreeListing(lab.root)
+    let second = try snapshot(lab, trusting: trusting)
+    // Attributes, moves and copies need no content.
+    let expected = [
+      "container/", "container/a/", "container/link/", "container/notes/", "container/notes/2.txt",
+    ]
+    let members = try members(second.path)
+    #expect(members == expected, "\(members)")
+    let manifest = try Archive(path: second.path).manifest
+    #expect(try manifest.parts[0].removed() == ["notes/4.txt", "notes/5.txt"])
+    try lab.restore(second.path, to: lab.directory("new"))
+    #expect(try TreeListing(lab.directory("new")).differences(from: before) == [])
+    // In place, over what was changed since.
+    _ = try lab.shell("rm -r notes copy; echo x > a/moved.txt", in: lab.root)
+    try lab.restore(second.path)
+    #expect(try TreeListing(lab.root).differences(from: before) == [])
+  }
+
+  @Test func aDatabaseIsStoredWhenItsContentChanged() throws {
+    let lab = try scene()
+    let stored = { (report: SnapshotReport) in try self.members(report.path).contains("container/db.sqlite") }
+    try lab.sql("db.sqlite", "PRAGMA journal_mode=WAL; PRAGMA user_version=1")
+    try snapshot(lab)
+    #expect(try !stored(snapshot(lab)))
+    // The rows are in the log alone.
+    _ = try lab.shell(Self.leavingTheLog("INSERT INTO t VALUES (3)"), in: lab.root)
+    #expect(lab.exists("db.sqlite-wal"))
+    #expect(try stored(snapshot(lab)))
+    #expect(try !stored(snapshot(lab)))
+    // A checkpoint changes the files, and not the content.
+    try lab.sql("db.sqlite", "PRAGMA wal_checkpoint(TRUNCATE)")
+    let last = try snapshot(lab)
+    #expect(try !stored(last))
+    try lab.restore(last.path, to: lab.directory("new"))
+    let count = try Command.run(Tools.system("sqlite3"), [lab.directory("new/db.sqlite"), "SELECT count(*) FROM t"])
+    #expect(count.output == "3\n")
+  }
+
+  // MARK: The archives that one needs
+
+  @Test func aParentIsFoundByItsID() throws {
+    let lab = try scene()
+    let first = try snapshot(lab)
+    let second = try snapshot(lab)
+    #expect(second.path.hasSuffix("_\(second.archive.short)-\(first.archive.short).tar.zst"))
+    let renamed = lab.repository + "/renamed.tar.zst"
+    try FileManager.default.moveItem(atPath: first.path, toPath: renamed)
+    #expect(try Archive(path: second.path).parts.map(\.path).last == renamed)
+    try FileManager.default.removeItem(atPath: renamed)
+    #expect {
+      try Archive(path: second.path)
+    } throws: { error in
+      let error = error as? DrydockError
+      return error?.code == .missingArchive && error?.message.contains(first.archive.short) == true
+    }
+    // The next snapshot says why it is full.
+    let third = try snapshot(lab)
+    #expect(third.header.kind == .full)
+    #expect(third.parentProblem?.contains(first.archive.short) == true)
+  }
+
+  @Test func aLongChainEnds() throws {
+    let lab = try Lab()
+    try lab.write("file", Self.bytes(1 << 20, 2))
+    let kinds = try (0...Snapshot.longestChain + 1).map { _ in try snapshot(lab).header.kind }
+    #expect(kinds == [.full] + Array(repeating: .incremental, count: Snapshot.longestChain) + [.full])
+  }
+
+  @Test func aCostlyChainEnds() throws {
+    let lab = try Lab()
+    let kinds = try (0..<4).map { number in
+      try lab.write("file", Self.bytes(number == 0 ? 1 << 20 : 600 << 10, UInt64(number)))
+      return try snapshot(lab).header.kind
+    }
+    #expect(kinds == [.full, .incremental, .incremental, .full])
+  }
+
+  @Test func aFullArchiveNeedsNoOther() throws {
+    let lab = try scene()
+    let first = try snapshot(lab)
+    let second = try snapshot(lab)
+    let full = try snapshot(lab) { $0.isFull = true }
+    let exported = try Export.run(
+      Archive(path: second.path), to: .file(lab.directory("exported.tar.zst")), tool: "test")
+    try FileManager.default.removeItem(atPath: first.path)
+    try FileManager.default.removeItem(atPath: second.path)
+    for path in [full.path, exported.path] {
+      let archive = try Archive(path: path)
+      #expect(archive.header.kind == .full && archive.header.parent == nil)
+      #expect(archive.snapshot == first.snapshot)
+      _ = try Verification.run(archive, data: true)
+    }
+  }
+
+  @Test func anEncryptedParentNeedsAKey() throws {
+    let lab = try scene()
+    let identity = try AgeIdentity.generate()
+    let keys = AgeKeys(identities: [identity])
+    let first = try snapshot(lab) { $0.encryption = .recipients([identity.recipient]) }
+    let blind = try snapshot(lab) { $0.encryption = .recipients([identity.recipient]) }
+    #expect(blind.header.kind == .full)
+    let second = try snapshot(lab) {
+      $0.encryption = .recipients([identity.recipient])
+      $0.keys = keys
+    }
+    #expect(second.header.parent == blind.archive && second.snapshot == first.snapshot)
+    #expect(second.path.hasSuffix("-\(blind.archive.short).tar.zst.age"))
+    _ = try Verification.run(Archive(path: second.path, keys: keys), data: true)
+  }
+
+  @Test func damageInAnEarlierArchiveIsFound() throws {
+    let lab = try scene()
+    let first = try snapshot(lab)
+    try lab.write("notes/2.txt", "another text")
+    let second = try snapshot(lab)
+    var bytes = try RawFiles.read(Array(first.path.utf8))
+    bytes[bytes.count / 2] ^= 1
+    try RawFiles.write(Array(bytes), to: Array(first.path.utf8))
+    #expect(throws: DrydockError.self) { try Verification.run(Archive(path: second.path), data: true) }
+    #expect(throws: DrydockError.self) { try lab.restore(second.path, to: lab.directory("new")) }
+    #expect(!lab.exists("", in: lab.directory("new")))
+  }
+
+  // MARK: Random changes
+
+  /// A container that changes at random, and what it looked like at each snapshot.
+  private struct RandomRun {
+    let lab: Lab
+    var random: SeededRandom
+    var taken: [(report: SnapshotReport, tree: TreeListing, rows: String)] = []
+
+    init(seed: UInt64) throws {
+      lab = try Lab()
+      random = SeededRandom(seed: seed)
+      try lab.directory(in: "d0/d1/d2")
+      try lab.sql("db.sqlite", "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
+    }
+
+    mutating func name() -> String {
+      let directory = ["", "d0/", "d0/d1/", "d0/d1/d2/", "e/"].randomElement(using: &random) ?? ""
+      return directory + "f\(Int.random(in: 0..<12, using: &random))"
+    }
+
+    mutating func change() throws {
+      let (name, other) = (name(), name())
+      let size = [0, 1, 700, 40_000, 1_200_000].randomElement(using: &random) ?? 0
+      switch Int.random(in: 0..<14, using: &random) {
+      case 0...2:
+        _ = try? lab.shell("[ -d \(name) ] || rm -f \(name)", in: lab.root)
+        try? lab.write(name, random.bytes(size))
+      case 3: try script("printf more >> \(name)")
+      case 4: try script("truncate -s \(size) \(name)")
+      case 5: try script("mv \(name) \(other)")
+      case 6: try script("rm -rf \(name); ln -s \(other) \(name)")
+      case 7: try script("rm -rf \(name); mkdir -p \(name)/inner; echo x > \(name)/inner/y")
+      case 8: try script("rm -f \(other); ln \(name) \(other)")
+      case 9: try script("chmod 6\(Int.random(in: 0..<8, using: &random))4 \(name)")
+      case 10: try script("setfattr -n user.test -v \(size) \(name)")
+      case 11: try script("cp -a \(name) \(other)")
+      case 12:
+        try lab.sql(
+          "db.sqlite",
+          "INSERT INTO t(b) SELECT hex(randomblob(200)) FROM (SELECT 1 UNION SELECT 2), (SELECT 1 UNION SELECT 2)")
+      default:
+        let statement: String? = [
+          nil, nil, "VACUUM", "PRAGMA journal_mode=DELETE", "PRAGMA journal_mode=WAL", "DELETE FROM t WHERE a % 3 = 0",
+          "PRAGMA journal_mode=DELETE; PRAGMA page_size=8192; VACUUM",
+        ].randomElement(using: &random) ?? nil
+        if let statement {
+          try lab.sql("db.sqlite", statement)
+        } else {
+          _ = try lab.shell(
+            IncrementalSnapshotTests.leavingTheLog("UPDATE t SET b = b || 'x' WHERE a % 2 = 0"), in: lab.root)
+        }
+      }
+    }
+
+    private func script(_ text: String) throws { _ = try? lab.shell(text, in: lab.root) }
+
+    static func rows(_ path: String) throws -> String {
+      // Of a copy: reading would change the files.
+      try Command.run(
+        "/bin/sh", ["-ec", "d=$(mktemp -d); cp \(path)* $d; sqlite3 $d/db.sqlite .dump; rm -r $d"]
+      ).output
+    }
+  }
+
+  @Test(arguments: 1...5 as ClosedRange<UInt64>) func everySnapshotOfARandomHistory(seed: UInt64) throws {
+    var run = try RandomRun(seed: seed)
+    let lab = run.lab
+    let database = ["db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "db.sqlite-journal", "."]
+    for round in 0..<12 {
+      for _ in 0..<Int.random(in: 0...6, using: &run.random) { try run.change() }
+      let tree = try TreeListing(lab.root).without(database)
+      let rows = try RandomRun.rows(lab.root + "/db.sqlite")
+      let report = try snapshot(lab, trusting: Bool.random(using: &run.random)) { $0.isFull = round == 7 }
+      #expect(!report.isIncomplete)
+      run.taken.append((report, tree, rows))
+    }
+    #expect(run.taken.filter { $0.report.header.kind == .incremental }.count >= 5)
+    for (number, (report, tree, rows)) in run.taken.enumerated() {
+      let archive = try Archive(path: report.path)
+      _ = try Verification.run(archive, data: true)
+      let target = lab.directory("restored-\(number)")
+      try lab.restore(report.path, to: target) { $0.keepsSetID = true }
+      #expect(
+        try TreeListing(target).without(database).differences(from: tree) == [], "seed \(seed), snapshot \(number)")
+      #expect(try RandomRun.rows(target + "/db.sqlite") == rows, "seed \(seed), snapshot \(number)")
+    }
+    // Back to an early one, in place.
+    let (report, tree, _) = run.taken[3]
+    try lab.restore(report.path) { $0.keepsSetID = true }
+    #expect(try TreeListing(lab.root).without(database).differences(from: tree) == [])
+  }
+}
