@@ -270,11 +270,12 @@ final class SnapshotWriter {
   private func findLarge(
     _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
   ) throws -> Bool {
-    guard let former, try former.hasContent(ofSize: before.size), !reader.isFresh(before) else {
-      return false
-    }
+    guard let former, try former.hasContent(ofSize: before.size) else { return false }
+    let isFresh = reader.isFresh(before)
     let (digest, isWhole) = try reader.stream(.file(file, size: before.size, path: path), into: nil)
-    guard isWhole, try reader.state(of: file, path) == before else { return false }
+    guard try isWhole && reader.state(of: file, path) == before,
+      try !isFresh || reader.reads(digest, file, size: before.size, path)
+    else { return false }
     return try refer(&entry, to: digest)
   }
 
