@@ -192,7 +192,7 @@ public struct ExpansionLimit: Sendable {
   private static let ratio: UInt64 = 250
 
   /// Throws `DrydockError` `.limit` for more than that.
-  func check(_ what: String, _ size: UInt64, fileSize: UInt64) throws {
+  package func check(_ what: String, _ size: UInt64, fileSize: UInt64) throws {
     let limit = bytes ?? max(Self.always, Self.product(fileSize, Self.ratio))
     guard size <= limit else {
       throw DrydockError(
@@ -209,7 +209,7 @@ public struct ExpansionLimit: Sendable {
   private static let memoryRatio: UInt64 = 400
 
   /// Throws `DrydockError` `.limit` for more than that.
-  func checkMemory(_ what: String, _ need: UInt64, fileSize: UInt64) throws {
+  package func checkMemory(_ what: String, _ need: UInt64, fileSize: UInt64) throws {
     let beyond = fileSize - min(fileSize, Self.memoryFileSize)
     let (sum, overflow) = Self.product(beyond, Self.memoryRatio).addingReportingOverflow(Self.memory)
     let limit = bytes ?? (overflow ? .max : sum)

@@ -105,7 +105,8 @@ import Testing
     let last = try snapshot(lab)
     #expect(try !stored(last))
     try lab.restore(last.path, to: lab.directory("new"))
-    let count = try Command.run(Tools.system("sqlite3"), [lab.directory("new/db.sqlite"), "SELECT count(*) FROM t"])
+    let count = try Command.run(
+      Tools.system("sqlite3"), [lab.directory("new/db.sqlite"), "SELECT count(*) FROM t"])
     #expect(count.output == "3\n")
   }
 
@@ -233,12 +234,15 @@ import Testing
       case 12:
         try lab.sql(
           "db.sqlite",
-          "INSERT INTO t(b) SELECT hex(randomblob(200)) FROM (SELECT 1 UNION SELECT 2), (SELECT 1 UNION SELECT 2)")
+          "INSERT INTO t(b) SELECT hex(randomblob(200)) FROM (SELECT 1 UNION SELECT 2), (SELECT 1 UNION SELECT 2)"
+        )
       default:
-        let statement: String? = [
-          nil, nil, "VACUUM", "PRAGMA journal_mode=DELETE", "PRAGMA journal_mode=WAL", "DELETE FROM t WHERE a % 3 = 0",
-          "PRAGMA journal_mode=DELETE; PRAGMA page_size=8192; VACUUM",
-        ].randomElement(using: &random) ?? nil
+        let statement: String? =
+          [
+            nil, nil, "VACUUM", "PRAGMA journal_mode=DELETE", "PRAGMA journal_mode=WAL",
+            "DELETE FROM t WHERE a % 3 = 0",
+            "PRAGMA journal_mode=DELETE; PRAGMA page_size=8192; VACUUM",
+          ].randomElement(using: &random) ?? nil
         if let statement {
           try lab.sql("db.sqlite", statement)
         } else {
@@ -277,7 +281,8 @@ import Testing
       let target = lab.directory("restored-\(number)")
       try lab.restore(report.path, to: target) { $0.keepsSetID = true }
       #expect(
-        try TreeListing(target).without(database).differences(from: tree) == [], "seed \(seed), snapshot \(number)")
+        try TreeListing(target).without(database).differences(from: tree) == [],
+        "seed \(seed), snapshot \(number)")
       #expect(try RandomRun.rows(target + "/db.sqlite") == rows, "seed \(seed), snapshot \(number)")
     }
     // Back to an early one, in place.

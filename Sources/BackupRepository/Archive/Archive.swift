@@ -46,7 +46,16 @@ public final class Archive {
     (path, header, snapshot) = (archive.path, archive.header, archive.snapshot)
     (self.parts, self.limit) = (parts, limit)
     manifest = try Manifest(parts.map(\.manifest), path: archive.path)
-    try archive.reader.checkManifestMemory(manifest.memory(), limit)
+    if parts.count > 1 {
+      try located { try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: chainSize) }
+    }
+  }
+
+  /// Bytes of the archive and of all that it needs.
+  private var chainSize: UInt64 { parts.reduce(0) { $0 + $1.reader.fileSize } }
+
+  private func located<T>(_ body: () throws -> T) throws -> T {
+    do { return try body() } catch let error as DrydockError { throw error.at(path) }
   }
 
   /// Where the vault's items are that may leave their device; only an encrypted archive has them.
@@ -61,7 +70,13 @@ public final class Archive {
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
-  func checkExpansion() throws { for part in parts { try part.reader.checkExpansion(limit) } }
+  func checkExpansion() throws {
+    for part in parts { try part.reader.checkExpansion(limit) }
+    // Entries of an incremental archive may share content: a small one could name the same content a million times.
+    if parts.count > 1 {
+      try located { try limit.check("the snapshot", manifest.contentSize(), fileSize: chainSize) }
+    }
+  }
 
   /// Throws unless the entries that were read give the snapshot id.
   func expectSnapshot(_ id: String) throws {

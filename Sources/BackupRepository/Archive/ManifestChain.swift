@@ -112,6 +112,14 @@ package final class Manifest {
     return nil
   }
 
+  /// Bytes of the content of all entries in all manifests: at least those of the snapshot.
+  func contentSize() throws -> UInt64 {
+    try parts.reduce(0) { sum, part in
+      let (total, overflow) = sum.addingReportingOverflow(try part.contentSize())
+      return overflow ? .max : total
+    }
+  }
+
   /// The most memory that a restore takes for the manifest's content.
   func memory() throws -> UInt64 { try parts.reduce(0) { try $0 + $1.memory() } }
 

@@ -103,6 +103,15 @@ package final class ManifestReader {
   /// Bytes of memory for the text of a manifest of a size; one long text is in memory several times.
   static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
 
+  /// Bytes of the content of its entries.
+  func contentSize() throws -> UInt64 {
+    try read { db in
+      // As a real number, for sizes that are made to overflow.
+      let bytes = try Double.fetchOne(db, sql: "SELECT total(size) FROM entry WHERE hard_link IS NULL") ?? 0
+      return UInt64(max(0, min(bytes, 0x1p62)))
+    }
+  }
+
   /// Whether paths were stored although a rule excludes them (`snapshot --include-excluded`): such a path is an entry,
   /// and it or a directory above is in ``excluded()`` too.
   package func storesExcluded() throws -> Bool {

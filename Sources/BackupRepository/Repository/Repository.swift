@@ -18,7 +18,10 @@ public struct Repository: Sendable {
   ///
   /// - Parameter keys: what opens encrypted ones.
   /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
-  public func list(keys: AgeKeys = AgeKeys()) throws -> Listing {
+  public func list(keys: AgeKeys = AgeKeys()) throws -> Listing { try list(keys: keys) { _ in true } }
+
+  /// Lists only files whose names are those of certain archives, and files without such a name.
+  func list(keys: AgeKeys, where isWanted: (ArchiveLabel) -> Bool) throws -> Listing {
     let directory: Directory
     let names: [[UInt8]]
     do {
@@ -31,6 +34,9 @@ public struct Repository: Sendable {
     }
     var listing = Listing(repository: path)
     for bytes in names where ArchiveName.isArchive(bytes) {
+      if let label = ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)), !isWanted(label) {
+        continue
+      }
       let name = ContainerPath(name: bytes)
       do {
         switch try found(name, in: directory, keys) {

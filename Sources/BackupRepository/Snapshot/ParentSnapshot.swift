@@ -118,11 +118,16 @@ extension Snapshot {
   ///
   /// - Returns: nil when a full archive is to be written, with the reason if one could not be read.
   static func parent(
-    of header: Archive.Header, in repository: String?, keys: AgeKeys
+    of header: Archive.Header, in repository: String?, keys: AgeKeys, isEncrypted: Bool
   ) throws -> (archive: Archive?, problem: String?) {
     guard let repository else { return (nil, nil) }
-    let listing = try Repository(repository).list(keys: keys)
-    let own = listing.items.filter { $0.header.app == header.app && $0.header.instance == header.instance }
+    let owner = [header.app, header.instance].map { ArchiveName.plain($0, 90) }
+    let listing = try Repository(repository).list(keys: keys) { [$0.app, $0.instance] == owner }
+    // Of archives that anyone can read and others, no one needs one of the other kind.
+    let own = listing.items.filter {
+      $0.header.app == header.app && $0.header.instance == header.instance
+        && ($0.encryption != nil) == isEncrypted
+    }
     guard let newest = own.last else { return (nil, nil) }
     do {
       let archive = try Archive(path: newest.path, keys: keys)

@@ -34,7 +34,10 @@ package enum Snapshot {
     request.vaultPath = container.vaultPath
     let isFull = request.isFull || !request.missing.excluded.isEmpty || !request.missing.skipped.isEmpty
     let (parent, parentProblem) =
-      isFull ? (nil, nil) : try parent(of: header, in: destination.repository, keys: request.keys)
+      isFull
+      ? (nil, nil)
+      : try parent(
+        of: header, in: destination.repository, keys: request.keys, isEncrypted: request.encryption != nil)
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
     let draft = try ArchiveDraft(header, time: now, encryption: request.encryption, to: destination)
     do {

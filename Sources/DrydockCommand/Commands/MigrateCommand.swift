@@ -116,7 +116,7 @@ struct MigrateCommand: ParsableCommand {
       options.transaction.lockTimeout, options.transaction.busyTimeout
     )
     (snapshot.encryption, snapshot.deviceKeys) = (lock, options.transaction.deviceKeys)
-    snapshot.keys = try ArchiveKeys(identities: [], passphraseFile: nil).quick
+    snapshot.keys = try SourceKeyOptions().keysOfEarlierArchives()
     options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options
   }

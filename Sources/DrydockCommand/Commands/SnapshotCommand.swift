@@ -60,7 +60,7 @@ struct SnapshotCommand: ParsableCommand {
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
-    (options.isFull, options.keys) = (full, try key.keys().quick)
+    (options.isFull, options.keys) = (full, try key.keysOfEarlierArchives())
     (options.encryption, options.deviceKeys) = (lock, transaction.deviceKeys)
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }

@@ -34,6 +34,17 @@ struct SourceKeyOptions: ParsableArguments {
   }
 }
 
+extension SourceKeyOptions {
+  /// The keys that open a repository's earlier archives. A backup without them is a full one: unlike the keys that were asked
+  /// for, those of the environment may be unusable.
+  func keysOfEarlierArchives() throws -> AgeKeys {
+    do { return try keys().all } catch  where identities.isEmpty && identityPassphraseFile == nil {
+      Output.note("drydock: note: earlier archives are not opened, because of DRYDOCK_IDENTITY: \(error)")
+      return AgeKeys()
+    }
+  }
+}
+
 /// The given keys, and the passphrases that are asked for when an archive needs one.
 struct ArchiveKeys {
   /// What was given and asked for so far.
