@@ -141,7 +141,7 @@ import Testing
         for name in names {
           let label = try #require(ArchiveName.label(of: name))
           #expect(
-            label.app == ArchiveName.plain(app, 95) && label.instance == ArchiveName.plain(instance, 95))
+            label.app == ArchiveName.plain(app, 90) && label.instance == ArchiveName.plain(instance, 90))
           #expect(
             label.time == "2026-11-20T10:15:00Z" && id.description.hasPrefix(label.id) && label.id.count >= 8)
           #expect(ArchiveName.isArchive(Array(name.utf8)))

@@ -19,16 +19,17 @@ public struct Repository: Sendable {
   /// - Parameter keys: what opens encrypted ones.
   /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
   public func list(keys: AgeKeys = AgeKeys()) throws -> Listing {
-    let directory: Directory
-    let names: [[UInt8]]
     do {
-      directory = try Directory(path)
-      names = try directory.names()
+      return try list(Directory(path), keys)
     } catch let error as DrydockError where error.code == .notFound {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
     }
+  }
+
+  func list(_ directory: Directory, _ keys: AgeKeys) throws -> Listing {
+    let names = try directory.names()
     var listing = Listing(repository: path)
     for bytes in names where ArchiveName.isArchive(bytes) {
       let name = ContainerPath(name: bytes)
@@ -42,6 +43,7 @@ public struct Repository: Sendable {
         listing.unreadable.append(.init(path: directory.full(name), reason: error.message, error: error))
       }
     }
+    try listing.readTags(names, in: directory)
     listing.sort()
     return listing
   }
@@ -93,7 +95,7 @@ public struct Repository: Sendable {
   ///
   /// - Parameter lockTimeout: seconds to wait for the repository's lock.
   /// - Throws: `DrydockError`: `locked`, `notFound` when that archive is gone or replaced,
-  ///   `permission`.
+  ///   `permission`, `checkFailed` when another archive needs it.
   public func remove(_ item: Item, lockTimeout: Double = 0) throws {
     let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
     let name = try ContainerPath(item.fileName)
@@ -105,8 +107,19 @@ public struct Repository: Sendable {
         path: item.path)
     }
     do {
+      let archives = try list(directory, AgeKeys()).stored
+      let others = archives.filter { !$0.paths.contains(item.path) }
+      let own = archives.filter {
+        $0.paths.contains(item.path) || $0.label.id == item.header.archive.description
+      }
+      if own.allSatisfy({ $0.paths == [item.path] }) {
+        try own.requireUnneeded(by: others)
+        try ArchiveTags.remove(of: item.header.archive.description, in: directory)
+      }
       try directory.removeFile(name)
       try directory.sync()
+    } catch let error as DrydockError where error.code == .checkFailed {
+      throw error
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
     }
