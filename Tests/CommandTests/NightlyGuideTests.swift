@@ -13,6 +13,7 @@ struct NightlyGuideTests {
       String(text.prefix { $0 != "`" }).replacing("/usr/local/bin/drydock", with: sandbox.program)
         .replacing("/etc/drydock", with: sandbox("etc")).replacing("/srv/notes", with: sandbox("Notes"))
         .replacing("/var/backups/notes", with: sandbox("Backups"))
+        .replacing("/srv/containers", with: sandbox("Containers"))
     }
   }
 
@@ -40,6 +41,33 @@ struct NightlyGuideTests {
         "rm -r Notes; mkdir Notes; mkfifo Notes/pipe; sed -i 's/daily: 14/dayly: 14/' etc/drydock.yaml")
       let wrong = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/")
       #expect(wrong.exitCode == 4 && wrong.errors.contains("did you mean `daily`"), "\(wrong)")
+      #expect(try sandbox.names("Backups").count == 2)
+    }
+  }
+
+  @Test("The script for several containers removes nothing while a snapshot fails")
+  func script() throws {
+    try Sandbox.with { sandbox in
+      try prepare(sandbox)
+      let script = try #require(blocks("sh", in: sandbox).first)
+      try sandbox.shell("mkdir -p Containers/ada Containers/bob; echo a > Containers/ada/a")
+      for number in 1...2 {
+        let result = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/")
+        #expect(result.succeeded && result.output.isEmpty && result.errors.isEmpty, "\(result)")
+        #expect(try sandbox.names("Backups").count == 2 * number)
+      }
+      try sandbox.shell("sed -i 's/retention: .*/retention: {last: 1}/' etc/drydock.yaml")
+      let holder = try Command.spawn(
+        Tools.system("flock"), ["-x", sandbox("Containers/bob"), "-c", "echo locked; exec cat"])
+      try holder.waitForLine("locked")
+      let short = script.replacing("--lock-timeout 600", with: "--lock-timeout 0")
+      let locked = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", short], directory: "/")
+      #expect(locked.exitCode == 1 && locked.errors.contains("locked by"), "\(locked)")
+      #expect(try sandbox.names("Backups").count == 5)
+      holder.closeInput()
+      _ = try holder.wait()
+      #expect(
+        try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/").succeeded)
       #expect(try sandbox.names("Backups").count == 2)
     }
   }
