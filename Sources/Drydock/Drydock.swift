@@ -6,7 +6,7 @@
 /// |---|---|
 /// | ``Container`` | `inspect`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `baseline`, `repair`, `rollback`, `recover`, `log`, `vault`, `changeVault` |
 /// | ``Archive`` | `paths`, `restore(to:)`, `dryRunRestore(to:)`, `verify` |
-/// | ``Repository`` | `list`, `archive`, `remove` |
+/// | ``Repository`` | `list`, `archive`, `remove`, `forget`, `tag` |
 /// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |
 ///
 /// Back up, preview, migrate, and undo:

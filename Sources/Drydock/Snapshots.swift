@@ -19,6 +19,8 @@ public struct SnapshotOptions: Sendable {
   public var keys = AgeKeys()
   /// Stores what rules exclude as well, except for Drydock's own state.
   public var includesExcluded = false
+  /// Names for the archive, such as `keep`, stored beside it in the repository, and readable without a key.
+  public var tags: [String] = []
   /// Seconds to wait for the locks of the container and of the repository; 0 fails at once.
   public var lockTimeout: Double = 0
   public var busyTimeout: Double = 5
@@ -33,7 +35,7 @@ public struct SnapshotOptions: Sendable {
     request.encryption = encryption
     // An archive that anyone can read never holds items of the vault, so the vault stays closed.
     if encryption != nil { request.deviceKeys = deviceKeys }
-    request.includesExcluded = includesExcluded
+    (request.includesExcluded, request.tags) = (includesExcluded, tags)
     (request.isFull, request.keys) = (isFull, keys)
     (request.lockTimeout, request.busyTimeout) = (lockTimeout, busyTimeout)
     request.progress = progress

@@ -28,7 +28,8 @@ struct RootCommand: ParsableCommand {
     version: DrydockVersion.number,
     subcommands: [
       InspectCommand.self, ExplainCommand.self, SnapshotCommand.self, ListCommand.self, ShowCommand.self,
-      VerifyCommand.self, DiffCommand.self, ExportCommand.self, RekeyCommand.self, RestoreCommand.self,
+      VerifyCommand.self, ForgetCommand.self, TagCommand.self, DiffCommand.self, ExportCommand.self,
+      RekeyCommand.self, RestoreCommand.self,
       MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, TestCommand.self, FixtureCommand.self, NewCommand.self, ReleaseCommand.self,

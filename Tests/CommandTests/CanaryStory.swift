@@ -58,6 +58,8 @@ struct CanaryStory {
     step("verify plain.tar.zst --data"), step("verify plain.tar.zst --container Notes", exits: [0, 2]),
     step("verify sealed.tar.zst.age --data --identity Keys/identity.txt --container Notes", exits: [0, 2]),
     step("verify -r Backups"),
+    step("tag latest -r Backups --add keep"), step("forget -r Backups --keep-tag keep --dry-run"),
+    step("forget -r Backups --keep-last 1"),
     // Fixtures, which are for everybody's eyes.
     step(
       "fixture capture Notes used --fixtures Fixtures --rows 3",
@@ -145,6 +147,8 @@ struct CanaryStory {
         try $0.sandbox.write(file, String(decoding: $0.sandbox.read(file), as: UTF8.self) + "# edited\n")
       }), step("release 1.0"), step("new photos"),
     step("baseline Changed --to 6"), step("recover Notes"),
+    step("forget -r Sealed --app com.example.notes --everything --dry-run"),
+    step("forget -r Sealed --app com.example.notes --everything --yes"),
     step("init Notes", before: { try $0.sandbox.remove("drydock.yaml") }),
   ]
 

@@ -30,6 +30,7 @@ struct HelpTests {
       "status",
       "validate", "test", "fixture", "new", "release", "repair",
       "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
+      "forget", "tag",
     ]
     let commands = try Self.commands()
     #expect(wanted.filter { !commands.contains($0) } == [])

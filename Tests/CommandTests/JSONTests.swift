@@ -9,6 +9,8 @@ struct JSONTests {
     ["inspect", "Notes"], ["inspect", "Notes", "--excluded"], ["explain", "Notes", "tmp"],
     ["explain", "Notes", "new/"], ["explain", "Notes", "Documents"],
     ["snapshot", "Notes", "-r", "Backups"], ["list", "-r", "Backups"], ["show", "{A}"],
+    ["tag", "{A}", "--add", "keep"], ["forget", "-r", "Backups", "--keep-last", "9", "--dry-run"],
+    ["forget", "-r", "Backups", "--keep-within", "90d"],
     ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
     ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--all"],
     ["verify", "{A}", "--container", "Notes"],

@@ -41,7 +41,8 @@ struct OutputTests {
         #expect(!result.errors.contains("Public key") || silent.contains(words), "\(words) \(result)")
       }
       // The work was done, each time.
-      #expect(try sandbox.names("Backups").count == 2)
+      // Two archives, and the tags of one.
+      #expect(try sandbox.names("Backups").count == 3)
       try sandbox.succeed("verify", "Copy.tar.zst", "--data")
       #expect(try sandbox.succeed("log", "Notes").split(separator: "\n").count > 5)
       #expect(try sandbox.names("tmp") == [])

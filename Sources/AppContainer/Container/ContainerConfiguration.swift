@@ -53,6 +53,8 @@ public struct ContainerConfiguration: Sendable, Equatable {
   public var repository: String?
   /// The recipients of new archives; empty for plain archives.
   public var recipients: [AgeRecipient] = []
+  /// The rules for keeping archives, when `forget` gets no others.
+  public var retention = RetentionPolicy()
   public var file: String?
 
   public init() {}
@@ -64,7 +66,7 @@ extension ContainerConfiguration {
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
     "exclude", "include", "functions",
-    "android", "migrations", "fixtures", "repository", "recipients",
+    "android", "migrations", "fixtures", "repository", "recipients", "retention",
   ]
 
   /// Reads `drydock.yaml` in a directory or the nearest one above it; empty without one.
@@ -145,6 +147,7 @@ extension ContainerConfiguration {
     if let node = reader["recipients"], !node.isNull {
       recipients = try node.elements("`recipients`").map(Self.recipient)
     }
+    if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
   }
 
   private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {

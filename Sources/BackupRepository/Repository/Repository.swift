@@ -22,16 +22,19 @@ public struct Repository: Sendable {
 
   /// Lists only files whose names are those of certain archives, and files without such a name.
   func list(keys: AgeKeys, where isWanted: (ArchiveLabel) -> Bool) throws -> Listing {
-    let directory: Directory
-    let names: [[UInt8]]
     do {
-      directory = try Directory(path)
-      names = try directory.names()
+      return try list(Directory(path), keys, where: isWanted)
     } catch let error as DrydockError where error.code == .notFound {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
     }
+  }
+
+  func list(
+    _ directory: Directory, _ keys: AgeKeys, where isWanted: (ArchiveLabel) -> Bool = { _ in true }
+  ) throws -> Listing {
+    let names = try directory.names()
     var listing = Listing(repository: path)
     for bytes in names where ArchiveName.isArchive(bytes) {
       if let label = ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)), !isWanted(label) {
@@ -48,6 +51,7 @@ public struct Repository: Sendable {
         listing.unreadable.append(.init(path: directory.full(name), reason: error.message, error: error))
       }
     }
+    try listing.readTags(names, in: directory)
     listing.sort()
     return listing
   }
@@ -99,7 +103,7 @@ public struct Repository: Sendable {
   ///
   /// - Parameter lockTimeout: seconds to wait for the repository's lock.
   /// - Throws: `DrydockError`: `locked`, `notFound` when that archive is gone or replaced,
-  ///   `permission`.
+  ///   `permission`, `checkFailed` when another archive needs it.
   public func remove(_ item: Item, lockTimeout: Double = 0) throws {
     let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
     let name = try ContainerPath(item.fileName)
@@ -111,8 +115,19 @@ public struct Repository: Sendable {
         path: item.path)
     }
     do {
+      let archives = try list(directory, AgeKeys()).stored
+      let others = archives.filter { !$0.paths.contains(item.path) }
+      let own = archives.filter {
+        $0.paths.contains(item.path) || $0.label.id == item.header.archive.description
+      }
+      if own.allSatisfy({ $0.paths == [item.path] }) {
+        try own.requireUnneeded(by: others)
+        try ArchiveTags.remove(of: item.header.archive.description, in: directory)
+      }
       try directory.removeFile(name)
       try directory.sync()
+    } catch let error as DrydockError where error.code == .checkFailed {
+      throw error
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
     }

@@ -14,6 +14,8 @@ extension Repository {
     /// The bytes of the archive without encryption.
     var contentSize: UInt64
     var identity: FileIdentity
+    /// Sorted; they are not in the archive, but in a file beside it.
+    public internal(set) var tags: [String] = []
 
     /// App and instance, which together own archives: `com.example.notes/red`.
     public var owner: String { ArchiveLabel(header).owner }
@@ -29,6 +31,8 @@ extension Repository {
     package var label: ArchiveLabel?
     package var encryption: ArchiveEncryption
     public var error: DrydockError
+    /// Sorted; readable without a key.
+    public internal(set) var tags: [String] = []
     public var fileName: String { lastName(path) }
   }
 
@@ -47,6 +51,8 @@ extension Repository {
     public internal(set) var sealed: [Sealed] = []
     /// Files that are named like an archive and cannot be read, by name.
     public internal(set) var unreadable: [Unreadable] = []
+    /// The ids of archives whose tags cannot be read.
+    var unknownTags: Set<String> = []
 
     init(repository: String) { self.repository = repository }
 
@@ -68,6 +74,39 @@ extension Repository {
         return app.map { ArchiveName.plain($0, 90) != label.app } ?? false
           || instance.map { ArchiveName.plain($0, 90) != label.instance } ?? false
       }
+      return listing
+    }
+
+    /// Only archives of that time or later, and files of which the time is not known.
+    ///
+    /// - Parameter time: `2026-11-14`, or another beginning of a time, in UTC.
+    /// - Throws: `DrydockError` with code `malformed` for any other text.
+    package func since(_ time: String) throws -> Listing {
+      guard let limit = ArchiveTime.beginning(time) else {
+        throw DrydockError(
+          .malformed, "\(time.printable) is not a time; write 2026-11-14 or 2026-11-14T12:00:00Z, in UTC")
+      }
+      return selecting { $0.time.prefix(limit.count) >= limit }
+    }
+
+    /// Only the newest archives of each app and instance, and files of which that is not known.
+    package func newest(_ count: Int) -> Listing {
+      var (seen, selected): ([String: Int], Set<String>) = ([:], [])
+      let owners = owners
+      for entry in entries.reversed() {
+        guard let archive = entry.ordered else { continue }
+        var owner = archive.label.owner
+        if case .sealed = entry { owner = known(archive.label, owners).owner }
+        seen[owner, default: 0] += 1
+        if seen[owner, default: 0] <= count { selected.insert(archive.path) }
+      }
+      return selecting { selected.contains($0.path) }
+    }
+
+    private func selecting(_ isSelected: (ArchiveOrder.Ordered) -> Bool) -> Listing {
+      var listing = self
+      listing.items.removeAll { !isSelected($0.ordered) }
+      listing.sealed.removeAll { $0.ordered.map { !isSelected($0) } ?? false }
       return listing
     }
 
@@ -119,27 +158,38 @@ extension Repository.Listing {
 
   /// All that have a label, oldest first.
   private var candidates: [Candidate] {
-    entries.compactMap { entry in
+    let owners = owners
+    return entries.compactMap { entry in
       guard let ordered = entry.ordered else { return nil }
       switch entry {
       case .item(let item):
         return Candidate(path: item.path, label: ordered.label, time: ordered.time, item: item)
       case .sealed(let sealed):
-        return Candidate(path: sealed.path, label: known(ordered.label), time: ordered.time, item: nil)
+        return Candidate(
+          path: sealed.path, label: known(ordered.label, owners), time: ordered.time, item: nil)
       }
     }
   }
 
+  /// The owners in headers, app and instance, by the form that they have in names.
+  var owners: [[String]: Set<[String]>] {
+    var owners: [[String]: Set<[String]>] = [:]
+    for item in items {
+      let owner = [item.header.app, item.header.instance]
+      owners[owner.map { ArchiveName.plain($0, 90) }, default: []].insert(owner)
+    }
+    return owners
+  }
+
   /// A name's label, with app and instance as in the only header that matches it.
-  private func known(_ label: ArchiveLabel) -> ArchiveLabel {
-    let owners = Set(
-      items.map { ArchiveLabel($0.header) }.filter {
-        ArchiveName.plain($0.app, 90) == label.app && ArchiveName.plain($0.instance, 90) == label.instance
-      }.map { [$0.app, $0.instance] })
-    guard owners.count == 1, let owner = owners.first else { return label }
+  ///
+  /// - Parameter owners: those of the listing.
+  func known(_ label: ArchiveLabel, _ owners: [[String]: Set<[String]>]) -> ArchiveLabel {
+    guard let found = owners[[label.app, label.instance]], found.count == 1, let owner = found.first else {
+      return label
+    }
     return ArchiveLabel(
-      app: owner[0], instance: owner[1], time: label.time, id: label.id,
-      parent: label.parent)
+      app: owner[0], instance: owner[1], time: label.time, id: label.id, parent: label.parent)
   }
 
   private func withID(_ prefix: String) throws -> String {

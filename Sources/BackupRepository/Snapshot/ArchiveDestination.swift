@@ -108,6 +108,20 @@ package struct ArchiveDestination: Sendable {
     return (later.0, later.1, String((newest?.label ?? later.0).id.prefix(8)))
   }
 
+  /// Writes the tags of an archive that is about to be published into the repository; nothing else is a place for them.
+  func write(tags: [String], of id: Archive.ID) throws {
+    guard !tags.isEmpty else { return }
+    guard fileName == nil else {
+      throw DrydockError(.usage, "tags are kept in a repository, not with a single file", path: folder.path)
+    }
+    try ArchiveTags.write(Set(tags).sorted(), of: id.description, in: folder)
+  }
+
+  /// Removes the tags of an archive that was not published.
+  func removeTags(of id: Archive.ID) {
+    if fileName == nil { try? ArchiveTags.remove(of: id.description, in: folder) }
+  }
+
   /// Renames the written file to its final name, never replacing one; synced when this returns. Returns the path.
   ///
   /// - Parameter names: for a repository; the first free one is used.

@@ -107,13 +107,21 @@ final class ArchiveDraft {
   }
 
   /// Adds the finished manifest and publishes the archive, never replacing a file.
-  func publish() throws -> (path: String, size: UInt64) {
+  ///
+  /// - Parameter tags: on disk before the archive is: it must not be there for a moment without the tag that keeps it.
+  func publish(tags: [String] = []) throws -> (path: String, size: UInt64) {
     let size = try archive.finish(manifest: addManifest())
     try scratch.directory.syncFile(file, Self.fileName)
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
       parent: header.parent, isEncrypted: isEncrypted)
-    return (try destination.publish(Self.fileName, in: scratch.directory, as: names), size)
+    try destination.write(tags: tags, of: header.archive)
+    do {
+      return (try destination.publish(Self.fileName, in: scratch.directory, as: names), size)
+    } catch let error as DrydockError {
+      if error.code == .overlap { destination.removeTags(of: header.archive) }
+      throw error
+    }
   }
 
   private func addManifest() throws -> ManifestLocation {

@@ -13,6 +13,7 @@ package enum Snapshot {
   ///
   /// - Throws: `DrydockError`: `locked`, `overlap`, `notFound`, `noSpace`, `io`.
   package static func take(_ container: Container, _ request: SnapshotRequest) throws -> SnapshotReport {
+    for tag in request.tags { try ArchiveTags.valid(tag) }
     let destination =
       try request.destination
       ?? ArchiveDestination(request.target, outside: container, lockTimeout: request.lockTimeout)
@@ -48,7 +49,7 @@ package enum Snapshot {
       let vault = try SnapshotVault.store(
         from: container, lock.root, writer.vaultDigest, into: draft, request.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: request.includesExcluded)
-      let (path, size) = try draft.publish()
+      let (path, size) = try draft.publish(tags: request.tags)
       return SnapshotReport(
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
@@ -94,6 +95,8 @@ package struct SnapshotRequest: Sendable {
   package var missing: (excluded: [ExcludedPath], skipped: [SkippedPath]) = ([], [])
   /// Stores what rules exclude too, except Drydock's own state; the archive records the rules all the same.
   package var includesExcluded = false
+  /// Written beside the archive, in a repository.
+  package var tags: [String] = []
   /// The program's name and version, for the header.
   package var tool: String
   /// Called now and then with the bytes of content that were stored so far.

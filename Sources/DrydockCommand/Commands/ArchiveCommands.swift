@@ -12,11 +12,16 @@ struct ListCommand: ParsableCommand {
       Examples:
         drydock list -r Backups
         drydock list -r Backups --identity key.txt
+        drydock list -r Backups --last 1 --since 2026-11-14
       """)
 
   @OptionGroup var repository: RepositoryOptions
   @Option(help: ArgumentHelp("Only archives of this app.", valueName: "app")) var app: String?
   @Option(help: ArgumentHelp("Only archives of this instance.", valueName: "name")) var instance: String?
+  @Option(help: ArgumentHelp("Only the last archives of each instance.", valueName: "number")) var last: Int?
+  @Option(
+    help: ArgumentHelp("Only archives of this time or later, in UTC, such as 2026-11-14.", valueName: "date"))
+  var since: String?
   @OptionGroup var key: KeyOptions
   @OptionGroup var common: CommonOptions
 
@@ -24,8 +29,15 @@ struct ListCommand: ParsableCommand {
     guard let path = try repository.path(common.configuration()) else {
       throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
     }
-    let listing = try Repository(path).list(keys: key.keys().all)
+    guard last.map({ $0 > 0 }) ?? true else {
+      throw UsageError(message: "--last is the number of archives to list; give 1 or more")
+    }
+    var listing = try Repository(path).list(keys: key.keys().all)
       .filtered(app: app, instance: instance)
+    do { if let since { listing = try listing.since(since) } } catch let error as DrydockError {
+      throw UsageError(message: "--since: \(error.message)")
+    }
+    if let last { listing = listing.newest(last) }
     if common.json {
       Output.json(document(listing))
     } else {
@@ -43,14 +55,14 @@ struct ListCommand: ParsableCommand {
       "archives": listing.items.map { item -> JSONObject in
         [
           "path": item.path, "bytes": item.size, "header": item.header,
-          "encryption": item.encryption?.description,
+          "encryption": item.encryption?.description, "tags": item.tags,
         ]
       },
       "encrypted": listing.sealed.map { item -> JSONObject in
         [
           "path": item.path, "bytes": item.size, "encryption": item.encryption.description,
           "app": item.label?.app, "instance": item.label?.instance, "time": item.label?.time,
-          "id": item.label?.id,
+          "id": item.label?.id, "tags": item.tags,
         ]
       },
       "unreadable": listing.unreadable.map { ["path": $0.path, "reason": $0.reason] },
@@ -75,7 +87,7 @@ struct ListCommand: ParsableCommand {
     return [
       String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
       header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
-      Output.size(item.size), item.encryption == nil ? "" : "encrypted",
+      Output.size(item.size), note(item.encryption == nil ? "" : "encrypted", item.tags),
     ]
   }
 
@@ -84,8 +96,12 @@ struct ListCommand: ParsableCommand {
     return [
       label.map { String($0.id.prefix(listing.idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
       label?.instance ?? "?", "?", "?", Output.size(item.size),
-      "\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : ""),
+      note("\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : ""), item.tags),
     ]
+  }
+
+  private func note(_ text: String, _ tags: [String]) -> String {
+    ([text].filter { !$0.isEmpty } + tags.map { "#\($0.printable)" }).joined(separator: " ")
   }
 }
 

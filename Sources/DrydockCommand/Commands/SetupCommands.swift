@@ -131,6 +131,9 @@ struct ConfigurationTemplate {
       # Public keys of age's to which archives are encrypted; `drydock keygen` makes one.
       # recipients: [age1…]
 
+      # Which archives `drydock forget` keeps; the rules are alternatives.
+      # retention: {last: 7, daily: 14, weekly: 8, monthly: 12, yearly: 5, within: 90d, tags: [keep]}
+
       # Directories, relative to this file.
       migrations: Migrations
       repository: Backups

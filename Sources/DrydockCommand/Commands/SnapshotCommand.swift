@@ -15,7 +15,7 @@ struct SnapshotCommand: ParsableCommand {
 
       Examples:
         drydock snapshot Notes -r Backups
-        drydock snapshot Notes -r Backups --recipient age1…
+        drydock snapshot Notes -r Backups --recipient age1… --tag release
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -29,10 +29,15 @@ struct SnapshotCommand: ParsableCommand {
       "Also store what rules exclude, except Drydock's own state; restored on demand only.")
   var includeExcluded = false
   @Flag(help: "Write a full archive, which needs no earlier one.") var full = false
+  @Option(
+    name: .customLong("tag"),
+    help: ArgumentHelp("Tag the archive in the repository; repeatable.", valueName: "tag"))
+  var tags: [String] = []
   @OptionGroup var recipients: RecipientOptions
   @OptionGroup var key: SourceKeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var quietness: QuietOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -40,6 +45,10 @@ struct SnapshotCommand: ParsableCommand {
     guard output == nil || repository.repository == nil else {
       throw UsageError(message: "give either -r REPOSITORY or -o FILE")
     }
+    guard output == nil || tags.isEmpty else {
+      throw UsageError(message: "--tag needs a repository: tags are kept there, not in the archive")
+    }
+    for tag in tags { try refuseSecret(as: tag) }
     let place = output == nil ? repository.path(configuration).map(Repository.init) : nil
     guard place != nil || output != nil else {
       throw UsageError(
@@ -59,10 +68,10 @@ struct SnapshotCommand: ParsableCommand {
     var options = SnapshotOptions()
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
-    options.includesExcluded = includeExcluded
+    (options.includesExcluded, options.tags) = (includeExcluded, tags)
     (options.isFull, options.keys) = (full, try key.keysOfEarlierArchives())
     (options.encryption, options.deviceKeys) = (lock, transaction.deviceKeys)
-    let progress = Progress(isShown: !common.json)
+    let progress = Progress(isShown: !common.json && !quietness.quiet)
     options.progress = { progress.show($0) }
     let report =
       if let place {
@@ -88,9 +97,9 @@ struct SnapshotCommand: ParsableCommand {
           "archive_bytes": report.archiveBytes, "encrypted": report.isEncrypted,
           "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
           "vault": report.vault, "warnings": warnings,
-          "clock_warnings": report.clockWarning.map { [$0] } ?? [],
+          "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
         ])
-    } else {
+    } else if !quietness.quiet {
       Output.line(report.path)
     }
     if report.isIncomplete { throw ExitStatus.incomplete.code }
@@ -98,12 +107,23 @@ struct SnapshotCommand: ParsableCommand {
 
   private func printNotes(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
     guard !common.json else { return }
+    if quietness.quiet { return printLosses(report) }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
         + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
         + "\(report.header.parent.map { ", the changes since \($0.short)" } ?? ""); "
         + "\(includeExcluded ? "stored although excluded:" : "excluded") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
+    printLosses(report)
+    if let vault = report.vault, vault.problem == nil, report.isEncrypted {
+      printNotes(vault, hasKeys: hasKeys)
+    }
+    Output.warn(warnings)
+    Output.warn(report.clockWarning.map { [$0] } ?? [])
+  }
+
+  /// What makes the archive incomplete.
+  private func printLosses(_ report: SnapshotReport) {
     for skipped in report.skipped where skipped.isLoss {
       let reason =
         skipped.isBeyondLimits
@@ -113,17 +133,15 @@ struct SnapshotCommand: ParsableCommand {
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
       Output.note("drydock: stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
     }
-    if let vault = report.vault, report.isEncrypted { printNotes(vault, hasKeys: hasKeys) }
-    Output.warn(warnings)
-    Output.warn(report.clockWarning.map { [$0] } ?? [])
-  }
-
-  private func printNotes(_ vault: SnapshotVault, hasKeys: Bool) {
-    if let problem = vault.problem {
+    if let vault = report.vault, let problem = vault.problem {
       Output.note(
         "drydock: \(vault.path): stored sealed, and readable on this device only, because its items cannot be copied: "
           + problem)
-    } else if let leaving = vault.leaving, let staying = vault.staying {
+    }
+  }
+
+  private func printNotes(_ vault: SnapshotVault, hasKeys: Bool) {
+    if let leaving = vault.leaving, let staying = vault.staying {
       Output.note(
         "\(Output.count(leaving, "item")) of the vault can be restored on other devices; \(staying) only on this one"
       )

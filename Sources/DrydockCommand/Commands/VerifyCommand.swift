@@ -30,6 +30,7 @@ struct VerifyCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
+  @OptionGroup var output: QuietOptions
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
@@ -66,7 +67,7 @@ struct VerifyCommand: ParsableCommand {
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])
         intact = path
-        guard !common.json else { continue }
+        guard !common.json, !output.quiet else { continue }
         let depth = data ? "every byte" : "structure"
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
@@ -79,7 +80,7 @@ struct VerifyCommand: ParsableCommand {
       }
     }
     for item in unreadable { try reportDamaged(item.path, item.error) }
-    if checked.isEmpty && !common.json { Output.line("no archives") }
+    if checked.isEmpty && !common.json && !output.quiet { Output.line("no archives") }
     var document: JSONObject = ["archives": checked]
     var comparison: Compared?
     if failed == nil, let container, let path = intact {
@@ -140,7 +141,9 @@ struct VerifyCommand: ParsableCommand {
   private func report(_ found: Compared, _ path: String) {
     let comparison = found.comparison
     if found.isEqual {
-      Output.line("same \(path)  \(Output.count(comparison.compared, "path")), every byte")
+      if !output.quiet {
+        Output.line("same \(path)  \(Output.count(comparison.compared, "path")), every byte")
+      }
     } else {
       Output.line("OTHER \(path)  the container differs from the archive by")
       DifferenceText(limit: 20).write(comparison.difference)

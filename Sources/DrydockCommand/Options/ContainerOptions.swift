@@ -137,7 +137,7 @@ struct WaitOptions: ParsableArguments {
     _ deviceKeys: DeviceKeyOptions? = nil, _ use: UseOptions? = nil
   ) throws -> TransactionOptions {
     var options = TransactionOptions()
-    options.lockTimeout = try lockTimeout ?? Self.seconds("LOCK_TIMEOUT") ?? 0
+    options.lockTimeout = try Self.lockTimeout(lockTimeout)
     options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
     options.faults = try Self.faults()
     options.commit = try Self.preference()
@@ -145,6 +145,9 @@ struct WaitOptions: ParsableArguments {
     options.requiresVisible = use?.requireVisible ?? false
     return options
   }
+
+  /// The seconds that the option gives, or else the variable.
+  static func lockTimeout(_ option: Double?) throws -> Double { try option ?? seconds("LOCK_TIMEOUT") ?? 0 }
 
   private static func seconds(_ name: String) throws -> Double? {
     guard let text = Environment[name] else { return nil }

@@ -1,0 +1,137 @@
+import AgeEncryption
+import DrydockErrors
+import FileSystem
+import Foundation
+
+/// The tags of archives. An archive never changes, so they are in a file beside it, `<archive id>.tags.json`, which no key
+/// is needed to read, and without which the archive is as good.
+enum ArchiveTags {
+  private static let suffix = ".tags.json"
+  private static let sizeLimit = 1 << 20
+
+  private struct Document: Codable {
+    var archive: String
+    var tags: [String]
+  }
+
+  /// The id of the archive whose tags a file has; nil for any other file.
+  static func id(ofFile name: [UInt8]) -> String? {
+    let text = String(decoding: name, as: UTF8.self)
+    guard text.hasSuffix(suffix) else { return nil }
+    let id = text.dropLast(suffix.count)
+    return id.count == 32 && id.allSatisfy { $0.isASCII && $0.isHexDigit && !$0.isUppercase }
+      ? String(id) : nil
+  }
+
+  static func read(of id: String, in directory: Directory) throws -> [String] {
+    let name = file(id)
+    do {
+      let bytes = try directory.contents(name, limit: sizeLimit)
+      let document = try JSONDecoder().decode(Document.self, from: Data(bytes))
+      guard document.archive == id else { throw DrydockError(.damaged, "its tags are another archive's") }
+      return Set(try document.tags.map(valid)).sorted()
+    } catch {
+      throw DrydockError(
+        .damaged, "tags cannot be read: \(DrydockError.reason(of: error)); repair or remove the file",
+        path: directory.full(name), cause: error)
+    }
+  }
+
+  /// Writes the tags, on disk when this returns; without any the file is removed.
+  static func write(_ tags: [String], of id: String, in directory: Directory) throws {
+    if tags.isEmpty { return try remove(of: id, in: directory) }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    let document = try encoder.encode(Document(archive: id, tags: tags))
+    // Readable like the names of archives.
+    try directory.replace(file(id), with: [UInt8](document) + [UInt8(ascii: "\n")], mode: 0o644)
+  }
+
+  static func remove(of id: String, in directory: Directory) throws {
+    try directory.removeFile(file(id), missingIsFine: true)
+  }
+
+  private static func file(_ id: String) -> ContainerPath { ContainerPath(name: Array((id + suffix).utf8)) }
+
+  /// A tag that a list and a rule can name.
+  ///
+  /// - Throws: `DrydockError` with code `malformed`.
+  @discardableResult
+  static func valid(_ tag: String) throws -> String {
+    guard (1...100).contains(tag.count), !tag.contains(","), tag == tag.trimmingCharacters(in: .whitespaces),
+      !tag.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
+    else {
+      throw DrydockError(
+        .malformed,
+        "`\(tag.printable.prefix(100))` is not a tag; a tag has 1 to 100 characters, no comma and no control characters"
+      )
+    }
+    return tag
+  }
+}
+
+extension Repository {
+  /// Changes the tags of an archive, which itself stays as it is.
+  ///
+  /// - Parameters:
+  ///   - archive: as for ``Listing/find(_:)``.
+  ///   - keys: what opens encrypted ones: the first tag of one needs its whole id, which is in it.
+  ///   - lockTimeout: seconds to wait for those who write into the repository.
+  /// - Returns: all tags that the archive has now, sorted.
+  /// - Throws: `DrydockError`: `notFound`, `ambiguousArchive`, `locked`, `noIdentity`, `malformed` for an invalid tag.
+  @discardableResult
+  public func tag(
+    _ archive: String, adding: [String] = [], removing: [String] = [], keys: AgeKeys = AgeKeys(),
+    lockTimeout: Double = 0
+  ) throws -> [String] {
+    for tag in adding + removing { try ArchiveTags.valid(tag) }
+    // Exclusive, so that of two changes at once none is lost.
+    let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
+    let listing = try list(directory, keys)
+    let found = try listing.find(archive)
+    let id = try listing.id(ofArchive: found, in: directory)
+    let present = try directory.names().contains { ArchiveTags.id(ofFile: $0) == id }
+    let old = try present ? ArchiveTags.read(of: id, in: directory) : []
+    let new = Set(old).subtracting(removing).union(adding).sorted()
+    if new != old { try ArchiveTags.write(new, of: id, in: directory) }
+    return new
+  }
+}
+
+extension Repository.Listing {
+  /// Reads the files of tags among the names in the repository's directory.
+  mutating func readTags(_ names: [[UInt8]], in directory: Directory) throws {
+    var byID: [String: [String]] = [:]
+    for id in names.compactMap(ArchiveTags.id) {
+      do {
+        byID[id] = try ArchiveTags.read(of: id, in: directory)
+      } catch let error as DrydockError {
+        unknownTags.insert(id)
+        unreadable.append(.init(path: error.path ?? id, reason: error.message, error: error))
+      }
+    }
+    for index in items.indices { items[index].tags = byID[items[index].header.archive.description] ?? [] }
+    // A name has the beginning of the id.
+    let byPrefix = Dictionary(grouping: byID) { $0.key.prefix(8) }
+    for index in sealed.indices {
+      guard let label = sealed[index].label else { continue }
+      let found = byPrefix[label.id.prefix(8), default: []].filter { $0.key.hasPrefix(label.id) }
+      sealed[index].tags = Set(found.flatMap(\.value)).sorted()
+    }
+  }
+
+  /// The whole id of an archive.
+  fileprivate func id(ofArchive path: String, in directory: Directory) throws -> String {
+    if let item = items.first(where: { $0.path == path }) { return item.header.archive.description }
+    guard let archive = sealed.first(where: { $0.path == path }) else {
+      throw unreadable.first { $0.path == path }?.error
+        ?? DrydockError(.notFound, "no such archive", path: path)
+    }
+    // A name has the beginning of the id; the file of its tags has all of it.
+    let ids = try directory.names().compactMap(ArchiveTags.id).filter { id in
+      archive.label.map { id.hasPrefix($0.id) } ?? false
+    }
+    guard ids.count == 1, let id = ids.first else { throw archive.error }
+    return id
+  }
+}

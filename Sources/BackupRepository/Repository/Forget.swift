@@ -1,0 +1,231 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
+
+extension Repository {
+  /// What ``Repository/forget(keeping:app:instance:keys:dryRun:lockTimeout:)`` kept and removed.
+  public struct ForgetReport: Sendable {
+    /// An archive with all its copies.
+    public struct Entry: Sendable {
+      /// As in the header, or in the file's name if no key opens the archive.
+      public var app: String, instance: String, time: String
+      /// The archive's id, or its first digits.
+      public var id: String
+      /// Its files, and their size together.
+      public var paths: [String], bytes: UInt64
+      public var tags: [String]
+      /// Why it is kept; empty for a removed one.
+      public var reasons: [String]
+    }
+
+    /// Both oldest first. Archives that the call did not concern are in neither.
+    public internal(set) var kept: [Entry] = [], removed: [Entry] = []
+    /// Files that cannot be read; they are kept.
+    public internal(set) var unreadable: [Unreadable] = []
+    /// Files that may belong to the erased instance, and are kept: neither a key nor their names say whose they are.
+    public internal(set) var unattributed: [String] = []
+
+    public var bytesFreed: UInt64 { removed.map(\.bytes).reduce(0, +) }
+  }
+
+  /// Removes the archives that no rule keeps, and that no kept archive needs.
+  ///
+  /// No rollback brings them back. It holds the repository's lock, so that nothing is written or removed
+  /// meanwhile; killed at any moment it leaves no archive without those that it needs.
+  ///
+  /// - Parameters:
+  ///   - policy: the rules; without any, nothing is removed.
+  ///   - app: only archives of this app; nil for all.
+  ///   - instance: only archives of this instance; nil for all. The rules count each instance of each app by itself.
+  ///   - keys: what opens encrypted archives. Of others the names count.
+  ///   - dryRun: whether to report only, without the lock.
+  ///   - lockTimeout: seconds to wait for those who write into the repository.
+  /// - Throws: `DrydockError`: `usage` without a rule; `checkFailed` if an instance would lose all archives; `noIdentity`
+  ///   if a file may need archives and does not say which; `locked`, `notFound`, `permission`, `io`.
+  @discardableResult
+  public func forget(
+    keeping policy: RetentionPolicy, app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(),
+    dryRun: Bool = false, lockTimeout: Double = 0
+  ) throws -> ForgetReport {
+    guard !policy.isEmpty else {
+      throw DrydockError(.usage, "no rule: say which archives are kept", path: path)
+    }
+    return try removing(keys, dryRun, lockTimeout) { listing, archives in
+      let retention = Retention(policy: policy, now: UTCTime.text(Date()))
+      let selection = Selection(app: app, instance: instance)
+      let reasons = retention.reasons(archives, isSelected: selection.contains)
+      let lost = Set(zip(archives, reasons).filter { $1.isEmpty }.map(\.0.owner)).subtracting(
+        zip(archives, reasons).filter { !$1.isEmpty && !$0.isUnreadable }.map(\.0.owner))
+      if let owner = lost.min() {
+        throw DrydockError(
+          .checkFailed,
+          "the rules keep no archive of \(owner.printable), so nothing was removed; add a rule, or erase that instance",
+          path: path)
+      }
+      if reasons.contains([]) { try listing.requireKnownNeeds() }
+      var report = ForgetReport()
+      report.unreadable = listing.unreadable
+      for (archive, reasons) in zip(archives, reasons)
+      where !archive.isUnreadable && selection.contains(archive) {
+        if reasons.isEmpty {
+          report.removed.append(archive.entry)
+        } else {
+          report.kept.append(archive.entry(reasons))
+        }
+      }
+      return (report, zip(archives, reasons).filter { $1.isEmpty }.map(\.0))
+    }
+  }
+
+  /// Removes all archives of an app, an instance or one instance of an app, with their tags: readable, encrypted and damaged
+  /// ones. Those that no key opens are recognized by the names of their files.
+  ///
+  /// `app` or `instance` is required; the other parameters are those of ``forget(keeping:app:instance:keys:dryRun:lockTimeout:)``.
+  ///
+  /// - Throws: `DrydockError`: `usage` without both; `notFound` if no archive is theirs; `checkFailed` if another instance's
+  ///   archive needs one of them; `locked`, `permission`, `io`.
+  @discardableResult
+  public func forgetEverything(
+    app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(), dryRun: Bool = false,
+    lockTimeout: Double = 0
+  ) throws -> ForgetReport {
+    guard app != nil || instance != nil else {
+      throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
+    }
+    return try removing(keys, dryRun, lockTimeout) { listing, archives in
+      let selection = Selection(app: app, instance: instance)
+      let owners = listing.owners
+      let erased = archives.filter { selection.owns($0, owners) }
+      guard !erased.isEmpty else {
+        let found = Set(archives.map(\.owner.printable)).sorted().prefix(10).joined(separator: ", ")
+        throw DrydockError(
+          .notFound,
+          "no archive of \((instance ?? app ?? "").printable)"
+            + (found.isEmpty ? "" : "; there are \(found)"), path: path)
+      }
+      let paths = Set(erased.flatMap(\.paths))
+      let others = archives.filter { !paths.contains($0.paths.first ?? "") }
+      try erased.requireUnneeded(by: others)
+      var report = ForgetReport()
+      report.removed = erased.map(\.entry)
+      report.unreadable = listing.unreadable.filter { !paths.contains($0.path) }
+      report.unattributed =
+        others.filter { $0.isSealed && selection.contains($0) }.flatMap(\.paths)
+        + listing.unnamed.filter { !paths.contains($0) }
+      return (report, erased)
+    }
+  }
+
+  /// Lists the archives, and removes what a decision names.
+  private func removing(
+    _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double,
+    _ decide: (Listing, [StoredArchive]) throws -> (ForgetReport, [StoredArchive])
+  ) throws -> ForgetReport {
+    if dryRun {
+      let listing = try list(keys: keys)
+      return try decide(listing, listing.stored).0
+    }
+    let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
+    let listing = try list(directory, keys)
+    let archives = listing.stored
+    let (report, removed) = try decide(listing, archives)
+    try remove(removed, in: directory)
+    return report
+  }
+
+  /// Removes archives, each before those that it needs; on disk when this returns.
+  private func remove(_ archives: [StoredArchive], in directory: Directory) throws {
+    let byDepth = Dictionary(grouping: zip(archives, archives.depths), by: \.1)
+    let tagged = try Set(directory.names().compactMap(ArchiveTags.id))
+    var removed = 0
+    do {
+      for depth in byDepth.keys.sorted(by: >) {
+        for (archive, _) in byDepth[depth, default: []].reversed() {
+          // Without its tags a rule keeps it no longer than with them, when this is interrupted here.
+          for id in tagged where id.hasPrefix(archive.label.id) {
+            try ArchiveTags.remove(of: id, in: directory)
+          }
+          for path in archive.paths {
+            try directory.removeFile(ContainerPath(lastName(path)), missingIsFine: true)
+          }
+          removed += 1
+        }
+        // Not even a power failure may keep a child and lose its parent.
+        try directory.sync()
+      }
+    } catch let error as DrydockError {
+      guard removed > 0 else { throw DrydockError.unusable("the repository", path: path, error) }
+      throw DrydockError(
+        error.code,
+        "\(removed) of \(archives.count) archives were removed, then: \(error.reason); run it again",
+        path: path, cause: error)
+    }
+  }
+}
+
+/// The archives that a command concerns.
+private struct Selection {
+  var app: String?, instance: String?
+
+  func contains(_ archive: StoredArchive) -> Bool {
+    isName(app, archive.label.app, archive) && isName(instance, archive.label.instance, archive)
+  }
+
+  /// In the name of a file odd characters are replaced.
+  private func isName(_ wanted: String?, _ found: String, _ archive: StoredArchive) -> Bool {
+    guard let wanted else { return true }
+    return wanted == found
+      || ((archive.isSealed || archive.isUnreadable) && ArchiveName.plain(wanted, 90) == found)
+  }
+
+  /// Whether an archive is certainly theirs: the name of a file may also be that of another instance, whose id has other
+  /// odd characters.
+  ///
+  /// - Parameter owners: those in headers, by the form that they have in names.
+  func owns(_ archive: StoredArchive, _ owners: [[String]: Set<[String]>]) -> Bool {
+    guard contains(archive) else { return false }
+    guard archive.isSealed || archive.isUnreadable else { return true }
+    let owners = owners[[archive.label.app, archive.label.instance].map { ArchiveName.plain($0, 90) }] ?? []
+    return owners.allSatisfy { (app ?? $0[0]) == $0[0] && (instance ?? $0[1]) == $0[1] }
+  }
+}
+
+extension Repository.Listing {
+  /// Files of which nothing says whose they are.
+  fileprivate var unnamed: [String] {
+    sealed.filter { $0.label == nil }.map(\.path)
+      + unreadable.filter {
+        ArchiveName.isArchive(Array($0.fileName.utf8)) && ArchiveName.label(of: $0.fileName) == nil
+      }.map(\.path)
+  }
+
+  /// Throws if a file may be an archive that needs others, and does not say which. A damaged one needs none any more.
+  fileprivate func requireKnownNeeds() throws {
+    let undamaged = unreadable.filter { file in
+      ![.damaged, .notAnArchive, .truncated, .malformed].contains((file.error as? DrydockError)?.code)
+    }.map(\.path)
+    guard
+      let path = unnamed.first(where: { path in
+        sealed.contains { $0.path == path } || undamaged.contains(path)
+      })
+    else { return }
+    throw DrydockError(
+      .noIdentity,
+      "cannot be read, and its name does not say which archives it needs, so nothing was removed; make it readable, or "
+        + "rename it to the name that it had", path: path)
+  }
+}
+
+extension StoredArchive {
+  fileprivate var entry: Repository.ForgetReport.Entry { entry([]) }
+
+  fileprivate func entry(_ reasons: [String]) -> Repository.ForgetReport.Entry {
+    .init(
+      app: label.app, instance: label.instance, time: label.time, id: label.id, paths: paths, bytes: bytes,
+      tags: tags,
+      reasons: reasons)
+  }
+}

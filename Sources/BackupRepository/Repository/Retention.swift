@@ -1,0 +1,223 @@
+import AppContainer
+import DrydockErrors
+import Foundation
+
+/// An archive of a repository, as retention sees it: its file, or all copies of it.
+struct StoredArchive {
+  /// App and instance are the header's where one is known.
+  var label: ArchiveLabel
+  /// The time that counts, which may differ from the label's.
+  var time: String
+  var paths: [String] = []
+  var bytes: UInt64 = 0
+  var tags: [String] = []
+  var hasUnknownTags = false
+  /// Whether only the name is known: no key opens it.
+  var isSealed = false
+  /// Whether no file of it can be read: it is never removed by a rule, and rules do not count it.
+  var isUnreadable = false
+
+  var owner: String { label.owner }
+}
+
+/// The decision which archives are kept: by the rules of a policy, or because a kept one needs them.
+struct Retention {
+  var policy: RetentionPolicy
+  /// Archives of a later time are not what a period is counted from.
+  var now: String
+
+  /// Why each archive is kept; nothing for one that goes.
+  ///
+  /// - Parameters:
+  ///   - archives: oldest first.
+  ///   - isSelected: whether the rules apply to it; any other is kept.
+  func reasons(_ archives: [StoredArchive], isSelected: (StoredArchive) -> Bool = { _ in true }) -> [[String]]
+  {
+    var reasons = archives.map { isSelected($0) && !$0.isUnreadable ? [] : ["not selected"] }
+    let selected = archives.indices.filter { reasons[$0].isEmpty }
+    for indices in Dictionary(grouping: selected, by: { archives[$0].owner }).values {
+      let newestFirst = Array(indices.reversed())
+      for (index, found) in zip(newestFirst, applyRules(newestFirst.map { archives[$0] })) {
+        reasons[index] = found
+      }
+    }
+    let parents = archives.parents
+    var unvisited = archives.indices.filter { !reasons[$0].isEmpty }
+    while let child = unvisited.popLast() {
+      for parent in parents[child] where reasons[parent].isEmpty {
+        reasons[parent] = ["needed by \(archives[child].label.id.prefix(8))"]
+        unvisited.append(parent)
+      }
+    }
+    return reasons
+  }
+
+  /// The reasons to keep the archives of one owner, newest first.
+  private func applyRules(_ archives: [StoredArchive]) -> [[String]] {
+    var buckets = [
+      Bucket("last", policy.last) { number, _ in "\(number)" },
+      Bucket("hourly", policy.hourly) { $1.prefix(13) },
+      Bucket("daily", policy.daily) { $1.prefix(10) },
+      Bucket("weekly", policy.weekly) { "\(Self.week(of: $1))" },
+      Bucket("monthly", policy.monthly) { $1.prefix(7) }, Bucket("yearly", policy.yearly) { $1.prefix(4) },
+    ]
+    let newest = archives.first { $0.time <= now }
+    return archives.indices.map { number in
+      let archive = archives[number]
+      var reasons: [String] = archive.hasUnknownTags ? ["its tags cannot be read"] : []
+      for tags in policy.tags {
+        if tags.isEmpty, archive.tags.isEmpty { reasons.append("no tags") }
+        if !tags.isEmpty, Set(tags).isSubset(of: archive.tags) {
+          reasons.append("tag \(tags.joined(separator: ","))")
+        }
+      }
+      if let within = policy.within {
+        let limit = newest.map { Self.seconds($0.time, minus: within) } ?? .min
+        if Self.seconds(archive.time) > limit { reasons.append("within \(within)") }
+      }
+      for index in buckets.indices {
+        let isOldest = number == archives.count - 1
+        if let reason = buckets[index].admit(number, archive.time, isOldest) { reasons.append(reason) }
+      }
+      return reasons
+    }
+  }
+
+  /// One of the rules that count: the newest archive of each period is kept. While there are fewer periods than the rule
+  /// has, the oldest archive is kept as well.
+  private struct Bucket {
+    let name: String
+    var remaining: Int
+    let period: (Int, String) -> any StringProtocol
+    var latest: String?
+
+    init(_ name: String, _ count: Int, period: @escaping (Int, String) -> any StringProtocol) {
+      (self.name, remaining, self.period) = (name, count, period)
+    }
+
+    mutating func admit(_ number: Int, _ time: String, _ isOldest: Bool) -> String? {
+      guard remaining > 0 else { return nil }
+      let period = String(self.period(number, time))
+      let isNew = period != latest
+      guard isNew || isOldest else { return nil }
+      (latest, remaining) = (period, remaining - 1)
+      return isNew ? name : "oldest \(name)"
+    }
+  }
+
+  /// The number of the week, from Monday to Sunday: 1970 began on a Thursday.
+  private static func week(of time: String) -> Int { Int(floor(Double(seconds(time) / 86_400 + 3) / 7)) }
+
+  /// Seconds since 1970 of a time such as `2026-11-20T10:15:00Z`, or of the time that is a period earlier. A day that the
+  /// month does not have counts on into the next one.
+  private static func seconds(_ time: String, minus period: RetentionPolicy.Period? = nil) -> Int {
+    let parts = time.split { !$0.isNumber }.map { Int32($0) ?? 0 }
+    guard parts.count == 6 else { return 0 }
+    let by = [period?.years, period?.months, period?.days, period?.hours].map { Int32($0 ?? 0) }
+    var date = tm()
+    (date.tm_year, date.tm_mon, date.tm_mday) = (
+      parts[0] - 1900 - by[0], parts[1] - 1 - by[1], parts[2] - by[2]
+    )
+    (date.tm_hour, date.tm_min, date.tm_sec) = (parts[3], parts[4], parts[5])
+    return timegm(&date) - Int(by[3]) * 3600
+  }
+}
+
+extension [StoredArchive] {
+  /// The indices of the archives that each one names as its parent: one, unless names have too few digits.
+  var parents: [[Int]] {
+    let byID = Dictionary(grouping: indices) { self[$0].label.id.prefix(8) }
+    return map { archive in
+      guard let parent = archive.label.parent else { return [] }
+      return byID[parent.prefix(8), default: []].filter { index in
+        let id = self[index].label.id
+        return id.hasPrefix(parent) || parent.hasPrefix(id)
+      }
+    }
+  }
+
+  /// How many archives each one needs, one after the other.
+  var depths: [Int] {
+    let parents = parents
+    var depths = [Int?](repeating: nil, count: count)
+    return indices.map { start in
+      // Without recursion: a chain may be long, and in damaged headers a circle.
+      var (chain, seen, next): ([Int], Set<Int>, Int?) = ([], [], start)
+      while let index = next, depths[index] == nil, seen.insert(index).inserted {
+        chain.append(index)
+        next = parents[index].max { (depths[$0] ?? 0) < (depths[$1] ?? 0) }
+      }
+      var depth = next.flatMap { depths[$0] } ?? -1
+      for index in chain.reversed() {
+        depth += 1
+        depths[index] = depth
+      }
+      return depths[start] ?? 0
+    }
+  }
+
+  /// Throws if one of the archives that stay needs one of these.
+  func requireUnneeded(by remaining: [StoredArchive]) throws {
+    let all = self + remaining
+    for (index, parents) in all.parents.enumerated() where index >= count {
+      guard let parent = parents.first(where: { $0 < count }) else { continue }
+      throw DrydockError(
+        .checkFailed,
+        "cannot be removed, because \(all[index].label.id.prefix(8)) of \(all[index].owner.printable) needs it; remove "
+          + "that one first", path: all[parent].paths.first)
+    }
+  }
+}
+
+extension Repository.Listing {
+  /// All archives of which at least the name is known, oldest first, then those that cannot be read.
+  var stored: [StoredArchive] {
+    let owners = owners
+    var archives: [StoredArchive] = []
+    var places: [[String]: Int] = [:]
+    func add(_ archive: StoredArchive) {
+      let label = archive.label
+      let key = [
+        ArchiveName.plain(label.app, 90), ArchiveName.plain(label.instance, 90), label.time,
+        String(label.id.prefix(8)),
+      ]
+      guard let place = places[key] else {
+        places[key] = archives.count
+        return archives.append(archive)
+      }
+      // Of a copy that a key opens more is known.
+      if archives[place].isSealed, !archive.isSealed { archives[place].label = label }
+      archives[place].paths += archive.paths
+      archives[place].bytes += archive.bytes
+      archives[place].tags = Set(archives[place].tags + archive.tags).sorted()
+      archives[place].hasUnknownTags = archives[place].hasUnknownTags || archive.hasUnknownTags
+      archives[place].isSealed = archives[place].isSealed && archive.isSealed
+    }
+    for entry in entries {
+      guard let ordered = entry.ordered else { continue }
+      var archive: StoredArchive
+      switch entry {
+      case .item(let item):
+        archive = StoredArchive(label: ordered.label, time: ordered.time, bytes: item.size, tags: item.tags)
+      case .sealed(let sealed):
+        archive = StoredArchive(
+          label: known(ordered.label, owners), time: ordered.time, bytes: sealed.size, tags: sealed.tags,
+          isSealed: true)
+      }
+      archive.paths = [entry.path]
+      archive.hasUnknownTags = unknownTags.contains { $0.hasPrefix(ordered.label.id) }
+      add(archive)
+    }
+    for file in unreadable {
+      guard let label = ArchiveName.label(of: file.fileName) else { continue }
+      // Never together with a readable copy, which rules may remove.
+      archives.append(
+        StoredArchive(label: known(label, owners), time: label.time, paths: [file.path], isUnreadable: true))
+    }
+    return archives
+  }
+}
+
+extension Repository.Unreadable {
+  var fileName: String { lastName(path) }
+}

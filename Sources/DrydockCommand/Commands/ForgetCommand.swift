@@ -1,0 +1,239 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// The rules of `forget`; each option has restic's name and meaning.
+struct RetentionOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Keep the last archives.", valueName: "number")) var keepLast: Int?
+  @Option(
+    help: ArgumentHelp("Keep the last archive of each of the last hours that have one.", valueName: "number"))
+  var keepHourly: Int?
+  @Option(help: ArgumentHelp("The same by days, in UTC.", valueName: "number")) var keepDaily: Int?
+  @Option(help: ArgumentHelp("The same by weeks, from Monday.", valueName: "number")) var keepWeekly: Int?
+  @Option(help: ArgumentHelp("The same by months.", valueName: "number")) var keepMonthly: Int?
+  @Option(help: ArgumentHelp("The same by years.", valueName: "number")) var keepYearly: Int?
+  @Option(
+    help: ArgumentHelp(
+      "Keep all archives of this period before the newest one, such as 90d or 1y6m.", valueName: "period"))
+  var keepWithin: String?
+  @Option(
+    name: .customLong("keep-tag"),
+    help: ArgumentHelp("Keep archives with this tag, or with all of TAG,TAG; repeatable.", valueName: "tag"))
+  var keepTags: [String] = []
+
+  /// The rules of the options; those of drydock.yaml if there is no option.
+  func policy(_ configuration: ContainerConfiguration) throws -> RetentionPolicy {
+    let counts: [(String, Int?, WritableKeyPath<RetentionPolicy, Int>)] = [
+      ("last", keepLast, \.last), ("hourly", keepHourly, \.hourly), ("daily", keepDaily, \.daily),
+      ("weekly", keepWeekly, \.weekly), ("monthly", keepMonthly, \.monthly), ("yearly", keepYearly, \.yearly),
+    ]
+    guard areGiven else { return configuration.retention }
+    var policy = RetentionPolicy()
+    for (name, number, path) in counts {
+      guard let number else { continue }
+      guard number >= 0 else {
+        throw UsageError(message: "--keep-\(name) is \(number); give the number of archives")
+      }
+      policy[keyPath: path] = number
+    }
+    do { policy.within = try keepWithin.map { try RetentionPolicy.Period($0) } } catch let error
+      as DrydockError
+    {
+      throw UsageError(message: "--keep-within: \(error.message)")
+    }
+    policy.tags = keepTags.map(RetentionPolicy.tagList)
+    return policy
+  }
+
+  var areGiven: Bool {
+    [keepLast, keepHourly, keepDaily, keepWeekly, keepMonthly, keepYearly].contains { $0 != nil }
+      || keepWithin != nil || !keepTags.isEmpty
+  }
+}
+
+/// For cron, which mails all output.
+struct QuietOptions: ParsableArguments {
+  @Flag(name: .shortAndLong, help: "Print only errors, and what is incomplete.") var quiet = false
+}
+
+struct ForgetCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "forget", abstract: "Remove old archives by rules, or all archives of one instance.",
+    discussion: """
+      An archive stays if one rule keeps it, or if a kept archive needs it. The rules
+      apply to each instance of each app by itself. Without rules on the command line
+      those of `retention:` in drydock.yaml apply. Removed archives are gone: rollback
+      does not bring them back.
+
+      With --everything all archives of an instance are removed, with their tags, such
+      as those of a person who asks for it. At a terminal it asks first.
+
+      Examples:
+        drydock forget -r Backups --keep-daily 14 --keep-monthly 12 --dry-run
+        drydock forget -r Backups --keep-within 90d --keep-tag release
+        drydock forget -r Backups --instance ada --everything
+      """)
+
+  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var rules: RetentionOptions
+  @Option(help: ArgumentHelp("Only archives of this app.", valueName: "app")) var app: String?
+  @Option(help: ArgumentHelp("Only archives of this instance.", valueName: "name")) var instance: String?
+  @Flag(help: "Remove all archives of --instance or --app.") var everything = false
+  @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
+  @Flag(help: "Do not ask before --everything removes archives.") var yes = false
+  @OptionGroup var key: KeyOptions
+  @Option(
+    help: ArgumentHelp(
+      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
+  var lockTimeout: Double?
+  @OptionGroup var output: QuietOptions
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let configuration = try common.configuration()
+    guard let path = repository.path(configuration) else {
+      throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
+    }
+    guard !everything || !rules.areGiven else {
+      throw UsageError(message: "--everything goes with no --keep rule; leave one out")
+    }
+    let (place, keys) = (Repository(path), try key.keys().all)
+    let timeout = try WaitOptions.lockTimeout(lockTimeout)
+    let report: Repository.ForgetReport
+    if everything {
+      guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
+      report = try place.forgetEverything(
+        app: app, instance: instance, keys: keys, dryRun: dryRun, lockTimeout: timeout)
+    } else {
+      report = try place.forget(
+        keeping: rules.policy(configuration), app: app, instance: instance, keys: keys, dryRun: dryRun,
+        lockTimeout: timeout)
+    }
+    if common.json { Output.json(document(report)) } else { write(report) }
+    if !report.unreadable.isEmpty || !report.unattributed.isEmpty { throw ExitStatus.incomplete.code }
+  }
+
+  /// Nothing undoes it, so that a script must say that it is meant.
+  private func isConfirmed(_ place: Repository, _ keys: AgeKeys) throws -> Bool {
+    if yes { return true }
+    guard !common.json, isatty(STDIN_FILENO) == 1 else {
+      throw UsageError(message: "--everything asks on a terminal, and there is none; give --yes")
+    }
+    let report = try place.forgetEverything(app: app, instance: instance, keys: keys, dryRun: true)
+    for owner in Set(report.removed.map(\.owner)).sorted() { Output.note("  - \(owner)".printable) }
+    Output.note(
+      "\(Output.count(report.removed.count, "archive")), \(Output.size(report.bytesFreed)), will be removed for good. "
+        + "Go on? [y/N]")
+    if ["y", "yes"].contains(readLine()?.lowercased()) { return true }
+    Output.note("nothing was removed")
+    return false
+  }
+
+  private func document(_ report: Repository.ForgetReport) -> JSONObject {
+    let owners = Set((report.kept + report.removed).map { [$0.app, $0.instance] }).sorted {
+      $0.lexicographicallyPrecedes($1)
+    }
+    return [
+      "dry_run": dryRun,
+      "instances": owners.map { owner -> JSONObject in
+        let own = { (entries: [Repository.ForgetReport.Entry]) in
+          entries.filter { [$0.app, $0.instance] == owner }.map(\.document)
+        }
+        return [
+          "app": owner[0], "instance": owner[1], "kept": own(report.kept), "removed": own(report.removed),
+        ]
+      },
+      "bytes_freed": report.bytesFreed,
+      "unreadable": report.unreadable.map { ["path": $0.path, "reason": $0.reason] },
+      "unattributed": report.unattributed,
+    ]
+  }
+
+  private func write(_ report: Repository.ForgetReport) {
+    for file in report.unreadable {
+      Output.note("drydock: cannot be read, and is kept: \(file.path): \(file.reason)".printable)
+    }
+    for path in report.unattributed {
+      Output.note(
+        "drydock: kept, because neither a key nor its name says whose it is: \(path); give its identity"
+          .printable)
+    }
+    if output.quiet { return }
+    for owner in Set((report.kept + report.removed).map(\.owner)).sorted() {
+      Output.line(owner.printable)
+      let rows = [("keep", report.kept), (dryRun ? "would remove" : "removed", report.removed)].flatMap {
+        word, entries in
+        entries.filter { $0.owner == owner }.map { entry in
+          [
+            word, String(entry.id.prefix(8)), entry.time, Output.size(entry.bytes),
+            ([entry.reasons.joined(separator: ", ")].filter { !$0.isEmpty } + entry.tags.map { "#\($0)" })
+              .joined(separator: " ").printable,
+          ]
+        }
+      }
+      Output.table(rows)
+    }
+    let removed = Output.count(report.removed.count, "archive")
+    Output.line(
+      report.removed.isEmpty
+        ? "nothing to remove"
+        : dryRun
+          ? "dry run: nothing was removed; \(removed), \(Output.size(report.bytesFreed)), would be"
+          : "removed: \(removed), \(Output.size(report.bytesFreed)) freed")
+  }
+}
+
+extension Repository.ForgetReport.Entry {
+  fileprivate var owner: String { "\(app)/\(instance)" }
+
+  fileprivate var document: JSONObject {
+    ["archive": id, "time": time, "paths": paths, "bytes": bytes, "tags": tags, "reasons": reasons]
+  }
+}
+
+struct TagCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "tag", abstract: "Add or remove tags of archives.",
+    discussion: """
+      Tags are in a small file beside the archive, which itself never changes. They
+      can be read without a key. `drydock forget --keep-tag TAG` keeps the archives
+      with a tag. Prints each archive's tags.
+
+      Examples:
+        drydock tag fd243e4d -r Backups --add release
+        drydock tag latest -r Backups --add keep --remove release
+      """)
+
+  @Argument(help: "Archives: files in a repository, or with -r ids, INSTANCE@latest …") var archives: [String]
+  @Option(name: .customLong("add"), help: ArgumentHelp("Add this tag; repeatable.", valueName: "tag"))
+  var added: [String] = []
+  @Option(name: .customLong("remove"), help: ArgumentHelp("Remove this tag; repeatable.", valueName: "tag"))
+  var removed: [String] = []
+  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var key: KeyOptions
+  @Option(
+    help: ArgumentHelp(
+      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
+  var lockTimeout: Double?
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let configuration = try common.configuration()
+    guard !added.isEmpty || !removed.isEmpty else {
+      throw UsageError(message: "nothing to change; give --add TAG or --remove TAG")
+    }
+    for tag in added { try refuseSecret(as: tag) }
+    let (keys, timeout) = (try key.keys(), try WaitOptions.lockTimeout(lockTimeout))
+    // All are found before the first is changed.
+    let paths = try archives.map { try repository.archive($0, configuration, keys) }
+    var tagged: [JSONObject] = []
+    for path in paths {
+      let file = URL(fileURLWithPath: path)
+      let tags = try Repository(file.deletingLastPathComponent().path).tag(
+        file.lastPathComponent, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)
+      tagged.append(["path": path, "tags": tags])
+      if !common.json { Output.line("\(path)  \(tags.isEmpty ? "no tags" : tags.joined(separator: ", "))") }
+    }
+    if common.json { Output.json(["archives": tagged]) }
+  }
+}

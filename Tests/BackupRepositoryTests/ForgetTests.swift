@@ -1,0 +1,320 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Removing archives from a repository.
+@Suite struct ForgetTests {
+  private let lab: Lab
+  private let repository: Repository
+  private let identity: AgeIdentity
+
+  init() throws {
+    lab = try Lab()
+    repository = Repository(lab.repository)
+    identity = try AgeIdentity.generate()
+  }
+
+  private func id(_ number: Int) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "a", count: 8 - digits.count) + digits + String(repeating: "b", count: 24)
+  }
+
+  /// An archive of a day in January, named as a snapshot is.
+  @discardableResult
+  private func add(
+    _ number: Int, parent: Int? = nil, instance: String = "box", name: String? = nil, sealed: Bool = false
+  ) throws -> String {
+    let time = "2026-01-01T00:00:00Z".dateAdding(days: number)
+    var archive = try HandmadeArchive(
+      lab, name: "made", id: Archive.ID(unchecked: id(number)), instance: instance, time: time)
+    archive.header = try Archive.Header(
+      archive: archive.id, app: "com.example.lab", instance: instance, layout: .generic, schemaVersion: nil,
+      time: time,
+      tool: "test", parent: parent.map { Archive.ID(unchecked: id($0)) }
+    ).encoded()
+    archive.addRoot()
+    if sealed { archive.encryption = .recipients([identity.recipient]) }
+    let made = try archive.write()
+    let names = ArchiveName.candidates(
+      app: "com.example.lab", instance: instance, time: time.filter { $0 != "-" && $0 != ":" },
+      id: archive.id,
+      parent: parent.map { Archive.ID(unchecked: id($0)) }, isEncrypted: sealed)
+    let path = lab.repository + "/" + (name ?? names[0])
+    try FileManager.default.moveItem(atPath: made, toPath: path)
+    return path
+  }
+
+  /// The numbers of the archives that are there, by their names.
+  private func remaining() throws -> [Int] {
+    try FileManager.default.contentsOfDirectory(atPath: lab.repository).compactMap { name in
+      guard let label = ArchiveName.label(of: name) else { return nil }
+      return Int(label.id.replacing("a", with: ""), radix: 16)
+    }.sorted()
+  }
+
+  private func names() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: lab.repository).sorted()
+  }
+
+  @Test(arguments: [false, true])
+  func chainsStayWhileOneOfThemIsKept(sealed: Bool) throws {
+    for (number, parent) in [(1, nil), (2, 1), (3, 2), (4, nil)] as [(Int, Int?)] {
+      try add(number, parent: parent, sealed: sealed)
+    }
+    var policy = RetentionPolicy.last(2)
+    let dry = try repository.forget(keeping: policy, dryRun: true)
+    #expect(dry.removed.isEmpty && dry.kept.count == 4 && dry.unreadable.isEmpty)
+    #expect(dry.kept.first?.reasons == ["needed by \(id(2).prefix(8))"])
+    #expect(dry.kept.last?.reasons == ["last"])
+    try repository.forget(keeping: policy)
+    #expect(try remaining() == [1, 2, 3, 4])
+    try add(5, parent: 4, sealed: sealed)
+    let report = try repository.forget(keeping: policy)
+    #expect(
+      report.removed.map(\.time) == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z", "2026-01-04T00:00:00Z"])
+    #expect(report.bytesFreed > 1000 && report.removed.allSatisfy { $0.paths.count == 1 })
+    #expect(try remaining() == [4, 5])
+    policy = RetentionPolicy()
+    #expect(code(failure { try repository.forget(keeping: policy) }) == "usage")
+    policy.tags = [["none"]]
+    let error = failure { try repository.forget(keeping: policy) }
+    #expect(code(error) == "checkFailed" && "\(error as Any)".contains("com.example.lab/box"))
+    #expect(try remaining() == [4, 5])
+  }
+
+  @Test func anIncrementalOneCannotLoseItsParent() throws {
+    try add(1)
+    let path = try add(2, parent: 1)
+    let items = try repository.list().items
+    let error = failure { try repository.remove(items[0]) }
+    #expect(
+      code(error) == "checkFailed" && "\(error as Any)".contains("\(id(2).prefix(8)) of com.example.lab/box"))
+    // One of two copies can go.
+    _ = try lab.shell("cd repository; cp *_\(id(1).prefix(8)).tar.zst copy.tar.zst")
+    try repository.remove(try #require(repository.list().items.first { $0.fileName == "copy.tar.zst" }))
+    try repository.remove(try #require(repository.list().items.first { $0.path == path }))
+    try repository.remove(try #require(repository.list().items.first))
+    #expect(try names() == [])
+  }
+
+  @Test func aSealedFileNamedByHandIsAQuestion() throws {
+    try add(1)
+    try add(2)
+    try add(3, parent: 1, name: "mine.tar.zst.age", sealed: true)
+    let error = failure { try repository.forget(keeping: .last(1)) }
+    #expect(code(error) == "noIdentity" && "\(error as Any)".contains("mine.tar.zst.age"))
+    #expect(try names().count == 3)
+    // When nothing would go anyway, it does not matter.
+    #expect(try repository.forget(keeping: .last(2)).removed.isEmpty)
+    let keys = AgeKeys(identities: [identity])
+    let report = try repository.forget(keeping: .last(1), keys: keys)
+    #expect(report.removed.map(\.time) == ["2026-01-03T00:00:00Z"])
+    #expect(try names().contains("mine.tar.zst.age") && remaining() == [1])
+  }
+
+  @Test func damagedFilesStayAndAreNamed() throws {
+    try add(1)
+    let child = try add(2, parent: 1)
+    try add(3)
+    try add(4)
+    try RawFiles.write(Array("no archive".utf8), to: Array(child.utf8))
+    try RawFiles.write(Array("no archive".utf8), to: Array((lab.repository + "/odd.tar.zst").utf8))
+    // A readable copy of another one can go; the damaged file stays.
+    let copied = try add(5)
+    _ = try lab.shell("cd repository; cp *_\(id(5).prefix(8)).tar.zst copy.tar.zst")
+    try RawFiles.write([1], to: Array(copied.utf8))
+    try add(6)
+    #expect(try repository.forget(keeping: .last(1), dryRun: true).removed.flatMap(\.paths).count == 3)
+    try RawFiles.remove(Array(copied.utf8))
+    _ = try lab.shell("cd repository; rm copy.tar.zst *_\(id(6).prefix(8)).tar.zst")
+    let report = try repository.forget(keeping: .last(1))
+    // What it may need stays, in case that it is repaired.
+    #expect(try remaining() == [1, 2, 4] && report.removed.count == 1)
+    #expect(report.unreadable.map(\.path).sorted() == [child, lab.repository + "/odd.tar.zst"].sorted())
+    #expect(report.kept.map(\.reasons) == [["needed by \(id(2).prefix(8))"], ["last"]])
+  }
+
+  @Test func everythingOfOneInstance() throws {
+    try add(1, instance: "red")
+    try add(2, parent: 1, instance: "red", sealed: true)
+    let damaged = try add(3, instance: "red")
+    try RawFiles.write([1, 2, 3], to: Array(damaged.utf8))
+    try add(4, instance: "blue")
+    try add(5, instance: "blue", sealed: true)
+    try add(6, instance: "red", name: "renamed.tar.zst")
+    try add(7, instance: "red", name: "sealed.tar.zst.age", sealed: true)
+    _ = try lab.shell("cd repository; cp renamed.tar.zst again.tar.zst")
+    try repository.tag("renamed.tar.zst", adding: ["keep"])
+    #expect(code(failure { try repository.forgetEverything() }) == "usage")
+    let unknown = failure { try repository.forgetEverything(instance: "rad") }
+    #expect(code(unknown) == "notFound" && "\(unknown as Any)".contains("com.example.lab/red"))
+    #expect(try repository.forgetEverything(instance: "red", dryRun: true).removed.count == 4)
+    #expect(try names().count == 9)
+    let report = try repository.forgetEverything(instance: "red")
+    #expect(report.removed.count == 4 && report.unattributed == [lab.repository + "/sealed.tar.zst.age"])
+    #expect(try remaining() == [4, 5] && names().count == 3)
+    let rest = try repository.forgetEverything(
+      app: "com.example.lab", instance: "red", keys: AgeKeys(identities: [identity]))
+    #expect(rest.removed.count == 1 && rest.unattributed.isEmpty)
+    #expect(try names().count == 2)
+  }
+
+  @Test func aNameThatTwoInstancesHaveIsNobodys() throws {
+    try add(1, instance: "a@b")
+    try add(2, instance: "a/b")
+    try add(3, instance: "a/b", sealed: true)
+    let report = try repository.forgetEverything(instance: "a@b")
+    #expect(report.removed.map(\.instance) == ["a@b"] && report.unattributed.count == 1)
+    #expect(try remaining() == [2, 3])
+    let other = try repository.forgetEverything(instance: "a/b")
+    #expect(other.removed.count == 2 && other.unattributed.isEmpty)
+  }
+
+  @Test func tags() throws {
+    let first = try add(1)
+    let sealed = try add(2, sealed: true)
+    try add(3)
+    let name = { (path: String) in (path as NSString).lastPathComponent }
+    #expect(try repository.tag(name(first), adding: ["release", "keep", "keep"]) == ["keep", "release"])
+    #expect(
+      try repository.tag(String(id(1).prefix(10)), adding: ["x"], removing: ["release", "none"]) == [
+        "keep", "x",
+      ])
+    #expect(code(failure { try repository.tag(name(sealed), adding: ["keep"]) }) == "noIdentity")
+    let keys = AgeKeys(identities: [identity])
+    #expect(try repository.tag(name(sealed), adding: ["keep", "y"], keys: keys) == ["keep", "y"])
+    // From then on no key is needed.
+    #expect(try repository.tag(name(sealed), removing: ["y"]) == ["keep"])
+    for tag in ["", "a,b", " a", "a\u{1B}", String(repeating: "a", count: 101)] {
+      #expect(code(failure { try repository.tag(name(first), adding: [tag]) }) == "malformed")
+    }
+    #expect(code(failure { try repository.tag("box@2020", adding: ["a"]) }) == "notFound")
+    let listing = try repository.list()
+    #expect(listing.items.map(\.tags) == [["keep", "x"], []] && listing.sealed.map(\.tags) == [["keep"]])
+    // A copy of the repository decides as this one.
+    _ = try lab.shell("cp -r repository copy")
+    var policy = RetentionPolicy.last(1)
+    for path in [lab.directory("copy"), lab.repository] {
+      policy.tags = [["keep", "x"]]
+      let report = try Repository(path).forget(keeping: policy)
+      #expect(
+        report.removed.map(\.tags) == [["keep"]] && report.kept.map(\.reasons) == [["tag keep,x"], ["last"]])
+      let left = try FileManager.default.contentsOfDirectory(atPath: path)
+      #expect(left.count == 3 && left.filter { $0.hasSuffix(".tags.json") } == ["\(id(1)).tags.json"])
+    }
+    // Tags that cannot be read might keep it.
+    _ = try lab.shell("cd repository; echo '{' > \(id(1)).tags.json; rm -f copy")
+    let kept = try repository.forget(keeping: .last(1))
+    #expect(kept.removed.isEmpty && kept.kept.first?.reasons == ["its tags cannot be read"])
+    #expect(try kept.unreadable.count == 1 && repository.list().unreadable.count == 1)
+    _ = try lab.shell("cd repository; rm *.tags.json")
+    #expect(try repository.forget(keeping: .last(1)).removed.count == 1)
+  }
+
+  @Test func aSnapshotHasItsTagsFromTheBeginning() throws {
+    try lab.write("file", "content")
+    var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    request.tags = ["b", "a", "b"]
+    let report = try Snapshot.take(lab.container(), request)
+    #expect(try repository.list().items.map(\.tags) == [["a", "b"]])
+    #expect(try names().first { $0.hasSuffix(".json") } == "\(report.archive).tags.json")
+    request.tags = ["a,b"]
+    #expect(code(failure { _ = try Snapshot.take(lab.container(), request) }) == "malformed")
+    request.target = .file(lab.directory("file.tar.zst"))
+    request.tags = ["a"]
+    #expect(code(failure { _ = try Snapshot.take(lab.container(), request) }) == "usage")
+    #expect(try names().count == 2 && !RawFiles.exists(Array(lab.directory("file.tar.zst").utf8)))
+    // An archive is as good without the file.
+    try repository.forget(keeping: .last(1))
+    _ = try lab.shell("rm repository/*.json")
+    #expect(try Verification.run(Archive(path: report.path), data: true).entries == report.entries)
+  }
+
+  @Test func writersKeepItWaitingAndReadersDoNot() throws {
+    try add(1)
+    try add(2)
+    let holder = try Command.spawn(
+      Tools.system("flock"), ["-s", lab.repository, "-c", "echo locked; exec cat"])
+    try holder.waitForLine("locked")
+    let error = failure { try repository.forget(keeping: .last(1)) }
+    #expect(
+      code(error) == "locked" && "\(error as Any)".contains("process \(holder.process)"), "\(error as Any)")
+    #expect(code(failure { try repository.forgetEverything(instance: "box") }) == "locked")
+    #expect(try repository.forget(keeping: .last(1), dryRun: true).removed.count == 1)
+    #expect(try remaining() == [1, 2])
+    holder.closeInput()
+    _ = try holder.wait()
+    let archive = try Archive(path: try #require(repository.list().items.first).path)
+    try repository.forget(keeping: .last(1))
+    // Who reads it can read it to its end.
+    #expect(try archive.manifest.totals().entries == 1)
+    #expect(try remaining() == [2])
+  }
+
+  @Test func listsCanBeShort() throws {
+    for number in 1...4 { try add(number, instance: number % 2 == 0 ? "red" : "blue", sealed: number == 4) }
+    let listing = try repository.list()
+    #expect(listing.newest(1).entries.map(\.path) == listing.entries.suffix(2).map(\.path))
+    #expect(listing.newest(9).entries.count == 4)
+    #expect(try listing.since("2026-01-03").entries.count == 3)
+    #expect(try listing.since("2026-01-03T00:00:01Z").entries.count == 2)
+    #expect(try listing.since("2026").entries.count == 4 && listing.since("2027").entries.isEmpty)
+    #expect(code(failure { _ = try listing.since("yesterday") }) == "malformed")
+  }
+
+  /// Killed at every removal of a file, and at random moments: no archive is left without one that it needs.
+  @Test func killedAtAnyMoment() throws {
+    let parents: [Int?] = [nil, 0, 1, 2, 1, nil, 5, 6, nil, nil]
+    for (number, parent) in parents.enumerated() { try add(number + 16, parent: parent.map { $0 + 16 }) }
+    for number in [17, 20] { try repository.tag(id(number), adding: ["t"]) }
+    _ = try lab.shell("mv repository master")
+    let arguments = ["forget", "-r", lab.repository, "--keep-last", "1"]
+    func check(_ context: String) throws -> Int {
+      let left = Set(try remaining().map { $0 - 16 })
+      for number in left {
+        if let parent = parents[number] {
+          #expect(left.contains(parent), "\(context): \(number) lost \(parent)")
+        }
+      }
+      #expect(left.contains(9), "\(context)")
+      let again = try Command.run(Tools.drydock(), arguments)
+      #expect(again.succeeded, "\(context): \(again)")
+      #expect(try names().count == 1, "\(context)")
+      return left.count
+    }
+    var counts: Set<Int> = []
+    for number in 1...12 {
+      _ = try lab.shell("rm -rf repository; cp -r master repository")
+      let traced = try Command.run(
+        Tools.system("strace"),
+        [
+          "-f", "-qq", "-o", "/dev/null", "-e", "trace=unlinkat", "-e",
+          "inject=unlinkat:signal=SIGKILL:when=\(number)",
+          Tools.drydock(),
+        ] + arguments)
+      counts.insert(try check("unlink \(number): \(traced.exitCode)"))
+    }
+    #expect(counts.isSuperset(of: Set(2...9)), "every number of archives was met: \(counts)")
+    var random = SeededRandom(seed: 5)
+    for attempt in 0..<8 {
+      _ = try lab.shell("rm -rf repository; cp -r master repository")
+      let running = try Command.spawn(Tools.drydock(), arguments, input: [])
+      usleep(UInt32.random(in: 0...60_000, using: &random))
+      running.kill()
+      _ = try running.wait()
+      _ = try check("attempt \(attempt)")
+    }
+  }
+}
+
+extension String {
+  fileprivate func dateAdding(days: Int) -> String {
+    guard let date = try? Date(self, strategy: .iso8601) else { return self }
+    return date.addingTimeInterval(Double(days) * 86_400).ISO8601Format()
+  }
+}
