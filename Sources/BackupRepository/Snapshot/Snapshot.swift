@@ -61,7 +61,7 @@ package struct SnapshotRequest: Sendable {
   package var target: Target
   /// The recipients; nil for an archive that everybody can read. Nothing is read back: this machine need not be able to
   /// open the archive.
-  package var encryption: AgeLock?
+  package var encryption: AgeTarget?
   /// Opens the vault: an encrypted archive then also holds its items that may leave the device. Nil stores the
   /// sealed file alone.
   package var deviceKeys: DeviceKeys?
