@@ -38,7 +38,6 @@ package enum ForeignContainer {
         .notAContainer, "not a zip, tar, tar.gz or tar.zst; give one of these, or a directory", path: path)
     }
     let temporary = try ScratchDirectory.temporary()
-    defer { temporary.remove() }
     let scratch = temporary.directory
     let content: ContainerPath = "content"
     try scratch.createDirectory(content)
@@ -74,8 +73,6 @@ package enum ForeignContainer {
       "an archive of drydock, not a foreign archive; list it with `drydock show`, or make a container of it with "
         + "`drydock restore`", path: path)
   }
-
-  // MARK: The container in it
 
   /// Names in a container's root: a lone directory with such a name is a part of a container.
   private static let parts: Set<String> = [
@@ -215,8 +212,6 @@ final class Unpacking {
     #endif
     return attribute
   }
-
-  // MARK: The end
 
   /// Turns macOS's files of attributes into attributes, and gives directories their mode and time.
   func finish() throws {

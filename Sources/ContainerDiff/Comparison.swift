@@ -62,18 +62,9 @@ package struct Comparison {
     of before: any ComparisonSide, with after: any ComparisonSide,
     options: ComparisonOptions = ComparisonOptions()
   ) throws {
-    self = try ScratchDirectory.withTemporary { scratch in
-      var comparison = Comparison(before, after, options, scratch)
-      try comparison.run()
-      return comparison
-    }
-  }
-
-  private init(
-    _ before: any ComparisonSide, _ after: any ComparisonSide, _ options: ComparisonOptions,
-    _ scratch: Directory
-  ) {
-    (self.before, self.after, self.options, self.scratch) = (before, after, options, scratch)
+    let scratch = try ScratchDirectory.temporary()
+    (self.before, self.after, self.options, self.scratch) = (before, after, options, scratch.directory)
+    try run()
   }
 
   /// A path that could not be read although it should have been.

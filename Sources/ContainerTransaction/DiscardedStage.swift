@@ -5,54 +5,66 @@ import FileSystem
 
 /// The outcome of a dry run.
 public struct DryRunOutcome<Value> {
-  /// What the body returned.
+  /// What the real run would return.
   public var value: Value
   /// What the real run would change.
   public var difference: ContainerDifference
 
-  /// The outcome with another value.
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> DryRunOutcome<Other> {
     DryRunOutcome<Other>(value: try body(value), difference: difference)
   }
 }
 
-/// Work on a stage that is discarded.
-extension Transaction {
-  /// Runs the body on a stage and discards the stage. Nothing of the live container is touched, not even a
-  /// change time, and it may be in use; databases are captured as a snapshot captures them.
-  ///
-  /// - Throws: what the real run would throw, except for what only a commit detects.
-  package static func dryRun<Value>(
-    on container: Container, options: TransactionOptions = TransactionOptions(),
-    body: (StagedContainer) throws -> Value
-  ) throws -> DryRunOutcome<Value> {
+/// A stage that is never committed: for a dry run, and to read a container.
+///
+/// Nothing of the live container is touched, not even a change time, and it may be in use; databases are captured as a
+/// snapshot captures them. Until the stage is released, it holds the container's shared lock; then it removes its private
+/// directory.
+package final class DiscardedStage: StagedContainer {
+  private let work: ScratchDirectory
+
+  package convenience init(on container: Container, options: TransactionOptions = TransactionOptions()) throws
+  {
     let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
-    return try dryRun(on: container, options, body) { _ in lock.root }
+    try self.init(container, options, keepsBefore: true) { _ in lock.root }
   }
 
-  /// As ``dryRun(on:options:body:)``, for a container that does not exist yet.
-  package static func dryCreate<Value>(
-    _ container: Container, options: TransactionOptions = TransactionOptions(),
-    body: (StagedContainer) throws -> Value
-  ) throws -> DryRunOutcome<Value> {
-    try dryRun(on: container, options, body) {
-      try emptyRoot(of: container, in: $0, exclusive: false, options)
+  /// A stage on a container whose lock the caller holds.
+  package convenience init(
+    on container: Container, under lock: ContainerLock, options: TransactionOptions = TransactionOptions()
+  ) throws {
+    try self.init(container, options, keepsBefore: false) { _ in lock.root }
+  }
+
+  /// A stage for a container that does not exist yet.
+  package convenience init(
+    creating container: Container, options: TransactionOptions = TransactionOptions()
+  ) throws {
+    try self.init(container, options, keepsBefore: true) {
+      try Transaction.emptyRoot(of: container, in: $0, exclusive: false, options)
     }
   }
 
-  private static func dryRun<Value>(
-    on container: Container, _ options: TransactionOptions, _ body: (StagedContainer) throws -> Value,
+  private init(
+    _ container: Container, _ options: TransactionOptions, keepsBefore: Bool,
     root: (Directory) throws -> Directory
-  ) throws -> DryRunOutcome<Value> {
-    let work = try workDirectory(for: container)
-    defer { work.remove() }
-    let staged = StagedContainer(
-      container, live: try root(work.directory), stage: work.directory, keepsBefore: true, options: options)
-    let value = try body(staged)
-    if options.checksResult || staged.undoNotes.requiresCheck { try StageCheck(staged).run() }
-    return DryRunOutcome(value: value, difference: try staged.difference())
+  ) throws {
+    work = try Transaction.workDirectory(for: container)
+    super.init(
+      container, live: try root(work.directory), stage: work.directory, keepsBefore: keepsBefore,
+      options: options)
   }
 
+  /// The outcome of a dry run: a value, and what the stage changes.
+  ///
+  /// - Throws: what the checks before a commit throw. What only a commit detects is not found.
+  package func outcome<Value>(_ value: Value) throws -> DryRunOutcome<Value> {
+    try check()
+    return DryRunOutcome(value: value, difference: try difference())
+  }
+}
+
+extension Transaction {
   /// An empty directory in the place of a container that does not exist yet, with the container's groups, locked.
   static func emptyRoot(
     of container: Container, in folder: Directory, exclusive: Bool, _ options: TransactionOptions
@@ -63,27 +75,7 @@ extension Transaction {
     return try folder.directory(name).showing(groups: groups)
   }
 
-  /// Reads a container through a stage that is discarded: databases are captured when they are read.
-  package static func inspect<Value>(
-    _ container: Container, options: TransactionOptions = TransactionOptions(),
-    body: (StagedContainer) throws -> Value
-  ) throws -> Value {
-    let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
-    return try inspect(container, under: lock, options: options, body: body)
-  }
-
-  /// As ``inspect(_:options:body:)``, with the lock held.
-  package static func inspect<Value>(
-    _ container: Container, under lock: ContainerLock, options: TransactionOptions = TransactionOptions(),
-    body: (StagedContainer) throws -> Value
-  ) throws -> Value {
-    let work = try workDirectory(for: container)
-    defer { work.remove() }
-    return try body(
-      StagedContainer(container, live: lock.root, stage: work.directory, options: options))
-  }
-
-  /// A private directory for the stage. The caller removes it; after a kill, the next command does.
+  /// A private directory for the stage; after a kill, the next command removes it.
   ///
   /// It is beside the container's state when there is one; otherwise, or where nothing can be made in that, in the
   /// directory for temporary files.

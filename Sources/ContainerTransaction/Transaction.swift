@@ -2,7 +2,6 @@ import AppContainer
 import DrydockErrors
 import FileSystem
 
-/// How a transaction is run.
 public struct TransactionOptions: Sendable {
   /// Seconds to wait for the container's lock; 0 fails at once.
   public var lockTimeout: Double = 0
@@ -11,8 +10,6 @@ public struct TransactionOptions: Sendable {
   /// Whether a transaction is refused where a process may have the container open without being seen: those of other
   /// users without root, and those outside a PID namespace.
   public var requiresVisible = false
-  /// Whether staged databases and property lists are checked before the commit.
-  package var checksResult = true
   /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
   /// How much of what is replaced is kept.
@@ -24,7 +21,6 @@ public struct TransactionOptions: Sendable {
   /// What only tests set.
   package var faults = FaultInjection.none
 
-  /// The usual options.
   public init() {}
 }
 
@@ -35,13 +31,10 @@ package struct LockedContainer: Sendable {
   package let databases: [ContainerPath: DatabaseLock]
 }
 
-/// What a transaction did.
 public struct TransactionOutcome<Value> {
-  /// What the body returned.
   public var value: Value
   /// Its name; nil when there was nothing to change.
   public var transaction: TransactionID?
-  /// The number of paths that changed.
   public var changes: Int
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
   public var conflicts: [ContainerPath]
@@ -51,19 +44,16 @@ public struct TransactionOutcome<Value> {
   public var notes: [String]
   /// Processes that may have the container open without having been seen; nil when all could be seen.
   package var unseen: UnseenProcesses?
-  /// What was found of interrupted transactions.
   public var recovered: [RecoveryReport]
   /// False when the change is made, but moving what it replaced to the undo log failed; the next command does it.
   public var isFinished = true
 }
 
 extension TransactionOutcome {
-  /// The outcome where nothing had to be changed.
   package init(unchanged value: Value) {
     self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
   }
 
-  /// The outcome with another value.
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
     TransactionOutcome<Other>(
       value: try body(value), transaction: transaction, changes: changes, conflicts: conflicts, notes: notes,
@@ -71,7 +61,6 @@ extension TransactionOutcome {
   }
 }
 
-/// What the planning phase of a transaction decided.
 package enum TransactionPlan<Plan, Value> {
   /// Nothing needs to change: users of the container are not looked for, and nothing is written.
   case unchanged(Value)
@@ -112,10 +101,7 @@ package enum Transaction {
     body: (StagedContainer, Plan) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
-    let (decision, reads) = try inspect(container, under: lock, options: options) { staged in
-      staged.liveContainer.reads = LiveReads()
-      return (try plan(staged), staged.liveContainer.reads)
-    }
+    let (decision, reads) = try decide(container, under: lock, options, plan)
     var outcome: TransactionOutcome<Value>
     switch decision {
     case .unchanged(let value): outcome = TransactionOutcome(unchanged: value)
@@ -127,6 +113,18 @@ package enum Transaction {
     }
     outcome.recovered = recovered
     return outcome
+  }
+
+  /// Runs the planning phase.
+  ///
+  /// - Returns: what it decided, and what it has read of the container.
+  private static func decide<Decision>(
+    _ container: Container, under lock: ContainerLock, _ options: TransactionOptions,
+    _ plan: (StagedContainer) throws -> Decision
+  ) throws -> (Decision, LiveReads?) {
+    let stage = try DiscardedStage(on: container, under: lock, options: options)
+    stage.liveContainer.reads = LiveReads()
+    return (try plan(stage), stage.liveContainer.reads)
   }
 
   /// Changes a container whose lock is held.
@@ -239,7 +237,6 @@ package enum Transaction {
     return outcome
   }
 
-  /// The state before the change.
   private struct Before {
     /// The live root, and what a walk found in it; no index when there is nothing yet, and no groups.
     var root: Directory, index: TreeIndex?
@@ -247,7 +244,6 @@ package enum Transaction {
     var locks: [ContainerPath: DatabaseLock] = [:]
     /// The groups that cannot change, with the reason.
     var closed: [String: String] = [:]
-    /// There is no container yet.
     var creates = false
   }
 
@@ -275,7 +271,7 @@ package enum Transaction {
       prepared = staged
       let value = try body(staged)
       try options.faults.reach(.staged)
-      if options.checksResult || staged.undoNotes.requiresCheck { try StageCheck(staged).run() }
+      try staged.check()
       try options.faults.reach(.checked)
 
       let changes = try ChangeList(staged)

@@ -72,9 +72,7 @@ public struct ContainerInspection: Sendable, Codable {
       + container.missingGroups.map { Group(id: $0.id, root: $0.root, exists: false) }).sorted {
         $0.id < $1.id
       }
-    var inspection = self
-    try Transaction.inspect(container, options: options) { try inspection.read(container, $0) }
-    self = inspection
+    try read(container, DiscardedStage(on: container, options: options))
   }
 
   private mutating func read(_ container: Container, _ staged: StagedContainer) throws {

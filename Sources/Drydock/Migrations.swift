@@ -53,7 +53,7 @@ extension Container {
   public func status(
     _ catalog: MigrationCatalog, options: TransactionOptions = TransactionOptions()
   ) throws -> MigrationStatus {
-    try Transaction.inspect(self, options: options) { try MigrationStatus(catalog, of: $0) }
+    try MigrationStatus(catalog, of: DiscardedStage(on: self, options: options))
   }
 
   /// Runs the pending migrations on a stage, discards it, and returns the difference that ``migrate(_:options:)`` would
@@ -61,9 +61,8 @@ extension Container {
   public func dryRun(
     _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
   ) throws -> DryRunOutcome<MigrationReport> {
-    try Transaction.dryRun(on: self, options: options.transaction) {
-      try Self.migrate($0, catalog, options.version, options.allowsOutOfOrder)
-    }
+    let stage = try DiscardedStage(on: self, options: options.transaction)
+    return try stage.outcome(Self.migrate(stage, catalog, options.version, options.allowsOutOfOrder))
   }
 
   /// Runs all pending migrations in one transaction, or none.

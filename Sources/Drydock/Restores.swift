@@ -84,16 +84,6 @@ extension Archive {
     }
   }
 
-  /// What a restore would do, without reading more than the archive's manifest; with migrations it is a dry run.
-  package func planRestore(
-    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
-  ) throws -> RestoreReport {
-    guard catalog == nil else {
-      return try dryRunRestore(to: target, options: options, migrating: catalog).value.restore
-    }
-    return try Restore.plan(self, target, options)
-  }
-
   /// A part of an archive must be of the container's schema version.
   private func checkingVersion(_ options: RestoreOptions, of target: Container) -> RestoreOptions {
     guard options.isPartial, !target.isPlanned else { return options }
@@ -119,7 +109,6 @@ extension Archive {
   ) throws -> Value {
     let version = try requireVersion(target, options)
     let scratch = try Transaction.workDirectory(for: target)
-    defer { scratch.remove() }
     let work = scratch.directory
     var configuration = target.configuration
     configuration.groups = try groupDirectories(in: work)

@@ -71,10 +71,8 @@ extension Container {
     let lock = try ContainerLock(self, exclusive: false, timeout: options.lockTimeout)
     var transaction = TransactionOptions()
     transaction.busyTimeout = options.busyTimeout
-    let work = try Transaction.workDirectory(for: self)
-    defer { work.remove() }
-    (request.schemaVersion, request.versionProblem) = Drydock.schemaVersion(
-      in: try StagedContainer(reopened(), live: lock.root, stage: work.directory, options: transaction))
+    (request.schemaVersion, request.versionProblem) = try Drydock.schemaVersion(
+      in: DiscardedStage(on: reopened(), under: lock, options: transaction))
     request.lock = lock
     return request
   }
@@ -100,7 +98,7 @@ extension Container {
   /// The schema version as far as it is known without migrations, or why it is not: a container with damaged settings or
   /// a damaged history can still be backed up.
   func schemaVersion(options: TransactionOptions = TransactionOptions()) throws -> Int? {
-    try Transaction.inspect(self, options: options) { Drydock.schemaVersion(in: $0).number }
+    try Drydock.schemaVersion(in: DiscardedStage(on: self, options: options)).number
   }
 }
 

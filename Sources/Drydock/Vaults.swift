@@ -8,7 +8,7 @@ extension Container {
   ///
   /// - Throws: ``DrydockError``: `vaultLocked` without a key that opens it, `badVault` when it is damaged.
   public func vault(options: TransactionOptions = TransactionOptions()) throws -> Vault? {
-    try Transaction.inspect(self, options: options) { try $0.vault() }
+    try DiscardedStage(on: self, options: options).vault()
   }
 
   /// One item of the vault, with its value.
@@ -46,11 +46,10 @@ extension Container {
   public func dryRunVaultChange(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<VaultChange.Report> {
-    try Transaction.dryRun(on: self, options: options.with(newKeys)) { staged in
-      let planned = try change.plan(staged)
-      try staged.setVault(planned.vault)
-      return planned.report
-    }
+    let stage = try DiscardedStage(on: self, options: options.with(newKeys))
+    let planned = try change.plan(stage)
+    try stage.setVault(planned.vault)
+    return try stage.outcome(planned.report)
   }
 }
 

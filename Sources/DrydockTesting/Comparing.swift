@@ -77,13 +77,12 @@ package enum Comparing {
     // A golden has all of a container, also what no backup takes.
     let volatile = try before.volatile ?? after.volatile ?? VolatileValues()
     let extent: ContentSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
-    return try withSide(before, configuration, transaction, extent) { before in
-      try withSide(after, configuration, transaction, extent) { after in
-        guard extent == .whole else { return try Comparison(of: before, with: after, options: options) }
-        return try Comparison(
-          of: NormalizedSide(before, volatile), with: NormalizedSide(after, volatile), options: options)
-      }
-    }
+    let (before, after) = try (
+      side(before, configuration, transaction, extent), side(after, configuration, transaction, extent)
+    )
+    guard extent == .whole else { return try Comparison(of: before, with: after, options: options) }
+    return try Comparison(
+      of: NormalizedSide(before, volatile), with: NormalizedSide(after, volatile), options: options)
   }
 
   /// Compares a container's vault with an archive's by the items that a restore would bring back.
@@ -101,15 +100,15 @@ package enum Comparing {
     return vault?.problem == nil ? vault : nil
   }
 
-  private static func withSide<T>(
+  private static func side(
     _ operand: Operand, _ configuration: ContainerConfiguration, _ transaction: TransactionOptions,
-    _ extent: ContentSide.Extent, _ body: (any ComparisonSide) throws -> T
-  ) throws -> T {
+    _ extent: ContentSide.Extent
+  ) throws -> any ComparisonSide {
     switch operand {
-    case .archive(let archive): try body(ArchiveSide(archive, configuration: configuration))
-    case .golden(let golden): try body(GoldenSide(golden))
+    case .archive(let archive): try ArchiveSide(archive, configuration: configuration)
+    case .golden(let golden): try GoldenSide(golden)
     case .container(let container):
-      try Transaction.inspect(container, options: transaction) { try body(ContentSide(live: $0, extent)) }
+      try ContentSide(live: DiscardedStage(on: container, options: transaction), extent)
     }
   }
 }

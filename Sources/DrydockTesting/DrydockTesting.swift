@@ -88,30 +88,30 @@ public struct FixtureSuite: Sendable {
   public func run(progress: (FixtureResult) -> Void = { _ in }) throws -> FixtureSuite.Report {
     let start = ContinuousClock.now
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
-    return try ScratchDirectory.withTemporary { scratch in
-      var proofs: [FixtureProof] = []
-      let hasFailed = Mutex(false)
-      OrderedWork.run(Array(fixtures.enumerated()), jobs: options.jobs) { number, fixture in
-        if options.failsFast && hasFailed.withLock({ $0 }) { return FixtureProof(notRun: fixture, catalog) }
-        // Two that were chosen by hand may have the same name.
-        let name = ContainerPath(name: Array("\(number + 1)".utf8))
-        let proof = prove(fixture, runner) {
-          try scratch.createDirectory(name, mode: 0o700)
-          return try scratch.directory(name)
-        }
-        if proof.result.state == .failed { hasFailed.withLock { $0 = true } }
-        return proof
-      } deliver: { _, proof in
-        progress(proof.result)
-        proofs.append(proof)
+    let temporary = try ScratchDirectory.temporary()
+    let scratch = temporary.directory
+    var proofs: [FixtureProof] = []
+    let hasFailed = Mutex(false)
+    OrderedWork.run(Array(fixtures.enumerated()), jobs: options.jobs) { number, fixture in
+      if options.failsFast && hasFailed.withLock({ $0 }) { return FixtureProof(notRun: fixture, catalog) }
+      // Two that were chosen by hand may have the same name.
+      let name = ContainerPath(name: Array("\(number + 1)".utf8))
+      let proof = prove(fixture, runner) {
+        try scratch.createDirectory(name, mode: 0o700)
+        return try scratch.directory(name)
       }
-      var result = FixtureSuite.Report(
-        fixtures: proofs.map(\.result), findings: [], notes: [],
-        seconds: (ContinuousClock.now - start) / .seconds(1))
-      try checkTogether(proofs, &result)
-      result.seconds = (ContinuousClock.now - start) / .seconds(1)
-      return result
+      if proof.result.state == .failed { hasFailed.withLock { $0 = true } }
+      return proof
+    } deliver: { _, proof in
+      progress(proof.result)
+      proofs.append(proof)
     }
+    var result = FixtureSuite.Report(
+      fixtures: proofs.map(\.result), findings: [], notes: [],
+      seconds: (ContinuousClock.now - start) / .seconds(1))
+    try checkTogether(proofs, &result)
+    result.seconds = (ContinuousClock.now - start) / .seconds(1)
+    return result
   }
 
   /// Writes the goldens of the latest version, and those that released versions lack, one fixture after the other. A

@@ -2,9 +2,9 @@ import AgeEncryption
 import DrydockErrors
 import Foundation
 
-/// A private temporary directory, open to its owner only. The owner removes it with ``remove()``; the directory of a killed
-/// process is removed when the next one is created in the same place.
-package struct ScratchDirectory {
+/// A private temporary directory, open to its user only. It is removed at the end of the value's scope; the directory of
+/// a killed process is removed when the next one is created in the same place.
+package struct ScratchDirectory: ~Copyable {
   package let directory: Directory
   private let base: Directory
   private let name: ContainerPath
@@ -41,21 +41,7 @@ package struct ScratchDirectory {
     try ScratchDirectory(temporaryPrefix, in: Directory(NSTemporaryDirectory()))
   }
 
-  package static func with<T>(
-    _ prefix: String, in base: Directory, _ body: (Directory) throws -> T
-  ) throws -> T {
-    let scratch = try ScratchDirectory(prefix, in: base)
-    defer { scratch.remove() }
-    return try body(scratch.directory)
-  }
-
-  package static func withTemporary<T>(_ body: (Directory) throws -> T) throws -> T {
-    let scratch = try temporary()
-    defer { scratch.remove() }
-    return try body(scratch.directory)
-  }
-
-  package func remove() { try? base.removeTree(name) }
+  deinit { try? base.removeTree(name) }
 
   /// Removes what killed processes left in the system's directory for temporary files.
   package static func removeStaleTemporary() throws {

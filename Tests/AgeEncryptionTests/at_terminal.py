@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs a program at a terminal of its own and answers its questions: at_terminal.py ANSWER PROGRAM ARGUMENT…
 
-Every question (what ends in a colon and a space) gets the same answer. The exit code is the program's.
+Every question (what ends in a colon and a space, or in [y/N]) gets the same answer, after the shell command in
+BEFORE_ANSWER, if there is one. The exit code is the program's.
 """
-import os, pty, sys
+import os, pty, subprocess, sys
 
 answer, arguments = sys.argv[1], sys.argv[2:]
 process, terminal = pty.fork()
@@ -18,7 +19,9 @@ while True:
     if not piece:
         break
     seen += piece
-    if seen.rstrip(b"\x1b[K").endswith(b": "):
+    if seen.rstrip(b"\x1b[K").endswith(b": ") or seen.rstrip().endswith(b"[y/N]"):
+        if "BEFORE_ANSWER" in os.environ:
+            subprocess.run(os.environ["BEFORE_ANSWER"], shell=True, stdin=subprocess.DEVNULL)
         os.write(terminal, answer.encode() + b"\n")
         seen = b""
 sys.stderr.buffer.write(seen)

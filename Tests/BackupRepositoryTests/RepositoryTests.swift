@@ -238,7 +238,6 @@ import Testing
       .repository(lab.repository), outside: lab.container(), lockTimeout: 0)
     let published = try (0..<3).map { number in
       let scratch = try destination.makeScratch()
-      defer { scratch.remove() }
       try scratch.directory.create("archive", [UInt8(number)])
       return try destination.publish("archive", in: scratch.directory, as: names)
     }
@@ -248,7 +247,6 @@ import Testing
     }
     let error = failure {
       let scratch = try destination.makeScratch()
-      defer { scratch.remove() }
       try scratch.directory.create("archive", [9])
       _ = try destination.publish("archive", in: scratch.directory, as: names)
     }

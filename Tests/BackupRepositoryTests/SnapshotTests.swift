@@ -163,10 +163,9 @@ import Testing
     // As the public API does it: the version is read under a lock that the snapshot takes over.
     let report = try {
       let lock = try ContainerLock(container, exclusive: false, timeout: 0)
-      request.schemaVersion = try Transaction.inspect(container, under: lock) { staged in
-        change()
-        return try staged.status(of: "file") != nil ? 7 : nil
-      }
+      let stage = try DiscardedStage(on: container, under: lock)
+      change()
+      request.schemaVersion = try stage.status(of: "file") != nil ? 7 : nil
       request.lock = lock
       request.progress = { _ in change() }
       defer { request.lock = nil }

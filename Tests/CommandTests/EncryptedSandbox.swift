@@ -24,11 +24,14 @@ extension Sandbox {
     return result.output
   }
 
-  /// Runs `drydock` at a terminal, where each of its questions gets this answer.
-  func atTerminal(_ answer: String, _ arguments: [String]) throws -> CommandResult {
+  /// Runs `drydock` at a terminal, where each of its questions gets this answer, after a shell command.
+  func atTerminal(
+    _ answer: String, _ arguments: [String], before command: String? = nil
+  ) throws -> CommandResult {
     let script = Self.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
     return try Command.run(
-      Tools.system("python3"), [script, answer, program] + arguments, environment: environment,
+      Tools.system("python3"), [script, answer, program] + arguments,
+      environment: environment.merging(["BEFORE_ANSWER": command]) { $1 },
       directory: directory.path, limit: 60)
   }
 

@@ -204,7 +204,8 @@ import Testing
       try sandbox.run("x", Self.change)
       #expect(try isMarked(sandbox) == [true])
       // A dry run leaves it, and so does a rollback that fails.
-      _ = try Transaction.dryRollback(sandbox.container()) { rollback in
+      do {
+        let rollback = try Rollback(DiscardedStage(on: sandbox.container()))
         try rollback.undo(#require(rollback.candidates().first))
       }
       #expect(try isMarked(sandbox) == [true])

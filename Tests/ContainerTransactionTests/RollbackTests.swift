@@ -409,8 +409,7 @@ import Testing
     try VaultSandbox.withVault { sandbox in
       let later = try DeviceKeys(.generate())
       let both = DeviceKeys(later.present, earlier: sandbox.keys.identities)
-      var options = sandbox.options(both)
-      options.checksResult = true
+      let options = sandbox.options(both)
       _ = try Transaction.run(on: sandbox.base.container(), .vault, summary: "rekey", options: options) {
         var vault = try #require(try $0.vault())
         try vault.rekey(to: later.recipients)

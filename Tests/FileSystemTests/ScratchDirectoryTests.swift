@@ -20,15 +20,16 @@ import Testing
       for name in names.values { try base.createDirectories(ContainerPath(name + "/in")) }
       let month = Int64((Date().timeIntervalSince1970 - 31 * 24 * 3600) * 1e9)
       try base.setModified(month, of: ContainerPath(#require(names["old"])))
-      let scratch = try ScratchDirectory("s-", in: base)
-      #expect(scratch.directory.path.contains("/s-\(here)-"))
-      // One that is in use on the same machine is kept.
-      let other = try ScratchDirectory("s-", in: base)
-      _ = try scratch.directory.status()
-      let present = try base.names().map { String(decoding: $0, as: UTF8.self) }
-      #expect(present.contains { scratch.directory.path.hasSuffix("/" + $0) })
-      other.remove()
-      scratch.remove()
+      do {
+        let scratch = try ScratchDirectory("s-", in: base)
+        let path = scratch.directory.path
+        #expect(path.contains("/s-\(here)-"))
+        // One that is in use on the same machine is kept.
+        _ = try ScratchDirectory("s-", in: base)
+        _ = try scratch.directory.status()
+        let present = try base.names().map { String(decoding: $0, as: UTF8.self) }
+        #expect(present.contains { path.hasSuffix("/" + $0) })
+      }
       let left = try base.names().map { String(decoding: $0, as: UTF8.self) }
       #expect(left == [names["foreign"], names["unknown"]].compactMap(\.self).sorted())
     }

@@ -130,7 +130,8 @@ struct CaptureChoiceTests {
       try sandbox.write(
         "Documents/x.gz", [0, 1, 2] + Array("ghp_16C7e42F292c6912E7710c838347Ae178B4a".utf8) + [0, 255])
       let token = try sandbox.refusal()
-      #expect(token.contains("Documents/x.gz: binary data that seem to contain a secret"), "\(token)")
+      #expect(
+        token.contains("Documents/x.gz: binary data in which something looks like a secret"), "\(token)")
       #expect(!token.contains("16C7e42F"))
       // A kept file with a secret that is known is refused all the same.
       try sandbox.settings(["dataSchemaVersion": 3, "auth_token": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"])
@@ -141,6 +142,14 @@ struct CaptureChoiceTests {
       sandbox.options.dropped = ["*.gz"]
       try sandbox.capture("kept")
       try RawFiles.remove(Array(sandbox.directory("Fixtures/kept").utf8))
+
+      // A text in UTF-16, with a known secret or without.
+      let wide = "canary-wide-1".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+      try sandbox.write("Documents/wide.txt", [0xFF, 0xFE] + wide)
+      #expect(try sandbox.refusal().contains("Documents/wide.txt: data in UTF-16, which cannot be searched"))
+      try sandbox.settings(["dataSchemaVersion": 3, "auth_token": "canary-wide-1"])
+      #expect(try sandbox.refusal().contains("Documents/wide.txt: binary data with a secret of Library"))
+      try RawFiles.remove(Array(sandbox.directory("Notes/Documents/wide.txt").utf8))
 
       // What only the last look at every byte can find: our own words.
       try sandbox.settings(["dataSchemaVersion": 3, "mood": "Captured in use"])
@@ -159,6 +168,18 @@ struct CaptureChoiceTests {
       try sandbox.capture("kept", withKeys: false)
       #expect(throws: DrydockError.self) { try sandbox.capture("kept", withKeys: false) }
       #expect(throws: DrydockError.self) { try sandbox.capture("../kept", withKeys: false) }
+    }
+  }
+
+  @Test("A chosen word that is also one of SQL or of fixture.yaml does not stop the capture")
+  func formatWords() throws {
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database(
+        "Documents/a.sqlite", "CREATE TABLE task (x TEXT); INSERT INTO task VALUES ('Create'), ('version')")
+      sandbox.options.columns = ["task.x"]
+      try sandbox.capture()
+      let sql = try sandbox.text("container/Documents/a.sqlite.sql")
+      #expect(sql.contains("INSERT INTO") && !sql.contains("'Create'") && !sql.contains("version"))
     }
   }
 
@@ -189,7 +210,7 @@ struct CaptureChoiceTests {
       sandbox.options.columns = ["plan.name"]
       let refusal = try sandbox.refusal()
       #expect(
-        refusal.contains("could not be built again: the SQL fails: CHECK constraint failed"), "\(refusal)")
+        refusal.contains("cannot be built: the SQL fails: CHECK constraint failed"), "\(refusal)")
       #expect(
         refusal.contains("container/Documents/db.sqlite.sql") && refusal.contains("leave"), "\(refusal)")
     }

@@ -80,7 +80,7 @@ struct CaptureRowTests {
       sandbox.options.rows = 2
       let report = try sandbox.capture()
       #expect(count(report, "c") == [1, 1])
-      #expect(report.notes.contains { $0.contains("c: 1 rows refer to rows that are not there") })
+      #expect(report.notes.contains { $0.contains("c: rows with a reference to a row that does not exist") })
       #expect(count(report, "chain") == [0, 3])
       #expect(
         try sandbox.rows("SELECT p FROM c", "Documents/a.sqlite", in: sandbox.built()) == [[9.databaseValue]])

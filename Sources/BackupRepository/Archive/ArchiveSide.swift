@@ -68,20 +68,21 @@ package struct ArchiveSide: ComparisonSide {
   package func digest(of path: ContainerPath) throws -> SHA256.Digest? { try entry(path).digest }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
-    let entry = try entry(path)
     // A settings file is a few kilobytes.
-    guard entry.size <= 64 << 20 else { return nil }
-    var bytes: [UInt8] = []
-    try read(entry) { bytes.append(contentsOf: $0) }
-    return try PropertyListFile.settings(in: bytes)
+    try contents(of: path, limit: 64 << 20).flatMap { try PropertyListFile.settings(in: $0) }
   }
 
   package func vault(of path: ContainerPath) throws -> ComparedVault? {
+    try contents(of: path, limit: UInt64(Vault.sizeLimit)).map { .sealed($0) }
+  }
+
+  /// Nil for what is larger.
+  private func contents(of path: ContainerPath, limit: UInt64) throws -> [UInt8]? {
     let entry = try entry(path)
-    guard entry.size <= Vault.sizeLimit else { return nil }
+    guard entry.size <= limit else { return nil }
     var bytes: [UInt8] = []
     try read(entry) { bytes.append(contentsOf: $0) }
-    return .sealed(bytes)
+    return bytes
   }
 
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {

@@ -29,7 +29,6 @@ package struct ManifestEntry: Sendable, Equatable {
   /// The inode and its change time at the capture: when both are equal, nothing has changed since.
   package var identity: FileIdentity, changed: Int64
 
-  /// Whether it is a file, a database included.
   package var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
 }
 

@@ -25,7 +25,6 @@ enum ManifestFile {
   static func open(_ path: String, write: (FileDescriptor) throws -> Void) throws -> DatabaseQueue {
     // Opened, then removed with its directory: SQLite needs a name only to open it.
     let scratch = try ScratchDirectory.temporary()
-    defer { scratch.remove() }
     let name: ContainerPath = "manifest.sqlite"
     do {
       let file = try scratch.directory.createFile(name)

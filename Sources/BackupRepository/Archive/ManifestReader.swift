@@ -64,8 +64,6 @@ package final class ManifestReader {
     DrydockError(.damaged, "its manifest has \(what)", path: path)
   }
 
-  // MARK: Properties
-
   /// The snapshot id, and the archive that the manifest says it belongs to.
   func properties() throws -> (snapshot: String, archive: String) {
     try read { db in
@@ -98,7 +96,6 @@ package final class ManifestReader {
   /// Bytes of memory for the text of a manifest of a size; one long text is in memory several times.
   static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
 
-  /// The number of stored paths, and the bytes of their content.
   package func totals() throws -> (entries: Int, bytes: UInt64) {
     try read { db in
       // As a real number, for sizes that are made to overflow.
@@ -135,8 +132,6 @@ package final class ManifestReader {
     else { throw wrong("an invalid place of the vault's items") }
     return VaultMember(offset: offset, length: length, digest: digest)
   }
-
-  // MARK: Entries
 
   private static let columns = """
     SELECT e.rowid AS number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
@@ -305,8 +300,6 @@ package final class ManifestReader {
       return ExtendedAttribute(name: name, value: value)
     }
   }
-
-  // MARK: Paths without an entry
 
   package func excluded() throws -> [ExcludedPath] {
     var paths: [ExcludedPath] = []

@@ -5,7 +5,6 @@ import FileSystem
 import Foundation
 import GRDB
 
-/// Writes a snapshot's manifest, in one transaction of a private file.
 final class ManifestWriter {
   private let queue: DatabaseQueue
   private let path: String
@@ -33,7 +32,7 @@ final class ManifestWriter {
     try write { try $0.cachedStatement(sql: sql).execute(arguments: arguments) }
   }
 
-  private func write(_ body: (Database) throws -> Void) throws {
+  private func write<T>(_ body: (Database) throws -> T) throws -> T {
     try Self.translating(path) { try queue.writeWithoutTransaction(body) }
   }
 
@@ -76,11 +75,8 @@ final class ManifestWriter {
   }
 
   func hasEntry(_ path: ContainerPath) throws -> Bool {
-    try Self.translating(self.path) {
-      try queue.writeWithoutTransaction {
-        try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)])
-          ?? false
-      }
+    try write {
+      try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)]) ?? false
     }
   }
 
@@ -104,11 +100,9 @@ final class ManifestWriter {
 
   /// The content hash of a file that was added; nil when none was added.
   func digest(of path: ContainerPath) throws -> SHA256.Digest? {
-    try Self.translating(self.path) {
-      try queue.writeWithoutTransaction {
-        try Data.fetchOne(
-          $0, sql: "SELECT sha256 FROM entry WHERE path = ? AND kind = 'file'", arguments: [PathValue(path)])
-      }
+    try write {
+      try Data.fetchOne(
+        $0, sql: "SELECT sha256 FROM entry WHERE path = ? AND kind = 'file'", arguments: [PathValue(path)])
     }.flatMap { SHA256.Digest(bytes: [UInt8]($0)) }
   }
 

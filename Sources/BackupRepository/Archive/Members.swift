@@ -79,8 +79,6 @@ extension ManifestEntry {
   }
 }
 
-// MARK: Comparing the tar with the manifest
-
 /// What a manifest says must be in the tar, from the end of one content to the start of the next: the headers of
 /// the entries without content, and last the header of the one that has it.
 struct ExpectedMembers: Sendable {
@@ -104,7 +102,6 @@ struct ExpectedMembers: Sendable {
     (vault, names, path) = (archive.vault, archive.header.memberNames, archive.path)
   }
 
-  /// Adds all entries, in their order.
   mutating func add(_ entry: ManifestEntry) {
     rest.entries.append(entry)
     guard entry.size > 0, entry.hardLink == nil, let offset = entry.offset else { return }

@@ -16,7 +16,6 @@ struct ArchiveOrder {
     var follows: String?
     var path: String
 
-    /// The time that counts.
     var time: String { published.map { min($0, label.time) } ?? label.time }
 
     /// When the file was written, if before the archive's time; correct clocks may differ by seconds. Programs that do not

@@ -32,7 +32,6 @@ package enum Rekey {
       isEncrypted: true)
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     let scratch = try destination.makeScratch()
-    defer { scratch.remove() }
     do {
       let size = try write(archive, into: scratch.directory, encryption, progress)
       let path = try destination.publish(file, in: scratch.directory, as: names)
@@ -83,7 +82,6 @@ extension Rekey {
     try old.check()
     try old.requireFreeName(beside: archive, keys, limit)
     let scratch = try ScratchDirectory(ArchiveDestination.scratchPrefix, in: old.folder)
-    defer { scratch.remove() }
     let size: UInt64
     do { size = try write(archive, into: scratch.directory, encryption, progress) } catch let error
       as DrydockError
@@ -105,7 +103,6 @@ extension Rekey {
   }
 }
 
-/// An archive that a re-encrypted one replaces.
 private struct ReplacedArchive {
   let folder: Directory
   let name: ContainerPath
@@ -148,7 +145,6 @@ private struct ReplacedArchive {
     }
   }
 
-  /// Throws unless the file and its copy are unchanged.
   func check() throws {
     guard let now = try folder.status(name), now.identity == status.identity, now.size == status.size,
       now.modified == status.modified

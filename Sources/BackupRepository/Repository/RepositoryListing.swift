@@ -32,7 +32,6 @@ extension Repository {
     public var fileName: String { lastName(path) }
   }
 
-  /// A file that is named like an archive and cannot be read.
   public struct Unreadable: Sendable {
     public var path: String
     public var reason: String
@@ -79,7 +78,6 @@ extension Repository {
   }
 }
 
-/// The name of a file, without the directories above it.
 func lastName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
 
 extension Repository.Listing {

@@ -58,16 +58,9 @@ package enum Restore {
     let change = { try stage(archive, $0, options, finishing) }
     return container.isPlanned
       ? try Transaction.create(
-        container, .restore, summary: summary, source: source, options: unchecked(options), body: change)
+        container, .restore, summary: summary, source: source, options: options.transaction, body: change)
       : try Transaction.run(
-        on: container, .restore, summary: summary, source: source, options: unchecked(options), body: change)
-  }
-
-  /// The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
-  private static func unchecked(_ options: RestoreOptions) -> TransactionOptions {
-    var transaction = options.transaction
-    transaction.checksResult = false
-    return transaction
+        on: container, .restore, summary: summary, source: source, options: options.transaction, body: change)
   }
 
   /// Does what ``run(_:_:_:finishing:)`` does on a stage that is discarded; the archive's content is read and checked.
@@ -75,23 +68,20 @@ package enum Restore {
     _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> DryRunOutcome<RestoreReport> {
-    let change = { try stage(archive, $0, options, finishing) }
-    return container.isPlanned
-      ? try Transaction.dryCreate(container, options: unchecked(options), body: change)
-      : try Transaction.dryRun(on: container, options: unchecked(options), body: change)
+    let staged =
+      container.isPlanned
+      ? try DiscardedStage(creating: container, options: options.transaction)
+      : try DiscardedStage(on: container, options: options.transaction)
+    return try staged.outcome(stage(archive, staged, options, finishing))
   }
 
-  /// Only counts what a restore would do, for a question before it; of the archive the manifest alone is read.
+  /// Only counts what a restore would do; of the archive the manifest alone is read.
   package static func plan(
     _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions()
   ) throws -> RestoreReport {
-    if container.isPlanned { return RestoreReport() }
-    return try Transaction.inspect(container, options: options.transaction) {
-      try RestorePlan(archive, $0, options).report
-    }
+    try RestorePlan(archive, DiscardedStage(on: container, options: options.transaction), options).report
   }
 
-  /// The transaction's line in the log.
   package static func summary(_ header: Archive.Header) -> String {
     "restored \(header.archive.short) of \(header.time)"
   }
@@ -120,15 +110,16 @@ package enum Restore {
       path: archive.path)
   }
 
-  // MARK: Staging
-
   private static func stage(
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions,
     _ finishing: (StagedContainer) throws -> Void
   ) throws -> RestoreReport {
+    // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
+    staged.checksResult = false
     try refusePartialOfOtherVersion(archive, staged, options)
     try archive.checkExpansion()
     let plan = try RestorePlan(archive, staged, options)
+    if !plan.report.removed.isEmpty { try options.confirmRemovals?(plan.report.removed) }
     for path in plan.removals where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
     }
@@ -163,8 +154,6 @@ package enum Restore {
     return report
   }
 }
-
-// MARK: Contents
 
 extension Archive {
   private static let advice = "nothing was changed, use another archive"
@@ -230,8 +219,6 @@ extension Archive {
   }
 }
 
-// MARK: Options and report
-
 public struct RestoreOptions: Sendable {
   /// The paths to act, and mirror, inside of; none means all.
   public var scope: [ContainerPath] = []
@@ -247,8 +234,10 @@ public struct RestoreOptions: Sendable {
   public var includesSynchronizable = false
   /// Brings back set-user-id and set-group-id bits, and capabilities, which give other rights to whoever runs a file.
   public var keepsSetID = false
-  /// Takes another app's or instance's data.
   public var fromOther = false
+  /// Called with the paths that the restore is about to remove, if there are any; what it throws ends the restore, and
+  /// nothing has changed. The container stays locked until it returns, so that what is removed is what it was called with.
+  package var confirmRemovals: (@Sendable ([ContainerPath]) throws -> Void)?
   /// Reads the container's schema version, as far as it is known, for a partial restore.
   package var readsVersion: (@Sendable (StagedContainer) throws -> Int?)?
   /// The transaction's line in the log; by default which archive was restored.
@@ -260,7 +249,6 @@ public struct RestoreOptions: Sendable {
 
   public init() {}
 
-  /// Whether only a part of the archive comes back.
   package var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
 }
 

@@ -74,8 +74,6 @@ struct RestorePlan {
     return read + (vaultEntry?.offset == nil ? 0 : 1) == members.gaps.count
   }
 
-  // MARK: Live paths
-
   /// Which live paths that the archive does not have are preserved, and which removed.
   private mutating func decideLive() throws {
     for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
@@ -152,8 +150,6 @@ struct RestorePlan {
     if let last = report.preserved.last, path.isInside(last.path) { return }
     report.preserved.append(.init(path: path, reason: reason))
   }
-
-  // MARK: Entries of the archive
 
   private mutating func decide(_ entry: ManifestEntry) throws {
     guard recorded.kinds[entry.path] != nil else { return }  // rule 3: stored although excluded
@@ -243,8 +239,6 @@ struct RestorePlan {
     own.offset = try archive.manifest.entry(first)?.offset
     return own
   }
-
-  // MARK: The vault
 
   /// Rule 8: the vault comes back item by item.
   private mutating func decideVault(_ entry: ManifestEntry) throws {

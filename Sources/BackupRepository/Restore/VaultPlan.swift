@@ -92,8 +92,6 @@ struct VaultPlan {
     action = .write(vault)
   }
 
-  // MARK: Items
-
   private mutating func take(
     _ items: [VaultItem.ID: VaultItem], _ way: VaultReturn, _ isMigrated: Bool, into result: inout Vault
   ) {
@@ -146,8 +144,6 @@ struct VaultPlan {
     report.leftBehind = names.map { .init(item: $0, reason: reason) }
   }
 
-  // MARK: The vault
-
   /// A vault for a container without one. On the archive's device it has that device's id and recipients, unless its
   /// key was replaced since.
   private static func empty(_ archived: ArchivedVault, _ keys: DeviceKeys) throws -> Vault {
@@ -163,8 +159,6 @@ struct VaultPlan {
     if case .whole(let vault) = archived, vault == result { return .put }
     return result.items.isEmpty && live.vault == nil ? .nothing : .write(result)
   }
-
-  // MARK: Staging
 
   /// Stages a vault that is to be written; a file that is put comes with the other contents, and a removal with the
   /// other removals.
@@ -196,7 +190,6 @@ extension RestoreReport {
       public var reason: String
     }
 
-    /// Items that came back, new or in place of another value.
     public var returned: [String] = []
     /// Items that the archive does not have and that were removed.
     public var removed: [String] = []

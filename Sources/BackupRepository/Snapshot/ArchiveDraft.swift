@@ -20,6 +20,8 @@ final class ArchiveDraft {
   private let scratch: ScratchDirectory
   /// For plain data of an encrypted archive: the destination may be on another person's disk.
   private let plainScratch: ScratchDirectory?
+  /// A private directory for plain data.
+  let work: Directory
   private let file: FileDescriptor
 
   private static let fileName: ContainerPath = "archive", manifestName: ContainerPath = "manifest"
@@ -32,23 +34,27 @@ final class ArchiveDraft {
   ) throws {
     (self.header, self.time, self.destination) = (header, time, destination)
     isEncrypted = encryption != nil
-    let scratch = try destination.makeScratch()
-    var plainScratch: ScratchDirectory?
-    var file: FileDescriptor?
+    scratch = try destination.makeScratch()
+    if encryption == nil {
+      work = scratch.directory
+      plainScratch = nil
+    } else {
+      let plain = try ScratchDirectory.temporary()
+      work = plain.directory
+      plainScratch = consume plain
+    }
+    var created: FileDescriptor?
     do {
-      if encryption != nil { plainScratch = try ScratchDirectory.temporary() }
-      let work = plainScratch?.directory ?? scratch.directory
       // A plain archive holds data that only its owner could read.
-      let created = try scratch.directory.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
-      file = created
-      archive = try ArchiveWriter(to: created, encryption: encryption)
+      let file = try scratch.directory.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
+      created = file
+      archive = try ArchiveWriter(to: file, encryption: encryption)
       manifest = try ManifestWriter(path: work.full(Self.manifestName), archive: header.archive)
-      (self.scratch, self.plainScratch, self.file) = (scratch, plainScratch, created)
+      self.file = file
     } catch {
-      try? file?.close()
-      plainScratch?.remove()
-      scratch.remove()
-      throw (error as? DrydockError).map { Self.explained($0, plainScratch, destination) } ?? error
+      try? created?.close()
+      guard let error = error as? DrydockError else { throw error }
+      throw Self.explained(error, work, isEncrypted, destination)
     }
     let json = try header.encoded()
     do {
@@ -64,26 +70,20 @@ final class ArchiveDraft {
   deinit {
     archive.cancel()
     try? file.close()
-    plainScratch?.remove()
-    scratch.remove()
   }
-
-  /// A private directory for plain data.
-  var work: Directory { plainScratch?.directory ?? scratch.directory }
 
   /// The modification time of members that are not paths of the container, in nanoseconds since 1970.
   private var modified: Int64 { Int64(time.timeIntervalSince1970) * 1_000_000_000 }
 
   /// An error of writing the archive, with its place and advice.
   func explained(_ error: DrydockError) -> DrydockError {
-    Self.explained(error, plainScratch, destination)
+    Self.explained(error, work, isEncrypted, destination)
   }
 
   private static func explained(
-    _ error: DrydockError, _ plainScratch: ScratchDirectory?, _ destination: ArchiveDestination
+    _ error: DrydockError, _ work: Directory, _ isEncrypted: Bool, _ destination: ArchiveDestination
   ) -> DrydockError {
-    guard error.code == .noSpace, let plainScratch,
-      error.path?.hasPrefix(plainScratch.directory.path) == true
+    guard error.code == .noSpace, isEncrypted, error.path?.hasPrefix(work.path) == true
     else { return destination.located(error) }
     var error = error
     error.message += "; data to be encrypted is prepared below TMPDIR: set it to a directory with more space"

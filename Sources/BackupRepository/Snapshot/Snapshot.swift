@@ -49,7 +49,6 @@ package enum Snapshot {
   }
 }
 
-/// Where a snapshot goes and how it is taken.
 package struct SnapshotRequest: Sendable {
   package enum Target: Sendable {
     /// A directory of archives; the name is made.

@@ -127,8 +127,6 @@ final class SnapshotWriter {
     }
   }
 
-  // MARK: Directories and links
-
   private func storeDirectory(_ path: ContainerPath, _ status: FileStatus, _ metadata: FileMetadata) throws {
     let entry = entry(path, .directory, status, metadata)
     try archive.addMember(names.member(entry, .directory))
@@ -147,8 +145,6 @@ final class SnapshotWriter {
     try archive.addMember(names.member(entry, .symbolicLink(target: target)))
     try add(entry)
   }
-
-  // MARK: Files
 
   /// Stores a file that may change while it is read.
   private func storeFile(_ scanned: ScannedEntry, kind: ManifestEntry.Kind) throws {
@@ -249,8 +245,6 @@ final class SnapshotWriter {
     return false
   }
 
-  // MARK: Databases
-
   private static let databaseCopy: ContainerPath = "database"
 
   private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
@@ -290,8 +284,6 @@ final class SnapshotWriter {
     return false
   }
 
-  // MARK: Reading what the scan saw
-
   /// The open directory that a path is in, and its name there.
   private func location(of path: ContainerPath) throws -> (Directory, ContainerPath) {
     let name = ContainerPath(name: path.name)
@@ -330,8 +322,6 @@ final class SnapshotWriter {
     guard let error = error.cause as? Errno else { return false }
     return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
   }
-
-  // MARK: The manifest
 
   private func entry(
     _ path: ContainerPath, _ kind: ManifestEntry.Kind, _ status: FileStatus, _ metadata: FileMetadata

@@ -34,7 +34,6 @@ final class StableReader {
 
   init() throws { pipeline = try HashPipeline() }
 
-  /// The status by which a change shows.
   struct State: Equatable {
     var size: UInt64
     var modified, changed: Int64

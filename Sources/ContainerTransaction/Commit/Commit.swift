@@ -26,7 +26,6 @@ struct Commit {
   /// Directories that Drydock itself has open besides those of the commit.
   let own: [Directory]
 
-  /// What came of a commit.
   struct Result {
     /// The paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
     var conflicts: [ContainerPath] = []
@@ -118,7 +117,6 @@ struct Commit {
     try state.parent.sync()
   }
 
-  /// The commit was given up: the container is old.
   func discardCommit(_ record: JournalRecord) throws {
     try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
     for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, transaction, state) }
@@ -226,7 +224,6 @@ extension OpenFileSearch {
     self.init(inodes: inodes, own: Set((known.map(\.descriptor) + mains).map(\.rawValue)))
   }
 
-  /// The search for more inodes.
   func adding(_ more: [FileIdentity: ContainerPath]) -> OpenFileSearch {
     inodes.isEmpty ? self : OpenFileSearch(inodes: inodes.merging(more) { path, _ in path }, own: own)
   }
@@ -235,7 +232,6 @@ extension OpenFileSearch {
 /// The main files that a commit replaces and those that come in their place, under SQLite's own locks until both the
 /// commit and the look for holders after it are over.
 struct CommitLocks {
-  /// A locked main file.
   struct Main {
     let path: ContainerPath
     let lock: DatabaseLock
@@ -247,7 +243,6 @@ struct CommitLocks {
 
   /// Those that go: the locks are the ones that the whole transaction holds.
   let old: [Main]
-  /// Those that come.
   let new: [Main]
   private let live: Directory
 

@@ -14,7 +14,6 @@ struct CommitCompletion {
   let old: Directory?
   /// What was exchanged: the place of the old tree in the container.
   let place: ContainerPath
-  /// The groups that changed with it.
   let groups: [CommittedGroup]
   let faults: FaultInjection
 
@@ -286,10 +285,6 @@ struct ConcurrentChanges {
 extension ContainerPath {
   /// The main file that this is the log of, by its name.
   fileprivate var mainOfLog: ContainerPath? {
-    for suffix in ["-wal", "-journal"] where bytes.count > suffix.utf8.count {
-      guard bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) else { continue }
-      return try? ContainerPath(bytes: bytes.dropLast(suffix.utf8.count))
-    }
-    return nil
+    nameString.hasSuffix("-shm") ? nil : DatabaseUnit.main(ofSidecar: self)
   }
 }

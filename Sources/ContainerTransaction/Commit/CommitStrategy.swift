@@ -21,7 +21,6 @@ package enum CommitStrategy: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// Which strategy a commit may use.
 package enum CommitPreference: String, Sendable, CaseIterable {
   /// The atomic exchange where it works, else the journaled replacement.
   case automatic
@@ -69,7 +68,6 @@ struct CommitChoice {
   static let fixed =
     "is immutable or append-only (lsattr shows i or a); nothing was changed, clear that with chattr and run it again"
 
-  /// Why an exchange cannot work here.
   private struct Refusal: Error {
     var reason: String
     var cause: (any Error)?
@@ -252,7 +250,6 @@ struct CommitChoice {
   }
 }
 
-/// What a directory has besides names.
 private struct DirectoryAttributes: Hashable {
   var metadata: FileMetadata
   var flags: InodeFlags?

@@ -31,17 +31,13 @@ struct ConflictCopies {
 
   /// Moves what is at a path out of a directory, with all that is below it.
   func take(_ path: ContainerPath, from directory: Directory, as name: ContainerPath? = nil) throws {
-    let target = try folder(for: path)
-    var place = path
-    while try target.status(place) != nil { place = place.withSuffix("~") }
+    let (target, place) = try free(for: path)
     try directory.renameOnto(nothingAt: place, name ?? path, in: target)
   }
 
   /// Keeps a copy of a file that a process may continue to write to.
   func copy(_ path: ContainerPath, from directory: Directory, as name: ContainerPath) throws {
-    let target = try folder(for: path)
-    var place = path
-    while try target.status(place) != nil { place = place.withSuffix("~") }
+    let (target, place) = try free(for: path)
     try directory.copyContents(of: name, to: place, in: target)
     if let metadata = try directory.metadata(name) { try target.apply(metadata, to: place) }
     try target.unmarkReplaced(place, modified: target.status(place)?.modified ?? 0)
@@ -59,10 +55,17 @@ struct ConflictCopies {
     return found
   }
 
-  /// The directory that it is in; nil when nothing is kept.
   func directory() throws -> Directory? {
     let base = try StateDirectory.folder(StateDirectory.conflict, transaction)
     return try state.directory.status(base) == nil ? nil : state.directory.directory(base)
+  }
+
+  /// The folder, and a free name for a path in it.
+  private func free(for path: ContainerPath) throws -> (Directory, ContainerPath) {
+    let target = try folder(for: path)
+    var place = path
+    while try target.status(place) != nil { place = place.withSuffix("~") }
+    return (target, place)
   }
 
   private func folder(for path: ContainerPath) throws -> Directory {
@@ -95,12 +98,6 @@ extension Directory {
 struct LateWrites {
   /// Size and modification time of each kept file, one a line, so that every command can compare them at little cost.
   static let file: ContainerPath = "kept"
-
-  /// A file that was written to.
-  struct Found {
-    let transaction: TransactionID
-    let paths: [ContainerPath]
-  }
 
   /// Notes what is kept: as it was when it was replaced.
   ///
@@ -164,7 +161,7 @@ struct LateWrites {
   static func mayBeThere(in states: [StateDirectory]) throws -> Bool { try !all(in: states).isEmpty }
 
   /// Keeps copies of what was written, and notes them. With the container's lock held.
-  static func keep(in states: [StateDirectory]) throws -> [Found] {
+  static func keep(in states: [StateDirectory]) throws -> [RecoveryReport] {
     let all = try all(in: states)
     guard !all.isEmpty else { return [] }
     // What a later transaction has undone is live again, and a kill may have come before its folder was removed.
@@ -179,7 +176,7 @@ struct LateWrites {
         paths.append(change.path)
       }
       try note(undo, in: changed.folder, besides: Set(paths))
-      return Found(transaction: changed.transaction, paths: paths)
+      return RecoveryReport(transaction: changed.transaction, outcome: .writtenLater, conflicts: paths)
     }
   }
 }

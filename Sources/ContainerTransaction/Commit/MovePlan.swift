@@ -105,7 +105,6 @@ struct MovePlan: Codable, Sendable {
     for main in mains where main.after != nil { try come(main.before == nil ? .place : .swap, main) }
   }
 
-  /// Reads the plan in a folder.
   init(in folder: Directory) throws {
     let damaged = "the plan of an interrupted commit is corrupt; nothing was moved"
     self = try StateRecord.read(Self.file, in: folder, damaged: damaged)
@@ -183,6 +182,5 @@ extension DrydockError {
     return [.invalidArgument, .notSupported, .noFunction].contains(error)
   }
 
-  /// What a system call said, when it was one that failed.
   func isErrno(_ error: Errno) -> Bool { cause as? Errno == error }
 }

@@ -41,7 +41,6 @@ struct TreeBuilder {
     return tree
   }
 
-  /// A directory of the new tree.
   private struct MadeDirectory: Sendable {
     let path: ContainerPath
     let metadata: FileMetadata?
@@ -146,7 +145,6 @@ struct NewInodeFlags {
 
   init(_ staged: StagedContainer) { self.staged = staged }
 
-  /// What a directory gets.
   mutating func directory(_ path: ContainerPath) throws -> InodeFlags? {
     if let known = directories[path] { return known }
     let flags: InodeFlags?
@@ -161,7 +159,6 @@ struct NewInodeFlags {
     return flags
   }
 
-  /// What a file gets.
   mutating func file(_ path: ContainerPath) throws -> InodeFlags? {
     let above = try directory(path.parent)
     guard try staged.live.status(path)?.type == .file else { return above?.inherited(by: .file) }

@@ -5,7 +5,6 @@
   import Darwin
   import FileSystem
 
-  /// The processes of this machine.
   enum ProcessTable {
     static let own: Int32? = getpid()
 

@@ -134,7 +134,6 @@
       return name?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "unknown"
     }
 
-    /// What a process can have open.
     enum Kind {
       case program
       /// A thread of the kernel: nothing.

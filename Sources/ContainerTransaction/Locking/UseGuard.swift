@@ -65,22 +65,18 @@ struct UseGuard {
 }
 
 extension OpenFileSearch.Result {
-  /// The first few of those that were found, for a message.
   var shown: String {
     let shown = found.prefix(5).map(\.description).joined(separator: "; ")
     return found.count > 5 ? "\(shown) and \(found.count - 5) more" : shown
   }
 }
 
-/// A process that has something of a container open.
 package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
   package var process: Int32
   package var processName: String
   package var path: ContainerPath
-  /// How: `open`, `mapped`, `its working directory`.
   package var manner: String
   static let workingDirectory = "its working directory"
-  /// Whether it is in the directory, and has nothing open.
   var isWorkingDirectory: Bool { manner == Self.workingDirectory }
 
   /// Such as `process 71 (notes) has Documents/database.sqlite open`.
@@ -104,7 +100,6 @@ struct OpenFileSearch {
 
   struct Result {
     var found: [OpenFile] = []
-    /// What may have been missed.
     var unseen = UnseenProcesses()
   }
 

@@ -15,7 +15,6 @@ import SystemPackage
 /// A file that is to be put with others, its content still to come.
 package struct NewFile: Sendable {
   package var path: ContainerPath
-  /// Mode, owner, time and attributes.
   package var metadata: FileMetadata
   /// SHA-256 of the content, which the filler checks.
   package var digest: SHA256.Digest?
@@ -37,7 +36,6 @@ extension StagedContainer {
     if !transaction.isEmpty { stage.startWriting(name) }
   }
 
-  /// Fills one file of the stage.
   package typealias Filler = (NewFile, StageFile) throws -> Void
 
   /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
@@ -99,7 +97,6 @@ extension StagedContainer {
   private static func name(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
 }
 
-/// A file of the stage that is being written.
 package final class StageFile {
   /// Zeros in a whole block of this size become a hole: a disk image or a preallocated file takes no more room than
   /// it did.

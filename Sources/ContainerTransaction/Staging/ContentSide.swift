@@ -14,7 +14,6 @@ package struct ContentSide: ComparisonSide {
   /// Copies of databases from before their first change, which need not be captured.
   private let kept: [ContainerPath: ContainerPath]
 
-  /// How much of a live container a side has.
   package enum Extent: Sendable {
     /// What a backup contains; the rest is omitted.
     case backup
@@ -23,7 +22,7 @@ package struct ContentSide: ComparisonSide {
     case whole
   }
 
-  /// The live container; `Transaction.inspect` gives the stage, in which databases are captured.
+  /// The live container of a stage, in which databases are captured.
   package init(live staged: StagedContainer, _ extent: Extent = .backup) throws {
     (self.staged, content, kept) = (staged, staged.liveContainer, [:])
     let isWhole = extent == .whole

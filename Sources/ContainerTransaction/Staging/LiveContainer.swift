@@ -6,9 +6,7 @@ import Formats
 
 /// The content of a container in one state: as it is (``LiveContainer``), or as it will be (``StagedContainer``).
 package protocol ContainerContent {
-  /// The status of a path; nil when nothing is there.
   func status(of path: ContainerPath) throws -> FileStatus?
-  /// A path's metadata; nil when nothing is there.
   func metadata(of path: ContainerPath) throws -> FileMetadata?
   /// Whether a path is the main file of a database.
   func isDatabase(_ path: ContainerPath) throws -> Bool
@@ -23,7 +21,6 @@ package protocol ContainerContent {
 }
 
 extension ContainerContent {
-  /// What a symbolic link points to.
   package func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
     let location = location(of: path)
     return try location.directory.linkTarget(location.path)
@@ -96,8 +93,6 @@ package final class LiveContainer: ContainerContent {
   package func location(of path: ContainerPath) -> (directory: Directory, path: ContainerPath) {
     (root, path)
   }
-
-  // MARK: Captured databases
 
   package func databaseFile(of path: ContainerPath) throws -> ContainerPath {
     if let captured = captures[path] { return captured }

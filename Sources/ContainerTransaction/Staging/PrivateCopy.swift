@@ -181,7 +181,9 @@ struct CopyAdoption {
       case .directory: try adoptDirectory(path)
       case .symbolicLink: try adoptLink(path)
       case .file:
-        if databases.contains(path) || isPartOfDatabase(path, databases) { continue }
+        if databases.contains(path) || DatabaseUnit.main(ofSidecar: path).map(databases.contains) == true {
+          continue
+        }
         let first = firstNames[status.identity]
         firstNames[status.identity] = first ?? path
         try adoptFile(path, first: first)
@@ -210,10 +212,6 @@ struct CopyAdoption {
       if try root.databaseUnit(path, status: full) != nil { databases.insert(path) }
     }
     return databases
-  }
-
-  private func isPartOfDatabase(_ path: ContainerPath, _ databases: Set<ContainerPath>) -> Bool {
-    DatabaseUnit.main(ofSidecar: path).map(databases.contains) ?? false
   }
 
   private func isHistory(_ path: ContainerPath) -> Bool {

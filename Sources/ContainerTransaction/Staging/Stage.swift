@@ -12,7 +12,6 @@ final class Stage {
   static let largeSize: UInt64 = 64 << 20
 
   let directory: Directory
-  /// What differs from the live container.
   var overlay = Overlay()
   private var count = 0
   private let diskWork = DiskWork()
@@ -26,7 +25,6 @@ final class Stage {
 
   init(_ directory: Directory) { self.directory = directory }
 
-  /// An unused name.
   func newName() -> ContainerPath {
     count += 1
     return ContainerPath(name: Array(String(count).utf8))
@@ -110,9 +108,7 @@ final class DiskWork: Sendable {
 
 /// A staged inode: a file or link in the stage's directory that represents a path.
 struct StagedInode: Sendable {
-  /// Its name in the stage.
   var name: ContainerPath
-  /// A file or a link.
   var type: FileType
   /// Its content's digest, when it is known.
   var digest: SHA256.Digest?

@@ -10,7 +10,6 @@ import FileSystem
 package struct StageWatch {
   private var known: [ContainerPath: SHA256.Digest?] = [:]
 
-  /// A watch that starts with what is staged now.
   package init(_ stage: StagedContainer) throws {
     for path in stage.stage.overlay.nodes.keys { known[path] = .some(try stage.fingerprint(of: path)) }
   }

@@ -12,7 +12,7 @@ import Formats
 /// Three values do the work: `LiveContainer` reads, `Stage` holds the new inodes, `StagedDatabases` the copies of databases.
 /// Extensions in `StagedFiles.swift`, `StagedDatabases.swift` and `StagedValues.swift` change files, databases, and settings
 /// and the vault.
-package final class StagedContainer {
+package class StagedContainer {
   package let container: Container
   /// The transaction's name, for records; empty in a dry run.
   package let transaction: String
@@ -22,12 +22,13 @@ package final class StagedContainer {
   let stage: Stage
   /// Copies of databases that are read or compared.
   var databases: StagedDatabases
+  /// Whether staged databases and property lists are checked before the commit: what is restored may be damaged.
+  package var checksResult = true
   /// What opens the vault, if given.
   package let deviceKeys: DeviceKeys?
   /// Hides secrets in all output about this run.
   package private(set) var redactor: Redactor
   var settingsCache = SettingsCache()
-  /// What goes into the undo entry besides the changes.
   var undoNotes = UndoNotes()
   /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
   package internal(set) var kept: RevertSource?
@@ -59,8 +60,12 @@ package final class StagedContainer {
     redactor = secret.known(to: redactor)
   }
 
-  /// Settings whose values a step has moved into the vault.
   package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }
+
+  /// Checks what the stage changes, as before a commit.
+  func check() throws {
+    if checksResult || undoNotes.requiresCheck { try StageCheck(self).run() }
+  }
 
   func missing(_ path: ContainerPath) -> DrydockError {
     let reason = container.reason(againstGroupOf: path)
@@ -68,7 +73,6 @@ package final class StagedContainer {
   }
 }
 
-/// Reading.
 extension StagedContainer: ContainerContent {
   /// The status of a path as it will be; nil when nothing will be there.
   package func status(of path: ContainerPath) throws -> FileStatus? {

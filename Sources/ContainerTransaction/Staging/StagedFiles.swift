@@ -5,7 +5,6 @@ import FileSystem
 import Foundation
 
 extension StagedContainer {
-
   /// Writes a file. Missing parents are made; what it replaces keeps its mode, owner and attributes, and a new
   /// file gets its directory's owner.
   ///
@@ -20,7 +19,7 @@ extension StagedContainer {
     var metadata = try existing == nil ? newMetadata(in: path.parent, mode: 0o644) : self.metadata(of: path)
     if let mode { metadata?.mode = mode }
     metadata?.modified = Self.now()
-    try put(bytes, at: path, metadata: metadata)
+    try putFile(at: path, metadata: metadata, size: UInt64(bytes.count)) { try $0.write(bytes) }
   }
 
   /// Puts a file with metadata that is known already, such as an archive's.
@@ -37,11 +36,6 @@ extension StagedContainer {
     try replace(path, with: .inode(StagedInode(name: name, type: .file, digest: digest)))
   }
 
-  private func put(_ bytes: [UInt8], at path: ContainerPath, metadata: FileMetadata?) throws {
-    try putFile(at: path, metadata: metadata, size: UInt64(bytes.count)) { try $0.write(bytes) }
-  }
-
-  /// Puts a symbolic link.
   package func putLink(at path: ContainerPath, target: [UInt8], metadata: FileMetadata?) throws {
     try createDirectory(path.parent)
     let name = stage.newName()
@@ -59,18 +53,14 @@ extension StagedContainer {
     try createDirectory(path.parent)
     let name = stage.newName()
     let isMarked = try type == .file && directory.isReplaced(source)
+    var isShared = !(isMarked && transaction.isEmpty)
     do {
-      if isMarked && transaction.isEmpty {
-        try copy(source, in: directory, type: type, to: name, for: path)
-        try replace(path, with: .inode(StagedInode(name: name, type: type)))
-      } else {
-        try directory.link(source, in: stage.directory, to: name)
-        try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
-      }
+      if isShared { try directory.link(source, in: stage.directory, to: name) }
     } catch let error as DrydockError where error.meansNoLink {
-      try copy(source, in: directory, type: type, to: name, for: path)
-      try replace(path, with: .inode(StagedInode(name: name, type: type)))
+      isShared = false
     }
+    if !isShared { try copy(source, in: directory, type: type, to: name, for: path) }
+    try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: isShared)))
     if isMarked { try unmark(name, from: source, in: directory, at: path) }
   }
 
@@ -156,7 +146,6 @@ extension StagedContainer {
     throw DrydockError(.missing, reason, path: path.description)
   }
 
-  /// Changes a path's metadata, on a new inode.
   package func setMetadata(_ metadata: FileMetadata, of path: ContainerPath) throws {
     guard let status = try status(of: path) else { throw missing(path) }
     if status.type == .directory { return stage.overlay.set(.directory(metadata), at: path) }

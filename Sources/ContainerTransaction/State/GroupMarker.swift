@@ -5,7 +5,6 @@ import FileSystem
 /// A group as a commit's record names it: what a recovery needs to know of its root.
 struct CommittedGroup: Codable, Sendable {
   var id: String
-  /// The absolute path of its root.
   var root: String
   /// The inode there before and after; the same in place.
   var before, after: FileIdentity

@@ -6,13 +6,11 @@ import Foundation
 import SystemPackage
 
 extension TransactionLogEntry {
-  /// What a transaction is for.
   public enum Kind: String, Sendable, Codable {
     case migrate, restore, rollback, redo, baseline, repair, vault
   }
 }
 
-/// One line of the journal.
 struct JournalRecord: Codable, Sendable {
   enum Step: String, Codable {
     /// Staging starts; nothing of the container has changed.
@@ -62,7 +60,6 @@ struct JournalRecord: Codable, Sendable {
     time = UTCTime.text(Date())
   }
 
-  /// The first record of a new transaction.
   init(beginning kind: TransactionLogEntry.Kind, _ summary: String, source: String? = nil) throws {
     self.init(.begin, try TransactionID.new())
     (self.kind, self.summary, self.source) = (kind, summary, source)
@@ -138,9 +135,13 @@ struct Journal {
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     do {
+      let bytes = try file.contents(limit: Self.sizeLimit, path: state.full(StateDirectory.journal))
+      let size = try file.seek(offset: 0, from: .end)
+      // A byte that was not read would be taken for the end of a cut line.
+      guard bytes.count == size else { throw Errno.ioError }
       // After a cut line the next one starts where the cut one did.
-      let end = try endOfLastLine(file)
-      if try file.seek(offset: 0, from: .end) != end { try file.resize(to: end) }
+      let end = Int64((bytes.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1)
+      if size != end { try file.resize(to: end) }
       _ = try file.writeAll(toAbsoluteOffset: end, line)
     } catch let error as Errno {
       throw DrydockError.system("cannot write", state.full(StateDirectory.journal), error)
@@ -154,34 +155,6 @@ struct Journal {
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     try state.reserve(4096, behind: file, StateDirectory.journal)
-  }
-
-  /// Where the last complete line ends: read from the end, since a journal may be long.
-  private func endOfLastLine(_ file: FileDescriptor) throws -> Int64 {
-    var end = try file.seek(offset: 0, from: .end)
-    while end > 0 {
-      let start = max(0, end - Int64(64 << 10))
-      let bytes = try read(file, from: start, to: end)
-      if let index = bytes.lastIndex(of: UInt8(ascii: "\n")) { return start + Int64(index) + 1 }
-      end = start
-    }
-    return 0
-  }
-
-  /// All of a part of the file: a byte that was not read would be taken for the end of a cut line.
-  private func read(_ file: FileDescriptor, from start: Int64, to end: Int64) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Int(end - start))
-    var filled = 0
-    while filled < bytes.count {
-      let count = try bytes.withUnsafeMutableBytes {
-        try file.read(
-          fromAbsoluteOffset: start + Int64(filled),
-          into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
-      }
-      guard count > 0 else { throw Errno.ioError }
-      filled += count
-    }
-    return bytes
   }
 }
 
@@ -220,7 +193,6 @@ struct JournalDamage {
   let state: Directory
   let readable: [JournalRecord]
 
-  /// The state of the container, and what to do.
   func standing() throws -> String {
     let open = try openTransactions()
     for transaction in open {
@@ -263,9 +235,7 @@ struct JournalDamage {
   }
 }
 
-/// One transaction as the log shows it.
 public struct TransactionLogEntry: Sendable, Codable, Equatable {
-  /// The state of a transaction.
   public enum State: String, Sendable, Codable {
     /// Committed; its undo is kept.
     case undoable
@@ -281,9 +251,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
 
   /// Its name, what it was for, and when it began (UTC).
   public var transaction: TransactionID, kind: TransactionLogEntry.Kind, summary: String, time: String
-  /// Its state.
   public var state: State
-  /// The number of paths that it changed.
   public var changes: Int
   /// Bytes that its undo keeps on disk.
   public var undoBytes: UInt64

@@ -72,16 +72,12 @@ extension Transaction {
     let recovered = try states.reversed().flatMap {
       try Recovery(container: container, state: $0, root: root, own: states.map(\.parent)).run()
     }
-    return try recovered
-      + LateWrites.keep(in: states).map {
-        RecoveryReport(transaction: $0.transaction, outcome: .writtenLater, conflicts: $0.paths)
-      }
+    return try recovered + LateWrites.keep(in: states)
   }
 }
 
 /// What a command found of an interrupted one, and made of it.
 public struct RecoveryReport: Sendable, Equatable {
-  /// The state of the container.
   public enum Outcome: String, Sendable {
     /// The interrupted transaction has changed nothing.
     case old
@@ -91,7 +87,6 @@ public struct RecoveryReport: Sendable, Equatable {
     case writtenLater = "written-later"
   }
 
-  /// The interrupted transaction.
   public var transaction: TransactionID
   /// The state of the container after it.
   public var outcome: Outcome

@@ -170,7 +170,6 @@ package struct StateDirectory: Sendable {
     if place == .inside, let time { try? parent.setModified(time, of: .root) }
   }
 
-  /// The path of a transaction's undo, stage or conflict folder.
   static func folder(_ kind: ContainerPath, _ transaction: TransactionID) throws -> ContainerPath {
     try kind.appending(transaction.description)
   }
@@ -232,7 +231,6 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
   /// Such as `20261120T101500Z-1f2e3d4c`.
   public let description: String
 
-  /// A new name.
   package static func new() throws -> TransactionID {
     let random = try RandomBytes.make(4).map { String(format: "%02x", $0) }.joined()
     return TransactionID(UTCTime.compact(Date()) + "-" + random)
@@ -258,18 +256,13 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
       }
   }
 
-  /// From its text.
   public init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    description = try container.decode(String.self)
+    description = try String(from: decoder)
     guard isWellFormed else {
-      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not the id of a transaction")
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: decoder.codingPath, debugDescription: "not the id of a transaction"))
     }
   }
 
-  /// As its text.
-  public func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(description)
-  }
+  public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
 }

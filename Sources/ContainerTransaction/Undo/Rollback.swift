@@ -4,39 +4,6 @@ import DrydockErrors
 import FileSystem
 
 extension Transaction {
-  /// Undoes the newest transaction that is not undone yet, at each store's granularity: settings by key, databases as
-  /// a whole, files by path. What the app wrote since and the transaction did not touch stays.
-  ///
-  /// - Parameters:
-  ///   - discardingNewer: gives up what the app changed since where the transaction had changed it too.
-  ///   - redoing: undoes the newest rollback instead.
-  /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict`, with both sides, when nothing was changed.
-  package static func rollback(
-    _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
-    options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<RollbackReport> {
-    let recovered = try recover(container, lockTimeout: options.lockTimeout)
-    let newest = try newest(container, redoing, options)
-    // Whether a key is missing is known before anything is staged.
-    try newest.kept.check(newest.record)
-    let transaction = newest.record.transaction
-    var outcome = try rollback(
-      container, summary: "undid \(transaction)", discardingNewer: discardingNewer, redoing: redoing,
-      options: options
-    ) { rollback in
-      guard try self.newest(container, redoing, options).record.transaction == transaction else {
-        throw DrydockError(
-          .changedMeanwhile,
-          "another command changed the container meanwhile; nothing was changed, run it again",
-          path: container.root)
-      }
-      try rollback.undo(transaction)
-      return rollback.report
-    }
-    outcome.recovered = recovered + outcome.recovered
-    return outcome
-  }
-
   /// Goes back as far as a body says: several transactions, and parts of one, as one transaction that can be undone itself.
   ///
   /// - Throws: as ``run(on:_:summary:source:options:body:)``, and what ``Rollback/undo(_:)`` throws.
@@ -44,23 +11,8 @@ extension Transaction {
     _ container: Container, summary: String, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
   ) throws -> TransactionOutcome<Value> {
-    var options = options
-    // What comes back is what was there, damaged or not.
-    options.checksResult = false
-    return try run(on: container, redoing ? .redo : .rollback, summary: summary, options: options) {
-      try body(Rollback($0, UndoLog(container, options), discardingNewer: discardingNewer))
-    }
-  }
-
-  /// Rolls back on a stage that is discarded, and returns the difference that the real rollback would make.
-  package static func dryRollback<Value>(
-    _ container: Container, discardingNewer: Bool = false,
-    options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
-  ) throws -> DryRunOutcome<Value> {
-    var options = options
-    options.checksResult = false
-    return try dryRun(on: container, options: options) {
-      try body(Rollback($0, UndoLog(container, options), discardingNewer: discardingNewer))
+    try run(on: container, redoing ? .redo : .rollback, summary: summary, options: options) {
+      try body(Rollback($0, discardingNewer: discardingNewer))
     }
   }
 
@@ -72,37 +24,31 @@ extension Transaction {
   package static func newestUndo(
     of container: Container, redoing: Bool, options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionID {
-    let undo = try newest(container, redoing, options)
-    try undo.kept.check(undo.record)
-    return undo.record.transaction
-  }
-
-  private static func newest(
-    _ container: Container, _ redoing: Bool, _ options: TransactionOptions
-  ) throws -> UndoEntry {
-    guard let undo = try UndoLog(container, options).undoable(redoing: redoing).first else {
+    guard let undo = try UndoLog(container, options.deviceKeys).undoable(redoing: redoing).first else {
       throw DrydockError(
         .nothingToUndo,
         redoing
           ? "the last transaction is not a rollback, so there is nothing to redo"
           : "no transaction is left to undo; `drydock log` lists them", path: container.root)
     }
-    return undo
+    try undo.kept.check(undo.record)
+    return undo.record.transaction
   }
 }
 
 /// A rollback on a stage: undoes transactions one after the other, and offers what their undo entries still hold to down
 /// steps.
 package final class Rollback {
-  /// The container as it will be.
   package let staged: StagedContainer
-  /// What was done so far.
   package private(set) var report = RollbackReport(undone: [], discarded: [])
   private let undos: UndoLog
   private let discardingNewer: Bool
 
-  init(_ staged: StagedContainer, _ undos: UndoLog, discardingNewer: Bool) {
-    (self.staged, self.undos, self.discardingNewer) = (staged, undos, discardingNewer)
+  package init(_ staged: StagedContainer, discardingNewer: Bool = false) throws {
+    (self.staged, self.discardingNewer) = (staged, discardingNewer)
+    undos = try UndoLog(staged.container, staged.deviceKeys)
+    // What comes back is what was there, damaged or not.
+    staged.checksResult = false
   }
 
   /// A transaction that can be undone.
@@ -134,13 +80,23 @@ package final class Rollback {
     return (true, try change.kept.map(undo.kept.contents))
   }
 
+  /// Undoes the newest transaction, which must be the one that the rollback was planned for.
+  package func undoNewest(_ planned: TransactionID, redoing: Bool) throws {
+    guard let newest = try candidates(redoing: redoing).first, newest.transaction == planned else {
+      throw DrydockError(
+        .changedMeanwhile,
+        "another command changed the container meanwhile; nothing was changed, run it again",
+        path: staged.container.root)
+    }
+    try undo(newest)
+  }
+
   /// Undoes a transaction at each store's granularity: settings by key, vault items one by one, databases as a whole, files by
   /// path. What the app wrote since and the transaction did not touch stays.
   ///
   /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict`, with both sides.
-  package func undo(_ candidate: Candidate) throws { try undo(candidate.transaction) }
-
-  func undo(_ transaction: TransactionID) throws {
+  package func undo(_ candidate: Candidate) throws {
+    let transaction = candidate.transaction
     guard let undo = try undos.entry(transaction) else {
       throw DrydockError(
         .nothingToUndo, "what transaction \(transaction) replaced is no longer kept",
@@ -181,8 +137,6 @@ package final class Rollback {
         + conflicts.map(\.description).joined(separator: "; "), path: staged.container.root)
   }
 
-  // MARK: By down steps
-
   /// Has `staged.kept` read the undo entry of a transaction: its own, or that of its redo.
   ///
   /// - Parameter origin: the transaction's name; nil for none.
@@ -221,12 +175,9 @@ package struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConve
   }
 }
 
-/// What a rollback did.
 package struct RollbackReport: Sendable {
-  /// A transaction that was undone.
   package struct Undone: Sendable, Codable, Equatable {
     package var transaction: TransactionID
-    /// What it was for, and what it had done.
     package var kind: TransactionLogEntry.Kind, summary: String
   }
 

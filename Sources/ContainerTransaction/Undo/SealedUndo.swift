@@ -7,7 +7,6 @@ import Formats
 /// What of a transaction's undo is kept sealed, because a setting's value was moved into the vault. It is a part of
 /// `record.json`: a recovery, which has no key, seals with it what a killed commit did not come to.
 struct Sealing: Codable, Sendable {
-  /// One setting.
   struct Setting: Codable, Sendable, Hashable {
     var path: ContainerPath
     @ExactText var key: String
@@ -80,14 +79,12 @@ struct MovedSettings: Codable, Sendable {
   var recipients: [String] = []
   var settings: [Sealing.Setting] = []
 
-  /// Reads the file in a state directory; empty when there is none.
   init(in state: Directory) throws {
     guard try state.status(Self.file) != nil else { return }
     self = try StateRecord.read(
       Self.file, in: state, damaged: "the list of settings that were moved to the vault is corrupt")
   }
 
-  /// Adds what a transaction has moved.
   static func add(_ sealing: Sealing, in state: Directory) throws {
     var moved = try MovedSettings(in: state)
     moved.settings += sealing.settings.filter { !moved.settings.contains($0) }
@@ -116,12 +113,10 @@ package struct MovedSecret: Sendable {
   package let path: ContainerPath
   package let key: String
   private let value: PropertyListValue
-  /// The texts and data in it, as bytes.
   private let parts: [[UInt8]]
   /// A part this long is found inside of other text too; a shorter one would be found everywhere.
   private static let distinct = 8
 
-  /// A setting and the value that it had.
   package init(path: ContainerPath, key: String, value: PropertyListValue) {
     (self.path, self.key, self.value) = (path, key, value)
     parts = value.textParts.filter { !$0.isEmpty }

@@ -212,7 +212,6 @@ extension TransactionUndo {
   private struct States {
     /// What the transaction replaced, and what it wrote.
     var before: Vault?, written: Vault?
-    /// The live vault.
     var present: Vault?
   }
 

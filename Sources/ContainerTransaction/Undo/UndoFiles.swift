@@ -19,12 +19,10 @@ struct UndoFiles {
     try directory.status(name) == nil && directory.status(Self.sealed(name)) != nil
   }
 
-  /// The status of a file as it is kept.
   func status(_ name: ContainerPath) throws -> FileStatus? {
     try directory.status(name) ?? directory.status(Self.sealed(name))
   }
 
-  /// A file's content.
   func contents(_ name: ContainerPath) throws -> [UInt8] {
     guard try isSealed(name) else {
       var bytes = try directory.contents(name)
@@ -172,7 +170,6 @@ enum StepFile {
     ContainerPath(name: prefix + Array(transaction.utf8))
   }
 
-  /// The transaction of such a file.
   static func transaction(_ name: ContainerPath) -> String {
     String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)
   }
@@ -195,7 +192,7 @@ extension Transaction {
     of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [UInt8]? {
     let name = StepFile.name(transaction.description)
-    guard let undo = try UndoLog(container, options).entry(transaction),
+    guard let undo = try UndoLog(container, options.deviceKeys).entry(transaction),
       undo.record.steps.contains(name)
     else { return nil }
     return try undo.kept.contents(name)

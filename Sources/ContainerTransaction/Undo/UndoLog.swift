@@ -19,18 +19,15 @@ struct UndoLog {
   private let keys: AgeKeys
 
   init(states: [StateDirectory]) {
-    self.states = states
-    keys = AgeKeys(identities: [])
+    (self.states, keys) = (states, AgeKeys())
   }
 
   /// The log as a rollback reads it.
-  init(_ container: Container, _ options: TransactionOptions) throws {
+  init(_ container: Container, _ deviceKeys: DeviceKeys?) throws {
     try StateDirectory.requireReadable(container)
     states = try StateDirectory.readable(of: container).states
-    keys = AgeKeys(identities: options.deviceKeys?.identities ?? [])
+    keys = AgeKeys(identities: deviceKeys?.identities ?? [])
   }
-
-  // MARK: Transactions
 
   /// The records of all journals, transactions in the order in which they began.
   func records() throws -> [JournalRecord] {
@@ -68,8 +65,6 @@ struct UndoLog {
       .filter { try kinds[$0] == .rollback && !undone.contains($0) && folder($0) != nil }
   }
 
-  // MARK: Entries
-
   func entry(_ transaction: TransactionID) throws -> UndoEntry? {
     guard let folder = try folder(transaction) else { return nil }
     return UndoEntry(record: try UndoRecord(in: folder), kept: UndoFiles(directory: folder, keys: keys))
@@ -103,8 +98,6 @@ struct UndoLog {
       .flatMap { $0.partly ?? [] }
   }
 
-  // MARK: Folders
-
   private func folder(_ transaction: TransactionID) throws -> Directory? {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
     for state in states where try state.directory.status(path.appending(name: UndoRecord.file.bytes)) != nil {
@@ -113,7 +106,6 @@ struct UndoLog {
     return nil
   }
 
-  /// Bytes that an entry uses on disk.
   func size(_ transaction: TransactionID) throws -> UInt64 {
     guard let folder = try folder(transaction) else { return 0 }
     return try folder.names().reduce(0) {
@@ -142,7 +134,6 @@ struct UndoLog {
   }
 }
 
-/// What is kept of one transaction.
 struct UndoEntry {
   let record: UndoRecord
   let kept: UndoFiles
@@ -155,8 +146,6 @@ struct UndoEntry {
       origins: origins.contains(own) ? origins : origins + [own])
   }
 }
-
-// MARK: - Records
 
 /// The record of an undo entry: `undo/<transaction>/record.json` beside the kept inodes.
 struct UndoRecord: Codable, Sendable {
@@ -178,7 +167,6 @@ struct UndoRecord: Codable, Sendable {
 }
 
 extension UndoRecord {
-  /// Reads the record in a folder.
   init(in folder: Directory) throws {
     self = try StateRecord.read(
       Self.file, in: folder, damaged: "the record of a transaction is corrupt, so it cannot be undone")
@@ -199,9 +187,7 @@ extension UndoRecord {
   }
 }
 
-/// One path that a transaction changed.
 struct ChangeRecord: Codable, Sendable {
-  /// How a path is undone.
   enum Granularity: String, Codable {
     /// Key by key.
     case settings
@@ -232,7 +218,6 @@ struct ChangeRecord: Codable, Sendable {
   }
 }
 
-/// What a path was, or became.
 struct NodeRecord: Codable, Sendable, Hashable {
   var type: FileType
   var metadata: FileMetadata

@@ -42,8 +42,7 @@ struct FixtureCaptureCommand: ParsableCommand {
       "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
   var fixtures: String?
   @Option(help: ArgumentHelp("The maximum number of rows kept of each table.", valueName: "number"))
-  var rows =
-    100
+  var rows = 100
   @Option(
     name: .customLong("replace"),
     help: ArgumentHelp("A column whose values are replaced; repeatable.", valueName: "table.column"))
@@ -94,7 +93,7 @@ struct FixtureCaptureCommand: ParsableCommand {
       at: path, configuration: configuration, keys: keys.opening(path), limit: expansion.limit()
     ) { operand in
       if case .container(let container) = operand { try ContainerOptions.recover(container) }
-      return try Capturing.run(
+      return try FixtureCapture.run(
         operand, as: name, in: fixtures, configuration: configuration, tool: migrations.tool(configuration),
         options: options, transaction: wait.transaction(deviceKeys))
     }

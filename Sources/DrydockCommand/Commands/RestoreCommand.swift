@@ -96,7 +96,7 @@ struct RestoreCommand: ParsableCommand {
       if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
       return
     }
-    guard try isConfirmed(archive, target, options, catalog) else { throw ExitStatus.failed.code }
+    if !yes, !common.json, isatty(STDIN_FILENO) == 1 { options.confirmRemovals = Self.confirm }
     let outcome = try archive.restore(to: target, options: options, migrating: catalog)
     if common.json { Output.json(outcome.document(document(outcome.value))) }
     outcome.report(on: target, asJSON: common.json) { write($0, isDone: true) }
@@ -105,19 +105,14 @@ struct RestoreCommand: ParsableCommand {
     if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
   }
 
-  private func isConfirmed(
-    _ archive: Archive, _ target: Container, _ options: RestoreOptions, _ catalog: MigrationCatalog?
-  ) throws -> Bool {
-    guard !yes, !common.json, isatty(STDIN_FILENO) == 1 else { return true }
-    let removed = try archive.planRestore(to: target, options: options, migrating: catalog).removed
-    guard !removed.isEmpty else { return true }
+  @Sendable private static func confirm(removing removed: [ContainerPath]) throws {
     for path in removed.prefix(10) { Output.note("  - \(path)") }
     if removed.count > 10 { Output.note("  … and \(removed.count - 10) more") }
     Output.note(
       "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]")
-    if ["y", "yes"].contains(readLine()?.lowercased()) { return true }
+    if ["y", "yes"].contains(readLine()?.lowercased()) { return }
     Output.note("nothing was changed; --keep-extra leaves them where they are")
-    return false
+    throw ExitStatus.failed.code
   }
 
   private static func missing(_ group: String) -> String {

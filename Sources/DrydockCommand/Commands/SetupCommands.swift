@@ -57,9 +57,9 @@ struct ConfigurationTemplate {
       let isTaken = found[..<number].contains { $0.nameString.hasPrefix(stem + ".") }
       return (isTaken ? "\(name)\(number + 1)" : name, path)
     }
-    markers = try Transaction.inspect(container) { [databases] stage in
-      VersionMarkerSearch(stage, databases: databases.map { (name: $0.0, path: $0.1) }).findings
-    }
+    markers = try VersionMarkerSearch(
+      DiscardedStage(on: container), databases: databases.map { (name: $0.0, path: $0.1) }
+    ).findings
   }
 
   /// The lines of `version-markers`: the first place that was found counts, others are named.

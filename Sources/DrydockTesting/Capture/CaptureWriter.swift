@@ -1,129 +1,216 @@
 import AgeEncryption
 import AppContainer
 import ContainerDiff
+import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
 
-/// Goes through all that is captured, in each of the two passes. In the second it writes the files of the fixture, and
-/// notes what version control cannot keep of them.
+/// Goes through a container, in each of the two visits. In the second it writes the files of the fixture, and notes what
+/// version control cannot keep of them.
 struct CaptureWriter {
-  /// What a fixture's builder gives a path that says nothing of its mode.
+  /// The modes that a fixture's builder gives a path for which `fixture.yaml` has none.
   private static let fileMode: UInt16 = 0o644, settingsMode: UInt16 = 0o600, directoryMode: UInt16 = 0o755
+  /// A larger file does not belong into version control.
+  private static let sizeLimit = 64 << 20
+  /// What Apple's systems write about the container, such as its app.
+  private static let appleMetadata: ContainerPath = ".com.apple.mobile_container_manager.metadata.plist"
 
   private(set) var setup = CapturedSetup()
   private(set) var values: CapturedValues
   private(set) var report: CaptureReport
-  private(set) var source: CaptureSource
   /// The columns of all databases, as `TABLE.COLUMN`.
   private(set) var columns: Set<String> = []
-  /// Nil in the first pass.
-  private let target: Directory?
+  private let staged: StagedContainer
+  private var container: Container { staged.container }
   private let options: CaptureOptions
+  /// Nil in the first visit.
+  private let target: Directory?
   private var taken: Set<ContainerPath> = []
+  /// The content that the first visit read.
+  private var digests: [ContainerPath: SHA256.Digest] = [:]
 
-  /// - Parameters:
-  ///   - target: the fixture's directory; nil to collect only.
-  ///   - replacements: of what was collected.
-  init(
-    from source: CaptureSource, to target: Directory? = nil, _ options: CaptureOptions,
-    _ report: CaptureReport,
-    replacing replacements: Replacements? = nil
-  ) {
-    (self.source, self.target, self.options, self.report) = (source, target, options, report)
-    values = CapturedValues(options, replacing: replacements)
+  /// The first visit.
+  init(_ staged: StagedContainer, _ options: CaptureOptions, _ report: CaptureReport) throws {
+    (self.staged, self.options, self.report, target) = (staged, options, report, nil)
+    values = try CapturedValues(options, nil)
   }
 
-  /// Takes everything.
-  mutating func add(_ inventory: CaptureInventory, of container: Container, vault: [VaultItem]?) throws {
+  /// The second visit, which writes to a fixture's directory.
+  init(
+    after first: CaptureWriter, _ report: CaptureReport, _ replacements: Replacements, to target: Directory
+  )
+    throws
+  {
+    (staged, options, digests) = (first.staged, first.options, first.digests)
+    (self.report, self.target) = (report, target)
+    values = try CapturedValues(options, replacements)
+  }
+
+  /// Visits everything.
+  mutating func addAll(_ keys: DeviceKeys?) throws {
     for identifier in DeviceIdentifiers.of(container) {
       values.add(
         identifier: identifier, CapturePlace(label: "the names of the container's directories"))
     }
     try describe(.root, as: .root, mode: Self.directoryMode)
-    for item in inventory.items { try add(item) }
-    guard let vault else { return }
-    setup.vault = try vault.map { try replaced($0, at: container.vaultPath) }
-    report.vaultItems = vault.count
-    for directory in try path(container.vaultPath).ancestors { setup.directories.remove(directory) }
+    var scan = ContainerScan(staged.live, rules: ExclusionRules(container))
+    var skipped: ContainerPath?
+    while let entry = try scan.nextEntry() {
+      if let skipped, entry.path.isInside(skipped) { continue }
+      let isMetadata = entry.path == Self.appleMetadata && container.layout == .ios
+      if let exclusion = entry.exclusion, !isMetadata {
+        if exclusion.rule == .state { continue }
+        drop(entry.path, exclusion.description)
+        // The directory itself stays, with Apple's flag.
+        if entry.kind == .directory, try staged.live.metadata(entry.path)?.hasAppleFlag == true {
+          try add(directory: entry.path)
+        }
+      } else if CaptureOptions.matches(
+        options.dropped, entry.path, isDirectory: entry.kind == .directory)
+      {
+        skipped = entry.path
+        drop(entry.path, "chosen")
+      } else {
+        try add(entry, keys)
+      }
+    }
+    report.replaced = values.counts.values.sorted { $0.place < $1.place }
   }
 
-  private mutating func add(_ item: CaptureInventory.Item) throws {
-    let path = try path(item.path)
-    switch item.kind {
-    case .directory, .excludedDirectory:
-      try describe(item.path, as: path, mode: Self.directoryMode)
-      setup.directories.insert(path)
-      if case .directory = item.kind { try target?.createDirectories(Self.place(of: path), mode: 0o755) }
-    case .link:
-      let link = try source.root.linkTarget(item.path)
-      let made = String(validating: link, as: UTF8.self).map { Array(values.shown($0).utf8) }
-      try make(path) { try $0.createLink($1, target: made ?? link) }
+  private mutating func drop(_ path: ContainerPath, _ reason: String) {
+    report.dropped.append(.init(path: values.shown(path.description), reason: values.shown(reason)))
+  }
+
+  private mutating func add(_ entry: ScannedEntry, _ keys: DeviceKeys?) throws {
+    switch entry.kind {
+    case .directory: try add(directory: entry.path)
+    case .symbolicLink:
+      let link = try staged.live.linkTarget(entry.path)
+      let label = CapturePlace(label: "\(entry.path): the link's target")
+      let made = try String(validating: link, as: UTF8.self).map { Array(try values.plain($0, label).utf8) }
+      try make(path(entry.path)) { try $0.createLink($1, target: made ?? link) }
       report.files += 1
-    case .file: try add(file: item.path, as: path)
-    case .settings: try add(settings: item.path, as: path)
-    case .database(let hasLog):
-      let (database, hasTarget, options) = (item.path, target != nil, options)
-      let lines = try source.read(database, options) { database in
-        columns.formUnion(database.columns)
-        if hasTarget { return try database.sql(&values, &report) }
-        try database.collect(into: &values)
-        return []
-      }
-      try describe(item.path, as: path, mode: Self.fileMode)
-      if hasLog { setup.onlyInWAL.insert(path) }
-      try write(path.withSuffix(".sql"), text: lines)
+    case .database: try add(database: entry.path)
+    case .file where entry.path == container.vaultPath: try addVault(keys)
+    case .file where entry.path == Self.appleMetadata || container.isSettings(entry.path):
+      try add(settings: entry.path)
+    case .file: try add(file: entry.path)
+    case .sidecar: break
+    case .mount, .special: drop(entry.path, "not a file, directory or link")
     }
   }
 
-  /// Settings: text, when they are binary and text can hold them.
-  private mutating func add(settings path: ContainerPath, as place: ContainerPath) throws {
-    let bytes = try source.contents(path)
-    let label = CapturePlace(label: path.description)
+  // MARK: Files
+
+  private mutating func add(directory: ContainerPath) throws {
+    let path = try path(directory)
+    try describe(directory, as: path, mode: Self.directoryMode)
+    setup.add(path, to: .directories)
+  }
+
+  private mutating func add(database: ContainerPath) throws {
+    let path = try path(database)
+    let lines: [String]
+    do {
+      lines = try staged.readDatabase(at: database) {
+        let captured = try CapturedDatabase(database, in: $0, options)
+        columns.formUnion(captured.columns)
+        return try captured.sql(&values, &report)
+      }
+    } catch let error as DrydockError where error.code == .malformed {
+      throw DrydockError(
+        .notCaptured, "\(database) cannot be read: \(error.message); leave it out", cause: error)
+    }
+    try describe(database, as: path, mode: Self.fileMode)
+    if try staged.live.status(database.withSuffix("-wal"))?.size ?? 0 > 0 {
+      setup.add(path, to: .onlyInWAL)
+    }
+    try write(path.withSuffix(".sql"), text: lines)
+  }
+
+  /// Settings: as text, if they are binary and text can represent them.
+  private mutating func add(settings: ContainerPath) throws {
+    let bytes = try contents(settings)
+    let label = CapturePlace(label: settings.description)
+    guard var file = try? PropertyListFile(bytes: bytes), file.format == .binary else {
+      return try add(file: settings)
+    }
     var named = label
     named.showsKeys = true
-    guard var file = try? PropertyListFile(bytes: bytes) else { return try add(file: path, as: place) }
-    guard file.format == .binary else {
-      // Its keys are those of settings, and comments are searched as text.
-      if target == nil { _ = try values.dictionary(file.root, named) }
-      return try add(file: path, as: place)
-    }
     file.root = try values.dictionary(file.root, named)
     try values.collectFields(of: bytes, label)
-    if let yaml = GoldenYAML.lines(file.root), place.nameString.hasSuffix(".plist") {
-      try describe(path, as: place, mode: Self.settingsMode)
-      try write(place.withSuffix(".yaml"), text: yaml.isEmpty ? ["{}"] : yaml.map { String($0.dropFirst(2)) })
+    let path = try path(settings)
+    if let yaml = GoldenYAML.lines(file.root), path.nameString.hasSuffix(".plist") {
+      try describe(settings, as: path, mode: Self.settingsMode)
+      try write(path.withSuffix(".yaml"), text: yaml.isEmpty ? ["{}"] : yaml.map { String($0.dropFirst(2)) })
     } else {
-      try describe(path, as: place, mode: Self.fileMode)
-      try write(place, file.encoded())
+      try describe(settings, as: path, mode: Self.fileMode)
+      try write(path, file.encoded())
     }
     report.settings += 1
   }
 
-  private mutating func add(file path: ContainerPath, as place: ContainerPath) throws {
-    // Their names say that something is made of them.
-    if [".sql", ".plist.yaml", ".plist.xml"].contains(where: place.nameString.hasSuffix) {
-      setup.verbatim.insert(place)
+  private mutating func add(file: ContainerPath) throws {
+    let path = try path(file)
+    // By their names something would be made of them.
+    if [".sql", ".plist.yaml", ".plist.xml"].contains(where: path.nameString.hasSuffix) {
+      setup.add(path, to: .verbatim)
     }
-    let bytes = try source.contents(path)
-    var leaf = CapturePlace(label: path.description)
-    (leaf.isChosen, leaf.isKept) = (options.replaces(path), options.keeps(path))
-    let made = try values.data(bytes, leaf)
-    let isExecutable = try source.root.status(path).map { $0.mode & 0o100 != 0 } ?? false
-    try describe(path, as: place, mode: isExecutable ? 0o755 : Self.fileMode)
-    try write(place, made, isExecutable: isExecutable)
+    let bytes = try contents(file)
+    let made = try values.data(
+      bytes,
+      CapturePlace(
+        isChosen: CaptureOptions.matches(options.files, file),
+        isKept: CaptureOptions.matches(options.kept, file), label: file.description))
+    let isExecutable = try staged.live.status(file).map { $0.mode & 0o100 != 0 } ?? false
+    try describe(file, as: path, mode: isExecutable ? 0o755 : Self.fileMode)
+    try write(path, made, isExecutable: isExecutable)
     report.files += 1
     if made == bytes, !bytes.isEmpty, String(validating: bytes, as: UTF8.self) == nil {
-      report.binaries.append(place.description)
+      report.binaries.append(values.shown(path.description))
     }
+  }
+
+  /// A file's content.
+  ///
+  /// - Throws: `DrydockError` with code `notCaptured` for a file that is too large, or that changed after the first visit.
+  private mutating func contents(_ path: ContainerPath) throws -> [UInt8] {
+    guard try staged.live.status(path)?.size ?? 0 <= UInt64(Self.sizeLimit) else {
+      throw DrydockError(
+        .notCaptured, "\(path) has more than 64 MB, which no fixture should hold; leave it out")
+    }
+    let bytes = try staged.live.contents(path)
+    let digest = try bytes.withUnsafeBytes { try SHA256.hash($0) }
+    guard values.isCollecting || digests[path] == digest else {
+      throw DrydockError(
+        .notCaptured, "\(path) changed while it was captured; close the app, or capture again")
+    }
+    digests[path] = digest
+    return bytes
+  }
+
+  // MARK: The vault
+
+  private mutating func addVault(_ keys: DeviceKeys?) throws {
+    let path = container.vaultPath
+    guard let keys else {
+      throw DrydockError(
+        .notCaptured,
+        "\(path) is the vault: without its key its secrets cannot be found in other files; give "
+          + "the device key, or leave the vault out")
+    }
+    let vault = try Vault(opening: staged.live.contents(path), with: keys, path: path.description).sorted
+    setup.vault = try vault.map { try replaced($0, at: path) }
+    report.vaultItems = vault.count
+    setup.removeDirectories(above: try self.path(path))
   }
 
   /// An item of the vault: its value is a secret in any place.
   private mutating func replaced(_ item: VaultItem, at path: ContainerPath) throws -> VaultItem {
     if item.hasUnknownFields {
-      report.notes.append(
-        "\(path): \(values.shown("\(item)")): fields that this version does not know are left out")
+      note("\(path): \(item): fields that this version does not know are left out")
     }
     var made = item
     for attribute in VaultItem.Attribute.allCases {
@@ -141,7 +228,7 @@ struct CaptureWriter {
 
   // MARK: Paths
 
-  /// A path as it is in the fixture's container: what was replaced is so in names, too.
+  /// A path as it is in the fixture's container: what was replaced is replaced in names, too.
   private mutating func path(_ path: ContainerPath) throws -> ContainerPath {
     var result = ContainerPath.root
     for component in path.components {
@@ -150,7 +237,9 @@ struct CaptureWriter {
         continue
       }
       let place = CapturePlace(label: "the names of files")
-      result = try result.appending(values.name(name, "the file or directory", place))
+      result = try result.appending(
+        values.name(
+          name, "the file or directory", place, isSecret: SecretPattern.isSecret(text: name)))
     }
     return result
   }
@@ -164,34 +253,42 @@ struct CaptureWriter {
 
   /// Notes a path's mode, flags and attributes.
   private mutating func describe(_ path: ContainerPath, as place: ContainerPath, mode: UInt16) throws {
-    guard let metadata = try source.root.metadata(path) else { return }
+    guard let metadata = try staged.live.metadata(path) else { return }
     let isNamed = String(validating: place.bytes, as: UTF8.self) != nil
-    if !isNamed {
-      report.notes.append("\(place): fixture.yaml cannot name it: its mode and attributes are left out")
+    if isNamed {
+      // The root's mode depends on who made it.
+      if metadata.mode != mode, !path.isRoot {
+        setup.add(place, to: .modes, "0o\(String(metadata.mode, radix: 8))")
+      }
+      if let protection = metadata.protection { setup.add(place, to: .protection, protection.rawValue) }
+      if metadata.hasAppleFlag { setup.add(place, to: .excluded) }
+    } else {
+      note("\(place): fixture.yaml cannot name it: its mode and attributes are left out")
     }
-    // The root's mode depends on who made it.
-    if isNamed, metadata.mode != mode, !path.isRoot { setup.modes[place] = metadata.mode }
-    if isNamed, let protection = metadata.protection { setup.protection[place] = protection }
-    if isNamed, metadata.hasAppleFlag { setup.excluded.insert(place) }
-    if metadata.isNoDump { report.notes.append("\(place): the flag nodump cannot be kept in a fixture") }
+    if metadata.isNoDump { note("\(place): the flag nodump cannot be kept in a fixture") }
+    var attributes: [String] = []
     for attribute in metadata.attributes {
       let leaf = CapturePlace(
         name: SecretName(attribute.name), isChosen: options.keys.contains(attribute.name),
         label: "\(path): the attribute \(attribute.name)")
-      // Also the secrets of those that are left out are looked for elsewhere.
-      if target == nil { _ = try values.data(attribute.value, leaf) }
+      // The secrets of attributes that are left out are searched for elsewhere, too.
+      if values.isCollecting { _ = try values.data(attribute.value, leaf) }
       guard isNamed, !ExclusionAttributes.isApple(attribute.name),
         attribute.name != ProtectionClass.attribute || metadata.protection == nil
       else { continue }
       guard attribute.name.hasPrefix("user.") else {
-        report.notes.append("\(place): the attribute \(attribute.name) is left out")
+        note("\(place): the attribute \(attribute.name) is left out")
         continue
       }
       let value = try values.data(attribute.value, leaf)
-      let name = values.name(attribute.name, "an attribute", leaf)
-      setup.attributes[place, default: []].append(ExtendedAttribute(name: name, value: value))
+      let isSecret = SecretPattern.isSecret(text: attribute.name)
+      let name = values.name(attribute.name, "an attribute", leaf, isSecret: isSecret)
+      attributes.append("\(GoldenYAML.quoted(name)): \(GoldenYAML.bytes(value))")
     }
+    if !attributes.isEmpty { setup.add(place, to: .attributes, "{\(attributes.joined(separator: ", "))}") }
   }
+
+  private mutating func note(_ text: String) { report.notes.append(values.shown(text)) }
 
   // MARK: Writing
 
@@ -216,52 +313,47 @@ struct CaptureWriter {
     let place = Self.place(of: path)
     try target.createDirectories(place.parent, mode: 0o755)
     try body(target, place)
-    // A directory with something in it needs no word.
-    for directory in path.ancestors { setup.directories.remove(directory) }
+    setup.removeDirectories(above: path)
   }
 }
 
-/// What `fixture.yaml` says of a captured container.
+/// What `fixture.yaml` contains of a captured container.
 struct CapturedSetup {
-  var directories: Set<ContainerPath> = []
-  var excluded: Set<ContainerPath> = []
-  var attributes: [ContainerPath: [ExtendedAttribute]] = [:]
-  var modes: [ContainerPath: UInt16] = [:]
-  var protection: [ContainerPath: ProtectionClass] = [:]
-  var onlyInWAL: Set<ContainerPath> = []
-  var verbatim: Set<ContainerPath> = []
+  /// The sections with paths, in order.
+  enum Section: String, CaseIterable {
+    case directories, excluded, attributes, modes, protection
+    case onlyInWAL = "only-in-wal"
+    case verbatim
+  }
+
+  /// The value of each path in a section; empty in a list of paths.
+  private var sections: [Section: [ContainerPath: String]] = [:]
   var vault: [VaultItem]?
 
-  /// The lines below `container:`; none when there is nothing to say.
+  mutating func add(_ path: ContainerPath, to section: Section, _ value: String = "") {
+    sections[section, default: [:]][path] = value
+  }
+
+  /// Removes the directories above a path: a directory with content needs no entry.
+  mutating func removeDirectories(above path: ContainerPath) {
+    for directory in path.ancestors { sections[.directories]?[directory] = nil }
+  }
+
+  /// The lines below `container:`, if any.
   var lines: [String] {
-    var lines = list("directories", directories) + list("excluded", excluded)
-    lines += map("attributes", attributes) { attributes in
-      let values = attributes.map { "\(GoldenYAML.quoted($0.name)): \(GoldenYAML.bytes($0.value))" }
-      return "{\(values.joined(separator: ", "))}"
+    var lines: [String] = []
+    for section in Section.allCases {
+      guard let entries = sections[section], !entries.isEmpty else { continue }
+      lines.append("  \(section.rawValue):")
+      for (path, value) in entries.sorted(by: { $0.key < $1.key }) {
+        // In quotes: to YAML a path can look like a number, or like anything else.
+        let name = GoldenYAML.quoted(
+          path.isRoot ? "." : String(decoding: path.bytes, as: UTF8.self), isKey: false)
+        lines.append(value.isEmpty ? "    - \(name)" : "    \(name): \(value)")
+      }
     }
-    lines += map("modes", modes) { "0o\(String($0, radix: 8))" }
-    lines += map("protection", protection) { $0.rawValue }
-    lines += list("only-in-wal", onlyInWAL) + list("verbatim", verbatim)
-    if let vault {
-      lines.append("  vault:" + (vault.isEmpty ? " []" : ""))
-      lines += vault.flatMap { GoldenYAML.item($0) }.map { "    " + $0 }
-    }
-    return lines
-  }
-
-  private func list(_ name: String, _ paths: Set<ContainerPath>) -> [String] {
-    paths.isEmpty ? [] : ["  \(name):"] + paths.sorted().map { "    - \(Self.key($0))" }
-  }
-
-  private func map<Value>(
-    _ name: String, _ values: [ContainerPath: Value], _ text: (Value) -> String
-  ) -> [String] {
-    let lines = values.sorted { $0.key < $1.key }.map { "    \(Self.key($0.key)): \(text($0.value))" }
-    return lines.isEmpty ? [] : ["  \(name):"] + lines
-  }
-
-  /// A path in quotes: to YAML a path can look like a number, or like anything else.
-  private static func key(_ path: ContainerPath) -> String {
-    GoldenYAML.quoted(path.isRoot ? "." : String(decoding: path.bytes, as: UTF8.self), isKey: false)
+    guard let vault else { return lines }
+    return lines + ["  vault:" + (vault.isEmpty ? " []" : "")]
+      + vault.flatMap { GoldenYAML.item($0) }.map { "    " + $0 }
   }
 }

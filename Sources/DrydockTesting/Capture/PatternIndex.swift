@@ -1,5 +1,3 @@
-import Foundation
-
 /// Finds many patterns in bytes at once.
 struct PatternIndex: Sendable {
   /// What must not be beside a pattern for it to count.
@@ -7,22 +5,18 @@ struct PatternIndex: Sendable {
 
   struct Pattern: Sendable {
     var bytes: [UInt8]
+    var replacement: [UInt8] = []
     /// Whether the letters A to Z may be in either case.
     var ignoresCase = true
     var bound = Bound.none
   }
 
-  /// Something that was found: where, and the pattern's number.
-  struct Match {
-    var range: Range<Int>
-    var pattern: Int
-  }
+  /// Where a pattern was found, and its index.
+  typealias Match = (range: Range<Int>, pattern: Int)
 
-  /// Patterns of fewer bytes are found through their first three.
+  /// Patterns of fewer bytes are found by their first three.
   static let least = 6
-
   private static let short = 3
-  private static let lengths = [least], allLengths = [least, short]
 
   private let patterns: [Pattern]
   /// The patterns by their first bytes, the longest first: the longest one that fits is meant.
@@ -49,9 +43,11 @@ struct PatternIndex: Sendable {
     var matches: [Match] = []
     var index = 0
     while index < bytes.count {
-      if let match = match(at: index, in: bytes, includesShort) {
-        matches.append(match)
-        index = match.range.upperBound
+      let long = pattern(at: index, in: bytes, Self.least)
+      if let number = long ?? (includesShort ? pattern(at: index, in: bytes, Self.short) : nil) {
+        let end = index + patterns[number].bytes.count
+        matches.append((index..<end, number))
+        index = end
       } else {
         index += 1
       }
@@ -59,16 +55,12 @@ struct PatternIndex: Sendable {
     return matches
   }
 
-  private func match(at index: Int, in bytes: [UInt8], _ includesShort: Bool) -> Match? {
-    for length in includesShort ? Self.allLengths : Self.lengths where index + length <= bytes.count {
-      let key = Self.key(bytes, at: index, length)
-      let bit = Self.hash(key)
-      guard filter[bit >> 6] & (1 << UInt64(bit & 63)) != 0,
-        let number = candidates[key]?.first(where: { matches(patterns[$0], at: index, in: bytes) })
-      else { continue }
-      return Match(range: index..<(index + patterns[number].bytes.count), pattern: number)
-    }
-    return nil
+  private func pattern(at index: Int, in bytes: [UInt8], _ length: Int) -> Int? {
+    guard index + length <= bytes.count else { return nil }
+    let key = Self.key(bytes, at: index, length)
+    let bit = Self.hash(key)
+    guard filter[bit >> 6] & (1 << UInt64(bit & 63)) != 0 else { return nil }
+    return candidates[key]?.first { matches(patterns[$0], at: index, in: bytes) }
   }
 
   private func matches(_ pattern: Pattern, at index: Int, in bytes: [UInt8]) -> Bool {
@@ -98,7 +90,7 @@ struct PatternIndex: Sendable {
   private static func hash(_ key: UInt64) -> Int { Int((key &* 0x9E37_79B9_7F4A_7C15) >> 44) }
   private static func folded(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
   private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
-  private static func isLetter(_ byte: UInt8) -> Bool {
+  static func isLetter(_ byte: UInt8) -> Bool {
     isDigit(byte) || byte >= 0x80 || byte == UInt8(ascii: "_") || (0x61...0x7A).contains(folded(byte))
   }
 }

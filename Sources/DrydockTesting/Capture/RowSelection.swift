@@ -1,20 +1,13 @@
 import ContainerDiff
 import GRDB
 
-/// Which rows of a database's tables are kept: a spread over each table, no more than so many of each, and with each
-/// row all that it refers to, in cycles too.
+/// The rows of a database's tables that are kept: a sample spread over each table, with all rows that they refer to, and
+/// no more than a limit of any table.
 struct RowSelection {
-  /// The identities of the rows that are kept, in the order of the table, by table.
-  private(set) var kept: [String: [[DatabaseValue]]] = [:]
-  /// How many kept rows refer to what is not there, by table: they are copied without the referenced row.
-  var dangling: [String: Int] {
-    Dictionary(
-      uniqueKeysWithValues: kept.map { table, rows in
-        (table, rows.count { loose[table.lowercased()]?.contains($0) == true })
-      }
-    ).filter { $0.value > 0 }
-  }
-  private var loose: [String: Set<[DatabaseValue]>] = [:]
+  /// The identities of the rows, by the table's name in lower case.
+  private(set) var kept: [String: Set<[DatabaseValue]>] = [:]
+  /// How many kept rows refer to rows that do not exist, by table.
+  private(set) var dangling: [String: Int] = [:]
 
   /// How many rows of a table are tried for each one that may be kept.
   private static let tries = 50
@@ -23,116 +16,85 @@ struct RowSelection {
   private let limit: Int
   private let tables: [String: SQLTable]
   private let references: [String: [ForeignKey]]
-  private var chosen: [String: Set<[DatabaseValue]>] = [:]
 
   /// A selection of tables whose rows have identities.
   init(_ tables: [SQLTable], limit: Int, in db: Database) throws {
     (self.db, self.limit) = (db, limit)
-    self.tables = Dictionary(
-      tables.map { ($0.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
-    references = try Dictionary(
-      tables.map { ($0.name.lowercased(), try ForeignKey.of($0.name, in: db)) },
-      uniquingKeysWith: { first, _ in first })
-    var candidates = try tables.map { ($0, try self.candidates(of: $0)) }
-    // Who refers to most tables comes first: what it needs takes the others' places.
-    candidates.sort { depth($0.0.name.lowercased()) > depth($1.0.name.lowercased()) }
-    for (table, rows) in candidates { try choose(rows.spread, of: table.name.lowercased()) }
-    for (table, rows) in candidates {
-      let chosen = chosen[table.name.lowercased()] ?? []
-      // A row that another one refers to may not be among the candidates.
-      let known = Set(rows)
-      kept[table.name] = rows.filter(chosen.contains) + chosen.filter { !known.contains($0) }
-    }
+    self.tables = tables.reduce(into: [:]) { $0[$1.name.lowercased()] = $1 }
+    references = try self.tables.mapValues { try ForeignKey.of($0.name, in: db) }
+    // The tables that refer to most others come first: their parents take the others' places.
+    let depths = self.tables.keys.sorted().map { ($0, depth($0)) }
+    for (name, _) in depths.sorted(by: { $0.1 > $1.1 }) { try choose(from: name) }
   }
 
-  /// Identities of rows; of a very large table a part, evenly taken.
-  private func candidates(of table: SQLTable) throws -> [[DatabaseValue]] {
-    let names = table.identity.joined(separator: ", ")
-    let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted(table.name))") ?? 0
-    let step = max(1, count / max(10_000, limit * Self.tries))
-    let cursor = try Row.fetchCursor(
-      db, sql: "SELECT \(names) FROM \(quoted(table.name)) ORDER BY \(names)")
-    var rows: [[DatabaseValue]] = []
-    var number = 0
-    while let row = try cursor.next() {
-      if number % step == 0 || number == count - 1 { rows.append(Array(row.databaseValues)) }
-      number += 1
-    }
-    return rows
-  }
-
-  /// How many tables in a row a table's rows refer to.
+  /// The longest chain of tables that a table's rows refer to.
   private func depth(_ table: String, _ seen: Set<String> = []) -> Int {
     guard !seen.contains(table) else { return 0 }
     return (references[table] ?? []).map { 1 + depth($0.parent.lowercased(), seen.union([table])) }.max() ?? 0
   }
 
-  private mutating func choose(_ rows: [[DatabaseValue]], of table: String) throws {
-    for row in rows {
-      if chosen[table]?.count ?? 0 >= limit { return }
-      if chosen[table]?.contains(row) == true { continue }
-      guard let all = try closure(of: row, in: table) else { continue }
-      let fits = all.allSatisfy { name, rows in rows.count + (chosen[name]?.count ?? 0) <= limit }
-      guard fits else { continue }
-      for (name, rows) in all { chosen[name, default: []].formUnion(rows) }
+  private mutating func choose(from name: String) throws {
+    guard let table = tables[name] else { return }
+    kept[name] = kept[name] ?? []
+    let identity = table.identity.joined(separator: ", ")
+    // Multiples of the golden ratio: the first rows of this order are spread over the table.
+    let cursor = try Row.fetchCursor(
+      db,
+      sql: """
+        SELECT \(identity) FROM \(quoted(table.name))
+        ORDER BY row_number() OVER (ORDER BY \(identity)) * 2654435769 % 4294967296 LIMIT ?
+        """, arguments: [limit * Self.tries])
+    while kept[name, default: []].count < limit, let row = try cursor.next() {
+      let identity = Array(row.databaseValues)
+      if kept[name]?.contains(identity) == true { continue }
+      let (rows, dangling) = try closure(of: identity, in: name)
+      guard rows.allSatisfy({ $1.count + (kept[$0]?.count ?? 0) <= limit }) else { continue }
+      kept.merge(rows) { $0.union($1) }
+      self.dangling.merge(dangling, uniquingKeysWith: +)
     }
   }
 
-  /// A row with all that it refers to, by table; nil when something of that is not there.
-  private mutating func closure(
+  /// A row with all rows that it refers to and that are not kept yet, by table.
+  private func closure(
     of row: [DatabaseValue], in table: String
-  ) throws -> [String: Set<[DatabaseValue]>]? {
-    var found: [String: Set<[DatabaseValue]>] = [table: [row]]
+  ) throws -> (rows: [String: Set<[DatabaseValue]>], dangling: [String: Int]) {
+    var rows: [String: Set<[DatabaseValue]>] = [table: [row]]
+    var dangling: [String: Int] = [:]
     var open = [(table, row)]
     while let (name, identity) = open.popLast() {
-      guard let captured = tables[name] else { return nil }
+      var isDangling = false
       for key in references[name] ?? [] {
         let parent = key.parent.lowercased()
-        let values =
-          try Row.fetchOne(
-            db,
-            sql:
-              "SELECT \(key.columns.map(quoted).joined(separator: ", ")) FROM \(quoted(captured.name)) WHERE "
-              + captured.identity.map { "\($0) IS ?" }.joined(separator: " AND "),
-            arguments: StatementArguments(identity)
-          ).map { Array($0.databaseValues) } ?? []
-        // A reference with a null in it refers to nothing.
-        if values.contains(where: \.isNull) { continue }
-        guard let other = try self.row(of: parent, key.parentColumns, values) else {
-          loose[name, default: []].insert(identity)
+        guard let found = try referenced(by: identity, in: name, key) else { continue }
+        guard !found.contains(where: \.isNull) else {
+          isDangling = true
           continue
         }
-        if chosen[parent]?.contains(other) == true { continue }
-        if found[parent, default: []].insert(other).inserted { open.append((parent, other)) }
+        if kept[parent]?.contains(found) == true { continue }
+        if rows[parent, default: []].insert(found).inserted { open.append((parent, found)) }
       }
+      if isDangling { dangling[tables[name]?.name ?? name, default: 0] += 1 }
     }
-    return found
+    return (rows, dangling)
   }
 
-  private func row(of table: String, _ columns: [String], _ values: [DatabaseValue]) throws
-    -> [DatabaseValue]?
-  {
-    guard let captured = tables[table], columns.count == values.count else { return nil }
-    let sql =
-      "SELECT \(captured.identity.joined(separator: ", ")) FROM \(quoted(captured.name)) WHERE "
-      + columns.map { "\(quoted($0)) = ?" }.joined(separator: " AND ") + " LIMIT 1"
-    return try Row.fetchOne(db, sql: sql, arguments: StatementArguments(values)).map {
+  /// The identity of the row that a row refers to, or nulls if that does not exist; nil for a reference with a null.
+  private func referenced(
+    by identity: [DatabaseValue], in name: String, _ key: ForeignKey
+  ) throws -> [DatabaseValue]? {
+    guard let child = tables[name], let parent = tables[key.parent.lowercased()],
+      key.columns.count == key.parentColumns.count
+    else { return [.null] }
+    let pairs = zip(key.columns, key.parentColumns)
+    let sql = """
+      SELECT \(parent.identity.map { "p.\($0)" }.joined(separator: ", "))
+      FROM \(quoted(child.name)) c LEFT JOIN \(quoted(parent.name)) p
+      ON \(pairs.map { "p.\(quoted($1)) = c.\(quoted($0))" }.joined(separator: " AND "))
+      WHERE \(child.identity.map { "c.\($0) IS ?" }.joined(separator: " AND "))
+      AND \(key.columns.map { "c.\(quoted($0)) IS NOT NULL" }.joined(separator: " AND ")) LIMIT 1
+      """
+    return try Row.fetchOne(db, sql: sql, arguments: StatementArguments(identity)).map {
       Array($0.databaseValues)
     }
-  }
-}
-
-extension Array {
-  /// The elements, spread out: the first, the middle one, those between, and so on; all of them in the end.
-  fileprivate var spread: [Element] {
-    guard count > 2 else { return self }
-    var result: [Element] = []
-    let bits = Int.bitWidth - (count - 1).leadingZeroBitCount
-    for number in 0..<(1 << bits) {
-      var (reversed, rest) = (0, number)
-      for _ in 0..<bits { (reversed, rest) = (reversed << 1 | rest & 1, rest >> 1) }
-      if reversed < count { result.append(self[reversed]) }
-    }
-    return result
   }
 }

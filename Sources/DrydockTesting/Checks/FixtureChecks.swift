@@ -237,10 +237,9 @@ enum FixtureClaims {
   static func reinstalled(
     _ fixture: Fixture, _ container: Container, _ runner: FixtureRunner
   ) throws -> [FixtureResult.Finding] {
-    let (source, vault) = try runner.inspect(container) { stage in
-      let detected = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool)
-      return (detected?.source, try stage.vaultEncryption())
-    }
+    let stage = try runner.stage(on: container)
+    let source = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool).source
+    let vault = try stage.vaultEncryption()
     var finding = FixtureResult.Finding(
       .build, "a fixture with `reinstalled: true` has a vault and nothing else")
     finding.file = fixture.directory + "/fixture.yaml"

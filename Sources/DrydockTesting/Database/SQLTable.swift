@@ -132,6 +132,15 @@ struct SQLTable {
     while let row = try cursor.next() { try body(columns.indices.map { SQLValue(row, $0 * 2) }) }
   }
 
+  /// The counters of AUTOINCREMENT; nil for a database without any.
+  static func sequences(in db: Database) throws -> (table: SQLTable, rows: [[SQLValue]])? {
+    let table = try SQLTable("sqlite_sequence", in: db)
+    if table.columns.isEmpty { return nil }
+    var rows: [[SQLValue]] = []
+    try table.rows(db) { rows.append($0) }
+    return (table, rows)
+  }
+
   func insert(_ row: [SQLValue], _ encoding: TextEncoding) -> String {
     // The rowid is not a column of the table, and is not quoted as one.
     let names = columns.indices.map { hasRowid && $0 == 0 ? columns[0] : quoted(columns[$0]) }

@@ -142,39 +142,38 @@ extension SQLScript {
   /// unless the SQL begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app
   /// leaves it that is killed.
   func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool, file: String) throws {
-    try ScratchDirectory.withTemporary { scratch in
-      func place(_ name: ContainerPath, _ path: ContainerPath) throws {
-        try scratch.copyContents(of: name, to: path, in: target)
-        try target.setMode(0o644, of: path)
-      }
-      var (hasContent, hasMode) = (false, false)
-      // The file is discarded on any failure, so that nothing waits for the disk.
-      try build(at: scratch.full("database"), preparing: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON")
-      {
-        db, word, statement in
-        // What comes before the first content is about the file itself: its encoding, the size of its pages.
-        if !hasContent, word == "PRAGMA" {
-          hasMode = hasMode || statement.lowercased().contains("journal_mode")
-        } else if !hasContent {
-          hasContent = true
-          if !hasMode { try db.execute(sql: "PRAGMA journal_mode = WAL") }
-          try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
-        }
-        // In one transaction, unless the SQL says where its own begin, as dumps do.
-        if !db.isInsideTransaction, !["PRAGMA", "BEGIN", "SAVEPOINT"].contains(word) {
-          try db.beginTransaction()
-        }
-      } use: { _ in
-        guard onlyInWAL else { return }
-        guard try scratch.status("database-wal") != nil else {
-          throw DrydockError(
-            .badFixture, "`only-in-wal` needs WAL mode, and the SQL sets another `journal_mode`", path: file)
-        }
-        // While it is open: closing would move the rows into the main file.
-        try place("database", path)
-        try place("database-wal", path.withSuffix("-wal"))
-      }
-      if !onlyInWAL { try place("database", path) }
+    let temporary = try ScratchDirectory.temporary()
+    let scratch = temporary.directory
+    func place(_ name: ContainerPath, _ path: ContainerPath) throws {
+      try scratch.copyContents(of: name, to: path, in: target)
+      try target.setMode(0o644, of: path)
     }
+    var (hasContent, hasMode) = (false, false)
+    // The file is discarded on any failure, so that nothing waits for the disk.
+    try build(at: scratch.full("database"), preparing: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON") {
+      db, word, statement in
+      // What comes before the first content is about the file itself: its encoding, the size of its pages.
+      if !hasContent, word == "PRAGMA" {
+        hasMode = hasMode || statement.lowercased().contains("journal_mode")
+      } else if !hasContent {
+        hasContent = true
+        if !hasMode { try db.execute(sql: "PRAGMA journal_mode = WAL") }
+        try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+      }
+      // In one transaction, unless the SQL says where its own begin, as dumps do.
+      if !db.isInsideTransaction, !["PRAGMA", "BEGIN", "SAVEPOINT"].contains(word) {
+        try db.beginTransaction()
+      }
+    } use: { _ in
+      guard onlyInWAL else { return }
+      guard try scratch.status("database-wal") != nil else {
+        throw DrydockError(
+          .badFixture, "`only-in-wal` needs WAL mode, and the SQL sets another `journal_mode`", path: file)
+      }
+      // While it is open: closing would move the rows into the main file.
+      try place("database", path)
+      try place("database-wal", path.withSuffix("-wal"))
+    }
+    if !onlyInWAL { try place("database", path) }
   }
 }

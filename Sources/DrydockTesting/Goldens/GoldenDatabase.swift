@@ -227,20 +227,15 @@ struct GoldenDatabase {
 
   /// The counters of `AUTOINCREMENT`; that of a table with volatile keys is the number of these.
   private func addSequence(to golden: inout GoldenText) throws {
-    guard
-      try Bool.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'") == true
-    else { return }
+    guard let (table, found) = try SQLTable.sequences(in: db) else { return }
+    var rows = found
     golden.add("DELETE FROM sqlite_sequence;", to: place.file)
-    let table = try SQLTable("sqlite_sequence", in: db)
-    var rows: [[SQLValue]] = []
-    try table.rows(db) { row in
-      var row = row
-      if let name = row[0].text(encoding), let key = try SQLTable(name, in: db).key.first,
+    for index in rows.indices {
+      if let name = rows[index][0].text(encoding), let key = try SQLTable(name, in: db).key.first,
         case let count = normalizer.count(name, key), count > 0
       {
-        row[1] = SQLValue(number: "\(count)")
+        rows[index][1] = SQLValue(number: "\(count)")
       }
-      rows.append(row)
     }
     add(rows, of: table, in: place.id, to: &golden)
   }

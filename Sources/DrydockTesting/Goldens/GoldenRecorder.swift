@@ -54,21 +54,21 @@ package struct GoldenRecorder {
   ///   closure and reading the containers throw. No golden was changed then.
   package func record(_ containerAt: (Int) throws -> Container) throws -> [FixtureSuite.Golden] {
     let root = try Directory(fixture.directory)
-    return try ScratchDirectory.with(".drydock-record-", in: root) { scratch in
-      var recorded: [FixtureSuite.Golden] = []
-      for version in versions {
-        let text = try GoldenText(
-          of: containerAt(version), volatile: fixture.volatile, deviceKeys: deviceKeys)
-        let golden = scratch.full(Self.name(version))
-        try text.write(to: golden)
-        recorded.append(try compare(version, text, golden))
-      }
-      // From here on only names are exchanged.
-      for golden in recorded where golden.change != .unchanged {
-        try place(golden.version, from: scratch, in: root)
-      }
-      return (recorded + (try removeStale(root, scratch))).sorted { $0.version < $1.version }
+    let temporary = try ScratchDirectory(".drydock-record-", in: root)
+    let scratch = temporary.directory
+    var recorded: [FixtureSuite.Golden] = []
+    for version in versions {
+      let text = try GoldenText(
+        of: containerAt(version), volatile: fixture.volatile, deviceKeys: deviceKeys)
+      let golden = scratch.full(Self.name(version))
+      try text.write(to: golden)
+      recorded.append(try compare(version, text, golden))
     }
+    // From here on only names are exchanged.
+    for golden in recorded where golden.change != .unchanged {
+      try place(golden.version, from: scratch, in: root)
+    }
+    return (recorded + (try removeStale(root, scratch))).sorted { $0.version < $1.version }
   }
 
   private static func name(_ version: Int) -> ContainerPath { ContainerPath(name: Array("\(version)".utf8)) }

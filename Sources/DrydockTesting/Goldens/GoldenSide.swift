@@ -146,13 +146,13 @@ package struct NormalizedSide: ComparisonSide {
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
     if normalizer.isNothing { return try side.databaseFile(of: path, in: scratch, as: name) }
-    return try ScratchDirectory.withTemporary { folder in
-      defer { side.forgetDatabase(path) }
-      let sql = try GoldenText.sql(of: plainDatabaseFile(of: path, in: folder), at: path, normalizer)
-      try SQLScript(sql, from: path.description).build(
-        at: scratch.full(name), preparing: "PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF")
-      return scratch.full(name)
-    }
+    let temporary = try ScratchDirectory.temporary()
+    defer { side.forgetDatabase(path) }
+    let sql = try GoldenText.sql(
+      of: plainDatabaseFile(of: path, in: temporary.directory), at: path, normalizer)
+    try SQLScript(sql, from: path.description).build(
+      at: scratch.full(name), preparing: "PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF")
+    return scratch.full(name)
   }
 
   package func forgetDatabase(_ path: ContainerPath) { side.forgetDatabase(path) }

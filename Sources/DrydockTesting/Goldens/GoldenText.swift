@@ -31,10 +31,9 @@ package struct GoldenText: Sendable {
   package init(
     of container: Container, volatile: VolatileValues = VolatileValues(), deviceKeys: DeviceKeys? = nil
   ) throws {
-    self = try Transaction.inspect(container) { stage in
-      try GoldenText(of: ContentSide(live: stage, .whole), volatile: volatile, deviceKeys: deviceKeys) {
-        try stage.live.contents($0)
-      }
+    let stage = try DiscardedStage(on: container)
+    try self.init(of: ContentSide(live: stage, .whole), volatile: volatile, deviceKeys: deviceKeys) {
+      try stage.live.contents($0)
     }
   }
 
@@ -132,12 +131,11 @@ package struct GoldenText: Sendable {
       } else {
         let file = try sqlFile(entry.path)
         line.content = file.description
-        try ScratchDirectory.withTemporary { scratch in
-          let database = try side.plainDatabaseFile(of: entry.path, in: scratch)
-          defer { side.forgetDatabase(entry.path) }
-          try GoldenDatabase.write(
-            database, as: GoldenDatabase.Place(path: entry.path, file: file), side.normalizer, to: &self)
-        }
+        let temporary = try ScratchDirectory.temporary()
+        let database = try side.plainDatabaseFile(of: entry.path, in: temporary.directory)
+        defer { side.forgetDatabase(entry.path) }
+        try GoldenDatabase.write(
+          database, as: GoldenDatabase.Place(path: entry.path, file: file), side.normalizer, to: &self)
       }
     }
     return line

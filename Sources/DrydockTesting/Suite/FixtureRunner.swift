@@ -64,15 +64,15 @@ package struct FixtureRunner: Sendable {
   /// The version of a container; nil when nothing says it.
   package func version(of container: Container) throws -> Int? {
     do {
-      return try inspect(container) { try DetectedVersion.detect(in: $0, tool: catalog.tool).version }
+      return try DetectedVersion.detect(in: stage(on: container), tool: catalog.tool).version
     } catch let error as DrydockError where error.code == .unknownVersion {
       return nil
     }
   }
 
-  /// Looks at a container, with the device's keys.
-  func inspect<Value>(_ container: Container, _ body: (StagedContainer) throws -> Value) throws -> Value {
-    try Transaction.inspect(container, options: options, body: body)
+  /// A stage to read a container, with the device's keys.
+  func stage(on container: Container) throws -> DiscardedStage {
+    try DiscardedStage(on: container, options: options)
   }
 
   /// The pending migrations of a fixture's container; its version is the one that `fixture.yaml` says.
@@ -173,7 +173,7 @@ struct FixtureWork {
   /// Where a container is not as `expect` says.
   func expectationFindings(_ container: Container) throws -> [FixtureResult.Finding] {
     guard let expectation else { return [] }
-    return try runner.inspect(container) { try expectation.findings(in: $0) }
+    return try expectation.findings(in: runner.stage(on: container))
   }
 
   /// Takes what `expect` compares with the container as it is now, before it is migrated.
@@ -181,13 +181,13 @@ struct FixtureWork {
   /// - Returns: what cannot be taken.
   mutating func takeExpectation(before container: Container) throws -> [FixtureResult.Finding] {
     guard let expected = expectation else { return [] }
-    let (known, findings) = try runner.inspect(container) { try expected.knowing(before: $0) }
+    let (known, findings) = try expected.knowing(before: runner.stage(on: container))
     expectation = known
     return findings
   }
 
   func state(of container: Container) throws -> ExactState {
-    try runner.inspect(container) { try ExactState(of: $0.live) }
+    try ExactState(of: runner.stage(on: container).live)
   }
 
   /// The numbers of migrations above a version, up to another.

@@ -105,14 +105,14 @@ extension FixtureSuite {
     let recorder = GoldenRecorder(
       fixture, latest: catalog.latest, releases: releases, deviceKeys: runner.deviceKeys,
       redactor: runner.redactor)
-    return try ScratchDirectory.withTemporary { scratch in
-      let container = try runner.build(fixture, in: scratch.full("container"))
-      // Versions are asked for from the lowest on: it is one container that is migrated on and on.
-      return try recorder.record { version in
-        // Of its own version it is as it was made, without even a history.
-        if version > fixture.version { try runner.migrate(container, to: version) }
-        return container
-      }
+    let temporary = try ScratchDirectory.temporary()
+    let scratch = temporary.directory
+    let container = try runner.build(fixture, in: scratch.full("container"))
+    // Versions are asked for from the lowest on: it is one container that is migrated on and on.
+    return try recorder.record { version in
+      // Of its own version it is as it was made, without even a history.
+      if version > fixture.version { try runner.migrate(container, to: version) }
+      return container
     }
   }
 }

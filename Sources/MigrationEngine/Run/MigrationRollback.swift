@@ -65,8 +65,8 @@ public enum MigrationRollback {
   ) throws -> DryRunOutcome<Report> {
     let run = try RollbackRun(container, request, catalog, options)
     return try explaining(container, request, catalog, options) {
-      try Transaction.dryRollback(
-        container, discardingNewer: request.discardingNewer, options: options, body: run.run)
+      let stage = try DiscardedStage(on: container, options: options)
+      return try stage.outcome(run.run(Rollback(stage, discardingNewer: request.discardingNewer)))
     }
   }
 
@@ -91,9 +91,7 @@ public enum MigrationRollback {
   ) throws -> Bool {
     let newest = try Transaction.log(container).last { $0.state == .undoable && $0.kind != .rollback }
     guard let newest, [.migrate, .redo].contains(newest.kind) else { return false }
-    let status = try Transaction.inspect(container, options: options) {
-      try MigrationStatus(catalog, of: $0)
-    }
+    let status = try MigrationStatus(catalog, of: DiscardedStage(on: container, options: options))
     let target = try request.version ?? RollbackRun.versionBeforeLastRun(status)
     return try !DownMigration(status, to: target).migrations.isEmpty
   }
@@ -121,12 +119,10 @@ private struct RollbackRun {
       guard let catalog else {
         throw DrydockError(.usage, "down steps need the migrations: name their directory")
       }
-      let down = try Transaction.inspect(container, options: options) { stage in
-        let status = try MigrationStatus(catalog, of: stage)
-        let down = try DownMigration(status, to: request.version ?? Self.versionBeforeLastRun(status))
-        try down.requireKeys(for: stage)
-        return down
-      }
+      let stage = try DiscardedStage(on: container, options: options)
+      let status = try MigrationStatus(catalog, of: stage)
+      let down = try DownMigration(status, to: request.version ?? Self.versionBeforeLastRun(status))
+      try down.requireKeys(for: stage)
       (version, target, newest) = (down.from, down.to, nil)
       summary = "reverted to version \(down.to) by down steps"
       return
@@ -134,7 +130,7 @@ private struct RollbackRun {
     target = request.version
     if let target {
       newest = nil
-      version = try Transaction.inspect(container, options: options) { try Self.version(of: $0, catalog) }
+      version = try Self.version(of: DiscardedStage(on: container, options: options), catalog)
       guard target >= 0, target <= version ?? 0 else {
         throw DrydockError(
           .usage,
@@ -165,15 +161,8 @@ private struct RollbackRun {
       try runDownSteps(to: target ?? 0, rollback, &report)
     } else if let target {
       try undo(to: target, rollback, &report)
-    } else {
-      let candidate = try rollback.candidates(redoing: request.redoing).first
-      guard let candidate, candidate.transaction == newest else {
-        throw DrydockError(
-          .changedMeanwhile,
-          "another command changed the container meanwhile; nothing was changed, run it again",
-          path: container.root)
-      }
-      try rollback.undo(candidate)
+    } else if let newest {
+      try rollback.undoNewest(newest, redoing: request.redoing)
     }
     (report.undone, report.discarded) = (rollback.report.undone, rollback.report.discarded)
     report.to = try target ?? MigrationHistory.readable(stage)?.version

@@ -1,0 +1,30 @@
+import AppContainer
+import ContainerTransaction
+
+extension Transaction {
+  /// Reads a container on a stage that is discarded when this returns.
+  static func inspect<Value>(
+    _ container: Container, options: TransactionOptions = TransactionOptions(),
+    body: (StagedContainer) throws -> Value
+  ) throws -> Value {
+    try body(DiscardedStage(on: container, options: options))
+  }
+
+  /// Undoes the newest transaction, or redoes the newest rollback.
+  static func rollback(
+    _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
+    options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionOutcome<RollbackReport> {
+    let recovered = try recover(container, lockTimeout: options.lockTimeout)
+    let newest = try newestUndo(of: container, redoing: redoing, options: options)
+    var outcome = try rollback(
+      container, summary: "undid \(newest)", discardingNewer: discardingNewer, redoing: redoing,
+      options: options
+    ) { rollback in
+      try rollback.undoNewest(newest, redoing: redoing)
+      return rollback.report
+    }
+    outcome.recovered = recovered + outcome.recovered
+    return outcome
+  }
+}

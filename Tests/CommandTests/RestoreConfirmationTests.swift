@@ -1,0 +1,67 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The question before a restore removes something, at a real terminal.
+@Suite("Confirmation of a restore")
+struct RestoreConfirmationTests {
+  /// A container that has changed since its archive was made.
+  private func change(_ sandbox: Sandbox) throws -> String {
+    try sandbox.create()
+    let archive = try sandbox.snapshot()
+    try sandbox.write("Notes/Documents/extra.txt", "extra")
+    try sandbox.remove("Notes/Documents/empty.txt")
+    return archive
+  }
+
+  @Test("A user who says no: nothing has changed, and nothing is left to recover")
+  func no() throws {
+    try Sandbox.with { sandbox in
+      let archive = try change(sandbox)
+      let before = try sandbox.tree("Notes")
+      let refused = try sandbox.atTerminal("n", ["restore", archive, "Notes"])
+      #expect(refused.exitCode == 1, "\(refused)")
+      #expect(refused.errors.contains("nothing was changed; --keep-extra leaves them"), "\(refused)")
+      try sandbox.tree("Notes").expectSame(as: before)
+      #expect(try sandbox.succeed("recover", "Notes").contains("nothing was interrupted"))
+    }
+  }
+
+  @Test("The question is asked under the lock")
+  func yes() throws {
+    try Sandbox.with { sandbox in
+      let archive = try change(sandbox)
+      let meanwhile = """
+        \(sandbox.program) restore \(archive) Notes --yes >/dev/null 2>other.txt; echo "exit $?" >>other.txt
+        """
+      let done = try sandbox.atTerminal("y", ["restore", archive, "Notes"], before: meanwhile)
+      #expect(done.succeeded, "\(done)")
+      let other = String(decoding: try sandbox.read("other.txt"), as: UTF8.self)
+      #expect(other.contains("locked by process") && other.contains("exit 5"), "\(other)")
+      #expect(!sandbox.exists("Notes/Documents/extra.txt") && sandbox.exists("Notes/Documents/empty.txt"))
+    }
+  }
+
+  @Test("What is not what the question showed is not removed: the restore is refused")
+  func changed() throws {
+    try Sandbox.with { sandbox in
+      let archive = try change(sandbox)
+      let refused = try sandbox.atTerminal(
+        "y", ["restore", archive, "Notes"], before: "echo late >Notes/Documents/late.txt")
+      #expect(refused.exitCode == 5 && refused.errors.contains("nothing was changed"), "\(refused)")
+      for name in ["extra", "late"] { #expect(sandbox.exists("Notes/Documents/\(name).txt")) }
+      #expect(!sandbox.exists("Notes/Documents/empty.txt"))
+    }
+  }
+
+  @Test("Without a removal, or with --yes, nothing is asked", arguments: [["--keep-extra"], ["--yes"]])
+  func unasked(_ options: [String]) throws {
+    try Sandbox.with { sandbox in
+      let archive = try change(sandbox)
+      let done = try sandbox.atTerminal("n", ["restore", archive, "Notes"] + options)
+      #expect(done.succeeded && !done.errors.contains("[y/N]"), "\(done)")
+      #expect(sandbox.exists("Notes/Documents/extra.txt") == (options == ["--keep-extra"]))
+      #expect(sandbox.exists("Notes/Documents/empty.txt"))
+    }
+  }
+}
