@@ -78,8 +78,8 @@ struct RandomMigrations {
     "defaults.patch": { "{key: \($0.one("doc", "json"))\($0.suite()), patch: \($0.patch())}" },
     "defaults.document-migrate": {
       let place = $0.one("key: doc", "key: json", "path: Library/five.json")
-      return "{\(place), data-key: '', versions: {2: {defaults: {added: \($0.scalar())}, "
-        + "steps: [{op: add, path: /two, value: \($0.scalar())}]}}}"
+      return "{\(place), data-key: '', versions: {2: {defaults: {added: \($0.jsonScalar())}, "
+        + "steps: [{op: add, path: /two, value: \($0.jsonScalar())}]}}}"
     },
     "defaults.move-to-file": {
       "{key: \($0.key())\($0.suite()), to: Documents/\($0.one("big", "bigger")).plist, format: plist, if-exists: \($0.one("replace", "keep"))}"
@@ -114,9 +114,9 @@ struct RandomMigrations {
       "{path: \($0.one("Documents/Made", "Documents/Made/Deep", "Documents/Sub"))}"
     },
     "files.set-protection": {
-      "{path: \($0.path()), class: \($0.one("complete", "completeUnlessOpen"))}"
+      "{path: \($0.attributePath()), class: \($0.one("complete", "completeUnlessOpen"))}"
     },
-    "files.set-backup-exclusion": { "{path: \($0.path()), excluded: \($0.one("true", "false"))}" },
+    "files.set-backup-exclusion": { "{path: \($0.attributePath()), excluded: \($0.one("true", "false"))}" },
   ]
 
   /// Each operation draws a number for each step, and the highest one wins: a new operation replaces only the steps that it
@@ -193,6 +193,10 @@ struct RandomMigrations {
   }
   private mutating func key() -> String { quoted(RandomContainer.keys.randomElement(using: &random) ?? "a") }
   private mutating func path() -> String { RandomContainer.paths.randomElement(using: &random) ?? "a" }
+  /// A path that can carry an attribute: no link.
+  private mutating func attributePath() -> String {
+    RandomContainer.paths.filter { !$0.hasSuffix("link") }.randomElement(using: &random) ?? "a"
+  }
   private mutating func account() -> String { RandomContainer.accounts.randomElement(using: &random) ?? "a" }
   private mutating func suite() -> String { one("", ", suite: group", "") }
   private func quoted(_ text: String) -> String { "\"\(text.replacing("\"", with: "\\\""))\"" }
@@ -215,5 +219,10 @@ struct RandomMigrations {
       "true", "false", "\(random.next() % 99)", "1.25", "\"yes\"", "text", "!date 2026-12-01", "!data AAEC",
       "[1, two]",
       "{x: 1, y: [false]}", "''")
+  }
+
+  /// A value that JSON can represent.
+  private mutating func jsonScalar() -> String {
+    one("true", "\(random.next() % 99)", "1.25", "text", "[1, two]", "{x: 1, y: [false]}")
   }
 }
