@@ -96,6 +96,24 @@ import Testing
     }
   }
 
+  @Test func whatTwoStepsOfARunReplacedIsOnlyUndoneAsAWhole() throws {
+    try Lab.with { lab in
+      for file in Self.files { try lab.write(try ContainerPath(file), file) }
+      let before = try TreeListing(lab.directory("container"))
+      try lab.run(
+        "  - files.set-protection: {path: a, class: complete}\n"
+          + "  - files.copy: {from: b, to: a, if-exists: replace}\n")
+      let after = try TreeListing(lab.directory("container"))
+      let error = failure { try lab.rollback(down: true) }
+      #expect(error.code == .stepFailed && error.text.contains("no copy of `a` is kept"), "\(error)")
+      let refused = try TreeListing(lab.directory("container"))
+      #expect(refused.differences(from: after, comparing: TreeListing.untouched) == [])
+      try lab.rollback()
+      let undone = try TreeListing(lab.directory("container")).without("Library/Application Support")
+      #expect(undone.differences(from: before, comparing: TreeListing.timeless) == [])
+    }
+  }
+
   @Test func aScriptGoesBackByItsOwnDown() async throws {
     try await onThread {
       try Lab.with { lab in
