@@ -3,19 +3,19 @@ import DrydockErrors
 /// Encrypts and decrypts whole messages in memory. Files of any size go through `AgeWriter` and `AgeReader`.
 package enum Age {
   /// Encrypts bytes into a binary age file.
-  package static func seal(_ plain: UnsafeRawBufferPointer, to lock: AgeLock) throws -> [UInt8] {
+  package static func seal(_ plain: UnsafeRawBufferPointer, to target: AgeTarget) throws -> [UInt8] {
     var file: [UInt8] = []
     file.reserveCapacity(plain.count + plain.count / 4096 + 4096)
     try withoutActuallyEscaping({ file.append(contentsOf: $0) }) { sink in
-      let writer = try AgeWriter(to: lock, sink: sink)
+      let writer = try AgeWriter(to: target, sink: sink)
       try writer.write(plain)
       try writer.finish()
     }
     return file
   }
 
-  package static func seal(_ plain: SecretBytes, to lock: AgeLock) throws -> [UInt8] {
-    try plain.withBytes { try seal($0, to: lock) }
+  package static func seal(_ plain: SecretBytes, to target: AgeTarget) throws -> [UInt8] {
+    try plain.withBytes { try seal($0, to: target) }
   }
 
   /// Decrypts an age file, binary or armored: all of it or nothing.
@@ -42,8 +42,8 @@ package enum Age {
   }
 }
 
-/// Who can open an encrypted file.
-public enum AgeLock: Sendable {
+/// To whom a file is encrypted: who can open it.
+public enum AgeTarget: Sendable {
   /// The owners of these keys, of which there is at least one. Each can open it alone.
   case recipients([AgeRecipient])
   /// Whoever knows the passphrase. Each step of the work factor doubles the time and memory of one try; 18, as in age,

@@ -239,13 +239,13 @@ package struct AgeFileStart: Sendable {
   package let bytes: [UInt8]
   package let cipher: PayloadCipher
 
-  /// Generates a file key and wraps it for everyone in `lock`.
+  /// Generates a file key and wraps it for everyone in `target`.
   ///
   /// - Throws: `DrydockError` (`.badKey`) for no recipient or too many, a weak recipient, an empty passphrase, or a work
   ///   factor out of range; `.cryptography`.
-  package init(to lock: AgeLock) throws {
+  package init(to target: AgeTarget) throws {
     let fileKey = try RandomBytes.secret(WrappedKey.fileKeyLength)
-    let stanzas = try Self.stanzas(for: lock, fileKey)
+    let stanzas = try Self.stanzas(for: target, fileKey)
     let text = AgeHeader.version + stanzas.flatMap(\.encoded) + AgeHeader.endMark
     let mac = try AgeHeader.authenticationCode(of: text, fileKey: fileKey)
     let nonce = try RandomBytes.make(PayloadCipher.nonceLength)
@@ -253,8 +253,8 @@ package struct AgeFileStart: Sendable {
     cipher = try PayloadCipher(fileKey: fileKey, nonce: nonce)
   }
 
-  private static func stanzas(for lock: AgeLock, _ fileKey: SecretBytes) throws -> [Stanza] {
-    switch lock {
+  private static func stanzas(for target: AgeTarget, _ fileKey: SecretBytes) throws -> [Stanza] {
+    switch target {
     case .passphrase(let passphrase, let workFactor):
       return [try ScryptStanza.wrap(fileKey, passphrase: passphrase, workFactor: workFactor)]
     case .recipients(let recipients):

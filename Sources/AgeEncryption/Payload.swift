@@ -121,8 +121,8 @@ package final class AgeWriter {
   /// Starts a file: the header goes to the sink at once.
   ///
   /// - Throws: `DrydockError`, or what `sink` throws.
-  package init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
-    start = try AgeFileStart(to: lock)
+  package init(to target: AgeTarget, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
+    start = try AgeFileStart(to: target)
     self.sink = sink
     plain = .allocate(byteCount: PayloadCipher.chunkLength, alignment: 16)
     sealed = .allocate(byteCount: Self.batch * PayloadCipher.sealedChunkLength, alignment: 16)

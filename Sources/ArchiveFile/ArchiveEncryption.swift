@@ -156,7 +156,7 @@ final class ArchiveSink: @unchecked Sendable {
   private let seal: AgeWriter?
 
   /// - Parameter encryption: to whom it is encrypted; nil for one that everybody can read.
-  init(_ file: FileDescriptor, encryption: AgeLock? = nil) throws {
+  init(_ file: FileDescriptor, encryption: AgeTarget? = nil) throws {
     let output = FileOutput(file)
     self.output = output
     seal = try DrydockError.translating { try encryption.map { try AgeWriter(to: $0, sink: output.append) } }

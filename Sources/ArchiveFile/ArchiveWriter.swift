@@ -23,7 +23,7 @@ package final class ArchiveWriter {
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
   ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
   package init(
-    to file: FileDescriptor, threads: Int? = nil, encryption: AgeLock? = nil
+    to file: FileDescriptor, threads: Int? = nil, encryption: AgeTarget? = nil
   ) throws {
     sink = try ArchiveSink(file, encryption: encryption)
     frames = FrameWriter(

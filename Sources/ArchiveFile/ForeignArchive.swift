@@ -51,8 +51,8 @@ package final class ForeignArchive {
     try? file.close()
   }
 
-  /// Walks all members, once. `visit` gets each with what reads its content: that gives the pieces with their offsets, in
-  /// order, each valid during the call only; what is between is zeros. The root's own name is empty.
+  /// Walks all members, once. `visit` receives each member and a reader of its content, which yields chunks with their
+  /// offsets, in order, each valid during the call only; gaps are zeros. The root's own name is empty.
   ///
   /// - Parameter limit: how large all content together may be, with 512 bytes for each member.
   /// - Throws: `DrydockError` at the first thing that is wrong, or what `visit` throws.

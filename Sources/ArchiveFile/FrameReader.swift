@@ -72,7 +72,7 @@ package final class RangeReader {
     }
     let last = readsEverything ? index.frames.count - 1 : last
     let job = ahead.removeValue(forKey: number)
-    // Jobs behind or far away were for another place; they end by themselves.
+    // Jobs for other positions are not cancelled; they finish on their own.
     ahead = ahead.filter { $0.key > number && $0.key <= number + depth }
     for next in stride(from: number + 1, through: min(last, number + depth), by: 1)
     where ahead[next] == nil && !cache.contains(where: { $0.number == next }) {

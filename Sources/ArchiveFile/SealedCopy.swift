@@ -21,7 +21,7 @@ package final class SealedCopy {
   /// - Parameter progress: called now and then with the bytes that were copied so far.
   /// - Throws: `DrydockError`: `damaged` when the archive's encrypted data is, `io`.
   package init(
-    of reader: ArchiveReader, into file: FileDescriptor, encryption: AgeLock,
+    of reader: ArchiveReader, into file: FileDescriptor, encryption: AgeTarget,
     progress: (UInt64) -> Void = { _ in }
   ) throws {
     let sink = try ArchiveSink(file, encryption: encryption)

@@ -42,7 +42,7 @@ package struct NotCompared: Sendable, Codable, Equatable {
 /// Compares two sides, path by path: reads only what their digests do not decide.
 package struct Comparison {
   package private(set) var difference = ContainerDifference()
-  /// What does not count: left out by a rule on either side, or not to be read.
+  /// Paths that are not compared: excluded on either side, or unreadable.
   package private(set) var notCompared: [NotCompared] = []
   /// The number of paths that both sides have, and were compared.
   package private(set) var compared = 0
@@ -159,7 +159,7 @@ package struct Comparison {
     var aspects: [ContainerDifference.File.Aspect] = []
     let kinds = [old.kind, new.kind]
     if !old.hasContent || !new.hasContent {
-      // Only what is beside the content.
+      // Only the metadata is compared.
     } else if kinds.contains(.database) {
       guard old.kind == new.kind else { return addFile(old, new, [.type]) }
       if takes(.databases) { try compareDatabases(old.path) }
@@ -199,7 +199,7 @@ package struct Comparison {
     if old.type != .symbolicLink, differ(old.mode, new.mode) { aspects.append(.mode) }
     if differ(old.attributes, new.attributes) { aspects.append(.attributes) }
     if differ(old.owner, new.owner) { aspects.append(.owner) }
-    // A new time of rewritten content says nothing, nor does a directory's, which moves with every name in it.
+    // The time of rewritten content is not informative, nor is a directory's, which changes with every entry.
     let isPlain = old.kind == .file || old.kind == .link
     if isOnly, aspects.isEmpty, isPlain, differ(old.modified, new.modified) { aspects.append(.time) }
     return aspects

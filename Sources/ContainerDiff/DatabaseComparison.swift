@@ -27,13 +27,13 @@ package struct DatabaseComparison {
     do {
       let encodings = (try encoding(of: before), try encoding(of: after))
       let queue = try DatabaseQueue.alone(with: after) {
-        // A schema may be anybody's: what it calls must be harmless.
+        // The schema is untrusted: its functions must be harmless.
         $0.prepareDatabase { try $0.execute(sql: "PRAGMA trusted_schema=OFF") }
       }
       defer { try? queue.close() }
       return try queue.writeWithoutTransaction { db in
         guard encodings.0 == encodings.1 else {
-          // SQLite puts only databases of one encoding side by side.
+          // SQLite can attach only databases with the same encoding.
           let encoding = ContainerDifference.SchemaObject(
             kind: "pragma", name: "encoding", change: .changed, before: encodings.0, after: encodings.1)
           return Result(schema: [encoding], tables: [])
@@ -221,9 +221,9 @@ struct DatabaseSchema {
 }
 
 /// The SQL of a schema as it is shown: texts in it, such as a column's default value, are hidden when they look like
-/// secrets, and so are remarks.
+/// secrets, and so are comments.
 package struct ShownSQL {
-  /// The SQL for people.
+  /// The SQL in readable form.
   package private(set) var text = ""
 
   private let bytes: [UInt8]
@@ -256,11 +256,11 @@ package struct ShownSQL {
       name(String(decoding: bytes[start..<max(start, index + length - 1)], as: UTF8.self))
       take(length)
     case UInt8(ascii: "-") where bytes[index...].starts(with: "--".utf8):
-      remark((bytes[index...].firstIndex(of: 0x0A) ?? bytes.count) - index)
+      comment((bytes[index...].firstIndex(of: 0x0A) ?? bytes.count) - index)
     case UInt8(ascii: "/") where bytes[index...].starts(with: "/*".utf8):
       var end = index + 2
       while end < bytes.count, !bytes[end...].starts(with: "*/".utf8) { end += 1 }
-      remark(min(end + 2, bytes.count) - index)
+      comment(min(end + 2, bytes.count) - index)
     case let byte where Self.isWord(byte):
       let word = bytes[index...].prefix(while: Self.isWord)
       name(String(decoding: word, as: UTF8.self))
@@ -305,9 +305,9 @@ package struct ShownSQL {
     index += length
   }
 
-  private mutating func remark(_ length: Int) {
+  private mutating func comment(_ length: Int) {
     let content = String(decoding: bytes[index..<(index + length)], as: UTF8.self)
-    // The marks that end a remark would end the line that a secret stands on.
+    // The marks around a comment are not part of its text.
     let words = content.drop { "-/* ".contains($0) }
     let plain = words.hasSuffix("*/") ? words.dropLast(2) : words
     guard SecretPattern.isSecret(text: String(plain)) else { return take(length) }

@@ -126,7 +126,7 @@ struct RowJoin {
       (list { "+\(alias).\(quoted($0)) COLLATE BINARY" }, list { "typeof(\(alias).\(quoted($0)))" })
     }
     let (n, o) = (side("n"), side("o"))
-    // The order of the tables is fixed: the one is read from its start to its end, the other by its index.
+    // The order of the tables is fixed: the first is scanned, the second is searched by its index.
     return """
       FROM \(before) o CROSS JOIN \(after) n
       WHERE \(condition) AND ((\(n.0)) IS NOT (\(o.0)) OR (\(n.1)) IS NOT (\(o.1)))
@@ -136,7 +136,7 @@ struct RowJoin {
   /// A result has at most 2,000 columns; rows of so many are not readable.
   private static let shownColumns = 200
 
-  /// The first rows that differ, in the order of their keys, for people: the key, and the columns that differ. All columns
+  /// The first rows that differ, in the order of their keys, in readable form: the key, and the columns that differ. All columns
   /// are read, since what differs may be named by what does not.
   func rows(
     _ change: ContainerDifference.Change, _ from: String, _ limit: Int, _ db: Database, _ names: RowNames,
@@ -197,7 +197,7 @@ private struct ComparedValue {
 
 /// What identifies a row of a table.
 struct TableKey {
-  /// What both sides know a row by.
+  /// The key that identifies a row on both sides.
   struct Shared {
     /// The columns.
     var columns: [String]
@@ -247,7 +247,7 @@ struct TableKey {
     if table == "sqlite_sequence" {
       declared = ["name"]
     } else if hasRowid, listed != nil, !key.isEmpty {
-      // SQLite lets null stand in a key, more than once.
+      // SQLite allows several NULLs in a key.
       let isNull = key.map { "\(quoted($0)) IS NULL" }.joined(separator: " OR ")
       let hasNull =
         try Bool.fetchOne(
@@ -314,7 +314,7 @@ struct RowValue {
 
   private var isWhole: Bool { length <= text.unicodeScalars.count }
 
-  /// The value of a column for people: `"text"`, `12`, `blob (5 bytes)`; secrets by their length.
+  /// The value of a column in readable form: `"text"`, `12`, `blob (5 bytes)`; secrets by their length.
   func shown(_ name: SecretName, _ redactor: Redactor) -> String {
     switch type {
     case "null": return "null"

@@ -17,7 +17,7 @@ public struct DryRunOutcome<Value> {
 
 /// A stage that is never committed: for a dry run, and to read a container.
 ///
-/// Nothing of the live container is touched, not even a change time, and it may be in use; databases are captured as a
+/// The live container is not modified, not even its change times, and may be in use; databases are captured as a
 /// snapshot captures them. Until the stage is released, it holds the container's shared lock; then it removes its private
 /// directory.
 package final class DiscardedStage: StagedContainer {

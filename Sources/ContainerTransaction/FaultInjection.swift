@@ -33,7 +33,7 @@ package enum FaultPoint: String, Sendable, CaseIterable {
 
 /// What happens at the fault points: nothing, outside of tests.
 package struct FaultInjection: Sendable {
-  /// Whether holders are looked for. Without it nobody is seen, as in another namespace.
+  /// Whether to search for processes with open files. If false, none is found, as in another namespace.
   let looksForHolders: Bool
   let reach: @Sendable (FaultPoint) throws -> Void
 

@@ -163,7 +163,7 @@ package enum Transaction {
     return outcome
   }
 
-  /// Locks a container and ends what an interrupted transaction left.
+  /// Locks a container and recovers an interrupted transaction.
   private static func lockRecovered(
     _ container: Container, timeout: Double
   ) throws -> (ContainerLock, [RecoveryReport]) {
@@ -183,7 +183,7 @@ package enum Transaction {
     return (held, recovered)
   }
 
-  /// Makes a container where nothing is: it appears whole, in one step.
+  /// Creates a container at a free path, atomically.
   ///
   /// - Throws: ``DrydockError`` with code `exists` when something is there; else as ``run(on:_:summary:source:options:body:)``.
   package static func create<Value>(
@@ -312,8 +312,8 @@ package enum Transaction {
       }
       return outcome
     } catch {
-      // Whatever throws does so while the container is old, or says that it is interrupted; a journal that could not be
-      // written is left to a recovery.
+      // Errors are thrown only while the container is unchanged, or with code `interrupted`; a journal that could not
+      // be written is left to a recovery.
       if try isCommitted(transaction, state) { throw error }
       try? prepared?.markAdopted()
       try? discard(transaction, state)

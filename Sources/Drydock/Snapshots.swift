@@ -9,7 +9,7 @@ import MigrationEngine
 
 public struct SnapshotOptions: Sendable {
   /// Who can read the archive; nil writes one that is not encrypted.
-  public var encryption: AgeLock?
+  public var encryption: AgeTarget?
   /// What opens the vault: an encrypted archive then also holds the items that may leave the device. Without, it holds
   /// the sealed file alone.
   public var deviceKeys: DeviceKeys?

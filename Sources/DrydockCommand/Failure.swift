@@ -150,7 +150,7 @@ extension DrydockError {
   }
 }
 
-/// A command line that the argument parser took and is invalid all the same.
+/// A command line that the argument parser accepts, but that is invalid.
 struct UsageError: Error {
   var message: String
 }

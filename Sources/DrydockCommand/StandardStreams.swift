@@ -3,8 +3,8 @@ import Synchronization
 
 /// Standard output and standard error as they are written: completely, or the program does not end with 0.
 ///
-/// A failed write does not stop a command: what it has begun is finished or taken back as ever, its locks and scratch
-/// directories go, and what it wrote last is reported when it ends. So the flag is the process's, as the stream is.
+/// A failed write does not stop a command: its work is still completed or reverted, its locks and scratch directories
+/// are removed, and the failure is reported when it ends. So the flag is the process's, as the stream is.
 enum StandardStreams {
   enum Fault: Equatable {
     /// The reader has ended, such as `head`.

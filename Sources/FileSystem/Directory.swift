@@ -13,7 +13,7 @@ package final class Directory: Sendable {
   package let isScratch: Bool
   /// The paths below that are in other directories.
   let namespace: DirectoryNamespace
-  /// In a container's root: the databases that its configuration names, which need no telling name.
+  /// In a container's root: the databases that its configuration names, whose names may end in anything.
   package let databases: Set<ContainerPath>
   /// The object that closes the descriptor, unless it is this one.
   private let owner: Directory?

@@ -132,10 +132,10 @@ import Testing
   {
     struct Refusal: Error {}
     let bytes = Samples.bytes(20 * Self.chunk)
-    let lock = AgeLock.recipients([try AgeIdentity.generate().recipient])
+    let target = AgeTarget.recipients([try AgeIdentity.generate().recipient])
     var isRefusing = false
     var count = 0
-    let writer = try AgeWriter(to: lock) {
+    let writer = try AgeWriter(to: target) {
       if isRefusing { throw Refusal() }
       count += $0.count
     }
@@ -146,20 +146,20 @@ import Testing
     #expect(throws: DrydockError.self) { try bytes.withUnsafeBytes { try writer.write($0) } }
     #expect(throws: DrydockError.self) { try writer.finish() }
     #expect(count == before)
-    let ended = try AgeWriter(to: lock) { _ in }
+    let ended = try AgeWriter(to: target) { _ in }
     try ended.finish()
     #expect(throws: DrydockError.self) { try bytes.withUnsafeBytes { try ended.write($0) } }
     #expect(throws: DrydockError.self) { try ended.finish() }
-    #expect(throws: Refusal.self) { try AgeWriter(to: lock) { _ in throw Refusal() } }
+    #expect(throws: Refusal.self) { try AgeWriter(to: target) { _ in throw Refusal() } }
   }
 
   @Test("A file can be verified with its writer, and only that file") func reopening()
     throws
   {
     let plain = Samples.bytes(2 * Self.chunk + 3)
-    let lock = AgeLock.recipients([try AgeIdentity.generate().recipient])
+    let target = AgeTarget.recipients([try AgeIdentity.generate().recipient])
     var file: [UInt8] = []
-    let writer = try AgeWriter(to: lock) { file.append(contentsOf: $0) }
+    let writer = try AgeWriter(to: target) { file.append(contentsOf: $0) }
     try plain.withUnsafeBytes { try writer.write($0) }
     try writer.finish()
     func open(_ file: [UInt8]) throws -> [UInt8] {
@@ -171,7 +171,7 @@ import Testing
       return read
     }
     #expect(try open(file) == plain)
-    let other = try plain.withUnsafeBytes { try Age.seal($0, to: lock) }
+    let other = try plain.withUnsafeBytes { try Age.seal($0, to: target) }
     for wrong in [other, [], Array(file.prefix(50)), Array(file.dropLast()), file + [0]] {
       #expect(throws: DrydockError.self) { try open(wrong) }
     }

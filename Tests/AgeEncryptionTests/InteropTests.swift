@@ -14,8 +14,8 @@ import Testing
       let identities = try (0..<3).map { _ in try AgeIdentity.generate() }
       let plain = Samples.bytes(size)
       var random = SeededRandom(seed: UInt64(size))
-      let lock = AgeLock.recipients(identities.map(\.recipient))
-      let sealed = try Streaming.seal(plain, to: lock, upTo: 50_000, &random)
+      let target = AgeTarget.recipients(identities.map(\.recipient))
+      let sealed = try Streaming.seal(plain, to: target, upTo: 50_000, &random)
       for identity in identities {
         #expect(try program.run(["-d", "-i", program.keyFile(identity)], input: sealed) == plain)
       }

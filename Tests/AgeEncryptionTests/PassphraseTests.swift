@@ -11,8 +11,8 @@ import Testing
 
   @Test("age opens what is sealed here", arguments: [1, 65_537]) func theyOpen(size: Int) throws {
     try TemporaryDirectory.with { directory in
-      let lock = AgeLock.passphrase(KeyTests.bytes(Self.passphrase), workFactor: 12)
-      let sealed = try Age.seal(SecretBytes(Samples.bytes(size)), to: lock)
+      let target = AgeTarget.passphrase(KeyTests.bytes(Self.passphrase), workFactor: 12)
+      let sealed = try Age.seal(SecretBytes(Samples.bytes(size)), to: target)
       let program = try AgeProgram(in: directory)
       let input = try program.file("in.age", sealed)
       try program.run(["-d", "-o", directory("out"), input], answering: Self.passphrase)
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test("The work factor is 18 where none is asked for, and costs what it says") func workFactor() throws {
-    guard case .passphrase(_, let standard) = AgeLock.passphrase(SecretBytes([1])) else { return }
+    guard case .passphrase(_, let standard) = AgeTarget.passphrase(SecretBytes([1])) else { return }
     #expect(standard == 18)
     let sealed = try Age.seal(
       SecretBytes([1]), to: .passphrase(KeyTests.bytes(Self.passphrase), workFactor: 3))
@@ -68,10 +68,10 @@ import Testing
   @Test("An empty passphrase and a factor out of range are refused", arguments: [-1, 0, 19, 64]) func bounds(
     factor: Int
   ) {
-    for lock in [
-      AgeLock.passphrase(KeyTests.bytes(Self.passphrase), workFactor: factor), .passphrase(SecretBytes([])),
+    for target in [
+      AgeTarget.passphrase(KeyTests.bytes(Self.passphrase), workFactor: factor), .passphrase(SecretBytes([])),
     ] {
-      let error = #expect(throws: DrydockError.self) { try AgeFileStart(to: lock) }
+      let error = #expect(throws: DrydockError.self) { try AgeFileStart(to: target) }
       #expect(error?.code == .badKey)
     }
   }

@@ -5,10 +5,10 @@ import TestSupport
 enum Streaming {
   /// Seals content through `AgeWriter`, which gets pieces of 0 bytes up to `limit`.
   static func seal(
-    _ plain: [UInt8], to lock: AgeLock, upTo limit: Int, _ random: inout SeededRandom
+    _ plain: [UInt8], to target: AgeTarget, upTo limit: Int, _ random: inout SeededRandom
   ) throws -> [UInt8] {
     var file: [UInt8] = []
-    let writer = try AgeWriter(to: lock) { file.append(contentsOf: $0) }
+    let writer = try AgeWriter(to: target) { file.append(contentsOf: $0) }
     var rest = plain[...]
     while !rest.isEmpty {
       let piece = Array(rest.prefix(Int.random(in: 0...limit, using: &random)))

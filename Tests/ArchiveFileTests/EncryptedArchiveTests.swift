@@ -10,13 +10,13 @@ import Testing
 /// An archive in an age file: what goes in comes out, by any way that there is.
 @Suite struct EncryptedArchiveTests {
   private let keys: AgeKeys
-  private let lock: AgeLock
+  private let target: AgeTarget
   private let identity: AgeIdentity
 
   init() throws {
     identity = try AgeIdentity.generate()
     keys = AgeKeys(identities: [identity])
-    lock = .recipients([identity.recipient])
+    target = .recipients([identity.recipient])
   }
 
   private func samples(_ size: Int, seed: UInt64 = 1) -> [Sample] {
@@ -32,7 +32,7 @@ import Testing
       for (number, size) in [0, 1, 60_000, 65_536, 131_072, 5_000_000, 9_000_000].enumerated() {
         let samples = samples(size, seed: UInt64(number))
         let path = directory + "/a"
-        let built = try writeArchive(samples, to: path, threads: threads, encryption: lock)
+        let built = try writeArchive(samples, to: path, threads: threads, encryption: target)
         #expect(built.fileSize == UInt64(built.bytes.count))
         let reader = try ArchiveReader(path: path, keys: keys)
         #expect(reader.fileSize == UInt64(built.bytes.count) && reader.contentSize < reader.fileSize)
@@ -61,7 +61,7 @@ import Testing
       }
       var ends: Set<UInt64> = []
       for count in 0...400 where ends.isDisjoint(with: [131_072]) || count % 100 == 0 {
-        try writeArchive(samples(content, count), to: path, encryption: lock)
+        try writeArchive(samples(content, count), to: path, encryption: target)
         let reader = try ArchiveReader(path: path, keys: keys)
         #expect(try readAll(reader).count == 5)
         ends.insert(reader.contentSize)
@@ -72,7 +72,7 @@ import Testing
 
   @Test func theAgeProgramAndTarOpenIt() throws {
     try withTemporaryDirectory { directory in
-      let built = try writeArchive(samples(900_000), to: directory + "/a", encryption: lock)
+      let built = try writeArchive(samples(900_000), to: directory + "/a", encryption: target)
       try store(KeyFile.text(of: identity, created: "now").withBytes { Array($0) }, at: directory + "/key")
       let decrypted = try run(
         "age", ["-d", "-i", directory + "/key", "-o", directory + "/plain", directory + "/a"])
@@ -100,7 +100,7 @@ import Testing
         Sample("before", random.bytes(20 << 20)), Sample("wanted", wanted),
         Sample("after", random.bytes(20 << 20)),
       ]
-      let built = try writeArchive(samples, to: path, encryption: lock)
+      let built = try writeArchive(samples, to: path, encryption: target)
       let start = try ArchiveReader(path: path, keys: keys)
       let frames = start.frames.filter {
         $0.tarEnd > built.offsets[1] && $0.tarOffset < built.offsets[1] + 10_000
@@ -135,7 +135,7 @@ import Testing
       let path = directory + "/a"
       var random = SeededGenerator(8)
       let samples = (0..<30).map { Sample("file \($0)", random.bytes(700_000)) }
-      let built = try writeArchive(samples, to: path, encryption: lock)
+      let built = try writeArchive(samples, to: path, encryption: target)
       let reader = try ArchiveReader(path: path, keys: keys)
       let source = reader.rangeSource
       let (contents, offsets) = (samples.map(\.content), built.offsets)
@@ -154,24 +154,24 @@ import Testing
   @Test func aFullDiskIsNoticed() throws {
     let file = try FileDescriptor.open("/dev/full", .writeOnly)
     try file.closeAfter {
-      #expect(errorCode { _ = try ArchiveWriter(to: file, encryption: lock) } == .io)
+      #expect(errorCode { _ = try ArchiveWriter(to: file, encryption: target) } == .io)
     }
     try withTemporaryDirectory { directory in
       #expect(
         errorCode {
           let file = try FileDescriptor.open(
             FilePath(directory + "/a"), .readOnly, options: [.create], permissions: .ownerReadWrite)
-          try file.closeAfter { _ = try ArchiveWriter(to: file, encryption: lock) }
+          try file.closeAfter { _ = try ArchiveWriter(to: file, encryption: target) }
         } == .io)
     }
   }
 
   @Test func aLockThatNobodyCouldUseIsRefused() throws {
     try withTemporaryDirectory { directory in
-      for lock in [
-        AgeLock.recipients([]), .passphrase(SecretBytes([])), .passphrase(SecretBytes([1]), workFactor: 40),
+      for target in [
+        AgeTarget.recipients([]), .passphrase(SecretBytes([])), .passphrase(SecretBytes([1]), workFactor: 40),
       ] {
-        #expect(errorCode { try writeArchive([], to: directory + "/a", encryption: lock) } == .invalidUse)
+        #expect(errorCode { try writeArchive([], to: directory + "/a", encryption: target) } == .invalidUse)
       }
     }
   }
@@ -181,7 +181,7 @@ import Testing
   @Test func aCopyForOthersIsTheSameArchiveUnderAnotherKey() throws {
     try withTemporaryDirectory { directory in
       let other = try AgeIdentity.generate()
-      for encryption in [lock, nil] {
+      for encryption in [target, nil] {
         let built = try writeArchive(samples(3_000_000), to: directory + "/a", encryption: encryption)
         let reader = try ArchiveReader(path: directory + "/a", keys: keys)
         let file = try FileDescriptor.open(

@@ -10,12 +10,12 @@ import Testing
 /// Whatever happens to an encrypted archive: a reader says so, tells damage from a wrong key, and never gives wrong bytes.
 @Suite struct EncryptedDamageTests {
   private let keys: AgeKeys
-  private let lock: AgeLock
+  private let target: AgeTarget
 
   init() throws {
     let identity = try AgeIdentity.generate()
     keys = AgeKeys(identities: [identity])
-    lock = .recipients([identity.recipient])
+    target = .recipients([identity.recipient])
   }
 
   /// An archive of nine chunks and where the first one starts.
@@ -24,7 +24,7 @@ import Testing
     let samples = [
       Sample("random", random.bytes(500_000)), Sample("text", Array("all work and no play".utf8)),
     ]
-    let built = try writeArchive(samples, to: path, encryption: lock)
+    let built = try writeArchive(samples, to: path, encryption: target)
     let reader = try ArchiveReader(path: path, keys: keys)
     let chunks = (Int(reader.contentSize) - 1) / PayloadCipher.chunkLength + 1
     return (built.bytes, built.bytes.count - Int(reader.contentSize) - 16 * chunks)
@@ -152,15 +152,16 @@ import Testing
       let text = Array("no archive at all".utf8)
       for (content, code) in [
         (text, DrydockError.Code.notAnArchive), ([], .truncated), ([0x28, 0xB5], .truncated),
-        (try Age.seal(SecretBytes(text), to: lock), .notAnArchive),
+        (try Age.seal(SecretBytes(text), to: target), .notAnArchive),
       ] {
-        #expect(try error(Age.seal(SecretBytes(content), to: lock), directory)?.code == code)
+        #expect(try error(Age.seal(SecretBytes(content), to: target), directory)?.code == code)
       }
       // An archive that was cut before it was encrypted.
       try writeArchive([Sample("a", [1])], to: directory + "/a")
       let plain = Array(try Data(contentsOf: URL(fileURLWithPath: directory + "/a")))
       #expect(
-        try error(Age.seal(SecretBytes(Array(plain.dropLast(10))), to: lock), directory)?.code == .truncated)
+        try error(Age.seal(SecretBytes(Array(plain.dropLast(10))), to: target), directory)?.code == .truncated
+      )
     }
   }
 

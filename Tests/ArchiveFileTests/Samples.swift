@@ -72,7 +72,7 @@ struct BuiltArchive {
 @discardableResult
 func writeArchive(
   _ samples: [Sample], to path: String, manifest: [UInt8] = Array("the manifest".utf8), threads: Int = 2,
-  encryption: AgeLock? = nil
+  encryption: AgeTarget? = nil
 ) throws -> BuiltArchive {
   let file = try FileDescriptor.open(
     FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)

@@ -20,7 +20,7 @@ struct HandmadeArchive {
   var skipped: [SkippedPath] = []
   var excluded: [ExcludedPath] = []
   /// To whom it is encrypted.
-  var encryption: AgeLock?
+  var encryption: AgeTarget?
   /// What `vault.json` holds, and what the manifest says of it; nil for what is not there.
   var vault: [UInt8]?
   var vaultRecord: (VaultMember) -> VaultMember? = { $0 }

@@ -75,9 +75,9 @@ import Testing
   @Test func anExportKeepsThemWhereItIsEncrypted() throws {
     let (lab, keys) = try scene()
     let source = try lab.open(lab.snapshot(encrypted: true, keys).path)
-    let lock = AgeLock.recipients([try VaultLab.archiveKey.get().recipient])
+    let target = AgeTarget.recipients([try VaultLab.archiveKey.get().recipient])
     let kept = try Export.run(
-      source, to: .file(lab.lab.directory("kept")), encryption: lock, tool: "test")
+      source, to: .file(lab.lab.directory("kept")), encryption: target, tool: "test")
     #expect(try !kept.dropsVaultItems && extract(kept.path, lab) == source.vaultExtract())
     let dropped = try Export.run(source, to: .file(lab.lab.directory("dropped")), tool: "test")
     #expect(try dropped.dropsVaultItems && extract(dropped.path, lab) == nil)

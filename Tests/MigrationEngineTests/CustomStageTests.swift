@@ -101,7 +101,7 @@ import Testing
           try db.create(table: "q") { $0.autoIncrementedPrimaryKey("id") }
           return try Int.fetchOne(db, sql: "SELECT count(*) FROM c")
         }
-        context.remark("\(count == .some(1)) and \(moved == .some(1))")
+        context.note("\(count == .some(1)) and \(moved == .some(1))")
       }
       #expect(notes.count == 1 && notes[0].hasSuffix(": stage: true and true"), "\(notes)")
       #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM q") == [["n": 0]])
@@ -116,7 +116,7 @@ import Testing
       #expect(error.text.hasSuffix("stage: the database notes is not in the container"), "\(error.text)")
       let notes = try run(lab) { context in
         let result = try context.write(database: "notes") { _ in 1 }
-        if result == nil { context.remark("nothing") }
+        if result == nil { context.note("nothing") }
       }
       #expect(
         notes.map { $0.replacing(#/^.*: stage: /#, with: "") } == [

@@ -47,7 +47,7 @@ import Testing
       ("files.write: {path: b, file: x}", ["a"], nil, "make the migration a directory"),
       ("files.create-directory: {path: a}", ["a"], nil, "`a` exists already"),
       ("files.create-directory: {path: a, if-exists: keep}", ["a"], ["a"], ""),
-      ("files.create-directory: {path: a/b}", ["a"], nil, "a file is in the way"),
+      ("files.create-directory: {path: a/b}", ["a"], nil, "cannot create the directory: a file exists"),
       (
         "files.create-directory: {path: d, mode: 0o711, if-exists: replace}", ["d/1"], nil,
         "would remove what it contains"

@@ -85,7 +85,7 @@ import Testing
         let token = try context.settings.value(for: key) ?? ""
         try context.vault.put(Self.item(asDocument ? #"{"token":"\#(token)"}"# : token))
         try context.settings.set(nil, for: key)
-        context.remark("moved \(token)")
+        context.note("moved \(token)")
       }
       #expect(try holders(lab).count == 1)
       let failing = try self.catalog { context in

@@ -44,7 +44,9 @@ import Testing
       var notes: [String] = []
       let error = failure { notes = try lab.run("  - " + step + "\n") }
       let after = try Transaction.inspect(lab.container, options: lab.options) { try $0.vault() }
-      return (after?.sorted.map(Self.line), try lab.settings() ?? [:], notes, error.text)
+      // Texts without the test's directory: its name may contain a secret's text.
+      let text = { [directory = lab.directory("")] (text: String) in text.replacing(directory, with: "") }
+      return (after?.sorted.map(Self.line), try lab.settings() ?? [:], notes.map(text), text(error.text))
     }
   }
 

@@ -104,7 +104,7 @@ extension Directory {
       return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
     }
     if keepsLock { return .inPlace(pages) }
-    // With a log, the lock of a reader blocks nobody. Without one it blocks writers, and is held only as long as a copy
+    // With a log, a reader's lock blocks no process. Without one it blocks writers, and is held only as long as a copy
     // takes.
     if pages.usesLog && !requiresStable {
       try lock.downgrade(path: path)

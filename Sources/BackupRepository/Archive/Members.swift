@@ -21,7 +21,7 @@ struct MemberNames {
     return Array((Self.root + "/").utf8) + path.bytes
   }
 
-  /// The path that a member stands for; nil for any other member.
+  /// The path that a member represents; nil for any other member.
   func path(of name: [UInt8]) -> ContainerPath? {
     if name.elementsEqual(Self.root.utf8) { return .root }
     let path: ContainerPath?

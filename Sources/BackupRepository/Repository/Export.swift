@@ -16,7 +16,7 @@ package enum Export {
   ///   - progress: called now and then with the bytes of content that were written so far.
   /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
   package static func run(
-    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeLock? = nil, tool: String,
+    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil, tool: String,
     lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
   ) throws -> ExportReport {
     try archive.checkExpansion()

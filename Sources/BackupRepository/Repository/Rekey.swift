@@ -24,7 +24,7 @@ package enum Rekey {
   /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`.
   package static func copy(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target,
-    encryption: AgeLock, lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
+    encryption: AgeTarget, lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
   ) throws -> RekeyReport {
     let archive = try ArchivePart(path: path, keys: keys, limit: limit)
     let header = archive.header
@@ -46,7 +46,7 @@ package enum Rekey {
 
   /// Writes the copy into a private directory: synced, read back and compared when this returns.
   static func write(
-    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeLock, _ progress: (UInt64) -> Void
+    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ progress: (UInt64) -> Void
   ) throws -> UInt64 {
     let output = try scratch.createFile(file, mode: 0o644)
     defer { try? output.close() }
@@ -75,7 +75,7 @@ extension Rekey {
   /// - Throws: `DrydockError`: `locked`, `overlap` when another file has the new name, `conflict` when the archive was
   ///   replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could not be synced.
   package static func replace(
-    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeLock,
+    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
     lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
   ) throws -> RekeyReport {
     var old = try ReplacedArchive(path)

@@ -133,7 +133,7 @@ struct RestorePlan {
     }
   }
 
-  /// Whether a file is a log or journal that a restored database beside it would take for its own.
+  /// Whether a file is a log or journal that SQLite would use as the restored database's own.
   private func isStaleSidecar(_ path: ContainerPath, _ scanned: ScannedEntry) -> Bool {
     guard scanned.kind == .file, recorded.kinds[path] == nil, let main = DatabaseUnit.main(ofSidecar: path),
       let kind = recorded.kinds[main], kind == .database || kind == .rawDatabase, scope.contains(main)
@@ -207,7 +207,7 @@ struct RestorePlan {
     return result
   }
 
-  /// A missing directory outside of the scope comes back when something in it does.
+  /// A missing directory outside of the scope is restored when something in it is.
   private mutating func addMissingDirectories() throws {
     for entry in contents + links + directories where !missing.isEmpty {
       for above in entry.path.ancestors {
@@ -239,7 +239,7 @@ struct RestorePlan {
     try archive.manifest.withContent(entry)
   }
 
-  /// Rule 8: the vault comes back item by item.
+  /// Rule 8: the vault is restored item by item.
   private mutating func decideVault(_ entry: ManifestEntry) throws {
     let own = try own(entry)
     let isVault = entry.kind == .file && entry.size <= Vault.sizeLimit

@@ -30,7 +30,7 @@ final class ArchiveDraft {
   ///   - time: of the capture.
   ///   - encryption: the recipients; nil for an archive that everybody can read.
   init(
-    _ header: Archive.Header, time: Date, encryption: AgeLock?, to destination: ArchiveDestination
+    _ header: Archive.Header, time: Date, encryption: AgeTarget?, to destination: ArchiveDestination
   ) throws {
     (self.header, self.time, self.destination) = (header, time, destination)
     isEncrypted = encryption != nil

@@ -29,7 +29,7 @@ final class HashPipeline: Sendable {
 
   /// Below this, hashing takes less time than handing over.
   static let smallest = 32 << 10
-  /// Enough for the other thread to be away for a while; memory is used only as far as buffers were filled.
+  /// Enough for the other thread to be descheduled for a while; memory is used only as far as buffers were filled.
   private static let count = 16
 
   private let queue = DispatchQueue(label: "drydock.hashing")
@@ -45,7 +45,7 @@ final class HashPipeline: Sendable {
     for _ in buffers { available.signal() }
   }
 
-  /// A buffer that nobody uses; waits for one.
+  /// A free buffer; waits until one is available.
   func buffer() -> HashBuffer {
     available.wait()
     return free.withLock { $0.popLast() } ?? HashBuffer()

@@ -70,9 +70,9 @@ package struct SnapshotRequest: Sendable {
   }
 
   package var target: Target
-  /// The recipients; nil for an archive that everybody can read. Nothing is read back: this machine need not be able to
+  /// The recipients; nil for an unencrypted archive. Nothing is read back: this machine need not be able to
   /// open the archive.
-  package var encryption: AgeLock?
+  package var encryption: AgeTarget?
   /// Opens the vault: an encrypted archive then also holds its items that may leave the device. Nil stores the
   /// sealed file alone.
   package var deviceKeys: DeviceKeys?
@@ -93,7 +93,7 @@ package struct SnapshotRequest: Sendable {
   /// What was excluded or could not be stored when the container was captured before: the archive of a restored copy
   /// records it too.
   package var missing: (excluded: [ExcludedPath], skipped: [SkippedPath]) = ([], [])
-  /// Stores what rules exclude too, except Drydock's own state; the archive records the rules all the same.
+  /// Stores what rules exclude too, except Drydock's own state; the archive still records the rules.
   package var includesExcluded = false
   /// Written beside the archive, in a repository.
   package var tags: [String] = []

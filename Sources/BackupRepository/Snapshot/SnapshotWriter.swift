@@ -221,7 +221,7 @@ final class SnapshotWriter {
     try add(entry, pending)
   }
 
-  /// A small file is read until it held still, and stored then.
+  /// A small file is read until it did not change during a read, and is then stored.
   ///
   /// - Parameter pending: set when the entry's digest is still being computed.
   /// - Returns: false when it changed meanwhile.
@@ -315,8 +315,8 @@ final class SnapshotWriter {
       try expectSame(root.status(unit.main), scanned)
       switch image {
       case .inPlace(let pages):
-        // The lock of an idle database lets an app in. When that wrote pages of its log into the main file meanwhile,
-        // this is half of something.
+        // The lock does not keep an app out of an idle database. If the app has checkpointed since, the image is
+        // inconsistent.
         if try storePages(pages, &entry) { return try addDatabase(entry, state) }
       case .copy(let copy):
         if try storePages(DatabasePages(ofCopy: copy, in: work), &entry) {

@@ -13,7 +13,7 @@ import SystemPackage
 
 /// Reads files that may change while they are read.
 ///
-/// A file held still when its status is the same before and after. Two things hide a write from that: a file's
+/// A file was not modified if its status is the same before and after. Two cases are not detected this way: a file's
 /// time is set when a write begins, not when it ends, and where the kernel's clock ticks slowly, two writes can
 /// have the same time. So ``settled(_:_:)`` waits for a write in progress, and ``isFresh(_:)`` says when the times
 /// alone are not enough.

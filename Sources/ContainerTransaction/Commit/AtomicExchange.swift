@@ -10,7 +10,7 @@ import Foundation
 #endif
 
 /// The commit by exchange: the new tree is built from staged inodes and links to untouched ones, and one system call puts
-/// it in the old one's place. It begins at the deepest directory that everything that changes is in.
+/// it in the old one's place. It replaces the deepest directory that contains all changes.
 ///
 /// With groups there are several roots and several calls. The first one decides: a recovery that finds one exchanged
 /// exchanges the others, too, and one that finds none discards all. The container's own root comes last; a new one comes
@@ -39,7 +39,7 @@ extension Commit {
     try requireUnused(holders, isReverted: false)
     try faults.reach(.rewalked)
 
-    // The lock lives on the inode: a newcomer must find the new roots locked too until all is finished.
+    // The lock is held on the inode, so the new roots must be locked too until the commit is complete.
     for root in [own] + groups.map(\.tree) where try !root.tryLock(exclusive: true) {
       throw DrydockError(.locked, "the new tree is locked by another process", path: root.path)
     }
@@ -90,7 +90,7 @@ extension Commit {
       try folder.sync()
       for root in roots { try root.sync() }
       try faults.reach(.exchanged)
-      // What was live is the old now, under whatever name.
+      // The previously live tree is now the old tree, whatever its name.
       let known = staged.live.groups
       let old =
         try place.isRoot
@@ -124,8 +124,8 @@ private struct AtomicExchange {
   let locks: CommitLocks
   let holders: OpenFileSearch
 
-  /// Exchanges all roots, marks the main files that were replaced, and looks whether anybody has something of the old
-  /// tree open. On an error, and for a holder, all is exchanged back.
+  /// Exchanges all roots, marks the main files that were replaced, and checks whether any process has a file of the old
+  /// tree open. On an error, or if one has, all exchanges are reversed.
   func run() throws {
     var exchanged: [CommitRoot] = []
     do {
@@ -181,7 +181,7 @@ private struct AtomicExchange {
       }
       staged[change.path] = status
     }
-    // An index has no roots.
+    // An index does not contain the root directories.
     for change in changes.changes where !commit.staged.live.isRoot(change.path) {
       expected.paths[change.path] = staged[change.path]
     }
@@ -194,7 +194,7 @@ private struct AtomicExchange {
     return try kept + keepHeld(staged, besides: Set(kept))
   }
 
-  /// Who has one of the new files open writes into it later, too.
+  /// A process that has a new file open may still write to it later.
   private func keepHeld(
     _ new: [ContainerPath: IndexedStatus], besides kept: Set<ContainerPath>
   ) throws -> [ContainerPath] {
@@ -241,8 +241,8 @@ private struct AtomicExchange {
 }
 
 extension Commit {
-  /// The deepest directory that everything that changes is in: only it is rebuilt and exchanged, so that a commit
-  /// costs what is beside the changes, not the whole container. The root, where a group changes with it, and where this
+  /// The deepest directory that contains all changes: only it is rebuilt and exchanged, so that the cost of a commit
+  /// depends on its size, not on the container's. The root, where a group changes with it, and where this
   /// user may not exchange a deeper one.
   func place(of changes: ChangeList) throws -> ContainerPath {
     guard !creates, changedGroups(changes).isEmpty else { return .root }
@@ -339,8 +339,8 @@ extension Directory {
   }
 }
 
-/// The inodes of the trees that a commit by exchange has built, in a file of the transaction's folder: what is under their
-/// names with another inode is what was live.
+/// The inodes of the trees that a commit by exchange has built, in a file of the transaction's folder: a different
+/// inode under one of these names is the previously live tree.
 struct BuiltTrees: Codable {
   private static let file: ContainerPath = "trees"
 
@@ -351,11 +351,11 @@ struct BuiltTrees: Codable {
   static func note(_ names: [ContainerPath], in folder: Directory) throws {
     var trees = BuiltTrees()
     for name in names { trees.inodes[name.nameString] = try folder.status(name)?.inode }
-    // A kill must leave the whole list or none: half of one would have to count as a damaged record.
+    // After a kill the list must be complete or absent: an incomplete one would be a corrupt record.
     try folder.replace(file, with: StateRecord.encode(trees))
   }
 
-  /// Whether one of the trees was exchanged, or has gone to its place.
+  /// Whether one of the trees was exchanged, or was moved into place.
   ///
   /// - Throws: ``DrydockError`` with code `damagedState` when the file cannot be read.
   static func areExchanged(in folder: Directory) throws -> Bool {

@@ -21,7 +21,7 @@ struct JournaledMoves {
     try locks.markOld { $0 == path }
   }
 
-  /// Makes the container new, on disk when this returns.
+  /// Completes the change; it is on disk when this returns.
   ///
   /// - Parameter look: looks for holders of what was replaced, when all is moved.
   func forward(look: () throws -> Void = {}) throws {
@@ -38,7 +38,7 @@ struct JournaledMoves {
     try folder.syncFileSystem()
   }
 
-  /// What was moved aside, also when an app had replaced it by then, and what an app made in the way meanwhile.
+  /// What was moved aside, also paths that an app had replaced by then, and what an app created at a target.
   func movedAside() throws -> [FileIdentity: ContainerPath] {
     var found: [FileIdentity: ContainerPath] = [:]
     for move in plan.moves {
@@ -51,7 +51,7 @@ struct JournaledMoves {
     return found
   }
 
-  /// Makes the container old again after an error, and records that.
+  /// Restores the previous state after an error, and records that.
   ///
   /// - Returns: the paths whose new version was written to meanwhile and is kept.
   /// - Throws: ``DrydockError`` with code `interrupted` when that fails as well.
@@ -75,7 +75,7 @@ struct JournaledMoves {
     }
   }
 
-  /// What was taken aside goes back where nothing is now, and what was written to a new file meanwhile is kept.
+  /// Restores what was moved aside where the path is free, and keeps new files that were written to since.
   private func keepWritten() throws {
     if let aside = try kept.directory() {
       for path in try kept.paths() where try live.status(path) == nil && live.status(path.parent) != nil {
@@ -108,7 +108,7 @@ struct JournaledMoves {
     guard let now = try live.metadata(path), try live.status(path)?.type == .directory else { return }
     guard let before else { return try put(after, on: path) }
     var metadata = now
-    // Its owner may have had to give himself the right to write.
+    // The mode may have been changed temporarily to make the directory writable.
     if before.mode != after.mode || now.mode == before.mode | 0o700 { metadata.mode = after.mode }
     if (before.user, before.group) != (after.user, after.group) {
       (metadata.user, metadata.group) = (after.user, after.group)
@@ -135,7 +135,7 @@ struct JournaledMoves {
     for move in plan.moves {
       guard let old = move.old, let status = try folder.status(old) else { continue }
       if status.type == .directory {
-        // Whatever is in a directory that went came after the plan.
+        // Entries in a removed directory were created after the plan was made.
         let gone = try folder.directory(old)
         for name in try gone.names() {
           try kept.take(move.path.appending(name: name), from: gone, as: ContainerPath(name: name))
@@ -171,7 +171,7 @@ extension JournaledMoves {
   private func aside(_ move: MovePlan.Move) throws {
     guard let old = move.old else { return }
     guard try live.status(move.path) != nil else { return try markReplaced(move.path, old) }
-    // Once the new main file is there, what is beside it is its own.
+    // Once the new main file exists, sidecars beside it belong to it.
     if try hasNewMain(move.path) { return }
     if try folder.status(old) == nil {
       try live.withWritableParent(of: move.path) {
@@ -200,7 +200,7 @@ extension JournaledMoves {
 
   private func place(_ move: MovePlan.Move) throws {
     guard let new = move.new, let status = try folder.status(new), status.inode == move.inode else { return }
-    // An app may make the same path again and again; not for ever.
+    // An app may recreate the same path repeatedly; the retries are limited.
     for attempt in 0..<100 {
       do {
         if move.isDatabase { try clearSidecars(of: move.path) }

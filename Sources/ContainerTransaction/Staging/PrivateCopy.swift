@@ -3,8 +3,8 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// A full copy of a container as it will be, for a program that is to change it: whatever the program does, it does it
-/// here. Databases are captured, each one consistent file; sockets, FIFOs, devices and what is mounted are left out.
+/// A full copy of a container as it will be, for a program that is to change it: the program changes only this
+/// copy. Databases are captured, each one consistent file; sockets, FIFOs, devices and what is mounted are left out.
 package struct PrivateCopy: Sendable {
   package let root: Directory
   /// An empty directory beside it for the program's own use; it goes with the copy.
@@ -32,7 +32,7 @@ extension StagedContainer {
   /// Runs a body on a full private copy, and stages what differs in it then; everything else stays unchanged.
   ///
   /// - Throws: what the body throws, and then nothing is staged; ``DrydockError`` `checkFailed` when a process is
-  ///   still at work in the copy, or when what it has become cannot be a container's.
+  ///   still at work in the copy, or when its content is not valid in a container.
   package func changeCopy<T>(_ body: (PrivateCopy) throws -> T) throws -> T {
     let folder = stage.newName()
     try stage.directory.createDirectory(folder)

@@ -4,7 +4,7 @@ import DrydockErrors
 import FileSystem
 
 /// Finds which paths the parts of a run change, one after the other: their type, content, mode, owner or attributes. Times
-/// do not count, nor does it count that something was staged which is what it was.
+/// do not count, nor does staging an unchanged path.
 ///
 /// It does not hold the stage, and with it the locks, so that it may outlive the transaction.
 package struct StageWatch {

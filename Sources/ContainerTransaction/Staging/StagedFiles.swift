@@ -13,7 +13,8 @@ extension StagedContainer {
     let existing = try status(of: path)
     if let existing, existing.type != .file {
       throw DrydockError(
-        .exists, "a \(existing.type == .directory ? "directory" : "link") is in the way of the file to write",
+        .exists,
+        "cannot write the file: a \(existing.type == .directory ? "directory" : "link") exists at this path",
         path: path.description)
     }
     var metadata = try existing == nil ? newMetadata(in: path.parent, mode: 0o644) : self.metadata(of: path)
@@ -112,7 +113,8 @@ extension StagedContainer {
     if path.isRoot { return }
     if let existing = try status(of: path) {
       if existing.type == .directory { return }
-      throw DrydockError(.exists, "a file is in the way of the directory to make", path: path.description)
+      throw DrydockError(
+        .exists, "cannot create the directory: a file exists at this path", path: path.description)
     }
     if path == .groups && container.configuration.groups.isEmpty {
       throw DrydockError(

@@ -19,7 +19,7 @@ struct InterruptedCommit {
   let live: Directory
 
   /// - Parameter records: those of the transaction.
-  /// - Returns: nil when the container is old, so that the stage can go.
+  /// - Returns: nil when the container is in its previous state and the stage can be removed.
   init?(_ recovery: Recovery, _ commit: JournalRecord, _ records: [JournalRecord], folder: Directory) throws {
     // Device numbers can change when a machine restarts: inodes alone identify a root.
     guard commit.rootAfter != nil else { return nil }
@@ -58,7 +58,7 @@ struct InterruptedCommit {
 
   /// Completes the commit, or reverts it where it cannot be completed.
   ///
-  /// - Returns: the paths of the conflict copies; nil when the container is old.
+  /// - Returns: the paths of the conflict copies; nil when the container is in its previous state.
   func end() throws -> [ContainerPath]? { try commit.inPlace == true ? endInPlace() : endExchange() }
 
   /// A missing root may have been moved, and the folder may hold the only copy of what was replaced.
@@ -105,9 +105,9 @@ struct InterruptedCommit {
       path: path)
   }
 
-  /// Forwards, and only where that cannot be done, back.
+  /// Completes the commit; reverts it only if that is impossible.
   ///
-  /// - Returns: nil when the container is old.
+  /// - Returns: nil when the container is in its previous state.
   private func endInPlace() throws -> [ContainerPath]? {
     guard try live.status().inode == commit.rootAfter?.inode else { throw replaced(live.path) }
     for group in groups where !isCarried {
@@ -178,7 +178,7 @@ struct InterruptedCommit {
     var side: Side
   }
 
-  /// - Returns: nil when the container is old.
+  /// - Returns: nil when the container is in its previous state.
   private func endExchange() throws -> [ContainerPath]? {
     var halves = try self.halves()
     // Later changes of groups that were whole do not concern this commit.
@@ -196,9 +196,9 @@ struct InterruptedCommit {
   }
 
   private func complete(_ halves: [Half]) throws -> [ContainerPath] {
-    // The old trees and the record are there unless the interruption came after they were done with.
+    // The old trees and the record are there unless the interruption came after they were removed.
     let place = commit.place ?? .root
-    // Only a time: no reason not to recover.
+    // A failure to set the time must not prevent the recovery.
     if let time = commit.timeAbove { try? live.setModified(time, of: place.parent) }
     var new = try place.isRoot ? live : live.directory(place)
     if halves.contains(where: { $0.side == .old }) { new = try exchangeTheRest(halves) }
@@ -257,7 +257,7 @@ struct InterruptedCommit {
     }
   }
 
-  /// The old trees as the container that they were; an empty directory for each that is gone already.
+  /// The old trees, opened as the previous container; an empty directory for each that is gone already.
   private func oldTree() throws -> Directory {
     let root = try oldTree(Commit.tree, commit.rootBefore)
     return try root.showing(groups) { try oldTree($0.tree, $0.before) }
@@ -282,8 +282,8 @@ struct InterruptedCommit {
   }
 }
 
-/// What programs did to a container after a commit in place was killed half way: they ran on a mixture, and what they wrote
-/// decides whether a recovery goes forward or back.
+/// What programs did to a container after a journaled replacement was killed half way: they ran on a partly changed
+/// container, and their writes determine whether the recovery completes or reverts the commit.
 extension JournaledMoves {
   /// What holds rows that are not in the main file; a `-shm` holds none.
   private static let logs = ["-wal", "-journal"]
@@ -317,8 +317,8 @@ extension JournaledMoves {
     plan.moves.contains { $0.path == path && $0.inode == status.inode }
   }
 
-  /// Whether all that was moved can be moved back without a loss: nothing that came was written since, and where something
-  /// is to go back to, nothing was made.
+  /// Whether all that was moved can be moved back without a loss: no new path was modified since, and every
+  /// original location is free.
   func canGoBack() throws -> Bool {
     guard try writtenSince() == nil else { return false }
     return try plan.moves.allSatisfy { move in

@@ -4,7 +4,7 @@ import DrydockErrors
 import FileSystem
 
 extension Transaction {
-  /// Goes back as far as a body says: several transactions, and parts of one, as one transaction that can be undone itself.
+  /// Reverts as much as a closure selects, several transactions or a part of one, in one transaction.
   ///
   /// - Throws: as ``run(on:_:summary:source:options:body:)``, and what ``Rollback/undo(_:)`` throws.
   package static func rollback<Value>(
@@ -47,7 +47,7 @@ package final class Rollback {
   package init(_ staged: StagedContainer, discardingNewer: Bool = false) throws {
     (self.staged, self.discardingNewer) = (staged, discardingNewer)
     undos = try UndoLog(staged.container, staged.deviceKeys)
-    // What comes back is what was there, damaged or not.
+    // The restored data may be corrupt, if it was corrupt before.
     staged.checksResult = false
   }
 
@@ -125,7 +125,7 @@ package final class Rollback {
     report.undone.append(.init(transaction: transaction, kind: record.kind, summary: record.summary))
     try staged.handOn(record, in: undo.kept.directory)
     staged.undoNotes.undoes.append(transaction)
-    // Who undoes the redo of a rollback that went into the middle of a transaction is in its middle again.
+    // Undoing the redo of a partial rollback leaves the transaction partly rolled back again.
     if record.kind == .redo { staged.undoNotes.partly += try undos.partly(record.undoes) }
     staged.undoNotes.partly.removeAll(where: staged.undoNotes.undoes.contains)
   }

@@ -26,7 +26,7 @@ struct Sealing: Codable, Sendable {
   func seal(_ name: ContainerPath, in directory: Directory) throws {
     guard let status = try directory.status(name), status.type == .file else { return }
     var bytes = try directory.contents(name)
-    let sealed = try Age.seal(SecretBytes(wiping: &bytes), to: lock())
+    let sealed = try Age.seal(SecretBytes(wiping: &bytes), to: target())
     let temporary = UndoFiles.sealed(name).withSuffix(".new")
     try directory.removeFile(temporary, missingIsFine: true)
     try directory.create(temporary, sealed)
@@ -40,7 +40,7 @@ struct Sealing: Codable, Sendable {
     try directory.removeFile(name)
   }
 
-  private func lock() throws -> AgeLock {
+  private func target() throws -> AgeTarget {
     do {
       return .recipients(try recipients.map { try AgeRecipient($0) })
     } catch {

@@ -114,18 +114,22 @@ package struct RevertSource {
   /// Whether the undo is that transaction's own alone. That of a redo of several holds what was before all of them.
   private var isExact: Bool { record.steps.count < 2 }
 
+  /// Whether ``putBack(_:)`` can restore a path: not one that the transaction left unchanged.
+  package func hasCopy(of path: ContainerPath) -> Bool {
+    isExact && record.changes.contains { $0.path == path && $0.before != nil }
+  }
+
   /// Stages what was at a path before the transaction, with all below it; a database with what belonged to it.
   ///
   /// - Returns: false when something is there now, or when the undo has nothing of that path.
   /// - Throws: ``DrydockError`` with code `conflict` when what is kept was written to since.
   package func putBack(_ path: ContainerPath) throws -> Bool {
-    guard isExact, try staged.status(of: path) == nil else { return false }
+    guard hasCopy(of: path), try staged.status(of: path) == nil else { return false }
     let belonging =
       DatabaseFormat.sidecarSuffixes.map(path.withSuffix) + [DatabaseUnit.externalDataPath(of: path)]
     let changes = record.changes.filter { change in
       change.before != nil && ([path] + belonging).contains { $0 == change.path || change.path.isInside($0) }
     }
-    guard changes.contains(where: { $0.path == path }) else { return false }
     for change in changes where try staged.status(of: change.path) == nil {
       if let before = change.before, before.type == .directory {
         try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)

@@ -55,18 +55,18 @@ struct ExportCommand: ParsableCommand {
     }
     let configuration = try common.configuration()
     var keys = try copy.key.keys()
-    let lock = try copy.recipients.lock(configuration)
+    let encryption = try copy.recipients.encryption(configuration)
     let file = try repository.archive(archive, configuration, keys)
-    if lock == nil, !copy.recipients.noEncryption, let encryption = try ArchiveEncryption.of(path: file) {
+    if encryption == nil, !copy.recipients.noEncryption, let present = try ArchiveEncryption.of(path: file) {
       throw UsageError(
         message:
-          "\(file) is \(encryption), and the new archive would not be; give --recipient age1…, or "
+          "\(file) is \(present), and the new archive would not be; give --recipient age1…, or "
           + "--no-encryption if anyone may read it")
     }
     let opened = try Archive(path: file, keys: keys.opening(file), limit: copy.expansion.limit())
     let progress = Progress(isShown: !common.json)
     let report = try Export.run(
-      opened, to: place, encryption: lock, tool: DrydockVersion.tool
+      opened, to: place, encryption: encryption, tool: DrydockVersion.tool
     ) { progress.show($0) }
     progress.end()
     if common.json {
@@ -74,13 +74,13 @@ struct ExportCommand: ParsableCommand {
         [
           "path": report.path, "header": report.header, "snapshot": report.snapshot,
           "entries": report.entries, "content_bytes": report.contentBytes,
-          "archive_bytes": report.archiveBytes, "encrypted": lock != nil,
+          "archive_bytes": report.archiveBytes, "encrypted": encryption != nil,
           "drops_vault_items": report.dropsVaultItems,
         ])
     }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes))\(lock == nil ? "" : ", encrypted"); every byte was compared with its hash"
+        + "\(Output.size(report.archiveBytes))\(encryption == nil ? "" : ", encrypted"); every byte was compared with its hash"
     )
     if report.dropsVaultItems {
       Output.note(
@@ -125,7 +125,7 @@ struct RekeyCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     let target = try target()
-    guard let lock = try copy.recipients.lock(configuration) else {
+    guard let encryption = try copy.recipients.encryption(configuration) else {
       throw UsageError(
         message: "no recipients are given; use --recipient age1… or --passphrase-file FILE "
           + "(`drydock export --no-encryption` writes an unencrypted copy)")
@@ -144,11 +144,12 @@ struct RekeyCommand: ParsableCommand {
         let report =
           if let target {
             try Rekey.copy(
-              path: path, keys: opening, limit: limit, to: target, encryption: lock, lockTimeout: lockTimeout
+              path: path, keys: opening, limit: limit, to: target, encryption: encryption,
+              lockTimeout: lockTimeout
             ) { progress.show($0) }
           } else {
             try Rekey.replace(
-              path: path, keys: opening, limit: limit, encryption: lock, lockTimeout: lockTimeout
+              path: path, keys: opening, limit: limit, encryption: encryption, lockTimeout: lockTimeout
             ) { progress.show($0) }
           }
         progress.end()

@@ -108,14 +108,14 @@ struct MigrateCommand: ParsableCommand {
     (options.version, options.allowsOutOfOrder) = (to, allowOutOfOrder)
     options.transaction = try container.wait.transaction(deviceKeys, use)
     if dryRun { return options }
-    let lock = try recipients.lock(configuration)
+    let encryption = try recipients.encryption(configuration)
     guard !noSnapshot, let path = repository.path(configuration) else { return options }
     try Repository(path).createIfNeeded()
     var snapshot = SnapshotOptions()
     (snapshot.lockTimeout, snapshot.busyTimeout) = (
       options.transaction.lockTimeout, options.transaction.busyTimeout
     )
-    (snapshot.encryption, snapshot.deviceKeys) = (lock, options.transaction.deviceKeys)
+    (snapshot.encryption, snapshot.deviceKeys) = (encryption, options.transaction.deviceKeys)
     snapshot.keys = try SourceKeyOptions().keysOfEarlierArchives()
     options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options

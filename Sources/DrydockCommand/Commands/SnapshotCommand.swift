@@ -56,21 +56,21 @@ struct SnapshotCommand: ParsableCommand {
           "no place for the archive; give -r REPOSITORY or -o FILE, or `repository: DIRECTORY` in drydock.yaml"
       )
     }
-    let lock = try recipients.lock(configuration)
-    try container.reading(configuration, expansion) { try take($0, place, lock) }
+    let encryption = try recipients.encryption(configuration)
+    try container.reading(configuration, expansion) { try take($0, place, encryption) }
   }
 
   private func take(
-    _ opened: Container, _ place: Repository?, _ lock: AgeLock?
+    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?
   ) throws {
-    let transaction = try container.wait.transaction(lock == nil ? nil : deviceKeys)
+    let transaction = try container.wait.transaction(encryption == nil ? nil : deviceKeys)
     try place?.createIfNeeded()
     var options = SnapshotOptions()
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     (options.includesExcluded, options.tags) = (includeExcluded, tags)
     (options.isFull, options.keys) = (full, try key.keysOfEarlierArchives())
-    (options.encryption, options.deviceKeys) = (lock, transaction.deviceKeys)
+    (options.encryption, options.deviceKeys) = (encryption, transaction.deviceKeys)
     let progress = Progress(isShown: !common.json && !quietness.quiet)
     options.progress = { progress.show($0) }
     let report =
@@ -85,7 +85,7 @@ struct SnapshotCommand: ParsableCommand {
       Output.note("drydock: note: the archive does not have the schema version: \(Advice.added(to: problem))")
     }
     let warnings = ContainerWarning.find(
-      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: lock == nil)
+      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: encryption == nil)
     printNotes(report, warnings, hasKeys: options.deviceKeys != nil)
     if common.json {
       let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })

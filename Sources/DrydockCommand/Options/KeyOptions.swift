@@ -108,7 +108,7 @@ struct RecipientOptions: ParsableArguments {
 
   /// To whom, as flags say, else `DRYDOCK_RECIPIENTS` (separated by commas or blanks), else `recipients:` of
   /// drydock.yaml; nil for an archive that is not encrypted.
-  func lock(_ configuration: ContainerConfiguration) throws -> AgeLock? {
+  func encryption(_ configuration: ContainerConfiguration) throws -> AgeTarget? {
     let hasRecipients = !recipients.isEmpty || !recipientsFiles.isEmpty
     let given = [hasRecipients, passphraseFile != nil, passphrase, noEncryption].filter { $0 }.count
     guard given <= 1 else {

@@ -14,8 +14,8 @@ struct RowLoss {
   var successors: [String] = []
   var step: StepOutline
 
-  /// What went in a step. A table that is gone lost nothing when a new one has as many rows: it was renamed,
-  /// or its database moved. One that the step rebuilds lost nothing when all its rows are in what came of it.
+  /// The rows that a step removed. A removed table lost nothing when a new one has as many rows: it was renamed, or its
+  /// database moved. One that the step rebuilds lost nothing when the new table has all its rows.
   static func between(
     _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts], _ step: StepOutline
   ) -> [RowLoss] {

@@ -99,7 +99,7 @@ package struct GoldenText: Sendable {
   ) throws -> GoldenLine {
     if !entry.hasContent { return GoldenLine(volatile: entry) }
     var line = GoldenLine(path: entry.path, type: entry.kind.rawValue)
-    // A link's mode says nothing.
+    // A link's mode is meaningless.
     line.mode = entry.kind == .link ? nil : entry.mode
     line.flags = entry.attributes ?? [:]
     switch entry.kind {
@@ -146,7 +146,7 @@ package struct GoldenText: Sendable {
       $0.isASCII && ($0.isLetter || $0.isNumber || "._-".contains($0)) ? $0 : "-"
     }
     let stem = String(plain.drop { $0 == "." })
-    // A file system may take names for the same that differ in case only.
+    // A file system may be case-insensitive.
     let taken = Set(files.keys.map { $0.description.lowercased() })
     let names = (1...).lazy.map { "\(stem.isEmpty ? "database" : stem)\($0 == 1 ? "" : "-\($0)").sql" }
     return try ContainerPath(names.first { !taken.contains($0.lowercased()) } ?? "database.sql")

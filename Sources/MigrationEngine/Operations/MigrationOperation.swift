@@ -178,7 +178,7 @@ extension YAMLNode {
   }
 }
 
-/// A step's failure, before the place in the file is added.
+/// A step's failure, before the source location is added.
 struct StepFailure: Error {
   var message: String
   var path: String?

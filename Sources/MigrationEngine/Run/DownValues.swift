@@ -284,15 +284,13 @@ extension DownValues {
 }
 
 extension DownValues.Document {
-  /// Restores the previous file, when the file is as the step wrote it and the undo entry still has a copy.
+  /// Restores the previous file, when the file is as the step wrote it and the undo entry still has a copy. Without a
+  /// copy the file stays, with its metadata, and the changes in it are reverted one by one.
   fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
-    guard let written, let kept = stage.kept else { return false }
-    let bytes = try stage.read(file)
-    guard try SHA256.hash(bytes) == written else { return false }
+    guard let written, let kept = stage.kept, kept.hasCopy(of: file) else { return false }
+    guard try SHA256.hash(stage.read(file)) == written else { return false }
     try stage.remove(file)
-    if try kept.putBack(file) { return true }
-    try stage.write(bytes, to: file)
-    return false
+    return try kept.putBack(file)
   }
 }
 

@@ -99,7 +99,7 @@ package struct Migrator {
         ? nil : Set(missing.compactMap(\.self)).sorted())
   }
 
-  /// Says to statements whether they are the first ones for their database.
+  /// Sets whether a step is the first with statements for its database.
   private func prepared(_ operation: any MigrationAction, of migration: Migration) -> any MigrationAction {
     guard var sql = operation as? RunSQL else { return operation }
     sql.isFirstOfDatabase = firstOfDatabase[sql.database] == migration.number

@@ -123,7 +123,7 @@ extension VaultItem {
   }
 }
 
-/// The type of a setting that became a vault item: the value with everything that it says removed.
+/// The type of a setting that became a vault item: the value with its content removed and its type kept.
 struct SettingType: Sendable, Codable, Equatable {
   let file: ContainerPath
   @ExactText var key: String

@@ -47,7 +47,7 @@ public final class MigrationContext {
   }
 
   /// Adds a note to the report, such as what was skipped and why.
-  public func remark(_ text: String) { ownNotes.append(text) }
+  public func note(_ text: String) { ownNotes.append(text) }
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
   public func run(_ operation: MigrationStage.Operation) throws {

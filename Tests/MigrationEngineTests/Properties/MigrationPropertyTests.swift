@@ -68,7 +68,19 @@ import Testing
       let after = try test.stores()
       var request = MigrationRollback.Request()
       (request.version, request.bySteps) = (0, true)
-      _ = try MigrationRollback.run(test.container(), request, test.catalog, options: test.options)
+      let revert = {
+        _ = try MigrationRollback.run(test.container(), request, test.catalog, options: test.options)
+      }
+      let lost = try test.lostPaths()
+      if !lost.isEmpty {
+        // Only the whole run can be undone then: down steps refuse, and change nothing.
+        let error = #expect(throws: DrydockError.self, test.comment) { try revert() }
+        #expect(error?.code == .stepFailed && lost.contains { $0.description == error?.path }, test.comment)
+        try test.expectSame(test.stores(), after)
+        try test.rollback()
+        return try test.expectSame(test.stores(), before)
+      }
+      try revert()
       try test.expectSame(test.stores(), before)
       // And once more the same way.
       #expect(try test.migrateOrLeave(), test.comment)
@@ -135,10 +147,12 @@ import Testing
       let (before, tree) = (try test.stores(), try test.tree())
       guard try test.migrateOrLeave() else { return }
       let after = try test.stores()
-      // A file that an equal one took the place of is touched, too.
+      // A file or database that was replaced by an equal one counts as changed, too: the run wrote to it.
       let replaced = try test.tree().entries.filter { path, entry in tree.entries[path]?.inode != entry.inode
       }
-      .keys.map { String(decoding: $0, as: UTF8.self) }.filter { after.files[$0] != nil }
+      .keys.map { String(decoding: $0, as: UTF8.self) }.filter {
+        after.files[$0] != nil || after.databases[$0] != nil
+      }
       var app = RandomApp(root: test.folder("c"), seed: seed)
       try app.write(sparing: after.touched(since: before).union(replaced))
       let written = try test.stores()

@@ -37,12 +37,16 @@ struct RandomCase {
       for (name, text) in files {
         try Data(text.utf8).write(to: URL(fileURLWithPath: folder("migrations/" + name)))
       }
-      let test = RandomCase(
-        folder: folder, seed: seed, keys: DeviceKeys(try AgeIdentity.generate()),
-        catalog: try MigrationCatalog.load(folder("migrations")),
-        text: files.sorted { $0.key < $1.key }.map { "\($0.key)\n\($0.value)" }.joined())
-      try test.make("c")
-      try body(test)
+      let text = files.sorted { $0.key < $1.key }.map { "\($0.key)\n\($0.value)" }.joined()
+      do {
+        let test = RandomCase(
+          folder: folder, seed: seed, keys: DeviceKeys(try AgeIdentity.generate()),
+          catalog: try MigrationCatalog.load(folder("migrations")), text: text)
+        try test.make("c")
+        try body(test)
+      } catch {
+        Issue.record(error, "seed \(seed)\n\(text)")
+      }
     }
   }
 
@@ -104,6 +108,25 @@ struct RandomCase {
 
   func rollback(_ name: String = "c") throws {
     _ = try Transaction.rollback(container(name), options: options)
+  }
+
+  /// The paths that the last run replaced and its undo entry lacks, since an earlier step of the run had changed them: no
+  /// down step can restore them.
+  func lostPaths() throws -> [ContainerPath] {
+    /// Ends the rollback that reads the undo entry.
+    struct Found: Error {
+      var bytes: [UInt8]?
+    }
+    do {
+      _ = try Transaction.rollback(container(), summary: "read", options: options) { rollback -> Void in
+        try rollback.openKept(of: rollback.candidates().first?.origins.first)
+        throw Found(bytes: try rollback.staged.kept?.steps())
+      }
+    } catch let found as Found {
+      let run = try found.bytes.map { try DownValues.Run(decoding: $0) }
+      return catalog.migrations.flatMap { run?.steps(of: $0.number) ?? [] }.flatMap(\.lost)
+    }
+    return []
   }
 
   // MARK: Looking

@@ -15,31 +15,48 @@ struct RandomMigrations {
     "defaults.patch: {key: anchor, patch: [{op: remove, path: /x}]}",
   ]
 
+  private let seed: UInt64
+  /// Numbers for the arguments of the present step.
   private var random: SeededRandom
-  /// Only steps that can be taken back by themselves.
+  /// Only steps that can be reverted without down steps.
   private let isReversible: Bool
-  private var columns = 0
+  /// A number of the present step that no other step of the case has.
+  private var number = 0
 
   init(seed: UInt64, isReversible: Bool = false) {
-    random = SeededRandom(seed: seed &* 2)
-    self.isReversible = isReversible
+    (self.seed, self.isReversible) = (seed, isReversible)
+    random = Self.stream(seed, "counts")
   }
 
   /// Migration files by name, numbered from 1.
   mutating func files() -> [String: String] {
+    var counts = random
     var files: [String: String] = [:]
-    for number in 1...Int.random(in: 1...4, using: &random) {
-      let steps = (0..<Int.random(in: 1...4, using: &random)).map { _ in "  - " + step() }
-      files[String(format: "%04d_random.yaml", number)] = "steps:\n" + steps.joined(separator: "\n") + "\n"
+    for migration in 1...Int.random(in: 1...4, using: &counts) {
+      let steps = (0..<Int.random(in: 1...4, using: &counts)).map { index in
+        "  - " + step(migration * 10 + index)
+      }
+      files[String(format: "%04d_random.yaml", migration)] =
+        "steps:\n" + steps.joined(separator: "\n") + "\n"
     }
     return files
   }
 
+  /// Random numbers for one purpose, independent of all others.
+  private static func stream(_ seed: UInt64, _ purpose: String) -> SeededRandom {
+    // FNV-1a: Swift's own hashes differ from run to run.
+    let hash = purpose.utf8.reduce(14_695_981_039_346_656_037 ^ seed) {
+      ($0 ^ UInt64($1)) &* 1_099_511_628_211
+    }
+    return SeededRandom(seed: hash)
+  }
+
   // MARK: Steps
 
-  private typealias Maker = @Sendable (inout RandomMigrations) -> String
+  typealias Generator = @Sendable (inout RandomMigrations) -> String
 
-  private static let makers: [String: Maker] = [
+  /// A generator of arguments for each operation.
+  static let generators: [String: Generator] = [
     "defaults.set": { "{values: \($0.values()), if-exists: \($0.one("replace", "keep"))\($0.suite())}" },
     "defaults.set-default": { "{values: \($0.values())\($0.suite())}" },
     "defaults.rename": {
@@ -61,8 +78,8 @@ struct RandomMigrations {
     "defaults.patch": { "{key: \($0.one("doc", "json"))\($0.suite()), patch: \($0.patch())}" },
     "defaults.document-migrate": {
       let place = $0.one("key: doc", "key: json", "path: Library/five.json")
-      return "{\(place), data-key: '', versions: {2: {defaults: {added: \($0.scalar())}, "
-        + "steps: [{op: add, path: /two, value: \($0.scalar())}]}}}"
+      return "{\(place), data-key: '', versions: {2: {defaults: {added: \($0.jsonScalar())}, "
+        + "steps: [{op: add, path: /two, value: \($0.jsonScalar())}]}}}"
     },
     "defaults.move-to-file": {
       "{key: \($0.key())\($0.suite()), to: Documents/\($0.one("big", "bigger")).plist, format: plist, if-exists: \($0.one("replace", "keep"))}"
@@ -96,16 +113,28 @@ struct RandomMigrations {
     "files.create-directory": {
       "{path: \($0.one("Documents/Made", "Documents/Made/Deep", "Documents/Sub"))}"
     },
-    "files.set-backup-exclusion": { "{path: \($0.path()), excluded: \($0.one("true", "false"))}" },
+    "files.set-protection": {
+      "{path: \($0.attributePath()), class: \($0.one("complete", "completeUnlessOpen"))}"
+    },
+    "files.set-backup-exclusion": { "{path: \($0.attributePath()), excluded: \($0.one("true", "false"))}" },
   ]
 
-  private mutating func step() -> String {
-    while true {
-      let known = Self.makers.keys.filter { Operations.named[$0] != nil }.sorted()
-      guard let name = known.randomElement(using: &random), let maker = Self.makers[name] else { continue }
-      if isReversible && ["files.delete", "vault.delete", "defaults.delete"].contains(name) { continue }
-      return "\(name): \(maker(&self))"
+  /// Each operation draws a number for each step, and the highest one wins: a new operation replaces only the steps that it
+  /// wins, and the others stay as they were.
+  private mutating func step(_ number: Int) -> String {
+    let streams = Self.generators.keys.filter { name in
+      !isReversible || !["files.delete", "vault.delete", "defaults.delete"].contains(name)
     }
+    .map { name in
+      var stream = Self.stream(seed, "\(number) \(name)")
+      return (name: name, draw: stream.next(), stream: stream)
+    }
+    guard let winner = streams.max(by: { $0.draw < $1.draw }), let generator = Self.generators[winner.name]
+    else {
+      return ""
+    }
+    (self.number, random) = (number, winner.stream)
+    return "\(winner.name): \(generator(&self))"
   }
 
   private mutating func transfer() -> String {
@@ -128,20 +157,19 @@ struct RandomMigrations {
   }
 
   private mutating func sql() -> String {
-    columns += 1
     let database = one("notes", "log")
     let (up, down) = one(
-      ("ALTER TABLE task ADD COLUMN c\(columns)", "ALTER TABLE task DROP COLUMN c\(columns)"),
+      ("ALTER TABLE task ADD COLUMN c\(number)", "ALTER TABLE task DROP COLUMN c\(number)"),
       (
-        "CREATE TABLE t\(columns)(x); INSERT INTO t\(columns) VALUES (\(random.next() % 9))",
-        "DROP TABLE t\(columns)"
+        "CREATE TABLE t\(number)(x); INSERT INTO t\(number) VALUES (\(random.next() % 9))",
+        "DROP TABLE t\(number)"
       ),
       ("UPDATE task SET done = done + 10 WHERE 1", "UPDATE task SET done = done - 10 WHERE 1"),
       (
-        "INSERT INTO task(id, title) VALUES (\(100 + columns), 'new')",
-        "DELETE FROM task WHERE id = \(100 + columns)"
+        "INSERT INTO task(id, title) VALUES (\(100 + number), 'new')",
+        "DELETE FROM task WHERE id = \(100 + number)"
       ),
-      ("CREATE INDEX i\(columns) ON task(title)", "DROP INDEX i\(columns)"),
+      ("CREATE INDEX i\(number) ON task(title)", "DROP INDEX i\(number)"),
       ("DELETE FROM tag WHERE task > 2; DELETE FROM task WHERE id > 2", isReversible ? nil : ""))
     guard let down else { return "{database: \(database), up: SELECT 1, down: SELECT 1}" }
     return "{database: \(database), up: \(quoted(up)), down: \(quoted(down)), destructive: x}"
@@ -165,6 +193,10 @@ struct RandomMigrations {
   }
   private mutating func key() -> String { quoted(RandomContainer.keys.randomElement(using: &random) ?? "a") }
   private mutating func path() -> String { RandomContainer.paths.randomElement(using: &random) ?? "a" }
+  /// A path that can carry an attribute: no link.
+  private mutating func attributePath() -> String {
+    RandomContainer.paths.filter { !$0.hasSuffix("link") }.randomElement(using: &random) ?? "a"
+  }
   private mutating func account() -> String { RandomContainer.accounts.randomElement(using: &random) ?? "a" }
   private mutating func suite() -> String { one("", ", suite: group", "") }
   private func quoted(_ text: String) -> String { "\"\(text.replacing("\"", with: "\\\""))\"" }
@@ -187,5 +219,10 @@ struct RandomMigrations {
       "true", "false", "\(random.next() % 99)", "1.25", "\"yes\"", "text", "!date 2026-12-01", "!data AAEC",
       "[1, two]",
       "{x: 1, y: [false]}", "''")
+  }
+
+  /// A value that JSON can represent.
+  private mutating func jsonScalar() -> String {
+    one("true", "\(random.next() % 99)", "1.25", "text", "[1, two]", "{x: 1, y: [false]}")
   }
 }
