@@ -69,7 +69,7 @@ struct SnapshotCommand: ParsableCommand {
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     (options.includesExcluded, options.tags) = (includeExcluded, tags)
-    (options.isFull, options.keys) = (full, try key.keysOfEarlierArchives())
+    (options.isFull, options.keys) = (full, try key.isGiven ? key.keys().all : ArchiveKeys.ofEnvironment())
     (options.encryption, options.deviceKeys) = (encryption, transaction.deviceKeys)
     let progress = Progress(isShown: !common.json && !quietness.quiet)
     options.progress = { progress.show($0) }

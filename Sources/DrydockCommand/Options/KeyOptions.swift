@@ -29,16 +29,17 @@ struct SourceKeyOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Open the archive with the passphrase in this file.", valueName: "file"))
   var identityPassphraseFile: String?
 
+  var isGiven: Bool { !identities.isEmpty || identityPassphraseFile != nil }
+
   func keys() throws -> ArchiveKeys {
     try ArchiveKeys(identities: identities, passphraseFile: identityPassphraseFile)
   }
 }
 
-extension SourceKeyOptions {
-  /// The keys that open a repository's earlier archives. A backup without them is a full one: unlike the keys that were asked
-  /// for, those of the environment may be unusable.
-  func keysOfEarlierArchives() throws -> AgeKeys {
-    do { return try keys().all } catch  where identities.isEmpty && identityPassphraseFile == nil {
+extension ArchiveKeys {
+  /// The keys in `DRYDOCK_IDENTITY`, for a backup: without a key it is a full one, so that an unusable key is a note.
+  static func ofEnvironment() -> AgeKeys {
+    do { return try ArchiveKeys(identities: [], passphraseFile: nil).all } catch {
       Output.note("drydock: note: earlier archives are not opened, because of DRYDOCK_IDENTITY: \(error)")
       return AgeKeys()
     }
