@@ -134,6 +134,8 @@ import Testing
         for _ in 0..<4 {
           var options = SnapshotRequest(target: .repository(path), tool: "test")
           options.lockTimeout = 120
+          // Nothing that is removed is another one's parent.
+          options.isFull = true
           let report = try Snapshot.take(Container(at: root), options)
           let item = try repository.list().items.first { $0.path == report.path }
           if let item {
