@@ -40,7 +40,8 @@ extension ArchiveKeys {
   /// The keys in `DRYDOCK_IDENTITY`, for a backup: without a key it is a full one, so that an unusable key is a note.
   static func ofEnvironment() -> AgeKeys {
     do { return try ArchiveKeys(identities: [], passphraseFile: nil).all } catch {
-      Output.note("drydock: note: earlier archives are not opened, because of DRYDOCK_IDENTITY: \(error)")
+      // The error may repeat a key that was given in place of its file.
+      Output.note("drydock: note: a file in DRYDOCK_IDENTITY cannot be read, so no earlier archive is opened")
       return AgeKeys()
     }
   }
