@@ -182,6 +182,90 @@ import Testing
     _ = try Verification.run(Archive(path: second.path, keys: keys), data: true)
   }
 
+  @Test func otherRecipientsGetAFullArchive() throws {
+    let lab = try scene()
+    let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
+    let keys = AgeKeys(identities: [ada, bob])
+    let take = { (identities: [AgeIdentity], keys: AgeKeys) in
+      try self.snapshot(lab) {
+        $0.encryption = .recipients(identities.map(\.recipient))
+        $0.keys = keys
+      }
+    }
+    #expect(try take([ada], keys).header.kind == .full)
+    #expect(try take([ada], keys).header.kind == .incremental)
+    let both = try take([ada, bob], keys)
+    #expect(both.header.kind == .full && both.parentProblem?.contains("other keys") == true)
+    #expect(try take([bob, ada], keys).header.parent == both.archive)
+    // The newest one cannot be opened: an older one is no parent.
+    #expect(try take([bob], keys).header.kind == .full)
+    let last = try take([ada], AgeKeys(identities: [ada]))
+    #expect(last.header.kind == .full && last.parentProblem?.contains("no key opens") == true)
+  }
+
+  @Test func archivesOfOneSecondAreInTheOrderOfTheirChain() throws {
+    let lab = try scene()
+    let now = Date()
+    let reports = try (0..<4).map { _ in try snapshot(lab) { $0.now = { now } } }
+    // As a copy may set the times of the files.
+    for (number, report) in reports.enumerated() {
+      try FileManager.default.setAttributes(
+        [.modificationDate: now.addingTimeInterval(Double(-number))], ofItemAtPath: report.path)
+    }
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.path) == reports.map(\.path))
+    #expect(try listing.find("latest") == reports[3].path)
+  }
+
+  @Test func anArchiveThatCannotBeRestoredDoesNotCount() throws {
+    let lab = try scene()
+    let reports = try (0..<3).map { _ in try snapshot(lab) }
+    try FileManager.default.removeItem(atPath: reports[1].path)
+    let report = try Repository(lab.repository).forget(keeping: .last(1))
+    #expect(report.removed.isEmpty && report.unreadable.map(\.path) == [reports[2].path])
+    #expect(try Verification.run(Archive(path: reports[0].path), data: true).readData)
+  }
+
+  @Test func aRawDatabaseDoesNotShareTheContentOfADatabase() throws {
+    let lab = try scene()
+    try snapshot(lab)
+    // The same bytes, but for those that a database's hash takes as zero; the log makes it unreadable for SQLite.
+    var bytes = try RawFiles.read(lab.full("db.sqlite"))
+    for index in Array(24..<28) + Array(92..<100) { bytes[index] = 0 }
+    try lab.write("raw.db", Array(bytes))
+    try lab.write("raw.db-wal", Self.logOfTheFuture())
+    let second = try snapshot(lab)
+    _ = try Verification.run(Archive(path: second.path), data: true)
+    try lab.restore(second.path, to: lab.directory("new"))
+    #expect(try RawFiles.read(Array(lab.directory("new/raw.db").utf8)) == bytes)
+  }
+
+  /// The log of a database in a version that no SQLite knows, with the checksum that its header must have.
+  private static func logOfTheFuture() -> [UInt8] {
+    let words: [UInt32] = [0x377f_0682, 9_999_999, 4096, 0, 1, 2]
+    let header = words.flatMap { word in withUnsafeBytes(of: word.bigEndian) { Array($0) } }
+    var (first, second): (UInt32, UInt32) = (0, 0)
+    for index in stride(from: 0, to: words.count, by: 2) {
+      first = first &+ words[index].byteSwapped &+ second
+      second = second &+ words[index + 1].byteSwapped &+ first
+    }
+    let sums = [first, second].flatMap { sum in withUnsafeBytes(of: sum.bigEndian) { Array($0) } }
+    return header + sums + [UInt8](repeating: 0, count: 24 + 4096)
+  }
+
+  @Test func sparseFilesInAChainStayBelowTheLimit() throws {
+    let lab = try Lab()
+    try lab.write("file", Self.bytes(1 << 20, 3))
+    _ = try lab.shell("truncate -s 300M sparse", in: lab.root)
+    var last = try snapshot(lab)
+    for _ in 0..<5 {
+      _ = try lab.shell("touch sparse", in: lab.root)
+      last = try snapshot(lab)
+    }
+    try lab.restore(last.path, to: lab.directory("new"))
+    #expect(try RawFiles.status(Array(lab.directory("new/sparse").utf8)).st_size == 300 << 20)
+  }
+
   @Test func damageInAnEarlierArchiveIsFound() throws {
     let lab = try scene()
     let first = try snapshot(lab)

@@ -63,7 +63,7 @@ public final class Archive {
   package var encryption: ArchiveEncryption? { parts[0].reader.encryption }
   /// Compressed bytes that were read so far, also of the archives that it needs.
   public var bytesRead: UInt64 { parts.reduce(0) { $0 + $1.reader.bytesRead } }
-  public var fileSize: UInt64 { parts[0].reader.fileSize }
+  public var fileSize: UInt64 { chainSize }
 
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
     try ArchivePart.header(ArchiveReader(path: path, keys: keys), path)
@@ -74,7 +74,16 @@ public final class Archive {
     for part in parts { try part.reader.checkExpansion(limit) }
     // Entries of an incremental archive may share content: a small one could name the same content a million times.
     if parts.count > 1 {
-      try located { try limit.check("the snapshot", manifest.contentSize(), fileSize: chainSize) }
+      try located {
+        do { try limit.check("the snapshot", manifest.contentSize(), fileSize: chainSize) } catch {
+          // That counted earlier versions, too.
+          var size: UInt64 = 0
+          try manifest.entries {
+            if $0.hardLink == nil { size = size.addingReportingOverflow($0.size).partialValue }
+          }
+          try limit.check("the snapshot", size, fileSize: chainSize)
+        }
+      }
     }
   }
 

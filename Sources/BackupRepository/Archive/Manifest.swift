@@ -162,6 +162,9 @@ enum ManifestSchema {
   /// The property, with the value 1, of an incremental manifest whose excluded and skipped paths are its parent's.
   static let inheritsOmitted = "inherits-omitted"
 
+  /// The property of an encrypted archive that identifies its recipients when it was written: SHA-256 of their sorted names.
+  static let recipients = "recipients"
+
   /// The properties that say where in an encrypted archive the vault's items are, and their hash.
   static let vaultOffset = "vault-offset", vaultLength = "vault-length", vaultHash = "vault-sha256"
 }

@@ -353,6 +353,14 @@ package final class ManifestReader {
     }.flatMap { ManifestRow($0).bytes("state") }.flatMap { SHA256.Digest(bytes: $0) }
   }
 
+  /// What identifies the recipients of the archive; nil when it is not encrypted, or to a passphrase.
+  func recipients() throws -> SHA256.Digest? {
+    try read {
+      try Row.fetchOne(
+        $0, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.recipients])
+    }.flatMap { ManifestRow($0).bytes("value") }.flatMap { SHA256.Digest(bytes: $0) }
+  }
+
   /// Whether excluded and skipped paths are those of the parent's manifest.
   func inheritsOmitted() throws -> Bool {
     let row = try read {

@@ -60,6 +60,11 @@ final class ManifestWriter {
     try run("INSERT INTO removed VALUES (?)", [PathValue(path)])
   }
 
+  /// Records what identifies the recipients of the archive.
+  func add(recipients: SHA256.Digest) throws {
+    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.recipients, Data(recipients.bytes)])
+  }
+
   /// Records that excluded and skipped paths are those of the parent's manifest.
   func inheritOmitted() throws {
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.inheritsOmitted, 1])

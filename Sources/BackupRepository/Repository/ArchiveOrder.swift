@@ -28,8 +28,18 @@ struct ArchiveOrder {
       return UTCTime.text(Date(timeIntervalSince1970: Double(modified / 1_000_000_000)))
     }
 
-    /// Of archives of one second, the one that was written first comes first.
-    fileprivate var rank: Rank { Rank(time: time, ownTime: label.time, modified: modified, path: path) }
+    /// Of archives of one second, the one that was written first comes first. Each comes after those that it needs, whatever
+    /// times a copy has set.
+    fileprivate func rank(_ byID: [Substring: Ordered]) -> Rank {
+      var (chain, seen) = ([self], Set([path]))
+      while let id = chain[chain.count - 1].label.parent, let parent = byID[id.prefix(8)],
+        seen.insert(parent.path).inserted
+      {
+        chain.append(parent)
+      }
+      let written = chain.reversed().reduce(Int64.min) { max($0 &+ 1, $1.modified) }
+      return Rank(time: time, ownTime: label.time, modified: written, path: path)
+    }
   }
 
   fileprivate struct Rank: Comparable {
@@ -47,8 +57,9 @@ struct ArchiveOrder {
   static func sorted<T>(_ items: [T], path: (T) -> String, order: (T) -> Ordered?) -> [T] {
     let archives = items.map(order)
     let known = archives.compactMap { $0 }
+    let byID = Dictionary(known.map { ($0.label.id.prefix(8), $0) }) { first, _ in first }
     let ranked = zip(items, archives).map { item, archive in
-      (item: item, ranks: archive.map { ranks(of: $0, known) } ?? [])
+      (item: item, ranks: archive.map { ranks(of: $0, known, byID) } ?? [])
     }
     return ranked.sorted { left, right in
       if left.ranks.isEmpty || right.ranks.isEmpty {
@@ -60,11 +71,13 @@ struct ArchiveOrder {
   }
 
   /// The rank of an archive, behind the ranks of those that it follows.
-  private static func ranks(of archive: Ordered, _ all: [Ordered]) -> [Rank] {
-    var ranks = [archive.rank]
+  private static func ranks(
+    of archive: Ordered, _ all: [Ordered], _ byID: [Substring: Ordered]
+  ) -> [Rank] {
+    var ranks = [archive.rank(byID)]
     var (last, seen) = (archive, Set([archive.path]))
     while let older = older(than: last, all), seen.insert(older.path).inserted {
-      ranks.insert(older.rank, at: 0)
+      ranks.insert(older.rank(byID), at: 0)
       last = older
     }
     return ranks
@@ -146,6 +159,9 @@ extension Repository.Listing {
   /// An archive that can be read, or one that no key at hand opens.
   package enum Entry: Sendable {
     case item(Repository.Item), sealed(Repository.Sealed)
+
+    /// Its id, or the beginning of it; nil when no key opens it and its name is not an archive's.
+    package var id: String? { ordered?.label.id }
 
     var ordered: ArchiveOrder.Ordered? {
       switch self {

@@ -58,7 +58,8 @@ extension Repository {
       let selection = Selection(app: app, instance: instance)
       let reasons = retention.reasons(archives, isSelected: selection.contains)
       let lost = Set(zip(archives, reasons).filter { $1.isEmpty }.map(\.0.owner)).subtracting(
-        zip(archives, reasons).filter { !$1.isEmpty && !$0.isUnreadable }.map(\.0.owner))
+        zip(archives, reasons).filter { !$1.isEmpty && $1 != [Retention.missing] && !$0.isUnreadable }.map(
+          \.0.owner))
       if let owner = lost.min() {
         throw DrydockError(
           .checkFailed,
@@ -70,6 +71,13 @@ extension Repository {
       report.unreadable = listing.unreadable
       for (archive, reasons) in zip(archives, reasons)
       where !archive.isUnreadable && selection.contains(archive) {
+        if reasons == [Retention.missing] {
+          report.unreadable += archive.paths.map {
+            Unreadable(
+              path: $0, reason: Retention.missing,
+              error: DrydockError(.missingArchive, Retention.missing, path: $0))
+          }
+        }
         if reasons.isEmpty {
           report.removed.append(archive.entry)
         } else {

@@ -94,6 +94,8 @@ extension Rekey {
       try scratch.directory.setOwner(user: old.status.user, group: old.status.group, of: file)
     } catch let error as DrydockError where error.code == .permission {}
     try scratch.directory.setMode(old.status.mode, of: file)
+    // The order of archives takes the times of their files into account.
+    try scratch.directory.setModified(old.status.modified, of: file)
     // Exclusive, as for a removal.
     let lock = try RepositoryLock(old.folder.path, exclusive: true, timeout: lockTimeout)
     try old.check()

@@ -26,6 +26,9 @@ struct Retention {
   /// Archives of a later time are not what a period is counted from.
   var now: String
 
+  /// Why an archive is kept that cannot be restored: no rule counts it, since it may be all that is kept otherwise.
+  static let missing = "an archive that it needs is missing or cannot be read"
+
   /// Why each archive is kept; nothing for one that goes.
   ///
   /// - Parameters:
@@ -33,7 +36,11 @@ struct Retention {
   ///   - isSelected: whether the rules apply to it; any other is kept.
   func reasons(_ archives: [StoredArchive], isSelected: (StoredArchive) -> Bool = { _ in true }) -> [[String]]
   {
-    var reasons = archives.map { isSelected($0) && !$0.isUnreadable ? [] : ["not selected"] }
+    let broken = archives.broken
+    var reasons = archives.indices.map { index in
+      if broken.contains(index) { return [Self.missing] }
+      return isSelected(archives[index]) && !archives[index].isUnreadable ? [] : ["not selected"]
+    }
     let selected = archives.indices.filter { reasons[$0].isEmpty }
     for indices in Dictionary(grouping: selected, by: { archives[$0].owner }).values {
       let newestFirst = Array(indices.reversed())
@@ -134,6 +141,23 @@ extension [StoredArchive] {
         return id.hasPrefix(parent) || parent.hasPrefix(id)
       }
     }
+  }
+
+  /// The indices of the archives that need one which is missing or cannot be read.
+  var broken: Set<Int> {
+    let parents = parents
+    var children: [Int: [Int]] = [:]
+    for (child, parents) in parents.enumerated() {
+      for parent in parents { children[parent, default: []].append(child) }
+    }
+    var broken: Set<Int> = []
+    var unvisited = indices.filter { index in
+      self[index].label.parent != nil && parents[index].allSatisfy { self[$0].isUnreadable }
+    }
+    while let index = unvisited.popLast() {
+      if broken.insert(index).inserted { unvisited += children[index] ?? [] }
+    }
+    return broken
   }
 
   /// How many archives each one needs, one after the other.

@@ -13,11 +13,16 @@ final class ParentSnapshot {
   /// A path that was changed later than this (nanoseconds since 1970) could have been written to after the parent's capture
   /// without another time: a memory-mapped write sets none until it is written back.
   private let trustedUntil: Int64
+  private let device: UInt64?
   private var contents: ContentIndex?
 
-  /// - Parameter settling: seconds that must have passed between the last change of a path and the parent's capture.
-  init(_ archive: Archive, settling: Double) throws {
+  /// - Parameters:
+  ///   - settling: seconds that must have passed between the last change of a path and the parent's capture.
+  ///   - root: the container's; paths on other file systems, and on one in memory, where a mapping's writes set no time, are
+  ///     always read.
+  init(_ archive: Archive, of root: Directory, settling: Double) throws {
     self.archive = archive
+    device = root.isInMemory() ? nil : try root.status().device
     entries = MergedEntries(archive.manifest)
     next = try entries.next()
     let captured = (try? Date(archive.header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
@@ -51,16 +56,23 @@ final class ParentSnapshot {
   }
 
   /// Whether a status is older than the parent's capture by so much that it shows each later write.
-  func isOld(_ status: FileStatus) -> Bool { max(status.changed, status.modified) < trustedUntil }
+  func isOld(_ status: FileStatus) -> Bool {
+    max(status.changed, status.modified) < trustedUntil && status.device == device
+  }
 
   /// Whether some file of that size is stored: only then its content is searched.
   func hasContent(ofSize size: UInt64) throws -> Bool { try index().sizes.contains(size) }
 
   /// The place of a content; nil when it is not stored.
-  func place(of digest: SHA256.Digest, size: UInt64) throws -> (archive: Archive.ID, offset: UInt64)? {
+  ///
+  /// - Parameter isDatabase: whether the hash is a database's, which takes some bytes as zero.
+  func place(of digest: SHA256.Digest, size: UInt64, isDatabase: Bool) throws -> (
+    archive: Archive.ID, offset: UInt64
+  )? {
     guard let found = try index().rows[ContentIndex.key(digest)],
       let entry = try archive.manifest.parts[found.part].entry(row: found.row), entry.digest == digest,
-      entry.size == size, let offset = entry.offset, let id = entry.archive
+      entry.size == size, (entry.kind == .database) == isDatabase, let offset = entry.offset,
+      let id = entry.archive
     else { return nil }
     return (id, offset)
   }
@@ -118,9 +130,12 @@ extension Snapshot {
   ///
   /// - Returns: nil when a full archive is to be written, with the reason if one could not be read.
   static func parent(
-    of header: Archive.Header, in repository: String?, keys: AgeKeys, isEncrypted: Bool
+    of header: Archive.Header, in repository: String?, keys: AgeKeys, encryption: AgeTarget?
   ) throws -> (archive: Archive?, problem: String?) {
     guard let repository else { return (nil, nil) }
+    let isEncrypted = encryption != nil
+    // Whether a passphrase is that of earlier archives is not known.
+    if case .passphrase? = encryption { return (nil, nil) }
     let owner = [header.app, header.instance].map { ArchiveName.plain($0, 90) }
     let listing = try Repository(repository).list(keys: keys) { [$0.app, $0.instance] == owner }
     // Of archives that anyone can read and others, no one needs one of the other kind.
@@ -128,14 +143,33 @@ extension Snapshot {
       $0.header.app == header.app && $0.header.instance == header.instance
         && ($0.encryption != nil) == isEncrypted
     }
+    let sealed = listing.sealed.last { isEncrypted && $0.label.map { [$0.app, $0.instance] } == owner }
+    if let sealed, !keys.identities.isEmpty || !keys.passphrases.isEmpty,
+      sealed.label.map(\.time) ?? "" >= own.last?.header.time ?? ""
+    {
+      return (nil, "no key opens the newest archive, \(sealed.fileName)")
+    }
     guard let newest = own.last else { return (nil, nil) }
     do {
       let archive = try Archive(path: newest.path, keys: keys)
+      // Who is to read the new archive must be able to read those that it needs.
+      guard try archive.manifest.parts[0].recipients() == encryption?.recipientsDigest() else {
+        return (nil, "\(newest.fileName) is encrypted to other keys")
+      }
       let (full, incremental) = (archive.parts.last, archive.parts.dropLast())
       let isCostly = incremental.reduce(0) { $0 + $1.reader.fileSize } > full?.reader.fileSize ?? 0
       return (incremental.count >= longestChain || isCostly ? nil : archive, nil)
     } catch let error as DrydockError {
       return (nil, "\(newest.fileName) cannot be read: \(error.message)")
     }
+  }
+}
+
+extension AgeTarget {
+  /// Identifies the recipients; nil for a passphrase, which must not be guessed from a hash.
+  func recipientsDigest() throws -> SHA256.Digest? {
+    guard case .recipients(let recipients) = self else { return nil }
+    let names = Set(recipients.map(\.description)).sorted().joined(separator: "\n")
+    return try SHA256.hash(Array(names.utf8))
   }
 }

@@ -38,14 +38,37 @@ package enum Snapshot {
       isFull
       ? (nil, nil)
       : try parent(
-        of: header, in: destination.repository, keys: request.keys, isEncrypted: request.encryption != nil)
+        of: header, in: destination.repository, keys: request.keys, encryption: request.encryption)
+    var report: SnapshotReport
+    do {
+      report = try write(container, header, parent, request, now, lock, to: destination)
+      report.parentProblem = parentProblem
+    } catch let error as DrydockError {
+      // A damaged archive must not prevent the next one.
+      guard let part = parent?.parts.first(where: { $0.path == error.path }) else { throw error }
+      report = try write(container, header, nil, request, now, lock, to: destination)
+      report.parentProblem = "\(lastName(part.path)) cannot be read: \(error.message)"
+    }
+    report.clockWarning = clockWarning
+    return report
+  }
+
+  /// Writes an archive: the difference to a parent, or a full one.
+  private static func write(
+    _ container: Container, _ header: Archive.Header, _ parent: Archive?, _ request: SnapshotRequest,
+    _ now: Date, _ lock: ContainerLock, to destination: ArchiveDestination
+  ) throws -> SnapshotReport {
+    var header = header
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
     let draft = try ArchiveDraft(header, time: now, encryption: request.encryption, to: destination)
     do {
       let writer = try SnapshotWriter(
         lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
-        since: parent.map { try ParentSnapshot($0, settling: request.settling) })
+        since: parent.map { try ParentSnapshot($0, of: lock.root, settling: request.settling) })
       try writer.storeAll()
+      if let recipients = try request.encryption?.recipientsDigest() {
+        try draft.manifest.add(recipients: recipients)
+      }
       let vault = try SnapshotVault.store(
         from: container, lock.root, writer.vaultDigest, into: draft, request.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: request.includesExcluded)
@@ -54,7 +77,7 @@ package enum Snapshot {
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
         excluded: writer.excluded, skipped: writer.skipped, raw: writer.raw, vault: vault,
-        versionProblem: request.versionProblem, parentProblem: parentProblem, clockWarning: clockWarning)
+        versionProblem: request.versionProblem)
     } catch let error as DrydockError {
       throw draft.explained(error)
     }

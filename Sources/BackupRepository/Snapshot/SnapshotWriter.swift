@@ -261,7 +261,8 @@ final class SnapshotWriter {
   ///
   /// - Returns: false when none has it.
   private func refer(_ entry: inout ManifestEntry, to digest: SHA256.Digest) throws -> Bool {
-    guard let place = try former?.place(of: digest, size: entry.size) else { return false }
+    guard let place = try former?.place(of: digest, size: entry.size, isDatabase: entry.kind == .database)
+    else { return false }
     (entry.digest, entry.archive, entry.offset) = (digest, place.archive, place.offset)
     return true
   }

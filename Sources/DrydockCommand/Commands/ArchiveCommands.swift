@@ -84,10 +84,17 @@ struct ListCommand: ParsableCommand {
 
   private func row(_ item: Repository.Item, _ listing: Repository.Listing) -> [String] {
     let header = item.header
+    let encrypted = item.encryption == nil ? [] : ["encrypted"]
+    let ids = listing.entries.compactMap(\.id)
+    let missing =
+      header.parent.map { parent in ids.contains { parent.description.hasPrefix($0) } }.map {
+        $0 ? [] : ["needs \(header.parent?.short ?? ""), which is missing"]
+      } ?? []
     return [
       String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
       header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
-      Output.size(item.size), note(item.encryption == nil ? "" : "encrypted", item.tags),
+      Output.size(item.size),
+      note((encrypted + missing).joined(separator: ", "), item.tags),
     ]
   }
 
