@@ -78,8 +78,9 @@ public final class Archive {
         do { try limit.check("the snapshot", manifest.contentSize(), fileSize: chainSize) } catch {
           // That counted earlier versions, too.
           var size: UInt64 = 0
-          try manifest.entries {
-            if $0.hardLink == nil { size = size.addingReportingOverflow($0.size).partialValue }
+          try manifest.entries { entry in
+            let (sum, overflow) = size.addingReportingOverflow(entry.hardLink == nil ? entry.size : 0)
+            size = overflow ? .max : sum
           }
           try limit.check("the snapshot", size, fileSize: chainSize)
         }

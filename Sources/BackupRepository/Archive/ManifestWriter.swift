@@ -70,7 +70,7 @@ final class ManifestWriter {
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.inheritsOmitted, 1])
   }
 
-  /// Records what identifies the content of a database's log and journal; see ``SidecarState``.
+  /// Records what identifies the content of a database's log and journal; see `Directory.sidecarState(of:isOld:)`.
   func add(_ state: SHA256.Digest, of path: ContainerPath) throws {
     try run("INSERT INTO sidecar_state VALUES (?, ?)", [PathValue(path), Data(state.bytes)])
   }
