@@ -106,7 +106,7 @@ private struct ContentIndex {
 
 extension Directory {
   /// What identifies the state of a database's log and journal: their inodes, sizes and times. Nil when one of them is too
-  /// young to be sure, or there is no parent to compare with.
+  /// young to be sure.
   func sidecarState(
     of main: ContainerPath, isOld: (FileStatus) -> Bool = { _ in true }
   ) throws -> SHA256.Digest? {

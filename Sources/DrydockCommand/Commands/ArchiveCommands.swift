@@ -32,7 +32,9 @@ struct ListCommand: ParsableCommand {
     guard last.map({ $0 > 0 }) ?? true else {
       throw UsageError(message: "--last is the number of archives to list; give 1 or more")
     }
-    var listing = try Repository(path).list(keys: key.keys().all)
+    let all = try Repository(path).list(keys: key.keys().all)
+    var listing =
+      all
       .filtered(app: app, instance: instance)
     do { if let since { listing = try listing.since(since) } } catch let error as DrydockError {
       throw UsageError(message: "--since: \(error.message)")
@@ -41,7 +43,8 @@ struct ListCommand: ParsableCommand {
     if common.json {
       Output.json(document(listing))
     } else {
-      write(listing)
+      // A parent may be in the repository and not in the list.
+      write(listing, present: Set(all.entries.compactMap { $0.id?.prefix(8) }))
       Output.warn(listing.clockWarnings())
       for item in listing.unreadable {
         Output.note("drydock: cannot be read: \(item.path): \(item.reason)".printable)
@@ -70,26 +73,25 @@ struct ListCommand: ParsableCommand {
     ]
   }
 
-  private func write(_ listing: Repository.Listing) {
+  private func write(_ listing: Repository.Listing, present: Set<Substring>) {
     guard !listing.items.isEmpty || !listing.sealed.isEmpty else { return Output.line("no archives") }
     let head = ["id", "time", "app", "instance", "version", "kind", "size"]
     let rows = listing.entries.map { entry in
       switch entry {
-      case .item(let item): row(item, listing)
+      case .item(let item): row(item, listing, present)
       case .sealed(let item): row(item, listing)
       }
     }
     Output.table([head] + rows, indent: "")
   }
 
-  private func row(_ item: Repository.Item, _ listing: Repository.Listing) -> [String] {
+  private func row(
+    _ item: Repository.Item, _ listing: Repository.Listing, _ present: Set<Substring>
+  ) -> [String] {
     let header = item.header
     let encrypted = item.encryption == nil ? [] : ["encrypted"]
-    let ids = listing.entries.compactMap(\.id)
-    let missing =
-      header.parent.map { parent in ids.contains { parent.description.hasPrefix($0) } }.map {
-        $0 ? [] : ["needs \(header.parent?.short ?? ""), which is missing"]
-      } ?? []
+    let parent = header.parent?.short
+    let missing = parent.map { present.contains($0[...]) ? [] : ["needs \($0), which is missing"] } ?? []
     return [
       String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
       header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
