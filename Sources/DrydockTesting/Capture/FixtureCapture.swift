@@ -8,6 +8,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
+import GRDB
 import MigrationEngine
 
 /// Makes a fixture from a real container: secrets and chosen values are made up, tables are cut, and what backups exclude
@@ -80,15 +81,26 @@ package struct FixtureCapture {
     let root = try Directory(fixtures)
     let target = try place(in: root)
     let staged = try DiscardedStage(on: container, options: transaction)
-    let temporary = try ScratchDirectory.temporary()
-    let scratch = temporary.directory
-    try scratch.createDirectory("fixture", mode: 0o755)
-    let fixture = try scratch.directory("fixture")
-    let report = try write(staged, to: fixture, transaction.deviceKeys)
-    try check(fixture, in: scratch.full("built"), report)
-    try publish(fixture, in: root, as: target)
-    return report
+    var attempt = 1
+    while true {
+      let temporary = try ScratchDirectory.temporary()
+      let scratch = temporary.directory
+      try scratch.createDirectory("fixture", mode: 0o755)
+      let fixture = try scratch.directory("fixture")
+      let report = try write(staged, to: fixture, transaction.deviceKeys)
+      do {
+        try check(fixture, in: scratch.full("built"), report)
+      } catch let error as DrydockError where attempt < Self.attempts && error.isConstraintFailure {
+        attempt += 1
+        continue
+      }
+      try publish(fixture, in: root, as: target)
+      return report
+    }
   }
+
+  /// How often values are made up: random ones may violate a check or a unique index of the app's schema.
+  private static let attempts = 5
 
   private func place(in root: Directory) throws -> ContainerPath {
     guard let target = try? ContainerPath(name), target.components.count == 1, !name.hasPrefix(".") else {
@@ -218,5 +230,16 @@ package struct FixtureCapture {
       return .into
     }
     try scratch.renameNew(fixture, in: root, to: target)
+  }
+}
+
+extension DrydockError {
+  /// Whether a constraint of a database's schema failed.
+  fileprivate var isConstraintFailure: Bool {
+    switch cause {
+    case let error as DatabaseError: error.resultCode == .SQLITE_CONSTRAINT
+    case let error as DrydockError: error.isConstraintFailure
+    default: false
+    }
   }
 }
