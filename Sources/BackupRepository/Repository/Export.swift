@@ -28,10 +28,9 @@ package enum Export {
     do {
       var (entries, bytes) = (0, UInt64(0))
       try archive.manifest.entries { source in
-        let entry = try copy(source, of: archive, into: draft.archive)
-        try draft.manifest.add(entry)
+        try copy(source, of: archive, into: draft)
         entries += 1
-        if entry.offset != nil { bytes += entry.size }
+        bytes += source.extents.length
         progress?(bytes)
       }
       for path in try archive.manifest.excluded() { try draft.manifest.add(path) }
@@ -48,27 +47,29 @@ package enum Export {
     }
   }
 
-  /// Copies an entry's member; gives the entry with its place in the new archive.
+  /// Copies an entry with its content.
   private static func copy(
-    _ source: ManifestEntry, of archive: Archive, into writer: ArchiveWriter
-  ) throws -> ManifestEntry {
-    let names = archive.header.memberNames
+    _ source: ManifestEntry, of archive: Archive, into draft: ArchiveDraft
+  ) throws {
+    let (names, writer) = (archive.header.memberNames, draft.archive)
     var entry = source
-    (entry.offset, entry.archive) = (nil, nil)
+    (entry.extents, entry.linkArchive) = (Extents(), nil)
     if let first = entry.hardLink {
       try writer.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
     } else if entry.isFile {
-      entry.offset = try writer.beginMember(names.member(entry, .file(size: entry.size)))
-      try archive.content(of: source, otherwise: "nothing was written, use another archive") {
+      let offset = try writer.beginMember(names.member(entry, .file(size: entry.size)))
+      let blocks = try archive.content(of: source, otherwise: "nothing was written, use another archive") {
         try writer.write($0)
       }
       try writer.endMember()
+      if entry.size > 0 { entry.extents.append(Extent(offset: offset, length: entry.size)) }
+      if let blocks { try draft.manifest.add(blocks, [0..<blocks.count], at: offset) }
     } else if let target = entry.linkTarget {
       try writer.addMember(names.member(entry, .symbolicLink(target: target)))
     } else {
       try writer.addMember(names.member(entry, .directory))
     }
-    return entry
+    try draft.manifest.add(entry)
   }
 
   private static func time(of archive: Archive) throws -> Date {
