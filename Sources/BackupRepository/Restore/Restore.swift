@@ -177,12 +177,18 @@ extension Archive {
       PartSource(
         archive: part.header.archive, ranges: part.reader.rangeSource, members: members, path: part.path)
     }
+    let progress = staged.progress
+    progress?.begin(.restore, totalBytes: files.reduce(0) { $0 &+ $1.size }, totalFiles: files.count)
     try staged.putFiles(groups(files)) {
       let readers = sources.map { PartReader($0) }
       return { file, target in
         guard let entry = byPath[file.path] else { return }
         let reader = readers.first { $0.source.archive == entry.archive } ?? readers[0]
-        try reader.read(entry, into: target.write)
+        try reader.read(entry) {
+          try target.write($0)
+          progress?.add(bytes: UInt64($0.count))
+        }
+        progress?.add(files: 1)
       }
     }
   }

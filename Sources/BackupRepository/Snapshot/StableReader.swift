@@ -31,8 +31,13 @@ final class StableReader {
   #endif
 
   let pipeline: HashPipeline
+  private let progress: WorkProgress?
 
-  init() throws { pipeline = try HashPipeline() }
+  /// - Parameter progress: what ``stream(_:into:)`` stores is added to it.
+  init(_ progress: WorkProgress? = nil) throws {
+    pipeline = try HashPipeline()
+    self.progress = progress
+  }
 
   struct State: Equatable {
     var size: UInt64
@@ -141,6 +146,7 @@ final class StableReader {
       pipeline.add(buffer, count: count, isDatabaseStart: isDatabaseStart)
       if count == 0 { return (try pipeline.finish(), false) }
       offset += UInt64(count)
+      if archive != nil { progress?.add(bytes: UInt64(count)) }
     }
     let digest = try pipeline.finish()
     if case .database(let pages) = content { return (digest, try pages.isUnchanged()) }
