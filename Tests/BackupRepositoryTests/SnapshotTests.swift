@@ -167,7 +167,7 @@ import Testing
       change()
       request.schemaVersion = try stage.status(of: "file") != nil ? 7 : nil
       request.lock = lock
-      request.progress = { _ in change() }
+      request.stores = change
       defer { request.lock = nil }
       return try Snapshot.take(container, request)
     }()

@@ -2,6 +2,7 @@ import AgeEncryption
 import AppContainer
 import ArchiveFile
 import DrydockErrors
+import FileSystem
 import Foundation
 
 /// Writes the snapshot of an archive into a full archive that needs no other one to be read.
@@ -13,13 +14,14 @@ package enum Export {
   ///   - encryption: to whom the new archive is encrypted; nil for one that everybody can read.
   ///   - tool: the program's name and version, for the header.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
-  ///   - progress: called now and then with the bytes of content that were written so far.
+  ///   - progress: counts what is read of the archive.
   /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
   package static func run(
     _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil, tool: String,
-    lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
+    lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> ExportReport {
     try archive.checkExpansion()
+    progress?.begin(.export, reading: archive)
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     var header = archive.header
     (header.archive, header.exportedFrom, header.tool) = (try Archive.ID.new(), archive.header.archive, tool)
@@ -31,7 +33,7 @@ package enum Export {
         try copy(source, of: archive, into: draft)
         entries += 1
         bytes += source.extents.length
-        progress?(bytes)
+        progress?.add(files: 1)
       }
       for path in try archive.manifest.excluded() { try draft.manifest.add(path) }
       for path in try archive.manifest.skipped() { try draft.manifest.add(path) }

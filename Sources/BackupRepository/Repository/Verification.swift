@@ -2,6 +2,7 @@ import AgeEncryption
 import AppContainer
 import ArchiveFile
 import DrydockErrors
+import FileSystem
 
 public struct VerificationReport: Sendable {
   public var path: String, header: Archive.Header
@@ -18,7 +19,10 @@ package enum Verification {
   /// hashes.
   ///
   /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
-  package static func run(_ archive: Archive, data: Bool) throws -> VerificationReport {
+  package static func run(
+    _ archive: Archive, data: Bool, progress: WorkProgress? = nil
+  ) throws -> VerificationReport {
+    if data { progress?.begin(.verify, reading: archive) } else { progress?.begin(.verify) }
     if data { try archive.checkExpansion() }
     let id = try SnapshotID()
     let tar = data ? try TarVerification(archive.parts[0]) : nil
@@ -26,6 +30,7 @@ package enum Verification {
     try archive.manifest.entries {
       try id.add($0)
       entries += 1
+      progress?.add(files: 1)
       if $0.hardLink == nil { bytes &+= $0.size }
       if data, !$0.extents.isEmpty, !$0.isWhole(in: archive.header.archive) {
         try archive.content(of: $0) { _ in }

@@ -177,13 +177,20 @@ extension Archive {
       PartSource(
         archive: part.header.archive, ranges: part.reader.rangeSource, members: members, path: part.path)
     }
+    let progress = staged.progress
+    progress?.begin(.restore, totalBytes: files.reduce(0) { $0 &+ $1.size }, totalFiles: files.count)
     try staged.putFiles(groups(files)) { [path] in
       let readers = sources.map { PartReader($0) }
       return { file, target in
         guard let entry = byPath[file.path] else { return }
-        _ = try entry.readContent(of: path, otherwise: Self.advice, into: target.write) { extent in
+        let write = { (bytes: UnsafeRawBufferPointer) in
+          try target.write(bytes)
+          progress?.add(bytes: UInt64(bytes.count))
+        }
+        _ = try entry.readContent(of: path, otherwise: Self.advice, into: write) { extent in
           try readers.first { $0.source.archive == extent.archive }?.checked(extent)
         }
+        progress?.add(files: 1)
       }
     }
   }

@@ -56,9 +56,11 @@ struct RestorePlan {
       live, staged, recorded, archive.header, keepsSetID: options.keepsSetID)
     try decideLive()
     let id = try SnapshotID()
+    staged.progress?.begin(.compare, totalFiles: recorded.kinds.count)
     try archive.manifest.entries {
       try id.add($0)
       try decide($0)
+      staged.progress?.add(bytes: $0.hardLink == nil ? $0.size : 0, files: 1)
     } own: {
       members[$0].add($1)
     }

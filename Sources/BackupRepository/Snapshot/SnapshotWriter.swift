@@ -54,7 +54,7 @@ final class SnapshotWriter {
     (self.root, self.rules, self.names, self.request) = (root, rules, names, request)
     (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
     tree = TreeNames(root, rules: request.includesExcluded ? nil : rules, listed: request.lists)
-    reader = try StableReader()
+    reader = try StableReader(request.progress)
     contents = LargeContents(
       archive: draft.archive, manifest: draft.manifest, names: names, reader: reader, former: former)
   }
@@ -385,7 +385,8 @@ final class SnapshotWriter {
   private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
-    request.progress?(contentBytes)
+    request.progress?.set(bytes: contentBytes, files: entries)
+    request.stores?()
     waiting.append((entry, digest, earlier?.path == entry.path ? earlier : nil))
     if earlier?.path == entry.path { isAdded = true }
     try addWaiting(all: false)

@@ -31,8 +31,13 @@ final class StableReader {
   #endif
 
   let pipeline: HashPipeline
+  private let progress: WorkProgress?
 
-  init() throws { pipeline = try HashPipeline() }
+  /// - Parameter progress: what ``stream(_:into:)`` stores is added to it.
+  init(_ progress: WorkProgress? = nil) throws {
+    pipeline = try HashPipeline()
+    self.progress = progress
+  }
 
   struct State: Equatable {
     var size: UInt64
@@ -168,6 +173,7 @@ final class StableReader {
       }
       pipeline.add(buffer, count: count)
       offset += UInt64(count)
+      if archive != nil { progress?.add(bytes: UInt64(count)) }
     }
     let (digest, blocks) = try pipeline.finish()
     return HashedContent(digest: digest, blocks: blocks, isWhole: try content.isConsistent())
