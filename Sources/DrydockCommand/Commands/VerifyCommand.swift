@@ -46,6 +46,7 @@ struct VerifyCommand: ParsableCommand {
     var failed: Failure?
     var checked: [JSONObject] = []
     var intact: String?
+    var verification = Verification()
     let (names, unreadable) = try names(configuration, keys)
     func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
@@ -62,7 +63,8 @@ struct VerifyCommand: ParsableCommand {
       var path = name
       do {
         path = try repository.archive(name, configuration, keys)
-        let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(data: data)
+        let report = try verification.verify(
+          Archive(path: path, keys: keys.opening(path), limit: limit), data: data)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])
