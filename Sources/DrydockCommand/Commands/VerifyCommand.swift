@@ -47,6 +47,7 @@ struct VerifyCommand: ParsableCommand {
     var failed: Failure?
     var checked: [JSONObject] = []
     var intact: String?
+    var verification = Verification()
     let (names, unreadable) = try names(configuration, keys)
     func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
@@ -66,8 +67,8 @@ struct VerifyCommand: ParsableCommand {
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
-        let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(
-          data: data, progress: display.progress)
+        let report = try verification.verify(
+          Archive(path: path, keys: keys.opening(path), limit: limit), data: data, progress: display.progress)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])
