@@ -36,7 +36,7 @@ import Testing
   }
 
   /// A script that runs SQL and leaves a log behind, as an app does that is killed.
-  fileprivate static func leavingTheLog(_ sql: String) -> String {
+  static func leavingTheLog(_ sql: String) -> String {
     "printf '%s\\n' '.dbconfig no_ckpt_on_close on' '\(sql.replacing("'", with: "'\\''"))' | sqlite3 db.sqlite"
   }
 

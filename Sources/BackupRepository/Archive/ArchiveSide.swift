@@ -20,6 +20,7 @@ package struct ArchiveSide: ComparisonSide {
   /// - Parameter configuration: where settings and secrets are; the archive's header says the rest.
   package init(_ archive: Archive, configuration: ContainerConfiguration = ContainerConfiguration()) throws {
     self.archive = archive
+    try archive.requireComplete()
     let header = archive.header
     let container = Container(
       planned: archive.path, layout: configuration.layout ?? header.layout,

@@ -19,6 +19,7 @@ package enum Export {
     _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil, tool: String,
     lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
   ) throws -> ExportReport {
+    try archive.requireComplete()
     try archive.checkExpansion()
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     var header = archive.header

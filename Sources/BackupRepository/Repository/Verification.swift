@@ -17,8 +17,18 @@ package enum Verification {
   /// every content that it needs of others: tar and manifest must name the same paths with the same types, sizes, places and
   /// hashes.
   ///
-  /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
+  /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws; with the archives that cannot be read
+  ///   and the paths that need them.
   package static func run(_ archive: Archive, data: Bool) throws -> VerificationReport {
+    try archive.requireComplete(readingData: data)
+    do {
+      return try check(archive, data: data)
+    } catch let error as DrydockError where data && error.meansDamage {
+      throw error.naming((try? archive.unreadable(readingData: true)) ?? [])
+    }
+  }
+
+  private static func check(_ archive: Archive, data: Bool) throws -> VerificationReport {
     if data { try archive.checkExpansion() }
     let id = try SnapshotID()
     let tar = data ? try TarVerification(archive.parts[0]) : nil

@@ -96,10 +96,9 @@ package enum Restore {
     }?.source
   }
 
-  private static func refusePartialOfOtherVersion(
+  private static func refuseMixedVersions(
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
   ) throws {
-    guard options.isPartial else { return }
     let version = try options.readsVersion?(staged)
     guard archive.header.schemaVersion != version else { return }
     let name = { (version: Int?) in version.map { "schema version \($0)" } ?? "an unknown schema version" }
@@ -116,9 +115,17 @@ package enum Restore {
   ) throws -> RestoreReport {
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     staged.checksResult = false
-    try refusePartialOfOtherVersion(archive, staged, options)
+    if options.isPartial { try refuseMixedVersions(archive, staged, options) }
+    if !options.acceptsIncomplete { try archive.requireComplete() }
     try archive.checkExpansion()
-    let plan = try RestorePlan(archive, staged, options)
+    var plan = try RestorePlan(archive, staged, options)
+    if options.acceptsIncomplete {
+      let unreadable = try archive.unreadable(among: plan.wanted, links: plan.links, plan.members)
+      if !unreadable.isEmpty && !plan.isIntoEmpty {
+        try refuseMixedVersions(archive, staged, options)
+      }
+      plan.leave(unreadable)
+    }
     if !plan.report.removed.isEmpty { try options.confirmRemovals?(plan.report.removed) }
     for path in plan.removals where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
@@ -131,7 +138,12 @@ package enum Restore {
         try staged.remove(entry.path)
       }
     }
-    try archive.put(plan.contents, plan.members, into: staged)
+    do {
+      try archive.put(plan.contents, plan.members, into: staged)
+    } catch let error as DrydockError where error.meansDamage {
+      throw error.naming(
+        (try? archive.unreadable(among: plan.contents, links: plan.links, plan.members)) ?? [])
+    }
     // A restore that reads all contents also checks what comes after the last one.
     for part in archive.parts.indices where plan.readsAll(of: part) {
       try archive.parts[part].checkEnd(plan.members[part])
@@ -173,11 +185,15 @@ extension Archive {
     }
     let files = entries.filter(\.isFile)
     let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    let sources = zip(parts, members).map { part, members in
-      PartSource(
-        archive: part.header.archive, ranges: part.reader.rangeSource, members: members, path: part.path)
+    let sources = zip(parts, members).map { $0.source($1) }
+    let groups = groups(files).map { group in
+      group.map {
+        NewFile(
+          path: $0.path, metadata: $0.metadata, digest: $0.digest, size: $0.size, isDatabase: $0.kind != .file
+        )
+      }
     }
-    try staged.putFiles(groups(files)) {
+    try staged.putFiles(groups) {
       let readers = sources.map { PartReader($0) }
       return { file, target in
         guard let entry = byPath[file.path] else { return }
@@ -201,27 +217,28 @@ extension Archive {
 
   /// Files that follow each other in the archive, in as many groups as keep all cores busy to the end; the largest
   /// groups first.
-  private func groups(_ entries: [ManifestEntry]) -> [[NewFile]] {
+  func groups(_ entries: [ManifestEntry]) -> [[ManifestEntry]] {
     let total = entries.reduce(0) { $0 &+ $1.size }
     let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
     let limit = max(Self.smallestGroup, total / (8 * cores))
     let order = Dictionary(
       uniqueKeysWithValues: parts.enumerated().map { ($1.header.archive, $0) })
     let place = { (entry: ManifestEntry) in (entry.archive.flatMap { order[$0] } ?? 0, entry.offset ?? 0) }
-    var groups: [(size: UInt64, files: [NewFile])] = []
+    var groups: [(size: UInt64, files: [ManifestEntry])] = []
     for entry in entries.sorted(by: { place($0) < place($1) }) {
       if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
       groups[groups.count - 1].size += entry.size
-      groups[groups.count - 1].files.append(
-        NewFile(
-          path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
-          isDatabase: entry.kind != .file))
+      groups[groups.count - 1].files.append(entry)
     }
     return groups.sorted { $0.size > $1.size }.map(\.files)
   }
 }
 
 extension ArchivePart {
+  func source(_ members: ExpectedMembers?) -> PartSource {
+    PartSource(archive: header.archive, ranges: reader.rangeSource, members: members, path: path)
+  }
+
   /// Checks what comes after the last content: nothing but the manifest.
   fileprivate func checkEnd(_ members: ExpectedMembers) throws {
     let manifest = reader.manifest
@@ -231,24 +248,24 @@ extension ArchivePart {
 }
 
 /// What makes readers of one archive of the chain, for any thread.
-private struct PartSource: Sendable {
-  let archive: Archive.ID, ranges: RangeSource, members: ExpectedMembers, path: String
+struct PartSource: Sendable {
+  let archive: Archive.ID, ranges: RangeSource, members: ExpectedMembers?, path: String
 }
 
 /// Reads contents of one archive of the chain, on one thread.
-private final class PartReader {
+final class PartReader {
   let source: PartSource
   private let ranges: RangeReader
-  private let check: MemberCheck
+  private let check: MemberCheck?
 
   init(_ source: PartSource) {
     self.source = source
     ranges = source.ranges.reader()
-    check = MemberCheck(ranges, source.members)
+    check = source.members.map { [ranges] in MemberCheck(ranges, $0) }
   }
 
   func read(_ entry: ManifestEntry, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
+    if entry.size > 0, let offset = entry.offset { try check?.check(contentAt: offset) }
     try entry.readContent(
       from: ranges, of: source.path, otherwise: "nothing was changed, use another archive", into: body)
   }
@@ -271,6 +288,13 @@ public struct RestoreOptions: Sendable {
   public var includesSynchronizable = false
   /// Brings back set-user-id and set-group-id bits, and capabilities, which give other rights to whoever runs a file.
   public var keepsSetID = false
+  /// Restores what can be read when archives of the chain are missing or damaged. The paths that need them stay as they are
+  /// in the container; nothing is removed that only a missing archive could name.
+  public var acceptsIncomplete = false
+  /// Compares every live content with its hash, also where the status proves that it has not changed since the snapshot.
+  public var checksContents = false
+  /// See ``CaptureTime``.
+  var settling: Double = 60
   public var fromOther = false
   /// Called with the paths that the restore is about to remove, if there are any; what it throws ends the restore, and
   /// nothing has changed. The container stays locked until it returns, so that what is removed is what it was called with.
@@ -313,12 +337,14 @@ public struct RestoreReport: Sendable {
   var vaultOrigin: VaultOrigin?
   /// Groups of the archive that the container does not have, so that nothing of them came back.
   public var missingGroups: [String] = []
+  /// Archives that could not be read, with the paths that were not restored for it.
+  public var unreadable: [UnreadableArchive] = []
   package var bytesRead: UInt64 = 0
 
   package init() {}
 
   /// Whether something that should have come back did not.
   public var isIncomplete: Bool {
-    !missingGroups.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
+    !missingGroups.isEmpty || !unreadable.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
   }
 }

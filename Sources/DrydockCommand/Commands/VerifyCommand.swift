@@ -54,7 +54,9 @@ struct VerifyCommand: ParsableCommand {
       }
       let path = Redactor().shown(message: path)
       failed = failed ?? failure
-      checked.append(["path": path, "ok": false, "error": failure.message])
+      checked.append([
+        "path": path, "ok": false, "error": failure.message, "unreadable_archives": failure.unreadable,
+      ])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
     // Nobody reads on: hours of reading would be for nothing.
@@ -62,7 +64,8 @@ struct VerifyCommand: ParsableCommand {
       var path = name
       do {
         path = try repository.archive(name, configuration, keys)
-        let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(data: data)
+        let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, acceptsGap: true)
+        let report = try archive.verify(data: data)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])
