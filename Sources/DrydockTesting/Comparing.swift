@@ -105,7 +105,7 @@ package enum Comparing {
     _ extent: ContentSide.Extent
   ) throws -> any ComparisonSide {
     switch operand {
-    case .archive(let archive): ArchiveSide(archive, configuration: configuration)
+    case .archive(let archive): try ArchiveSide(archive, configuration: configuration)
     case .golden(let golden): try GoldenSide(golden)
     case .container(let container):
       try ContentSide(live: DiscardedStage(on: container, options: transaction), extent)

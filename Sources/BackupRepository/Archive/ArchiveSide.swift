@@ -12,8 +12,9 @@ package struct ArchiveSide: ComparisonSide {
   private let container: Container
 
   /// - Parameter configuration: where settings and secrets are; the archive's header says the rest.
-  package init(_ archive: Archive, configuration: ContainerConfiguration = ContainerConfiguration()) {
+  package init(_ archive: Archive, configuration: ContainerConfiguration = ContainerConfiguration()) throws {
     self.archive = archive
+    try archive.requireComplete()
     let header = archive.header
     container = Container(
       planned: archive.path, layout: configuration.layout ?? header.layout,

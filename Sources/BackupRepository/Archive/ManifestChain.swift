@@ -10,9 +10,11 @@ package final class Manifest {
   let parts: [ManifestReader]
   private let removed: [Set<ContainerPath>]
   private let path: String
+  /// Whether the chain has all archives; else entries may name others, and paths are missing.
+  private let isComplete: Bool
 
-  init(_ parts: [ManifestReader], path: String) throws {
-    (self.parts, self.path) = (parts, path)
+  init(_ parts: [ManifestReader], path: String, isComplete: Bool = true) throws {
+    (self.parts, self.path, self.isComplete) = (parts, path, isComplete)
     removed = try parts.map { try $0.removed() }
   }
 
@@ -56,13 +58,15 @@ package final class Manifest {
 
   /// Throws unless the content of an entry is in one of the archives.
   fileprivate func check(_ entry: ManifestEntry) throws {
-    for extent in entry.extents {
+    for extent in entry.extents where isComplete || parts.contains(where: { $0.archive == extent.archive }) {
       guard let part = parts.first(where: { $0.archive == extent.archive }), extent.offset <= part.tarSize,
         extent.length <= part.tarSize - extent.offset
       else { throw wrong("content in no archive that it needs (\(entry.path))") }
     }
     if let first = entry.hardLink {
-      guard let target = try self.entry(first), target.hardLink == nil, target.kind == entry.kind,
+      let target = try self.entry(first)
+      if target == nil && !isComplete { return }
+      guard let target, target.hardLink == nil, target.kind == entry.kind,
         target.size == entry.size, target.digest == entry.digest
       else { throw wrong("a hard link to something else (\(entry.path))") }
     }

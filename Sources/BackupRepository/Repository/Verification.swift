@@ -37,9 +37,21 @@ package struct Verification {
   /// every content that it needs of others: tar and manifest must name the same paths with the same types, sizes, places and
   /// hashes. What other archives hold for it was read already if they were verified before.
   ///
-  /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
+  /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws; with the archives that cannot be read
+  ///   and the paths that need them.
   package mutating func verify(
     _ archive: Archive, data: Bool, progress: WorkProgress? = nil
+  ) throws -> VerificationReport {
+    try archive.requireComplete(readingData: data)
+    do {
+      return try check(archive, data: data, progress)
+    } catch let error as DrydockError where data && error.meansDamage {
+      throw error.naming((try? archive.unreadable(readingData: true)) ?? [])
+    }
+  }
+
+  private mutating func check(
+    _ archive: Archive, data: Bool, _ progress: WorkProgress?
   ) throws -> VerificationReport {
     if data { progress?.begin(.verify, reading: archive) } else { progress?.begin(.verify) }
     if data { try archive.checkExpansion() }
