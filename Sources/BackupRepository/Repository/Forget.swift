@@ -43,8 +43,9 @@ extension Repository {
   ///   - keys: what opens encrypted archives. Of others the names count.
   ///   - dryRun: whether to report only, without the lock.
   ///   - lockTimeout: seconds to wait for those who write into the repository.
-  /// - Throws: `DrydockError`: `usage` without a rule; `checkFailed` if an instance would lose all archives; `noIdentity`
-  ///   if a file may need archives and does not say which; `locked`, `notFound`, `permission`, `io`.
+  /// - Throws: `DrydockError`: `usage` without a rule; `notFound` if there is no archive of the app or instance;
+  ///   `checkFailed` if an instance would lose all archives; `noIdentity` if a file may need archives and does not say
+  ///   which; `locked`, `permission`, `io`.
   @discardableResult
   public func forget(
     keeping policy: RetentionPolicy, app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(),
@@ -56,6 +57,9 @@ extension Repository {
     return try removing(keys, dryRun, lockTimeout) { listing, archives in
       let retention = Retention(policy: policy, now: UTCTime.text(Date()))
       let selection = Selection(app: app, instance: instance)
+      if app != nil || instance != nil, !archives.contains(where: selection.contains) {
+        throw noArchive(of: selection, archives)
+      }
       let reasons = retention.reasons(archives, isSelected: selection.contains)
       let lost = Set(zip(archives, reasons).filter { $1.isEmpty }.map(\.0.owner)).subtracting(
         zip(archives, reasons).filter { !$1.isEmpty && $1 != [Retention.missing] && !$0.isUnreadable }.map(
@@ -93,12 +97,25 @@ extension Repository {
   ///
   /// `app` or `instance` is required; the other parameters are those of ``forget(keeping:app:instance:keys:dryRun:lockTimeout:)``.
   ///
+  /// - Parameter cache: a directory of manifests (``SnapshotOptions``), from which theirs are removed, too.
   /// - Throws: `DrydockError`: `usage` without both; `notFound` if no archive is theirs; `checkFailed` if another instance's
   ///   archive needs one of them; `locked`, `permission`, `io`.
   @discardableResult
   public func forgetEverything(
-    app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(), dryRun: Bool = false,
-    lockTimeout: Double = 0
+    app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(), cache: String? = nil,
+    dryRun: Bool = false, lockTimeout: Double = 0
+  ) throws -> ForgetReport {
+    let report = try eraseArchives(app, instance, keys, dryRun, lockTimeout)
+    if let cache, !dryRun {
+      for owner in Set(report.removed.map { [$0.app, $0.instance] }) {
+        try ManifestCache(cache).remove(path, app: owner[0], instance: owner[1])
+      }
+    }
+    return report
+  }
+
+  private func eraseArchives(
+    _ app: String?, _ instance: String?, _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double
   ) throws -> ForgetReport {
     guard app != nil || instance != nil else {
       throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
@@ -107,13 +124,7 @@ extension Repository {
       let selection = Selection(app: app, instance: instance)
       let owners = listing.owners
       let erased = archives.filter { selection.owns($0, owners) }
-      guard !erased.isEmpty else {
-        let found = Set(archives.map(\.owner.printable)).sorted().prefix(10).joined(separator: ", ")
-        throw DrydockError(
-          .notFound,
-          "no archive of \((instance ?? app ?? "").printable)"
-            + (found.isEmpty ? "" : "; there are \(found)"), path: path)
-      }
+      guard !erased.isEmpty else { throw noArchive(of: selection, archives) }
       let paths = Set(erased.flatMap(\.paths))
       let others = archives.filter { !paths.contains($0.paths.first ?? "") }
       try erased.requireUnneeded(by: others)
@@ -125,6 +136,13 @@ extension Repository {
         + listing.unnamed.filter { !paths.contains($0) }
       return (report, erased)
     }
+  }
+
+  private func noArchive(of selection: Selection, _ archives: [StoredArchive]) -> DrydockError {
+    let found = Set(archives.map(\.owner.printable)).sorted().prefix(10).joined(separator: ", ")
+    let wanted = [selection.app, selection.instance].compactMap { $0?.printable }.joined(separator: "/")
+    return DrydockError(
+      .notFound, "no archive of \(wanted)" + (found.isEmpty ? "" : "; there are \(found)"), path: path)
   }
 
   /// Lists the archives, and removes what a decision names.
@@ -141,7 +159,20 @@ extension Repository {
     let archives = listing.stored
     let (report, removed) = try decide(listing, archives)
     try remove(removed, in: directory)
+    try removeLeftTags(listing, archives, in: directory)
     return report
+  }
+
+  /// Removes the tags of archives that a killed snapshot did not publish. Nothing writes into the repository now.
+  private func removeLeftTags(
+    _ listing: Listing, _ archives: [StoredArchive], in directory: Directory
+  ) throws {
+    // Of files that were named by hand the ids may not be known.
+    guard listing.unnamed.isEmpty else { return }
+    for id in try directory.names().compactMap(ArchiveTags.id)
+    where !archives.contains(where: { id.hasPrefix($0.label.id) }) {
+      try ArchiveTags.remove(of: id, in: directory)
+    }
   }
 
   /// Removes archives, each before those that it needs; on disk when this returns.

@@ -103,7 +103,8 @@ struct ForgetCommand: ParsableCommand {
     if everything {
       guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
       report = try place.forgetEverything(
-        app: app, instance: instance, keys: keys, dryRun: dryRun, lockTimeout: timeout)
+        app: app, instance: instance, keys: keys, cache: Environment.cache, dryRun: dryRun,
+        lockTimeout: timeout)
     } else {
       report = try place.forget(
         keeping: rules.policy(configuration), app: app, instance: instance, keys: keys, dryRun: dryRun,

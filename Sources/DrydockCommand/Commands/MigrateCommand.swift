@@ -116,7 +116,7 @@ struct MigrateCommand: ParsableCommand {
       options.transaction.lockTimeout, options.transaction.busyTimeout
     )
     (snapshot.encryption, snapshot.deviceKeys) = (encryption, options.transaction.deviceKeys)
-    snapshot.keys = ArchiveKeys.ofEnvironment()
+    (snapshot.keys, snapshot.cache) = (ArchiveKeys.ofEnvironment(), Environment.cache)
     options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options
   }
