@@ -19,6 +19,9 @@ package struct ComparisonOptions: Sendable {
   /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
 
+  /// Counts the compared paths.
+  package var progress: WorkProgress?
+
   /// What opens the vaults, if given.
   package var deviceKeys: DeviceKeys?
 
@@ -78,10 +81,12 @@ package struct Comparison {
       notCompared.append(NotCompared(path: path, reason: reason, isLoss: reason == OmissionReason.unreadable))
     }
     var (i, j) = (0, 0)
+    options.progress?.begin(.compare, totalFiles: old.count + new.count)
     while i < old.count || j < new.count {
       let isOld = j == new.count || (i < old.count && old[i].path <= new[j].path)
       let isNew = i == old.count || (j < new.count && new[j].path <= old[i].path)
       try visit(isOld ? old[i] : nil, isNew ? new[j] : nil)
+      options.progress?.add(files: (isOld ? 1 : 0) + (isNew ? 1 : 0))
       if isOld { i += 1 }
       if isNew { j += 1 }
     }

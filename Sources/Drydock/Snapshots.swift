@@ -27,8 +27,8 @@ public struct SnapshotOptions: Sendable {
   /// Seconds to wait for the locks of the container and of the repository; 0 fails at once.
   public var lockTimeout: Double = 0
   public var busyTimeout: Double = 5
-  /// Called from time to time with the number of content bytes stored so far.
-  public var progress: (@Sendable (UInt64) -> Void)?
+  /// Counts what is stored.
+  public var progress: WorkProgress?
 
   /// A snapshot that is not encrypted.
   public init() {}
@@ -134,11 +134,13 @@ extension Archive {
 
   /// Checks the archive's structure: the seek table, the manifest, the header and the snapshot ID.
   ///
-  /// - Parameter data: reads every byte as well and compares it with its hash.
+  /// - Parameters:
+  ///   - data: reads every byte as well and compares it with its hash.
+  ///   - progress: counts what is checked.
   /// - Throws: ``DrydockError`` with code `damaged` and what is wrong.
   @discardableResult
-  public func verify(data: Bool = false) throws -> VerificationReport {
-    try Verification.run(self, data: data)
+  public func verify(data: Bool = false, progress: WorkProgress? = nil) throws -> VerificationReport {
+    try Verification.run(self, data: data, progress: progress)
   }
 }
 

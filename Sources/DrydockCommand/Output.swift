@@ -1,6 +1,5 @@
 import Drydock
 import Foundation
-import Synchronization
 
 /// Prints results to standard output, and everything else to standard error.
 enum Output {
@@ -126,30 +125,5 @@ struct JSONObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
     }
     var object = encoder.container(keyedBy: Key.self)
     for (key, value) in members { try object.encode(value, forKey: Key(stringValue: key)) }
-  }
-}
-
-/// Shows on a terminal how far a long command has come.
-final class Progress: Sendable {
-  private let isShown: Bool
-  private let last = Mutex(Date.distantPast)
-
-  init(isShown: Bool) {
-    self.isShown = isShown && isatty(STDERR_FILENO) == 1
-  }
-
-  func show(_ bytes: UInt64) {
-    guard isShown else { return }
-    let isDue = last.withLock { last in
-      let now = Date()
-      guard now.timeIntervalSince(last) > 0.1 else { return false }
-      last = now
-      return true
-    }
-    if isDue { StandardStreams.note("\r\u{1B}[K\(Output.size(bytes)) stored …") }
-  }
-
-  func end() {
-    if isShown { StandardStreams.note("\r\u{1B}[K") }
   }
 }

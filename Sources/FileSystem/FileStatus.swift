@@ -51,6 +51,9 @@ package struct FileStatus: Sendable, Hashable {
     (isMountRoot, isNoDump, isFixed) = (status.mount_root, status.no_dump, status.fixed)
   }
 
+  /// Whether it takes less space than its size: it may have holes.
+  package var isSparse: Bool { blocks * 512 < size }
+
   /// The inode, independent of its names.
   package var identity: FileIdentity { FileIdentity(device: device, inode: inode) }
 }

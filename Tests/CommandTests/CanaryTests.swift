@@ -123,6 +123,7 @@ struct CanaryTests {
       "MIGRATIONS": sandbox("Migrations"), "FIXTURES": sandbox("Fixtures"), "MAX_SIZE": "1GB",
       "REPOSITORY": sandbox("Backups"), "CACHE": sandbox("Cache"),
       "IDENTITY": "\(sandbox("Keys/other.txt")):\(sandbox(CanarySandbox.identity))",
+      "PROGRESS": "json",
       "DEVICE_KEY": "\(sandbox(CanarySandbox.device)):\(sandbox("Keys/device2.txt"))",
       "RECIPIENTS": try canaries.recipient("identity"), "KILL_AT": nil,
     ]

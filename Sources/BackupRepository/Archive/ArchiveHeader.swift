@@ -7,7 +7,7 @@ extension Archive {
   /// `drydock.json`, the first member of an archive: enough to list it.
   public struct Header: Sendable, Codable, Equatable {
     /// The version of the format that this program writes.
-    package static let currentFormat = 1
+    package static let currentFormat = 2
     static let memberName = "drydock.json"
     /// A larger one is refused.
     static let sizeLimit = 1 << 20
@@ -59,8 +59,14 @@ extension Archive {
         guard format <= Self.currentFormat else {
           throw DrydockError(
             .newerFormat,
-            "written in format \(format), and this version reads up to \(Self.currentFormat); "
+            "written in format \(format), and this version reads format \(Self.currentFormat); "
               + "use a newer Drydock", path: path)
+        }
+        guard format == Self.currentFormat else {
+          throw DrydockError(
+            .unsupported,
+            "written in format \(format), which only versions before 1.0 have; read it with the version that wrote it",
+            path: path)
         }
         self = try decoder.decode(Archive.Header.self, from: Data(bytes))
         // Archives are sorted and chosen by it as text.

@@ -6,7 +6,7 @@ import Formats
 import Foundation
 
 extension Repository {
-  /// What ``Repository/forget(keeping:app:instance:keys:dryRun:lockTimeout:)`` kept and removed.
+  /// What ``Repository/forget(keeping:app:instance:keys:dryRun:lockTimeout:progress:)`` kept and removed.
   public struct ForgetReport: Sendable {
     /// An archive with all its copies.
     public struct Entry: Sendable {
@@ -43,18 +43,19 @@ extension Repository {
   ///   - keys: what opens encrypted archives. Of others the names count.
   ///   - dryRun: whether to report only, without the lock.
   ///   - lockTimeout: seconds to wait for those who write into the repository.
+  ///   - progress: counts the archives that are read and removed.
   /// - Throws: `DrydockError`: `usage` without a rule; `notFound` if there is no archive of the app or instance;
   ///   `checkFailed` if an instance would lose all archives; `noIdentity` if a file may need archives and does not say
   ///   which; `locked`, `permission`, `io`.
   @discardableResult
   public func forget(
     keeping policy: RetentionPolicy, app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(),
-    dryRun: Bool = false, lockTimeout: Double = 0
+    dryRun: Bool = false, lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> ForgetReport {
     guard !policy.isEmpty else {
       throw DrydockError(.usage, "no rule: say which archives are kept", path: path)
     }
-    return try removing(keys, dryRun, lockTimeout) { listing, archives in
+    return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
       let retention = Retention(policy: policy, now: UTCTime.text(Date()))
       let selection = Selection(app: app, instance: instance)
       if app != nil || instance != nil, !archives.contains(where: selection.contains) {
@@ -95,7 +96,7 @@ extension Repository {
   /// Removes all archives of an app, an instance or one instance of an app, with their tags: readable, encrypted and damaged
   /// ones. Those that no key opens are recognized by the names of their files.
   ///
-  /// `app` or `instance` is required; the other parameters are those of ``forget(keeping:app:instance:keys:dryRun:lockTimeout:)``.
+  /// `app` or `instance` is required; the other parameters are those of ``forget(keeping:app:instance:keys:dryRun:lockTimeout:progress:)``.
   ///
   /// - Parameter cache: a directory of manifests (``SnapshotOptions``), from which theirs are removed, too.
   /// - Throws: `DrydockError`: `usage` without both; `notFound` if no archive is theirs; `checkFailed` if another instance's
@@ -103,9 +104,9 @@ extension Repository {
   @discardableResult
   public func forgetEverything(
     app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(), cache: String? = nil,
-    dryRun: Bool = false, lockTimeout: Double = 0
+    dryRun: Bool = false, lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> ForgetReport {
-    let report = try eraseArchives(app, instance, keys, dryRun, lockTimeout)
+    let report = try eraseArchives(app, instance, keys, dryRun, lockTimeout, progress)
     if let cache, !dryRun {
       for owner in Set(report.removed.map { [$0.app, $0.instance] }) {
         try ManifestCache(cache).remove(path, app: owner[0], instance: owner[1])
@@ -115,12 +116,13 @@ extension Repository {
   }
 
   private func eraseArchives(
-    _ app: String?, _ instance: String?, _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double
+    _ app: String?, _ instance: String?, _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double,
+    _ progress: WorkProgress?
   ) throws -> ForgetReport {
     guard app != nil || instance != nil else {
       throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
     }
-    return try removing(keys, dryRun, lockTimeout) { listing, archives in
+    return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
       let selection = Selection(app: app, instance: instance)
       let owners = listing.owners
       let erased = archives.filter { selection.owns($0, owners) }
@@ -147,18 +149,18 @@ extension Repository {
 
   /// Lists the archives, and removes what a decision names.
   private func removing(
-    _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double,
+    _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double, _ progress: WorkProgress?,
     _ decide: (Listing, [StoredArchive]) throws -> (ForgetReport, [StoredArchive])
   ) throws -> ForgetReport {
     if dryRun {
-      let listing = try list(keys: keys)
+      let listing = try list(keys: keys, progress: progress) { _ in true }
       return try decide(listing, listing.stored).0
     }
     let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
-    let listing = try list(directory, keys)
+    let listing = try list(directory, keys, progress: progress)
     let archives = listing.stored
     let (report, removed) = try decide(listing, archives)
-    try remove(removed, in: directory)
+    try remove(removed, in: directory, progress)
     try removeLeftTags(listing, archives, in: directory)
     return report
   }
@@ -176,7 +178,10 @@ extension Repository {
   }
 
   /// Removes archives, each before those that it needs; on disk when this returns.
-  private func remove(_ archives: [StoredArchive], in directory: Directory) throws {
+  private func remove(
+    _ archives: [StoredArchive], in directory: Directory, _ progress: WorkProgress?
+  ) throws {
+    progress?.begin(.remove, totalFiles: archives.count)
     let byDepth = Dictionary(grouping: zip(archives, archives.depths), by: \.1)
     let tagged = try Set(directory.names().compactMap(ArchiveTags.id))
     var removed = 0
@@ -191,6 +196,7 @@ extension Repository {
             try directory.removeFile(ContainerPath(lastName(path)), missingIsFine: true)
           }
           removed += 1
+          progress?.add(files: 1)
         }
         // Not even a power failure may keep a child and lose its parent.
         try directory.sync()

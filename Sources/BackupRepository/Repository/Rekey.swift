@@ -20,11 +20,11 @@ package enum Rekey {
   /// - Parameters:
   ///   - encryption: to whom.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
-  ///   - progress: called now and then with the bytes that were copied so far.
+  ///   - progress: counts what is copied.
   /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`.
   package static func copy(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target,
-    encryption: AgeTarget, lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
+    encryption: AgeTarget, lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
     let archive = try ArchivePart(path: path, keys: keys, limit: limit)
     let header = archive.header
@@ -46,11 +46,15 @@ package enum Rekey {
 
   /// Writes the copy into a private directory: synced, read back and compared when this returns.
   static func write(
-    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ progress: (UInt64) -> Void
+    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ progress: WorkProgress?
   ) throws -> UInt64 {
     let output = try scratch.createFile(file, mode: 0o644)
     defer { try? output.close() }
-    let copy = try SealedCopy(of: archive.reader, into: output, encryption: encryption, progress: progress)
+    progress?.begin(.rekey, totalBytes: archive.reader.contentSize)
+    let copy = try SealedCopy(of: archive.reader, into: output, encryption: encryption) {
+      progress?.set(bytes: $0)
+    }
+    progress?.begin(.check)
     try scratch.syncFile(output, file)
     try copy.verify()
     return copy.fileSize
@@ -116,12 +120,12 @@ extension Rekey {
   ///   - keys: what opens it, and the encrypted copy of it that may be beside it.
   ///   - encryption: to whom.
   ///   - lockTimeout: seconds to wait for the repository's lock, at the end.
-  ///   - progress: called now and then with the bytes that were copied so far.
+  ///   - progress: counts what is copied.
   /// - Throws: `DrydockError`: `locked`, `overlap` when another file has the new name, `conflict` when the archive was
   ///   replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could not be synced.
   package static func replace(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
-    lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
+    lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
     var old = try ReplacedArchive(path)
     let archive = try old.open(path, keys, limit)

@@ -177,22 +177,29 @@ extension Archive {
       PartSource(
         archive: part.header.archive, ranges: part.reader.rangeSource, members: members, path: part.path)
     }
-    try staged.putFiles(groups(files)) {
+    let progress = staged.progress
+    progress?.begin(.restore, totalBytes: files.reduce(0) { $0 &+ $1.size }, totalFiles: files.count)
+    try staged.putFiles(groups(files)) { [path] in
       let readers = sources.map { PartReader($0) }
       return { file, target in
         guard let entry = byPath[file.path] else { return }
-        let reader = readers.first { $0.source.archive == entry.archive } ?? readers[0]
-        try reader.read(entry, into: target.write)
+        let write = { (bytes: UnsafeRawBufferPointer) in
+          try target.write(bytes)
+          progress?.add(bytes: UInt64(bytes.count))
+        }
+        _ = try entry.readContent(of: path, otherwise: Self.advice, into: write) { extent in
+          try readers.first { $0.source.archive == extent.archive }?.checked(extent)
+        }
+        progress?.add(files: 1)
       }
     }
   }
 
   /// Reads one content into memory, compared with its hash.
   func contents(of entry: ManifestEntry, _ members: [ExpectedMembers]) throws -> [UInt8] {
-    if entry.size > 0, let offset = entry.offset,
-      let part = parts.firstIndex(where: { $0.header.archive == entry.archive })
-    {
-      try MemberCheck(parts[part].reader.ranges, members[part]).check(contentAt: offset)
+    for extent in entry.extents {
+      guard let part = parts.firstIndex(where: { $0.header.archive == extent.archive }) else { continue }
+      try MemberCheck(parts[part].reader.ranges, members[part]).check(contentAt: extent.offset)
     }
     var bytes: [UInt8] = []
     try content(of: entry, otherwise: Self.advice) { bytes.append(contentsOf: $0) }
@@ -207,7 +214,10 @@ extension Archive {
     let limit = max(Self.smallestGroup, total / (8 * cores))
     let order = Dictionary(
       uniqueKeysWithValues: parts.enumerated().map { ($1.header.archive, $0) })
-    let place = { (entry: ManifestEntry) in (entry.archive.flatMap { order[$0] } ?? 0, entry.offset ?? 0) }
+    let place = { (entry: ManifestEntry) -> (Int, UInt64) in
+      let first = entry.extents.first { _ in true }
+      return (first?.archive.flatMap { order[$0] } ?? 0, first?.offset ?? 0)
+    }
     var groups: [(size: UInt64, files: [NewFile])] = []
     for entry in entries.sorted(by: { place($0) < place($1) }) {
       if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
@@ -247,10 +257,10 @@ private final class PartReader {
     check = MemberCheck(ranges, source.members)
   }
 
-  func read(_ entry: ManifestEntry, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
-    try entry.readContent(
-      from: ranges, of: source.path, otherwise: "nothing was changed, use another archive", into: body)
+  /// The reader of a piece of content, once the headers in front of that were checked.
+  func checked(_ extent: Extent) throws -> RangeReader {
+    try check.check(contentAt: extent.offset)
+    return ranges
   }
 }
 

@@ -90,18 +90,15 @@ final class ParentSnapshot {
   /// Whether some file of that size is stored: only then its content is searched.
   func hasContent(ofSize size: UInt64) throws -> Bool { try index().sizes.contains(size) }
 
-  /// The place of a content; nil when it is not stored.
+  /// The places of a content; nil when it is not stored.
   ///
   /// - Parameter isDatabase: whether the hash is a database's, which takes some bytes as zero.
-  func place(of digest: SHA256.Digest, size: UInt64, isDatabase: Bool) throws -> (
-    archive: Archive.ID, offset: UInt64
-  )? {
+  func places(of digest: SHA256.Digest, size: UInt64, isDatabase: Bool) throws -> Extents? {
     guard let found = try index().rows[ContentIndex.key(digest)],
       let entry = try manifest.parts[found.part].entry(row: found.row), entry.digest == digest,
-      entry.size == size, (entry.kind == .database) == isDatabase, let offset = entry.offset,
-      let id = entry.archive
+      entry.size == size, (entry.kind == .database) == isDatabase, !entry.extents.isEmpty
     else { return nil }
-    return (id, offset)
+    return entry.extents
   }
 
   private func index() throws -> ContentIndex {

@@ -61,6 +61,11 @@ package enum Snapshot {
     var header = header
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
     let draft = try ArchiveDraft(header, time: now, encryption: request.encryption, to: destination)
+    request.progress?.begin(.snapshot)
+    let totals = request.progress.map {
+      SnapshotTotals($0, container, lock.root, includesExcluded: request.includesExcluded)
+    }
+    defer { totals?.stop() }
     do {
       let writer = try SnapshotWriter(
         lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
@@ -131,8 +136,7 @@ package struct SnapshotRequest: Sendable {
   package var tags: [String] = []
   /// The program's name and version, for the header.
   package var tool: String
-  /// Called now and then with the bytes of content that were stored so far.
-  package var progress: (@Sendable (UInt64) -> Void)?
+  package var progress: WorkProgress?
   /// The destination, when the caller has opened and so locked it.
   package var destination: ArchiveDestination?
   /// The container's lock, when the caller holds it, and exclusive locks on databases.
@@ -140,6 +144,8 @@ package struct SnapshotRequest: Sendable {
   package var now: @Sendable () -> Date = { Date() }
   /// Called for each directory that is about to be listed: the moment at which tests change something.
   package var lists: (@Sendable (ContainerPath) -> Void)?
+  /// Called for each path that was stored: the same.
+  var stores: (@Sendable () -> Void)?
 
   package init(target: Target, tool: String) {
     self.target = target

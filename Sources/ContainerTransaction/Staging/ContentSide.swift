@@ -31,7 +31,9 @@ package struct ContentSide: ComparisonSide {
     var left: [ContainerPath: String] = [:]
     if let metadata = try staged.live.metadata(.root) { try found[0].describe(metadata) }
     var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: isWhole)
+    staged.progress?.begin(.list)
     while let step = try scan.next() {
+      staged.progress?.add(files: 1)
       guard case .entry(let scanned) = step else {
         if case .unreadable(let path, _) = step { left[path] = OmissionReason.unreadable }
         continue

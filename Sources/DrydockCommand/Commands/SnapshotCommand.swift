@@ -38,6 +38,7 @@ struct SnapshotCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var quietness: QuietOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -73,13 +74,14 @@ struct SnapshotCommand: ParsableCommand {
     (options.encryption, options.deviceKeys, options.cache) = (
       encryption, transaction.deviceKeys, Environment.cache
     )
-    let progress = Progress(isShown: !common.json && !quietness.quiet)
-    options.progress = { progress.show($0) }
+    let display = try showing.display(asJSON: common.json, isQuiet: quietness.quiet)
+    defer { display.end() }
+    options.progress = display.progress
     let report =
       if let place {
         try opened.snapshot(into: place, options: options)
       } else { try opened.snapshot(to: output ?? "", options: options) }
-    progress.end()
+    display.end()
     if let problem = report.parentProblem {
       Output.note("drydock: note: the archive is a full one, because \(Advice.added(to: problem))")
     }

@@ -31,6 +31,7 @@ struct VerifyCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var output: QuietOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
@@ -57,12 +58,16 @@ struct VerifyCommand: ParsableCommand {
       checked.append(["path": path, "ok": false, "error": failure.message])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
+    let display = try showing.display(asJSON: common.json, isQuiet: output.quiet)
+    defer { display.end() }
     // Nobody reads on: hours of reading would be for nothing.
-    for name in names where StandardStreams.fault == nil {
+    for (index, name) in names.enumerated() where StandardStreams.fault == nil {
       var path = name
+      if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
-        let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(data: data)
+        let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(
+          data: data, progress: display.progress)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])
@@ -85,7 +90,7 @@ struct VerifyCommand: ParsableCommand {
     var comparison: Compared?
     if failed == nil, let container, let path = intact {
       let archive = try Archive(path: path, keys: keys.opening(path), limit: limit)
-      let found = try compare(archive, container, configuration)
+      let found = try compare(archive, container, configuration, display.progress)
       document["container"] =
         [
           "path": container, "equal": found.isEqual, "compared": found.comparison.compared,
@@ -122,11 +127,12 @@ struct VerifyCommand: ParsableCommand {
   }
 
   private func compare(
-    _ archive: Archive, _ path: String, _ configuration: ContainerConfiguration
+    _ archive: Archive, _ path: String, _ configuration: ContainerConfiguration, _ progress: WorkProgress?
   ) throws -> Compared {
     var options = ComparisonOptions()
     options.rowLimit = 5
-    let transaction = try wait.transaction(deviceKeys)
+    var transaction = try wait.transaction(deviceKeys)
+    (options.progress, transaction.progress) = (progress, progress)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
       if !ForeignContainer.isForeignArchive(path) { try ContainerOptions.recover(opened) }
       let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)
