@@ -56,6 +56,14 @@ final class ParentSnapshot {
     trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
+  /// For a comparison with another archive.
+  init(_ archive: Archive) throws {
+    manifest = archive.manifest
+    (device, trustedUntil) = (nil, .min)
+    entries = MergedEntries(manifest)
+    next = try entries.next()
+  }
+
   /// The entry at a path, and the paths before it that were not asked for: the container does not have them.
   func entry(at path: ContainerPath) throws -> (entry: ManifestEntry?, gone: [ContainerPath]) {
     let gone = try remaining { $0 < path }
