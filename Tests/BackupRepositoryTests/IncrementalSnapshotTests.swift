@@ -122,8 +122,15 @@ import Testing
   @Test func aLongChainEnds() throws {
     let lab = try Lab()
     try lab.write("file", Self.bytes(1 << 20, 2))
-    let kinds = try (0...Snapshot.longestChain + 1).map { _ in try snapshot(lab).header.kind }
-    #expect(kinds == [.full] + Array(repeating: .incremental, count: Snapshot.longestChain) + [.full])
+    let kinds = try (0...31).map { _ in try snapshot(lab).header.kind }
+    #expect(kinds == [.full] + Array(repeating: .incremental, count: 30) + [.full])
+    lab.configuration.fullArchives.after = 2
+    #expect(
+      try (0..<4).map { _ in try snapshot(lab).header.kind } == [
+        .incremental, .incremental, .full, .incremental,
+      ])
+    lab.configuration.fullArchives.after = 0
+    #expect(try snapshot(lab).header.kind == .full)
   }
 
   @Test func aCostlyChainEnds() throws {
@@ -133,6 +140,45 @@ import Testing
       return try snapshot(lab).header.kind
     }
     #expect(kinds == [.full, .incremental, .incremental, .full])
+    lab.configuration.fullArchives.above = 10
+    try lab.write("file", Self.bytes(40 << 10, 9))
+    #expect(try (0..<2).map { _ in try snapshot(lab).header.kind } == [.incremental, .incremental])
+    try lab.write("file", Self.bytes(40 << 10, 10))
+    #expect(try (0..<2).map { _ in try snapshot(lab).header.kind } == [.incremental, .full])
+  }
+
+  /// What is wrong with the parent is found when its entries are read, after the new archive was begun.
+  @Test(arguments: [
+    "UPDATE entry SET mode = 99999 WHERE path = 'b'", "UPDATE entry SET size = 1 WHERE path = 'b'",
+    "UPDATE extent SET offset = offset + 1",
+  ])
+  func aDamagedParentDoesNotPreventTheNextArchive(sql: String) throws {
+    let lab = try Lab()
+    try lab.write("b", "another text")
+    var parent = try HandmadeArchive(lab)
+    parent.addRoot()
+    try parent.addFile("b", "some text")
+    parent.sql = sql
+    let path = try parent.write()
+    let report = try snapshot(lab)
+    #expect(report.header.kind == .full)
+    #expect(report.parentProblem?.hasPrefix("\(lastName(path)) cannot be read: its manifest has") == true)
+    #expect(try Verification.run(Archive(path: report.path), data: true).readData)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: lab.repository).count == 2)
+  }
+
+  @Test func aParentOfAnotherInstanceIsNamed() throws {
+    let lab = try Lab()
+    try lab.write("a", "text")
+    let full = try snapshot(lab)
+    try lab.write("a", "more text")
+    let next = try snapshot(lab)
+    var other = try HandmadeArchive(lab, name: lastName(full.path), id: full.archive, instance: "other")
+    other.addRoot()
+    _ = try other.write()
+    let error = failure { _ = try Archive(path: next.path) }
+    #expect(code(error) == "damaged" && "\(error as Any)".contains(lastName(full.path)), "\(error as Any)")
+    #expect("\(error as Any)".contains(lastName(next.path)))
   }
 
   @Test func aFullArchiveNeedsNoOther() throws {

@@ -247,7 +247,9 @@ private struct ChainSearch {
         guard try Archive.header(path: path, keys: keys).archive == id else { continue }
         let part = try ArchivePart(path: path, keys: keys, limit: limit)
         guard part.header.app == child.header.app, part.header.instance == child.header.instance else {
-          throw DrydockError(.damaged, "its parent is of another app or instance", path: child.path)
+          throw DrydockError(
+            .damaged, "its parent, \(lastName(path).printable), is of another app or instance",
+            path: child.path)
         }
         return part
       } catch let error as DrydockError where isNamed(path) {

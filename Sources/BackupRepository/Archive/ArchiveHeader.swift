@@ -39,6 +39,8 @@ extension Archive {
     public var parent: Archive.ID?
     /// The archive whose snapshot this one is a copy of, when it was exported.
     public var exportedFrom: Archive.ID?
+    /// The archive in whose place this one is, with the same snapshot, since a compaction.
+    public var compactedFrom: Archive.ID?
 
     func encoded() throws -> [UInt8] {
       let encoder = JSONEncoder()

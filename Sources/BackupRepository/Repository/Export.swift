@@ -27,7 +27,7 @@ package enum Export {
     var header = archive.header
     (header.archive, header.exportedFrom, header.tool) = (try Archive.ID.new(), archive.header.archive, tool)
     (header.kind, header.parent) = (.full, nil)
-    let draft = try ArchiveDraft(header, time: time(of: archive), encryption: encryption, to: destination)
+    let draft = try ArchiveDraft(header, time: archive.captureTime(), encryption: encryption, to: destination)
     do {
       var (entries, bytes) = (0, UInt64(0))
       try archive.manifest.entries { source in
@@ -73,13 +73,6 @@ package enum Export {
       try writer.addMember(names.member(entry, .directory))
     }
     try draft.manifest.add(entry)
-  }
-
-  private static func time(of archive: Archive) throws -> Date {
-    guard let time = try? Date(archive.header.time, strategy: .iso8601),
-      (0..<0x1p33).contains(time.timeIntervalSince1970)
-    else { throw DrydockError(.damaged, "its header has an invalid time", path: archive.path) }
-    return time
   }
 }
 

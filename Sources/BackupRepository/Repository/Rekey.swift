@@ -61,6 +61,51 @@ package enum Rekey {
   }
 }
 
+/// Two archives of a chain that were not both encrypted to the new keys.
+package struct SeparatedArchives: Sendable, Hashable, CustomStringConvertible {
+  /// The names of an incremental archive's file and of its parent's; nil if that is not in its directory.
+  package var archive: String, parent: String?
+
+  package var description: String {
+    guard let parent else {
+      return
+        "\(archive) is incremental, and its parent is not beside it: copy the whole chain, or write a full copy "
+        + "with `drydock export`"
+    }
+    return
+      "\(archive) needs \(parent), and only one of them was encrypted to the new keys: reading it takes the keys of "
+      + "both; rekey the other one, too"
+  }
+}
+
+extension Rekey {
+  /// The incremental archives in the directories of re-encrypted ones that now need other keys than their parents, or have no
+  /// parent there. An archive that can be read needs all archives of its chain, with their keys.
+  package static func separated(by reports: [RekeyReport], keys: AgeKeys) throws -> [SeparatedArchives] {
+    let rekeyed = Set(reports.map { realPath($0.path) ?? $0.path })
+    let folders = Dictionary(grouping: reports) { report in
+      let path = realPath(report.path) ?? report.path
+      return String(path.dropLast(lastName(path).count))
+    }
+    return try folders.sorted { $0.key < $1.key }.flatMap { folder, reports in
+      let archives = try Repository(folder).list(keys: keys).stored
+      let alone = reports.filter { report in
+        guard let parent = report.header.parent?.description else { return false }
+        return !archives.contains { parent.hasPrefix($0.label.id) }
+      }
+      let isNew = archives.map { archive in archive.paths.contains { rekeyed.contains(realPath($0) ?? $0) } }
+      let divided = zip(archives.indices, archives.parents).compactMap {
+        child, parents -> SeparatedArchives? in
+        guard let parent = parents.first, isNew[child] != isNew[parent],
+          let path = archives[child].paths.first
+        else { return nil }
+        return SeparatedArchives(archive: lastName(path), parent: archives[parent].paths.first.map(lastName))
+      }
+      return alone.map { SeparatedArchives(archive: lastName($0.path), parent: nil) } + divided
+    }
+  }
+}
+
 extension Archive.Header {
   /// The time as names have it: `20261120T101500Z`.
   var compactTime: String { time.filter { $0 != "-" && $0 != ":" } }

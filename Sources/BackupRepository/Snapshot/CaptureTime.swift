@@ -22,6 +22,11 @@ struct CaptureTime {
     trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
+  private init() { (trustedUntil, device) = (.min, nil) }
+
+  /// Proves nothing unchanged.
+  static let none = CaptureTime()
+
   /// Whether a path is as it was at the capture; of a database, only its main file.
   func isUnchanged(_ entry: ManifestEntry, _ status: FileStatus) -> Bool {
     entry.identity == status.identity && entry.changed == status.changed

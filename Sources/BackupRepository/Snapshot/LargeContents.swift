@@ -68,7 +68,7 @@ struct LargeContents {
   ) throws -> Former? {
     guard let former, earlier.kind == entry.kind, earlier.hardLink == nil,
       min(earlier.size, content.size) >= Self.smallestChanged, let blockSize = content.blockSize,
-      let blocks = try former.archive.manifest.blocks(of: earlier, blockSize: blockSize)
+      let blocks = try former.manifest.blocks(of: earlier, blockSize: blockSize)
     else { return nil }
     return Former(entry: earlier, blocks: blocks)
   }
@@ -76,7 +76,7 @@ struct LargeContents {
   /// The pages that a database's log got since the parent's capture; nil when others may have changed, too.
   private func addedPages(of content: StableReader.Content, since former: Former) throws -> [Int]? {
     guard case .database(let pages) = content,
-      let position = try self.former?.archive.manifest.captureState(of: former.entry.path).log
+      let position = try self.former?.manifest.captureState(of: former.entry.path).log
     else { return nil }
     return try pages.pages(since: position)
   }

@@ -406,7 +406,7 @@ final class SnapshotWriter {
     case (.database, .database):
       guard scanned.status.links == 1, earlier.hardLink == nil,
         let state = try root.sidecarState(of: scanned.path, isOld: former.isOld),
-        try former.archive.manifest.captureState(of: scanned.path).sidecars == state
+        try former.manifest.captureState(of: scanned.path).sidecars == state
       else { return false }
     default: return false
     }
@@ -454,7 +454,7 @@ final class SnapshotWriter {
 
   /// Records what is not stored; nothing when it is what the parent's manifest lists.
   private func addOmitted() throws {
-    if let manifest = former?.archive.manifest, try manifest.excluded() == excluded,
+    if let manifest = former?.manifest, try manifest.excluded() == excluded,
       try manifest.skipped() == skipped
     {
       return try self.manifest.inheritOmitted()

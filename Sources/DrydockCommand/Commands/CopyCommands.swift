@@ -136,6 +136,7 @@ struct RekeyCommand: ParsableCommand {
     let names = try names(configuration, keys)
     let limit = try copy.expansion.limit()
     var (rekeyed, failed): ([JSONObject], [JSONObject]) = ([], [])
+    var reports: [RekeyReport] = []
     var firstFailure: Failure?
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
@@ -155,6 +156,7 @@ struct RekeyCommand: ParsableCommand {
               path: path, keys: opening, limit: limit, encryption: encryption, lockTimeout: lockTimeout,
               progress: display.progress)
           }
+        reports.append(report)
         rekeyed.append([
           "source": report.source, "path": report.path, "header": report.header,
           "archive_bytes": report.archiveBytes,
@@ -169,7 +171,9 @@ struct RekeyCommand: ParsableCommand {
         Output.note("drydock: rekey failed: \(failure.text)")
       }
     }
-    if common.json { Output.json(["archives": rekeyed, "failed": failed]) }
+    let separated = (try? Rekey.separated(by: reports, keys: keys.quick).map(\.description)) ?? []
+    for warning in separated { Output.note("drydock: warning: \(warning)") }
+    if common.json { Output.json(["archives": rekeyed, "failed": failed, "warnings": separated]) }
     if names.isEmpty && !common.json { Output.line("no archives") }
     guard let firstFailure else { return }
     throw (rekeyed.isEmpty ? firstFailure.status : .incomplete).code

@@ -108,8 +108,8 @@ struct ForgetCommand: ParsableCommand {
     let report =
       everything
       ? try place.forgetEverything(
-        app: app, instance: instance, keys: keys, dryRun: dryRun, lockTimeout: timeout,
-        progress: display.progress)
+        app: app, instance: instance, keys: keys, cache: Environment.cache, dryRun: dryRun,
+        lockTimeout: timeout, progress: display.progress)
       : try place.forget(
         keeping: rules.policy(configuration), app: app, instance: instance, keys: keys, dryRun: dryRun,
         lockTimeout: timeout, progress: display.progress)

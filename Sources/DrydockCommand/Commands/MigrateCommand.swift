@@ -127,6 +127,7 @@ struct MigrateCommand: ParsableCommand {
     )
     (snapshot.encryption, snapshot.deviceKeys) = (encryption, options.transaction.deviceKeys)
     (snapshot.keys, snapshot.progress) = (ArchiveKeys.ofEnvironment(), progress)
+    snapshot.cache = Environment.cache
     options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options
   }

@@ -71,7 +71,9 @@ struct SnapshotCommand: ParsableCommand {
     options.busyTimeout = transaction.busyTimeout
     (options.includesExcluded, options.tags) = (includeExcluded, tags)
     (options.isFull, options.keys) = (full, try key.isGiven ? key.keys().all : ArchiveKeys.ofEnvironment())
-    (options.encryption, options.deviceKeys) = (encryption, transaction.deviceKeys)
+    (options.encryption, options.deviceKeys, options.cache) = (
+      encryption, transaction.deviceKeys, Environment.cache
+    )
     let display = try showing.display(asJSON: common.json, isQuiet: quietness.quiet)
     defer { display.end() }
     options.progress = display.progress
@@ -82,6 +84,11 @@ struct SnapshotCommand: ParsableCommand {
     display.end()
     if let problem = report.parentProblem {
       Output.note("drydock: note: the archive is a full one, because \(Advice.added(to: problem))")
+    }
+    // With a key the next snapshot does not need the cache.
+    if let problem = report.cacheProblem, options.keys.isEmpty, !quietness.quiet {
+      Output.note(
+        "drydock: note: the next archive will be a full one, because its manifest was not cached: \(problem)")
     }
     if let problem = report.versionProblem {
       Output.note("drydock: note: the archive does not have the schema version: \(Advice.added(to: problem))")
