@@ -10,13 +10,15 @@ import Testing
     let names = ["a", "b", "a-b", "ab", "é", "long name", "c"]
     let depth = Int.random(in: 1...3, using: &random)
     return (0..<depth).reduce(.root) { path, _ in
-      path.appending(name: Array(names.randomElement(using: &random)!.utf8))
+      path.appending(name: Array(names[Int.random(in: 0..<names.count, using: &random)].utf8))
     }
   }
 
+  private static let types: [FileType] = [.file, .directory, .symbolicLink, .other]
+
   private static func status(_ random: inout SeededRandom) -> IndexedStatus {
     IndexedStatus(
-      type: [.file, .directory, .symbolicLink, .other].randomElement(using: &random)!,
+      type: types[Int.random(in: 0..<types.count, using: &random)],
       identity: FileIdentity(
         device: .random(in: 1...3, using: &random),
         // Some have the same lower half.
