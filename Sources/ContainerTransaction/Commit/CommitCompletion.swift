@@ -192,6 +192,8 @@ struct ConcurrentChanges {
   ///
   /// - Returns: the paths that both changed.
   func run() throws -> [ContainerPath] {
+    // Usually nothing was written.
+    guard try index.firstDifference(in: old, timed: timed) != nil else { return [] }
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
     var removed: [(ContainerPath, IndexedStatus)] = []
