@@ -93,9 +93,9 @@ extension Archive {
     let present = entries.filter { !isMissing($0) }
     let found = Mutex<[ContainerPath: DrydockError]>([:])
     let sources = parts.indices.map { parts[$0].source(members?[$0]) }
-    try onAllCores(groups(present.filter(\.isFile))) { group in
+    try onAllCores(groups(present)) { group in
       let readers = sources.map { PartReader($0) }
-      for entry in group {
+      for entry in group.lazy.map({ present[$0] }) {
         let reader = readers.first { $0.source.archive == entry.archive } ?? readers[0]
         do {
           try reader.read(entry) { _ in }

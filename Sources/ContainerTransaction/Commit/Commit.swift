@@ -129,7 +129,7 @@ struct Commit {
       let location = staged.location(of: change.path)
       try location.directory.copyContents(of: location.path, to: copy, in: folder)
     }
-    try folder.create(UndoRecord.file, StateRecord.encode(undo))
+    try undo.write(in: folder)
     if let index { try folder.create(TreeIndex.file, index.encoded()) }
   }
 }
