@@ -47,7 +47,7 @@ import Testing
         // No content has this hash.
         var entry = entry
         if entry.isFile { entry.digest = nil }
-        let result = try comparison.compare(entry, live.paths[entry.path])
+        let result = try comparison.compare(entry, live[entry.path])
         if entry.isFile, case .other = result { read.append(entry.path) }
       }
       return read

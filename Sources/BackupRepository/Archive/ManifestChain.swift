@@ -85,7 +85,7 @@ package final class Manifest {
     var result: [ContainerPath: Value] = [:]
     for (index, part) in parts.enumerated().reversed() {
       for path in removed[index] { result[path] = nil }
-      for path in try part.kinds().keys { result[path] = nil }
+      try part.kinds { path, _ in result[path] = nil }
       result.merge(try values(part)) { $1 }
     }
     return result
@@ -93,13 +93,38 @@ package final class Manifest {
 
   /// The kind of each stored path, for decisions before anything is read. The entries themselves are checked by
   /// ``entries(_:own:)``.
-  func kinds() throws -> [ContainerPath: ManifestEntry.Kind] { try collect { try $0.kinds() } }
+  func kinds() throws -> PathTable<ManifestEntry.Kind> {
+    let tables = try parts.map { part in
+      var table = PathTable<ManifestEntry.Kind>()
+      do {
+        try part.kinds { try table.append($0, $1) }
+      } catch let error as DrydockError where error.path == nil {
+        throw wrong(error.message)
+      }
+      return table
+    }
+    if tables.count == 1 { return tables[0] }
+    var merged = PathTable<ManifestEntry.Kind>()
+    var places = tables.map { _ in 0 }
+    var heads = tables.map(\.first)
+    // The newest manifest that has a path counts.
+    while let (part, head) = heads.enumerated().compactMap({ part, head in head.map { (part, $0) } })
+      .min(by: { ($0.1.path, $0.0) < ($1.1.path, $1.0) })
+    {
+      for other in heads.indices where heads[other]?.path == head.path {
+        places[other] += 1
+        heads[other] = places[other] < tables[other].count ? tables[other][places[other]] : nil
+      }
+      if !isRemoved(head.path, byPartBefore: part) { try merged.append(head.path, head.value) }
+    }
+    return merged
+  }
 
   /// The stored directories that a flag of their own excludes, and the flag's rule: an explicit include brought them in. A
   /// directory with a stored cache tag counts, whatever the content of that file.
-  func flaggedDirectories(_ kinds: [ContainerPath: ManifestEntry.Kind]) throws -> [ContainerPath: Exclusion
-    .Rule]
-  {
+  func flaggedDirectories(
+    _ kinds: PathTable<ManifestEntry.Kind>
+  ) throws -> [ContainerPath: Exclusion.Rule] {
     var flagged = try collect { try $0.flaggedDirectories() }
     for (path, kind) in kinds where kind == .file && path.name.elementsEqual("CACHEDIR.TAG".utf8) {
       if !path.parent.isRoot { flagged[path.parent] = .cacheTag }

@@ -204,17 +204,15 @@ package final class ManifestReader {
     }
   }
 
-  /// The kind of each stored path, for decisions before anything is read. The entries themselves are checked by
-  /// ``entries(_:)``.
-  func kinds() throws -> [ContainerPath: ManifestEntry.Kind] {
-    var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
-    try rows("SELECT \(ManifestRow.path("path", as: "path")), kind FROM entry") { row in
+  /// Visits the kind of each stored path, in the order of the paths, for decisions before anything is read. The entries
+  /// themselves are checked by ``Cursor``.
+  func kinds(_ visit: (ContainerPath, ManifestEntry.Kind) throws -> Void) throws {
+    try rows("SELECT \(ManifestRow.path("path", as: "path")), kind FROM entry ORDER BY rowid") { row in
       guard let path = row.path("path"),
         let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
       else { throw wrong("an invalid entry") }
-      kinds[path] = kind
+      try visit(path, kind)
     }
-    return kinds
   }
 
   /// The stored directories whose own flag excludes them, and the flag's rule: an explicit include brought them in.

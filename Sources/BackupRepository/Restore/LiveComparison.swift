@@ -38,8 +38,10 @@ struct LiveComparison {
       ? nil : try CaptureTime(archive.header, of: staged.live, settling: options.settling)
   }
 
-  mutating func compare(_ entry: ManifestEntry, _ present: ScannedEntry?) throws -> Result {
-    guard let present, try hasContent(of: entry, present) else {
+  mutating func compare(_ entry: ManifestEntry, _ present: LiveEntry?) throws -> Result {
+    guard let present, let status = try staged.live.status(entry.path),
+      try hasContent(of: entry, present, status)
+    else {
       replaced.insert(entry.path)
       return .other
     }
@@ -52,7 +54,7 @@ struct LiveComparison {
       // It gets the inode that its first name gets.
       return !isSame || replaced.contains(first) ? .other : result
     }
-    if present.status.links > 1, !claimed.insert(present.status.identity).inserted {
+    if status.links > 1, !claimed.insert(status.identity).inserted {
       // Two files of the archive that are one now.
       replaced.insert(entry.path)
       return .other
@@ -80,11 +82,13 @@ struct LiveComparison {
     return metadata
   }
 
-  private func hasContent(of entry: ManifestEntry, _ present: ScannedEntry) throws -> Bool {
+  private func hasContent(
+    of entry: ManifestEntry, _ present: LiveEntry, _ status: FileStatus
+  ) throws -> Bool {
     switch (entry.kind, present.kind) {
     case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
     case (.database, .database):
-      if try capture?.isUnchangedDatabase(entry, present.status, in: staged.live, manifest) == true {
+      if try capture?.isUnchangedDatabase(entry, status, in: staged.live, manifest) == true {
         return true
       }
       do {
@@ -101,38 +105,76 @@ struct LiveComparison {
     case (.rawDatabase, .sidecar(let main)) where replaced.contains(main): return false
     case (.file, .file), (.file, .database), (.rawDatabase, .file), (.rawDatabase, .database),
       (.rawDatabase, .sidecar):
-      return try hasBytes(of: entry, present.status)
+      return try hasBytes(of: entry, status)
     default: return false
     }
   }
 
   private func hasBytes(of entry: ManifestEntry, _ status: FileStatus) throws -> Bool {
-    if let first = entry.hardLink, live.paths[first]?.status.identity != status.identity { return false }
+    if let first = entry.hardLink, try staged.live.status(first)?.identity != status.identity { return false }
     guard status.size == entry.size else { return false }
     if capture?.isUnchanged(entry, status) == true { return true }
     return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
   }
 }
 
-/// The live container as a restore sees it: every path, with its exclusion.
+/// The live container as a restore sees it: every path, also below excluded directories, in the order of the paths.
 struct LiveContainer {
-  /// All paths, those below excluded directories too.
-  private(set) var paths: [ContainerPath: ScannedEntry] = [:]
+  /// What most paths are; everything else is in ``others``.
+  private enum Kind: UInt8 {
+    case file, directory, symbolicLink, other
+  }
+
+  private var kinds = PathTable<Kind>()
+  private var others: [ContainerPath: ScannedEntry.Kind] = [:]
+  private var exclusions: [ContainerPath: Exclusion] = [:]
   /// Where the external data of its databases is.
   private(set) var externalData: Set<ContainerPath> = []
 
   init(_ staged: StagedContainer) throws {
     var scan = ContainerScan(staged.live, rules: ExclusionRules(staged.container), entersExcluded: true)
     while let entry = try scan.nextEntry() {
-      paths[entry.path] = entry
+      switch entry.kind {
+      case .file: try kinds.append(entry.path, .file)
+      case .directory: try kinds.append(entry.path, .directory)
+      case .symbolicLink: try kinds.append(entry.path, .symbolicLink)
+      case .database, .sidecar, .mount, .special:
+        try kinds.append(entry.path, .other)
+        others[entry.path] = entry.kind
+      }
+      if let exclusion = entry.exclusion { exclusions[entry.path] = exclusion }
       if case .database(let unit) = entry.kind, let external = unit.externalData {
         externalData.insert(external)
       }
     }
   }
 
+  var isEmpty: Bool { kinds.isEmpty }
+
+  subscript(path: ContainerPath) -> LiveEntry? { kinds[path].map { entry(path, $0) } }
+
+  func forEach(_ body: (ContainerPath, LiveEntry) throws -> Void) rethrows {
+    for (path, kind) in kinds { try body(path, entry(path, kind)) }
+  }
+
+  private func entry(_ path: ContainerPath, _ kind: Kind) -> LiveEntry {
+    let kind: ScannedEntry.Kind =
+      switch kind {
+      case .file: .file
+      case .directory: .directory
+      case .symbolicLink: .symbolicLink
+      case .other: others[path] ?? .special
+      }
+    return LiveEntry(kind: kind, exclusion: exclusions[path])
+  }
+
   /// What excludes the nearest directory above that exists.
   func exclusionAbove(_ path: ContainerPath) -> Exclusion? {
-    path.ancestors.lazy.compactMap { paths[$0] }.first?.exclusion
+    path.ancestors.lazy.compactMap { self[$0] }.first?.exclusion
   }
+}
+
+struct LiveEntry {
+  let kind: ScannedEntry.Kind
+  let exclusion: Exclusion?
 }

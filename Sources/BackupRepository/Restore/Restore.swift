@@ -183,23 +183,21 @@ extension Archive {
       guard let target = entry.linkTarget else { continue }
       try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
     }
-    let files = entries.filter(\.isFile)
-    let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     let source = ChainSource(self, members)
-    let groups = groups(files).map { group in
-      group.map {
-        NewFile(
-          path: $0.path, metadata: $0.metadata, digest: $0.digest, size: $0.size, isDatabase: $0.kind != .file
-        )
-      }
+    let file = { @Sendable (number: Int) in
+      let entry = entries[number]
+      return NewFile(
+        path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
+        isDatabase: entry.kind != .file)
     }
     let progress = staged.progress
-    progress?.begin(.restore, totalBytes: files.reduce(0) { $0 &+ $1.size }, totalFiles: files.count)
-    try staged.putFiles(groups) {
+    progress?.begin(
+      .restore, totalBytes: entries.reduce(0) { $0 &+ ($1.isFile ? $1.size : 0) },
+      totalFiles: entries.count { $0.isFile })
+    try staged.putFiles(groups(entries), file) {
       let reader = source.reader()
-      return { file, target in
-        guard let entry = byPath[file.path] else { return }
-        try reader.read(entry) {
+      return { number, target in
+        try reader.read(entries[number]) {
           try target.write($0)
           progress?.add(bytes: UInt64($0.count))
         }
@@ -219,23 +217,25 @@ extension Archive {
     return bytes
   }
 
-  /// Files that follow each other in the archive, in as many groups as keep all cores busy to the end; the largest
-  /// groups first.
-  func groups(_ entries: [ManifestEntry]) -> [[ManifestEntry]] {
-    let total = entries.reduce(0) { $0 &+ $1.size }
+  /// The indices of files that follow each other in the archive, in as many groups as keep all cores busy to the end; the
+  /// largest groups first.
+  func groups(_ entries: [ManifestEntry]) -> [[Int]] {
+    var files = entries.indices.filter { entries[$0].isFile }
+    let total = files.reduce(0) { $0 &+ entries[$1].size }
     let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
     let limit = max(Self.smallestGroup, total / (8 * cores))
     let order = Dictionary(
       uniqueKeysWithValues: parts.enumerated().map { ($1.header.archive, $0) })
-    let place = { (entry: ManifestEntry) -> (Int, UInt64) in
-      let first = entry.extents.first { _ in true }
+    let place = { (index: Int) -> (Int, UInt64) in
+      let first = entries[index].extents.first { _ in true }
       return (first?.archive.flatMap { order[$0] } ?? 0, first?.offset ?? 0)
     }
-    var groups: [(size: UInt64, files: [ManifestEntry])] = []
-    for entry in entries.sorted(by: { place($0) < place($1) }) {
+    files.sort { place($0) < place($1) }
+    var groups: [(size: UInt64, files: [Int])] = []
+    for index in files {
       if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
-      groups[groups.count - 1].size += entry.size
-      groups[groups.count - 1].files.append(entry)
+      groups[groups.count - 1].size += entries[index].size
+      groups[groups.count - 1].files.append(index)
     }
     return groups.sorted { $0.size > $1.size }.map(\.files)
   }

@@ -81,7 +81,7 @@ struct RestorePlan {
   var wanted: [ManifestEntry] { contents + (unreadVault.map { [$0] } ?? []) }
 
   /// Whether the container had nothing before.
-  var isIntoEmpty: Bool { live.paths.isEmpty }
+  var isIntoEmpty: Bool { live.isEmpty }
 
   /// Leaves the paths that need unreadable archives as they are in the container.
   mutating func leave(_ archives: [UnreadableArchive]) {
@@ -123,7 +123,8 @@ struct RestorePlan {
 
   /// Which live paths that the archive does not have are preserved, and which removed.
   private mutating func decideLive() throws {
-    for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
+    let live = live
+    try live.forEach { path, scanned in
       if let reason = groups.preserving(path) {
         preserve(path, scope.contains(path) ? reason : nil)
       } else if isStaleSidecar(path, scanned) {
@@ -146,7 +147,7 @@ struct RestorePlan {
   }
 
   /// Why a live path is preserved; nil when it is not.
-  private func preserving(_ path: ContainerPath, _ scanned: ScannedEntry) -> String? {
+  private func preserving(_ path: ContainerPath, _ scanned: LiveEntry) -> String? {
     if let reason = groups.preserving(path) { return reason }
     if scanned.isSidecar { return nil }  // rule 1: it follows its database
     let isStored = recorded.kinds[path] != nil
@@ -178,18 +179,18 @@ struct RestorePlan {
   }
 
   /// Whether a file is a log or journal that SQLite would use as the restored database's own.
-  private func isStaleSidecar(_ path: ContainerPath, _ scanned: ScannedEntry) -> Bool {
+  private func isStaleSidecar(_ path: ContainerPath, _ scanned: LiveEntry) -> Bool {
     guard scanned.kind == .file, recorded.kinds[path] == nil, let main = DatabaseUnit.main(ofSidecar: path),
       let kind = recorded.kinds[main], kind == .database || kind == .rawDatabase, scope.contains(main)
     else { return false }
-    guard let present = live.paths[main] else { return true }
+    guard let present = live[main] else { return true }
     return preserving(main, present) == nil
   }
 
   private mutating func preserve(_ path: ContainerPath, _ reason: String?) {
     preserved.insert(path)
     for above in path.ancestors where !neededDirectories.insert(above).inserted { break }
-    if let exclusion = live.paths[path]?.exclusion, exclusion.origin != path, exclusion.rule.isFlag {
+    if let exclusion = live[path]?.exclusion, exclusion.origin != path, exclusion.rule.isFlag {
       flaggedDirectories.insert(exclusion.origin)
     }
     guard let reason else { return }
@@ -206,7 +207,7 @@ struct RestorePlan {
       }
       return
     }
-    let present = live.paths[entry.path]
+    let present = live[entry.path]
     guard scope.contains(entry.path) else {
       if entry.kind == .directory, present == nil, !entry.path.isRoot { missing[entry.path] = entry }
       return
@@ -335,7 +336,7 @@ struct RestorePlan {
     for entry in contents + links + directories {
       guard
         let blocked = entry.path.ancestors.first(where: {
-          preserved.contains($0) && live.paths[$0]?.kind != .directory
+          preserved.contains($0) && live[$0]?.kind != .directory
         })
       else { continue }
       throw DrydockError(

@@ -54,13 +54,13 @@ struct RestoreScope {
     {
       return .databases
     }
-    let isFile = recorded.kinds[path].map { $0 == .file } ?? (live.paths[path]?.kind == .file)
+    let isFile = recorded.kinds[path].map { $0 == .file } ?? (live[path]?.kind == .file)
     return isFile && container.isSettings(path) ? .defaults : .files
   }
 
   private func isDatabase(_ path: ContainerPath) -> Bool {
     if let kind = recorded.kinds[path] { return kind == .database || kind == .rawDatabase }
-    return live.paths[path].map { $0.isDatabase || $0.isSidecar } ?? false
+    return live[path].map { $0.isDatabase || $0.isSidecar } ?? false
   }
 
   /// Whether a path is the folder of external data of a database, `.<name>_SUPPORT`.
@@ -73,7 +73,7 @@ struct RestoreScope {
 
 /// An archive's record of each path: stored, excluded by a rule, or not readable.
 struct RecordedPaths {
-  private(set) var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
+  private(set) var kinds: PathTable<ManifestEntry.Kind>
   /// Where the external data of its databases is, if there is any.
   private(set) var externalData: Set<ContainerPath> = []
   private var excluded: [ContainerPath: Exclusion] = [:]
@@ -83,21 +83,24 @@ struct RecordedPaths {
 
   /// - Parameter includesExcluded: whether what was stored although a rule excluded it counts as stored.
   init(_ manifest: Manifest, layout: ContainerLayout, includesExcluded: Bool) throws {
+    kinds = try manifest.kinds()
     for path in try manifest.excluded() { excluded[path.path] = path.exclusion }
     for path in try manifest.skipped() { skippedPaths[path.path] = path.reason }
-    kinds = try manifest.kinds()
     let flags = try manifest.flaggedDirectories(kinds)
     for never in layout.neverRestored {
-      kinds = kinds.filter { $0.key != never && !$0.key.isInside(never) }
       excluded[never] = Exclusion(
         rule: .layout, origin: never, detail: "\(layout.rawValue) never restores \(never)")
     }
-    if try !includesExcluded && manifest.storesExcluded() {
-      // Only the top of an excluded directory is recorded.
-      let tops = excluded
-      kinds = kinds.filter { path, _ in
-        tops[path] == nil && !path.ancestors.contains { tops[$0] != nil }
+    // Only the top of an excluded directory is recorded.
+    let tops =
+      try !includesExcluded && manifest.storesExcluded()
+      ? Set(excluded.keys) : Set(layout.neverRestored)
+    if !tops.isEmpty {
+      var kept = PathTable<ManifestEntry.Kind>()
+      for (path, kind) in kinds where !tops.contains(path) && !path.ancestors.contains(where: tops.contains) {
+        try kept.append(path, kind)
       }
+      kinds = kept
     }
     for (path, rule) in flags {
       flagged[path] = Exclusion(rule: rule, origin: path, detail: "\(path) was flagged")
@@ -120,7 +123,7 @@ struct RecordedPaths {
   }
 }
 
-extension ScannedEntry {
+extension LiveEntry {
   /// Whether it is a `-wal`, `-shm` or `-journal` of a database that is there.
   var isSidecar: Bool {
     if case .sidecar = kind { true } else { false }

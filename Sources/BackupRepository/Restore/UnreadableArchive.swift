@@ -93,9 +93,9 @@ extension Archive {
     let present = entries.filter { !isMissing($0) }
     let found = Mutex<[ContainerPath: DrydockError]>([:])
     let source = ChainSource(self, members)
-    try onAllCores(groups(present.filter(\.isFile))) { group in
+    try onAllCores(groups(present)) { group in
       let reader = source.reader()
-      for entry in group {
+      for entry in group.lazy.map({ present[$0] }) {
         do {
           try reader.read(entry) { _ in }
         } catch let error as DrydockError where error.meansDamage {

@@ -130,7 +130,7 @@ struct Commit {
       let location = staged.location(of: change.path)
       try location.directory.copyContents(of: location.path, to: copy, in: folder)
     }
-    try folder.create(UndoRecord.file, StateRecord.encode(undo))
+    try undo.write(in: folder)
     // After an exchange only what it replaced is compared.
     try index?.write(to: folder, below: place)
   }

@@ -36,19 +36,25 @@ extension StagedContainer {
     if !transaction.isEmpty { stage.startWriting(name) }
   }
 
-  package typealias Filler = (NewFile, StageFile) throws -> Void
+  /// Fills a file, by its number.
+  package typealias Filler = (Int, StageFile) throws -> Void
 
   /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
   /// takes. Each group is filled in its order by one thread.
   ///
-  /// - Parameter filler: makes what fills a group's files, on the group's own thread.
+  /// - Parameters:
+  ///   - groups: the numbers of the files. With a million of them there is no room for each to be in several lists.
+  ///   - file: a file by its number.
+  ///   - filler: makes what fills a group's files, on the group's own thread.
   /// - Throws: ``DrydockError``: the first failure, also of a filler.
-  package func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
-    let size = groups.joined().reduce(0) { $0 &+ $1.size }
+  package func putFiles(
+    _ groups: [[Int]], _ file: @Sendable (Int) -> NewFile, filler: @escaping @Sendable () throws -> Filler
+  ) throws {
+    let size = groups.joined().reduce(0) { $0 &+ file($1).size }
     if let first = groups.first?.first {
-      try stage.requireSpace(size, for: first.path)
+      try stage.requireSpace(size, for: file(first).path)
     }
-    for file in groups.joined() { try createDirectory(file.path.parent) }
+    for number in groups.joined() { try createDirectory(file(number).path.parent) }
     stage.directory.spreadDirectories()
     let folders = groups.map { _ in stage.newName() }
     let made = Mutex<[Int: [FileMetadata?]]>([:])
@@ -57,7 +63,7 @@ extension StagedContainer {
     DispatchQueue.concurrentPerform(iterations: groups.count) { number in
       guard failure.withLock({ $0 == nil }) else { return }
       do {
-        let metadata = try Self.make(groups[number], in: folders[number], of: directory, filler()) {
+        let metadata = try Self.make(groups[number], file, in: folders[number], of: directory, filler()) {
           failure.withLock { $0 != nil }
         }
         made.withLock { $0[number] = metadata }
@@ -69,7 +75,7 @@ extension StagedContainer {
     if size > Stage.largeSize { startWriting(nil) }
     let metadata = made.withLock { $0 }
     for (number, group) in groups.enumerated() {
-      for (index, file) in group.enumerated() {
+      for (index, file) in group.lazy.map(file).enumerated() {
         var inode = StagedInode(
           name: folders[number].appending(name: Self.name(index)), type: .file, digest: file.digest)
         inode.made = metadata[number]?[index].map { ($0, file.size, file.isDatabase) }
@@ -82,14 +88,15 @@ extension StagedContainer {
   ///
   /// - Returns: what each file has then, which a user who is not root may not have been able to set.
   private static func make(
-    _ files: [NewFile], in folder: ContainerPath, of stage: Directory, _ fill: Filler, isCancelled: () -> Bool
+    _ numbers: [Int], _ file: (Int) -> NewFile, in folder: ContainerPath, of stage: Directory, _ fill: Filler,
+    isCancelled: () -> Bool
   ) throws -> [FileMetadata?] {
     try stage.createDirectory(folder)
     let directory = try stage.directory(folder)
-    return try files.enumerated().map { index, file in
+    return try numbers.enumerated().map { index, number in
       if isCancelled() { return nil }
       let name = ContainerPath(name: name(index))
-      try StageFile.make(name, in: directory, file.metadata) { try fill(file, $0) }
+      try StageFile.make(name, in: directory, file(number).metadata) { try fill(number, $0) }
       return try directory.metadata(name)
     }
   }
