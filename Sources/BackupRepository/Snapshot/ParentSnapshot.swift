@@ -87,17 +87,20 @@ final class ParentSnapshot {
   func isOld(_ status: FileStatus) -> Bool { capture.isOld(status) }
 
   /// Whether some file of that size is stored: only then its content is searched.
-  func hasContent(ofSize size: UInt64) throws -> Bool { try index().sizes.contains(size) }
+  func hasContent(ofSize size: UInt64) throws -> Bool { try index().hasSize(size) }
 
   /// The places of a content; nil when it is not stored.
   ///
   /// - Parameter isDatabase: whether the hash is a database's, which takes some bytes as zero.
   func places(of digest: SHA256.Digest, size: UInt64, isDatabase: Bool) throws -> Extents? {
-    guard let found = try index().rows[ContentIndex.key(digest)],
-      let entry = try manifest.parts[found.part].entry(row: found.row), entry.digest == digest,
-      entry.size == size, (entry.kind == .database) == isDatabase, !entry.extents.isEmpty
-    else { return nil }
-    return entry.extents
+    for place in try index().places(of: digest) {
+      if let entry = try manifest.parts[place.part].entry(row: place.row), entry.digest == digest,
+        entry.size == size, (entry.kind == .database) == isDatabase, !entry.extents.isEmpty
+      {
+        return entry.extents
+      }
+    }
+    return nil
   }
 
   private func index() throws -> ContentIndex {
@@ -108,22 +111,42 @@ final class ParentSnapshot {
   }
 }
 
-/// Where contents are in the archives of a chain, by their hashes: 16 bytes a file.
+/// Where contents are in the archives of a chain, by their hashes: in sorted lists, which take 24 bytes for a file.
 private struct ContentIndex {
-  private(set) var sizes: Set<UInt64> = []
-  private(set) var rows: [UInt64: (part: Int, row: Int64)] = [:]
+  private var sizes: [UInt64] = []
+  /// The start of a hash, and the number of the manifest and of the entry in it.
+  private var entries: [(key: UInt64, place: UInt64)] = []
 
   init(_ manifest: Manifest) throws {
     for (number, part) in manifest.parts.enumerated() {
       try part.contents { row, size, digest in
-        sizes.insert(size)
-        rows[Self.key(digest)] = (number, row)
+        sizes.append(size)
+        entries.append((digest.firstHalf.0, UInt64(number) << 40 | UInt64(row)))
       }
     }
+    sizes.sort()
+    entries.sort { $0.key < $1.key }
   }
 
-  static func key(_ digest: SHA256.Digest) -> UInt64 {
-    digest.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+  func hasSize(_ size: UInt64) -> Bool {
+    let index = Self.first(sizes.count) { sizes[$0] >= size }
+    return index < sizes.count && sizes[index] == size
+  }
+
+  /// The manifests and rows of the entries that may have a hash.
+  func places(of digest: SHA256.Digest) -> some Sequence<(part: Int, row: Int64)> {
+    let key = digest.firstHalf.0
+    return entries[Self.first(entries.count) { entries[$0].key >= key }...].lazy.prefix { $0.key == key }
+      .map { (Int($0.place >> 40), Int64($0.place & 0xff_ffff_ffff)) }
+  }
+
+  private static func first(_ count: Int, where isReached: (Int) -> Bool) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if isReached(middle) { high = middle } else { low = middle + 1 }
+    }
+    return low
   }
 }
 
