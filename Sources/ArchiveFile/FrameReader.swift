@@ -163,13 +163,7 @@ struct FrameIndex: Sendable {
 
   /// The frame that holds a place of the tar stream, which must lie inside of it.
   func frame(at tarOffset: UInt64) -> Int {
-    var low = 0
-    var high = frames.count - 1
-    while low < high {
-      let middle = (low + high) / 2
-      if frames[middle].tarEnd <= tarOffset { low = middle + 1 } else { high = middle }
-    }
-    return low
+    (0..<frames.count - 1).first(since: { frames[$0].tarEnd > tarOffset })
   }
 }
 

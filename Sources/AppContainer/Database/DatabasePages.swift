@@ -367,13 +367,9 @@ struct WriteAheadLog {
 
   /// The first page of the log at or after a page number, with the offset of its content; nil when there is none.
   func next(from page: UInt32) -> (page: UInt32, offset: UInt64)? {
-    var (low, high) = (0, places.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if places[middle] >> 32 < UInt64(page) { low = middle + 1 } else { high = middle }
-    }
-    guard low < places.count else { return nil }
-    let place = places[low]
+    let index = places.indices.first(since: { places[$0] >> 32 >= UInt64(page) })
+    guard index < places.count else { return nil }
+    let place = places[index]
     return (UInt32(place >> 32), offset(ofFrame: Int(place & 0xffff_ffff)) + UInt64(Self.frameHeaderLength))
   }
 

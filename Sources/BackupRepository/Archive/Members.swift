@@ -152,12 +152,8 @@ struct ExpectedMembers: Sendable {
 
   /// The place of the content that has a byte of the tar stream, if one has it.
   func content(at offset: UInt64) -> UInt64? {
-    var (low, high) = (0, starts.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if starts[middle] <= offset { low = middle + 1 } else { high = middle }
-    }
-    return low == 0 ? nil : starts[low - 1]
+    let next = starts.indices.first(since: { starts[$0] > offset })
+    return next == 0 ? nil : starts[next - 1]
   }
 }
 

@@ -42,6 +42,8 @@ package struct Verification {
   package mutating func verify(
     _ archive: Archive, data: Bool, progress: WorkProgress? = nil
   ) throws -> VerificationReport {
+    // Before anything is read, also to find what is damaged.
+    if data { try archive.checkExpansion() }
     try archive.requireComplete(readingData: data)
     do {
       return try check(archive, data: data, progress)
@@ -54,7 +56,6 @@ package struct Verification {
     _ archive: Archive, data: Bool, _ progress: WorkProgress?
   ) throws -> VerificationReport {
     if data { progress?.begin(.verify, reading: archive) } else { progress?.begin(.verify) }
-    if data { try archive.checkExpansion() }
     let files = archive.parts.map { part in
       FollowedStatus.version(part.path).map { VerifiedFile(archive: part.header.archive, file: $0) }
     }

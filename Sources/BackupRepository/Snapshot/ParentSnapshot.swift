@@ -129,24 +129,17 @@ private struct ContentIndex {
   }
 
   func hasSize(_ size: UInt64) -> Bool {
-    let index = Self.first(sizes.count) { sizes[$0] >= size }
+    let index = sizes.indices.first(since: { sizes[$0] >= size })
     return index < sizes.count && sizes[index] == size
   }
 
   /// The manifests and rows of the entries that may have a hash.
   func places(of digest: SHA256.Digest) -> some Sequence<(part: Int, row: Int64)> {
     let key = digest.firstHalf.0
-    return entries[Self.first(entries.count) { entries[$0].key >= key }...].lazy.prefix { $0.key == key }
-      .map { (Int($0.place >> 40), Int64($0.place & 0xff_ffff_ffff)) }
-  }
-
-  private static func first(_ count: Int, where isReached: (Int) -> Bool) -> Int {
-    var (low, high) = (0, count)
-    while low < high {
-      let middle = (low + high) / 2
-      if isReached(middle) { high = middle } else { low = middle + 1 }
+    let start = entries.indices.first(since: { entries[$0].key >= key })
+    return entries[start...].lazy.prefix { $0.key == key }.map {
+      (Int($0.place >> 40), Int64($0.place & 0xff_ffff_ffff))
     }
-    return low
   }
 }
 

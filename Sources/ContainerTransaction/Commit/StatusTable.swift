@@ -34,16 +34,7 @@ struct StatusTable: Sendable {
     func place(of name: ArraySlice<UInt8>) -> Int {
       // A walk adds names in their order.
       if let last = entries.indices.last, self.name(last).lexicographicallyPrecedes(name) { return last + 1 }
-      var range = entries.startIndex..<entries.endIndex
-      while !range.isEmpty {
-        let middle = (range.lowerBound + range.upperBound) / 2
-        if self.name(middle).lexicographicallyPrecedes(name) {
-          range = middle + 1..<range.upperBound
-        } else {
-          range = range.lowerBound..<middle
-        }
-      }
-      return range.lowerBound
+      return entries.indices.first(since: { !self.name($0).lexicographicallyPrecedes(name) })
     }
 
     func isThere(_ name: ArraySlice<UInt8>, at index: Int) -> Bool {
@@ -194,12 +185,8 @@ extension StatusTable {
     static func half(_ inode: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: inode) }
 
     private func places(of half: UInt32) -> ArraySlice<(half: UInt32, listing: UInt32, entry: UInt32)> {
-      var (low, high) = (places.startIndex, places.endIndex)
-      while low < high {
-        let middle = (low + high) / 2
-        if places[middle].half < half { low = middle + 1 } else { high = middle }
-      }
-      return places[low...].prefix { $0.half == half }
+      let start = places.indices.first(since: { places[$0].half >= half })
+      return places[start...].prefix { $0.half == half }
     }
 
     /// Whether some inode's number has this lower half.
