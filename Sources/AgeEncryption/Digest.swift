@@ -90,6 +90,9 @@ extension SHA256 {
       words = (word(0), word(1), word(2), word(3))
     }
 
+    /// The first 16 bytes, as two big-endian numbers.
+    package var firstHalf: (UInt64, UInt64) { (words.0, words.1) }
+
     package var bytes: [UInt8] {
       [words.0, words.1, words.2, words.3].flatMap { word in
         stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }

@@ -66,6 +66,17 @@ package final class ArchiveWriter {
     state = .inMember(member, remaining: remaining - UInt64(bytes.count))
   }
 
+  /// Adds that many zeros to the current member, as ``write(_:)``.
+  package func write(zeros count: UInt64) throws {
+    let zeros = [UInt8](repeating: 0, count: Int(min(count, 1 << 20)))
+    var rest = count
+    while rest > 0 {
+      let piece = Int(min(rest, UInt64(zeros.count)))
+      try zeros.withUnsafeBytes { try write(UnsafeRawBufferPointer(rebasing: $0[..<piece])) }
+      rest -= UInt64(piece)
+    }
+  }
+
   /// Ends the current member.
   ///
   /// - Parameter padding: fill missing content with zeros, for a file that shrank while it was read.

@@ -99,6 +99,8 @@ package struct RangeSource: Sendable {
   fileprivate let path: String?
 
   package func reader() -> RangeReader { RangeReader(decoder, index, path: path, depth: 0) }
+  /// The compressed bytes that all readers of the archive have read so far.
+  package var bytesRead: UInt64 { decoder.bytesRead }
 }
 
 // MARK: Frames

@@ -296,6 +296,8 @@ int platform_lock_whole(int descriptor, bool exclusive) {
   return flock(descriptor, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB);
 }
 
+void platform_unlock_whole(int descriptor) { flock(descriptor, LOCK_UN); }
+
 // MARK: Durability
 
 int platform_sync_filesystem(int descriptor) {

@@ -16,6 +16,8 @@ public struct TransactionOptions: Sendable {
   package var undoLimits = UndoLimits()
   /// What opens the vault; nil leaves it sealed.
   public var deviceKeys: DeviceKeys?
+  /// Counts what is done.
+  public var progress: WorkProgress?
   /// Which way a commit may take.
   package var commit: CommitPreference = .automatic
   /// What only tests set.
@@ -271,6 +273,7 @@ package enum Transaction {
       prepared = staged
       let value = try body(staged)
       try options.faults.reach(.staged)
+      options.progress?.begin(.check)
       try staged.check()
       try options.faults.reach(.checked)
 
@@ -291,6 +294,7 @@ package enum Transaction {
       (undo.undoes, undo.partly, undo.steps) = (
         staged.undoNotes.undoes, staged.undoNotes.partly, staged.undoNotes.steps
       )
+      options.progress?.begin(.commit)
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(

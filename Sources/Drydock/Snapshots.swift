@@ -17,6 +17,9 @@ public struct SnapshotOptions: Sendable {
   public var isFull = false
   /// What opens the repository's earlier archives. If it does not open the newest one, the archive is full.
   public var keys = AgeKeys()
+  /// A directory where the manifests of encrypted archives are kept for the next snapshot, so that it can be incremental
+  /// without a key. It holds names, sizes and hashes, and no contents; it can be removed at any time. Nil for none.
+  public var cache: String?
   /// Stores what rules exclude as well, except for Drydock's own state.
   public var includesExcluded = false
   /// Names for the archive, such as `keep`, stored beside it in the repository, and readable without a key.
@@ -24,8 +27,8 @@ public struct SnapshotOptions: Sendable {
   /// Seconds to wait for the locks of the container and of the repository; 0 fails at once.
   public var lockTimeout: Double = 0
   public var busyTimeout: Double = 5
-  /// Called from time to time with the number of content bytes stored so far.
-  public var progress: (@Sendable (UInt64) -> Void)?
+  /// Counts what is stored.
+  public var progress: WorkProgress?
 
   /// A snapshot that is not encrypted.
   public init() {}
@@ -36,7 +39,7 @@ public struct SnapshotOptions: Sendable {
     // An archive that anyone can read never holds items of the vault, so the vault stays closed.
     if encryption != nil { request.deviceKeys = deviceKeys }
     (request.includesExcluded, request.tags) = (includesExcluded, tags)
-    (request.isFull, request.keys) = (isFull, keys)
+    (request.isFull, request.keys, request.cache) = (isFull, keys, cache.map(ManifestCache.init))
     (request.lockTimeout, request.busyTimeout) = (lockTimeout, busyTimeout)
     request.progress = progress
     return request
@@ -131,11 +134,13 @@ extension Archive {
 
   /// Checks the archive's structure: the seek table, the manifest, the header and the snapshot ID.
   ///
-  /// - Parameter data: reads every byte as well and compares it with its hash.
+  /// - Parameters:
+  ///   - data: reads every byte as well and compares it with its hash.
+  ///   - progress: counts what is checked.
   /// - Throws: ``DrydockError`` with code `damaged` and what is wrong.
   @discardableResult
-  public func verify(data: Bool = false) throws -> VerificationReport {
-    try Verification.run(self, data: data)
+  public func verify(data: Bool = false, progress: WorkProgress? = nil) throws -> VerificationReport {
+    try Verification.run(self, data: data, progress: progress)
   }
 }
 

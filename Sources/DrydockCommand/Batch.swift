@@ -70,9 +70,16 @@ struct Batch {
 
   /// Does the work on each container, and prints each result.
   ///
-  /// - Parameter work: runs on several threads.
+  /// - Parameters:
+  ///   - progress: counts the containers.
+  ///   - work: runs on several threads.
   /// - Returns: the summary, to be printed by ``finish(_:)``.
-  func run(_ work: @escaping @Sendable (Container) throws -> BatchResult) -> BatchSummary {
+  func run(
+    _ progress: WorkProgress? = nil, _ work: @escaping @Sendable (Container) throws -> BatchResult
+  ) -> BatchSummary {
+    let count = directory.containers.count
+    var number = 1
+    progress?.begin(item: number, of: count)
     var rows = BatchRows(names: directory.containers.map(\.name), asJSON: asJSON)
     OrderedWork.run(directory.containers, jobs: jobs) { [configuration] child in
       var notes: [String] = []
@@ -87,6 +94,8 @@ struct Batch {
       }
     } deliver: { child, result in
       rows.add(child, result)
+      number = min(number + 1, count)
+      progress?.begin(item: number, of: count)
     }
     rows.end()
     rows.summary.passedOver = directory.skipped

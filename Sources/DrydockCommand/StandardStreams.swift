@@ -15,6 +15,15 @@ enum StandardStreams {
   private struct State {
     var fault: Fault?
     var isUsed = false
+    /// Whether the last line of standard error is a status, which the next output replaces.
+    var showsStatus = false
+    /// Whether a question was asked, and its answer is being typed.
+    var isAsking = false
+
+    mutating func eraseStatus() {
+      if showsStatus { _ = StandardStreams.write("\r\u{1B}[K", to: STDERR_FILENO) }
+      showsStatus = false
+    }
   }
 
   private static let state = Mutex(State())
@@ -38,6 +47,7 @@ enum StandardStreams {
     state.withLock { state in
       guard state.fault == nil, !bytes.isEmpty else { return }
       state.isUsed = true
+      state.eraseStatus()
       guard let error = write(bytes, to: STDOUT_FILENO) else { return }
       state.fault = error == EPIPE ? .closedPipe : .failed(String(cString: strerror(error)))
     }
@@ -50,8 +60,39 @@ enum StandardStreams {
 
   /// A note, to standard error; when that fails there is no place left to report it.
   static func note(_ text: String) {
-    var text = text
-    _ = text.withUTF8 { write(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
+    state.withLock { state in
+      state.eraseStatus()
+      _ = write(text, to: STDERR_FILENO)
+    }
+  }
+
+  /// Shows a line on standard error that anything printed later replaces; nil removes it.
+  static func show(status: String?) {
+    state.withLock { state in
+      guard let status else { return state.eraseStatus() }
+      if state.isAsking { return }
+      _ = write("\r\u{1B}[K" + status, to: STDERR_FILENO)
+      state.showsStatus = true
+    }
+  }
+
+  /// Whether standard error is a terminal on which a line can be replaced.
+  static var canShowStatus: Bool {
+    isatty(STDERR_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+  }
+
+  /// The columns of the terminal behind standard error.
+  static var width: Int {
+    var size = winsize()
+    if ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+    return ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }.map { max(1, $0) } ?? 80
+  }
+
+  /// Runs a body that asks a question and waits for the answer; no status is shown meanwhile.
+  static func asking<T>(_ body: () throws -> T) rethrows -> T {
+    state.withLock { $0.isAsking = true }
+    defer { state.withLock { $0.isAsking = false } }
+    return try body()
   }
 
   /// Why something is missing at the end: what a file system reports only when a file is closed, such as the full quota
@@ -65,6 +106,11 @@ enum StandardStreams {
       }
       return state.fault
     }
+  }
+
+  private static func write(_ text: String, to stream: Int32) -> Int32? {
+    var text = text
+    return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: stream) }
   }
 
   /// Writes all of it; gives the error number otherwise.

@@ -1,5 +1,6 @@
 import CPlatform
 import DrydockErrors
+import Synchronization
 import SystemPackage
 
 /// An open directory. Everything below it is reached through its descriptor, without following links or crossing mounts,
@@ -17,6 +18,8 @@ package final class Directory: Sendable {
   package let databases: Set<ContainerPath>
   /// The object that closes the descriptor, unless it is this one.
   private let owner: Directory?
+  /// Whether this object has locked the directory's inode.
+  private let hasLock = Atomic(false)
 
   private init(_ descriptor: FileDescriptor, path: String, isScratch: Bool) {
     (self.descriptor, self.path, self.isScratch) = (descriptor, path, isScratch)
@@ -29,7 +32,16 @@ package final class Directory: Sendable {
     (self.namespace, self.databases, self.owner) = (namespace, databases ?? owner.databases, owner)
   }
 
-  deinit { if owner == nil { try? descriptor.close() } }
+  deinit {
+    guard owner == nil else { return }
+    // A program that another thread is starting has a copy of the descriptor until it runs: closing this one does not
+    // release the lock.
+    if hasLock.load(ordering: .relaxed) { releaseLock() }
+    try? descriptor.close()
+  }
+
+  /// Notes that the lock is to be released with this object.
+  func noteLock() { (owner ?? self).hasLock.store(true, ordering: .relaxed) }
 
   /// Opens a directory by an absolute path or one relative to the working directory, following links in it.
   package convenience init(_ path: String, isScratch: Bool = false) throws {

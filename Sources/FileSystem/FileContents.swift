@@ -109,7 +109,7 @@ extension FileDescriptor {
     if platform_clone(rawValue, target.rawValue) == 0 { return }
     let status = try FileStatus(of: self, path: path)
     do {
-      guard status.blocks * 512 < status.size else { return try copy(from: 0, to: target) }
+      guard status.isSparse else { return try copy(from: 0, to: target) }
       var (start, end): (Int64, Int64) = (0, 0)
       while platform_next_data(rawValue, end, &start, &end) == 0 {
         try copy(from: start, end - start, to: target)
@@ -119,6 +119,17 @@ extension FileDescriptor {
     } catch let error as Errno {
       throw DrydockError.system("cannot copy", path, error)
     }
+  }
+
+  /// Where the hole ends that a place is in, `size` at last; nil when it is in none, or holes are not known.
+  package func endOfHole(at offset: UInt64, size: UInt64, _ path: String) throws -> UInt64? {
+    guard offset < size, try FileStatus(of: self, path: path).isSparse else { return nil }
+    var (start, end): (Int64, Int64) = (0, 0)
+    if platform_next_data(rawValue, Int64(offset), &start, &end) == 0 {
+      return start > Int64(offset) ? min(UInt64(start), size) : nil
+    }
+    // No data follows.
+    return currentErrno() == .noSuchAddressOrDevice ? size : nil
   }
 
   /// Copies a range, or everything from its start on, to the same offset.

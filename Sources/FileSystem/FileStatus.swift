@@ -51,6 +51,9 @@ package struct FileStatus: Sendable, Hashable {
     (isMountRoot, isNoDump, isFixed) = (status.mount_root, status.no_dump, status.fixed)
   }
 
+  /// Whether it takes less space than its size: it may have holes.
+  package var isSparse: Bool { blocks * 512 < size }
+
   /// The inode, independent of its names.
   package var identity: FileIdentity { FileIdentity(device: device, inode: inode) }
 }
@@ -64,6 +67,12 @@ package struct FileIdentity: Hashable, Sendable, Codable {
     self.device = device
     self.inode = inode
   }
+}
+
+/// An inode as it is between two changes: equal for a file that nobody changed.
+package struct FileVersion: Hashable, Sendable {
+  package var identity: FileIdentity
+  package var changed: Int64
 }
 
 extension FileStatus {
@@ -110,6 +119,20 @@ package enum FollowedStatus {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+  }
+
+  /// The inode that a path leads to, and the time of its last change in nanoseconds since 1970; nil when there is none.
+  package static func version(_ path: String) -> FileVersion? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    #if canImport(Darwin)
+      let time = status.st_ctimespec
+    #else
+      let time = status.st_ctim
+    #endif
+    return FileVersion(
+      identity: FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
+      changed: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
   }
 
   /// The number of hard links of the target of a path.

@@ -8,11 +8,16 @@ extension Directory {
   ///
   /// - Returns: false when another process holds a conflicting lock.
   package func tryLock(exclusive: Bool) throws -> Bool {
-    if platform_lock_whole(descriptor.rawValue, exclusive) == 0 { return true }
+    if platform_lock_whole(descriptor.rawValue, exclusive) == 0 {
+      noteLock()
+      return true
+    }
     let error = currentErrno()
     if error == .wouldBlock || error == .resourceTemporarilyUnavailable { return false }
     throw DrydockError.system("cannot lock", path, error)
   }
+
+  func releaseLock() { platform_unlock_whole(descriptor.rawValue) }
 
   /// Opens a directory and waits for the lock of ``tryLock(exclusive:)``.
   ///

@@ -31,6 +31,19 @@ import Testing
     }
   }
 
+  /// As when another thread starts a program: that has copies of all descriptors until it runs.
+  @Test func isReleasedAlsoWhileACopyOfItsDescriptorIsOpen() throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      var lock = try DatabaseLock.acquire(sandbox.main, in: sandbox.root)
+      let copy = dup(try #require(lock).file.rawValue)
+      defer { close(copy) }
+      #expect(try !sandbox.sqlite("SELECT 1 FROM account").succeeded)
+      lock = nil
+      #expect(try sandbox.sqlite("UPDATE account SET balance = 1").succeeded)
+    }
+  }
+
   @Test func isRefusedWhileAnotherProcessHoldsOne() throws {
     try DatabaseSandbox.with { sandbox in
       try sandbox.make("WAL")

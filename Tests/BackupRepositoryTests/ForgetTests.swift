@@ -139,6 +139,45 @@ import Testing
     #expect(report.kept.map(\.reasons) == [["needed by \(id(2).prefix(8))"], ["last"]])
   }
 
+  @Test func anUnknownInstanceIsAnError() throws {
+    try add(1, instance: "red")
+    try add(2, instance: "red")
+    try add(3, instance: "blue", sealed: true)
+    for (app, instance) in [(nil, "rad"), ("com.example.lap", nil), ("com.example.lap", "red")]
+      as [(String?, String?)]
+    {
+      for dryRun in [true, false] {
+        let error = failure {
+          try repository.forget(keeping: .last(1), app: app, instance: instance, dryRun: dryRun)
+        }
+        #expect(code(error) == "notFound" && "\(error as Any)".contains("com.example.lab/red"))
+      }
+    }
+    #expect(try repository.forget(keeping: .last(1), instance: "blue").removed.isEmpty)
+    #expect(try repository.forget(keeping: .last(1), instance: "red").removed.count == 1)
+  }
+
+  @Test func tagsWithoutAnArchiveAreRemoved() throws {
+    try add(1)
+    try add(2, sealed: true)
+    let damaged = try add(3)
+    try RawFiles.write([1], to: Array(damaged.utf8))
+    _ = try lab.shell(
+      "cd repository; for i in \(id(1)) \(id(2)) \(id(3)) \(id(4)); do echo {} > $i.tags.json; done")
+    func tags() throws -> [String] {
+      try names().filter { $0.hasSuffix(".json") }.map { String($0.prefix(32)) }
+    }
+    try repository.forget(keeping: .last(9), dryRun: true)
+    #expect(try tags() == (1...4).map(id))
+    // They may be those of a file whose id is not known.
+    let unknown = try add(5, name: "mine.tar.zst.age", sealed: true)
+    try repository.forget(keeping: .last(9))
+    #expect(try tags() == (1...4).map(id))
+    try RawFiles.remove(Array(unknown.utf8))
+    try repository.forget(keeping: .last(9))
+    #expect(try tags() == (1...3).map(id))
+  }
+
   @Test func everythingOfOneInstance() throws {
     try add(1, instance: "red")
     try add(2, parent: 1, instance: "red", sealed: true)
@@ -191,7 +230,7 @@ import Testing
     // From then on no key is needed.
     #expect(try repository.tag(name(sealed), removing: ["y"]) == ["keep"])
     for tag in ["", "a,b", " a", "a\u{1B}", String(repeating: "a", count: 101)] {
-      #expect(code(failure { try repository.tag(name(first), adding: [tag]) }) == "malformed")
+      #expect(code(failure { try repository.tag(name(first), adding: [tag]) }) == "usage")
     }
     #expect(code(failure { try repository.tag("box@2020", adding: ["a"]) }) == "notFound")
     let listing = try repository.list()
@@ -224,7 +263,7 @@ import Testing
     #expect(try repository.list().items.map(\.tags) == [["a", "b"]])
     #expect(try names().first { $0.hasSuffix(".json") } == "\(report.archive).tags.json")
     request.tags = ["a,b"]
-    #expect(code(failure { _ = try Snapshot.take(lab.container(), request) }) == "malformed")
+    #expect(code(failure { _ = try Snapshot.take(lab.container(), request) }) == "usage")
     request.target = .file(lab.directory("file.tar.zst"))
     request.tags = ["a"]
     #expect(code(failure { _ = try Snapshot.take(lab.container(), request) }) == "usage")

@@ -125,8 +125,10 @@ struct HandmadeArchive {
     try TemporaryDirectory.with { directory in
       let writer = try ManifestWriter(path: directory("manifest"), archive: id)
       for var entry in entries {
-        if entry.isFile, entry.offset == nil, entry.hardLink == nil {
-          entry.offset = offsets[MemberNames(groups: []).name(of: entry.path)]
+        if entry.isFile, entry.size > 0, entry.extents.isEmpty, entry.hardLink == nil,
+          let offset = offsets[MemberNames(groups: []).name(of: entry.path)]
+        {
+          entry.extents.append(Extent(offset: offset, length: entry.size))
         }
         try writer.add(entry)
       }

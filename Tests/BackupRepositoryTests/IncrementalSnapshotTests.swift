@@ -10,19 +10,10 @@ import Testing
 
 /// Incremental archives: what they hold, what they need, and that each snapshot of a chain is restored exactly.
 @Suite struct IncrementalSnapshotTests {
-  /// Takes a snapshot that trusts the status of every path that was touched more than a moment ago.
   @discardableResult
   private func snapshot(
     _ lab: Lab, trusting: Bool = true, _ change: (inout SnapshotRequest) -> Void = { _ in }
-  ) throws -> SnapshotReport {
-    var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
-    if trusting { request.settling = -3600 }
-    change(&request)
-    let report = try Snapshot.take(lab.container(), request)
-    // What changes from here on gets another time: the kernel's clock ticks every few milliseconds.
-    usleep(20_000)
-    return report
-  }
+  ) throws -> SnapshotReport { try lab.incremental(trusting: trusting, change) }
 
   private func members(_ path: String) throws -> [String] {
     let result = try Command.run(Tools.system("tar"), ["--zstd", "-tf", path])
@@ -33,11 +24,6 @@ import Testing
   private static func bytes(_ count: Int, _ seed: UInt64) -> [UInt8] {
     var random = SeededRandom(seed: seed)
     return random.bytes(count)
-  }
-
-  /// A script that runs SQL and leaves a log behind, as an app does that is killed.
-  static func leavingTheLog(_ sql: String) -> String {
-    "printf '%s\\n' '.dbconfig no_ckpt_on_close on' '\(sql.replacing("'", with: "'\\''"))' | sqlite3 db.sqlite"
   }
 
   private func scene() throws -> Lab {
@@ -96,7 +82,7 @@ import Testing
     try snapshot(lab)
     #expect(try !stored(snapshot(lab)))
     // The rows are in the log alone.
-    _ = try lab.shell(Self.leavingTheLog("INSERT INTO t VALUES (3)"), in: lab.root)
+    _ = try lab.shell(Lab.leavingTheLog("INSERT INTO t VALUES (3)"), in: lab.root)
     #expect(lab.exists("db.sqlite-wal"))
     #expect(try stored(snapshot(lab)))
     #expect(try !stored(snapshot(lab)))
@@ -136,8 +122,15 @@ import Testing
   @Test func aLongChainEnds() throws {
     let lab = try Lab()
     try lab.write("file", Self.bytes(1 << 20, 2))
-    let kinds = try (0...Snapshot.longestChain + 1).map { _ in try snapshot(lab).header.kind }
-    #expect(kinds == [.full] + Array(repeating: .incremental, count: Snapshot.longestChain) + [.full])
+    let kinds = try (0...31).map { _ in try snapshot(lab).header.kind }
+    #expect(kinds == [.full] + Array(repeating: .incremental, count: 30) + [.full])
+    lab.configuration.fullArchives.after = 2
+    #expect(
+      try (0..<4).map { _ in try snapshot(lab).header.kind } == [
+        .incremental, .incremental, .full, .incremental,
+      ])
+    lab.configuration.fullArchives.after = 0
+    #expect(try snapshot(lab).header.kind == .full)
   }
 
   @Test func aCostlyChainEnds() throws {
@@ -147,6 +140,45 @@ import Testing
       return try snapshot(lab).header.kind
     }
     #expect(kinds == [.full, .incremental, .incremental, .full])
+    lab.configuration.fullArchives.above = 10
+    try lab.write("file", Self.bytes(40 << 10, 9))
+    #expect(try (0..<2).map { _ in try snapshot(lab).header.kind } == [.incremental, .incremental])
+    try lab.write("file", Self.bytes(40 << 10, 10))
+    #expect(try (0..<2).map { _ in try snapshot(lab).header.kind } == [.incremental, .full])
+  }
+
+  /// What is wrong with the parent is found when its entries are read, after the new archive was begun.
+  @Test(arguments: [
+    "UPDATE entry SET mode = 99999 WHERE path = 'b'", "UPDATE entry SET size = 1 WHERE path = 'b'",
+    "UPDATE extent SET offset = offset + 1",
+  ])
+  func aDamagedParentDoesNotPreventTheNextArchive(sql: String) throws {
+    let lab = try Lab()
+    try lab.write("b", "another text")
+    var parent = try HandmadeArchive(lab)
+    parent.addRoot()
+    try parent.addFile("b", "some text")
+    parent.sql = sql
+    let path = try parent.write()
+    let report = try snapshot(lab)
+    #expect(report.header.kind == .full)
+    #expect(report.parentProblem?.hasPrefix("\(lastName(path)) cannot be read: its manifest has") == true)
+    #expect(try Verification.run(Archive(path: report.path), data: true).readData)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: lab.repository).count == 2)
+  }
+
+  @Test func aParentOfAnotherInstanceIsNamed() throws {
+    let lab = try Lab()
+    try lab.write("a", "text")
+    let full = try snapshot(lab)
+    try lab.write("a", "more text")
+    let next = try snapshot(lab)
+    var other = try HandmadeArchive(lab, name: lastName(full.path), id: full.archive, instance: "other")
+    other.addRoot()
+    _ = try other.write()
+    let error = failure { _ = try Archive(path: next.path) }
+    #expect(code(error) == "damaged" && "\(error as Any)".contains(lastName(full.path)), "\(error as Any)")
+    #expect("\(error as Any)".contains(lastName(next.path)))
   }
 
   @Test func aFullArchiveNeedsNoOther() throws {
@@ -279,99 +311,46 @@ import Testing
     #expect(!lab.exists("", in: lab.directory("new")))
   }
 
-  // MARK: Random changes
-
-  /// A container that changes at random, and what it looked like at each snapshot.
-  private struct RandomRun {
-    let lab: Lab
-    var random: SeededRandom
-    var taken: [(report: SnapshotReport, tree: TreeListing, rows: String)] = []
-
-    init(seed: UInt64) throws {
-      lab = try Lab()
-      random = SeededRandom(seed: seed)
-      try lab.directory(in: "d0/d1/d2")
-      try lab.sql("db.sqlite", "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)")
+  @Test func contentThatSnapshotsShareIsVerifiedOnce() throws {
+    let lab = try scene()
+    var reports = [try snapshot(lab)]
+    _ = try lab.shell("touch -d 2001-01-01 large", in: lab.root)
+    for _ in 1...2 { reports.append(try snapshot(lab)) }
+    var verification = Verification()
+    func bytesRead(_ report: SnapshotReport) throws -> UInt64 {
+      let archive = try Archive(path: report.path)
+      let opened = archive.bytesRead
+      #expect(try verification.verify(archive, data: true).entries == reports[0].entries)
+      return archive.bytesRead - opened
     }
-
-    mutating func name() -> String {
-      let directory = ["", "d0/", "d0/d1/", "d0/d1/d2/", "e/"].randomElement(using: &random) ?? ""
-      return directory + "f\(Int.random(in: 0..<12, using: &random))"
-    }
-
-    mutating func change() throws {
-      let (name, other) = (name(), name())
-      let size = [0, 1, 700, 40_000, 1_200_000].randomElement(using: &random) ?? 0
-      switch Int.random(in: 0..<14, using: &random) {
-      case 0...2:
-        _ = try? lab.shell("[ -d \(name) ] || rm -f \(name)", in: lab.root)
-        try? lab.write(name, random.bytes(size))
-      case 3: try script("printf more >> \(name)")
-      case 4: try script("truncate -s \(size) \(name)")
-      case 5: try script("mv \(name) \(other)")
-      case 6: try script("rm -rf \(name); ln -s \(other) \(name)")
-      case 7: try script("rm -rf \(name); mkdir -p \(name)/inner; echo x > \(name)/inner/y")
-      case 8: try script("rm -f \(other); ln \(name) \(other)")
-      case 9: try script("chmod 6\(Int.random(in: 0..<8, using: &random))4 \(name)")
-      case 10: try script("setfattr -n user.test -v \(size) \(name)")
-      case 11: try script("cp -a \(name) \(other)")
-      case 12:
-        try lab.sql(
-          "db.sqlite",
-          "INSERT INTO t(b) SELECT hex(randomblob(200)) FROM (SELECT 1 UNION SELECT 2), (SELECT 1 UNION SELECT 2)"
-        )
-      default:
-        let statement: String? =
-          [
-            nil, nil, "VACUUM", "PRAGMA journal_mode=DELETE", "PRAGMA journal_mode=WAL",
-            "DELETE FROM t WHERE a % 3 = 0",
-            "PRAGMA journal_mode=DELETE; PRAGMA page_size=8192; VACUUM",
-          ].randomElement(using: &random) ?? nil
-        if let statement {
-          try lab.sql("db.sqlite", statement)
-        } else {
-          _ = try lab.shell(
-            IncrementalSnapshotTests.leavingTheLog("UPDATE t SET b = b || 'x' WHERE a % 2 = 0"), in: lab.root)
-        }
-      }
-    }
-
-    private func script(_ text: String) throws { _ = try? lab.shell(text, in: lab.root) }
-
-    static func rows(_ path: String) throws -> String {
-      // Of a copy: reading would change the files.
-      try Command.run(
-        "/bin/sh", ["-ec", "d=$(mktemp -d); cp \(path)* $d; sqlite3 $d/db.sqlite .dump; rm -r $d"]
-      ).output
-    }
+    let large: UInt64 = 3 << 20
+    #expect(try bytesRead(reports[0]) > large)
+    // Its own entry of the large file names content of the first archive.
+    #expect(try bytesRead(reports[1]) > large)
+    #expect(try bytesRead(reports[2]) < large / 10)
+    verification = Verification()
+    #expect(try bytesRead(reports[2]) > large)
   }
 
-  @Test(arguments: 1...5 as ClosedRange<UInt64>) func everySnapshotOfARandomHistory(seed: UInt64) throws {
-    var run = try RandomRun(seed: seed)
-    let lab = run.lab
-    let database = ["db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "db.sqlite-journal", "."]
-    for round in 0..<12 {
-      for _ in 0..<Int.random(in: 0...6, using: &run.random) { try run.change() }
-      let tree = try TreeListing(lab.root).without(database)
-      let rows = try RandomRun.rows(lab.root + "/db.sqlite")
-      let report = try snapshot(lab, trusting: Bool.random(using: &run.random)) { $0.isFull = round == 7 }
-      #expect(!report.isIncomplete)
-      run.taken.append((report, tree, rows))
+  @Test func whatWasNotVerifiedIsReadAgain() throws {
+    let lab = try scene()
+    let reports = try (1...3).map { _ in try snapshot(lab) }
+    let intact = try RawFiles.read(Array(reports[0].path.utf8))
+    var damaged = intact
+    damaged[damaged.count / 2] ^= 1
+    var verification = Verification()
+    func isIntact(_ report: SnapshotReport, data: Bool = true) -> Bool {
+      (try? verification.verify(Archive(path: report.path), data: data)) != nil
     }
-    #expect(run.taken.filter { $0.report.header.kind == .incremental }.count >= 5)
-    for (number, (report, tree, rows)) in run.taken.enumerated() {
-      let archive = try Archive(path: report.path)
-      _ = try Verification.run(archive, data: true)
-      let target = lab.directory("restored-\(number)")
-      try lab.restore(report.path, to: target) { $0.keepsSetID = true }
-      #expect(
-        try TreeListing(target).without(database).differences(from: tree) == [],
-        "seed \(seed), snapshot \(number)")
-      #expect(try RandomRun.rows(target + "/db.sqlite") == rows, "seed \(seed), snapshot \(number)")
-    }
-    // Back to an early one, in place.
-    let (report, tree, _) = run.taken[3]
-    try lab.restore(report.path) { $0.keepsSetID = true }
-    #expect(try TreeListing(lab.root).without(database).differences(from: tree) == [])
+    #expect(isIntact(reports[0], data: false))
+    // Only its structure was checked.
+    try RawFiles.write(Array(damaged), to: Array(reports[0].path.utf8))
+    #expect(!isIntact(reports[1]) && !isIntact(reports[0]) && !isIntact(reports[2]))
+    try RawFiles.write(Array(intact), to: Array(reports[0].path.utf8))
+    #expect(isIntact(reports[0]) && isIntact(reports[2]))
+    // Changed after it was verified.
+    usleep(20_000)
+    try RawFiles.write(Array(damaged), to: Array(reports[0].path.utf8))
+    #expect(!isIntact(reports[1]))
   }
 }

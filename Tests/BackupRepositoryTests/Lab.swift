@@ -109,6 +109,25 @@ final class Lab {
       SnapshotRequest(target: file.map { .file($0) } ?? .repository(repository), tool: "test"))
   }
 
+  /// Takes a snapshot that trusts the status of every path that was touched more than a moment ago.
+  @discardableResult
+  func incremental(
+    trusting: Bool = true, _ change: (inout SnapshotRequest) -> Void = { _ in }
+  ) throws -> SnapshotReport {
+    var request = SnapshotRequest(target: .repository(repository), tool: "test")
+    if trusting { request.settling = -3600 }
+    change(&request)
+    let report = try Snapshot.take(container(), request)
+    // What changes from here on gets another time: the kernel's clock ticks every few milliseconds.
+    usleep(20_000)
+    return report
+  }
+
+  /// A script that runs SQL and leaves a log behind, as an app does that is killed.
+  static func leavingTheLog(_ sql: String) -> String {
+    "printf '%s\\n' '.dbconfig no_ckpt_on_close on' '\(sql.replacing("'", with: "'\\''"))' | sqlite3 db.sqlite"
+  }
+
   /// Restores into the container's place, or another one.
   @discardableResult
   func restore(

@@ -24,11 +24,12 @@ import Testing
     #expect(others == [])
     for report in reports {
       #expect(!report.isIncomplete)
-      _ = try lab.shell("rm -rf out; mkdir out; bsdtar -xf '\(report.path)' -C out")
-      let copy = lab.directory("out/container/Documents/database.sqlite")
+      _ = try lab.shell("rm -rf out")
+      try lab.restore(report.path, to: lab.directory("out"))
+      let copy = lab.directory("out/Documents/database.sqlite")
       #expect(try Lab.notes(["check", copy]).contains("200000"))
       for sidecar in ["-wal", "-shm", "-journal"] {
-        #expect(!lab.exists("container/Documents/database.sqlite" + sidecar, in: lab.directory("out")))
+        #expect(!lab.exists("Documents/database.sqlite" + sidecar, in: lab.directory("out")))
       }
     }
   }
@@ -45,9 +46,10 @@ import Testing
       _ = try writer.wait()
     }
     for report in reports {
-      _ = try lab.shell("rm -rf out; mkdir out; bsdtar -xf '\(report.path)' -C out")
+      _ = try lab.shell("rm -rf out")
+      try lab.restore(report.path, to: lab.directory("out"))
       #expect(
-        try Lab.notes(["check", lab.directory("out/container/Documents/database.sqlite")]).contains("200000"))
+        try Lab.notes(["check", lab.directory("out/Documents/database.sqlite")]).contains("200000"))
     }
   }
 

@@ -26,7 +26,7 @@ import Testing
   @Test(arguments: [
     rows(
       90_000, "entry",
-      "printf('z%06d', n), 'directory', 493, 0, 0, 0, 0, NULL, NULL, NULL, '', 1, 1, 1"),
+      "n + 2, printf('z%06d', n), 'directory', 493, 0, 0, 0, 0, NULL, NULL, NULL, '', 1, 1, 1"),
     rows(490_000, "superseded", "n * 512, 'a', 1"),
     "INSERT INTO excluded VALUES ('x', 'layout', 'x', \(text.replacing("%", with: "70000000")))",
     "INSERT INTO property VALUES ('x', \(text.replacing("%", with: "70000000")))",

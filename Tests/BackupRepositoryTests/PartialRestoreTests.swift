@@ -44,9 +44,11 @@ import Testing
   private func damage(_ path: ContainerPath, in file: String, keys: AgeKeys = AgeKeys()) throws {
     let archive = try Archive(path: file, keys: keys)
     let entry = try #require(try archive.manifest.entry(path))
-    let middle = try #require(entry.offset) + entry.size / 2
-    let frame = try #require(archive.part(of: entry).reader.frames.first { $0.tarEnd > middle })
-    let damaged = archive.part(of: entry).path
+    let extent = try #require(entry.extents.single)
+    let middle = extent.offset + entry.size / 2
+    let part = try #require(archive.parts.first { $0.header.archive == extent.archive })
+    let frame = try #require(part.reader.frames.first { $0.tarEnd > middle })
+    let damaged = part.path
     var bytes = try RawFiles.read(Array(damaged.utf8))
     // An encrypted archive has a header, and 16 more bytes for each 64 KiB.
     let place = Int(frame.fileOffset) + frame.compressedSize / 2
@@ -104,7 +106,7 @@ import Testing
     try damage("large", in: reports[2].path)
     try damage("db.sqlite", in: reports[2].path)
     try lab.sql("db.sqlite", "PRAGMA journal_mode=WAL; DELETE FROM t WHERE a > 5")
-    _ = try lab.shell(IncrementalSnapshotTests.leavingTheLog("DELETE FROM t WHERE a > 3"), in: lab.root)
+    _ = try lab.shell(Lab.leavingTheLog("DELETE FROM t WHERE a > 3"), in: lab.root)
     _ = try lab.shell(
       "rm -r notes; echo new > extra; rm other large; mkdir large; echo x > large/own", in: lab.root)
     try #require(lab.exists("db.sqlite-wal"))

@@ -30,7 +30,7 @@ import Testing
   {
     let stored = Mutex(0)
     var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
-    options.progress = { _ in
+    options.stores = {
       let isNow = stored.withLock {
         $0 += 1
         return $0 == count

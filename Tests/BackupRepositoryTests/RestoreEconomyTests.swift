@@ -61,7 +61,7 @@ import Testing
     try lab.sql("db", "CREATE TABLE t (a)")
     try lab.sql("wal.db", "PRAGMA journal_mode=WAL; CREATE TABLE t (a)")
     _ = try lab.shell(
-      IncrementalSnapshotTests.leavingTheLog("PRAGMA journal_mode=WAL; CREATE TABLE t (a)")
+      Lab.leavingTheLog("PRAGMA journal_mode=WAL; CREATE TABLE t (a)")
         .replacing("db.sqlite", with: "log.db"), in: lab.root)
     let archive = try lab.snapshot().path
     usleep(20_000)
@@ -78,7 +78,7 @@ import Testing
       cp -p replaced other; mv other replaced
       """, in: lab.root)
     _ = try lab.shell(
-      IncrementalSnapshotTests.leavingTheLog("INSERT INTO t VALUES (1)")
+      Lab.leavingTheLog("INSERT INTO t VALUES (1)")
         .replacing("db.sqlite", with: "log.db"), in: lab.root)
     try lab.sql("db", "INSERT INTO t VALUES (1)")
     #expect(try read(archive, lab) == ["db", "log.db", "replaced", "touched"])

@@ -100,7 +100,7 @@ import Testing
     #expect(try Directory(lab.root).contents(deepest) == Array("the deepest".utf8))
   }
 
-  static let files = Extent.isFull ? 30_000 : 6000
+  static let files = TestExtent.isFull ? 30_000 : 6000
 
   @Test func thousandsOfFilesInOneDirectory() throws {
     let lab = try Lab()

@@ -263,7 +263,7 @@ extension RetentionPolicy {
     try RawFiles.write([7], to: Array(directory("file").utf8))
     var random = SeededRandom(seed: 0x7265_7374)
     let seconds = Set(
-      (0..<(Extent.isFull ? 80 : 24)).map { number in
+      (0..<(TestExtent.isFull ? 80 : 24)).map { number in
         // Some in one hour, some in one day, some years apart.
         1_780_000_000
           - Int.random(in: 0...[7200, 172_800, 5_000_000, 80_000_000][number % 4], using: &random)
@@ -278,7 +278,7 @@ extension RetentionPolicy {
       return RetentionTests.archive(number, time, tags: tags)
     }
     var differences: [String] = []
-    for round in 0..<(Extent.isFull ? 120 : 24) {
+    for round in 0..<(TestExtent.isFull ? 120 : 24) {
       var policy = RetentionPolicy()
       var options: [String] = []
       let counts: [(String, WritableKeyPath<RetentionPolicy, Int>)] = [

@@ -34,7 +34,7 @@ import Testing
     #expect(name.wholeMatch(of: pattern) != nil, "\(name)")
     #expect(name.contains(report.archive.short))
     let header = try lab.shell("bsdtar -xOf '\(archive)' drydock.json")
-    #expect(header.contains("\"format\" : 1") && header.contains("\"kind\" : \"full\""))
+    #expect(header.contains("\"format\" : 2") && header.contains("\"kind\" : \"full\""))
   }
 
   @Test(arguments: ["bsdtar --xattrs -xpf", "tar --zstd --xattrs --xattrs-include='*' -xpf"])
@@ -110,7 +110,7 @@ import Testing
 
   @Test func manyFilesInOneDirectory() throws {
     let lab = try Lab()
-    let count = Extent.isFull ? 20_000 : 6000
+    let count = TestExtent.isFull ? 20_000 : 6000
     _ = try lab.shell(
       "mkdir many; cd many; seq -f file-%05g \(count) | xargs touch; echo content | tee file-00001 file-05999",
       in: lab.root)
@@ -167,7 +167,7 @@ import Testing
       change()
       request.schemaVersion = try stage.status(of: "file") != nil ? 7 : nil
       request.lock = lock
-      request.progress = { _ in change() }
+      request.stores = change
       defer { request.lock = nil }
       return try Snapshot.take(container, request)
     }()

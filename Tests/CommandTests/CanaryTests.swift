@@ -63,21 +63,28 @@ struct CanaryTests {
       let canaries = try CanarySandbox(sandbox)
       let isJSON = mode == "json"
       canaries.environment = [
-        "DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device),
+        "DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device), "DRYDOCK_CACHE": sandbox("Cache"),
         "DRYDOCK_COMMIT": isJSON ? "in-place" : "exchange",
       ]
       if isJSON { canaries.environment.merge(try Self.variables(canaries)) { $1 } }
       // A passphrase costs a second each time, by design.
       let steps = CanaryStory.steps.filter { !isJSON || !$0.words.contains("--passphrase-file") }
+      var wasCached = false
       for (number, step) in steps.enumerated() {
         try step.before?(canaries)
         let words = step.words + (isJSON ? ["--json"] : [])
         let result = try canaries.run(words, input: Array(step.input.utf8), prints: step.prints)
         #expect(step.exits.contains(result.exitCode), "\(step.words.joined(separator: " "))\n\(result)")
         if step.prints { #expect(!Canary.needles(.sealed).found(in: Data(result.outputBytes)).isEmpty) }
+        let isCached = (try? sandbox.names("Cache/manifests").isEmpty) == false
+        if isCached && !wasCached {
+          try canaries.searchDisk("the cache after \(step.words.joined(separator: " "))")
+        }
+        wasCached = wasCached || isCached
         if number.isMultiple(of: 8) { try canaries.searchDisk("after \(step.words.joined(separator: " "))") }
       }
       try canaries.searchDisk("at the end")
+      #expect(wasCached, "manifests were cached, and searched")
       try canaries.searchArchives([.sealed])
       for archive in ["plain.tar.zst", "copied.tar.zst"] { try sandbox.remove(archive) }
       try sandbox.remove("Backups")
@@ -114,8 +121,9 @@ struct CanaryTests {
     let values: [String: String?] = [
       "CONFIG": sandbox("drydock.yaml"), "LOCK_TIMEOUT": "1", "BUSY_TIMEOUT": "1", "COMMIT": "in-place",
       "MIGRATIONS": sandbox("Migrations"), "FIXTURES": sandbox("Fixtures"), "MAX_SIZE": "1GB",
-      "REPOSITORY": sandbox("Backups"),
+      "REPOSITORY": sandbox("Backups"), "CACHE": sandbox("Cache"),
       "IDENTITY": "\(sandbox("Keys/other.txt")):\(sandbox(CanarySandbox.identity))",
+      "PROGRESS": "json",
       "DEVICE_KEY": "\(sandbox(CanarySandbox.device)):\(sandbox("Keys/device2.txt"))",
       "RECIPIENTS": try canaries.recipient("identity"), "KILL_AT": nil,
     ]

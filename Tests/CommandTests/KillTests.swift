@@ -22,7 +22,7 @@ struct KillTests {
       ("committed", .new), ("marked", .new), ("looked", .new), ("placed", .new), ("carried", .new),
       ("undo-kept", .new), ("old-removed", .new),
       ("done", .new),
-    ] + stride(from: 1, through: 40, by: Extent.isFull ? 1 : 3).map { ("moved:\($0)", .new) }
+    ] + stride(from: 1, through: 40, by: TestExtent.isFull ? 1 : 3).map { ("moved:\($0)", .new) }
 
   /// Steps that one of the two ways does not have, or one of the operations.
   static let specialSteps = ["partly-exchanged", "exchanged", "moved", "taken-back", "placed", "sealed"]
@@ -127,7 +127,7 @@ struct KillTests {
   }
 
   /// Kills that hit; a program that had ended already does not count.
-  static let killsPerOperation = Extent.isFull ? 22 : 8
+  static let killsPerOperation = TestExtent.isFull ? 22 : 8
 
   @Test("At random moments", arguments: KillScene.Operation.allCases, ["exchange", "in-place"])
   func randomMoments(_ operation: KillScene.Operation, _ way: String) throws {

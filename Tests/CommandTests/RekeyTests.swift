@@ -75,6 +75,49 @@ struct RekeyTests {
     }
   }
 
+  @Test("One archive of a chain: a warning names the other one, and both keys together read them")
+  func chains() throws {
+    try Sandbox.with { sandbox in
+      let (old, new) = try prepare(sandbox)
+      for _ in 0..<3 {
+        try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--recipient", old, "--identity", "old")
+      }
+      let names = try sandbox.names("Backups").map { "Backups/" + $0 }
+      let parent = try #require(names.first { !$0.contains("-", after: "Z_") })
+      let child = try #require(names.first { $0.hasSuffix("-\(parent.dropLast(12).suffix(8)).tar.zst.age") })
+      let rekey = ["rekey", parent, "--identity", "old", "--recipient", new]
+      let copy = try sandbox.drydock(rekey + ["-o", "alone.tar.zst.age"])
+      #expect(copy.succeeded && copy.errors == "", "\(copy)")
+      try sandbox.shell("mkdir Alone")
+      let part = try sandbox.drydock([
+        "rekey", child, "--identity", "old", "--recipient", new, "-o", "Alone/part.age",
+      ])
+      #expect(
+        part.succeeded && part.errors.contains("part.age is incremental, and its parent is not beside it"),
+        "\(part)")
+      let replaced = try sandbox.drydock(rekey + ["--replace"])
+      #expect(replaced.succeeded && replaced.errors.split(separator: "\n").count == 1, "\(replaced)")
+      #expect(
+        replaced.errors.contains("warning: \(child.dropFirst(8)) needs \(parent.dropFirst(8)), and only one"))
+      for (keys, works) in [(["old"], false), (["new"], false), (["old", "new"], true)] {
+        let verified = try sandbox.drydock(
+          ["verify", child, "--data"] + keys.flatMap { ["--identity", $0] })
+        #expect(verified.succeeded == works, "\(keys): \(verified)")
+      }
+      let all = try sandbox.drydock(
+        [
+          "rekey", "-r", "Backups", "--identity", "old", "--identity", "new", "--recipient", new, "--replace",
+          "--json",
+        ])
+      #expect(all.succeeded && !all.output.contains("needs"), "\(all)")
+      try sandbox.succeed("verify", "-r", "Backups", "--data", "--identity", "new")
+      // The next one is for others, and so a full one.
+      let next = try sandbox.drydock(
+        ["snapshot", "Notes", "-r", "Backups", "--recipient", new, "--identity", "new", "--json"])
+      #expect(next.succeeded && next.output.contains("\"kind\" : \"full\""), "\(next)")
+    }
+  }
+
   @Test("What is refused changes nothing")
   func refusals() throws {
     try Sandbox.with { sandbox in
@@ -237,5 +280,12 @@ struct RekeyTests {
       try sandbox.expectRefusal(
         ["rekey", "R.tar.zst", "--replace", "--recipient", new], exit: 4, ["its name lacks .age"])
     }
+  }
+}
+
+extension String {
+  /// Whether a text follows the last occurrence of another one.
+  fileprivate func contains(_ text: String, after start: String) -> Bool {
+    range(of: start, options: .backwards).map { self[$0.upperBound...].contains(text) } ?? false
   }
 }

@@ -24,7 +24,7 @@ import Testing
 
   static let database: ContainerPath = "Documents/notes.sqlite"
   /// Each strategy at 200 moments or more.
-  static let perPoint = Extent.isFull ? 60 : 16
+  static let perPoint = TestExtent.isFull ? 60 : 16
 
   static func points(_ strategy: CommitPreference) -> [FaultPoint] {
     let foreign: [FaultPoint] =

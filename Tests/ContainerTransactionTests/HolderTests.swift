@@ -138,6 +138,39 @@ import Testing
     }
   }
 
+  @Test func onlyWhatIsFoundAgainAndAgainIsOpen() {
+    func file(_ process: Int32, isStarting: Bool = false) -> OpenFile {
+      var file = OpenFile(process: process, processName: "p", path: "a", manner: "open")
+      file.isStarting = isStarting
+      return file
+    }
+    func looks(_ most: Int, _ found: (Int) -> [OpenFile]) -> Int {
+      var repeated = RepeatedSearch()
+      return (1...most).first { !repeated.isUndecided(after: found($0)) } ?? 0
+    }
+    #expect(looks(10) { _ in [] } == 1)
+    #expect(looks(10) { _ in [file(1)] } == 4)
+    #expect(looks(10) { $0 < 3 ? [file(1)] : [] } == 3)
+    // Programs that are started one after the other.
+    #expect(looks(50) { $0 < 30 ? [file(Int32($0))] : [] } == 30)
+    // One that takes long to start; then it runs, and has the file.
+    #expect(looks(50) { [file(1, isStarting: $0 < 30)] } == 33)
+    // A copy of this process that never runs another program.
+    #expect(looks(200) { _ in [file(1, isStarting: true)] } == RepeatedSearch.most)
+  }
+
+  #if os(Linux)
+    @Test func aProgramThatRunsIsNotStarting() throws {
+      let child = try Command.spawn("/bin/sleep", ["100"])
+      var isStarting = true
+      for _ in 0..<1000 where isStarting {
+        usleep(10_000)
+        isStarting = ProcessTable.isStarting(child.process)
+      }
+      #expect(!isStarting && !ProcessTable.isStarting(getpid()))
+    }
+  #endif
+
   // MARK: Afterwards
 
   @Test(arguments: strategies) func whatIsWrittenLaterIsFoundAndKept(_ strategy: CommitPreference) throws {

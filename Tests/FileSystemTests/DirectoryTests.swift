@@ -23,6 +23,20 @@ import Testing
     }
   }
 
+  /// As when another thread starts a program: that has copies of all descriptors until it runs.
+  @Test func aLockIsReleasedAlsoWhileACopyOfItsDescriptorIsOpen() throws {
+    try TemporaryDirectory.with { folder in
+      var locked: Directory? = try Directory(folder.path)
+      #expect(try locked?.tryLock(exclusive: true) == true)
+      let copy = dup(try #require(locked).descriptor.rawValue)
+      defer { close(copy) }
+      let other = try Directory(folder.path)
+      #expect(try !other.tryLock(exclusive: false))
+      locked = nil
+      #expect(try other.tryLock(exclusive: true))
+    }
+  }
+
   @Test func pathsLongerThanTheKernelAccepts() throws {
     try TemporaryDirectory.with { folder in
       let root = try Directory(folder.path)

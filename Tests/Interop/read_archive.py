@@ -41,6 +41,10 @@ def exclusion_flags(rows, own):  # the last field of an entry in the snapshot id
     robots = not apple and dict(rows).get(b"user.xdg.robots.backup", b"").split() == [b"false"]
     return b",".join([b"apple-attribute"] * apple + [b"robots-attribute"] * robots + [own] * bool(own))
 
+def blocks(data, size):  # what the hash of a database or large file is of
+    hashes = [sha256(data[at:at + size])[:16] for at in range(0, len(data), size)]
+    return b"drydock blocks" + struct.pack(">QQ", size, len(data)) + b"".join(hashes)
+
 def read(offset, length):
     tar.seek(offset)
     found = tar.read(length)
@@ -55,7 +59,7 @@ manifest = sqlite3.connect(f"file:{scratch.name}?mode=ro", uri=True)
 manifest.execute("PRAGMA trusted_schema = OFF")
 manifest.text_factory = bytes
 properties = dict(manifest.execute("SELECT CAST(name AS TEXT), value FROM property"))
-need(properties[b"format"] == 1, "a newer format")
+need(properties[b"format"] == 2, "another format")
 
 # What the tar says, by path. (A text path and a blob come as the same bytes.)
 members = {}
@@ -65,10 +69,10 @@ for m in tarfile.open(fileobj=(tar.seek(0), tar)[1], encoding="utf-8", errors="s
     members[name] = m
 
 COLUMNS = 'path, kind, mode, user, "group", modified, e.size, sha256, link_target, hard_link, flags, x.offset'
-QUERY = f"SELECT {COLUMNS} FROM entry e LEFT JOIN extent x USING (path) ORDER BY e.rowid"
+QUERY = f"SELECT number, {COLUMNS} FROM entry e LEFT JOIN extent x ON x.entry = number ORDER BY number"
 snapshot, later = hashlib.sha256(), []
-for path, kind, mode, user, group, time, size, sha, link, hard, flags, offset in manifest.execute(QUERY):
-    rows = manifest.execute("SELECT name, value FROM attribute WHERE CAST(path AS BLOB) = ?", [path]).fetchall()
+for number, path, kind, mode, user, group, time, size, sha, link, hard, flags, offset in manifest.execute(QUERY):
+    rows = manifest.execute("SELECT name, value FROM attribute WHERE entry = ?", [number]).fetchall()
     flags = exclusion_flags(rows, flags)
     for field in (path, kind, b"%o" % mode, b"%d" % size, sha or b"", link or b"", hard or b"", flags):
         snapshot.update(struct.pack(">Q", len(field)) + field)
@@ -84,6 +88,11 @@ for path, kind, mode, user, group, time, size, sha, link, hard, flags, offset in
     else:
         content = read(offset, size) if size else b""
         hashed = content[:24] + bytes(4) + content[28:92] + bytes(8) + content[100:] if kind == b"database" else content
+        if kind == b"database" and content:
+            page = struct.unpack(">H", content[16:18])[0]
+            hashed = blocks(hashed, 65536 if page == 1 else page)
+        elif size > 1 << 20:
+            hashed = blocks(content, 32768)
         need(sha256(hashed) == sha and m.offset_data == (offset or m.offset_data), f"the content of {path} is damaged")
         with open(place, "xb") as file:
             file.write(content)

@@ -41,7 +41,8 @@ public enum Command {
   /// Runs a program to its end.
   ///
   /// - Parameters:
-  ///   - environment: Added to this process's variables, from which `DRYDOCK_*` are taken out; `nil` removes one.
+  ///   - environment: Added to this process's variables, from which `DRYDOCK_*` are taken out, with
+  ///     `DRYDOCK_CACHE=none`; `nil` removes one.
   ///   - input: Standard input; empty when absent.
   ///   - directory: The working directory.
   ///   - limit: A guard against a hanging program, in seconds: it is killed then, and this throws.
@@ -79,6 +80,8 @@ public enum Command {
 
   private static func merged(_ changes: [String: String?]) -> [String: String] {
     var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("DRYDOCK_") }
+    // The user's own cache is left alone.
+    variables["DRYDOCK_CACHE"] = "none"
     for (name, value) in changes { variables[name] = value }
     return variables
   }

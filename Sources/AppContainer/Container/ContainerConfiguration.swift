@@ -55,6 +55,8 @@ public struct ContainerConfiguration: Sendable, Equatable {
   public var recipients: [AgeRecipient] = []
   /// The rules for keeping archives, when `forget` gets no others.
   public var retention = RetentionPolicy()
+  /// When a snapshot is a full archive.
+  public var fullArchives = FullArchiveRule()
   public var file: String?
 
   public init() {}
@@ -66,7 +68,7 @@ extension ContainerConfiguration {
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
     "exclude", "include", "functions",
-    "android", "migrations", "fixtures", "repository", "recipients", "retention",
+    "android", "migrations", "fixtures", "repository", "recipients", "retention", "snapshot",
   ]
 
   /// Reads `drydock.yaml` in a directory or the nearest one above it; empty without one.
@@ -148,6 +150,7 @@ extension ContainerConfiguration {
       recipients = try node.elements("`recipients`").map(Self.recipient)
     }
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
+    if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }
   }
 
   private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {

@@ -45,6 +45,13 @@ package enum DatabaseFormat {
   /// The length of the header at the start of page 1.
   package static let headerLength = 100
 
+  /// The page size in a header (bytes 16 and 17); 4,096 when it has none.
+  package static func pageSize(ofHeader bytes: [UInt8]) -> Int {
+    guard bytes.count >= 18 else { return 4096 }
+    let stored = Int(bytes[16]) << 8 | Int(bytes[17])
+    return DatabaseHeader.pageSize(stored == 1 ? 65_536 : stored) ?? 4096
+  }
+
   /// Zeroes the header fields that differ between two captures of the same content: the change counter
   /// (24..<28), version-valid-for (92..<96), and the number of the SQLite version that wrote them (96..<100).
   package static func normalize(header: UnsafeMutableRawBufferPointer) {

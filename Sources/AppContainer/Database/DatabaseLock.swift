@@ -25,12 +25,12 @@ final class LockedFile: Sendable {
     #if !os(Linux)
       OwnOpenFiles.marked.withLock { _ = $0.remove(descriptor.rawValue) }
     #endif
+    // A program that another thread is starting has a copy of the descriptor until it runs: closing this one does not
+    // release the locks.
+    descriptor.releaseLock(0..<Self.mark)
     // Closing any descriptor of a file drops all locks that this process's SQLite has on it. If the app has opened the
-    // database meanwhile, or if that is unknown, the descriptor remains open, without its locks.
-    guard (try? OwnOpenFiles.isUsed(descriptor)) == false else {
-      descriptor.releaseLock(0..<Self.mark)
-      return
-    }
+    // database meanwhile, or if that is unknown, the descriptor remains open.
+    guard (try? OwnOpenFiles.isUsed(descriptor)) == false else { return }
     try? descriptor.close()
   }
 }

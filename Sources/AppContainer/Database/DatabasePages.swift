@@ -6,6 +6,8 @@ import SystemPackage
 /// of the main file. The locks are held as long as this object lives.
 package final class DatabasePages {
   package let size: UInt64
+  /// Nil for an empty database.
+  package let pageSize: Int?
   let usesLog: Bool
 
   private let lock: DatabaseLock
@@ -45,13 +47,14 @@ package final class DatabasePages {
     }
     self.log = log
     guard let log else {
-      (size, usesLog) = try Self.extent(of: lock.file, size: before.size, path)
+      (size, pageSize, usesLog) = try Self.extent(of: lock.file, size: before.size, path)
       return
     }
     let first = log.content.next(from: 1).flatMap { $0.page == 1 ? $0.offset : nil }
     let start = try first.map { try Self.start(of: log.file.descriptor, at: $0, path) }
     let header = try DatabaseHeader(start ?? Self.start(of: lock.file, at: 0, path), fileSize: nil)
     size = UInt64(log.content.pageCount) * UInt64(header.pageSize)
+    pageSize = header.pageSize
     usesLog = header.usesLog
     // SQLite ignores a log beside an empty file.
     guard before.size > 0, usesLog, header.pageSize == log.content.pageSize else { return nil }
@@ -61,15 +64,15 @@ package final class DatabasePages {
   private init(_ lock: DatabaseLock, path: String) throws {
     (self.lock, self.log, self.pin, self.path) = (lock, nil, nil, path)
     before = try FileStatus(of: lock.file, path: path)
-    (size, usesLog) = try Self.extent(of: lock.file, size: before.size, path)
+    (size, pageSize, usesLog) = try Self.extent(of: lock.file, size: before.size, path)
   }
 
   private static func extent(
     of file: FileDescriptor, size: UInt64, _ path: String
-  ) throws -> (size: UInt64, usesLog: Bool) {
-    if size == 0 { return (0, false) }
+  ) throws -> (size: UInt64, pageSize: Int?, usesLog: Bool) {
+    if size == 0 { return (0, nil, false) }
     let header = try DatabaseHeader(start(of: file, at: 0, path), fileSize: size)
-    return (header.pageCount * UInt64(header.pageSize), header.usesLog)
+    return (header.pageCount * UInt64(header.pageSize), header.pageSize, header.usesLog)
   }
 
   private static func start(of file: FileDescriptor, at offset: UInt64, _ path: String) throws -> [UInt8] {
@@ -116,6 +119,47 @@ package final class DatabasePages {
     // A page that was never written, such as a free one at the end: a checkpoint fills it with zeros.
     piece.initializeMemory(as: UInt8.self, repeating: 0)
     return piece.count
+  }
+
+  /// Where the hole of the main file ends that a place is in; nil when it is in none, or the log has its page.
+  package func endOfHole(at offset: UInt64) throws -> UInt64? {
+    guard before.isSparse, let pageSize, offset < before.size,
+      let end = try lock.file.endOfHole(at: offset, size: min(size, before.size), path)
+    else { return nil }
+    guard let log, let next = log.content.next(from: UInt32(offset / UInt64(pageSize)) + 1) else {
+      return end
+    }
+    let logged = UInt64(next.page - 1) * UInt64(pageSize)
+    return logged > offset ? min(end, logged) : nil
+  }
+
+  // MARK: What a log added
+
+  /// Identifies the committed frames of the log, so that a later capture knows whether its log begins with them.
+  package func logPosition() throws -> LogPosition? {
+    guard usesLog else { return nil }
+    guard let log else { return LogPosition(salts: [], frameCount: 0, checksum: []) }
+    return try position(of: log, after: log.content.frameCount)
+  }
+
+  /// The pages that the log got since a capture, as numbers from 0; nil when the log does not begin with what it had then.
+  /// If the main file is the same as then, no other page has changed.
+  package func pages(since position: LogPosition) throws -> [Int]? {
+    guard usesLog else { return nil }
+    guard let log else { return position.frameCount == 0 ? [] : nil }
+    guard position.frameCount <= log.content.frameCount else { return nil }
+    if position.frameCount > 0, try self.position(of: log, after: position.frameCount) != position {
+      return nil
+    }
+    return log.content.pages(fromFrame: position.frameCount).map { $0 - 1 }
+  }
+
+  /// The checksum of a frame covers all frames before it.
+  private func position(of log: OpenLog, after count: Int) throws -> LogPosition {
+    var sum = [UInt8](repeating: 0, count: 8)
+    let offset = log.content.offset(ofFrame: count - 1) + 16
+    _ = try sum.withUnsafeMutableBytes { try Self.read(log.file.descriptor, at: offset, into: $0, path) }
+    return LogPosition(salts: Array(log.content.salts), frameCount: count, checksum: sum)
   }
 
   /// Whether everything read so far belongs to one commit. Call it after the last read; if false, capture again.
@@ -185,6 +229,30 @@ extension DatabasePages {
     } catch let error as UnreadableDatabase {
       throw DrydockError(.malformed, error.reason, path: scratch.full(name), cause: error)
     }
+  }
+}
+
+/// The committed frames of a database's log at a moment.
+package struct LogPosition: Sendable, Equatable {
+  let salts: [UInt8], frameCount: Int, checksum: [UInt8]
+
+  /// The number of frames (8 bytes, big-endian), then the log's salts and the last frame's checksum (8 bytes each) if there
+  /// is one.
+  package var bytes: [UInt8] {
+    withUnsafeBytes(of: UInt64(frameCount).bigEndian) { Array($0) } + salts + checksum
+  }
+
+  /// Nil for other bytes.
+  package init?(bytes: [UInt8]) {
+    guard bytes.count == 8 || bytes.count == 24 else { return nil }
+    let count = bytes[..<8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    guard count < 1 << 32, (count == 0) == (bytes.count == 8) else { return nil }
+    self.init(
+      salts: Array(bytes[8...].prefix(8)), frameCount: Int(count), checksum: Array(bytes[8...].dropFirst(8)))
+  }
+
+  init(salts: [UInt8], frameCount: Int, checksum: [UInt8]) {
+    (self.salts, self.frameCount, self.checksum) = (salts, frameCount, checksum)
   }
 }
 
@@ -288,8 +356,13 @@ struct WriteAheadLog {
     places.removeSubrange(kept...)
   }
 
-  private func offset(ofFrame index: Int) -> UInt64 {
+  func offset(ofFrame index: Int) -> UInt64 {
     UInt64(Self.headerLength) + UInt64(index) * UInt64(Self.frameHeaderLength + pageSize)
+  }
+
+  /// The numbers of the pages whose last frame is that one or a later one.
+  func pages(fromFrame index: Int) -> [Int] {
+    places.filter { Int($0 & 0xffff_ffff) >= index }.map { Int($0 >> 32) }
   }
 
   /// The first page of the log at or after a page number, with the offset of its content; nil when there is none.

@@ -108,18 +108,15 @@ public final class Archive {
     }
   }
 
-  /// Reads an entry's content; see ``ManifestEntry/readContent(from:of:otherwise:into:)``.
+  /// Reads an entry's content; see ``ManifestEntry/readContent(of:otherwise:into:reader:)``.
+  @discardableResult
   func content(
     of entry: ManifestEntry, otherwise advice: String = "use another archive",
     _ body: (UnsafeRawBufferPointer) throws -> Void
-  ) throws {
-    let part = part(of: entry)
-    try entry.readContent(from: part.reader.ranges, of: part.path, otherwise: advice, into: body)
-  }
-
-  /// The archive that has an entry's content.
-  func part(of entry: ManifestEntry) -> ArchivePart {
-    parts.first { $0.header.archive == entry.archive } ?? parts[0]
+  ) throws -> BlockHashes? {
+    try entry.readContent(of: path, otherwise: advice, into: body) { extent in
+      parts.first { $0.header.archive == extent.archive }?.reader.ranges
+    }
   }
 
   /// The vault's items that may leave their device, checked against the manifest; nil when the archive has none.
@@ -152,25 +149,26 @@ extension ManifestEntry {
   /// - Parameters:
   ///   - archive: the archive's path, for errors.
   ///   - advice: what to do about content that is not what the manifest says.
+  ///   - reader: the reader of a piece's archive.
+  /// - Returns: the hashes of its blocks, if its digest follows from them.
   /// - Throws: `DrydockError` with code `damaged`, what reading the archive throws, and what `body` throws.
   func readContent(
-    from ranges: RangeReader, of archive: String, otherwise advice: String,
-    into body: (UnsafeRawBufferPointer) throws -> Void
-  ) throws {
-    var hash = try ContentHash(isDatabase: kind == .database)
-    if size > 0 {
-      guard let offset else {
-        throw DrydockError(.damaged, "its manifest has no place for the content of \(path)", path: archive)
-      }
-      try ranges.read(offset: offset, length: size) { bytes in
-        hash.update(bytes)
+    of archive: String, otherwise advice: String, into body: (UnsafeRawBufferPointer) throws -> Void,
+    reader: (Extent) throws -> RangeReader?
+  ) throws -> BlockHashes? {
+    var hash = try ContentHash(isDatabase: kind == .database, size: size)
+    for extent in extents {
+      try reader(extent)?.read(offset: extent.offset, length: extent.length) { bytes in
+        try hash.update(bytes)
         try body(bytes)
       }
     }
-    guard try hash.finalize() == digest else {
+    let (found, blocks) = try hash.finish()
+    guard found == digest else {
       throw DrydockError(
         .damaged, "the content of \(path) is not what the manifest says; \(advice)", path: archive)
     }
+    return blocks
   }
 }
 
@@ -249,7 +247,9 @@ private struct ChainSearch {
         guard try Archive.header(path: path, keys: keys).archive == id else { continue }
         let part = try ArchivePart(path: path, keys: keys, limit: limit)
         guard part.header.app == child.header.app, part.header.instance == child.header.instance else {
-          throw DrydockError(.damaged, "its parent is of another app or instance", path: child.path)
+          throw DrydockError(
+            .damaged, "its parent, \(lastName(path).printable), is of another app or instance",
+            path: child.path)
         }
         return part
       } catch let error as DrydockError where isNamed(path) {

@@ -7,7 +7,7 @@ extension Archive {
   /// `drydock.json`, the first member of an archive: enough to list it.
   public struct Header: Sendable, Codable, Equatable {
     /// The version of the format that this program writes.
-    package static let currentFormat = 1
+    package static let currentFormat = 2
     static let memberName = "drydock.json"
     /// A larger one is refused.
     static let sizeLimit = 1 << 20
@@ -39,6 +39,8 @@ extension Archive {
     public var parent: Archive.ID?
     /// The archive whose snapshot this one is a copy of, when it was exported.
     public var exportedFrom: Archive.ID?
+    /// The archive in whose place this one is, with the same snapshot, since a compaction.
+    public var compactedFrom: Archive.ID?
 
     func encoded() throws -> [UInt8] {
       let encoder = JSONEncoder()
@@ -59,8 +61,14 @@ extension Archive {
         guard format <= Self.currentFormat else {
           throw DrydockError(
             .newerFormat,
-            "written in format \(format), and this version reads up to \(Self.currentFormat); "
+            "written in format \(format), and this version reads format \(Self.currentFormat); "
               + "use a newer Drydock", path: path)
+        }
+        guard format == Self.currentFormat else {
+          throw DrydockError(
+            .unsupported,
+            "written in format \(format), which only versions before 1.0 have; read it with the version that wrote it",
+            path: path)
         }
         self = try decoder.decode(Archive.Header.self, from: Data(bytes))
         // Archives are sorted and chosen by it as text.

@@ -19,20 +19,28 @@ package struct ManifestEntry: Sendable, Equatable {
   package var kind: Kind
   package var metadata: FileMetadata
   package var size: UInt64 = 0
-  /// SHA-256 of the content; a database's with normalized header fields. Nil for directories and links.
+  /// The hash of the content (`ContentHash`); nil for directories and links.
   package var digest: SHA256.Digest?
   package var linkTarget: [UInt8]?
   /// The earlier path that this one is a hard link to, with its content and digest.
   package var hardLink: ContainerPath?
-  /// Where the content starts in the tar stream of the archive that has it.
-  package var offset: UInt64?
-  /// The archive that has the content, or of a hard link the first name's member; nil for the archive of the manifest that
-  /// is being written, and when there is no content.
-  package var archive: Archive.ID?
+  /// Where the content is; empty for a hard link.
+  package var extents = Extents()
+  /// The archive that has a member of a hard link: the one that has the first name's whole content, if it is in one piece.
+  /// Nil for the archive that is being written.
+  package var linkArchive: Archive.ID?
   /// The inode and its change time at the capture: when both are equal, nothing has changed since.
   package var identity: FileIdentity, changed: Int64
 
   package var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
+}
+
+/// What a database's sidecars were when it was captured: the next snapshot then knows what has changed since.
+struct DatabaseCaptureState: Sendable, Equatable {
+  /// What identified the status of its log and journal; nil when that is not known.
+  var sidecars: SHA256.Digest?
+  /// Up to where its log was read; nil when not the files themselves were read.
+  var log: LogPosition?
 }
 
 /// A member that a later one of the same name replaces, as its file changed while it was stored.
@@ -115,19 +123,24 @@ enum ManifestSchema {
     """,
     """
     CREATE TABLE entry (
-      path ANY PRIMARY KEY, kind TEXT NOT NULL, mode INTEGER NOT NULL, user INTEGER NOT NULL,
+      number INTEGER PRIMARY KEY, path ANY NOT NULL, kind TEXT NOT NULL, mode INTEGER NOT NULL, user INTEGER NOT NULL,
       "group" INTEGER NOT NULL, modified INTEGER NOT NULL, size INTEGER NOT NULL, sha256 BLOB, link_target BLOB,
       hard_link ANY, flags TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL
     ) STRICT
     """,
     """
-    CREATE TABLE attribute (path ANY NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (path, name)) STRICT
+    CREATE TABLE attribute (
+      entry INTEGER NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (entry, name)
+    ) STRICT, WITHOUT ROWID
     """,
     """
     CREATE TABLE extent (
-      path ANY NOT NULL, position INTEGER NOT NULL, archive TEXT NOT NULL, offset INTEGER NOT NULL,
-      length INTEGER NOT NULL, PRIMARY KEY (path, position)
-    ) STRICT
+      entry INTEGER NOT NULL, position INTEGER NOT NULL, archive INTEGER NOT NULL, offset INTEGER NOT NULL,
+      length INTEGER NOT NULL, PRIMARY KEY (entry, position)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE block (offset INTEGER PRIMARY KEY, size INTEGER NOT NULL, hashes BLOB NOT NULL) STRICT
     """,
     """
     CREATE TABLE excluded (path ANY PRIMARY KEY, rule TEXT NOT NULL, origin ANY NOT NULL, detail TEXT NOT NULL) STRICT
@@ -139,14 +152,10 @@ enum ManifestSchema {
     CREATE TABLE superseded (offset INTEGER PRIMARY KEY, path ANY NOT NULL, length INTEGER NOT NULL) STRICT
     """,
     """
-    CREATE TABLE required (archive TEXT PRIMARY KEY) STRICT
+    CREATE TABLE required (number INTEGER PRIMARY KEY, archive TEXT NOT NULL UNIQUE) STRICT
     """,
-  ]
-
-  /// The tables that archives have since there are incremental ones.
-  static let additions = [
     """
-    CREATE TABLE sidecar_state (path ANY PRIMARY KEY, state BLOB NOT NULL) STRICT
+    CREATE TABLE capture (entry INTEGER PRIMARY KEY, sidecars BLOB, log BLOB) STRICT
     """,
     """
     CREATE TABLE removed (path ANY PRIMARY KEY) STRICT

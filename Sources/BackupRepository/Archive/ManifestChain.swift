@@ -52,15 +52,15 @@ package final class Manifest {
   func withContent(_ entry: ManifestEntry) throws -> ManifestEntry {
     guard let first = entry.hardLink, let target = try self.entry(first) else { return entry }
     var entry = entry
-    (entry.hardLink, entry.offset, entry.archive) = (nil, target.offset, target.archive)
+    (entry.hardLink, entry.extents) = (nil, target.extents)
     return entry
   }
 
   /// Throws unless the content of an entry is in one of the archives.
   fileprivate func check(_ entry: ManifestEntry) throws {
-    if let offset = entry.offset, isComplete || parts.contains(where: { $0.archive == entry.archive }) {
-      guard let part = parts.first(where: { $0.archive == entry.archive }), offset <= part.tarSize,
-        entry.size <= part.tarSize - offset
+    for extent in entry.extents where isComplete || parts.contains(where: { $0.archive == extent.archive }) {
+      guard let part = parts.first(where: { $0.archive == extent.archive }), extent.offset <= part.tarSize,
+        extent.length <= part.tarSize - extent.offset
       else { throw wrong("content in no archive that it needs (\(entry.path))") }
     }
     if let first = entry.hardLink {
@@ -132,13 +132,24 @@ package final class Manifest {
     return flagged
   }
 
-  /// What identified the content of a database's log and journal at the capture; nil when that is not known.
-  func sidecarState(of path: ContainerPath) throws -> SHA256.Digest? {
+  /// What a database's sidecars were at the capture.
+  func captureState(of path: ContainerPath) throws -> DatabaseCaptureState {
     for (index, part) in parts.enumerated() {
-      if try part.entry(path) != nil { return try part.sidecarState(of: path) }
-      if removed[index].contains(path) { return nil }
+      if try part.entry(path) != nil { return try part.captureState(of: path) }
+      if removed[index].contains(path) { break }
     }
-    return nil
+    return DatabaseCaptureState()
+  }
+
+  /// The hashes of the blocks of an entry's content; nil when they are not stored, or are not those of its digest.
+  func blocks(of entry: ManifestEntry, blockSize: Int) throws -> BlockHashes? {
+    var blocks = BlockHashes(blockSize: blockSize)
+    for extent in entry.extents {
+      guard let part = parts.first(where: { $0.archive == extent.archive }),
+        try part.addBlocks(in: extent, to: &blocks)
+      else { return nil }
+    }
+    return try blocks.digest(size: entry.size) == entry.digest ? blocks : nil
   }
 
   /// Bytes of the content of all entries in all manifests: at least those of the snapshot.

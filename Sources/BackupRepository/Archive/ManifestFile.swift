@@ -74,9 +74,7 @@ enum ManifestFile {
       let schema = try Row.fetchAll(
         db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid LIMIT 100"
       ).map { ManifestRow($0).text("sql") }
-      guard
-        schema == ManifestSchema.statements || schema == ManifestSchema.statements + ManifestSchema.additions
-      else {
+      guard schema == ManifestSchema.statements else {
         throw DrydockError(.damaged, "its manifest does not have the format's tables", path: path)
       }
       let check = try String.fetchOne(db, sql: "PRAGMA integrity_check(1)") ?? "no answer"

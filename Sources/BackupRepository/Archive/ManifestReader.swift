@@ -16,7 +16,8 @@ package final class ManifestReader {
   let archive: Archive.ID
   let tarSize: UInt64
   private let isIncremental: Bool
-  private let hasAdditions: Bool
+  /// The archives that extents are in, by their numbers; 0 is this one.
+  private let archives: [Int64: Archive.ID]
   private let size: UInt64
 
   /// - Parameter header: the archive's.
@@ -42,10 +43,28 @@ package final class ManifestReader {
     self.isIncremental = isIncremental
     do {
       queue = try ManifestFile.open(path, write: write)
-      hasAdditions = try queue.read { try $0.tableExists("removed") }
+      archives = try queue.read {
+        try Self.archives($0, besides: archive, isIncremental: isIncremental, path)
+      }
     } catch let error as DatabaseError {
       throw Self.damaged(error, path)
     }
+  }
+
+  private static func archives(
+    _ db: Database, besides own: Archive.ID, isIncremental: Bool, _ path: String
+  ) throws -> [Int64: Archive.ID] {
+    var archives: [Int64: Archive.ID] = [0: own]
+    let rows = try Row.fetchCursor(
+      db, sql: "SELECT number, archive FROM required LIMIT \(Archive.longestChain + 1)")
+    while let row = try rows.next().map(ManifestRow.init) {
+      guard let number = row.integer("number"), number > 0, isIncremental,
+        let id = row.text("archive").flatMap(Archive.ID.init), id != own,
+        archives.count <= Archive.longestChain
+      else { throw DrydockError(.damaged, "its manifest requires an invalid archive", path: path) }
+      archives[number] = id
+    }
+    return archives
   }
 
   private static func damaged(_ error: DatabaseError, _ path: String) -> DrydockError {
@@ -92,7 +111,10 @@ package final class ManifestReader {
       let count = { (table: String) in
         UInt64(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0)
       }
-      let others = try ["attribute", "excluded", "skipped", "superseded"].map(count).reduce(0, +)
+      let others = try ["attribute", "excluded", "skipped", "superseded", "extent WHERE position > 0"].map(
+        count
+      )
+      .reduce(0, +)
       return try Self.memory(ofText: size) + Self.memoryOfEntry * count("entry")
         + Self.memoryOfRow * others
     }
@@ -141,9 +163,9 @@ package final class ManifestReader {
   }
 
   private static let columns = """
-    SELECT e.rowid AS number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
+    SELECT number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
       link_target, \(ManifestRow.path("hard_link", as: "hard_link")), flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
-    FROM entry e LEFT JOIN extent x ON x.path = e.path AND x.position = 0
+    FROM entry e LEFT JOIN extent x ON x.entry = e.number AND x.position = 0
     """
 
   /// The archive's own entries, one after the other.
@@ -153,7 +175,7 @@ package final class ManifestReader {
   struct Cursor {
     private let reader: ManifestReader
     private var page: ArraySlice<ManifestEntry> = []
-    private var last: Int64 = .min
+    private var last: Int64 = 0
     private var previous: ContainerPath?
     /// Contents lie in the order of the entries and share no bytes, so that a small archive cannot hold the same large
     /// content a million times.
@@ -174,9 +196,9 @@ package final class ManifestReader {
         throw reader.wrong("entries out of order (\(entry.path))")
       }
       previous = entry.path
-      if let offset = entry.offset, entry.archive == reader.archive {
-        guard offset >= free else { throw reader.wrong("overlapping content (\(entry.path))") }
-        free = offset + entry.size
+      if let content = entry.extents.member(in: reader.archive) {
+        guard content.offset >= free else { throw reader.wrong("overlapping content (\(entry.path))") }
+        free = content.offset + content.length
       }
       return entry
     }
@@ -187,9 +209,11 @@ package final class ManifestReader {
       var page: [ManifestEntry] = []
       var end = last
       let rows = try Row.fetchCursor(
-        db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last])
+        db, sql: Self.columns + " WHERE number > ? ORDER BY number LIMIT 1000", arguments: [last])
       while let row = try rows.next().map(ManifestRow.init) {
-        end = row.integer("number") ?? .max
+        // They are found by halving.
+        guard row.integer("number") == end + 1 else { throw wrong("entries without consecutive numbers") }
+        end += 1
         page.append(try entry(row, db))
       }
       return (page[...], end)
@@ -212,7 +236,7 @@ package final class ManifestReader {
     var flagged: [ContainerPath: Exclusion.Rule] = [:]
     let sql =
       Self.columns + """
-         WHERE kind = 'directory' AND (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.path = e.path))
+         WHERE kind = 'directory' AND (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.entry = number))
         """
     try read { db in
       let rows = try Row.fetchCursor(db, sql: sql)
@@ -232,7 +256,7 @@ package final class ManifestReader {
   /// An entry by its row, as ``contents(_:)`` gives it.
   func entry(row: Int64) throws -> ManifestEntry? {
     try read { db in
-      try Row.fetchOne(db, sql: Self.columns + " WHERE e.rowid = ?", arguments: [row]).map {
+      try Row.fetchOne(db, sql: Self.columns + " WHERE number = ?", arguments: [row]).map {
         try entry(ManifestRow($0), db)
       }
     }
@@ -242,7 +266,7 @@ package final class ManifestReader {
   func contents(_ visit: (Int64, UInt64, SHA256.Digest) throws -> Void) throws {
     try rows(
       """
-      SELECT e.rowid AS number, size, sha256 FROM entry e JOIN extent x ON x.path = e.path AND x.position = 0
+      SELECT number, size, sha256 FROM entry JOIN extent ON entry = number AND position = 0
       """
     ) { row in
       guard let number = row.integer("number"), let size = row.unsigned("size", UInt64.self),
@@ -253,8 +277,24 @@ package final class ManifestReader {
   }
 
   private func find(_ path: ContainerPath, _ db: Database) throws -> ManifestRow? {
-    try Row.fetchOne(db, sql: Self.columns + " WHERE e.path = ?", arguments: [PathValue(path)])
+    guard let number = try number(of: path, db) else { return nil }
+    return try Row.fetchOne(db, sql: Self.columns + " WHERE number = ?", arguments: [number])
       .map(ManifestRow.init)
+  }
+
+  /// The number of a path's entry, found by halving: an index of the paths would be a fifth of an archive of small files.
+  private func number(of path: ContainerPath, _ db: Database) throws -> Int64? {
+    let statement = try db.cachedStatement(
+      sql: "SELECT \(ManifestRow.path("path", as: "path")) FROM entry WHERE number = ?")
+    var (low, high) = (Int64(1), try Int64.fetchOne(db, sql: "SELECT max(number) FROM entry") ?? 0)
+    while low <= high {
+      let middle = low + (high - low) / 2
+      guard let found = try Row.fetchOne(statement, arguments: [middle]).map(ManifestRow.init)?.path("path")
+      else { throw wrong("entries without consecutive numbers") }
+      if found == path { return middle }
+      if found < path { low = middle + 1 } else { high = middle - 1 }
+    }
+    return nil
   }
 
   private func entry(_ row: ManifestRow, _ db: Database) throws -> ManifestEntry {
@@ -274,31 +314,27 @@ package final class ManifestReader {
     var entry = ManifestEntry(
       path: path, kind: kind,
       metadata: FileMetadata(
-        mode: mode, user: user, group: group, modified: modified, attributes: try attributes(of: path, db),
-        isNoDump: !flags.isEmpty),
+        mode: mode, user: user, group: group, modified: modified,
+        attributes: try attributes(of: path, row.integer("number") ?? 0, db), isNoDump: !flags.isEmpty),
       size: size, digest: row.bytes("sha256").flatMap { SHA256.Digest(bytes: $0) },
       linkTarget: row.bytes("link_target"),
       identity: FileIdentity(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode)),
       changed: changed)
     if !row.isNull("offset") {
-      guard let offset = row.unsigned("offset", UInt64.self), row.unsigned("length", UInt64.self) == size,
-        let source = row.text("archive"), size > 0, entry.isFile, row.isNull("hard_link"), offset % 512 == 0
-      else { throw wrong("an invalid place of content (\(path))") }
-      let isOwn = source == archive.description
-      // Whether the other archive has that place is checked where both are known.
-      guard isOwn ? offset <= tarSize && size <= tarSize - offset : isIncremental,
-        let source = isOwn ? archive : Archive.ID(source)
-      else { throw wrong("an invalid place of content (\(path))") }
-      (entry.offset, entry.archive) = (offset, source)
+      guard entry.isFile, row.isNull("hard_link"), size > 0 else {
+        throw wrong("an invalid place of content (\(path))")
+      }
+      entry.extents = try extents(row, size: size, of: path, db)
     }
     if !row.isNull("hard_link") {
       guard entry.isFile, let first = row.path("hard_link"), first < path else {
         throw wrong("an invalid hard link (\(path))")
       }
       entry.hardLink = first
-      // The tar has a member of the link only when it has one of the first name.
+      // The tar has a member of the link only when it has one of the first name's whole content.
       if let target = try find(first, db) {
-        entry.archive = Archive.ID(target.text("archive") ?? archive.description)
+        let isSingle = target.isNull("length") || target.integer("length") == target.integer("size")
+        entry.linkArchive = isSingle ? archives[target.integer("archive") ?? 0] : nil
       } else if !isIncremental {
         throw wrong("a hard link to something else (\(path))")
       }
@@ -310,18 +346,82 @@ package final class ManifestReader {
   private func checkContent(of entry: ManifestEntry) throws {
     let isComplete =
       entry.isFile
-      ? entry.digest != nil && (entry.size == 0 || entry.offset != nil || entry.hardLink != nil)
-      : entry.size == 0 && entry.offset == nil
+      ? entry.digest != nil && (entry.size == 0 || !entry.extents.isEmpty || entry.hardLink != nil)
+      : entry.size == 0 && entry.extents.isEmpty
     let hasTarget = entry.linkTarget.map { !$0.isEmpty && !$0.contains(0) } ?? false
     guard isComplete, hasTarget == (entry.kind == .symbolicLink) else {
       throw wrong("an entry with missing or unexpected content (\(entry.path))")
     }
   }
 
-  private func attributes(of path: ContainerPath, _ db: Database) throws -> [ExtendedAttribute] {
+  /// The places of a content: one behind the other they have its size. Those in this archive are one member's content.
+  private func extents(_ row: ManifestRow, size: UInt64, of path: ContainerPath, _ db: Database) throws
+    -> Extents
+  {
+    let invalid = { self.wrong("an invalid place of content (\(path))") }
+    var (extents, position, own) = (Extents(), UInt64(0), UInt64?.none)
+    func add(_ row: ManifestRow) throws {
+      guard let offset = row.unsigned("offset", UInt64.self),
+        let length = row.unsigned("length", UInt64.self),
+        length > 0, length <= size - position, let source = row.integer("archive").flatMap({ archives[$0] })
+      else { throw invalid() }
+      if source == archive {
+        guard offset <= tarSize, length <= tarSize - offset, own.map({ $0 == offset }) ?? (offset % 512 == 0)
+        else { throw invalid() }
+        own = offset + length
+      } else {
+        // Whether the other archive has that place is checked where both are known.
+        guard isIncremental, offset < 1 << 62, length < 1 << 62 else { throw invalid() }
+      }
+      extents.append(Extent(archive: source, offset: offset, length: length))
+      position += length
+    }
+    try add(row)
+    guard position < size else { return extents }
     let statement = try db.cachedStatement(
-      sql: "SELECT name, value FROM attribute WHERE path = ? ORDER BY name")
-    return try Row.fetchAll(statement, arguments: [PathValue(path)]).map(ManifestRow.init).map { row in
+      sql:
+        "SELECT position, archive, offset, length FROM extent WHERE entry = ? AND position > 0 ORDER BY position"
+    )
+    let rows = try Row.fetchCursor(statement, arguments: [row.integer("number")])
+    while let row = try rows.next().map(ManifestRow.init) {
+      guard row.unsigned("position", UInt64.self) == position else { throw invalid() }
+      try add(row)
+    }
+    guard position == size else { throw invalid() }
+    return extents
+  }
+
+  /// The hashes of the blocks in a range of the archive's tar stream; false when they are not stored.
+  func addBlocks(in extent: Extent, to blocks: inout BlockHashes) throws -> Bool {
+    try read { db in
+      let statement = try db.cachedStatement(
+        sql: "SELECT offset, size, hashes FROM block WHERE offset <= ? ORDER BY offset DESC LIMIT 1")
+      let size = UInt64(blocks.blockSize)
+      var (position, rest) = (extent.offset, extent.length)
+      while rest > 0 {
+        guard let row = try Row.fetchOne(statement, arguments: [Int64(position)]).map(ManifestRow.init),
+          let start = row.unsigned("offset", UInt64.self), row.unsigned("size", UInt64.self) == size,
+          let hashes = row.bytes("hashes"), (position - start) % size == 0
+        else { return false }
+        let found = UInt64(hashes.count / BlockHashes.length)
+        let first = (position - start) / size
+        guard first < found else { return false }
+        let count = min(found - first, (rest + size - 1) / size)
+        let bytes = Int(first) * BlockHashes.length..<Int(first + count) * BlockHashes.length
+        blocks.append(encoded: hashes[bytes])
+        position += count * size
+        rest -= min(rest, count * size)
+      }
+      return true
+    }
+  }
+
+  private func attributes(
+    of path: ContainerPath, _ number: Int64, _ db: Database
+  ) throws -> [ExtendedAttribute] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT name, value FROM attribute WHERE entry = ? ORDER BY name")
+    return try Row.fetchAll(statement, arguments: [number]).map(ManifestRow.init).map { row in
       guard let name = row.text("name"), !name.isEmpty, !name.utf8.contains(0), let value = row.bytes("value")
       else { throw wrong("an invalid attribute (\(path))") }
       return ExtendedAttribute(name: name, value: value)
@@ -332,7 +432,6 @@ package final class ManifestReader {
 
   /// The paths of the parent's manifest that the snapshot does not have.
   func removed() throws -> Set<ContainerPath> {
-    guard hasAdditions else { return [] }
     var paths: Set<ContainerPath> = []
     try rows("SELECT \(ManifestRow.path("path", as: "path")) FROM removed") { row in
       guard let path = row.path("path") else { throw wrong("an invalid removed path") }
@@ -342,13 +441,18 @@ package final class ManifestReader {
     return paths
   }
 
-  /// What identified the content of a database's log and journal at the capture; nil when that is not known.
-  func sidecarState(of path: ContainerPath) throws -> SHA256.Digest? {
-    guard hasAdditions else { return nil }
-    return try read { db in
-      try Row.fetchOne(
-        db, sql: "SELECT state FROM sidecar_state WHERE path = ?", arguments: [PathValue(path)])
-    }.flatMap { ManifestRow($0).bytes("state") }.flatMap { SHA256.Digest(bytes: $0) }
+  /// What a database's sidecars were at the capture.
+  func captureState(of path: ContainerPath) throws -> DatabaseCaptureState {
+    try read { db in
+      guard let number = try number(of: path, db),
+        let row = try Row.fetchOne(
+          db, sql: "SELECT sidecars, log FROM capture WHERE entry = ?", arguments: [number]
+        ).map(ManifestRow.init)
+      else { return DatabaseCaptureState() }
+      return DatabaseCaptureState(
+        sidecars: row.bytes("sidecars").flatMap { SHA256.Digest(bytes: $0) },
+        log: row.bytes("log").flatMap(LogPosition.init(bytes:)))
+    }
   }
 
   /// What identifies the recipients of the archive; nil when it is not encrypted, or to a passphrase.

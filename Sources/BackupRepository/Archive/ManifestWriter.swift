@@ -10,6 +10,9 @@ final class ManifestWriter {
   private let path: String
   private let archive: Archive.ID
   private var snapshot = try? SnapshotID()
+  /// The number of the last entry, and the numbers of the archives that extents are in.
+  private var number: Int64 = 0
+  private var archives: [Archive.ID: Int64] = [:]
 
   /// Starts a manifest in a file that does not exist yet.
   init(path: String, archive: Archive.ID) throws {
@@ -24,7 +27,7 @@ final class ManifestWriter {
     queue = try Self.translating(path) { try DatabaseQueue(path: path, configuration: configuration) }
     try write { db in
       try db.execute(sql: "BEGIN")
-      for statement in ManifestSchema.statements + ManifestSchema.additions { try db.execute(sql: statement) }
+      for statement in ManifestSchema.statements { try db.execute(sql: statement) }
     }
   }
 
@@ -70,32 +73,74 @@ final class ManifestWriter {
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.inheritsOmitted, 1])
   }
 
-  /// Records what identifies the content of a database's log and journal; see `Directory.sidecarState(of:isOld:)`.
-  func add(_ state: SHA256.Digest, of path: ContainerPath) throws {
-    try run("INSERT INTO sidecar_state VALUES (?, ?)", [PathValue(path), Data(state.bytes)])
-  }
-
-  func add(_ entry: ManifestEntry) throws {
-    let path = PathValue(entry.path)
+  /// Adds an entry.
+  ///
+  /// - Parameter capture: of a database, what its sidecars were.
+  func add(_ entry: ManifestEntry, capture: DatabaseCaptureState? = nil) throws {
     let m = entry.metadata
+    number += 1
     try run(
-      "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       [
-        path, entry.kind.rawValue, Int(m.mode), Int(m.user), Int(m.group), m.modified, Int64(entry.size),
+        number, PathValue(entry.path), entry.kind.rawValue, Int(m.mode), Int(m.user), Int(m.group),
+        m.modified, Int64(entry.size),
         entry.digest.map { Data($0.bytes) }, entry.linkTarget.map { Data($0) },
         entry.hardLink.map(PathValue.init), m.isNoDump ? ManifestSchema.noDump : "",
         Int64(bitPattern: entry.identity.device), Int64(bitPattern: entry.identity.inode), entry.changed,
       ])
     for attribute in m.attributes {
-      try run("INSERT INTO attribute VALUES (?, ?, ?)", [path, attribute.name, Data(attribute.value)])
+      try run("INSERT INTO attribute VALUES (?, ?, ?)", [number, attribute.name, Data(attribute.value)])
     }
-    if let offset = entry.offset, entry.size > 0 {
+    var position: UInt64 = 0
+    for extent in entry.extents {
       try run(
-        "INSERT INTO extent VALUES (?, 0, ?, ?, ?)",
-        [path, (entry.archive ?? archive).description, Int64(offset), Int64(entry.size)])
+        "INSERT INTO extent VALUES (?, ?, ?, ?, ?)",
+        [number, Int64(position), source(extent.archive), Int64(extent.offset), Int64(extent.length)])
+      position += extent.length
+    }
+    if let capture {
+      try run(
+        "INSERT INTO capture VALUES (?, ?, ?)",
+        [number, capture.sidecars.map { Data($0.bytes) }, capture.log.map { Data($0.bytes) }])
     }
     try snapshot?.add(entry)
   }
+
+  /// The number of an archive that has content; 0 for this one.
+  private func source(_ id: Archive.ID?) throws -> Int64 {
+    guard let id, id != archive else { return 0 }
+    if let known = archives[id] { return known }
+    let number = Int64(archives.count + 1)
+    archives[id] = number
+    try run("INSERT INTO required VALUES (?, ?)", [number, id.description])
+    return number
+  }
+
+  /// Records the hashes of the blocks of a member's content.
+  ///
+  /// - Parameters:
+  ///   - runs: the blocks that the member has, in this order.
+  ///   - offset: of the content in the tar stream.
+  func add(_ blocks: BlockHashes, _ runs: [Range<Int>], at offset: UInt64) throws {
+    var offset = offset
+    var waiting: [UInt8] = []
+    func write(_ bytes: [UInt8]) throws {
+      try run("INSERT INTO block VALUES (?, ?, ?)", [Int64(offset), blocks.blockSize, Data(bytes)])
+      offset += UInt64(bytes.count / BlockHashes.length * blocks.blockSize)
+    }
+    for run in runs {
+      for start in stride(from: run.lowerBound, to: run.upperBound, by: Self.blocksInRow) {
+        waiting += blocks.encoded(start..<min(start + Self.blocksInRow, run.upperBound))
+        if waiting.count >= Self.blocksInRow * BlockHashes.length {
+          try write(waiting)
+          waiting = []
+        }
+      }
+    }
+    if !waiting.isEmpty { try write(waiting) }
+  }
+
+  private static let blocksInRow = 4096
 
   func hasEntry(_ path: ContainerPath) throws -> Bool {
     try write {

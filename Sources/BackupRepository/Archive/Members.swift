@@ -9,6 +9,8 @@ struct MemberNames {
   static let vault = "vault.json"
   private static let root = "container"
   private static let groupRoot = "groups/"
+  /// Before the name of a path's member that has only changed blocks of its content.
+  private static let pages = "pages/"
 
   let groups: Set<String>
 
@@ -38,8 +40,24 @@ struct MemberNames {
     return path
   }
 
+  /// The name of a path's member with changed blocks; nil when it would be too long or too deep.
+  func pagesName(of path: ContainerPath) -> [UInt8]? {
+    let name = Array(Self.pages.utf8) + name(of: path)
+    return (try? MemberName.validate(name)) == nil ? nil : name
+  }
+
+  /// The path that a member has content of, whole or some blocks; nil for any other member.
+  func path(ofContent name: [UInt8]) -> ContainerPath? {
+    path(of: name.starts(with: Self.pages.utf8) ? Array(name.dropFirst(Self.pages.utf8.count)) : name)
+  }
+
   func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
     ArchiveMember(name: name(of: entry.path), kind: kind, metadata: entry.metadata)
+  }
+
+  /// The name that an archive's member of an entry has.
+  func name(of entry: ManifestEntry, in archive: Archive.ID) -> [UInt8] {
+    entry.isWhole(in: archive) ? name(of: entry.path) : pagesName(of: entry.path) ?? []
   }
 }
 
@@ -69,18 +87,29 @@ extension ManifestEntry {
   /// Whether the tar of an archive has a member of this entry. An incremental one has no content that is in another archive,
   /// and no link to such a file.
   func hasMember(in archive: Archive.ID) -> Bool {
-    !isFile || (size == 0 && hardLink == nil) || self.archive == archive
+    if !isFile { return true }
+    return hardLink == nil ? size == 0 || extents.need(archive) : linkArchive == archive
   }
 
-  /// Whether a member of the tar is this entry, content aside.
-  func agrees(with member: ArchiveMember, at offset: UInt64, _ names: MemberNames) -> Bool {
-    guard member.metadata == metadata else { return false }
+  /// Whether the member that the archive has of this entry is more than some blocks.
+  func isWhole(in archive: Archive.ID) -> Bool {
+    !isFile || size == 0 || hardLink != nil || extents.single?.archive == archive
+  }
+
+  /// Whether a member of the archive's tar is this entry, content aside.
+  func agrees(
+    with member: ArchiveMember, at offset: UInt64, in archive: Archive.ID, _ names: MemberNames
+  ) -> Bool {
+    guard member.name == names.name(of: self, in: archive), member.metadata == metadata else { return false }
     switch member.kind {
     case .directory: return kind == .directory
     case .symbolicLink(let target): return kind == .symbolicLink && linkTarget == target
     case .hardLink(let target): return hardLink.map { names.name(of: $0) } == target
     case .file(let length):
-      return isFile && hardLink == nil && length == size && (size == 0 || offset == self.offset)
+      guard isFile, hardLink == nil else { return false }
+      return size == 0
+        ? length == 0
+        : extents.member(in: archive).map { ($0.offset, $0.length) == (offset, length) } ?? false
     }
   }
 }
@@ -96,13 +125,15 @@ struct ExpectedMembers: Sendable {
 
   /// By the place of the content behind them.
   private(set) var gaps: [UInt64: Gap] = [:]
+  /// The places of contents that have some blocks of a path, or of which later archives use some blocks, in their order.
+  private var starts: [UInt64] = []
   /// What comes after the last content.
   private(set) var rest = Gap(start: 0, entries: [])
   fileprivate let superseded: [UInt64: SupersededMember]
   fileprivate let vault: VaultMember?
   fileprivate let names: MemberNames
   fileprivate let path: String
-  private let archive: Archive.ID
+  fileprivate let archive: Archive.ID
 
   init(_ part: ArchivePart) throws {
     superseded = try part.manifest.superseded()
@@ -113,9 +144,20 @@ struct ExpectedMembers: Sendable {
   mutating func add(_ entry: ManifestEntry) {
     guard entry.hasMember(in: archive) else { return }
     rest.entries.append(entry)
-    guard entry.size > 0, entry.hardLink == nil, let offset = entry.offset else { return }
-    gaps[offset] = rest
-    rest = Gap(start: offset + RangeReader.padded(entry.size), entries: [])
+    guard let content = entry.extents.member(in: archive) else { return }
+    gaps[content.offset] = rest
+    starts.append(content.offset)
+    rest = Gap(start: content.offset + RangeReader.padded(content.length), entries: [])
+  }
+
+  /// The place of the content that has a byte of the tar stream, if one has it.
+  func content(at offset: UInt64) -> UInt64? {
+    var (low, high) = (0, starts.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if starts[middle] <= offset { low = middle + 1 } else { high = middle }
+    }
+    return low == 0 ? nil : starts[low - 1]
   }
 }
 
@@ -125,17 +167,23 @@ final class MemberCheck {
   private let ranges: RangeReader
   private let expected: ExpectedMembers
   private var walk: HeaderWalk?
+  /// The content whose headers were checked last.
+  private var checked: UInt64?
 
   init(_ ranges: RangeReader, _ expected: ExpectedMembers) {
     (self.ranges, self.expected) = (ranges, expected)
   }
 
-  /// Checks the headers in front of a content.
+  /// Checks the headers in front of the content that a place is in.
   ///
   /// - Throws: `DrydockError`, with code `damaged` where tar and manifest disagree.
   func check(contentAt offset: UInt64) throws {
-    guard let gap = expected.gaps[offset] else { throw damaged("no entry has the content at \(offset)") }
-    try check(gap, until: offset, last: nil)
+    guard let start = expected.content(at: offset), let gap = expected.gaps[start] else {
+      throw damaged("no entry has the content at \(offset)")
+    }
+    guard start != checked else { return }
+    try check(gap, until: start, last: nil)
+    checked = start
   }
 
   /// Checks what comes after the last content, and that the manifest is the last member.
@@ -153,9 +201,9 @@ final class MemberCheck {
       while let entry = entries.first {
         let (member, offset) = try walk.next()
         if isSuperseded(member, offset) { continue }
-        guard expected.names.name(of: entry.path) == member.name,
-          entry.agrees(with: member, at: offset, expected.names)
-        else { throw damaged("\(entry.path) in the tar is not what the manifest says") }
+        guard entry.agrees(with: member, at: offset, in: expected.archive, expected.names) else {
+          throw damaged("\(entry.path) in the tar is not what the manifest says")
+        }
         entries.removeFirst()
         if entries.isEmpty && last == nil && offset != end {
           throw damaged("the content of \(entry.path) is not where the manifest says")
@@ -185,7 +233,7 @@ final class MemberCheck {
   }
 
   private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) -> Bool {
-    guard let path = expected.names.path(of: member.name) else { return false }
+    guard let path = expected.names.path(ofContent: member.name) else { return false }
     return expected.superseded[offset] == SupersededMember(path: path, length: member.contentSize)
   }
 

@@ -55,14 +55,14 @@ enum ArchiveTags {
 
   /// A tag that a list and a rule can name.
   ///
-  /// - Throws: `DrydockError` with code `malformed`.
+  /// - Throws: `DrydockError` with code `usage`.
   @discardableResult
   static func valid(_ tag: String) throws -> String {
     guard (1...100).contains(tag.count), !tag.contains(","), tag == tag.trimmingCharacters(in: .whitespaces),
       !tag.unicodeScalars.contains(where: { $0.properties.generalCategory == .control })
     else {
       throw DrydockError(
-        .malformed,
+        .usage,
         "`\(tag.printable.prefix(100))` is not a tag; a tag has 1 to 100 characters, no comma and no control characters"
       )
     }
@@ -78,7 +78,7 @@ extension Repository {
   ///   - keys: what opens encrypted ones: the first tag of one needs its whole id, which is in it.
   ///   - lockTimeout: seconds to wait for those who write into the repository.
   /// - Returns: all tags that the archive has now, sorted.
-  /// - Throws: `DrydockError`: `notFound`, `ambiguousArchive`, `locked`, `noIdentity`, `malformed` for an invalid tag.
+  /// - Throws: `DrydockError`: `notFound`, `ambiguousArchive`, `locked`, `noIdentity`, `usage` for an invalid tag.
   @discardableResult
   public func tag(
     _ archive: String, adding: [String] = [], removing: [String] = [], keys: AgeKeys = AgeKeys(),

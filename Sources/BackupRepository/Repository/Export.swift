@@ -2,6 +2,7 @@ import AgeEncryption
 import AppContainer
 import ArchiveFile
 import DrydockErrors
+import FileSystem
 import Foundation
 
 /// Writes the snapshot of an archive into a full archive that needs no other one to be read.
@@ -13,27 +14,27 @@ package enum Export {
   ///   - encryption: to whom the new archive is encrypted; nil for one that everybody can read.
   ///   - tool: the program's name and version, for the header.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
-  ///   - progress: called now and then with the bytes of content that were written so far.
+  ///   - progress: counts what is read of the archive.
   /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
   package static func run(
     _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil, tool: String,
-    lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
+    lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> ExportReport {
     try archive.requireComplete()
     try archive.checkExpansion()
+    progress?.begin(.export, reading: archive)
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     var header = archive.header
     (header.archive, header.exportedFrom, header.tool) = (try Archive.ID.new(), archive.header.archive, tool)
     (header.kind, header.parent) = (.full, nil)
-    let draft = try ArchiveDraft(header, time: time(of: archive), encryption: encryption, to: destination)
+    let draft = try ArchiveDraft(header, time: archive.captureTime(), encryption: encryption, to: destination)
     do {
       var (entries, bytes) = (0, UInt64(0))
       try archive.manifest.entries { source in
-        let entry = try copy(source, of: archive, into: draft.archive)
-        try draft.manifest.add(entry)
+        try copy(source, of: archive, into: draft)
         entries += 1
-        if entry.offset != nil { bytes += entry.size }
-        progress?(bytes)
+        bytes += source.extents.length
+        progress?.add(files: 1)
       }
       for path in try archive.manifest.excluded() { try draft.manifest.add(path) }
       for path in try archive.manifest.skipped() { try draft.manifest.add(path) }
@@ -49,34 +50,29 @@ package enum Export {
     }
   }
 
-  /// Copies an entry's member; gives the entry with its place in the new archive.
+  /// Copies an entry with its content.
   private static func copy(
-    _ source: ManifestEntry, of archive: Archive, into writer: ArchiveWriter
-  ) throws -> ManifestEntry {
-    let names = archive.header.memberNames
+    _ source: ManifestEntry, of archive: Archive, into draft: ArchiveDraft
+  ) throws {
+    let (names, writer) = (archive.header.memberNames, draft.archive)
     var entry = source
-    (entry.offset, entry.archive) = (nil, nil)
+    (entry.extents, entry.linkArchive) = (Extents(), nil)
     if let first = entry.hardLink {
       try writer.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
     } else if entry.isFile {
-      entry.offset = try writer.beginMember(names.member(entry, .file(size: entry.size)))
-      try archive.content(of: source, otherwise: "nothing was written, use another archive") {
+      let offset = try writer.beginMember(names.member(entry, .file(size: entry.size)))
+      let blocks = try archive.content(of: source, otherwise: "nothing was written, use another archive") {
         try writer.write($0)
       }
       try writer.endMember()
+      if entry.size > 0 { entry.extents.append(Extent(offset: offset, length: entry.size)) }
+      if let blocks { try draft.manifest.add(blocks, [0..<blocks.count], at: offset) }
     } else if let target = entry.linkTarget {
       try writer.addMember(names.member(entry, .symbolicLink(target: target)))
     } else {
       try writer.addMember(names.member(entry, .directory))
     }
-    return entry
-  }
-
-  private static func time(of archive: Archive) throws -> Date {
-    guard let time = try? Date(archive.header.time, strategy: .iso8601),
-      (0..<0x1p33).contains(time.timeIntervalSince1970)
-    else { throw DrydockError(.damaged, "its header has an invalid time", path: archive.path) }
-    return time
+    try draft.manifest.add(entry)
   }
 }
 

@@ -6,7 +6,7 @@ import Formats
 import Foundation
 
 extension Repository {
-  /// What ``Repository/forget(keeping:app:instance:keys:dryRun:lockTimeout:)`` kept and removed.
+  /// What ``Repository/forget(keeping:app:instance:keys:compacting:dryRun:lockTimeout:progress:)`` kept and removed.
   public struct ForgetReport: Sendable {
     /// An archive with all its copies.
     public struct Entry: Sendable {
@@ -28,7 +28,14 @@ extension Repository {
     /// Files that may belong to the erased instance, and are kept: neither a key nor their names say whose they are.
     public internal(set) var unattributed: [String] = []
 
-    public var bytesFreed: UInt64 { removed.map(\.bytes).reduce(0, +) }
+    /// The chains that were written again, or that would be.
+    public internal(set) var compacted: [CompactedChain] = []
+    /// Those that could not be, with the reason; they are kept.
+    public internal(set) var notCompacted: [Unreadable] = []
+
+    public var bytesFreed: UInt64 {
+      (removed.map(\.bytes) + compacted.map(\.bytesFreed)).reduce(0, +)
+    }
   }
 
   /// Removes the archives that no rule keeps, and that no kept archive needs.
@@ -41,21 +48,29 @@ extension Repository {
   ///   - app: only archives of this app; nil for all.
   ///   - instance: only archives of this instance; nil for all. The rules count each instance of each app by itself.
   ///   - keys: what opens encrypted archives. Of others the names count.
+  ///   - compaction: when chains are written again whose archives are kept only because others need them; nil for never.
   ///   - dryRun: whether to report only, without the lock.
   ///   - lockTimeout: seconds to wait for those who write into the repository.
-  /// - Throws: `DrydockError`: `usage` without a rule; `checkFailed` if an instance would lose all archives; `noIdentity`
-  ///   if a file may need archives and does not say which; `locked`, `notFound`, `permission`, `io`.
+  ///   - progress: counts the archives that are read and removed.
+  /// - Throws: `DrydockError`: `usage` without a rule; `notFound` if there is no archive of the app or instance;
+  ///   `checkFailed` if an instance would lose all archives; `noIdentity` if a file may need archives and does not say
+  ///   which; `locked`, `permission`, `io`.
   @discardableResult
   public func forget(
     keeping policy: RetentionPolicy, app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(),
-    dryRun: Bool = false, lockTimeout: Double = 0
+    compacting compaction: CompactionOptions? = nil, dryRun: Bool = false, lockTimeout: Double = 0,
+    progress: WorkProgress? = nil
   ) throws -> ForgetReport {
     guard !policy.isEmpty else {
       throw DrydockError(.usage, "no rule: say which archives are kept", path: path)
     }
-    return try removing(keys, dryRun, lockTimeout) { listing, archives in
+    var found: [[String]] = []
+    return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
       let retention = Retention(policy: policy, now: UTCTime.text(Date()))
       let selection = Selection(app: app, instance: instance)
+      if app != nil || instance != nil, !archives.contains(where: selection.contains) {
+        throw noArchive(of: selection, archives)
+      }
       let reasons = retention.reasons(archives, isSelected: selection.contains)
       let lost = Set(zip(archives, reasons).filter { $1.isEmpty }.map(\.0.owner)).subtracting(
         zip(archives, reasons).filter { !$1.isEmpty && $1 != [Retention.missing] && !$0.isUnreadable }.map(
@@ -66,6 +81,7 @@ extension Repository {
           "the rules keep no archive of \(owner.printable), so nothing was removed; add a rule, or erase that instance",
           path: path)
       }
+      found = reasons
       if reasons.contains([]) { try listing.requireKnownNeeds() }
       var report = ForgetReport()
       report.unreadable = listing.unreadable
@@ -85,35 +101,47 @@ extension Repository {
         }
       }
       return (report, zip(archives, reasons).filter { $1.isEmpty }.map(\.0))
+    } afterwards: { report, listing, archives, directory in
+      guard let compaction else { return }
+      let run = Compaction(repository: self, directory: directory, keys: keys, options: compaction)
+      for chain in Compaction.chains(archives, found) { run.compact(chain, listing, &report) }
     }
   }
 
   /// Removes all archives of an app, an instance or one instance of an app, with their tags: readable, encrypted and damaged
   /// ones. Those that no key opens are recognized by the names of their files.
   ///
-  /// `app` or `instance` is required; the other parameters are those of ``forget(keeping:app:instance:keys:dryRun:lockTimeout:)``.
+  /// `app` or `instance` is required; the other parameters are those of ``forget(keeping:app:instance:keys:compacting:dryRun:lockTimeout:progress:)``.
   ///
+  /// - Parameter cache: a directory of manifests (``SnapshotOptions``), from which theirs are removed, too.
   /// - Throws: `DrydockError`: `usage` without both; `notFound` if no archive is theirs; `checkFailed` if another instance's
   ///   archive needs one of them; `locked`, `permission`, `io`.
   @discardableResult
   public func forgetEverything(
-    app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(), dryRun: Bool = false,
-    lockTimeout: Double = 0
+    app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(), cache: String? = nil,
+    dryRun: Bool = false, lockTimeout: Double = 0, progress: WorkProgress? = nil
+  ) throws -> ForgetReport {
+    let report = try eraseArchives(app, instance, keys, dryRun, lockTimeout, progress)
+    if let cache, !dryRun {
+      for owner in Set(report.removed.map { [$0.app, $0.instance] }) {
+        try ManifestCache(cache).remove(path, app: owner[0], instance: owner[1])
+      }
+    }
+    return report
+  }
+
+  private func eraseArchives(
+    _ app: String?, _ instance: String?, _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double,
+    _ progress: WorkProgress?
   ) throws -> ForgetReport {
     guard app != nil || instance != nil else {
       throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
     }
-    return try removing(keys, dryRun, lockTimeout) { listing, archives in
+    return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
       let selection = Selection(app: app, instance: instance)
       let owners = listing.owners
       let erased = archives.filter { selection.owns($0, owners) }
-      guard !erased.isEmpty else {
-        let found = Set(archives.map(\.owner.printable)).sorted().prefix(10).joined(separator: ", ")
-        throw DrydockError(
-          .notFound,
-          "no archive of \((instance ?? app ?? "").printable)"
-            + (found.isEmpty ? "" : "; there are \(found)"), path: path)
-      }
+      guard !erased.isEmpty else { throw noArchive(of: selection, archives) }
       let paths = Set(erased.flatMap(\.paths))
       let others = archives.filter { !paths.contains($0.paths.first ?? "") }
       try erased.requireUnneeded(by: others)
@@ -127,25 +155,52 @@ extension Repository {
     }
   }
 
+  private func noArchive(of selection: Selection, _ archives: [StoredArchive]) -> DrydockError {
+    let found = Set(archives.map(\.owner.printable)).sorted().prefix(10).joined(separator: ", ")
+    let wanted = [selection.app, selection.instance].compactMap { $0?.printable }.joined(separator: "/")
+    return DrydockError(
+      .notFound, "no archive of \(wanted)" + (found.isEmpty ? "" : "; there are \(found)"), path: path)
+  }
+
   /// Lists the archives, and removes what a decision names.
   private func removing(
-    _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double,
-    _ decide: (Listing, [StoredArchive]) throws -> (ForgetReport, [StoredArchive])
+    _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double, _ progress: WorkProgress?,
+    _ decide: (Listing, [StoredArchive]) throws -> (ForgetReport, [StoredArchive]),
+    afterwards: (inout ForgetReport, Listing, [StoredArchive], Directory?) throws -> Void = { _, _, _, _ in }
   ) throws -> ForgetReport {
     if dryRun {
-      let listing = try list(keys: keys)
-      return try decide(listing, listing.stored).0
+      let listing = try list(keys: keys, progress: progress) { _ in true }
+      var report = try decide(listing, listing.stored).0
+      try afterwards(&report, listing, listing.stored, nil)
+      return report
     }
     let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
-    let listing = try list(directory, keys)
+    let listing = try list(directory, keys, progress: progress)
     let archives = listing.stored
-    let (report, removed) = try decide(listing, archives)
-    try remove(removed, in: directory)
+    var (report, removed) = try decide(listing, archives)
+    try remove(removed, in: directory, progress)
+    try removeLeftTags(listing, archives, in: directory)
+    try afterwards(&report, listing, archives, directory)
     return report
   }
 
+  /// Removes the tags of archives that a killed snapshot did not publish. Nothing writes into the repository now.
+  private func removeLeftTags(
+    _ listing: Listing, _ archives: [StoredArchive], in directory: Directory
+  ) throws {
+    // Of files that were named by hand the ids may not be known.
+    guard listing.unnamed.isEmpty else { return }
+    for id in try directory.names().compactMap(ArchiveTags.id)
+    where !archives.contains(where: { id.hasPrefix($0.label.id) }) {
+      try ArchiveTags.remove(of: id, in: directory)
+    }
+  }
+
   /// Removes archives, each before those that it needs; on disk when this returns.
-  private func remove(_ archives: [StoredArchive], in directory: Directory) throws {
+  func remove(
+    _ archives: [StoredArchive], in directory: Directory, _ progress: WorkProgress? = nil
+  ) throws {
+    progress?.begin(.remove, totalFiles: archives.count)
     let byDepth = Dictionary(grouping: zip(archives, archives.depths), by: \.1)
     let tagged = try Set(directory.names().compactMap(ArchiveTags.id))
     var removed = 0
@@ -160,6 +215,7 @@ extension Repository {
             try directory.removeFile(ContainerPath(lastName(path)), missingIsFine: true)
           }
           removed += 1
+          progress?.add(files: 1)
         }
         // Not even a power failure may keep a child and lose its parent.
         try directory.sync()

@@ -20,11 +20,11 @@ package enum Rekey {
   /// - Parameters:
   ///   - encryption: to whom.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
-  ///   - progress: called now and then with the bytes that were copied so far.
+  ///   - progress: counts what is copied.
   /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`.
   package static func copy(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target,
-    encryption: AgeTarget, lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
+    encryption: AgeTarget, lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
     let archive = try ArchivePart(path: path, keys: keys, limit: limit)
     let header = archive.header
@@ -46,14 +46,63 @@ package enum Rekey {
 
   /// Writes the copy into a private directory: synced, read back and compared when this returns.
   static func write(
-    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ progress: (UInt64) -> Void
+    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ progress: WorkProgress?
   ) throws -> UInt64 {
     let output = try scratch.createFile(file, mode: 0o644)
     defer { try? output.close() }
-    let copy = try SealedCopy(of: archive.reader, into: output, encryption: encryption, progress: progress)
+    progress?.begin(.rekey, totalBytes: archive.reader.contentSize)
+    let copy = try SealedCopy(of: archive.reader, into: output, encryption: encryption) {
+      progress?.set(bytes: $0)
+    }
+    progress?.begin(.check)
     try scratch.syncFile(output, file)
     try copy.verify()
     return copy.fileSize
+  }
+}
+
+/// Two archives of a chain that were not both encrypted to the new keys.
+package struct SeparatedArchives: Sendable, Hashable, CustomStringConvertible {
+  /// The names of an incremental archive's file and of its parent's; nil if that is not in its directory.
+  package var archive: String, parent: String?
+
+  package var description: String {
+    guard let parent else {
+      return
+        "\(archive) is incremental, and its parent is not beside it: copy the whole chain, or write a full copy "
+        + "with `drydock export`"
+    }
+    return
+      "\(archive) needs \(parent), and only one of them was encrypted to the new keys: reading it takes the keys of "
+      + "both; rekey the other one, too"
+  }
+}
+
+extension Rekey {
+  /// The incremental archives in the directories of re-encrypted ones that now need other keys than their parents, or have no
+  /// parent there. An archive that can be read needs all archives of its chain, with their keys.
+  package static func separated(by reports: [RekeyReport], keys: AgeKeys) throws -> [SeparatedArchives] {
+    let rekeyed = Set(reports.map { realPath($0.path) ?? $0.path })
+    let folders = Dictionary(grouping: reports) { report in
+      let path = realPath(report.path) ?? report.path
+      return String(path.dropLast(lastName(path).count))
+    }
+    return try folders.sorted { $0.key < $1.key }.flatMap { folder, reports in
+      let archives = try Repository(folder).list(keys: keys).stored
+      let alone = reports.filter { report in
+        guard let parent = report.header.parent?.description else { return false }
+        return !archives.contains { parent.hasPrefix($0.label.id) }
+      }
+      let isNew = archives.map { archive in archive.paths.contains { rekeyed.contains(realPath($0) ?? $0) } }
+      let divided = zip(archives.indices, archives.parents).compactMap {
+        child, parents -> SeparatedArchives? in
+        guard let parent = parents.first, isNew[child] != isNew[parent],
+          let path = archives[child].paths.first
+        else { return nil }
+        return SeparatedArchives(archive: lastName(path), parent: archives[parent].paths.first.map(lastName))
+      }
+      return alone.map { SeparatedArchives(archive: lastName($0.path), parent: nil) } + divided
+    }
   }
 }
 
@@ -71,12 +120,12 @@ extension Rekey {
   ///   - keys: what opens it, and the encrypted copy of it that may be beside it.
   ///   - encryption: to whom.
   ///   - lockTimeout: seconds to wait for the repository's lock, at the end.
-  ///   - progress: called now and then with the bytes that were copied so far.
+  ///   - progress: counts what is copied.
   /// - Throws: `DrydockError`: `locked`, `overlap` when another file has the new name, `conflict` when the archive was
   ///   replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could not be synced.
   package static func replace(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
-    lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
+    lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
     var old = try ReplacedArchive(path)
     let archive = try old.open(path, keys, limit)

@@ -21,9 +21,11 @@ public struct Repository: Sendable {
   public func list(keys: AgeKeys = AgeKeys()) throws -> Listing { try list(keys: keys) { _ in true } }
 
   /// Lists only files whose names are those of certain archives, and files without such a name.
-  func list(keys: AgeKeys, where isWanted: (ArchiveLabel) -> Bool) throws -> Listing {
+  func list(
+    keys: AgeKeys, progress: WorkProgress? = nil, where isWanted: (ArchiveLabel) -> Bool
+  ) throws -> Listing {
     do {
-      return try list(Directory(path), keys, where: isWanted)
+      return try list(Directory(path), keys, progress: progress, where: isWanted)
     } catch let error as DrydockError where error.code == .notFound {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
@@ -32,11 +34,14 @@ public struct Repository: Sendable {
   }
 
   func list(
-    _ directory: Directory, _ keys: AgeKeys, where isWanted: (ArchiveLabel) -> Bool = { _ in true }
+    _ directory: Directory, _ keys: AgeKeys, progress: WorkProgress? = nil,
+    where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
     let names = try directory.names()
     var listing = Listing(repository: path)
+    progress?.begin(.list, totalFiles: names.count { ArchiveName.isArchive($0) })
     for bytes in names where ArchiveName.isArchive(bytes) {
+      progress?.add(files: 1)
       if let label = ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)), !isWanted(label) {
         continue
       }

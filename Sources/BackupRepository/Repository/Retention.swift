@@ -12,6 +12,8 @@ struct StoredArchive {
   var bytes: UInt64 = 0
   var tags: [String] = []
   var hasUnknownTags = false
+  /// The id of the archive that a compaction wrote again as this one.
+  var compactedFrom: String?
   /// Whether only the name is known: no key opens it.
   var isSealed = false
   /// Whether no file of it can be read: it is never removed by a rule, and rules do not count it.
@@ -29,6 +31,9 @@ struct Retention {
   /// Why an archive is kept that cannot be restored: no rule counts it, since it may be all that is kept otherwise.
   static let missing = "an archive that it needs is missing or cannot be read"
 
+  /// The beginning of the reason of an archive that no rule keeps.
+  static let needed = "needed by"
+
   /// Why each archive is kept; nothing for one that goes.
   ///
   /// - Parameters:
@@ -41,18 +46,24 @@ struct Retention {
       if broken.contains(index) { return [Self.missing] }
       return isSelected(archives[index]) && !archives[index].isUnreadable ? [] : ["not selected"]
     }
-    let selected = archives.indices.filter { reasons[$0].isEmpty }
+    // What an interrupted compaction has written again counts once.
+    let groups = archives.rewritten.filter { group in
+      group.pairs.allSatisfy { reasons[$0.old].isEmpty && reasons[$0.new].isEmpty }
+    }
+    let old = Set(groups.flatMap(\.pairs).map(\.old))
+    let selected = archives.indices.filter { reasons[$0].isEmpty && !old.contains($0) }
     for indices in Dictionary(grouping: selected, by: { archives[$0].owner }).values {
       let newestFirst = Array(indices.reversed())
       for (index, found) in zip(newestFirst, applyRules(newestFirst.map { archives[$0] })) {
         reasons[index] = found
       }
     }
+    for group in groups { group.decide(&reasons, archives) }
     let parents = archives.parents
     var unvisited = archives.indices.filter { !reasons[$0].isEmpty }
     while let child = unvisited.popLast() {
       for parent in parents[child] where reasons[parent].isEmpty {
-        reasons[parent] = ["needed by \(archives[child].label.id.prefix(8))"]
+        reasons[parent] = ["\(Self.needed) \(archives[child].label.id.prefix(8))"]
         unvisited.append(parent)
       }
     }
@@ -69,6 +80,7 @@ struct Retention {
       Bucket("monthly", policy.monthly) { $1.prefix(7) }, Bucket("yearly", policy.yearly) { $1.prefix(4) },
     ]
     let newest = archives.first { $0.time <= now }
+    var counted: (archive: StoredArchive, reasons: [String])?
     return archives.indices.map { number in
       let archive = archives[number]
       var reasons: [String] = archive.hasUnknownTags ? ["its tags cannot be read"] : []
@@ -82,11 +94,14 @@ struct Retention {
         let limit = newest.map { Self.seconds($0.time, minus: within) } ?? .min
         if Self.seconds(archive.time) > limit { reasons.append("within \(within)") }
       }
-      for index in buckets.indices {
-        let isOldest = number == archives.count - 1
-        if let reason = buckets[index].admit(number, archive.time, isOldest) { reasons.append(reason) }
+      // Without a key, what an interrupted compaction has written again is only known by its time: it counts once.
+      if let counted, counted.archive.isSealed, archive.isSealed, counted.archive.time == archive.time {
+        return reasons + counted.reasons
       }
-      return reasons
+      let isOldest = number == archives.count - 1
+      let found = buckets.indices.compactMap { buckets[$0].admit(number, archive.time, isOldest) }
+      counted = (archive, found)
+      return reasons + found
     }
   }
 
@@ -130,7 +145,55 @@ struct Retention {
   }
 }
 
+/// The archives of one chain that a compaction has written, each with the one in whose place it is: it was interrupted before
+/// these were removed.
+struct RewrittenChain {
+  var pairs: [(old: Int, new: Int)]
+
+  /// Keeps one of both sides: the new one, unless an archive that is kept needs the old one.
+  fileprivate func decide(_ reasons: inout [[String]], _ archives: [StoredArchive]) {
+    for pair in pairs { reasons[pair.old] = reasons[pair.new] }
+    let own = Set(pairs.flatMap { [$0.old, $0.new] })
+    let needed = archives.ancestors(of: archives.indices.filter { !reasons[$0].isEmpty && !own.contains($0) })
+    if needed.isDisjoint(with: pairs.map(\.old)) {
+      for pair in pairs { reasons[pair.old] = [] }
+    } else if needed.isDisjoint(with: pairs.map(\.new)) {
+      for pair in pairs { reasons[pair.new] = [] }
+    }
+  }
+}
+
 extension [StoredArchive] {
+  /// What an interrupted compaction has left twice.
+  var rewritten: [RewrittenChain] {
+    let byID = Dictionary(indices.map { (self[$0].label.id, $0) }) { first, _ in first }
+    let pairs = indices.compactMap { new -> (old: Int, new: Int)? in
+      guard let id = self[new].compactedFrom, let old = byID[id], self[old].owner == self[new].owner,
+        self[old].label.time == self[new].label.time
+      else { return nil }
+      return (old, new)
+    }
+    let parents = parents
+    return Dictionary(grouping: pairs) { root(of: $0.new, parents) }.values.map(RewrittenChain.init)
+  }
+
+  /// The first archive of the chain.
+  func root(of index: Int, _ parents: [[Int]]) -> Int {
+    var (root, seen) = (index, Set([index]))
+    while let parent = parents[root].first, seen.insert(parent).inserted { root = parent }
+    return root
+  }
+
+  /// The archives that some need, directly or not.
+  fileprivate func ancestors(of archives: [Int]) -> Set<Int> {
+    let parents = parents
+    var (found, unvisited) = (Set<Int>(), archives)
+    while let index = unvisited.popLast() {
+      for parent in parents[index] where found.insert(parent).inserted { unvisited.append(parent) }
+    }
+    return found
+  }
+
   /// The indices of the archives that each one names as its parent: one, unless names have too few digits.
   var parents: [[Int]] {
     let byID = Dictionary(grouping: indices) { self[$0].label.id.prefix(8) }
@@ -223,6 +286,7 @@ extension Repository.Listing {
       switch entry {
       case .item(let item):
         archive = StoredArchive(label: ordered.label, time: ordered.time, bytes: item.size, tags: item.tags)
+        archive.compactedFrom = item.header.compactedFrom?.description
       case .sealed(let sealed):
         archive = StoredArchive(
           label: known(ordered.label, owners), time: ordered.time, bytes: sealed.size, tags: sealed.tags,

@@ -183,29 +183,35 @@ extension Archive {
       guard let target = entry.linkTarget else { continue }
       try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
     }
-    let sources = zip(parts, members).map { $0.source($1) }
+    let source = ChainSource(self, members)
     let file = { @Sendable (number: Int) in
       let entry = entries[number]
       return NewFile(
         path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
         isDatabase: entry.kind != .file)
     }
-    try staged.putFiles(groups(entries), file) {
-      let readers = sources.map { PartReader($0) }
+    let groups = groups(entries)
+    let progress = staged.progress
+    progress?.begin(
+      .restore, totalBytes: groups.joined().reduce(0) { $0 &+ entries[$1].size },
+      totalFiles: groups.joined().count)
+    try staged.putFiles(groups, file) {
+      let reader = source.reader()
       return { number, target in
-        let entry = entries[number]
-        let reader = readers.first { $0.source.archive == entry.archive } ?? readers[0]
-        try reader.read(entry, into: target.write)
+        try reader.read(entries[number]) {
+          try target.write($0)
+          progress?.add(bytes: UInt64($0.count))
+        }
+        progress?.add(files: 1)
       }
     }
   }
 
   /// Reads one content into memory, compared with its hash.
   func contents(of entry: ManifestEntry, _ members: [ExpectedMembers]) throws -> [UInt8] {
-    if entry.size > 0, let offset = entry.offset,
-      let part = parts.firstIndex(where: { $0.header.archive == entry.archive })
-    {
-      try MemberCheck(parts[part].reader.ranges, members[part]).check(contentAt: offset)
+    for extent in entry.extents {
+      guard let part = parts.firstIndex(where: { $0.header.archive == extent.archive }) else { continue }
+      try MemberCheck(parts[part].reader.ranges, members[part]).check(contentAt: extent.offset)
     }
     var bytes: [UInt8] = []
     try content(of: entry, otherwise: Self.advice) { bytes.append(contentsOf: $0) }
@@ -221,8 +227,9 @@ extension Archive {
     let limit = max(Self.smallestGroup, total / (8 * cores))
     let order = Dictionary(
       uniqueKeysWithValues: parts.enumerated().map { ($1.header.archive, $0) })
-    let place = { (index: Int) in
-      (entries[index].archive.flatMap { order[$0] } ?? 0, entries[index].offset ?? 0)
+    let place = { (index: Int) -> (Int, UInt64) in
+      let first = entries[index].extents.first { _ in true }
+      return (first?.archive.flatMap { order[$0] } ?? 0, first?.offset ?? 0)
     }
     files.sort { place($0) < place($1) }
     var groups: [(size: UInt64, files: [Int])] = []
@@ -236,39 +243,11 @@ extension Archive {
 }
 
 extension ArchivePart {
-  func source(_ members: ExpectedMembers?) -> PartSource {
-    PartSource(archive: header.archive, ranges: reader.rangeSource, members: members, path: path)
-  }
-
   /// Checks what comes after the last content: nothing but the manifest.
   fileprivate func checkEnd(_ members: ExpectedMembers) throws {
     let manifest = reader.manifest
     try MemberCheck(reader.ranges, members).checkRest(manifestAt: manifest.offset)
     try reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
-  }
-}
-
-/// What makes readers of one archive of the chain, for any thread.
-struct PartSource: Sendable {
-  let archive: Archive.ID, ranges: RangeSource, members: ExpectedMembers?, path: String
-}
-
-/// Reads contents of one archive of the chain, on one thread.
-final class PartReader {
-  let source: PartSource
-  private let ranges: RangeReader
-  private let check: MemberCheck?
-
-  init(_ source: PartSource) {
-    self.source = source
-    ranges = source.ranges.reader()
-    check = source.members.map { [ranges] in MemberCheck(ranges, $0) }
-  }
-
-  func read(_ entry: ManifestEntry, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    if entry.size > 0, let offset = entry.offset { try check?.check(contentAt: offset) }
-    try entry.readContent(
-      from: ranges, of: source.path, otherwise: "nothing was changed, use another archive", into: body)
   }
 }
 

@@ -61,9 +61,11 @@ struct RestorePlan {
     comparison = try LiveComparison(live, staged, recorded, archive, options)
     try decideLive()
     let id = try SnapshotID()
+    staged.progress?.begin(.compare, totalFiles: recorded.kinds.count)
     try archive.manifest.entries {
       try id.add($0)
       try decide($0)
+      staged.progress?.add(bytes: $0.hardLink == nil ? $0.size : 0, files: 1)
     } own: {
       members[$0].add($1)
     }
@@ -111,8 +113,12 @@ struct RestorePlan {
   /// Whether every content of an archive of the chain is read.
   func readsAll(of part: Int) -> Bool {
     let id = archive.parts[part].header.archive
-    let read = contents.count { $0.size > 0 && $0.archive == id && $0.path != vaultEntry?.path }
-    return read + (vaultEntry?.offset != nil && vaultEntry?.archive == id ? 1 : 0) == members[part].gaps.count
+    let read = contents.lazy.filter { $0.path != vaultEntry?.path } + (vaultEntry.map { [$0] } ?? [])
+    let places = Set(
+      read.flatMap(\.extents).lazy.filter { $0.archive == id }.compactMap {
+        members[part].content(at: $0.offset)
+      })
+    return places.count == members[part].gaps.count
   }
 
   /// Which live paths that the archive does not have are preserved, and which removed.

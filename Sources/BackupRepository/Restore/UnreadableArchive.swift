@@ -54,8 +54,8 @@ extension DrydockError {
 extension Archive {
   /// Whether an entry's content is in an archive that could not be opened.
   func isMissing(_ entry: ManifestEntry) -> Bool {
-    entry.size > 0
-      && (entry.offset == nil || !parts.contains { $0.header.archive == entry.archive })
+    let isPresent = { (extent: Extent) in self.parts.contains { $0.header.archive == extent.archive } }
+    return entry.size > 0 && (entry.extents.isEmpty || !entry.extents.allSatisfy(isPresent))
   }
 
   /// Throws when an archive of the chain could not be opened, with all that cannot be read.
@@ -92,11 +92,10 @@ extension Archive {
   ) throws -> [UnreadableArchive] {
     let present = entries.filter { !isMissing($0) }
     let found = Mutex<[ContainerPath: DrydockError]>([:])
-    let sources = parts.indices.map { parts[$0].source(members?[$0]) }
+    let source = ChainSource(self, members)
     try onAllCores(groups(present)) { group in
-      let readers = sources.map { PartReader($0) }
+      let reader = source.reader()
       for entry in group.lazy.map({ present[$0] }) {
-        let reader = readers.first { $0.source.archive == entry.archive } ?? readers[0]
         do {
           try reader.read(entry) { _ in }
         } catch let error as DrydockError where error.meansDamage {
@@ -111,8 +110,9 @@ extension Archive {
     _ damaged: [ContainerPath: DrydockError], missing: [ContainerPath], _ links: [ManifestEntry]
   ) -> [UnreadableArchive] {
     var result: [UnreadableArchive] = []
-    for part in parts {
-      let own = damaged.filter { ($0.value.path ?? part.path) == part.path }
+    for (index, part) in parts.enumerated() {
+      // A content of several archives with another hash is an error of the newest one, which has the hash.
+      let own = damaged.filter { _, error in (parts.firstIndex { $0.path == error.path } ?? 0) == index }
       guard let first = own.min(by: { $0.key < $1.key }) else { continue }
       result.append(
         UnreadableArchive(

@@ -48,6 +48,9 @@ package struct ArchiveDestination: Sendable {
     }
   }
 
+  /// A repository that the caller has locked.
+  init(locked repository: Directory) { (folder, fileName) = (repository, nil) }
+
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
       return try Directory(ownRealPath(path) ?? path)

@@ -23,6 +23,8 @@ final class ArchiveDraft {
   /// A private directory for plain data.
   let work: Directory
   private let file: FileDescriptor
+  /// The place of the manifest, when it is in the archive.
+  private var location: ManifestLocation?
 
   private static let fileName: ContainerPath = "archive", manifestName: ContainerPath = "manifest"
 
@@ -110,7 +112,9 @@ final class ArchiveDraft {
   ///
   /// - Parameter tags: on disk before the archive is: it must not be there for a moment without the tag that keeps it.
   func publish(tags: [String] = []) throws -> (path: String, size: UInt64) {
-    let size = try archive.finish(manifest: addManifest())
+    let location = try addManifest()
+    let size = try archive.finish(manifest: location)
+    self.location = location
     try scratch.directory.syncFile(file, Self.fileName)
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
@@ -122,6 +126,14 @@ final class ArchiveDraft {
       if error.code == .overlap { destination.removeTags(of: header.archive) }
       throw error
     }
+  }
+
+  /// Keeps the manifest of the published archive for the next snapshot.
+  func keepManifest(in cache: ManifestCache, of path: String, _ parent: ParentManifest?) throws {
+    guard let location else { return }
+    let file = try work.open(Self.manifestName, .readOnly)
+    defer { try? file.close() }
+    try cache.store(header, of: path, file, location, tarSize: archive.tarPosition, parent: parent)
   }
 
   private func addManifest() throws -> ManifestLocation {

@@ -22,6 +22,11 @@ struct CaptureTime {
     trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
+  private init() { (trustedUntil, device) = (.min, nil) }
+
+  /// Proves nothing unchanged.
+  static let none = CaptureTime()
+
   /// Whether a path is as it was at the capture; of a database, only its main file.
   func isUnchanged(_ entry: ManifestEntry, _ status: FileStatus) -> Bool {
     entry.identity == status.identity && entry.changed == status.changed
@@ -35,7 +40,7 @@ struct CaptureTime {
     guard isUnchanged(entry, status), status.links == 1, entry.hardLink == nil,
       let state = try root.sidecarState(of: entry.path, isOld: isOld)
     else { return false }
-    return try manifest.sidecarState(of: entry.path) == state
+    return try manifest.captureState(of: entry.path).sidecars == state
   }
 
   /// Whether a status is older than the capture by so much that it shows each later write.

@@ -23,8 +23,8 @@ typealias PendingDigest = PendingResult<SHA256.Digest>
 final class HashPipeline: Sendable {
   /// A message that comes piece by piece. Unchecked: used on the pipeline's queue alone.
   private final class Message: @unchecked Sendable {
-    let hash: SHA256
-    init() throws { hash = try SHA256() }
+    var hash: Result<ContentHash, any Error>
+    init() throws { hash = .success(try ContentHash(isDatabase: false, size: 0)) }
   }
 
   /// Below this, hashing takes less time than handing over.
@@ -66,18 +66,51 @@ final class HashPipeline: Sendable {
     return pending
   }
 
-  /// Adds a piece to the message that ``finish()`` ends; takes the buffer.
-  ///
-  /// - Parameter isDatabaseStart: takes the header's changing fields as zero.
-  func add(_ buffer: HashBuffer, count: Int, isDatabaseStart: Bool) {
-    queue.async {
-      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<count])
-      if isDatabaseStart { DatabaseFormat.normalize(header: piece) }
-      self.message.hash.update(UnsafeRawBufferPointer(piece))
+  /// Starts a message, the content of a file, that ``finish()`` ends.
+  func start(isDatabase: Bool, size: UInt64) {
+    queue.async { self.message.hash = Result { try ContentHash(isDatabase: isDatabase, size: size) } }
+  }
+
+  /// Adds a piece to the message; takes the buffer.
+  func add(_ buffer: HashBuffer, count: Int) {
+    update {
+      try $0.update(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
+    } then: {
       self.recycle(buffer)
     }
   }
 
+  /// Adds zeros to the message.
+  func addZeros(_ count: UInt64) {
+    update {
+      try $0.updateZeros(count)
+    } then: {
+    }
+  }
+
+  private func update(
+    _ body: @escaping @Sendable (inout ContentHash) throws -> Void, then: @escaping @Sendable () -> Void
+  ) {
+    queue.async {
+      let none: Result<ContentHash, any Error> = .failure(CancellationError())
+      // Moved out and back in: what it holds is not copied.
+      let hash = exchange(&self.message.hash, with: none)
+      self.message.hash = hash.flatMap { hash in
+        Result {
+          var hash = hash
+          try body(&hash)
+          return hash
+        }
+      }
+      then()
+    }
+  }
+
   /// Waits for all pieces, and gives their digest.
-  func finish() throws -> SHA256.Digest { try queue.sync { try message.hash.finalize() } }
+  func finish() throws -> (digest: SHA256.Digest, blocks: BlockHashes?) {
+    try queue.sync {
+      var hash = try message.hash.get()
+      return try hash.finish()
+    }
+  }
 }

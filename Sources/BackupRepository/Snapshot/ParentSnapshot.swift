@@ -4,10 +4,37 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
+/// The manifest of the newest snapshot of a container in the repository: all that the next one needs of it.
+struct ParentManifest {
+  /// Those of its archive and of the archives that it needs, in the order of the chain; never empty.
+  var headers: [Archive.Header]
+  var manifest: Manifest
+  /// The sizes of the archives, in the same order.
+  var sizes: [UInt64]
+  /// The files that the manifest is read from.
+  var paths: [String]
+
+  var header: Archive.Header { headers[0] }
+}
+
+extension ParentManifest {
+  init(_ archive: Archive) {
+    self.init(
+      headers: archive.parts.map(\.header), manifest: archive.manifest,
+      sizes: archive.parts.map(\.reader.fileSize), paths: archive.parts.map(\.path))
+  }
+
+  /// Whether the next archive is a full one by a rule: then it costs little, and a restore reads fewer archives.
+  func isComplete(by rule: FullArchiveRule) -> Bool {
+    let incremental = sizes.dropLast().reduce(0.0) { $0 + Double($1) }
+    return sizes.count > rule.after || incremental > Double(sizes.last ?? 0) * Double(rule.above) / 100
+  }
+}
+
 /// The newest snapshot of the same container in the repository, which an incremental one is the difference to. Used in the
 /// order of the paths.
 final class ParentSnapshot {
-  let archive: Archive
+  let manifest: Manifest
   private var entries: MergedEntries
   private var next: ManifestEntry?
   private let capture: CaptureTime
@@ -16,10 +43,18 @@ final class ParentSnapshot {
   /// - Parameters:
   ///   - settling: seconds that must have passed between the last change of a path and the parent's capture.
   ///   - root: the container's.
-  init(_ archive: Archive, of root: Directory, settling: Double) throws {
-    self.archive = archive
-    capture = try CaptureTime(archive.header, of: root, settling: settling)
-    entries = MergedEntries(archive.manifest)
+  init(_ parent: ParentManifest, of root: Directory, settling: Double) throws {
+    manifest = parent.manifest
+    capture = try CaptureTime(parent.header, of: root, settling: settling)
+    entries = MergedEntries(manifest)
+    next = try entries.next()
+  }
+
+  /// For a comparison with another archive.
+  init(_ archive: Archive) throws {
+    manifest = archive.manifest
+    capture = CaptureTime.none
+    entries = MergedEntries(manifest)
     next = try entries.next()
   }
 
@@ -54,23 +89,20 @@ final class ParentSnapshot {
   /// Whether some file of that size is stored: only then its content is searched.
   func hasContent(ofSize size: UInt64) throws -> Bool { try index().sizes.contains(size) }
 
-  /// The place of a content; nil when it is not stored.
+  /// The places of a content; nil when it is not stored.
   ///
   /// - Parameter isDatabase: whether the hash is a database's, which takes some bytes as zero.
-  func place(of digest: SHA256.Digest, size: UInt64, isDatabase: Bool) throws -> (
-    archive: Archive.ID, offset: UInt64
-  )? {
+  func places(of digest: SHA256.Digest, size: UInt64, isDatabase: Bool) throws -> Extents? {
     guard let found = try index().rows[ContentIndex.key(digest)],
-      let entry = try archive.manifest.parts[found.part].entry(row: found.row), entry.digest == digest,
-      entry.size == size, (entry.kind == .database) == isDatabase, let offset = entry.offset,
-      let id = entry.archive
+      let entry = try manifest.parts[found.part].entry(row: found.row), entry.digest == digest,
+      entry.size == size, (entry.kind == .database) == isDatabase, !entry.extents.isEmpty
     else { return nil }
-    return (id, offset)
+    return entry.extents
   }
 
   private func index() throws -> ContentIndex {
     if let contents { return contents }
-    let made = try ContentIndex(archive.manifest)
+    let made = try ContentIndex(manifest)
     contents = made
     return made
   }
@@ -113,46 +145,56 @@ extension Directory {
 }
 
 extension Snapshot {
-  /// A new full archive is started after this many incremental ones, or when they are together larger than the full one:
-  /// then it costs little, and a restore reads fewer archives.
-  package static let longestChain = 30
-
   /// The snapshot that the next one of a container is the difference to.
   ///
+  /// - Parameter rule: when a full archive is written all the same.
   /// - Returns: nil when a full archive is to be written, with the reason if one could not be read.
   static func parent(
-    of header: Archive.Header, in repository: String?, keys: AgeKeys, encryption: AgeTarget?
-  ) throws -> (archive: Archive?, problem: String?) {
+    of header: Archive.Header, in repository: String?, _ request: SnapshotRequest, _ rule: FullArchiveRule
+  ) throws -> (parent: ParentManifest?, problem: String?) {
     guard let repository else { return (nil, nil) }
-    let isEncrypted = encryption != nil
     // Whether a passphrase is that of earlier archives is not known.
-    if case .passphrase? = encryption { return (nil, nil) }
+    if case .passphrase? = request.encryption { return (nil, nil) }
+    let (keys, isEncrypted) = (request.keys, request.encryption != nil)
     let owner = [header.app, header.instance].map { ArchiveName.plain($0, 90) }
     let listing = try Repository(repository).list(keys: keys) { [$0.app, $0.instance] == owner }
-    // Of archives that anyone can read and others, no one needs one of the other kind.
-    let own = listing.items.filter {
-      $0.header.app == header.app && $0.header.instance == header.instance
-        && ($0.encryption != nil) == isEncrypted
-    }
-    let sealed = listing.sealed.last { isEncrypted && $0.label.map { [$0.app, $0.instance] } == owner }
-    if let sealed, !keys.identities.isEmpty || !keys.passphrases.isEmpty,
-      sealed.label.map(\.time) ?? "" >= own.last?.header.time ?? ""
-    {
-      return (nil, "no key opens the newest archive, \(sealed.fileName)")
-    }
-    guard let newest = own.last else { return (nil, nil) }
-    do {
-      let archive = try Archive(path: newest.path, keys: keys)
-      // Who is to read the new archive must be able to read those that it needs.
-      guard try archive.manifest.parts[0].recipients() == encryption?.recipientsDigest() else {
-        return (nil, "\(newest.fileName) is encrypted to other keys")
+    let newest = listing.entries.last { entry in
+      switch entry {
+      // Of archives that anyone can read and others, no one needs one of the other kind.
+      case .item(let item):
+        item.header.app == header.app && item.header.instance == header.instance
+          && (item.encryption != nil) == isEncrypted
+      case .sealed(let sealed): isEncrypted && sealed.label.map { [$0.app, $0.instance] } == owner
       }
-      let (full, incremental) = (archive.parts.last, archive.parts.dropLast())
-      let isCostly = incremental.reduce(0) { $0 + $1.reader.fileSize } > full?.reader.fileSize ?? 0
-      return (incremental.count >= longestChain || isCostly ? nil : archive, nil)
-    } catch let error as DrydockError {
-      return (nil, "\(newest.fileName) cannot be read: \(error.message)")
     }
+    guard let newest else { return (nil, nil) }
+    let name = lastName(newest.path)
+    do {
+      let found: ParentManifest
+      if isEncrypted, let kept = keptManifest(of: newest.path, header, request.cache) {
+        found = kept
+      } else if case .sealed = newest {
+        if keys.isEmpty, request.cache == nil { return (nil, nil) }
+        let reason = "no key opens the newest archive, \(name)"
+        return (nil, request.cache == nil ? reason : "\(reason), and the cache does not have its manifest")
+      } else {
+        found = ParentManifest(try Archive(path: newest.path, keys: keys))
+      }
+      // Who is to read the new archive must be able to read those that it needs.
+      guard try found.manifest.parts[0].recipients() == request.encryption?.recipientsDigest() else {
+        return (nil, "\(name) is encrypted to other keys")
+      }
+      return (found.isComplete(by: rule) ? nil : found, nil)
+    } catch let error as DrydockError {
+      return (nil, "\(name) cannot be read: \(error.message)")
+    }
+  }
+
+  /// The manifest of a snapshot from the cache; nil if it is not there, or cannot be read.
+  private static func keptManifest(
+    of archive: String, _ header: Archive.Header, _ cache: ManifestCache?
+  ) -> ParentManifest? {
+    try? cache?.snapshot(of: archive, app: header.app, instance: header.instance)
   }
 }
 

@@ -38,16 +38,16 @@ package enum Snapshot {
       isFull
       ? (nil, nil)
       : try parent(
-        of: header, in: destination.repository, keys: request.keys, encryption: request.encryption)
+        of: header, in: destination.repository, request, container.configuration.fullArchives)
     var report: SnapshotReport
     do {
       report = try write(container, header, parent, request, now, lock, to: destination)
       report.parentProblem = parentProblem
     } catch let error as DrydockError {
       // A damaged archive must not prevent the next one.
-      guard let part = parent?.parts.first(where: { $0.path == error.path }) else { throw error }
+      guard let path = parent?.paths.first(where: { $0 == error.path }) else { throw error }
       report = try write(container, header, nil, request, now, lock, to: destination)
-      report.parentProblem = "\(lastName(part.path)) cannot be read: \(error.message)"
+      report.parentProblem = "\(lastName(path)) cannot be read: \(error.message)"
     }
     report.clockWarning = clockWarning
     return report
@@ -55,12 +55,17 @@ package enum Snapshot {
 
   /// Writes an archive: the difference to a parent, or a full one.
   private static func write(
-    _ container: Container, _ header: Archive.Header, _ parent: Archive?, _ request: SnapshotRequest,
+    _ container: Container, _ header: Archive.Header, _ parent: ParentManifest?, _ request: SnapshotRequest,
     _ now: Date, _ lock: ContainerLock, to destination: ArchiveDestination
   ) throws -> SnapshotReport {
     var header = header
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
     let draft = try ArchiveDraft(header, time: now, encryption: request.encryption, to: destination)
+    request.progress?.begin(.snapshot)
+    let totals = request.progress.map {
+      SnapshotTotals($0, container, lock.root, includesExcluded: request.includesExcluded)
+    }
+    defer { totals?.stop() }
     do {
       let writer = try SnapshotWriter(
         lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
@@ -73,11 +78,18 @@ package enum Snapshot {
         from: container, lock.root, writer.vaultDigest, into: draft, request.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: request.includesExcluded)
       let (path, size) = try draft.publish(tags: request.tags)
-      return SnapshotReport(
+      var report = SnapshotReport(
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
         excluded: writer.excluded, skipped: writer.skipped, raw: writer.raw, vault: vault,
         versionProblem: request.versionProblem)
+      if let cache = request.cache, destination.repository != nil, case .recipients? = request.encryption {
+        // The archive is there: nothing that goes wrong with the cache is an error.
+        do { try draft.keepManifest(in: cache, of: path, parent) } catch {
+          report.cacheProblem = DrydockError.reason(of: error)
+        }
+      }
+      return report
     } catch let error as DrydockError {
       throw draft.explained(error)
     }
@@ -105,6 +117,8 @@ package struct SnapshotRequest: Sendable {
   package var isFull = false
   /// What opens the earlier archives, to which an incremental one is the difference.
   package var keys = AgeKeys()
+  /// Where the manifests of encrypted archives are kept, which no key opens here; nil for nowhere.
+  package var cache: ManifestCache?
   /// Seconds after which a path counts as unchanged when its status is; tests shorten it.
   var settling: Double = 60
   /// Where the vault's file is.
@@ -122,8 +136,7 @@ package struct SnapshotRequest: Sendable {
   package var tags: [String] = []
   /// The program's name and version, for the header.
   package var tool: String
-  /// Called now and then with the bytes of content that were stored so far.
-  package var progress: (@Sendable (UInt64) -> Void)?
+  package var progress: WorkProgress?
   /// The destination, when the caller has opened and so locked it.
   package var destination: ArchiveDestination?
   /// The container's lock, when the caller holds it, and exclusive locks on databases.
@@ -131,6 +144,8 @@ package struct SnapshotRequest: Sendable {
   package var now: @Sendable () -> Date = { Date() }
   /// Called for each directory that is about to be listed: the moment at which tests change something.
   package var lists: (@Sendable (ContainerPath) -> Void)?
+  /// Called for each path that was stored: the same.
+  var stores: (@Sendable () -> Void)?
 
   package init(target: Target, tool: String) {
     self.target = target
@@ -157,6 +172,8 @@ public struct SnapshotReport: Sendable {
   public var versionProblem: String?
   /// Why the archive is a full one, when an earlier archive could not be read.
   public var parentProblem: String?
+  /// Why the manifest is not kept for the next snapshot, when that failed.
+  public var cacheProblem: String?
   /// What is wrong with the time of this archive, or of another one in the repository.
   package var clockWarning: ClockWarning?
 

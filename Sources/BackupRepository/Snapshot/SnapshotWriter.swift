@@ -19,6 +19,7 @@ final class SnapshotWriter {
   /// The names at the moment that the archive shows.
   private let tree: TreeNames
   private let reader: StableReader
+  private let contents: LargeContents
 
   private(set) var entries = 0
   private(set) var contentBytes: UInt64 = 0
@@ -40,8 +41,8 @@ final class SnapshotWriter {
   private var beyondLimits: ContainerPath?
   /// Whether another inode behind a name means that it was replaced.
   private var checksInodes = true
-  /// The state of the sidecars of databases that were just captured.
-  private var sidecarStates: [ContainerPath: SHA256.Digest] = [:]
+  /// What the sidecars of databases were that were just captured.
+  private var captureStates: [ContainerPath: DatabaseCaptureState] = [:]
   /// The first path of each inode that has several names.
   private var linked: [FileIdentity: (entry: ManifestEntry, hasMember: Bool)] = [:]
 
@@ -53,7 +54,9 @@ final class SnapshotWriter {
     (self.root, self.rules, self.names, self.request) = (root, rules, names, request)
     (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
     tree = TreeNames(root, rules: request.includesExcluded ? nil : rules, listed: request.lists)
-    reader = try StableReader()
+    reader = try StableReader(request.progress)
+    contents = LargeContents(
+      archive: draft.archive, manifest: draft.manifest, names: names, reader: reader, former: former)
   }
 
   /// Stores everything that no rule excludes; with `includesExcluded` everything except Drydock's own state.
@@ -179,9 +182,8 @@ final class SnapshotWriter {
     var entry = entry(scanned.path, kind, status, try metadata(of: scanned))
     // When it changed since its first name was stored, it is not a hard link to what is in the archive.
     if status.links > 1, let (first, hasMember) = linked[status.identity], first.changed == status.changed {
-      (entry.size, entry.digest, entry.hardLink, entry.archive) = (
-        first.size, first.digest, first.path, first.archive
-      )
+      (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
+      entry.linkArchive = first.extents.single?.archive
       if hasMember {
         try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
       }
@@ -208,15 +210,15 @@ final class SnapshotWriter {
         isStored = try storeSmall(file, &entry, &pending, before, path)
       } else {
         largeAttempts += 1
-        isStored =
-          try findLarge(file, &entry, before, path) || storeLarge(file, &entry, before, path)
+        isStored = try storeLarge(file, &entry, before, path)
       }
       if isStored { break }
     }
     guard isStored else { return try skip(scanned.path, .unstable) }
     if status.links > 1 {
       if let pending { entry.digest = try pending.take() }
-      linked[status.identity] = (entry, entry.archive == nil && entry != earlier)
+      let isNew = entry.extents.isEmpty || entry.extents.single.map { $0.archive == nil } ?? false
+      linked[status.identity] = (entry, isNew && entry != earlier)
     }
     try add(entry, pending)
   }
@@ -247,9 +249,10 @@ final class SnapshotWriter {
       entry.digest = digest
       if try entry == earlier || (mayBeStored && refer(&entry, to: digest)) { return true }
     }
-    entry.offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
+    let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
     try archive.write(bytes)
     try archive.endMember()
+    entry.extents = Extents(size > 0 ? [Extent(offset: offset, length: before.size)] : [])
     if entry.digest == nil {
       isTaken = true
       pending = reader.pipeline.digest(of: buffer, count: size)
@@ -257,49 +260,28 @@ final class SnapshotWriter {
     return true
   }
 
-  /// Gives an entry the place of the same content in an earlier archive.
+  /// Gives an entry the places of the same content in earlier archives.
   ///
   /// - Returns: false when none has it.
   private func refer(_ entry: inout ManifestEntry, to digest: SHA256.Digest) throws -> Bool {
-    guard let place = try former?.place(of: digest, size: entry.size, isDatabase: entry.kind == .database)
-    else { return false }
-    (entry.digest, entry.archive, entry.offset) = (digest, place.archive, place.offset)
+    guard let places = try former?.places(of: digest, size: entry.size, isDatabase: false) else {
+      return false
+    }
+    (entry.digest, entry.extents) = (digest, places)
     return true
   }
 
-  /// Finds a large file's content in an earlier archive; it is read for that only when a file of that size was stored.
-  private func findLarge(
-    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
-  ) throws -> Bool {
-    guard let former, try former.hasContent(ofSize: before.size) else { return false }
-    let isFresh = reader.isFresh(before)
-    let (digest, isWhole) = try reader.stream(.file(file, size: before.size, path: path), into: nil)
-    guard try isWhole && reader.state(of: file, path) == before,
-      try !isFresh || reader.reads(digest, file, size: before.size, path)
-    else { return false }
-    return try refer(&entry, to: digest)
-  }
-
-  /// A large file is stored while it is read, and once more when it changed: the later member of a name is the one
-  /// that counts in a tar.
-  ///
   /// - Returns: false when it changed meanwhile.
   private func storeLarge(
     _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
   ) throws -> Bool {
     let isFresh = reader.isFresh(before)
-    let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
-    let (digest, isWhole) = try reader.stream(
-      .file(file, size: before.size, path: path), into: archive)
-    try archive.endMember(padding: true)
-    if try isWhole && reader.state(of: file, path) == before
-      && (!isFresh || reader.reads(digest, file, size: before.size, path))
-    {
-      (entry.digest, entry.offset) = (digest, offset)
-      return true
+    return try contents.store(
+      .file(file, size: before.size, path: path), of: &entry, since: earlier
+    ) { read in
+      try read.isWhole && reader.state(of: file, path) == before
+        && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
     }
-    try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
-    return false
   }
 
   private static let databaseCopy: ContainerPath = "database"
@@ -318,10 +300,10 @@ final class SnapshotWriter {
       case .inPlace(let pages):
         // The lock does not keep an app out of an idle database. If the app has checkpointed since, the image is
         // inconsistent.
-        if try storePages(pages, &entry) { return try addDatabase(entry, state) }
+        if try storePages(pages, &entry) { return try addDatabase(entry, state, pages.logPosition()) }
       case .copy(let copy):
         if try storePages(DatabasePages(ofCopy: copy, in: work), &entry) {
-          return try addDatabase(entry, state)
+          return try addDatabase(entry, state, nil)
         }
       case .raw(let reason):
         raw[unit.main] = reason
@@ -332,32 +314,25 @@ final class SnapshotWriter {
   }
 
   /// Adds a database, with the state of its sidecars if that was the same before and after the capture.
-  private func addDatabase(_ entry: ManifestEntry, _ state: SHA256.Digest?) throws {
-    if let state, try root.sidecarState(of: entry.path) == state,
-      try root.status(entry.path)?.changed == entry.changed
-    {
-      sidecarStates[entry.path] = state
-    }
+  private func addDatabase(
+    _ entry: ManifestEntry, _ sidecars: SHA256.Digest?, _ log: LogPosition?
+  ) throws {
+    let isSettled =
+      try root.sidecarState(of: entry.path) == sidecars
+      && root.status(entry.path)?.changed == entry.changed
+    captureStates[entry.path] = DatabaseCaptureState(sidecars: isSettled ? sidecars : nil, log: log)
     try add(entry)
   }
 
   private func storePages(_ pages: DatabasePages, _ entry: inout ManifestEntry) throws -> Bool {
     entry.size = pages.size
-    // A checkpoint changes the files of a database, and not its content.
-    if let former, try former.hasContent(ofSize: pages.size) {
-      let (digest, isWhole) = try reader.stream(.database(pages), into: nil)
-      guard isWhole else { return false }
-      if try refer(&entry, to: digest) { return true }
+    var hasSameMain = false
+    if let former, let earlier, let status = try root.status(entry.path) {
+      hasSameMain = former.isUnchanged(earlier, status)
     }
-    let offset = try archive.beginMember(names.member(entry, .file(size: pages.size)))
-    let (digest, isWhole) = try reader.stream(.database(pages), into: archive)
-    try archive.endMember(padding: true)
-    if isWhole {
-      (entry.digest, entry.offset) = (digest, offset)
-      return true
-    }
-    try manifest.addSuperseded(entry.path, offset: offset, length: pages.size)
-    return false
+    return try contents.store(
+      .database(pages), of: &entry, since: earlier, hasSameMain: hasSameMain
+    ) { $0.isWhole }
   }
 
   /// The open directory that a path is in, and its name there.
@@ -410,7 +385,8 @@ final class SnapshotWriter {
   private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
-    request.progress?(contentBytes)
+    request.progress?.set(bytes: contentBytes, files: entries)
+    request.stores?()
     waiting.append((entry, digest, earlier?.path == entry.path ? earlier : nil))
     if earlier?.path == entry.path { isAdded = true }
     try addWaiting(all: false)
@@ -430,7 +406,7 @@ final class SnapshotWriter {
     case (.database, .database):
       guard scanned.status.links == 1, earlier.hardLink == nil,
         let state = try root.sidecarState(of: scanned.path, isOld: former.isOld),
-        try former.archive.manifest.sidecarState(of: scanned.path) == state
+        try former.manifest.captureState(of: scanned.path).sidecars == state
       else { return false }
     default: return false
     }
@@ -457,12 +433,11 @@ final class SnapshotWriter {
       var entry = entry
       if let digest { entry.digest = try digest.take() }
       if entry.path == request.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
-      let state = sidecarStates.removeValue(forKey: entry.path)
-      if entry == earlier && state == nil {
+      let capture = captureStates.removeValue(forKey: entry.path)
+      if entry == earlier && capture == nil {
         try manifest.addUnchanged(entry)
       } else {
-        try manifest.add(entry)
-        if let state { try manifest.add(state, of: entry.path) }
+        try manifest.add(entry, capture: capture)
       }
     }
     waiting.removeFirst(ready)
@@ -479,7 +454,7 @@ final class SnapshotWriter {
 
   /// Records what is not stored; nothing when it is what the parent's manifest lists.
   private func addOmitted() throws {
-    if let manifest = former?.archive.manifest, try manifest.excluded() == excluded,
+    if let manifest = former?.manifest, try manifest.excluded() == excluded,
       try manifest.skipped() == skipped
     {
       return try self.manifest.inheritOmitted()

@@ -31,8 +31,13 @@ final class StableReader {
   #endif
 
   let pipeline: HashPipeline
+  private let progress: WorkProgress?
 
-  init() throws { pipeline = try HashPipeline() }
+  /// - Parameter progress: what ``stream(_:into:)`` stores is added to it.
+  init(_ progress: WorkProgress? = nil) throws {
+    pipeline = try HashPipeline()
+    self.progress = progress
+  }
 
   struct State: Equatable {
     var size: UInt64
@@ -68,8 +73,8 @@ final class StableReader {
   /// Whether a second reading, after all writes that went on during the first have ended, has the same content.
   func reads(_ digest: SHA256.Digest, _ file: FileDescriptor, size: UInt64, _ path: String) throws -> Bool {
     guard try settled(file, path)?.size == size else { return false }
-    let (again, isWhole) = try stream(.file(file, size: size, path: path), into: nil)
-    return isWhole && again == digest
+    let again = try stream(.file(file, size: size, path: path), into: nil)
+    return again.isWhole && again.digest == digest
   }
 
   /// The whole content of a small file; fewer bytes than asked for when it shrank.
@@ -104,6 +109,29 @@ final class StableReader {
       }
     }
 
+    /// Bytes of the blocks by which changes are found; nil for a content that is always stored whole.
+    var blockSize: Int? {
+      switch self {
+      case .file: size > ContentHash.wholeLimit ? BlockHashes.fileBlock : nil
+      case .database(let pages): pages.pageSize
+      }
+    }
+
+    fileprivate var isDatabase: Bool { if case .database = self { true } else { false } }
+
+    /// Whether what was read of a database belongs to one commit.
+    fileprivate func isConsistent() throws -> Bool {
+      if case .database(let pages) = self { try pages.isUnchanged() } else { true }
+    }
+
+    /// Where the hole ends that a place is in: its bytes are zero, and need not be read.
+    fileprivate func endOfHole(at offset: UInt64) throws -> UInt64? {
+      switch self {
+      case .file(let file, let size, let path): try file.endOfHole(at: offset, size: size, path)
+      case .database(let pages): try pages.endOfHole(at: offset)
+      }
+    }
+
     fileprivate func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
       switch self {
       case .file(let file, _, let path):
@@ -118,11 +146,16 @@ final class StableReader {
   }
 
   /// Reads a content and writes it into the current member of an archive, if there is one.
-  ///
-  /// - Returns: the digest, and whether all bytes were there; of a database, whether all belonged to one commit.
-  func stream(_ content: Content, into archive: ArchiveWriter?) throws -> (SHA256.Digest, Bool) {
+  func stream(_ content: Content, into archive: ArchiveWriter?) throws -> HashedContent {
+    pipeline.start(isDatabase: content.isDatabase, size: content.size)
     var offset: UInt64 = 0
     while offset < content.size {
+      if let end = try content.endOfHole(at: offset), end - offset >= UInt64(HashBuffer.size) {
+        try archive?.write(zeros: end - offset)
+        pipeline.addZeros(end - offset)
+        offset = end
+        continue
+      }
       let buffer = pipeline.buffer()
       let wanted = Int(min(UInt64(HashBuffer.size), content.size - offset))
       let count: Int
@@ -131,19 +164,76 @@ final class StableReader {
           at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
         try archive?.write(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
       } catch {
-        // The next file's digest must not begin with what was read of this one.
         pipeline.recycle(buffer)
-        _ = try? pipeline.finish()
         throw error
       }
-      var isDatabaseStart = false
-      if case .database = content { isDatabaseStart = offset == 0 }
-      pipeline.add(buffer, count: count, isDatabaseStart: isDatabaseStart)
-      if count == 0 { return (try pipeline.finish(), false) }
+      if count == 0 {
+        pipeline.recycle(buffer)
+        return HashedContent(digest: try pipeline.finish().digest, isWhole: false)
+      }
+      pipeline.add(buffer, count: count)
+      offset += UInt64(count)
+      if archive != nil { progress?.add(bytes: UInt64(count)) }
+    }
+    let (digest, blocks) = try pipeline.finish()
+    return HashedContent(digest: digest, blocks: blocks, isWhole: try content.isConsistent())
+  }
+
+  /// Hashes a database of which some pages have changed.
+  ///
+  /// - Parameters:
+  ///   - blocks: the hashes of the pages before.
+  ///   - changed: the numbers of the pages that may have changed; all behind the last one of `blocks` have, too.
+  func hash(_ content: Content, _ blocks: BlockHashes, changed: [Int]) throws -> HashedContent {
+    var blocks = blocks
+    let former = blocks.count
+    let count = Int((content.size + UInt64(blocks.blockSize) - 1) / UInt64(blocks.blockSize))
+    try blocks.resize(to: count)
+    for block in changed.filter({ $0 < min(former, count) }) + Array(min(former, count)..<count) {
+      let start = UInt64(block) * UInt64(blocks.blockSize)
+      let range = start..<min(start + UInt64(blocks.blockSize), content.size)
+      guard let hashes = try hashes(of: content, range, blocks.blockSize, into: nil), hashes.count == 1 else {
+        return HashedContent(digest: try SHA256.hash([]), isWhole: false)
+      }
+      blocks[block] = hashes[0]
+    }
+    return HashedContent(
+      digest: try blocks.digest(size: content.size), blocks: blocks, isWhole: try content.isConsistent())
+  }
+
+  /// Writes ranges of a content, which consist of whole blocks, into the current member of an archive.
+  ///
+  /// - Returns: whether their blocks have the hashes that they had before, and belong to one commit.
+  func copy(
+    _ content: Content, _ ranges: [Range<UInt64>], _ blocks: BlockHashes, into archive: ArchiveWriter
+  ) throws -> Bool {
+    for range in ranges {
+      guard let found = try hashes(of: content, range, blocks.blockSize, into: archive) else { return false }
+      let first = Int(range.lowerBound / UInt64(blocks.blockSize))
+      for block in 0..<found.count where found[block] != blocks[first + block] { return false }
+    }
+    return try content.isConsistent()
+  }
+
+  /// Nil when not all bytes were there.
+  private func hashes(
+    of content: Content, _ range: Range<UInt64>, _ blockSize: Int, into archive: ArchiveWriter?
+  ) throws -> BlockHashes? {
+    let buffer = pipeline.buffer()
+    defer { pipeline.recycle(buffer) }
+    var hasher = try BlockHasher(blockSize: blockSize)
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let wanted = Int(min(UInt64(HashBuffer.size), range.upperBound - offset))
+      let count = try content.read(
+        at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
+      if count == 0 { return nil }
+      let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<count])
+      try archive?.write(UnsafeRawBufferPointer(bytes))
+      if offset == 0, content.isDatabase { DatabaseFormat.normalize(header: bytes) }
+      try hasher.update(UnsafeRawBufferPointer(bytes))
       offset += UInt64(count)
     }
-    let digest = try pipeline.finish()
-    if case .database(let pages) = content { return (digest, try pages.isUnchanged()) }
-    return (digest, true)
+    return try hasher.finish()
   }
 }

@@ -64,6 +64,9 @@ int platform_range_is_locked(int descriptor, int64_t start, int64_t length);
 /// `flock`, without waiting: EWOULDBLOCK when another description holds it.
 int platform_lock_whole(int descriptor, bool exclusive);
 
+/// Releases that lock, also for copies of the descriptor.
+void platform_unlock_whole(int descriptor);
+
 /// Writes all cached data of the file system of `descriptor` to disk.
 int platform_sync_filesystem(int descriptor);
 /// fsync; on macOS F_FULLFSYNC, which alone survives a power failure there.

@@ -67,7 +67,13 @@
         }
       }
       if isRefused || isUnclear { result.unseen.unreadable += 1 }
-      result.found += found
+      if found.isEmpty { return }
+      let isStarting = ProcessTable.isStarting(process)
+      result.found += found.map {
+        var file = $0
+        file.isStarting = isStarting
+        return file
+      }
     }
   }
 
@@ -147,15 +153,27 @@
       [.permissionDenied, .notPermitted].contains(error as? Errno)
     }
 
+    /// Whether a process is a child of this one that does not run another program yet.
+    static func isStarting(_ process: Int32) -> Bool {
+      guard let own, let parent = fields(ofStat: contents("/proc/\(process)/stat") ?? []).dropFirst().first,
+        Int32(parent) == own, let program = FollowedStatus.identity("/proc/self/exe")
+      else { return false }
+      return FollowedStatus.identity("/proc/\(process)/exe") == program
+    }
+
+    /// The fields of `/proc/PID/stat` from the state on: the name in parentheses before it can have anything in it.
+    private static func fields(ofStat bytes: [UInt8]) -> [Substring] {
+      String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+    }
+
     /// Nil for a process that has ended.
     static func kind(of process: Int32) -> Kind? {
       let bytes: [UInt8]
       do { bytes = try self.bytes(of: "/proc/\(process)/stat") } catch {
         return isRefusal(error) ? .program : nil
       }
-      // The name in parentheses can have anything in it; behind it are the state and, six fields on, the flags.
-      let fields =
-        String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+      // Six fields after the state are the flags.
+      let fields = fields(ofStat: bytes)
       let kernelThread = 0x0020_0000
       guard fields.count > 6, let flags = Int(fields[6]) else { return .program }
       if flags & kernelThread != 0 { return .kernel }

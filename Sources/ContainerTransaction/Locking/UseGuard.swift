@@ -78,6 +78,8 @@ package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
   package var manner: String
   static let workingDirectory = "its working directory"
   var isWorkingDirectory: Bool { manner == Self.workingDirectory }
+  /// Whether the process is a program that this one is just starting: a copy of this process, with all its descriptors.
+  var isStarting = false
 
   /// Such as `process 71 (notes) has Documents/database.sqlite open`.
   package var description: String {
@@ -103,13 +105,11 @@ struct OpenFileSearch {
     var unseen = UnseenProcesses()
   }
 
-  /// A program that another thread of this process is just starting holds copies of all descriptors until it runs, and
-  /// another Drydock command that tries for the lock has the root open for a moment: what is really open is still open a
-  /// little later.
   func run() -> Result {
     if inodes.isEmpty { return Result() }
     var result = runOnce()
-    for _ in 0..<3 where !result.found.isEmpty {
+    var repeated = RepeatedSearch()
+    while repeated.isUndecided(after: result.found) {
       Thread.sleep(forTimeInterval: 0.05)
       result = runOnce()
     }
@@ -121,6 +121,37 @@ struct OpenFileSearch {
     var result = Result(unseen: .ofThisMachine(processes))
     search(processes, &result)
     return result
+  }
+}
+
+/// Decides how often to look for open files, until what is found is really open.
+///
+/// A program that another thread of this process is just starting holds copies of all descriptors until it runs, which
+/// takes long on a busy machine; and another Drydock command that tries for the lock has the root open for a moment. So
+/// only what the same process still has open a little later counts.
+struct RepeatedSearch {
+  private struct Holder: Hashable {
+    var process: Int32, path: ContainerPath
+  }
+
+  /// How often in a row each was found.
+  private var counts: [Holder: Int] = [:]
+  private var looks = 0
+
+  static let enough = 4
+  /// Then what is found counts in any case.
+  static let most = 100
+
+  mutating func isUndecided(after found: [OpenFile]) -> Bool {
+    looks += 1
+    guard !found.isEmpty, looks < Self.most else { return false }
+    var now: [Holder: Int] = [:]
+    for file in found {
+      let holder = Holder(process: file.process, path: file.path)
+      now[holder] = file.isStarting ? 0 : counts[holder, default: 0] + 1
+    }
+    counts = now
+    return !counts.values.contains { $0 >= Self.enough }
   }
 }
 

@@ -26,6 +26,8 @@ package class StagedContainer {
   package var checksResult = true
   /// What opens the vault, if given.
   package let deviceKeys: DeviceKeys?
+  /// Counts what is done, if it is to be shown.
+  package let progress: WorkProgress?
   /// Hides secrets in all output about this run.
   package private(set) var redactor: Redactor
   var settingsCache = SettingsCache()
@@ -43,7 +45,7 @@ package class StagedContainer {
     self.stage = Stage(stage)
     liveContainer = LiveContainer(live, locks: locks, stage: self.stage, busyTimeout: options.busyTimeout)
     databases = StagedDatabases(keepsBefore: keepsBefore)
-    (deviceKeys, redactor) = (options.deviceKeys, options.redactor)
+    (deviceKeys, redactor, progress) = (options.deviceKeys, options.redactor, options.progress)
   }
 
   /// The live root, open and locked.

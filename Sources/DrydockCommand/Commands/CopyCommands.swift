@@ -47,6 +47,7 @@ struct ExportCommand: ParsableCommand {
   var archive: String
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var copy: CopyOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -64,11 +65,11 @@ struct ExportCommand: ParsableCommand {
           + "--no-encryption if anyone may read it")
     }
     let opened = try Archive(path: file, keys: keys.opening(file), limit: copy.expansion.limit())
-    let progress = Progress(isShown: !common.json)
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
     let report = try Export.run(
-      opened, to: place, encryption: encryption, tool: DrydockVersion.tool
-    ) { progress.show($0) }
-    progress.end()
+      opened, to: place, encryption: encryption, tool: DrydockVersion.tool, progress: display.progress)
+    display.end()
     if common.json {
       return Output.json(
         [
@@ -120,6 +121,7 @@ struct RekeyCommand: ParsableCommand {
     help: ArgumentHelp(
       "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
   var lockTimeout: Double = 0
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -134,10 +136,13 @@ struct RekeyCommand: ParsableCommand {
     let names = try names(configuration, keys)
     let limit = try copy.expansion.limit()
     var (rekeyed, failed): ([JSONObject], [JSONObject]) = ([], [])
+    var reports: [RekeyReport] = []
     var firstFailure: Failure?
-    let progress = Progress(isShown: !common.json)
-    for name in names {
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    for (index, name) in names.enumerated() {
       var path = name
+      if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
         let opening = try keys.opening(path)
@@ -145,14 +150,13 @@ struct RekeyCommand: ParsableCommand {
           if let target {
             try Rekey.copy(
               path: path, keys: opening, limit: limit, to: target, encryption: encryption,
-              lockTimeout: lockTimeout
-            ) { progress.show($0) }
+              lockTimeout: lockTimeout, progress: display.progress)
           } else {
             try Rekey.replace(
-              path: path, keys: opening, limit: limit, encryption: encryption, lockTimeout: lockTimeout
-            ) { progress.show($0) }
+              path: path, keys: opening, limit: limit, encryption: encryption, lockTimeout: lockTimeout,
+              progress: display.progress)
           }
-        progress.end()
+        reports.append(report)
         rekeyed.append([
           "source": report.source, "path": report.path, "header": report.header,
           "archive_bytes": report.archiveBytes,
@@ -167,7 +171,9 @@ struct RekeyCommand: ParsableCommand {
         Output.note("drydock: rekey failed: \(failure.text)")
       }
     }
-    if common.json { Output.json(["archives": rekeyed, "failed": failed]) }
+    let separated = (try? Rekey.separated(by: reports, keys: keys.quick).map(\.description)) ?? []
+    for warning in separated { Output.note("drydock: warning: \(warning)") }
+    if common.json { Output.json(["archives": rekeyed, "failed": failed, "warnings": separated]) }
     if names.isEmpty && !common.json { Output.line("no archives") }
     guard let firstFailure else { return }
     throw (rekeyed.isEmpty ? firstFailure.status : .incomplete).code

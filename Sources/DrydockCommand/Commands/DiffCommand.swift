@@ -40,6 +40,7 @@ struct DiffCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -57,10 +58,14 @@ struct DiffCommand: ParsableCommand {
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
     options.rowLimit = all ? 10_000 : 5
-    let transaction = try wait.transaction(deviceKeys)
-    options.redactor = transaction.redactor
+    var transaction = try wait.transaction(deviceKeys)
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    transaction.progress = display.progress
+    (options.redactor, options.progress) = (transaction.redactor, display.progress)
     let comparison = try Comparing.run(
       first, second, configuration: configuration, options: options, transaction: transaction)
+    display.end()
     let difference = comparison.difference
     let archives = [first, second].compactMap { operand -> Archive? in
       if case .archive(let archive) = operand { archive } else { nil }

@@ -87,6 +87,7 @@ struct ForgetCommand: ParsableCommand {
       "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
   var lockTimeout: Double?
   @OptionGroup var output: QuietOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -99,16 +100,20 @@ struct ForgetCommand: ParsableCommand {
     }
     let (place, keys) = (Repository(path), try key.keys().all)
     let timeout = try WaitOptions.lockTimeout(lockTimeout)
-    let report: Repository.ForgetReport
     if everything {
       guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
-      report = try place.forgetEverything(
-        app: app, instance: instance, keys: keys, dryRun: dryRun, lockTimeout: timeout)
-    } else {
-      report = try place.forget(
-        keeping: rules.policy(configuration), app: app, instance: instance, keys: keys, dryRun: dryRun,
-        lockTimeout: timeout)
     }
+    let display = try showing.display(asJSON: common.json, isQuiet: output.quiet)
+    defer { display.end() }
+    let report =
+      everything
+      ? try place.forgetEverything(
+        app: app, instance: instance, keys: keys, cache: Environment.cache, dryRun: dryRun,
+        lockTimeout: timeout, progress: display.progress)
+      : try place.forget(
+        keeping: rules.policy(configuration), app: app, instance: instance, keys: keys, dryRun: dryRun,
+        lockTimeout: timeout, progress: display.progress)
+    display.end()
     if common.json { Output.json(document(report)) } else { write(report) }
     if !report.unreadable.isEmpty || !report.unattributed.isEmpty { throw ExitStatus.incomplete.code }
   }

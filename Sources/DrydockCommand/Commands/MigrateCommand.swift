@@ -40,6 +40,7 @@ struct MigrateCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
   @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   private static func document(_ outcome: TransactionOutcome<MigrationResult>) -> JSONObject {
@@ -77,11 +78,17 @@ struct MigrateCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    if dryRun { return try container.one.reading(configuration, expansion, show) }
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    if let batch = try container.batch(configuration, asJSON: common.json) {
+      return try run(batch, display.progress)
+    }
+    if dryRun {
+      return try container.one.reading(configuration, expansion) { try show($0, display.progress) }
+    }
     let opened = try container.one.open(configuration)
     let catalog = try migrations.catalog(configuration)
-    var options = try options(configuration)
+    var options = try options(configuration, display.progress)
     let archive = Mutex<String?>(nil)
     options.backup?.completed = { [isShown = !common.json] report in
       archive.withLock { $0 = report.path }
@@ -103,10 +110,13 @@ struct MigrateCommand: ParsableCommand {
   }
 
   /// How migrations are run, with the snapshot before where there is a repository.
-  private func options(_ configuration: ContainerConfiguration) throws -> MigrationOptions {
+  private func options(
+    _ configuration: ContainerConfiguration, _ progress: WorkProgress? = nil
+  ) throws -> MigrationOptions {
     var options = MigrationOptions()
     (options.version, options.allowsOutOfOrder) = (to, allowOutOfOrder)
     options.transaction = try container.wait.transaction(deviceKeys, use)
+    options.transaction.progress = progress
     if dryRun { return options }
     let encryption = try recipients.encryption(configuration)
     guard !noSnapshot, let path = repository.path(configuration) else { return options }
@@ -116,7 +126,8 @@ struct MigrateCommand: ParsableCommand {
       options.transaction.lockTimeout, options.transaction.busyTimeout
     )
     (snapshot.encryption, snapshot.deviceKeys) = (encryption, options.transaction.deviceKeys)
-    snapshot.keys = ArchiveKeys.ofEnvironment()
+    (snapshot.keys, snapshot.progress) = (ArchiveKeys.ofEnvironment(), progress)
+    snapshot.cache = Environment.cache
     options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options
   }
@@ -126,9 +137,9 @@ struct MigrateCommand: ParsableCommand {
     MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
   }
 
-  private func show(_ opened: Container) throws {
+  private func show(_ opened: Container, _ progress: WorkProgress?) throws {
     let outcome = try opened.dryRun(
-      migrations.catalog(opened.configuration), options: options(opened.configuration))
+      migrations.catalog(opened.configuration), options: options(opened.configuration, progress))
     if common.json {
       Output.json(Self.document(outcome))
     } else {
@@ -188,11 +199,12 @@ struct MigrateCommand: ParsableCommand {
   }
 
   /// Migrates every container of a batch, each in a separate transaction.
-  private func run(_ batch: Batch) throws {
+  private func run(_ batch: Batch, _ progress: WorkProgress?) throws {
     let catalog = try migrations.catalog(batch.configuration)
     let options = try options(batch.configuration)
     let moved = Mutex<[String: [MovedSecret]]>([:])
-    var summary = batch.run { [to, each, dryRun, exitCode] container in
+    progress?.begin(.migrate)
+    var summary = batch.run(progress) { [to, each, dryRun, exitCode] container in
       do {
         if dryRun { return try Self.show(container, catalog, options, exitCode: exitCode) }
         return try Self.migrate(container, catalog, options, each: each) { outcome in

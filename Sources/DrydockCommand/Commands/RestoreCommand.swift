@@ -64,6 +64,7 @@ struct RestoreCommand: ParsableCommand {
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   /// How many preserved paths are shown as text.
@@ -91,6 +92,9 @@ struct RestoreCommand: ParsableCommand {
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
     (options.acceptsIncomplete, options.checksContents) = (partial, checkContents)
     options.transaction = try container.wait.transaction(deviceKeys, use)
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    options.transaction.progress = display.progress
     let target = try archive.target(
       container.path, configuration, container.instance, options, opened: existing)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
@@ -119,11 +123,14 @@ struct RestoreCommand: ParsableCommand {
   }
 
   @Sendable private static func confirm(removing removed: [ContainerPath]) throws {
-    for path in removed.prefix(10) { Output.note("  - \(path)") }
-    if removed.count > 10 { Output.note("  … and \(removed.count - 10) more") }
-    Output.note(
-      "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]")
-    if ["y", "yes"].contains(readLine()?.lowercased()) { return }
+    let answer = StandardStreams.asking {
+      for path in removed.prefix(10) { Output.note("  - \(path)") }
+      if removed.count > 10 { Output.note("  … and \(removed.count - 10) more") }
+      Output.note(
+        "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]")
+      return readLine()
+    }
+    if ["y", "yes"].contains(answer?.lowercased()) { return }
     Output.note("nothing was changed; --keep-extra leaves them where they are")
     throw ExitStatus.failed.code
   }

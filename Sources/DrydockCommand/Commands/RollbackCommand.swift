@@ -32,6 +32,7 @@ struct RollbackCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
   @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   private static func document(_ report: MigrationRollback.Report) -> JSONObject {
@@ -60,13 +61,18 @@ struct RollbackCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    display.progress?.begin(.rollback)
     if let batch = try container.batch(configuration, asJSON: common.json) {
-      return try run(batch, request, catalog(configuration))
+      return try run(batch, request, catalog(configuration), display.progress)
     }
-    if dryRun { return try container.one.reading(configuration, expansion, show) }
+    var options = try container.wait.transaction(deviceKeys, use)
+    options.progress = display.progress
+    if dryRun { return try container.one.reading(configuration, expansion) { try show($0, options) } }
     let opened = try container.one.open(configuration)
-    let outcome = try opened.rollback(
-      request, catalog: catalog(configuration), options: container.wait.transaction(deviceKeys, use))
+    let outcome = try opened.rollback(request, catalog: catalog(configuration), options: options)
+    display.end()
     if common.json { Output.json(outcome.document(Self.document(outcome.value))) }
     outcome.report(on: opened, asJSON: common.json, undo: redo ? nil : "drydock rollback --redo") {
       RollbackText.write($0, verb: redo ? "redone" : "rolled back", steps: "reverted")
@@ -74,9 +80,9 @@ struct RollbackCommand: ParsableCommand {
     try outcome.throwUnlessClean()
   }
 
-  private func show(_ opened: Container) throws {
+  private func show(_ opened: Container, _ options: TransactionOptions) throws {
     let outcome = try opened.dryRunRollback(
-      request, catalog: catalog(opened.configuration), options: container.wait.transaction(deviceKeys))
+      request, catalog: catalog(opened.configuration), options: options)
     if common.json { return Output.json(Self.document(outcome)) }
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
@@ -102,11 +108,14 @@ struct RollbackCommand: ParsableCommand {
 
 extension RollbackCommand {
   /// Rolls back every container of a batch, each in a separate transaction.
-  func run(_ batch: Batch, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?) throws {
+  func run(
+    _ batch: Batch, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
+    _ progress: WorkProgress?
+  ) throws {
     if request.version == nil { try refuseMixture(batch) }
     let options = try container.wait.transaction(deviceKeys, use)
     try batch.finish(
-      batch.run { [dryRun] container in
+      batch.run(progress) { [dryRun] container in
         do {
           return dryRun
             ? try Self.show(container, request, catalog, options)

@@ -134,6 +134,9 @@ struct ConfigurationTemplate {
       # Which archives `drydock forget` keeps; the rules are alternatives.
       # retention: {last: 7, daily: 14, weekly: 8, monthly: 12, yearly: 5, within: 90d, tags: [keep]}
 
+      # When a snapshot is a full archive: after that many incremental ones, or when these are larger together.
+      # snapshot: {full-after: 30, full-above: 100%}
+
       # Directories, relative to this file.
       migrations: Migrations
       repository: Backups

@@ -38,6 +38,7 @@ struct SnapshotCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var quietness: QuietOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -70,16 +71,24 @@ struct SnapshotCommand: ParsableCommand {
     options.busyTimeout = transaction.busyTimeout
     (options.includesExcluded, options.tags) = (includeExcluded, tags)
     (options.isFull, options.keys) = (full, try key.isGiven ? key.keys().all : ArchiveKeys.ofEnvironment())
-    (options.encryption, options.deviceKeys) = (encryption, transaction.deviceKeys)
-    let progress = Progress(isShown: !common.json && !quietness.quiet)
-    options.progress = { progress.show($0) }
+    (options.encryption, options.deviceKeys, options.cache) = (
+      encryption, transaction.deviceKeys, Environment.cache
+    )
+    let display = try showing.display(asJSON: common.json, isQuiet: quietness.quiet)
+    defer { display.end() }
+    options.progress = display.progress
     let report =
       if let place {
         try opened.snapshot(into: place, options: options)
       } else { try opened.snapshot(to: output ?? "", options: options) }
-    progress.end()
+    display.end()
     if let problem = report.parentProblem {
       Output.note("drydock: note: the archive is a full one, because \(Advice.added(to: problem))")
+    }
+    // With a key the next snapshot does not need the cache.
+    if let problem = report.cacheProblem, options.keys.isEmpty, !quietness.quiet {
+      Output.note(
+        "drydock: note: the next archive will be a full one, because its manifest was not cached: \(problem)")
     }
     if let problem = report.versionProblem {
       Output.note("drydock: note: the archive does not have the schema version: \(Advice.added(to: problem))")

@@ -40,6 +40,7 @@ struct TestCommand: ParsableCommand {
       "The number of fixtures to check in parallel; by default the number of processors.",
       valueName: "number")) var jobs: Int?
   @Flag(help: "Stop at the first fixture that fails.") var failFast = false
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
@@ -78,7 +79,18 @@ struct TestCommand: ParsableCommand {
       suite = try fixtures.suite(found.catalog, configuration, options)
     }
     let text = SuiteText(suite, isShown: !common.json)
-    let result = try suite.run { text.add($0) }
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    display.progress?.begin(.test)
+    let count = suite.fixtures.count
+    var number = 1
+    display.progress?.begin(item: number, of: count)
+    let result = try suite.run {
+      text.add($0)
+      number = min(number + 1, count)
+      display.progress?.begin(item: number, of: count)
+    }
+    display.end()
     try reports.write(result)
     if common.json {
       Output.json(

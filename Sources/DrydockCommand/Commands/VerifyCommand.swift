@@ -31,6 +31,7 @@ struct VerifyCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var output: QuietOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
@@ -46,6 +47,7 @@ struct VerifyCommand: ParsableCommand {
     var failed: Failure?
     var checked: [JSONObject] = []
     var intact: String?
+    var verification = Verification()
     let (names, unreadable) = try names(configuration, keys)
     func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
@@ -59,13 +61,16 @@ struct VerifyCommand: ParsableCommand {
       ])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
+    let display = try showing.display(asJSON: common.json, isQuiet: output.quiet)
+    defer { display.end() }
     // Nobody reads on: hours of reading would be for nothing.
-    for name in names where StandardStreams.fault == nil {
+    for (index, name) in names.enumerated() where StandardStreams.fault == nil {
       var path = name
+      if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
         let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, acceptsGap: true)
-        let report = try archive.verify(data: data)
+        let report = try verification.verify(archive, data: data, progress: display.progress)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])
@@ -88,7 +93,7 @@ struct VerifyCommand: ParsableCommand {
     var comparison: Compared?
     if failed == nil, let container, let path = intact {
       let archive = try Archive(path: path, keys: keys.opening(path), limit: limit)
-      let found = try compare(archive, container, configuration)
+      let found = try compare(archive, container, configuration, display.progress)
       document["container"] =
         [
           "path": container, "equal": found.isEqual, "compared": found.comparison.compared,
@@ -125,11 +130,12 @@ struct VerifyCommand: ParsableCommand {
   }
 
   private func compare(
-    _ archive: Archive, _ path: String, _ configuration: ContainerConfiguration
+    _ archive: Archive, _ path: String, _ configuration: ContainerConfiguration, _ progress: WorkProgress?
   ) throws -> Compared {
     var options = ComparisonOptions()
     options.rowLimit = 5
-    let transaction = try wait.transaction(deviceKeys)
+    var transaction = try wait.transaction(deviceKeys)
+    (options.progress, transaction.progress) = (progress, progress)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
       if !ForeignContainer.isForeignArchive(path) { try ContainerOptions.recover(opened) }
       let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)

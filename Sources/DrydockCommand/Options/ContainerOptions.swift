@@ -29,6 +29,14 @@ enum Environment {
   static subscript(_ name: String) -> String? {
     ProcessInfo.processInfo.environment["DRYDOCK_" + name].flatMap { $0.isEmpty ? nil : $0 }
   }
+
+  /// The directory for caches: `DRYDOCK_CACHE`, or the user's; nil for `none`, and for a user without a home directory.
+  static var cache: String? {
+    if let path = Environment["CACHE"] { return path == "none" ? nil : path }
+    let variables = ProcessInfo.processInfo.environment
+    let places = [variables["XDG_CACHE_HOME"], variables["HOME"].map { $0 + "/.cache" }]
+    return places.compactMap { $0 }.first { $0.hasPrefix("/") }.map { $0 + "/drydock" }
+  }
 }
 
 /// The options of every command on a container.

@@ -174,10 +174,12 @@ enum Passphrase {
   /// Asks without showing what is typed.
   static func ask(_ question: String) throws -> SecretBytes {
     // Echo goes off before the question, so that nothing typed early is shown or lost.
-    try withoutEcho {
-      StandardStreams.note("\(question): ")
-      defer { StandardStreams.note("\n") }
-      return try readLine()
+    try StandardStreams.asking {
+      try withoutEcho {
+        StandardStreams.note("\(question): ")
+        defer { StandardStreams.note("\n") }
+        return try readLine()
+      }
     }
   }
 

@@ -40,7 +40,10 @@ package struct Migrator {
       history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
     var downValues = DownValues.Run(from: report.from)
-    for migration in pending {
+    stage.progress?.begin(.migrate)
+    defer { stage.progress?.begin(item: nil, of: 0) }
+    for (index, migration) in pending.enumerated() {
+      stage.progress?.begin(item: index + 1, of: pending.count)
       let outcome = try migrator.run(migration, &downValues, watch)
       report.migrations.append(outcome)
       report.to = max(report.to, migration.number)

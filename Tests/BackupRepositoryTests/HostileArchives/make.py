@@ -13,7 +13,7 @@ ID, TIME, BLOCK = "00112233445566778899aabbccddeeff", 1700000000, 512
 HEADER = """{
   "app" : "com.example.lab",
   "archive" : "%s",
-  "format" : 1,
+  "format" : 2,
   "instance" : "box",
   "kind" : "full",
   "layout" : "generic",
@@ -109,13 +109,14 @@ class Box:
                               flags.encode()):
                     snapshot.update(struct.pack(">Q", len(field)) + field)
             text = lambda path: path if path is None else path.decode()
-            for row in self.entries:
+            for number, row in enumerate(self.entries, 1):
                 path, hard = text(row[0]), text(row[9])
-                db.execute("INSERT INTO entry VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", [path, *row[1:9], hard, *row[10:]])
+                db.execute("INSERT INTO entry VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                           [number, path, *row[1:9], hard, *row[10:]])
                 if row[6] and hard is None:
-                    db.execute("INSERT INTO extent VALUES (?,0,?,?,?)", [path, ID, offsets.get(row[0], 512), row[6]])
+                    db.execute("INSERT INTO extent VALUES (?,0,0,?,?)", [number, offsets.get(row[0], 512), row[6]])
             db.executemany("INSERT INTO property VALUES (?,?)",
-                           [("format", 1), ("archive", ID), ("snapshot", snapshot.hexdigest())])
+                           [("format", 2), ("archive", ID), ("snapshot", snapshot.hexdigest())])
             db.commit()
             db.executescript(self.sql)
             db.commit()
@@ -345,7 +346,7 @@ def header_time_far():
 @case("newerFormat", "open")
 def header_newer():
     box = Box()
-    box.header = box.header.replace(b'"format" : 1', b'"format" : 99')
+    box.header = box.header.replace(b'"format" : 2', b'"format" : 99')
     return box.archive()
 
 
@@ -373,19 +374,27 @@ manifest("entry-path-not-utf8", "UPDATE entry SET path = CAST(x'fffe' AS TEXT) W
 manifest("entry-path-as-blob", "UPDATE entry SET path = CAST(path AS BLOB) WHERE path = 'file'", noticed="structure")
 manifest("entry-path-deep", "UPDATE entry SET path = 'sub' || replace(hex(zeroblob(300)), '00', '/d') || replace("
          "hex(zeroblob(300)), '00', '/d') WHERE path = 'sub/file'", noticed="structure")
-manifest("attribute-extra", "INSERT INTO attribute VALUES ('file', 'user.x', x'79')", noticed="data", restore="refused")
-manifest("extent-offset", "UPDATE extent SET offset = offset - 512 WHERE path = 'file'", noticed="data")
+manifest("attribute-extra", "INSERT INTO attribute VALUES (2, 'user.x', x'79')", noticed="data", restore="refused")
+manifest("extent-offset", "UPDATE extent SET offset = offset - 512 WHERE entry = 2", noticed="data")
 manifest("extent-unaligned", "UPDATE extent SET offset = offset + 1", noticed="structure")
 manifest("extent-outside", "UPDATE extent SET offset = 1 << 60", noticed="structure")
 manifest("extent-negative", "UPDATE extent SET offset = -512", noticed="structure")
-manifest("extent-length", "UPDATE extent SET length = length - 1 WHERE path = 'file'", noticed="structure")
+manifest("extent-length", "UPDATE extent SET length = length - 1 WHERE entry = 2", noticed="structure")
+manifest("extent-pieces", "UPDATE extent SET length = 4 WHERE entry = 2; INSERT INTO extent SELECT 2, 4, 0, offset, 4 "
+         "FROM extent WHERE entry = 2", noticed="structure")
+manifest("extent-gap", "UPDATE extent SET length = 4 WHERE entry = 2; INSERT INTO extent SELECT 2, 5, 0, offset + 4, 4 "
+         "FROM extent WHERE entry = 2", noticed="structure")
+manifest("entry-number", "UPDATE entry SET number = 99 WHERE number = 5; UPDATE extent SET entry = 99 WHERE entry = 5",
+         noticed="structure")
+manifest("block", "INSERT INTO block VALUES (512, 4096, zeroblob(16))", code="none", noticed="never", restore="fine")
+manifest("required", "INSERT INTO required VALUES (1, 'ffffffffffffffffffffffffffffffff')")
 manifest("extent-shared", "UPDATE extent SET offset = (SELECT min(offset) FROM extent)", noticed="structure")
-manifest("extent-of-other-archive", "UPDATE extent SET archive = 'ffffffffffffffffffffffffffffffff'", noticed="structure")
+manifest("extent-of-other-archive", "UPDATE extent SET archive = 1", noticed="structure")
 manifest("extent-missing", "DELETE FROM extent", noticed="structure")
 manifest("snapshot-id", "UPDATE property SET value = 'x' WHERE name = 'snapshot'", noticed="structure", restore="refused")
 manifest("archive-id", "UPDATE property SET value = 'x' WHERE name = 'archive'")
 manifest("superseded", "INSERT INTO superseded VALUES (1, 'file', 1)", noticed="data", restore="fine")
-manifest("entries-missing", "DELETE FROM entry WHERE path = 'sub/file'; DELETE FROM extent WHERE path = 'sub/file'",
+manifest("entries-missing", "DELETE FROM entry WHERE path = 'sub/file'; DELETE FROM extent WHERE entry = 5",
          noticed="structure", restore="refused")
 
 # The manifest as a hostile database
@@ -455,7 +464,7 @@ manifest("tree-many-parents", edit=page_edit("excluded", lambda n, p, m: interio
 manifest("tree-corrupt-cell", edit=page_edit("entry", lambda n, p, m: p[:8] + b"\xff\xff" + p[10:]))
 manifest("tree-cell-count", edit=page_edit("entry", lambda n, p, m: p[:3] + b"\xff\xff" + p[5:]))
 manifest("tree-page-kind", edit=page_edit("entry", lambda n, p, m: b"\x02" + p[1:]))
-manifest("tree-index-lies", edit=page_edit("sqlite_autoindex_entry_1", lambda n, p, m: p.replace(b"sub", b"sus")))
+manifest("tree-index-lies", edit=page_edit("sqlite_autoindex_property_1", lambda n, p, m: p.replace(b"snap", b"snaq")))
 
 
 def overflow_cycle(m):

@@ -1,0 +1,147 @@
+import AgeEncryption
+import FileSystem
+
+/// The hashes of a content's blocks, in order: the first 16 bytes of each block's SHA-256. A database's blocks are its pages.
+///
+/// From them follows the hash of the whole content (``digest(size:)``): when a few blocks changed, only these need be read.
+package struct BlockHashes: Sendable, Equatable {
+  package struct Hash: Sendable, Equatable {
+    let high: UInt64, low: UInt64
+
+    init(_ digest: SHA256.Digest) { (high, low) = digest.firstHalf }
+  }
+
+  /// The blocks of files that are not databases.
+  package static let fileBlock = 32 << 10
+  /// Bytes of one hash.
+  package static let length = 16
+
+  package let blockSize: Int
+  private var hashes: [Hash] = []
+
+  package init(blockSize: Int) { self.blockSize = blockSize }
+
+  package var count: Int { hashes.count }
+
+  package subscript(block: Int) -> Hash {
+    get { hashes[block] }
+    set { hashes[block] = newValue }
+  }
+
+  package mutating func append(_ hash: Hash) { hashes.append(hash) }
+
+  /// Cuts it, or fills it up with hashes that no block has, to that many blocks.
+  package mutating func resize(to count: Int) throws {
+    hashes.removeSubrange(min(count, hashes.count)...)
+    let none = Hash(try SHA256.hash([]))
+    while hashes.count < count { hashes.append(none) }
+  }
+
+  /// The hash of a content of that size: SHA-256 of the text `drydock blocks`, the block size and the size (8 bytes each,
+  /// big-endian), and the hashes.
+  package func digest(size: UInt64) throws -> SHA256.Digest {
+    let hash = try SHA256()
+    Array("drydock blocks".utf8).withUnsafeBytes { hash.update($0) }
+    withUnsafeBytes(of: (UInt64(blockSize).bigEndian, size.bigEndian)) { hash.update($0) }
+    for start in stride(from: 0, to: count, by: 4096) {
+      encoded(start..<min(start + 4096, count)).withUnsafeBytes { hash.update($0) }
+    }
+    return try hash.finalize()
+  }
+
+  /// The blocks that another content does not have at the same place, as ranges of block numbers.
+  package func changed(since other: BlockHashes) -> [Range<Int>] {
+    var runs: [Range<Int>] = []
+    for block in 0..<count where block >= other.count || hashes[block] != other.hashes[block] {
+      if let last = runs.last, last.upperBound == block {
+        runs[runs.count - 1] = last.lowerBound..<block + 1
+      } else {
+        runs.append(block..<block + 1)
+      }
+    }
+    return runs
+  }
+
+  // MARK: Bytes
+
+  package func encoded(_ blocks: Range<Int>) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(blocks.count * Self.length)
+    for hash in hashes[blocks] {
+      withUnsafeBytes(of: (hash.high.bigEndian, hash.low.bigEndian)) { bytes.append(contentsOf: $0) }
+    }
+    return bytes
+  }
+
+  /// Adds hashes as ``encoded(_:)`` gives them.
+  package mutating func append(encoded bytes: ArraySlice<UInt8>) {
+    bytes.withUnsafeBytes { bytes in
+      for offset in stride(from: 0, to: bytes.count - Self.length + 1, by: Self.length) {
+        let word = { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: offset + $0, as: UInt64.self)) }
+        hashes.append(Hash(high: word(0), low: word(8)))
+      }
+    }
+  }
+}
+
+extension BlockHashes.Hash {
+  fileprivate init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+}
+
+/// Hashes the blocks of bytes that arrive in pieces.
+package struct BlockHasher {
+  package private(set) var blocks: BlockHashes
+  private let hash: SHA256
+  /// Bytes of the current block that were hashed.
+  private var filled = 0
+
+  package init(blockSize: Int) throws {
+    blocks = BlockHashes(blockSize: blockSize)
+    hash = try SHA256()
+  }
+
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) throws {
+    var rest = bytes
+    while !rest.isEmpty {
+      let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(blocks.blockSize - filled))
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
+      if piece.count == blocks.blockSize {
+        blocks.append(BlockHashes.Hash(try SHA256.hash(piece)))
+        continue
+      }
+      hash.update(piece)
+      filled += piece.count
+      if filled == blocks.blockSize { try endBlock() }
+    }
+  }
+
+  /// Adds zeros. Whole blocks of them are hashed once.
+  package mutating func updateZeros(_ count: UInt64) throws {
+    let block = [UInt8](repeating: 0, count: blocks.blockSize)
+    var rest = count
+    if filled > 0 {
+      let piece = min(rest, UInt64(blocks.blockSize - filled))
+      try block.withUnsafeBytes { try update(UnsafeRawBufferPointer(rebasing: $0[..<Int(piece)])) }
+      rest -= piece
+    }
+    if rest >= UInt64(blocks.blockSize) {
+      let hash = BlockHashes.Hash(try SHA256.hash(block))
+      while rest >= UInt64(blocks.blockSize) {
+        blocks.append(hash)
+        rest -= UInt64(blocks.blockSize)
+      }
+    }
+    try block.withUnsafeBytes { try update(UnsafeRawBufferPointer(rebasing: $0[..<Int(rest)])) }
+  }
+
+  /// Ends the last block, which may be shorter.
+  package mutating func finish() throws -> BlockHashes {
+    if filled > 0 { try endBlock() }
+    return blocks
+  }
+
+  private mutating func endBlock() throws {
+    blocks.append(BlockHashes.Hash(try hash.finalize()))
+    filled = 0
+  }
+}

@@ -1,0 +1,78 @@
+import FileSystem
+
+/// A range of an archive's tar stream.
+package struct Extent: Sendable, Equatable {
+  /// Nil for the archive that is being written.
+  package var archive: Archive.ID?
+  package var offset: UInt64, length: UInt64
+}
+
+/// Where a content is: pieces of tar streams, in the order of the content. Nearly all contents have one piece, which takes
+/// no memory besides the entry.
+package struct Extents: Sendable, Equatable, Sequence {
+  private var first: Extent?
+  private var others: [Extent] = []
+
+  package init(_ extents: [Extent] = []) { for extent in extents { append(extent) } }
+
+  package var isEmpty: Bool { first == nil }
+  package var count: Int { first == nil ? 0 : 1 + others.count }
+
+  /// Bytes of all pieces.
+  var length: UInt64 { reduce(0) { $0 + $1.length } }
+
+  /// Adds a piece; joined with the last one where it continues that.
+  package mutating func append(_ extent: Extent) {
+    guard let last = others.last ?? first else { return first = extent }
+    if last.archive == extent.archive, last.offset &+ last.length == extent.offset {
+      if others.isEmpty {
+        first?.length += extent.length
+      } else {
+        others[others.count - 1].length += extent.length
+      }
+    } else {
+      others.append(extent)
+    }
+  }
+
+  package func makeIterator() -> AnyIterator<Extent> {
+    var index = -1
+    return AnyIterator {
+      defer { index += 1 }
+      return index < 0 ? first : index < others.count ? others[index] : nil
+    }
+  }
+
+  /// The pieces of a range of the content.
+  func pieces(_ range: Range<UInt64>) -> [Extent] {
+    var start: UInt64 = 0
+    var result: [Extent] = []
+    for extent in self {
+      let part = range.clamped(to: start..<start + extent.length)
+      if !part.isEmpty {
+        let offset = extent.offset + (part.lowerBound - start)
+        result.append(
+          Extent(archive: extent.archive, offset: offset, length: part.upperBound - part.lowerBound))
+      }
+      start += extent.length
+      if start >= range.upperBound { break }
+    }
+    return result
+  }
+
+  /// The place of the content of the member that an archive has of it: all pieces in that archive, one behind the other. Nil
+  /// when there is none.
+  func member(in archive: Archive.ID?) -> Extent? {
+    var found: Extent?
+    for extent in self where extent.archive == archive {
+      if found == nil { found = extent } else { found?.length += extent.length }
+    }
+    return found
+  }
+
+  /// The place of the whole content, if it is in one piece.
+  var single: Extent? { others.isEmpty ? first : nil }
+
+  /// Whether a piece is in that archive.
+  func need(_ archive: Archive.ID) -> Bool { contains { $0.archive == archive } }
+}

@@ -1,0 +1,243 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+import Foundation
+
+/// Writes the snapshot of an archive again: as a full archive, or as the difference to another one that was written so. Contents
+/// are read from the old chain, and compared with their hashes on their way.
+struct SnapshotCopy {
+  private let source: Archive
+  private let former: ParentSnapshot?
+  private let draft: ArchiveDraft
+  private let names: MemberNames
+  /// The first names of hard links, and those of them whose whole content this archive has.
+  private let firstNames: Set<ContainerPath>
+  private var stored: Set<ContainerPath> = []
+
+  /// - Parameters:
+  ///   - former: the archive that the new one is the difference to; nil for a full one.
+  ///   - newIDs: the new ids of archives that were written so, by their old ones.
+  ///   - encryption: to whom it is encrypted.
+  /// - Returns: the header, the path and the size of the new archive.
+  static func write(
+    _ source: Archive, since former: Archive?, tags: [String], _ newIDs: [Archive.ID: Archive.ID],
+    encryption: AgeTarget?, to destination: ArchiveDestination
+  ) throws -> (header: Archive.Header, path: String, size: UInt64) {
+    try source.checkExpansion()
+    var header = source.header
+    (header.archive, header.compactedFrom) = (try .new(), source.header.archive)
+    (header.kind, header.parent) = (former == nil ? .full : .incremental, former?.header.archive)
+    if let follows = header.follows, let old = newIDs.keys.first(where: { $0.description.hasPrefix(follows) })
+    {
+      header.follows = newIDs[old]?.short
+    }
+    let draft = try ArchiveDraft(
+      header, time: source.captureTime(), encryption: encryption, to: destination)
+    do {
+      var copy = try SnapshotCopy(source, former.map { try ParentSnapshot($0) }, draft)
+      try copy.copyAll()
+      if let recipients = try encryption?.recipientsDigest() {
+        try draft.manifest.add(recipients: recipients)
+      }
+      if draft.isEncrypted, let extract = try source.vaultExtract() { try draft.add(extract) }
+      try source.expectSnapshot(draft.manifest.finish(storesExcluded: source.manifest.storesExcluded()).hex)
+      let (path, size) = try draft.publish(tags: tags)
+      return (header, path, size)
+    } catch let error as DrydockError {
+      throw draft.explained(error)
+    }
+  }
+
+  private init(_ source: Archive, _ former: ParentSnapshot?, _ draft: ArchiveDraft) throws {
+    (self.source, self.former, self.draft) = (source, former, draft)
+    names = source.header.memberNames
+    var firstNames: Set<ContainerPath> = []
+    try source.manifest.entries { entry in
+      if let first = entry.hardLink { firstNames.insert(first) }
+    }
+    self.firstNames = firstNames
+  }
+
+  private mutating func copyAll() throws {
+    var entries = MergedEntries(source.manifest)
+    while let entry = try entries.next() { try copy(entry) }
+    for path in try former?.rest() ?? [] { try draft.manifest.addRemoved(path) }
+    let (excluded, skipped) = (try source.manifest.excluded(), try source.manifest.skipped())
+    if let former, try former.manifest.excluded() == excluded, try former.manifest.skipped() == skipped {
+      return try draft.manifest.inheritOmitted()
+    }
+    for path in excluded { try draft.manifest.add(path) }
+    for path in skipped { try draft.manifest.add(path) }
+  }
+
+  private mutating func copy(_ old: ManifestEntry) throws {
+    let (earlier, gone) = try former?.entry(at: old.path) ?? (nil, [])
+    for path in gone { try draft.manifest.addRemoved(path) }
+    var entry = old
+    entry.extents = try places(of: old, since: earlier)
+    // It follows from the first name's entry.
+    entry.linkArchive = earlier?.linkArchive
+    let capture = try capture(of: old, in: source.manifest)
+    if entry == earlier, try former.map({ try self.capture(of: old, in: $0.manifest) }) == capture {
+      return try draft.manifest.addUnchanged(entry)
+    }
+    if try addMember(&entry, old, since: earlier), firstNames.contains(entry.path) {
+      stored.insert(entry.path)
+    }
+    try draft.manifest.add(entry, capture: capture)
+  }
+
+  private func capture(of entry: ManifestEntry, in manifest: Manifest) throws -> DatabaseCaptureState? {
+    entry.kind == .database ? try manifest.captureState(of: entry.path) : nil
+  }
+
+  /// Where the new chain has a content; empty if it does not have it yet.
+  private func places(of entry: ManifestEntry, since earlier: ManifestEntry?) throws -> Extents {
+    guard entry.hardLink == nil, entry.size > 0, let digest = entry.digest else { return Extents() }
+    let isDatabase = entry.kind == .database
+    if let earlier, earlier.digest == digest, earlier.size == entry.size, earlier.hardLink == nil,
+      (earlier.kind == .database) == isDatabase
+    {
+      return earlier.extents
+    }
+    return try former?.places(of: digest, size: entry.size, isDatabase: isDatabase) ?? Extents()
+  }
+
+  /// Adds what the tar has of an entry.
+  ///
+  /// - Returns: whether it has the whole content.
+  private func addMember(
+    _ entry: inout ManifestEntry, _ old: ManifestEntry, since earlier: ManifestEntry?
+  ) throws -> Bool {
+    let archive = draft.archive
+    switch entry.kind {
+    case .directory: try archive.addMember(names.member(entry, .directory))
+    case .symbolicLink:
+      try archive.addMember(names.member(entry, .symbolicLink(target: entry.linkTarget ?? [])))
+    case .file, .database, .rawDatabase:
+      if let first = entry.hardLink {
+        guard stored.contains(first) else { return false }
+        try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
+      } else if entry.size == 0 {
+        try archive.addMember(names.member(entry, .file(size: 0)))
+        return true
+      } else if entry.extents.isEmpty {
+        if try addChanged(&entry, old, since: earlier) { return false }
+        try addWhole(&entry, old)
+        return true
+      }
+    }
+    return false
+  }
+
+  private static let advice = "nothing was removed, use another archive"
+
+  private func addWhole(_ entry: inout ManifestEntry, _ old: ManifestEntry) throws {
+    let offset = try draft.archive.beginMember(names.member(entry, .file(size: entry.size)))
+    let blocks = try source.content(of: old, otherwise: Self.advice) { try draft.archive.write($0) }
+    try draft.archive.endMember()
+    entry.extents = Extents([Extent(offset: offset, length: entry.size)])
+    if let blocks, entry.size >= LargeContents.smallestChanged {
+      try draft.manifest.add(blocks, [0..<blocks.count], at: offset)
+    }
+  }
+
+  /// Adds only the blocks that the earlier content of the path does not have.
+  ///
+  /// - Returns: false when that is not possible, or would save little.
+  private func addChanged(
+    _ entry: inout ManifestEntry, _ old: ManifestEntry, since earlier: ManifestEntry?
+  ) throws -> Bool {
+    guard let earlier, let former, earlier.kind == entry.kind, earlier.hardLink == nil,
+      min(earlier.size, entry.size) >= LargeContents.smallestChanged,
+      let name = names.pagesName(of: entry.path),
+      let size = try source.blockSize(of: old),
+      let blocks = try source.manifest.blocks(of: old, blockSize: size),
+      let known = try former.manifest.blocks(of: earlier, blockSize: size)
+    else { return false }
+    let runs = blocks.changed(since: known)
+    let ranges = runs.map {
+      UInt64($0.lowerBound * size)..<min(UInt64($0.upperBound * size), entry.size)
+    }
+    let length = ranges.reduce(0) { $0 + UInt64($1.count) }
+    guard length <= entry.size / 2 else { return false }
+    var own: UInt64 = 0
+    if length > 0 {
+      own = try draft.archive.beginMember(
+        ArchiveMember(name: name, kind: .file(size: length), metadata: entry.metadata))
+      for (range, run) in zip(ranges, runs) { try copy(range, run, of: old, blocks) }
+      try draft.archive.endMember()
+      try draft.manifest.add(blocks, runs, at: own)
+    }
+    var (extents, position) = (Extents(), UInt64(0))
+    for range in ranges {
+      earlier.extents.pieces(position..<range.lowerBound).forEach { extents.append($0) }
+      extents.append(Extent(offset: own, length: UInt64(range.count)))
+      own += UInt64(range.count)
+      position = range.upperBound
+    }
+    earlier.extents.pieces(position..<entry.size).forEach { extents.append($0) }
+    entry.extents = extents
+    return true
+  }
+
+  /// Copies some blocks, and compares each with its hash.
+  private func copy(
+    _ range: Range<UInt64>, _ run: Range<Int>, of old: ManifestEntry, _ blocks: BlockHashes
+  ) throws {
+    var hasher = try BlockHasher(blockSize: blocks.blockSize)
+    var isStart = range.lowerBound == 0 && old.kind == .database
+    try source.read(range, of: old) { bytes in
+      try draft.archive.write(bytes)
+      var rest = bytes
+      if isStart {
+        var header = Array(bytes.prefix(DatabaseFormat.headerLength))
+        header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
+        try header.withUnsafeBytes { try hasher.update($0) }
+        rest = UnsafeRawBufferPointer(rebasing: bytes[header.count...])
+        isStart = false
+      }
+      try hasher.update(rest)
+    }
+    let found = try hasher.finish()
+    guard found.count == run.count, zip(0..<found.count, run).allSatisfy({ found[$0] == blocks[$1] }) else {
+      throw DrydockError(
+        .damaged, "the content of \(old.path) is not what the manifest says; \(Self.advice)",
+        path: source.path)
+    }
+  }
+}
+
+extension Archive {
+  /// The capture's time.
+  func captureTime() throws -> Date {
+    guard let time = try? Date(header.time, strategy: .iso8601),
+      (0..<0x1p33).contains(time.timeIntervalSince1970)
+    else { throw DrydockError(.damaged, "its header has an invalid time", path: path) }
+    return time
+  }
+
+  /// Reads a range of an entry's content, which is not compared with its hash.
+  fileprivate func read(
+    _ range: Range<UInt64>, of entry: ManifestEntry, _ body: (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    for piece in entry.extents.pieces(range) {
+      try parts.first { $0.header.archive == piece.archive }?.reader.read(
+        offset: piece.offset, length: piece.length, into: body)
+    }
+  }
+
+  /// The size of the blocks that a content's hash is made of; nil if it is the hash of the whole content.
+  fileprivate func blockSize(of entry: ManifestEntry) throws -> Int? {
+    guard entry.kind == .database else {
+      return entry.size > ContentHash.wholeLimit ? BlockHashes.fileBlock : nil
+    }
+    var header: [UInt8] = []
+    try read(0..<min(entry.size, UInt64(DatabaseFormat.headerLength)), of: entry) {
+      header.append(contentsOf: $0)
+    }
+    return DatabaseFormat.pageSize(ofHeader: header)
+  }
+}

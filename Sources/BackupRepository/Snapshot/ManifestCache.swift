@@ -1,0 +1,261 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+import Foundation
+import SystemPackage
+
+/// Copies of the manifests of encrypted archives, on the machine that writes them and need not be able to decrypt them: the
+/// next snapshot is compared with them. They hold names, attributes, sizes and hashes, and no contents. They can be removed
+/// at any time; then the next archive is a full one.
+///
+/// Each owner of archives in a repository has a directory, and in it each archive a file of its name: one line of JSON, then
+/// the manifest as it is in the archive.
+package struct ManifestCache: Sendable {
+  private let path: String
+
+  /// - Parameter path: a directory for caches; it is created on the first use.
+  package init(_ path: String) { self.path = path + "/manifests" }
+
+  /// What an archive's file was when it was published, and what of it is not in the manifest.
+  private struct Record: Codable {
+    var header: Archive.Header
+    var size: UInt64
+    /// The SHA-256 of the file's first bytes. They have the file key, encrypted, so that they differ after a rekey.
+    var beginning: String
+    var tarSize: UInt64
+    var manifestSize: UInt64, manifestHash: String
+  }
+
+  private struct Entry {
+    var name: ContainerPath, record: Record
+    /// Where the manifest starts.
+    var offset: Int64
+  }
+
+  private static let scratchPrefix = ".drydock-writing-", lineLimit = 1 << 16, bufferSize = 1 << 20
+  /// Seconds after which the directory of an owner without new archives is removed.
+  private static let staleAge: Int64 = 100 * 86_400
+
+  /// The directory for an owner's archives; nil if there is none.
+  private func folder(_ repository: String, _ app: String, _ instance: String) throws -> Directory? {
+    guard FollowedStatus.identity(path) != nil else { return nil }
+    let base = try Directory(path)
+    let status = try base.status()
+    guard status.user == geteuid(), status.mode & 0o077 == 0 else {
+      throw DrydockError(
+        .permission, "the cache is not private to this user; remove it, or choose another directory",
+        path: path)
+    }
+    let name = try Self.name(repository, app, instance)
+    return try base.status(name) == nil ? nil : base.directory(name)
+  }
+
+  /// Names of archives have app and instance in the same form, which is all that is known of an archive without a key.
+  private static func name(_ repository: String, _ app: String, _ instance: String) throws -> ContainerPath {
+    let parts = [
+      realPath(repository) ?? repository, ArchiveName.plain(app, 90), ArchiveName.plain(instance, 90),
+    ]
+    return try ContainerPath(String(SHA256.hash(Array(parts.joined(separator: "\n").utf8)).hex.prefix(32)))
+  }
+
+  // MARK: Reading
+
+  /// The manifest of a snapshot; nil unless the manifests of all archives that it needs are here, and their files are in the
+  /// repository as they were written.
+  ///
+  /// - Parameter archive: the path of its file.
+  /// - Throws: `DrydockError` if a file of the cache cannot be read, or is damaged.
+  func snapshot(of archive: String, app: String, instance: String) throws -> ParentManifest? {
+    let (repository, name) = try Self.place(of: archive)
+    guard let folder = try folder(repository.path, app, instance), try folder.status(name) != nil else {
+      return nil
+    }
+    let names = try folder.names().filter(ArchiveName.isArchive)
+    var chain = [try entry(name, in: folder)]
+    while let parent = chain[chain.count - 1].record.header.parent, chain.count < Archive.longestChain {
+      // A name has the beginning of the id.
+      let candidates = names.filter { Self.label($0)?.id.hasPrefix(parent.short) ?? false }
+      let entries = try candidates.map { try entry(ContainerPath(name: $0), in: folder) }
+      guard let entry = entries.first(where: { $0.record.header.archive == parent }) else { return nil }
+      chain.append(entry)
+    }
+    guard
+      try chain.allSatisfy({ entry in
+        try entry.record.header.app == app && entry.record.header.instance == instance
+          && isUnchanged(entry, in: repository)
+      })
+    else { return nil }
+    let parts = try chain.map { try manifest($0, in: folder) }
+    return try ParentManifest(
+      headers: chain.map(\.record.header), manifest: Manifest(parts, path: folder.full(chain[0].name)),
+      sizes: chain.map(\.record.size), paths: chain.map { folder.full($0.name) })
+  }
+
+  /// The open directory of an archive's file, and the file's name in it.
+  private static func place(of archive: String) throws -> (Directory, ContainerPath) {
+    let path = realPath(archive) ?? archive
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    return (try Directory(folder), try ContainerPath(lastName(path)))
+  }
+
+  private static func label(_ name: [UInt8]) -> ArchiveLabel? {
+    ArchiveName.label(of: String(decoding: name, as: UTF8.self))
+  }
+
+  private func entry(_ name: ContainerPath, in folder: Directory) throws -> Entry {
+    let file = try folder.open(name, .readOnly, options: .nonBlocking)
+    defer { try? file.close() }
+    let bytes = try Self.beginning(of: file, Self.lineLimit, folder.full(name))
+    guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
+      let record = try? JSONDecoder().decode(Record.self, from: Data(bytes[..<end]))
+    else { throw Self.damaged(folder.full(name)) }
+    return Entry(name: name, record: record, offset: Int64(end + 1))
+  }
+
+  private static func damaged(_ path: String) -> DrydockError {
+    DrydockError(.damaged, "a file of the cache is damaged; remove it", path: path)
+  }
+
+  private static func beginning(of file: FileDescriptor, _ count: Int, _ path: String) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    do {
+      let count = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
+      return Array(bytes.prefix(count))
+    } catch let error as Errno {
+      throw DrydockError.system("cannot read", path, error)
+    }
+  }
+
+  /// The size of an archive's file, and the hash of its beginning; nil if it is not there.
+  private static func state(of name: ContainerPath, in repository: Directory) throws -> (UInt64, String)? {
+    guard let status = try repository.status(name), status.type == .file else { return nil }
+    let file = try repository.open(name, .readOnly, options: .nonBlocking)
+    defer { try? file.close() }
+    return (status.size, try SHA256.hash(beginning(of: file, 4096, repository.full(name))).hex)
+  }
+
+  private func isUnchanged(_ entry: Entry, in repository: Directory) throws -> Bool {
+    guard let (size, beginning) = try Self.state(of: entry.name, in: repository) else { return false }
+    return size == entry.record.size && beginning == entry.record.beginning
+  }
+
+  private func manifest(_ entry: Entry, in folder: Directory) throws -> ManifestReader {
+    let (record, path) = (entry.record, folder.full(entry.name))
+    let file = try folder.open(entry.name, .readOnly, options: .nonBlocking)
+    defer { try? file.close() }
+    return try ManifestReader(
+      archive: record.header.archive, isIncremental: record.header.parent != nil, tarSize: record.tarSize,
+      path: path, size: record.manifestSize
+    ) { target in
+      let hash = try SHA256()
+      try Self.copy(file, from: entry.offset, to: target) { hash.update($0) }
+      guard try hash.finalize().hex == record.manifestHash else { throw Self.damaged(path) }
+    }
+  }
+
+  private static func copy(
+    _ source: FileDescriptor, from start: Int64, to target: FileDescriptor,
+    _ visit: (UnsafeRawBufferPointer) -> Void = { _ in }
+  ) throws(Errno) {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
+    defer { buffer.deallocate() }
+    var offset = start
+    do {
+      while true {
+        let count = try source.read(fromAbsoluteOffset: offset, into: buffer)
+        if count == 0 { return }
+        let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+        visit(piece)
+        _ = try target.writeAll(piece)
+        offset += Int64(count)
+      }
+    } catch { throw error as? Errno ?? .ioError }
+  }
+
+  // MARK: Writing
+
+  /// Keeps the manifest of an archive that was published, and removes what no next snapshot needs.
+  ///
+  /// - Parameters:
+  ///   - archive: the path of its file.
+  ///   - file: its manifest, whose place in the archive is `location`.
+  ///   - parent: what it is the difference to.
+  func store(
+    _ header: Archive.Header, of archive: String, _ file: FileDescriptor, _ location: ManifestLocation,
+    tarSize: UInt64, parent: ParentManifest?
+  ) throws {
+    let (repository, name) = try Self.place(of: archive)
+    guard let (size, beginning) = try Self.state(of: name, in: repository) else { return }
+    let folder = try makeFolder(repository.path, header)
+    let record = Record(
+      header: header, size: size, beginning: beginning, tarSize: tarSize, manifestSize: location.length,
+      manifestHash: location.sha256.hex)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let line = [UInt8](try encoder.encode(record)) + [UInt8(ascii: "\n")]
+    // A line that is too long would be read as damaged.
+    guard line.count <= Self.lineLimit else { return }
+    let scratch = try ScratchDirectory(Self.scratchPrefix, in: folder)
+    let output = try scratch.directory.createFile("manifest")
+    defer { try? output.close() }
+    do {
+      _ = try output.writeAll(line)
+      try Self.copy(file, from: 0, to: output)
+    } catch let error as Errno {
+      throw DrydockError.system("cannot write", scratch.directory.full("manifest"), error)
+    }
+    try scratch.directory.syncFile(output, "manifest")
+    try scratch.directory.rename("manifest", in: folder, to: name)
+    try folder.sync()
+    try removeUnused(folder, repository, header, parent)
+  }
+
+  private func makeFolder(_ repository: String, _ header: Archive.Header) throws -> Directory {
+    let parent = String(path.prefix(path.count - lastName(path).count))
+    do {
+      try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    } catch {
+      throw DrydockError(.io, "the cache's directory cannot be created", path: parent, cause: error)
+    }
+    try Directory(parent).createDirectories(ContainerPath(lastName(path)))
+    try Directory(path).createDirectories(Self.name(repository, header.app, header.instance))
+    guard let folder = try folder(repository, header.app, header.instance) else {
+      throw DrydockError(.notFound, "the cache was removed meanwhile", path: path)
+    }
+    return folder
+  }
+
+  /// Removes the manifests of archives that are no longer in the repository, or older than the chain; and the directories of
+  /// owners that have had no snapshot for a long time.
+  private func removeUnused(
+    _ folder: Directory, _ repository: Directory, _ header: Archive.Header, _ parent: ParentManifest?
+  ) throws {
+    let chain = [header] + (parent?.headers ?? [])
+    let start = chain[chain.count - 1].time
+    // An archive that is published while this runs is in the second list if its manifest is in the first.
+    let kept = try folder.names().filter(ArchiveName.isArchive)
+    let present = Set(try repository.names())
+    for name in kept {
+      let label = Self.label(name)
+      let isUsed = chain.contains { $0.archive.short == label?.id.prefix(8) ?? "" }
+      guard !present.contains(name) || !(isUsed || label?.time ?? "" >= start) else { continue }
+      try folder.removeFile(ContainerPath(name: name), missingIsFine: true)
+    }
+    let base = try Directory(path)
+    let limit = (Int64(Date().timeIntervalSince1970) - Self.staleAge) * 1_000_000_000
+    for name in try base.names() {
+      let name = ContainerPath(name: name)
+      if let status = try base.status(name), status.type == .directory, status.modified < limit {
+        try base.removeTree(name)
+      }
+    }
+  }
+
+  /// Removes the manifests of an owner's archives.
+  func remove(_ repository: String, app: String, instance: String) throws {
+    guard try folder(repository, app, instance) != nil else { return }
+    try Directory(path).removeTree(Self.name(repository, app, instance))
+  }
+}

@@ -1,0 +1,126 @@
+import ArgumentParser
+import Dispatch
+import Drydock
+import Foundation
+import Synchronization
+
+/// The options of commands that may take long.
+struct ProgressOptions: ParsableArguments {
+  enum Manner: String, CaseIterable, ExpressibleByArgument {
+    /// A line on a terminal, from the first second on.
+    case auto
+    /// JSON Lines.
+    case json
+    case none
+  }
+
+  @Option(
+    help: ArgumentHelp(
+      "Progress on standard error: auto (a line on a terminal), json (JSON Lines) or none.",
+      valueName: "manner"))
+  var progress: Manner?
+
+  /// Begins to show progress, until ``ProgressDisplay/end()``.
+  ///
+  /// - Parameters:
+  ///   - asJSON: whether the result is JSON: then progress is shown only on request.
+  ///   - isQuiet: whether only errors are printed.
+  func display(asJSON: Bool, isQuiet: Bool = false) throws -> ProgressDisplay {
+    switch try manner() {
+    case .json where !isQuiet: ProgressDisplay(.json)
+    case .auto where !asJSON && !isQuiet && StandardStreams.canShowStatus: ProgressDisplay(.line)
+    default: ProgressDisplay(nil)
+    }
+  }
+
+  private func manner() throws -> Manner {
+    if let progress { return progress }
+    guard let name = Environment["PROGRESS"] else { return .auto }
+    guard let manner = Manner(rawValue: name) else {
+      throw UsageError(
+        message: "DRYDOCK_PROGRESS is \(name): one of "
+          + Manner.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    return manner
+  }
+}
+
+/// Shows the progress of a command on standard error, ten times a second at most, on a second thread: an operation that is
+/// stuck is shown, too.
+final class ProgressDisplay: Sendable {
+  enum Form {
+    case line, json
+  }
+
+  /// What the command's operations count in; nil when nothing is shown.
+  let progress: WorkProgress?
+  private let ending = DispatchSemaphore(value: 0)
+  private let ended = DispatchSemaphore(value: 0)
+  private let hasEnded = Atomic(false)
+
+  private static let interval = 0.1
+  /// Shorter commands show no line.
+  private static let delay = 1.0
+
+  fileprivate init(_ form: Form?) {
+    guard let form else {
+      progress = nil
+      return
+    }
+    let progress = WorkProgress()
+    self.progress = progress
+    let thread = Thread { [ending, ended] in
+      switch form {
+      case .line: Self.showLine(progress, until: ending)
+      case .json: Self.printLines(progress, until: ending)
+      }
+      ended.signal()
+    }
+    thread.start()
+  }
+
+  /// Removes the line, or prints the last one as JSON; once.
+  func end() {
+    guard progress != nil, !hasEnded.exchange(true, ordering: .relaxed) else { return }
+    ending.signal()
+    ended.wait()
+  }
+
+  private static func showLine(_ progress: WorkProgress, until end: DispatchSemaphore) {
+    var text = ProgressText()
+    let start = ContinuousClock.now
+    while end.wait(timeout: .now() + interval) == .timedOut {
+      let seconds = (ContinuousClock.now - start) / .seconds(1)
+      // Also before it is shown: the time of a phase counts from its beginning.
+      let line = text.line(progress.state, at: seconds, width: StandardStreams.width)
+      if seconds >= delay, let line { StandardStreams.show(status: line) }
+    }
+    StandardStreams.show(status: nil)
+  }
+
+  private static func printLines(_ progress: WorkProgress, until end: DispatchSemaphore) {
+    let start = ContinuousClock.now
+    var last = WorkProgress.State()
+    var hasEnded = false
+    repeat {
+      hasEnded = end.wait(timeout: .now() + interval) == .success
+      let state = progress.state
+      if state == last && !hasEnded { continue }
+      last = state
+      let seconds = (ContinuousClock.now - start) / .seconds(1)
+      StandardStreams.note(Output.encodedLine(document(state, seconds, hasEnded: hasEnded)) + "\n")
+    } while !hasEnded
+  }
+
+  private static func document(
+    _ state: WorkProgress.State, _ seconds: Double, hasEnded: Bool
+  ) -> JSONObject {
+    [
+      "progress": [
+        "phase": state.phase?.rawValue, "bytes": state.bytes, "total_bytes": state.totalBytes,
+        "files": state.files, "total_files": state.totalFiles, "item": state.item, "items": state.items,
+        "seconds": (seconds * 10).rounded() / 10, "ended": hasEnded,
+      ] as JSONObject
+    ]
+  }
+}

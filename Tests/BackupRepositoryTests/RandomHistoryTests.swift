@@ -1,0 +1,129 @@
+import FileSystem
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// A container that changes at random: each snapshot of it is restored exactly.
+@Suite struct RandomHistoryTests {
+  /// A container that changes at random, and what it looked like at each snapshot.
+  private struct RandomRun {
+    let lab: Lab
+    var random: SeededRandom
+    var taken: [(report: SnapshotReport, tree: TreeListing, rows: String)] = []
+
+    init(seed: UInt64) throws {
+      lab = try Lab()
+      try lab.make(lab.directory("saved"))
+      random = SeededRandom(seed: seed)
+      try lab.directory(in: "d0/d1/d2")
+      // Some dozens of pages, so that a few rows are less than half of them.
+      try lab.sql(
+        "db.sqlite",
+        """
+        PRAGMA journal_mode=WAL; CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);
+        WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 300)
+        INSERT INTO t(b) SELECT hex(randomblob(500)) FROM r
+        """)
+    }
+
+    mutating func name() -> String {
+      let directory = ["", "d0/", "d0/d1/", "d0/d1/d2/", "e/"].randomElement(using: &random) ?? ""
+      return directory + "f\(Int.random(in: 0..<12, using: &random))"
+    }
+
+    mutating func change() throws {
+      let (name, other) = (name(), name())
+      let size = [0, 1, 700, 40_000, 1_200_000].randomElement(using: &random) ?? 0
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0...2:
+        _ = try? lab.shell("[ -d \(name) ] || rm -f \(name)", in: lab.root)
+        try? lab.write(name, random.bytes(size))
+      case 3: try script("printf more >> \(name)")
+      case 4: try script("truncate -s \(size) \(name)")
+      case 5: try script("mv \(name) \(other)")
+      case 6: try script("rm -rf \(name); ln -s \(other) \(name)")
+      case 7: try script("rm -rf \(name); mkdir -p \(name)/inner; echo x > \(name)/inner/y")
+      case 8: try script("rm -f \(other); ln \(name) \(other)")
+      case 9: try script("chmod 6\(Int.random(in: 0..<8, using: &random))4 \(name)")
+      case 10: try script("setfattr -n user.test -v \(size) \(name)")
+      case 11: try script("cp -a \(name) \(other)")
+      // A few blocks of a large file.
+      case 12...13:
+        let offset = Int.random(in: 0..<1_200_000, using: &random)
+        try script(
+          "[ ! -f \(name) ] || printf changed | dd of=\(name) bs=1 seek=\(offset) conv=notrunc status=none")
+      case 14: try script("cp -a db.sqlite* \(lab.directory("saved"))")
+      // As after a crash, the log lacks its last transactions; or all of them.
+      case 15:
+        try script(
+          "cmp -s db.sqlite \(lab.directory("saved"))/db.sqlite && cat \(lab.directory("saved"))/db.sqlite-wal > db.sqlite-wal"
+        )
+      case 16: try script("rm -f db.sqlite-wal db.sqlite-shm")
+      case 17:
+        try lab.sql(
+          "db.sqlite",
+          "INSERT INTO t(b) SELECT hex(randomblob(200)) FROM (SELECT 1 UNION SELECT 2), (SELECT 1 UNION SELECT 2)"
+        )
+      default:
+        let statement: String? =
+          [
+            nil, nil, nil, nil, nil, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)",
+            "PRAGMA journal_mode=DELETE", "PRAGMA journal_mode=WAL",
+            "DELETE FROM t WHERE a % 3 = 0",
+            "PRAGMA journal_mode=DELETE; PRAGMA page_size=8192; VACUUM",
+          ].randomElement(using: &random) ?? nil
+        if let statement {
+          try lab.sql("db.sqlite", statement)
+        } else {
+          _ = try lab.shell(
+            Lab.leavingTheLog(
+              "UPDATE t SET b = b || 'x' WHERE a % \(Int.random(in: 2...90, using: &random)) = 0"),
+            in: lab.root)
+        }
+      }
+    }
+
+    private func script(_ text: String) throws { _ = try? lab.shell(text, in: lab.root) }
+
+    static func rows(_ path: String) throws -> String {
+      // Of a copy: reading would change the files.
+      try Command.run(
+        "/bin/sh", ["-ec", "d=$(mktemp -d); cp \(path)* $d; sqlite3 $d/db.sqlite .dump; rm -r $d"]
+      ).output
+    }
+  }
+
+  @Test(arguments: 1...5 as ClosedRange<UInt64>) func everySnapshotOfARandomHistory(seed: UInt64) throws {
+    var run = try RandomRun(seed: seed)
+    let lab = run.lab
+    let database = ["db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "db.sqlite-journal", "."]
+    let rounds = TestExtent.isFull ? 50 : 12
+    for round in 0..<rounds {
+      for _ in 0..<Int.random(in: 0...6, using: &run.random) { try run.change() }
+      let tree = try TreeListing(lab.root).without(database)
+      let rows = try RandomRun.rows(lab.root + "/db.sqlite")
+      let report = try lab.incremental(trusting: Bool.random(using: &run.random)) {
+        $0.isFull = round % 20 == 7
+      }
+      #expect(!report.isIncomplete)
+      run.taken.append((report, tree, rows))
+    }
+    #expect(run.taken.filter { $0.report.header.kind == .incremental }.count >= 5)
+    for (number, (report, tree, rows)) in run.taken.enumerated() {
+      let archive = try Archive(path: report.path)
+      _ = try Verification.run(archive, data: true)
+      let target = lab.directory("restored-\(number)")
+      try lab.restore(report.path, to: target) { $0.keepsSetID = true }
+      #expect(
+        try TreeListing(target).without(database).differences(from: tree) == [],
+        "seed \(seed), snapshot \(number)")
+      #expect(try RandomRun.rows(target + "/db.sqlite") == rows, "seed \(seed), snapshot \(number)")
+    }
+    // Back to an early one, in place.
+    let (report, tree, _) = run.taken[3]
+    try lab.restore(report.path) { $0.keepsSetID = true }
+    #expect(try TreeListing(lab.root).without(database).differences(from: tree) == [])
+  }
+}
