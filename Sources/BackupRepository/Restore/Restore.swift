@@ -190,12 +190,11 @@ extension Archive {
         path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
         isDatabase: entry.kind != .file)
     }
-    let groups = groups(entries)
     let progress = staged.progress
     progress?.begin(
-      .restore, totalBytes: groups.joined().reduce(0) { $0 &+ entries[$1].size },
-      totalFiles: groups.joined().count)
-    try staged.putFiles(groups, file) {
+      .restore, totalBytes: entries.reduce(0) { $0 &+ ($1.isFile ? $1.size : 0) },
+      totalFiles: entries.count { $0.isFile })
+    try staged.putFiles(groups(entries), file) {
       let reader = source.reader()
       return { number, target in
         try reader.read(entries[number]) {
