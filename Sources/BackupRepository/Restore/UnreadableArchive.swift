@@ -110,8 +110,9 @@ extension Archive {
     _ damaged: [ContainerPath: DrydockError], missing: [ContainerPath], _ links: [ManifestEntry]
   ) -> [UnreadableArchive] {
     var result: [UnreadableArchive] = []
-    for part in parts {
-      let own = damaged.filter { ($0.value.path ?? part.path) == part.path }
+    for (index, part) in parts.enumerated() {
+      // A content of several archives with another hash is an error of the newest one, which has the hash.
+      let own = damaged.filter { _, error in (parts.firstIndex { $0.path == error.path } ?? 0) == index }
       guard let first = own.min(by: { $0.key < $1.key }) else { continue }
       result.append(
         UnreadableArchive(
