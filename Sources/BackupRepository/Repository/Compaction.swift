@@ -39,6 +39,7 @@ struct Compaction {
   let directory: Directory?
   let keys: AgeKeys
   let options: CompactionOptions
+  var progress: WorkProgress?
 
   /// Archives that need each other, oldest first.
   struct Chain {
@@ -128,6 +129,7 @@ struct Compaction {
     do {
       for old in chain.kept {
         let source = try Archive(path: old.paths[0], keys: keys, limit: options.limit)
+        progress?.begin(.export, reading: source)
         let former = try written.last.map { try Archive(path: $0.paths[0], keys: keys, limit: options.limit) }
         let new = try SnapshotCopy.write(
           source, since: former, tags: old.tags, newIDs, encryption: encryption, to: destination)
@@ -146,7 +148,7 @@ struct Compaction {
       }
       for archive in written {
         _ = try Verification.run(
-          Archive(path: archive.paths[0], keys: keys, limit: options.limit), data: true)
+          Archive(path: archive.paths[0], keys: keys, limit: options.limit), data: true, progress: progress)
       }
       try directory.sync()
       return written

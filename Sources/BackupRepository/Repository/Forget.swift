@@ -103,7 +103,8 @@ extension Repository {
       return (report, zip(archives, reasons).filter { $1.isEmpty }.map(\.0))
     } afterwards: { report, listing, archives, directory in
       guard let compaction else { return }
-      let run = Compaction(repository: self, directory: directory, keys: keys, options: compaction)
+      let run = Compaction(
+        repository: self, directory: directory, keys: keys, options: compaction, progress: progress)
       for chain in Compaction.chains(archives, found) { run.compact(chain, listing, &report) }
     }
   }
