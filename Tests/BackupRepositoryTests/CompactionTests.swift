@@ -305,7 +305,7 @@ import Testing
     try expectRefusal("copies of it", "cp \(first) copy.tar.zst")
     try expectRefusal("cannot be read", "echo '{' > \(third).tags.json")
     try expectRefusal(
-      "is not what the manifest says",
+      "the archive is damaged",
       "printf xxxx | dd of=\(first) bs=1 seek=3000 conv=notrunc status=none; true")
     try expectRestored(taken[3], in: lab)
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)

@@ -191,9 +191,13 @@ extension Repository {
   ) throws {
     // Of files that were named by hand the ids may not be known.
     guard listing.unnamed.isEmpty else { return }
-    for id in try directory.names().compactMap(ArchiveTags.id)
-    where !archives.contains(where: { id.hasPrefix($0.label.id) }) {
-      try ArchiveTags.remove(of: id, in: directory)
+    for name in try directory.names() {
+      if let id = ArchiveTags.id(ofFile: name) {
+        let isKnown = archives.contains { id.hasPrefix($0.label.id) }
+        if !isKnown { try ArchiveTags.remove(of: id, in: directory) }
+      } else if ArchiveTags.isUnfinished(name) {
+        try directory.removeFile(ContainerPath(name: name), missingIsFine: true)
+      }
     }
   }
 
