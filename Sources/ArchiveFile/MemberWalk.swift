@@ -8,10 +8,13 @@ package final class MemberWalk {
   private let reader: ArchiveReader
   private let mayRepeat: ([UInt8]) -> Bool
   private let walk: HeaderWalk
-  private var tree = MemberTree()
+  /// Nil when the names are not checked.
+  private var tree: MemberTree?
 
-  init(_ reader: ArchiveReader, mayRepeat: @escaping ([UInt8]) -> Bool) throws {
-    (self.reader, self.mayRepeat) = (reader, mayRepeat)
+  init(_ reader: ArchiveReader, _ tree: MemberTree?, mayRepeat: @escaping ([UInt8]) -> Bool = { _ in false })
+    throws
+  {
+    (self.reader, self.tree, self.mayRepeat) = (reader, tree, mayRepeat)
     walk = try reader.located { try reader.ranges.headers(from: 0) }
     reader.ranges.readsEverything = true
   }
@@ -22,7 +25,7 @@ package final class MemberWalk {
       try reader.checkEnd(after: walk.position)
       return nil
     }
-    try reader.located { try tree.add(member, mayRepeat: mayRepeat(member.name)) }
+    try reader.located { try tree?.add(member, mayRepeat: mayRepeat(member.name)) }
     let size = member.contentSize
     let room = reader.tarSize - min(offset, reader.tarSize)
     guard size <= room, ArchiveFormat.padded(size) <= room else {
@@ -39,8 +42,12 @@ extension ArchiveReader {
   /// - Parameter mayRepeat: whether a file of that name may come again: one that changed while it was stored is
   ///   stored once more, and the later one counts.
   package func walk(mayRepeat: @escaping ([UInt8]) -> Bool = { _ in false }) throws -> MemberWalk {
-    try MemberWalk(self, mayRepeat: mayRepeat)
+    try MemberWalk(self, MemberTree(), mayRepeat: mayRepeat)
   }
+
+  /// A walk over all members for a caller that compares each name with a list without duplicates: it takes no memory for the
+  /// names that came before.
+  package func walkComparingNames() throws -> MemberWalk { try MemberWalk(self, nil) }
 
   /// The first member, and where its content starts; nil when there is none.
   package func firstMember() throws -> (member: ArchiveMember, contentOffset: UInt64)? {

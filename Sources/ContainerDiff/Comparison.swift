@@ -51,6 +51,7 @@ package struct Comparison {
   package private(set) var compared = 0
 
   private let before, after: any ComparisonSide
+  private var old, new: WalkedSide
   private let options: ComparisonOptions
   private let scratch: Directory
   /// Settings files with what each side has in it.
@@ -67,6 +68,7 @@ package struct Comparison {
   ) throws {
     let scratch = try ScratchDirectory.temporary()
     (self.before, self.after, self.options, self.scratch) = (before, after, options, scratch.directory)
+    (old, new) = (WalkedSide(next: try before.walk()), WalkedSide(next: try after.walk()))
     try run()
   }
 
@@ -74,21 +76,28 @@ package struct Comparison {
   package var isIncomplete: Bool { notCompared.contains(where: \.isLoss) }
 
   private mutating func run() throws {
-    let (old, new) = (before.entries, after.entries)
-    try requireScope(old, new)
-    for (path, reason) in before.omitted.merging(after.omitted, uniquingKeysWith: { a, _ in a })
+    // The paths of the scope that one of the sides has.
+    var found: Set<ContainerPath> = []
+    options.progress?.begin(.compare)
+    while true {
+      let (a, b) = (try old.head(), try new.head())
+      guard let path = [a?.path, b?.path].compactMap({ $0 }).min() else { break }
+      for place in options.scope where path == place || path.isInside(place) { found.insert(place) }
+      let isOld = a?.path == path
+      let isNew = b?.path == path
+      try visit(isOld ? a : nil, isNew ? b : nil)
+      options.progress?.add(files: 1)
+      if isOld { old.advance() }
+      if isNew { new.advance() }
+    }
+    for place in options.scope where !found.contains(place) && !old.omits(place) && !new.omits(place) {
+      throw DrydockError(
+        .notFound, "neither side has this path; give a path below a container's root",
+        path: place.description)
+    }
+    for (path, reason) in old.omitted.merging(new.omitted, uniquingKeysWith: { a, _ in a })
     where options.takes(path) {
       notCompared.append(NotCompared(path: path, reason: reason, isLoss: reason == OmissionReason.unreadable))
-    }
-    var (i, j) = (0, 0)
-    options.progress?.begin(.compare, totalFiles: old.count + new.count)
-    while i < old.count || j < new.count {
-      let isOld = j == new.count || (i < old.count && old[i].path <= new[j].path)
-      let isNew = i == old.count || (j < new.count && new[j].path <= old[i].path)
-      try visit(isOld ? old[i] : nil, isNew ? new[j] : nil)
-      options.progress?.add(files: (isOld ? 1 : 0) + (isNew ? 1 : 0))
-      if isOld { i += 1 }
-      if isNew { j += 1 }
     }
     notCompared.sort { $0.path < $1.path }
     let compared = settings.map { SettingsComparison(file: $0.path, old: $0.old, new: $0.new) }
@@ -97,27 +106,9 @@ package struct Comparison {
     difference.settings = compared.flatMap { $0.difference(redactor) }
   }
 
-  private func requireScope(_ old: [ComparedEntry], _ new: [ComparedEntry]) throws {
-    for path in options.scope {
-      let isThere = { (entry: ComparedEntry) in entry.path == path || entry.path.isInside(path) }
-      guard
-        old.contains(where: isThere) || new.contains(where: isThere) || omits(before, path)
-          || omits(after, path)
-      else {
-        throw DrydockError(
-          .notFound, "neither side has this path; give a path below a container's root",
-          path: path.description)
-      }
-    }
-  }
-
-  private func omits(_ side: any ComparisonSide, _ path: ContainerPath) -> Bool {
-    !side.omitted.isEmpty && ([path] + path.ancestors).contains { side.omitted[$0] != nil }
-  }
-
   private mutating func visit(_ old: ComparedEntry?, _ new: ComparedEntry?) throws {
     guard let path = (old ?? new)?.path, options.takes(path) else { return }
-    if old == nil && omits(before, path) || new == nil && omits(after, path) { return }
+    if old == nil && self.old.omits(path) || new == nil && self.new.omits(path) { return }
     do {
       switch (old, new) {
       case (let old?, let new?):
@@ -212,13 +203,13 @@ package struct Comparison {
 
   private func differs(_ old: ComparedEntry, _ new: ComparedEntry) throws -> Bool {
     if let a = old.size, let b = new.size, a != b { return true }
-    return try before.digest(of: old.path) != after.digest(of: new.path)
+    return try before.digest(of: old) != after.digest(of: new)
   }
 
   /// False when they differ, and not by their keys.
   private mutating func compareSettings(_ old: ComparedEntry, _ new: ComparedEntry) throws -> Bool {
     let path = old.path
-    if let a = try before.digest(of: path), try a == after.digest(of: path) { return true }
+    if let a = try before.digest(of: old), try a == after.digest(of: new) { return true }
     guard let a = try before.settings(of: path), let b = try after.settings(of: path) else { return false }
     settings.append((path, a, b))
     return true
@@ -226,7 +217,7 @@ package struct Comparison {
 
   /// A list of items has no digest.
   private func vaultsMayDiffer(_ old: ComparedEntry, _ new: ComparedEntry) throws -> Bool {
-    try differs(old, new) || before.digest(of: old.path) == nil
+    try differs(old, new) || before.digest(of: old) == nil
   }
 
   private mutating func compareVaults(
@@ -300,107 +291,27 @@ private struct SettingsComparison {
   }
 }
 
-/// One of the two that are compared: a live container, a staged one, an archive, a golden.
-package protocol ComparisonSide {
-  /// Everything that takes part, sorted by path.
-  var entries: [ComparedEntry] { get }
-  /// What the side does not hold although it may exist, with all below it, and why.
-  var omitted: [ContainerPath: String] { get }
+/// A side with the next entry of its walk, and what it has left out so far.
+private struct WalkedSide {
+  let next: SideWalk
+  private(set) var omitted: [ContainerPath: String] = [:]
+  private var entry: ComparedEntry?
 
-  /// A file's content digest; nil for what can only be compared by what is in it.
-  func digest(of path: ContainerPath) throws -> SHA256.Digest?
-  /// The settings in a file; nil when it is not a property list with a dictionary on top.
-  func settings(of path: ContainerPath) throws -> PropertyListDictionary?
-  /// What a vault's file holds; nil when the side has no more of it than its digest.
-  func vault(of path: ContainerPath) throws -> ComparedVault?
-  /// Decides whether two databases are the same without opening them.
-  func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest
-  /// The path of a closed database file that is the caller's to open, as long as the side exists.
-  ///
-  /// - Parameters:
-  ///   - scratch: a private directory to put it into, where that is needed.
-  ///   - name: its name there.
-  /// - Throws: `DrydockError` with code `malformed` for what SQLite cannot open.
-  func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws -> String
-  /// Called when a database is no longer needed.
-  func forgetDatabase(_ path: ContainerPath)
-}
+  init(next: @escaping SideWalk) { self.next = next }
 
-/// What a side has of a vault.
-package enum ComparedVault {
-  /// The sealed file.
-  case sealed([UInt8])
-  /// Its items alone: neither their times, nor the fields that this version does not know, nor to whom it is sealed.
-  case items([VaultItem])
-}
-
-/// Decides whether two databases are the same without opening them.
-package enum DatabaseDigest: Equatable {
-  /// The digest of its captured content.
-  case image(SHA256.Digest)
-  /// SQLite cannot open it: the digests of its files, by the ending of their names.
-  case raw([String: SHA256.Digest])
-  /// Only its schema and rows can be compared.
-  case unknown
-}
-
-/// One path of a side. What a side does not know about it is nil and not compared.
-package struct ComparedEntry: Sendable {
-  /// What a path is.
-  package enum Kind: String, Sendable {
-    case directory, file, link, settings, database, vault
-    /// A socket, FIFO or device.
-    case other
-  }
-
-  package var path: ContainerPath
-  package var kind: Kind
-  /// Whether its content takes part: a nondeterministic value does not.
-  package var hasContent = true
-  package var mode: UInt16?
-  package var size: UInt64?
-  /// What a symbolic link points to.
-  package var linkTarget: [UInt8]?
-  /// Extended attributes, each with the beginning of its value's digest.
-  package var attributes: [String: String]?
-  /// Owner, and modification time in nanoseconds since 1970.
-  package var owner: [UInt32]?, modified: Int64?
-
-  package init(_ path: ContainerPath, _ kind: Kind) {
-    self.path = path
-    self.kind = kind
-  }
-
-  /// Takes mode and attributes from metadata.
-  package mutating func describe(_ metadata: FileMetadata) throws {
-    mode = metadata.mode
-    var shown: [String: String] = [:]
-    // What the system itself says about a file (SELinux labels) is not part of a container.
-    for attribute in metadata.attributes where attribute.name != "security.selinux" {
-      shown[attribute.name] = try Self.digest(of: attribute)
+  mutating func head() throws -> ComparedEntry? {
+    while entry == nil, let step = try next() {
+      switch step {
+      case .entry(let next): entry = next
+      case .omitted(let path, let reason): omitted[path] = reason
+      }
     }
-    attributes = shown
+    return entry
   }
 
-  /// A short form of an attribute's value: the beginning of its digest.
-  package static func digest(of attribute: ExtendedAttribute) throws -> String {
-    try attribute.value.withUnsafeBytes { String(try SHA256.hash($0).hex.prefix(16)) }
-  }
+  mutating func advance() { entry = nil }
 
-  /// What it is to a file system.
-  var type: FileType {
-    switch kind {
-    case .directory: .directory
-    case .link: .symbolicLink
-    case .other: .other
-    case .file, .settings, .database, .vault: .file
-    }
-  }
-}
-
-extension Container {
-  /// What a regular file is, unless it is a database.
-  package func comparedKind(ofFile path: ContainerPath) -> ComparedEntry.Kind {
-    path == vaultPath ? .vault : isSettings(path) ? .settings : .file
+  func omits(_ path: ContainerPath) -> Bool {
+    !omitted.isEmpty && ([path] + path.ancestors).contains { omitted[$0] != nil }
   }
 }

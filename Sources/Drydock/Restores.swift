@@ -86,7 +86,7 @@ extension Archive {
 
   /// A part of an archive must be of the container's schema version.
   private func checkingVersion(_ options: RestoreOptions, of target: Container) -> RestoreOptions {
-    guard options.isPartial, !target.isPlanned else { return options }
+    guard options.isPartial || options.acceptsIncomplete, !target.isPlanned else { return options }
     var options = options
     options.readsVersion = { schemaVersion(in: $0).number }
     return options

@@ -9,6 +9,8 @@ struct Failure {
   let code: String
   let message: String
   let path: String?
+  /// The archives that cannot be read, if that is the error.
+  private(set) var unreadable: [UnreadableArchive]?
 
   /// Nil for errors of others, such as the argument parser.
   init?(known error: any Error) {
@@ -17,6 +19,7 @@ struct Failure {
       self.init(
         ExitStatus(rawValue: error.code.exitCode) ?? .failed, error.code.rawValue, error.advised.message,
         error.place)
+      unreadable = (error.cause as? UnreadableArchives)?.archives
     case let error as UsageError: self.init(.usage, "usage", error.message, nil)
     default: return nil
     }
@@ -47,7 +50,10 @@ struct Failure {
   /// Prints the failure: a line on standard error, and with `--json` a document on standard output.
   func report(asJSON: Bool) {
     Output.note("drydock: error: \(text)")
-    if asJSON { Self.document(code: code, message: message, path: path, status: status.rawValue) }
+    guard asJSON else { return }
+    var detail = detail(status: status)
+    detail["unreadable_archives"] = unreadable
+    Output.json(["error": detail] as JSONObject)
   }
 
   var text: String { DrydockError(.io, message, path: path).description }
@@ -95,6 +101,7 @@ enum Advice {
     ("restore", .mismatch, "version marker", "`drydock baseline CONTAINER --to N`"),
     ("restore", .conflict, "overwrite excluded paths", "--overwrite-excluded"),
     ("restore", .conflict, "do not keep extra paths", "leave --keep-extra out"),
+    ("restore", nil, ", which affects ", "--partial restores everything else"),
     ("restore", nil, "overwrite other devices' items", "--include-synchronizable restores it"),
     ("restore", nil, "no device key was given", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
     ("restore", nil, "that its vault was sealed to then", "--device-key FILE"),

@@ -89,11 +89,26 @@ enum Output {
 
   /// Rows as columns, the last one ragged.
   static func table(_ rows: [[String]], indent: String = "  ") {
-    let columns = rows.map(\.count).max() ?? 0
-    let widths = (0..<columns).map { column in
-      rows.map { $0.count > column ? $0[column].count : 0 }.max() ?? 0
+    var columns = Columns(indent: indent)
+    for row in rows { columns.measure(row) }
+    for row in rows { columns.write(row) }
+  }
+
+  /// A table whose rows need not be in memory: all are measured first, and then written.
+  struct Columns {
+    private let indent: String
+    private var widths: [Int] = []
+
+    init(indent: String = "  ") { self.indent = indent }
+
+    mutating func measure(_ row: [String]) {
+      for (number, cell) in row.enumerated() {
+        if number == widths.count { widths.append(0) }
+        widths[number] = max(widths[number], cell.count)
+      }
     }
-    for row in rows {
+
+    func write(_ row: [String]) {
       let cells = row.enumerated().map { number, cell in
         number == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[number] - cell.count)
       }

@@ -22,10 +22,19 @@ extension Directory {
 
   /// Writes a new file; an existing one is an error.
   package func create(_ path: ContainerPath, _ bytes: [UInt8], mode: UInt16 = 0o600) throws {
+    try create(path, mode: mode) { try $0(bytes) }
+  }
+
+  /// Writes a new file piece by piece; an existing one is an error.
+  ///
+  /// - Parameter body: calls its argument with each piece.
+  package func create(
+    _ path: ContainerPath, mode: UInt16 = 0o600, body: (([UInt8]) throws -> Void) throws -> Void
+  ) throws {
     let file = try createFile(path, mode: mode)
     defer { try? file.close() }
     do {
-      _ = try file.writeAll(bytes)
+      try body { _ = try file.writeAll($0) }
     } catch let error as Errno {
       throw DrydockError.system("cannot write", full(path), error)
     }

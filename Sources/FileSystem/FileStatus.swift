@@ -69,6 +69,12 @@ package struct FileIdentity: Hashable, Sendable, Codable {
   }
 }
 
+/// An inode as it is between two changes: equal for a file that nobody changed.
+package struct FileVersion: Hashable, Sendable {
+  package var identity: FileIdentity
+  package var changed: Int64
+}
+
 extension FileStatus {
   /// The status of a directory that exists only in a plan.
   package init(directory metadata: FileMetadata) {
@@ -113,6 +119,20 @@ package enum FollowedStatus {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+  }
+
+  /// The inode that a path leads to, and the time of its last change in nanoseconds since 1970; nil when there is none.
+  package static func version(_ path: String) -> FileVersion? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    #if canImport(Darwin)
+      let time = status.st_ctimespec
+    #else
+      let time = status.st_ctim
+    #endif
+    return FileVersion(
+      identity: FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
+      changed: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
   }
 
   /// The number of hard links of the target of a path.

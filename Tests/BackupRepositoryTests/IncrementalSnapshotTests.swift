@@ -310,4 +310,47 @@ import Testing
     #expect(throws: DrydockError.self) { try lab.restore(second.path, to: lab.directory("new")) }
     #expect(!lab.exists("", in: lab.directory("new")))
   }
+
+  @Test func contentThatSnapshotsShareIsVerifiedOnce() throws {
+    let lab = try scene()
+    var reports = [try snapshot(lab)]
+    _ = try lab.shell("touch -d 2001-01-01 large", in: lab.root)
+    for _ in 1...2 { reports.append(try snapshot(lab)) }
+    var verification = Verification()
+    func bytesRead(_ report: SnapshotReport) throws -> UInt64 {
+      let archive = try Archive(path: report.path)
+      let opened = archive.bytesRead
+      #expect(try verification.verify(archive, data: true).entries == reports[0].entries)
+      return archive.bytesRead - opened
+    }
+    let large: UInt64 = 3 << 20
+    #expect(try bytesRead(reports[0]) > large)
+    // Its own entry of the large file names content of the first archive.
+    #expect(try bytesRead(reports[1]) > large)
+    #expect(try bytesRead(reports[2]) < large / 10)
+    verification = Verification()
+    #expect(try bytesRead(reports[2]) > large)
+  }
+
+  @Test func whatWasNotVerifiedIsReadAgain() throws {
+    let lab = try scene()
+    let reports = try (1...3).map { _ in try snapshot(lab) }
+    let intact = try RawFiles.read(Array(reports[0].path.utf8))
+    var damaged = intact
+    damaged[damaged.count / 2] ^= 1
+    var verification = Verification()
+    func isIntact(_ report: SnapshotReport, data: Bool = true) -> Bool {
+      (try? verification.verify(Archive(path: report.path), data: data)) != nil
+    }
+    #expect(isIntact(reports[0], data: false))
+    // Only its structure was checked.
+    try RawFiles.write(Array(damaged), to: Array(reports[0].path.utf8))
+    #expect(!isIntact(reports[1]) && !isIntact(reports[0]) && !isIntact(reports[2]))
+    try RawFiles.write(Array(intact), to: Array(reports[0].path.utf8))
+    #expect(isIntact(reports[0]) && isIntact(reports[2]))
+    // Changed after it was verified.
+    usleep(20_000)
+    try RawFiles.write(Array(damaged), to: Array(reports[0].path.utf8))
+    #expect(!isIntact(reports[1]))
+  }
 }

@@ -217,7 +217,7 @@ import Testing
         old.paths[path.rebased(from: .root, to: place)] = status
       }
     }
-    try state.directory.create(file, old.encoded())
+    try old.write(to: state.directory.directory(folder))
   }
 }
 

@@ -250,7 +250,7 @@ private struct Renumbering {
     try folder.removeFile("index")
     let isGone = try sides.contains(true) && folder.status("tree") == nil
     let old = opened[0].showing(groups: ["group.own": opened[1], "group.shared": opened[2]])
-    try folder.create("index", isGone ? [] : TreeIndex(of: old).encoded())
+    if isGone { try folder.create("index", []) } else { try TreeIndex(of: old).write(to: folder) }
   }
 }
 

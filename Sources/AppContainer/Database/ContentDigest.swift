@@ -34,7 +34,8 @@ package enum ContentDigest {
     isDatabase: Bool, size: UInt64, read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int
   ) throws -> SHA256.Digest {
     var hash = try ContentHash(isDatabase: isDatabase, size: size)
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    // More would not be faster, and its pages would have to be mapped for each small file.
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 4096)
     defer { buffer.deallocate() }
     var offset: UInt64 = 0
     while true {

@@ -12,8 +12,10 @@ public final class Archive {
   package let manifest: Manifest
   /// The snapshot id: equal ones hold the same content.
   public let snapshot: String
-  /// The archive itself, its parent, and so on to the full one.
+  /// The archive itself, its parent, and so on to the full one; or to the last one before ``gap``.
   let parts: [ArchivePart]
+  /// The first archive of the chain that cannot be opened, and why; those that only it names are not known.
+  let gap: (archive: ID, reason: DrydockError)?
   private let limit: ExpansionLimit
 
   /// More archives in one chain are refused.
@@ -25,27 +27,37 @@ public final class Archive {
   /// - Parameters:
   ///   - keys: what opens it when it is encrypted.
   ///   - limit: how large its manifest may be, and its content when that is read.
+  ///   - acceptsGap: opens it also when one that it needs is missing or damaged: with the paths that are known without that
+  ///     one. ``verify(data:)`` and a restore then throw an error that names what is affected.
   /// - Throws: `DrydockError`: `notFound`, `noIdentity` when no key opens it, `damaged`, `missingArchive` when one that it
   ///   needs is not there, and what reading it throws.
   public convenience init(
-    path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard
+    path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, acceptsGap: Bool = false
   ) throws {
-    try self.init(ArchivePart(path: path, keys: keys, limit: limit), keys: keys, limit: limit)
+    try self.init(
+      ArchivePart(path: path, keys: keys, limit: limit), keys: keys, limit: limit, acceptsGap: acceptsGap)
   }
 
-  init(_ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit) throws {
+  init(_ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit, acceptsGap: Bool = false) throws {
     var parts = [archive]
+    var gap: (ID, DrydockError)?
     var search = ChainSearch(besides: archive.path, keys: keys, limit: limit)
     while let parent = parts[parts.count - 1].header.parent {
-      let part = try search.open(parent, neededBy: parts[parts.count - 1])
+      let part: ArchivePart
+      do {
+        part = try search.open(parent, neededBy: parts[parts.count - 1])
+      } catch let error as DrydockError where acceptsGap && error.meansDamage {
+        gap = (parent, error)
+        break
+      }
       guard !parts.contains(where: { $0.header.archive == parent }), parts.count < Self.longestChain else {
         throw DrydockError(.damaged, "it needs itself", path: archive.path)
       }
       parts.append(part)
     }
     (path, header, snapshot) = (archive.path, archive.header, archive.snapshot)
-    (self.parts, self.limit) = (parts, limit)
-    manifest = try Manifest(parts.map(\.manifest), path: archive.path)
+    (self.parts, self.limit, self.gap) = (parts, limit, gap)
+    manifest = try Manifest(parts.map(\.manifest), path: archive.path, isComplete: gap == nil)
     if parts.count > 1 {
       try located { try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: chainSize) }
     }
@@ -88,9 +100,9 @@ public final class Archive {
     }
   }
 
-  /// Throws unless the entries that were read give the snapshot id.
+  /// Throws unless the entries that were read give the snapshot id; without all manifests they cannot.
   func expectSnapshot(_ id: String) throws {
-    guard id == snapshot else {
+    guard gap != nil || id == snapshot else {
       throw DrydockError(
         .damaged, "the manifest's entries do not match its snapshot id; use another archive", path: path)
     }

@@ -8,46 +8,52 @@ import SystemPackage
 
 /// An archive, as a side of a comparison. Its manifest shows what differs; only differing content is read.
 package struct ArchiveSide: ComparisonSide {
-  package private(set) var entries: [ComparedEntry] = []
-  /// See ``ComparisonSide``: excluded paths, and those that could not be stored.
-  package private(set) var omitted: [ContainerPath: String] = [:]
   private let archive: Archive
-  /// The files of databases that SQLite could not open: the endings of their names and their digests.
-  private var raw: [ContainerPath: [String: SHA256.Digest]] = [:]
+  private let container: Container
 
-  /// Reads an archive's manifest.
-  ///
   /// - Parameter configuration: where settings and secrets are; the archive's header says the rest.
   package init(_ archive: Archive, configuration: ContainerConfiguration = ContainerConfiguration()) throws {
     self.archive = archive
+    try archive.requireComplete()
     let header = archive.header
-    let container = Container(
+    container = Container(
       planned: archive.path, layout: configuration.layout ?? header.layout,
       app: configuration.app ?? header.app, instance: header.instance, configuration: configuration)
-    var found: [ComparedEntry] = []
-    var parts: [ContainerPath: [String: SHA256.Digest]] = [:]
-    try archive.manifest.entries { entry in
-      if entry.kind == .rawDatabase, let digest = entry.digest {
-        // A main file comes before its sidecars.
-        if let main = DatabaseUnit.main(ofSidecar: entry.path), parts[main] != nil {
-          let suffix = entry.path.nameString.dropFirst(main.nameString.count)
-          parts[main]?[String(suffix)] = digest
-          return
-        }
-        parts[entry.path] = ["": digest]
-      }
-      found.append(try Self.compared(entry, container))
-    }
-    raw = parts
-    for path in try archive.manifest.excluded() { omitted[path.path] = path.exclusion.description }
-    for path in try archive.manifest.skipped() {
+  }
+
+  package func walk() throws -> SideWalk {
+    let manifest = archive.manifest
+    var omitted = try manifest.excluded().map { ($0.path, $0.exclusion.description) }
+    // Sockets and the like are not among the entries.
+    var special: [ContainerPath] = []
+    for path in try manifest.skipped() {
       switch path.reason {
-      case .special: found.append(ComparedEntry(path.path, .other))
-      case .mount: omitted[path.path] = "another file system is mounted there"
-      case .unreadable, .unstable: omitted[path.path] = OmissionReason.unreadable
+      case .special: special.append(path.path)
+      case .mount: omitted.append((path.path, "another file system is mounted there"))
+      case .unreadable, .unstable: omitted.append((path.path, OmissionReason.unreadable))
       }
     }
-    entries = found.sorted { $0.path < $1.path }
+    special.sort(by: >)
+    var (steps, entries) = (omitted.makeIterator(), MergedEntries(manifest))
+    var head: ComparedEntry?
+    // The databases that SQLite could not open. A main file comes before its sidecars.
+    var raw: Set<ContainerPath> = []
+    return {
+      if let (path, reason) = steps.next() { return .omitted(path, reason) }
+      while head == nil, let entry = try entries.next() {
+        if entry.kind == .rawDatabase {
+          if let main = DatabaseUnit.main(ofSidecar: entry.path), raw.contains(main) { continue }
+          raw.insert(entry.path)
+        }
+        head = try Self.compared(entry, container)
+      }
+      if let path = special.last, head.map({ path < $0.path }) ?? true {
+        special.removeLast()
+        return .entry(ComparedEntry(path, .other))
+      }
+      defer { head = nil }
+      return head.map { .entry($0) }
+    }
   }
 
   private static func compared(_ entry: ManifestEntry, _ container: Container) throws -> ComparedEntry {
@@ -61,11 +67,13 @@ package struct ArchiveSide: ComparisonSide {
     var compared = ComparedEntry(entry.path, kind)
     try compared.describe(entry.metadata)
     compared.linkTarget = entry.linkTarget
-    if [.file, .settings, .vault].contains(kind) { compared.size = entry.size }
+    if [.file, .settings, .vault].contains(kind) {
+      (compared.size, compared.digest) = (entry.size, entry.digest)
+    }
     return compared
   }
 
-  package func digest(of path: ContainerPath) throws -> SHA256.Digest? { try entry(path).digest }
+  package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? { entry.digest }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     // A settings file is a few kilobytes.
@@ -86,21 +94,29 @@ package struct ArchiveSide: ComparisonSide {
   }
 
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
-    if let digests = raw[path] { return .raw(digests) }
-    return try entry(path).digest.map { .image($0) } ?? .unknown
+    let entry = try entry(path)
+    guard entry.kind == .rawDatabase else { return entry.digest.map { .image($0) } ?? .unknown }
+    var digests: [String: SHA256.Digest] = [:]
+    digests[""] = entry.digest
+    for suffix in DatabaseFormat.sidecarSuffixes {
+      let sidecar = try archive.manifest.entry(path.withSuffix(suffix))
+      if let sidecar, sidecar.kind == .rawDatabase { digests[suffix] = sidecar.digest }
+    }
+    return .raw(digests)
   }
 
   package func databaseFile(
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
-    guard raw[path] == nil else {
+    let entry = try entry(path)
+    guard entry.kind != .rawDatabase else {
       throw DrydockError(
         .malformed, "SQLite could not open it when the archive was written", path: path.description)
     }
     let file = try scratch.createFile(name)
     defer { try? file.close() }
     let full = scratch.full(name)
-    try read(entry(path)) { bytes in
+    try read(entry) { bytes in
       do { _ = try file.writeAll(bytes) } catch let error as Errno {
         throw DrydockError.system("cannot write a copy of the database", full, error)
       }

@@ -10,9 +10,11 @@ package final class Manifest {
   let parts: [ManifestReader]
   private let removed: [Set<ContainerPath>]
   private let path: String
+  /// Whether the chain has all archives; else entries may name others, and paths are missing.
+  private let isComplete: Bool
 
-  init(_ parts: [ManifestReader], path: String) throws {
-    (self.parts, self.path) = (parts, path)
+  init(_ parts: [ManifestReader], path: String, isComplete: Bool = true) throws {
+    (self.parts, self.path, self.isComplete) = (parts, path, isComplete)
     removed = try parts.map { try $0.removed() }
   }
 
@@ -56,13 +58,15 @@ package final class Manifest {
 
   /// Throws unless the content of an entry is in one of the archives.
   fileprivate func check(_ entry: ManifestEntry) throws {
-    for extent in entry.extents {
+    for extent in entry.extents where isComplete || parts.contains(where: { $0.archive == extent.archive }) {
       guard let part = parts.first(where: { $0.archive == extent.archive }), extent.offset <= part.tarSize,
         extent.length <= part.tarSize - extent.offset
       else { throw wrong("content in no archive that it needs (\(entry.path))") }
     }
     if let first = entry.hardLink {
-      guard let target = try self.entry(first), target.hardLink == nil, target.kind == entry.kind,
+      let target = try self.entry(first)
+      if target == nil && !isComplete { return }
+      guard let target, target.hardLink == nil, target.kind == entry.kind,
         target.size == entry.size, target.digest == entry.digest
       else { throw wrong("a hard link to something else (\(entry.path))") }
     }
@@ -198,5 +202,30 @@ struct MergedEntries {
     }
     try manifest.check(entry)
     previous = (entry.path, entry.kind == .directory)
+  }
+}
+
+/// Finds entries that a manifest must not have: excluded ones, unless it declares that it stores them, and Drydock's own
+/// state in any case. Used once, in the order of the entries.
+struct ExcludedEntryCheck {
+  private let excluded: [ExcludedPath]
+  private let storesExcluded: Bool
+  private var next = 0
+  private var current: ExcludedPath?
+
+  init(_ excluded: [ExcludedPath], storesExcluded: Bool) {
+    self.excluded = excluded.sorted { $0.path < $1.path }
+    self.storesExcluded = storesExcluded
+  }
+
+  /// The rule that forbids this entry; nil when none does.
+  mutating func forbidding(_ path: ContainerPath) -> Exclusion? {
+    while next < excluded.count, excluded[next].path <= path {
+      // A path below an excluded directory may be listed too; the directory covers it.
+      if current.map({ !excluded[next].path.isInside($0.path) }) ?? true { current = excluded[next] }
+      next += 1
+    }
+    guard let current, path == current.path || path.isInside(current.path) else { return nil }
+    return storesExcluded && current.exclusion.rule != .state ? nil : current.exclusion
   }
 }

@@ -15,9 +15,9 @@ package final class ManifestReader {
   private let path: String
   let archive: Archive.ID
   let tarSize: UInt64
-  private let isIncremental: Bool
+  let isIncremental: Bool
   /// The archives that extents are in, by their numbers; 0 is this one.
-  private let archives: [Int64: Archive.ID]
+  let archives: [Int64: Archive.ID]
   private let size: UInt64
 
   /// - Parameter header: the archive's.
@@ -51,22 +51,6 @@ package final class ManifestReader {
     }
   }
 
-  private static func archives(
-    _ db: Database, besides own: Archive.ID, isIncremental: Bool, _ path: String
-  ) throws -> [Int64: Archive.ID] {
-    var archives: [Int64: Archive.ID] = [0: own]
-    let rows = try Row.fetchCursor(
-      db, sql: "SELECT number, archive FROM required LIMIT \(Archive.longestChain + 1)")
-    while let row = try rows.next().map(ManifestRow.init) {
-      guard let number = row.integer("number"), number > 0, isIncremental,
-        let id = row.text("archive").flatMap(Archive.ID.init), id != own,
-        archives.count <= Archive.longestChain
-      else { throw DrydockError(.damaged, "its manifest requires an invalid archive", path: path) }
-      archives[number] = id
-    }
-    return archives
-  }
-
   private static func damaged(_ error: DatabaseError, _ path: String) -> DrydockError {
     // A failure of the disk that holds the copy does not mean that the archive is damaged.
     if error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR {
@@ -78,7 +62,7 @@ package final class ManifestReader {
       .damaged, "its manifest cannot be read: \(error.plainMessage)", path: path, cause: error)
   }
 
-  private func read<T>(_ body: (Database) throws -> T) throws -> T {
+  func read<T>(_ body: (Database) throws -> T) throws -> T {
     do {
       return try queue.read(body)
     } catch let error as DatabaseError {
@@ -356,68 +340,6 @@ package final class ManifestReader {
     }
   }
 
-  /// The places of a content: one behind the other they have its size. Those in this archive are one member's content.
-  private func extents(_ row: ManifestRow, size: UInt64, of path: ContainerPath, _ db: Database) throws
-    -> Extents
-  {
-    let invalid = { self.wrong("an invalid place of content (\(path))") }
-    var (extents, position, own) = (Extents(), UInt64(0), UInt64?.none)
-    func add(_ row: ManifestRow) throws {
-      guard let offset = row.unsigned("offset", UInt64.self),
-        let length = row.unsigned("length", UInt64.self),
-        length > 0, length <= size - position, let source = row.integer("archive").flatMap({ archives[$0] })
-      else { throw invalid() }
-      if source == archive {
-        guard offset <= tarSize, length <= tarSize - offset, own.map({ $0 == offset }) ?? (offset % 512 == 0)
-        else { throw invalid() }
-        own = offset + length
-      } else {
-        // Whether the other archive has that place is checked where both are known.
-        guard isIncremental, offset < 1 << 62, length < 1 << 62 else { throw invalid() }
-      }
-      extents.append(Extent(archive: source, offset: offset, length: length))
-      position += length
-    }
-    try add(row)
-    guard position < size else { return extents }
-    let statement = try db.cachedStatement(
-      sql:
-        "SELECT position, archive, offset, length FROM extent WHERE entry = ? AND position > 0 ORDER BY position"
-    )
-    let rows = try Row.fetchCursor(statement, arguments: [row.integer("number")])
-    while let row = try rows.next().map(ManifestRow.init) {
-      guard row.unsigned("position", UInt64.self) == position else { throw invalid() }
-      try add(row)
-    }
-    guard position == size else { throw invalid() }
-    return extents
-  }
-
-  /// The hashes of the blocks in a range of the archive's tar stream; false when they are not stored.
-  func addBlocks(in extent: Extent, to blocks: inout BlockHashes) throws -> Bool {
-    try read { db in
-      let statement = try db.cachedStatement(
-        sql: "SELECT offset, size, hashes FROM block WHERE offset <= ? ORDER BY offset DESC LIMIT 1")
-      let size = UInt64(blocks.blockSize)
-      var (position, rest) = (extent.offset, extent.length)
-      while rest > 0 {
-        guard let row = try Row.fetchOne(statement, arguments: [Int64(position)]).map(ManifestRow.init),
-          let start = row.unsigned("offset", UInt64.self), row.unsigned("size", UInt64.self) == size,
-          let hashes = row.bytes("hashes"), (position - start) % size == 0
-        else { return false }
-        let found = UInt64(hashes.count / BlockHashes.length)
-        let first = (position - start) / size
-        guard first < found else { return false }
-        let count = min(found - first, (rest + size - 1) / size)
-        let bytes = Int(first) * BlockHashes.length..<Int(first + count) * BlockHashes.length
-        blocks.append(encoded: hashes[bytes])
-        position += count * size
-        rest -= min(rest, count * size)
-      }
-      return true
-    }
-  }
-
   private func attributes(
     of path: ContainerPath, _ number: Int64, _ db: Database
   ) throws -> [ExtendedAttribute] {
@@ -524,30 +446,5 @@ package final class ManifestReader {
       let rows = try Row.fetchCursor(db, sql: sql)
       while let row = try rows.next() { try body(ManifestRow(row)) }
     }
-  }
-}
-
-/// Finds entries that a manifest must not have: excluded ones, unless it declares that it stores them, and Drydock's own
-/// state in any case. Used once, in the order of the entries.
-struct ExcludedEntryCheck {
-  private let excluded: [ExcludedPath]
-  private let storesExcluded: Bool
-  private var next = 0
-  private var current: ExcludedPath?
-
-  init(_ excluded: [ExcludedPath], storesExcluded: Bool) {
-    self.excluded = excluded.sorted { $0.path < $1.path }
-    self.storesExcluded = storesExcluded
-  }
-
-  /// The rule that forbids this entry; nil when none does.
-  mutating func forbidding(_ path: ContainerPath) -> Exclusion? {
-    while next < excluded.count, excluded[next].path <= path {
-      // A path below an excluded directory may be listed too; the directory covers it.
-      if current.map({ !excluded[next].path.isInside($0.path) }) ?? true { current = excluded[next] }
-      next += 1
-    }
-    guard let current, path == current.path || path.isInside(current.path) else { return nil }
-    return storesExcluded && current.exclusion.rule != .state ? nil : current.exclusion
   }
 }

@@ -20,6 +20,7 @@ package enum Export {
     _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil, tool: String,
     lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> ExportReport {
+    try archive.requireComplete()
     try archive.checkExpansion()
     progress?.begin(.export, reading: archive)
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)

@@ -25,8 +25,11 @@ extension Repository {
     for item in listing.items where item.encryption == nil && item.header.app == app {
       do {
         let side = try ArchiveSide(Archive(path: item.path), configuration: configuration)
-        for entry in side.entries
-        where entry.kind == .settings || (entry.kind == .file && secrets.contains { $0.path == entry.path }) {
+        let next = try side.walk()
+        while let step = try next() {
+          guard case .entry(let entry) = step,
+            entry.kind == .settings || (entry.kind == .file && secrets.contains { $0.path == entry.path })
+          else { continue }
           for key in secrets.keys(in: try side.settings(of: entry.path) ?? [:]) {
             found.append(ExposedSecret(archive: item.path, file: entry.path, key: key))
           }

@@ -2,7 +2,6 @@ import AppContainer
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
-import Foundation
 
 /// Finds the entries of an archive that the live container already has. Used once, in the order of the entries.
 struct LiveComparison {
@@ -18,9 +17,9 @@ struct LiveComparison {
   private let live: LiveContainer
   private let staged: StagedContainer
   private let recorded: RecordedPaths
-  /// A file with a later time (nanoseconds since 1970) could have changed after the capture and kept its times: a clock
-  /// ticks slowly, and a memory-mapped write sets no time until it is written back.
-  private let trustedUntil: Int64
+  private let manifest: Manifest
+  /// What the archive's capture proves about live files; nil when all contents are to be compared.
+  private let capture: CaptureTime?
   /// The inodes of live files that are taken for an entry.
   private var claimed: Set<FileIdentity> = []
   /// Entries that get a new inode.
@@ -28,15 +27,15 @@ struct LiveComparison {
   private let keepsSetID: Bool
 
   init(
-    _ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ header: Archive.Header,
-    keepsSetID: Bool
-  ) {
-    self.keepsSetID = keepsSetID
-    self.live = live
-    self.staged = staged
-    self.recorded = recorded
-    let captured = (try? Date(header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
-    trustedUntil = Int64((captured - 60) * 1_000_000_000)
+    _ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ archive: Archive,
+    _ options: RestoreOptions
+  ) throws {
+    (self.live, self.staged, self.recorded) = (live, staged, recorded)
+    manifest = archive.manifest
+    keepsSetID = options.keepsSetID
+    capture =
+      options.checksContents
+      ? nil : try CaptureTime(archive.header, of: staged.live, settling: options.settling)
   }
 
   mutating func compare(_ entry: ManifestEntry, _ present: ScannedEntry?) throws -> Result {
@@ -85,6 +84,9 @@ struct LiveComparison {
     switch (entry.kind, present.kind) {
     case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
     case (.database, .database):
+      if try capture?.isUnchangedDatabase(entry, present.status, in: staged.live, manifest) == true {
+        return true
+      }
       do {
         return try staged.digest(of: entry.path) == entry.digest
       } catch let error as DrydockError where error.code == .malformed {
@@ -107,10 +109,7 @@ struct LiveComparison {
   private func hasBytes(of entry: ManifestEntry, _ status: FileStatus) throws -> Bool {
     if let first = entry.hardLink, live.paths[first]?.status.identity != status.identity { return false }
     guard status.size == entry.size else { return false }
-    let isUntouched =
-      status.identity == entry.identity && status.changed == entry.changed && entry.changed < trustedUntil
-      && status.modified == entry.metadata.modified
-    if isUntouched { return true }
+    if capture?.isUnchanged(entry, status) == true { return true }
     return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
   }
 }

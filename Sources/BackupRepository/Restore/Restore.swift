@@ -96,10 +96,9 @@ package enum Restore {
     }?.source
   }
 
-  private static func refusePartialOfOtherVersion(
+  private static func refuseMixedVersions(
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
   ) throws {
-    guard options.isPartial else { return }
     let version = try options.readsVersion?(staged)
     guard archive.header.schemaVersion != version else { return }
     let name = { (version: Int?) in version.map { "schema version \($0)" } ?? "an unknown schema version" }
@@ -116,9 +115,17 @@ package enum Restore {
   ) throws -> RestoreReport {
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     staged.checksResult = false
-    try refusePartialOfOtherVersion(archive, staged, options)
+    if options.isPartial { try refuseMixedVersions(archive, staged, options) }
+    if !options.acceptsIncomplete { try archive.requireComplete() }
     try archive.checkExpansion()
-    let plan = try RestorePlan(archive, staged, options)
+    var plan = try RestorePlan(archive, staged, options)
+    if options.acceptsIncomplete {
+      let unreadable = try archive.unreadable(among: plan.wanted, links: plan.links, plan.members)
+      if !unreadable.isEmpty && !plan.isIntoEmpty {
+        try refuseMixedVersions(archive, staged, options)
+      }
+      plan.leave(unreadable)
+    }
     if !plan.report.removed.isEmpty { try options.confirmRemovals?(plan.report.removed) }
     for path in plan.removals where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
@@ -131,7 +138,12 @@ package enum Restore {
         try staged.remove(entry.path)
       }
     }
-    try archive.put(plan.contents, plan.members, into: staged)
+    do {
+      try archive.put(plan.contents, plan.members, into: staged)
+    } catch let error as DrydockError where error.meansDamage {
+      throw error.naming(
+        (try? archive.unreadable(among: plan.contents, links: plan.links, plan.members)) ?? [])
+    }
     // A restore that reads all contents also checks what comes after the last one.
     for part in archive.parts.indices where plan.readsAll(of: part) {
       try archive.parts[part].checkEnd(plan.members[part])
@@ -173,22 +185,23 @@ extension Archive {
     }
     let files = entries.filter(\.isFile)
     let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    let sources = zip(parts, members).map { part, members in
-      PartSource(
-        archive: part.header.archive, ranges: part.reader.rangeSource, members: members, path: part.path)
+    let source = ChainSource(self, members)
+    let groups = groups(files).map { group in
+      group.map {
+        NewFile(
+          path: $0.path, metadata: $0.metadata, digest: $0.digest, size: $0.size, isDatabase: $0.kind != .file
+        )
+      }
     }
     let progress = staged.progress
     progress?.begin(.restore, totalBytes: files.reduce(0) { $0 &+ $1.size }, totalFiles: files.count)
-    try staged.putFiles(groups(files)) { [path] in
-      let readers = sources.map { PartReader($0) }
+    try staged.putFiles(groups) {
+      let reader = source.reader()
       return { file, target in
         guard let entry = byPath[file.path] else { return }
-        let write = { (bytes: UnsafeRawBufferPointer) in
-          try target.write(bytes)
-          progress?.add(bytes: UInt64(bytes.count))
-        }
-        _ = try entry.readContent(of: path, otherwise: Self.advice, into: write) { extent in
-          try readers.first { $0.source.archive == extent.archive }?.checked(extent)
+        try reader.read(entry) {
+          try target.write($0)
+          progress?.add(bytes: UInt64($0.count))
         }
         progress?.add(files: 1)
       }
@@ -208,7 +221,7 @@ extension Archive {
 
   /// Files that follow each other in the archive, in as many groups as keep all cores busy to the end; the largest
   /// groups first.
-  private func groups(_ entries: [ManifestEntry]) -> [[NewFile]] {
+  func groups(_ entries: [ManifestEntry]) -> [[ManifestEntry]] {
     let total = entries.reduce(0) { $0 &+ $1.size }
     let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
     let limit = max(Self.smallestGroup, total / (8 * cores))
@@ -218,14 +231,11 @@ extension Archive {
       let first = entry.extents.first { _ in true }
       return (first?.archive.flatMap { order[$0] } ?? 0, first?.offset ?? 0)
     }
-    var groups: [(size: UInt64, files: [NewFile])] = []
+    var groups: [(size: UInt64, files: [ManifestEntry])] = []
     for entry in entries.sorted(by: { place($0) < place($1) }) {
       if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
       groups[groups.count - 1].size += entry.size
-      groups[groups.count - 1].files.append(
-        NewFile(
-          path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
-          isDatabase: entry.kind != .file))
+      groups[groups.count - 1].files.append(entry)
     }
     return groups.sorted { $0.size > $1.size }.map(\.files)
   }
@@ -237,30 +247,6 @@ extension ArchivePart {
     let manifest = reader.manifest
     try MemberCheck(reader.ranges, members).checkRest(manifestAt: manifest.offset)
     try reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
-  }
-}
-
-/// What makes readers of one archive of the chain, for any thread.
-private struct PartSource: Sendable {
-  let archive: Archive.ID, ranges: RangeSource, members: ExpectedMembers, path: String
-}
-
-/// Reads contents of one archive of the chain, on one thread.
-private final class PartReader {
-  let source: PartSource
-  private let ranges: RangeReader
-  private let check: MemberCheck
-
-  init(_ source: PartSource) {
-    self.source = source
-    ranges = source.ranges.reader()
-    check = MemberCheck(ranges, source.members)
-  }
-
-  /// The reader of a piece of content, once the headers in front of that were checked.
-  func checked(_ extent: Extent) throws -> RangeReader {
-    try check.check(contentAt: extent.offset)
-    return ranges
   }
 }
 
@@ -281,6 +267,13 @@ public struct RestoreOptions: Sendable {
   public var includesSynchronizable = false
   /// Brings back set-user-id and set-group-id bits, and capabilities, which give other rights to whoever runs a file.
   public var keepsSetID = false
+  /// Restores what can be read when archives of the chain are missing or damaged. The paths that need them stay as they are
+  /// in the container; nothing is removed that only a missing archive could name.
+  public var acceptsIncomplete = false
+  /// Compares every live content with its hash, also where the status proves that it has not changed since the snapshot.
+  public var checksContents = false
+  /// See ``CaptureTime``.
+  var settling: Double = 60
   public var fromOther = false
   /// Called with the paths that the restore is about to remove, if there are any; what it throws ends the restore, and
   /// nothing has changed. The container stays locked until it returns, so that what is removed is what it was called with.
@@ -323,12 +316,14 @@ public struct RestoreReport: Sendable {
   var vaultOrigin: VaultOrigin?
   /// Groups of the archive that the container does not have, so that nothing of them came back.
   public var missingGroups: [String] = []
+  /// Archives that could not be read, with the paths that were not restored for it.
+  public var unreadable: [UnreadableArchive] = []
   package var bytesRead: UInt64 = 0
 
   package init() {}
 
   /// Whether something that should have come back did not.
   public var isIncomplete: Bool {
-    !missingGroups.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
+    !missingGroups.isEmpty || !unreadable.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
   }
 }

@@ -35,6 +35,8 @@ struct RestorePlan {
   private var comparison: LiveComparison
   /// The vault's file in the archive, when the container has another one.
   private var vaultEntry: ManifestEntry?
+  /// The same when it cannot be read, and that is accepted.
+  private var unreadVault: ManifestEntry?
   /// Hard links that are right, by the first name; and the first names that get another inode.
   private var rightLinks: [ContainerPath: [ManifestEntry]] = [:]
   private var movedFirsts: Set<ContainerPath> = []
@@ -45,15 +47,18 @@ struct RestorePlan {
   init(_ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions) throws {
     self.archive = archive
     self.staged = staged
+    var options = options
+    // What only a missing archive names must not be removed.
+    if archive.gap != nil { options.keepExtra = true }
     self.options = options
     members = try archive.parts.map(ExpectedMembers.init)
     live = try LiveContainer(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
     groups = RestoredGroups(archive.header, staged.container)
-    scope = try RestoreScope(options, recorded, live, staged.container)
-    comparison = LiveComparison(
-      live, staged, recorded, archive.header, keepsSetID: options.keepsSetID)
+    scope = try RestoreScope(
+      options, recorded, live, staged.container, isComplete: archive.gap == nil)
+    comparison = try LiveComparison(live, staged, recorded, archive, options)
     try decideLive()
     let id = try SnapshotID()
     staged.progress?.begin(.compare, totalFiles: recorded.kinds.count)
@@ -70,6 +75,39 @@ struct RestorePlan {
     for first in movedFirsts { links += rightLinks[first] ?? [] }
     try addMissingDirectories()
     try refuseTypeConflicts()
+  }
+
+  /// The entries whose content is needed.
+  var wanted: [ManifestEntry] { contents + (unreadVault.map { [$0] } ?? []) }
+
+  /// Whether the container had nothing before.
+  var isIntoEmpty: Bool { live.paths.isEmpty }
+
+  /// Leaves the paths that need unreadable archives as they are in the container.
+  mutating func leave(_ archives: [UnreadableArchive]) {
+    report.unreadable = archives.map { archive in
+      var archive = archive
+      archive.affected = withRawFiles(archive.affected)
+      return archive
+    }
+    let left = Set(report.unreadable.flatMap(\.affected))
+    let externalData = recorded.externalData.intersection(left.map(DatabaseUnit.externalDataPath))
+    contents.removeAll { left.contains($0.path) }
+    links.removeAll { left.contains($0.path) }
+    removals.removeAll { path in
+      ([path] + path.ancestors).contains { left.contains($0) || externalData.contains($0) }
+        || DatabaseUnit.main(ofSidecar: path).map(left.contains) ?? false
+    }
+    report.restored.removeAll(where: left.contains)
+    report.removed = removals.sorted()
+  }
+
+  /// Paths, with all files of a database that SQLite could not open: its log fits its own main file only.
+  private func withRawFiles(_ paths: [ContainerPath]) -> [ContainerPath] {
+    let main = { (path: ContainerPath) in DatabaseUnit.main(ofSidecar: path) ?? path }
+    let mains = Set(paths.filter { recorded.kinds[$0] == .rawDatabase }.map(main))
+    let raw = contents.filter { $0.kind == .rawDatabase && mains.contains(main($0.path)) }.map(\.path)
+    return Set(paths + raw).sorted()
   }
 
   /// Whether every content of an archive of the chain is read.
@@ -249,7 +287,13 @@ struct RestorePlan {
   private mutating func decideVault(_ entry: ManifestEntry) throws {
     let own = try own(entry)
     let isVault = entry.kind == .file && entry.size <= Vault.sizeLimit
-    let sealed = isVault ? try archive.contents(of: own, members) : nil
+    let sealed: [UInt8]?
+    do {
+      sealed = isVault ? try archive.contents(of: own, members) : nil
+    } catch let error as DrydockError where options.acceptsIncomplete && error.meansDamage {
+      unreadVault = own
+      return
+    }
     let (plan, origin) = try VaultPlan.make(sealed, archive, staged, options)
     switch plan.action {
     case .put:

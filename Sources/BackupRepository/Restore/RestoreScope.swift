@@ -12,15 +12,18 @@ struct RestoreScope {
 
   /// - Throws: `DrydockError` with code `notInArchive` for a path that the archive does not have.
   init(
-    _ options: RestoreOptions, _ recorded: RecordedPaths, _ live: LiveContainer, _ container: Container
+    _ options: RestoreOptions, _ recorded: RecordedPaths, _ live: LiveContainer, _ container: Container,
+    isComplete: Bool
   ) throws {
     var tops = options.scope
     for path in options.scope {
       switch recorded.kinds[path] {
       case nil:  // rule 7
-        throw DrydockError(
-          .notInArchive, "the archive does not have this path; list its paths with `drydock show`",
-          path: path.description)
+        let reason =
+          isComplete
+          ? "the archive does not have this path; list its paths with `drydock show`"
+          : "no archive of the chain that can be read lists this path"
+        throw DrydockError(.notInArchive, reason, path: path.description)
       // Rule 1: a database goes with its sidecars and external data.
       case .database?, .rawDatabase?:
         tops.append(DatabaseUnit.externalDataPath(of: path))

@@ -37,29 +37,23 @@ final class ParentSnapshot {
   let manifest: Manifest
   private var entries: MergedEntries
   private var next: ManifestEntry?
-  /// A path that was changed later than this (nanoseconds since 1970) could have been written to after the parent's capture
-  /// without another time: a memory-mapped write sets none until it is written back.
-  private let trustedUntil: Int64
-  private let device: UInt64?
+  private let capture: CaptureTime
   private var contents: ContentIndex?
 
   /// - Parameters:
   ///   - settling: seconds that must have passed between the last change of a path and the parent's capture.
-  ///   - root: the container's; paths on other file systems, and on one in memory, where a mapping's writes set no time, are
-  ///     always read.
+  ///   - root: the container's.
   init(_ parent: ParentManifest, of root: Directory, settling: Double) throws {
     manifest = parent.manifest
-    device = root.isInMemory() ? nil : try root.status().device
+    capture = try CaptureTime(parent.header, of: root, settling: settling)
     entries = MergedEntries(manifest)
     next = try entries.next()
-    let captured = (try? Date(parent.header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
-    trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
   /// For a comparison with another archive.
   init(_ archive: Archive) throws {
     manifest = archive.manifest
-    (device, trustedUntil) = (nil, .min)
+    capture = CaptureTime.none
     entries = MergedEntries(manifest)
     next = try entries.next()
   }
@@ -84,16 +78,13 @@ final class ParentSnapshot {
     return paths
   }
 
-  /// Whether a path is as it was at the parent's capture. A change of anything about an inode sets its change time.
+  /// Whether a path is as it was at the parent's capture.
   func isUnchanged(_ entry: ManifestEntry, _ status: FileStatus) -> Bool {
-    entry.identity == status.identity && entry.changed == status.changed
-      && entry.metadata.modified == status.modified && isOld(status)
+    capture.isUnchanged(entry, status)
   }
 
   /// Whether a status is older than the parent's capture by so much that it shows each later write.
-  func isOld(_ status: FileStatus) -> Bool {
-    max(status.changed, status.modified) < trustedUntil && status.device == device
-  }
+  func isOld(_ status: FileStatus) -> Bool { capture.isOld(status) }
 
   /// Whether some file of that size is stored: only then its content is searched.
   func hasContent(ofSize size: UInt64) throws -> Bool { try index().sizes.contains(size) }

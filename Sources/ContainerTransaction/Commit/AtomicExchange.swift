@@ -16,12 +16,13 @@ import Foundation
 /// exchanges the others, too, and one that finds none discards all. The container's own root comes last; a new one comes
 /// first, since a recovery finds the rest by it.
 extension Commit {
-  func exchangeAtomically(_ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks) throws -> Result {
+  func exchangeAtomically(
+    _ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks, _ place: ContainerPath
+  ) throws -> Result {
     var record = JournalRecord(.commit, transaction)
     let groups = try changedGroups(changes).enumerated().map { number, group in
       try committed(group, changes, tree: ContainerPath(name: Array("tree-\(number + 1)".utf8)))
     }
-    let place = try place(of: changes)
     let own = try TreeBuilder(staged, changes).build(place, as: Self.tree, in: folder)
     let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
     let root = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: staged.live)

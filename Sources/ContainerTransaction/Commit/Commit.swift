@@ -39,12 +39,13 @@ struct Commit {
     try requireNoQuietEdit(undo)
     var flags = NewInodeFlags(staged)
     try flags.apply(to: changes)
-    try writeRecoveryFiles(changes, undo)
+    let place = strategy == .atomicExchange ? try self.place(of: changes) : .root
+    try writeRecoveryFiles(changes, undo, place)
     try staged.stage.finishWriting()
     let locks = try CommitLocks(changes, staged)
     return try withExtendedLifetime(locks) {
       switch strategy {
-      case .atomicExchange: try exchangeAtomically(changes, undo, locks)
+      case .atomicExchange: try exchangeAtomically(changes, undo, locks, place)
       case .journaledReplacement: try replaceByJournal(changes, undo, locks)
       }
     }
@@ -53,10 +54,8 @@ struct Commit {
   /// Revalidates: the live container must be what was staged from.
   func revalidate(_ undo: UndoRecord) throws {
     guard let index else { return }
-    let now = try TreeIndex(of: staged.live)
-    let differences = now.differences(from: index, timed: index.timed(undo.changed))
     // What became immutable was linked just now, perhaps, but could not be removed with the old tree.
-    if let moved = differences.first ?? now.fixed.subtracting(index.fixed).min() {
+    if let moved = try index.firstDifference(in: staged.live, timed: index.timed(undo.changed)) {
       throw changed(moved)
     }
     if !creates { try requireSameRoot() }
@@ -123,14 +122,17 @@ struct Commit {
   }
 
   /// What a recovery needs goes to disk before the tree takes the staged files away.
-  private func writeRecoveryFiles(_ changes: ChangeList, _ undo: UndoRecord) throws {
+  private func writeRecoveryFiles(
+    _ changes: ChangeList, _ undo: UndoRecord, _ place: ContainerPath
+  ) throws {
     for change in changes.changes {
       guard let copy = change.settingsAfter else { continue }
       let location = staged.location(of: change.path)
       try location.directory.copyContents(of: location.path, to: copy, in: folder)
     }
     try folder.create(UndoRecord.file, StateRecord.encode(undo))
-    if let index { try folder.create(TreeIndex.file, index.encoded()) }
+    // After an exchange only what it replaced is compared.
+    try index?.write(to: folder, below: place)
   }
 }
 

@@ -74,7 +74,7 @@ struct CommitCompletion {
       try moveState(from: old.directory(.group(group.id)), to: new.directory(.group(group.id)))
     }
     let kept = ConflictCopies(state: state, transaction: transaction)
-    let index = index.only(groups: Set(groups.map(\.id))).below(place)
+    let index = index.below(place, of: container, groups: Set(groups.map(\.id)))
     let touched = Set(undo.touched.map { $0.rebased(from: place, to: .root) })
     let marked = undo.changes.filter { $0.granularity == .database }.map(\.path)
     let timed = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
@@ -192,6 +192,8 @@ struct ConcurrentChanges {
   ///
   /// - Returns: the paths that both changed.
   func run() throws -> [ContainerPath] {
+    // Usually nothing was written.
+    guard try index.firstDifference(in: old, timed: timed) != nil else { return [] }
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
     var removed: [(ContainerPath, IndexedStatus)] = []

@@ -40,7 +40,7 @@ extension IndexedStatus {
 
 /// Every path of a tree at one moment.
 struct TreeIndex: Sendable {
-  var paths: [ContainerPath: IndexedStatus] = [:]
+  var paths = StatusTable()
 
   /// Paths where something else is mounted: it is not part of the container.
   var mounts: Set<ContainerPath> = []
@@ -51,8 +51,20 @@ struct TreeIndex: Sendable {
   /// The files with so many names that some file systems allow no more, with their number.
   var crowded: [ContainerPath: UInt64] = [:]
 
-  /// Walks a tree, links not followed, mounts not entered, Drydock's own state and the roots themselves left out.
   init(of root: Directory) throws {
+    try Self.walk(root) {
+      mounts.insert($0)
+    } visit: { path, status in
+      paths[path] = IndexedStatus(status)
+      if status.isFixed { fixed.insert(path) }
+      if status.type != .directory && status.links > 100 { crowded[path] = status.links }
+    }
+  }
+
+  /// Walks a tree, links not followed, mounts not entered, Drydock's own state and the roots themselves left out.
+  private static func walk(
+    _ root: Directory, mounted: (ContainerPath) -> Void, visit: (ContainerPath, FileStatus) -> Void
+  ) throws {
     let mount = try root.status().mount
     var groupMounts: [String: UInt64] = [:]
     for group in root.groups { groupMounts[group.id] = try group.root.status().mount }
@@ -61,31 +73,42 @@ struct TreeIndex: Sendable {
       if root.isRoot(entry.path) { return .into }
       let own = groupMounts.isEmpty ? nil : entry.path.inGroup.flatMap { groupMounts[$0.id] }
       guard entry.status.mount == own ?? mount else {
-        mounts.insert(entry.path)
+        mounted(entry.path)
         return .over
       }
-      paths[entry.path] = IndexedStatus(entry.status)
-      if entry.status.isFixed { fixed.insert(entry.path) }
-      if entry.status.type != .directory && entry.status.links > 100 {
-        crowded[entry.path] = entry.status.links
-      }
+      visit(entry.path, entry.status)
       return .into
     }
   }
 
-  /// The part that is in the container's root and in some groups.
-  func only(groups: Set<String>) -> TreeIndex {
-    var part = self
-    part.paths = paths.filter { path, _ in path.inGroup.map { groups.contains($0.id) } ?? true }
-    return part
+  /// Compares a tree with the index, and takes no memory for it.
+  ///
+  /// - Parameter timed: the paths whose change time counts.
+  /// - Returns: the first path that is not in both alike, or that cannot be moved any more; nil when there is none.
+  func firstDifference(in root: Directory, timed: Set<ContainerPath>) throws -> ContainerPath? {
+    var (known, first, immutable): (Int, ContainerPath?, ContainerPath?) = (0, nil, nil)
+    try Self.walk(root) { _ in
+    } visit: { path, status in
+      let seen = paths[path]
+      if seen != nil { known += 1 }
+      let isSame = seen?.isSame(as: IndexedStatus(status), byChangeTime: timed.contains(path)) ?? false
+      if !isSame { first = first.map { min($0, path) } ?? path }
+      if status.isFixed, !fixed.contains(path) { immutable = immutable.map { min($0, path) } ?? path }
+    }
+    // Which path is gone needs the list of those that are there.
+    if known < paths.count {
+      return try TreeIndex(of: root).differences(from: self, timed: timed).first ?? .root
+    }
+    return first ?? immutable
   }
 
-  /// The part below a directory, as the index of that.
-  func below(_ directory: ContainerPath) -> TreeIndex {
-    if directory.isRoot { return self }
+  /// The part below a directory, as the index of that; of a container's root without its other groups.
+  func below(_ directory: ContainerPath, of container: Container, groups: Set<String>) -> TreeIndex {
+    if directory.isRoot && container.groups.isEmpty { return self }
     var part = self
-    part.paths = [:]
+    part.paths = StatusTable()
     for (path, status) in paths where path.isInside(directory) {
+      guard path.inGroup.map({ groups.contains($0.id) }) ?? true else { continue }
       part.paths[path.rebased(from: directory, to: .root)] = status
     }
     return part
@@ -95,23 +118,33 @@ struct TreeIndex: Sendable {
   ///
   /// - Parameter named: those that the configuration names.
   func databaseCandidates(named: Set<ContainerPath>) -> [ContainerPath] {
-    paths.compactMap { path, status in
-      guard status.type == .file else { return nil }
-      let name = named.contains(path) ? nil : path
-      if DatabaseFormat.mayBeDatabase(size: status.size, name: name) { return path }
-      return DatabaseFormat.sidecarSuffixes.contains { paths[path.withSuffix($0)] != nil } ? path : nil
+    var found: Set<ContainerPath> = []
+    let lastLetters = Set(DatabaseFormat.sidecarSuffixes.compactMap(\.utf8.last))
+    for (path, status) in paths {
+      if status.type == .file,
+        DatabaseFormat.mayBeDatabase(size: status.size, name: named.contains(path) ? nil : path)
+      {
+        found.insert(path)
+      }
+      if path.bytes.last.map(lastLetters.contains) == true, let main = DatabaseUnit.main(ofSidecar: path),
+        paths[main]?.type == .file
+      {
+        found.insert(main)
+      }
     }
+    return found.sorted()
   }
 
   /// The paths, in order, that are not in both alike.
   ///
   /// - Parameter timed: the paths whose change time counts.
   func differences(from other: TreeIndex, timed: Set<ContainerPath> = []) -> [ContainerPath] {
-    let own = paths.filter { path, status in
-      other.paths[path].map { !$0.isSame(as: status, byChangeTime: timed.contains(path)) } ?? true
+    var found = Array(other.paths.keys.filter { paths[$0] == nil })
+    for (path, status) in paths {
+      let seen = other.paths[path]
+      if seen?.isSame(as: status, byChangeTime: timed.contains(path)) != true { found.append(path) }
     }
-    let gone = other.paths.keys.filter { paths[$0] == nil }
-    return (own.keys + gone).sorted()
+    return found.sorted()
   }
 
   /// Those of the replaced paths whose change time only another process can have moved: what replaces them has another
@@ -127,9 +160,7 @@ struct TreeIndex: Sendable {
   }
 
   /// Every inode with a path that leads to it.
-  func inodes() -> [FileIdentity: ContainerPath] {
-    Dictionary(paths.map { ($1.identity, $0) }, uniquingKeysWith: min)
-  }
+  func inodes() -> StatusTable.Inodes { StatusTable.Inodes(paths) }
 }
 
 /// What an app removes while a transaction is prepared, such as the `-shm` of a database that it closes: not an error
@@ -163,33 +194,42 @@ extension TreeIndex {
 extension TreeIndex {
   static let file: ContainerPath = "index"
 
-  func encoded() -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(paths.count * 128)
-    for (path, s) in paths {
-      bytes.append(contentsOf: s.type.rawValue.utf8)
-      for number in [
-        s.identity.device, s.identity.inode, s.size, UInt64(s.mode), UInt64(s.user), UInt64(s.group),
-      ] {
-        bytes.append(UInt8(ascii: " "))
-        bytes.append(contentsOf: String(number).utf8)
+  /// Writes the index of what is below a place.
+  func write(to folder: Directory, below place: ContainerPath = .root) throws {
+    try folder.create(Self.file) { write in
+      var bytes: [UInt8] = []
+      for (path, status) in paths where path.isInside(place) {
+        Self.encode(path, status, into: &bytes)
+        if bytes.count > 1 << 20 {
+          try write(bytes)
+          bytes.removeAll(keepingCapacity: true)
+        }
       }
-      for time in [s.modified, s.changed] {
-        bytes.append(UInt8(ascii: " "))
-        bytes.append(contentsOf: String(time).utf8)
-      }
-      bytes.append(UInt8(ascii: " "))
-      bytes.append(contentsOf: path.bytes)
-      bytes.append(0)
+      try write(bytes)
     }
-    return bytes
+  }
+
+  private static func encode(_ path: ContainerPath, _ s: IndexedStatus, into bytes: inout [UInt8]) {
+    bytes.append(contentsOf: s.type.rawValue.utf8)
+    for number in [
+      s.identity.device, s.identity.inode, s.size, UInt64(s.mode), UInt64(s.user), UInt64(s.group),
+    ] {
+      bytes.append(UInt8(ascii: " "))
+      bytes.append(contentsOf: String(number).utf8)
+    }
+    for time in [s.modified, s.changed] {
+      bytes.append(UInt8(ascii: " "))
+      bytes.append(contentsOf: String(time).utf8)
+    }
+    bytes.append(UInt8(ascii: " "))
+    bytes.append(contentsOf: path.bytes)
+    bytes.append(0)
   }
 
   /// An index from bytes.
   ///
   /// - Parameter device: the container's device as it is now: it has another number after a restart of the machine.
   init(decoding bytes: [UInt8], path file: String, device: UInt64? = nil) throws {
-    paths = [:]
     for record in bytes.split(separator: 0) {
       let fields = record.split(separator: UInt8(ascii: " "), maxSplits: 9, omittingEmptySubsequences: false)
       let texts = fields.prefix(9).map { String(decoding: $0, as: UTF8.self) }

@@ -63,7 +63,7 @@
       var seen: Set<FileIdentity> = []
       func note(_ vnode: vnode_info, _ manner: String) {
         let identity = FileIdentity(device: UInt64(vnode.vi_stat.vst_dev), inode: vnode.vi_stat.vst_ino)
-        guard let path = inodes[identity], seen.insert(identity).inserted else { return }
+        guard let path = self.path(of: identity), seen.insert(identity).inserted else { return }
         found.append(
           OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
       }

@@ -7,7 +7,7 @@
 
   extension OpenFileSearch {
     func search(_ processes: [Int32], _ result: inout Result) {
-      let mapped = MappedFiles(inodes)
+      let mapped = MappedFiles(self)
       // The kernel compares threads by the numbers of the caller's PID namespace, which may not be those of `/proc`.
       let comparesThreads = ProcessTable.status("NSpid")?.contains("\t") == false
       for process in processes { search(process, mapped, comparesThreads, &result) }
@@ -20,7 +20,7 @@
       var found: [OpenFile] = []
       var seen: Set<FileIdentity> = []
       func note(_ identity: FileIdentity, _ manner: String) {
-        guard let path = inodes[identity], seen.insert(identity).inserted else { return }
+        guard let path = self.path(of: identity), seen.insert(identity).inserted else { return }
         found.append(
           OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
       }
@@ -211,13 +211,18 @@
   /// On btrfs and overlay `/proc/PID/maps` has another device than `stat`. An inode's number alone is therefore a
   /// candidate, of which the kernel is asked for the file itself.
   struct MappedFiles {
-    private let inodes: [FileIdentity: ContainerPath]
+    private let wanted: OpenFileSearch
     /// The lower halves of the inodes' numbers: in the upper one an overlay puts the layer.
     private let numbers: Set<UInt32>
 
-    init(_ inodes: [FileIdentity: ContainerPath]) {
-      self.inodes = inodes
-      numbers = Set(inodes.keys.map { UInt32(truncatingIfNeeded: $0.inode) })
+    init(_ wanted: OpenFileSearch) {
+      self.wanted = wanted
+      numbers = Set(wanted.inodes.keys.map { StatusTable.Inodes.half($0.inode) })
+    }
+
+    private func mayHave(_ inode: UInt64) -> Bool {
+      let half = StatusTable.Inodes.half(inode)
+      return numbers.contains(half) || wanted.tree?.contains(half: half) == true
     }
 
     /// Looks through the mappings of a process or thread.
@@ -237,14 +242,14 @@
         var lines = MappingLines(bytes: bytes)
         var last: Mapping?
         while let line = lines.next() {
-          guard line.inode != 0, numbers.contains(UInt32(truncatingIfNeeded: line.inode)) else { continue }
+          guard line.inode != 0, mayHave(line.inode) else { continue }
           // A file is mapped in several pieces, one after the other.
           if let last, last.identity == line.identity { continue }
           last = line
-          if inodes[line.identity] != nil {
+          if wanted.path(of: line.identity) != nil {
             found(line.identity)
           } else if let identity = identity(of: line, base, bytes) {
-            if inodes[identity] != nil { found(identity) }
+            if wanted.path(of: identity) != nil { found(identity) }
           } else {
             unclear = true
           }

@@ -18,12 +18,12 @@ struct UseGuard {
   init(
     _ container: Container, root: Directory, own: [Directory], index: TreeIndex, requiresVisible: Bool = false
   ) throws {
-    var inodes = index.inodes()
-    inodes[try root.status().identity] = .root
-    for group in root.groups { inodes[try group.root.status().identity] = .group(group.id) }
+    var roots = [try root.status().identity: ContainerPath.root]
+    for group in root.groups { roots[try group.root.status().identity] = .group(group.id) }
     let known = [root] + root.groups.map(\.root) + own
     let search = OpenFileSearch(
-      inodes: container.isScratch ? [:] : inodes, own: Set(known.map(\.descriptor.rawValue))
+      inodes: container.isScratch ? [:] : roots, tree: container.isScratch ? nil : index.inodes(),
+      own: Set(known.map(\.descriptor.rawValue))
     ).run()
     guard search.found.isEmpty else {
       let advice =
@@ -97,8 +97,13 @@ package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
 struct OpenFileSearch {
   /// The inodes, with a path that leads to each; none in a scratch container, which no other process uses.
   let inodes: [FileIdentity: ContainerPath]
+  /// The inodes of a whole tree.
+  var tree: StatusTable.Inodes?
   /// Descriptors of this process that are Drydock's own.
   let own: Set<Int32>
+
+  /// The path of an inode; nil for one that is not looked for.
+  func path(of identity: FileIdentity) -> ContainerPath? { inodes[identity] ?? tree?[identity] }
 
   struct Result {
     var found: [OpenFile] = []

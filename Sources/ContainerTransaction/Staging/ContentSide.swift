@@ -7,12 +7,11 @@ import Formats
 
 /// A container in one state, as a side of a comparison.
 package struct ContentSide: ComparisonSide {
-  package private(set) var entries: [ComparedEntry] = []
-  package private(set) var omitted: [ContainerPath: String] = [:]
   private let staged: StagedContainer
   private let content: any ContainerContent
-  /// Copies of databases from before their first change, which need not be captured.
-  private let kept: [ContainerPath: ContainerPath]
+  private let part: Part
+  /// The open directories of the live container.
+  private let directories: LastDirectory
 
   package enum Extent: Sendable {
     /// What a backup contains; the rest is omitted.
@@ -22,40 +21,84 @@ package struct ContentSide: ComparisonSide {
     case whole
   }
 
+  private enum Part {
+    case live(Extent)
+    /// The paths that a stage changes. Before the change it has copies of databases, which need not be captured.
+    case changed(before: [ContainerPath: ContainerPath])
+  }
+
   /// The live container of a stage, in which databases are captured.
-  package init(live staged: StagedContainer, _ extent: Extent = .backup) throws {
-    (self.staged, content, kept) = (staged, staged.liveContainer, [:])
-    let isWhole = extent == .whole
-    let container = staged.container
-    var found = [ComparedEntry(.root, .directory)]
-    var left: [ContainerPath: String] = [:]
-    if let metadata = try staged.live.metadata(.root) { try found[0].describe(metadata) }
-    var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: isWhole)
-    staged.progress?.begin(.list)
-    while let step = try scan.next() {
-      staged.progress?.add(files: 1)
-      guard case .entry(let scanned) = step else {
-        if case .unreadable(let path, _) = step { left[path] = OmissionReason.unreadable }
-        continue
-      }
-      if isWhole, container.isState(scanned.path) { continue }
-      if let exclusion = scanned.exclusion, !isWhole {
-        left[scanned.path] = exclusion.description
-      } else if let kind = Self.kind(of: scanned, container),
-        let entry = try kind == .other ? ComparedEntry(scanned.path, .other) : entry(scanned.path, kind)
-      {
-        found.append(entry)
-      }
-      if scanned.kind == .mount { left[scanned.path] = "another file system is mounted there" }
+  package init(live staged: StagedContainer, _ extent: Extent = .backup) {
+    (self.staged, content, part) = (staged, staged.liveContainer, .live(extent))
+    directories = LastDirectory(staged.live)
+  }
+
+  /// The paths that a stage changes, as they were or as they will be.
+  fileprivate init(changedBy staged: StagedContainer, isAfter: Bool) {
+    (self.staged, content) = (staged, isAfter ? staged : staged.liveContainer)
+    part = .changed(before: isAfter ? [:] : staged.databases.before)
+    directories = LastDirectory(staged.live)
+  }
+
+  package func walk() throws -> SideWalk {
+    switch part {
+    case .live(.backup): return try liveWalk(isWhole: false)
+    case .live(.whole): return try wholeWalk()
+    case .changed: return walk(try changedEntries(), omitting: [:])
     }
-    for path in isWhole ? container.historyPath.parent.ancestors : [] {
+  }
+
+  // MARK: The live container
+
+  private func liveWalk(isWhole: Bool) throws -> SideWalk {
+    let container = staged.container
+    var root = ComparedEntry(.root, .directory)
+    if let metadata = try staged.live.metadata(.root) { try root.describe(metadata) }
+    var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: isWhole)
+    var steps: [SideStep] = [.entry(root)]
+    return {
+      while steps.isEmpty {
+        guard let next = try scan.next() else { return nil }
+        steps = try self.steps(next, isWhole: isWhole)
+      }
+      return steps.removeFirst()
+    }
+  }
+
+  private func steps(_ next: ContainerScan.Step, isWhole: Bool) throws -> [SideStep] {
+    let scanned: ScannedEntry
+    switch next {
+    case .unreadable(let path, _): return [.omitted(path, OmissionReason.unreadable)]
+    case .entry(let entry): scanned = entry
+    }
+    let path = scanned.path
+    if isWhole, staged.container.isState(path) { return [] }
+    if scanned.kind == .mount { return [.omitted(path, "another file system is mounted there")] }
+    if let exclusion = scanned.exclusion, !isWhole { return [.omitted(path, exclusion.description)] }
+    guard let kind = Self.kind(of: scanned, staged.container) else { return [] }
+    if kind == .other { return [.entry(ComparedEntry(path, .other))] }
+    var entry = ComparedEntry(path, kind)
+    let (directory, name) = try directories.location(of: path)
+    // Nil for what vanished since it was listed: another process has removed it.
+    guard let metadata = try directory.metadata(name) else { return [] }
+    try entry.describe(metadata)
+    if kind == .link { entry.linkTarget = try directory.linkTarget(name) }
+    if Self.kindsWithSize.contains(kind) { entry.size = scanned.status.size }
+    return [.entry(entry)]
+  }
+
+  private static let kindsWithSize: Set<ComparedEntry.Kind> = [.file, .settings, .vault]
+
+  private func wholeWalk() throws -> SideWalk {
+    var (found, left) = try listed(liveWalk(isWhole: true))
+    for path in staged.container.historyPath.parent.ancestors {
       guard !path.isRoot, let index = found.firstIndex(where: { $0.path == path }),
         found[index].kind == .directory, found[index].attributes?.isEmpty != false,
         !found.contains(where: { $0.path.isInside(path) }), !left.keys.contains(where: { $0.isInside(path) })
       else { continue }
       found.remove(at: index)
     }
-    (entries, omitted) = (found, left)
+    return walk(found, omitting: left)
   }
 
   private static func kind(of scanned: ScannedEntry, _ container: Container) -> ComparedEntry.Kind? {
@@ -69,11 +112,10 @@ package struct ContentSide: ComparisonSide {
     }
   }
 
-  /// The paths that a stage changes, as they were or as they will be.
-  fileprivate init(changedBy staged: StagedContainer, isAfter: Bool) throws {
-    (self.staged, content) = (staged, isAfter ? staged : staged.liveContainer)
-    kept = isAfter ? [:] : staged.databases.before
-    entries = try staged.stage.overlay.nodes.keys.sorted().compactMap { (path) -> ComparedEntry? in
+  // MARK: What a stage changes
+
+  private func changedEntries() throws -> [ComparedEntry] {
+    try staged.stage.overlay.nodes.keys.sorted().compactMap { (path) -> ComparedEntry? in
       // A database's sidecars are a part of it.
       guard let status = try content.status(of: path), try !content.isSidecar(path) else { return nil }
       let kind: ComparedEntry.Kind
@@ -84,26 +126,24 @@ package struct ContentSide: ComparisonSide {
       case .file:
         kind = try content.isDatabase(path) ? .database : staged.container.comparedKind(ofFile: path)
       }
-      guard var entry = try entry(path, kind), let metadata = try content.metadata(of: path) else {
-        return nil
-      }
+      var entry = ComparedEntry(path, kind)
+      guard let metadata = try content.metadata(of: path) else { return nil }
+      try entry.describe(metadata)
+      if kind == .link { entry.linkTarget = try content.linkTarget(path) }
+      if Self.kindsWithSize.contains(kind) { entry.size = status.size }
       (entry.owner, entry.modified) = ([metadata.user, metadata.group], metadata.modified)
       return entry
     }
   }
 
-  /// Nil for what vanished since it was listed: another process has removed it.
-  private func entry(_ path: ContainerPath, _ kind: ComparedEntry.Kind) throws -> ComparedEntry? {
-    var entry = ComparedEntry(path, kind)
-    guard let metadata = try content.metadata(of: path) else { return nil }
-    try entry.describe(metadata)
-    if kind == .link { entry.linkTarget = try content.linkTarget(path) }
-    if [.file, .settings, .vault].contains(kind) { entry.size = try content.status(of: path)?.size }
-    return entry
-  }
+  // MARK: Content
 
   /// Every byte is read: a size and a time can be the same by chance.
-  package func digest(of path: ContainerPath) throws -> SHA256.Digest? { try content.fileDigest(path) }
+  package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
+    guard case .live = part else { return try content.fileDigest(entry.path) }
+    let (directory, name) = try directories.location(of: entry.path)
+    return try ContentDigest.of(name, in: directory, isDatabase: false)
+  }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     try staged.settingsIfAny(in: contents(of: path))
@@ -137,7 +177,10 @@ package struct ContentSide: ComparisonSide {
 
   package func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws
     -> String
-  { staged.stage.directory.full(try kept[path] ?? content.databaseFile(of: path)) }
+  {
+    if case .changed(let before) = part, let copy = before[path] { return staged.stage.directory.full(copy) }
+    return staged.stage.directory.full(try content.databaseFile(of: path))
+  }
 
   package func forgetDatabase(_ path: ContainerPath) {
     staged.liveContainer.removeDatabaseFile(of: path)

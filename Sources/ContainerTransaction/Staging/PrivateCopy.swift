@@ -16,9 +16,9 @@ package struct PrivateCopy: Sendable {
   ///
   /// A process that just ends is given a little time.
   package func users() throws -> [OpenFile] {
-    var inodes = try TreeIndex(of: root).inodes()
-    inodes[try root.status().identity] = .root
-    let search = OpenFileSearch(inodes: inodes, own: [root.descriptor.rawValue])
+    let search = OpenFileSearch(
+      inodes: [try root.status().identity: .root], tree: try TreeIndex(of: root).inodes(),
+      own: [root.descriptor.rawValue])
     let deadline = ContinuousClock.now + .seconds(1)
     while true {
       let users = search.run().found

@@ -133,25 +133,37 @@ struct ShowCommand: ParsableCommand {
     var kind: String, mode: String
     var bytes: UInt64, sha256: String?
     var linkTarget: String?, hardLink: ContainerPath?
+
+    init(_ entry: ManifestEntry) {
+      (path, kind, bytes, hardLink) = (entry.path, entry.kind.rawValue, entry.size, entry.hardLink)
+      (mode, sha256) = (String(entry.metadata.mode, radix: 8), entry.digest?.hex)
+      linkTarget = entry.linkTarget.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    var row: [String] {
+      let link = linkTarget.map { " → \(ContainerPath.printable(Array($0.utf8)))" }
+      return [mode, kind, Output.size(bytes), path.description + (link ?? hardLink.map { " = \($0)" } ?? "")]
+    }
   }
 
   func run() throws {
     let opened = try source.open(common.configuration(), key.keys())
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }
+    // One after the other: an archive may have a million.
+    let visit = { (body: (Entry) -> Void) in
+      try opened.manifest.entries { if inScope($0.path) { body(Entry($0)) } }
+    }
+    var count = 0
+    var columns = Output.Columns()
     var entries: [Entry] = []
-    try opened.manifest.entries { entry in
-      guard inScope(entry.path) else { return }
-      entries.append(
-        .init(
-          path: entry.path, kind: entry.kind.rawValue, mode: String(entry.metadata.mode, radix: 8),
-          bytes: entry.size,
-          sha256: entry.digest?.hex, linkTarget: entry.linkTarget.map { String(decoding: $0, as: UTF8.self) },
-          hardLink: entry.hardLink))
+    try visit { entry in
+      count += 1
+      if common.json { entries.append(entry) } else { columns.measure(entry.row) }
     }
     let excluded = try opened.manifest.excluded().filter { inScope($0.path) }
     let skipped = try opened.manifest.skipped().filter { inScope($0.path) }
-    guard scope == nil || !entries.isEmpty || !excluded.isEmpty || !skipped.isEmpty else {
+    guard scope == nil || count > 0 || !excluded.isEmpty || !skipped.isEmpty else {
       throw DrydockError(
         .notInArchive, "the archive does not have it; `drydock show` without a path lists what it has",
         path: scope?.description)
@@ -177,12 +189,7 @@ struct ShowCommand: ParsableCommand {
     Output.line(
       "schema version \(header.schemaVersion.map(String.init) ?? "unknown"), written by \(header.tool)"
         .printable)
-    Output.table(
-      entries.map { entry in
-        let link = entry.linkTarget.map { " → \(ContainerPath.printable(Array($0.utf8)))" }
-        let target = link ?? entry.hardLink.map { " = \($0)" } ?? ""
-        return [entry.mode, entry.kind, Output.size(entry.bytes), entry.path.description + target]
-      })
+    try visit { columns.write($0.row) }
     if !excluded.isEmpty { Output.line("excluded by rule") }
     Output.table(excluded.map { [$0.path.description, $0.exclusion.description] })
     if !skipped.isEmpty { Output.line("not stored") }

@@ -51,6 +51,14 @@ struct RestoreCommand: ParsableCommand {
     name: .customLong("keep-set-id"),
     help: "Restore set-user-ID and set-group-ID bits and capabilities, from an archive that you trust.")
   var keepsSetID = false
+  @Flag(
+    help: """
+      Restore what can be read when archives are missing or damaged; the other paths \
+      are left as they are, and listed.
+      """)
+  var partial = false
+  @Flag(help: "Read all files of the container, also those that are proved unchanged since the snapshot.")
+  var checkContents = false
   @Flag(help: "Accept another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
   @OptionGroup var key: KeyOptions
@@ -62,9 +70,13 @@ struct RestoreCommand: ParsableCommand {
   /// How many preserved paths are shown as text.
   private static let shown = 100
 
+  func validate() throws {
+    if partial && migrate { throw ValidationError("--partial and --migrate exclude each other") }
+  }
+
   func run() throws {
     let configuration = try common.configuration()
-    let archive = try source.open(configuration, key.keys(), warnsOfClocks: true)
+    let archive = try source.open(configuration, key.keys(), warnsOfClocks: true, acceptsGap: true)
     // For one of a repository the warning was printed.
     if source.archive == archive.path, let warning = ClockWarning(archive.header, path: archive.path) {
       Output.warn([warning])
@@ -78,6 +90,7 @@ struct RestoreCommand: ParsableCommand {
     (options.keepExtra, options.overwriteExcluded) = (keepExtra, overwriteExcluded)
     (options.fromOther, options.keepsSetID) = (fromOther, keepsSetID)
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
+    (options.acceptsIncomplete, options.checksContents) = (partial, checkContents)
     options.transaction = try container.wait.transaction(deviceKeys, use)
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
@@ -134,7 +147,8 @@ struct RestoreCommand: ParsableCommand {
     return [
       "restored": report.restored, "removed": report.removed, "spared": report.preserved,
       "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
-      "missing_groups": report.missingGroups, "unchanged": report.unchanged, "bytes_read": report.bytesRead,
+      "missing_groups": report.missingGroups, "unreadable_archives": report.unreadable,
+      "unchanged": report.unchanged, "bytes_read": report.bytesRead,
       "vault": report.vault, "migration": result.migration,
     ]
   }
@@ -161,6 +175,10 @@ struct RestoreCommand: ParsableCommand {
         "drydock: note: set-user-id, set-group-id or capabilities of \(Output.count(report.withoutSetID.count, "path")) "
           + "\(isDone ? "were" : "would be") left out; --keep-set-id restores them from an archive that you trust"
       )
+    }
+    for archive in report.unreadable {
+      let lines = archive.summary.joined(separator: "\n    ")
+      Output.line("  \(isDone ? "not restored" : "not to be restored"): \(lines)")
     }
     for group in report.missingGroups { Output.line("  left in the archive: \(Self.missing(group))") }
   }

@@ -47,6 +47,7 @@ struct VerifyCommand: ParsableCommand {
     var failed: Failure?
     var checked: [JSONObject] = []
     var intact: String?
+    var verification = Verification()
     let (names, unreadable) = try names(configuration, keys)
     func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
@@ -55,7 +56,9 @@ struct VerifyCommand: ParsableCommand {
       }
       let path = Redactor().shown(message: path)
       failed = failed ?? failure
-      checked.append(["path": path, "ok": false, "error": failure.message])
+      checked.append([
+        "path": path, "ok": false, "error": failure.message, "unreadable_archives": failure.unreadable,
+      ])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
     let display = try showing.display(asJSON: common.json, isQuiet: output.quiet)
@@ -66,8 +69,8 @@ struct VerifyCommand: ParsableCommand {
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
-        let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(
-          data: data, progress: display.progress)
+        let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, acceptsGap: true)
+        let report = try verification.verify(archive, data: data, progress: display.progress)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])

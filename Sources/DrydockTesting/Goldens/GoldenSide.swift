@@ -7,8 +7,8 @@ import Formats
 
 /// A golden, as a side of a comparison.
 package struct GoldenSide: ComparisonSide {
-  package private(set) var entries: [ComparedEntry] = []
-  package private(set) var omitted: [ContainerPath: String] = [:]
+  private var entries: [ComparedEntry] = []
+  private var omitted: [ContainerPath: String] = [:]
   private let golden: Golden
   private let lines: [ContainerPath: GoldenLine]
 
@@ -29,6 +29,8 @@ package struct GoldenSide: ComparisonSide {
     }
   }
 
+  package func walk() -> SideWalk { walk(entries, omitting: omitted) }
+
   private static func entry(
     _ line: GoldenLine, _ kind: ComparedEntry.Kind, _ golden: Golden
   ) throws -> ComparedEntry {
@@ -48,10 +50,10 @@ package struct GoldenSide: ComparisonSide {
     return entry
   }
 
-  package func digest(of path: ContainerPath) throws -> SHA256.Digest? {
-    guard let line = lines[path], try line.file == nil else { return nil }
+  package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
+    guard let line = lines[entry.path], try line.file == nil else { return nil }
     guard let digest = line.content.flatMap({ SHA256.Digest(hex: $0) }) else {
-      throw golden.error("the file \(path) has no SHA-256", line)
+      throw golden.error("the file \(entry.path) has no SHA-256", line)
     }
     return digest
   }
@@ -93,8 +95,8 @@ package struct GoldenSide: ComparisonSide {
 /// A side of a comparison as a golden holds it: without Drydock's own state, with normalized values in the place of
 /// volatile ones.
 package struct NormalizedSide: ComparisonSide {
-  package private(set) var entries: [ComparedEntry] = []
-  package private(set) var omitted: [ContainerPath: String]
+  private(set) var entries: [ComparedEntry] = []
+  private(set) var omitted: [ContainerPath: String]
   /// Directories of which only the path counts.
   private(set) var volatileDirectories: Set<ContainerPath> = []
   let normalizer: ValueNormalizer
@@ -106,8 +108,9 @@ package struct NormalizedSide: ComparisonSide {
   package init(_ side: any ComparisonSide, _ volatile: VolatileValues = VolatileValues()) throws {
     self.side = side
     normalizer = try ValueNormalizer(volatile)
-    omitted = side.omitted.filter { !Golden.isState($0.key) }
-    for entry in side.entries where !Golden.isState(entry.path) {
+    let listed = try side.listed(side.walk())
+    omitted = listed.omitted.filter { !Golden.isState($0.key) }
+    for entry in listed.entries where !Golden.isState(entry.path) {
       var entry = entry
       if !entry.hasContent || normalizer.isVolatile(entry.path, isDirectory: entry.kind == .directory) {
         (entry.hasContent, entry.mode, entry.attributes) = (false, nil, nil)
@@ -120,9 +123,11 @@ package struct NormalizedSide: ComparisonSide {
     }
   }
 
-  package func digest(of path: ContainerPath) throws -> SHA256.Digest? {
-    if !normalizer.isNothing, try side.settings(of: path) != nil { return nil }
-    return try side.digest(of: path)
+  package func walk() -> SideWalk { walk(entries, omitting: omitted) }
+
+  package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
+    if !normalizer.isNothing, try side.settings(of: entry.path) != nil { return nil }
+    return try side.digest(of: entry)
   }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {

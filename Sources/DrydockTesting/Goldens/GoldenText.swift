@@ -106,7 +106,7 @@ package struct GoldenText: Sendable {
     case .directory, .other: break
     case .link: line.content = entry.linkTarget.map { GoldenLine.escaped($0, " ") }
     case .file:
-      line.content = try side.digest(of: entry.path)?.hex
+      line.content = try side.digest(of: entry)?.hex
       guard GoldenDocument.isCandidate(entry), let bytes = try document(entry.path) else { break }
       addDocument(entry.path, bytes, side.normalizer)
     case .vault:
@@ -114,7 +114,7 @@ package struct GoldenText: Sendable {
         addVault(entry.path, items, side.normalizer)
         line.content = Golden.vault.description
       } else {
-        line.content = try side.digest(of: entry.path)?.hex
+        line.content = try side.digest(of: entry)?.hex
       }
     case .settings:
       if let values = try side.settings(of: entry.path), addSettings(entry.path, values) {
@@ -123,7 +123,7 @@ package struct GoldenText: Sendable {
       } else {
         // Nothing that can be written as settings: compared as a file.
         line.type = ComparedEntry.Kind.file.rawValue
-        line.content = try side.digest(of: entry.path)?.hex
+        line.content = try side.digest(of: entry)?.hex
       }
     case .database:
       if case .raw(let digests) = try side.databaseDigest(of: entry.path) {

@@ -1,0 +1,135 @@
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+import Synchronization
+
+/// An archive that is missing or damaged, and the paths of a snapshot that need it.
+public struct UnreadableArchive: Error, Sendable, Codable, Equatable {
+  /// Its id.
+  public var archive: String
+  /// Its file and its snapshot's time, when they are known.
+  public var file: String?, time: String?
+  public var reason: String
+  /// The paths whose content cannot be read.
+  public var affected: [ContainerPath] = []
+  /// Whether its manifest cannot be read either, so that more paths may be affected: those that only it names.
+  public var affectsUnknownPaths = false
+
+  /// What is affected, in one line and a line for each of the first ten paths.
+  public var summary: [String] {
+    let unknown = affectsUnknownPaths ? ["the unknown paths that only this archive lists"] : []
+    let known = affected.isEmpty ? [] : [affected.count == 1 ? "1 path" : "\(affected.count) paths"]
+    let paths = (known + unknown).joined(separator: " and ")
+    let name = "snapshot \(archive.prefix(8))" + (time.map { " of \($0)" } ?? "")
+    return ["\(name) is \(file == nil ? "missing" : "damaged"), which affects \(paths)"]
+      + affected.prefix(10).map { "  \($0)" }
+      + (affected.count > 10 ? ["  … and \(affected.count - 10) more"] : [])
+  }
+}
+
+/// The cause of an error about archives that cannot be read.
+public struct UnreadableArchives: Error, Sendable, Equatable {
+  public var archives: [UnreadableArchive]
+}
+
+extension DrydockError {
+  /// Whether it says that an archive is missing, or not what was written.
+  var meansDamage: Bool {
+    switch code {
+    // A damaged table also claims impossible sizes, and a damaged disk cannot be read.
+    case .missingArchive, .damaged, .truncated, .notAnArchive, .payload, .header, .mac, .limit, .io: true
+    default: false
+    }
+  }
+
+  /// The error with the snapshots and paths that are affected.
+  func naming(_ archives: [UnreadableArchive]) -> DrydockError {
+    guard !archives.isEmpty else { return self }
+    let lines = archives.flatMap(\.summary).map { "\n  " + $0 }
+    return DrydockError(
+      code, message + lines.joined(), path: path, line: line, cause: UnreadableArchives(archives: archives))
+  }
+}
+
+extension Archive {
+  /// Whether an entry's content is in an archive that could not be opened.
+  func isMissing(_ entry: ManifestEntry) -> Bool {
+    let isPresent = { (extent: Extent) in self.parts.contains { $0.header.archive == extent.archive } }
+    return entry.size > 0 && (entry.extents.isEmpty || !entry.extents.allSatisfy(isPresent))
+  }
+
+  /// Throws when an archive of the chain could not be opened, with all that cannot be read.
+  ///
+  /// - Parameter readingData: see ``unreadable(readingData:)``.
+  func requireComplete(readingData: Bool = false) throws {
+    if let gap { throw gap.reason.naming(try unreadable(readingData: readingData)) }
+  }
+
+  /// The archives of the chain that cannot be read, with all paths of the snapshot that need them.
+  ///
+  /// - Parameter readingData: reads all content, to find what is damaged.
+  func unreadable(readingData: Bool) throws -> [UnreadableArchive] {
+    var (contents, links): ([ManifestEntry], [ManifestEntry]) = ([], [])
+    try manifest.entries { entry in
+      if entry.hardLink != nil { return links.append(entry) }
+      if entry.size > 0, readingData || isMissing(entry) { contents.append(entry) }
+    }
+    for link in links {
+      let entry = try manifest.withContent(link)
+      if entry.hardLink != nil { contents.append(entry) }
+    }
+    return try unreadable(among: contents, links: links)
+  }
+
+  /// The archives that contents cannot be read from. All are read to the end, each compared with its hash, and nothing is
+  /// kept of them.
+  ///
+  /// - Parameters:
+  ///   - links: hard links, affected when their first name is.
+  ///   - members: what the tar must have in front of each content; nil to compare only the contents.
+  func unreadable(
+    among entries: [ManifestEntry], links: [ManifestEntry] = [], _ members: [ExpectedMembers]? = nil
+  ) throws -> [UnreadableArchive] {
+    let present = entries.filter { !isMissing($0) }
+    let found = Mutex<[ContainerPath: DrydockError]>([:])
+    let source = ChainSource(self, members)
+    try onAllCores(groups(present.filter(\.isFile))) { group in
+      let reader = source.reader()
+      for entry in group {
+        do {
+          try reader.read(entry) { _ in }
+        } catch let error as DrydockError where error.meansDamage {
+          found.withLock { $0[entry.path] = error }
+        }
+      }
+    }
+    return grouped(found.withLock { $0 }, missing: entries.filter(isMissing).map(\.path), links)
+  }
+
+  private func grouped(
+    _ damaged: [ContainerPath: DrydockError], missing: [ContainerPath], _ links: [ManifestEntry]
+  ) -> [UnreadableArchive] {
+    var result: [UnreadableArchive] = []
+    for part in parts {
+      let own = damaged.filter { ($0.value.path ?? part.path) == part.path }
+      guard let first = own.min(by: { $0.key < $1.key }) else { continue }
+      result.append(
+        UnreadableArchive(
+          archive: part.header.archive.description, file: part.path, time: part.header.time,
+          reason: first.value.message, affected: Array(own.keys)))
+    }
+    if let gap {
+      let file = gap.reason.code == .missingArchive ? nil : gap.reason.path
+      result.append(
+        UnreadableArchive(
+          archive: gap.archive.description, file: file, reason: gap.reason.message, affected: missing,
+          affectsUnknownPaths: true))
+    }
+    for index in result.indices {
+      let paths = Set(result[index].affected)
+      let linked = links.filter { $0.hardLink.map(paths.contains) ?? false }.map(\.path)
+      result[index].affected = paths.union(linked).sorted()
+    }
+    return result
+  }
+}

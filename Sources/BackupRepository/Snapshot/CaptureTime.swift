@@ -1,0 +1,50 @@
+import AgeEncryption
+import AppContainer
+import FileSystem
+import Foundation
+
+/// When a container was captured, and so which paths are proved unchanged since by their status alone: a change of anything
+/// about an inode sets its change time.
+struct CaptureTime {
+  /// A path that was changed later than this (nanoseconds since 1970) could have been written to after the capture without
+  /// another time: a clock ticks slowly, and a memory-mapped write sets none until it is written back.
+  private let trustedUntil: Int64
+  private let device: UInt64?
+
+  /// - Parameters:
+  ///   - header: of the archive that the capture made.
+  ///   - root: the container's; paths on other file systems, and on one in memory, where a mapping's writes set no time, are
+  ///     never trusted.
+  ///   - settling: seconds that must have passed between the last change of a path and the capture.
+  init(_ header: Archive.Header, of root: Directory, settling: Double) throws {
+    device = root.isInMemory() ? nil : try root.status().device
+    let captured = (try? Date(header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
+    trustedUntil = Int64((captured - settling) * 1_000_000_000)
+  }
+
+  private init() { (trustedUntil, device) = (.min, nil) }
+
+  /// Proves nothing unchanged.
+  static let none = CaptureTime()
+
+  /// Whether a path is as it was at the capture; of a database, only its main file.
+  func isUnchanged(_ entry: ManifestEntry, _ status: FileStatus) -> Bool {
+    entry.identity == status.identity && entry.changed == status.changed
+      && entry.metadata.modified == status.modified && isOld(status)
+  }
+
+  /// Whether a database is as it was at the capture, with its log and journal.
+  func isUnchangedDatabase(
+    _ entry: ManifestEntry, _ status: FileStatus, in root: Directory, _ manifest: Manifest
+  ) throws -> Bool {
+    guard isUnchanged(entry, status), status.links == 1, entry.hardLink == nil,
+      let state = try root.sidecarState(of: entry.path, isOld: isOld)
+    else { return false }
+    return try manifest.captureState(of: entry.path).sidecars == state
+  }
+
+  /// Whether a status is older than the capture by so much that it shows each later write.
+  func isOld(_ status: FileStatus) -> Bool {
+    max(status.changed, status.modified) < trustedUntil && status.device == device
+  }
+}

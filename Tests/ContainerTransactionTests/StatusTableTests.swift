@@ -1,0 +1,85 @@
+import FileSystem
+import TestSupport
+import Testing
+
+@testable import ContainerTransaction
+
+/// The table of a tree's statuses against a dictionary.
+@Suite struct StatusTableTests {
+  private static func path(_ random: inout SeededRandom) -> ContainerPath {
+    let names = ["a", "b", "a-b", "ab", "é", "long name", "c"]
+    let depth = Int.random(in: 1...3, using: &random)
+    return (0..<depth).reduce(.root) { path, _ in
+      path.appending(name: Array(names[Int.random(in: 0..<names.count, using: &random)].utf8))
+    }
+  }
+
+  private static let types: [FileType] = [.file, .directory, .symbolicLink, .other]
+
+  private static func status(_ random: inout SeededRandom) -> IndexedStatus {
+    IndexedStatus(
+      type: types[Int.random(in: 0..<types.count, using: &random)],
+      identity: FileIdentity(
+        device: .random(in: 1...3, using: &random),
+        // Some have the same lower half.
+        inode: .random(in: 1...9, using: &random) << 32 | .random(in: 1...50, using: &random)),
+      size: .random(in: 0 ... .max, using: &random), modified: .random(in: .min ... .max, using: &random),
+      changed: .random(in: .min ... .max, using: &random), mode: .random(in: 0...0o7777, using: &random),
+      user: .random(in: 0 ... .max, using: &random), group: .random(in: 0...2, using: &random))
+  }
+
+  @Test(arguments: 1...20) func itIsADictionary(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var (table, model): (StatusTable, [ContainerPath: IndexedStatus]) = (StatusTable(), [:])
+    for _ in 0..<400 {
+      let path = Self.path(&random)
+      let status = Bool.random(using: &random) || model.count < 50 ? Self.status(&random) : nil
+      table[path] = status
+      model[path] = status
+      #expect(table.count == model.count && table[path] == status)
+    }
+    #expect(Dictionary(table.map { ($0, $1) }, uniquingKeysWith: { a, _ in a }) == model)
+    for _ in 0..<200 {
+      let path = Self.path(&random)
+      #expect(table[path] == model[path], "\(path)")
+    }
+    let large = table.filter { $1.size > .max / 2 }
+    #expect(Set(large.keys) == Set(model.filter { $1.size > .max / 2 }.keys))
+    let inodes = StatusTable.Inodes(table)
+    for status in model.values {
+      #expect(inodes[status.identity] == model.filter { $1.identity == status.identity }.keys.min())
+      #expect(inodes.contains(half: UInt32(truncatingIfNeeded: status.identity.inode)))
+      let other = FileIdentity(device: 4, inode: status.identity.inode)
+      #expect(inodes[other] == nil && !inodes.contains(half: 51))
+    }
+  }
+
+  @Test func theIndexIsReadAsItWasWritten() throws {
+    try Sandbox.withFiles(["Documents/a": "a", "Documents/sub/b": "b", "Library/c": "c"]) { sandbox in
+      let live = try sandbox.live()
+      let index = try TreeIndex(of: live)
+      #expect(
+        Set(index.paths.keys.map(\.description)) == [
+          "Documents", "Documents/a", "Documents/sub", "Documents/sub/b", "Library", "Library/c",
+        ])
+      try Sandbox.withFiles([:]) { other in
+        let folder = try Directory(other.root)
+        try index.write(to: folder)
+        let read = try TreeIndex(decoding: folder.contents(TreeIndex.file), path: "index")
+        #expect(read.paths.count == 6 && read.differences(from: index) == [])
+        try folder.removeFile(TreeIndex.file)
+        try index.write(to: folder, below: "Documents")
+        let part = try TreeIndex(decoding: folder.contents(TreeIndex.file), path: "index")
+        #expect(Set(part.paths.keys) == ["Documents/a", "Documents/sub", "Documents/sub/b"])
+      }
+      #expect(try index.firstDifference(in: live, timed: []) == nil)
+      let mode = try #require(index.paths["Documents/sub/b"]).mode
+      try live.setMode(mode ^ 0o100, of: "Documents/sub/b")
+      try live.removeFile("Library/c")
+      #expect(try index.firstDifference(in: live, timed: []) == "Documents/sub/b")
+      try live.setMode(mode, of: "Documents/sub/b")
+      #expect(try TreeIndex(of: live).differences(from: index) == ["Library", "Library/c"])
+      #expect(try index.firstDifference(in: live, timed: []) == "Library")
+    }
+  }
+}
