@@ -174,8 +174,10 @@ import Testing
     try repository.forget(keeping: .last(9))
     #expect(try tags() == (1...4).map(id))
     try RawFiles.remove(Array(unknown.utf8))
+    _ = try lab.shell("cd repository; echo > \(id(1)).tags.json.new; echo > notes.new")
     try repository.forget(keeping: .last(9))
     #expect(try tags() == (1...3).map(id))
+    #expect(try names().filter { $0.hasSuffix(".new") } == ["notes.new"])
   }
 
   @Test func everythingOfOneInstance() throws {

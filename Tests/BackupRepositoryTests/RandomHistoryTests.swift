@@ -8,7 +8,7 @@ import Testing
 /// A container that changes at random: each snapshot of it is restored exactly.
 @Suite struct RandomHistoryTests {
   /// A container that changes at random, and what it looked like at each snapshot.
-  private struct RandomRun {
+  struct RandomRun {
     let lab: Lab
     var random: SeededRandom
     var taken: [(report: SnapshotReport, tree: TreeListing, rows: String)] = []

@@ -23,6 +23,12 @@ enum ArchiveTags {
       ? String(id) : nil
   }
 
+  /// Whether a killed process was writing a file of tags under that name.
+  static func isUnfinished(_ name: [UInt8]) -> Bool {
+    let end = Array(".new".utf8)
+    return name.suffix(end.count).elementsEqual(end) && id(ofFile: Array(name.dropLast(end.count))) != nil
+  }
+
   static func read(of id: String, in directory: Directory) throws -> [String] {
     let name = file(id)
     do {

@@ -39,6 +39,7 @@ struct Compaction {
   let directory: Directory?
   let keys: AgeKeys
   let options: CompactionOptions
+  var progress: WorkProgress?
 
   /// Archives that need each other, oldest first.
   struct Chain {
@@ -128,6 +129,7 @@ struct Compaction {
     do {
       for old in chain.kept {
         let source = try Archive(path: old.paths[0], keys: keys, limit: options.limit)
+        progress?.begin(.export, reading: source)
         let former = try written.last.map { try Archive(path: $0.paths[0], keys: keys, limit: options.limit) }
         let new = try SnapshotCopy.write(
           source, since: former, tags: old.tags, newIDs, encryption: encryption, to: destination)
@@ -146,7 +148,7 @@ struct Compaction {
       }
       for archive in written {
         _ = try Verification.run(
-          Archive(path: archive.paths[0], keys: keys, limit: options.limit), data: true)
+          Archive(path: archive.paths[0], keys: keys, limit: options.limit), data: true, progress: progress)
       }
       try directory.sync()
       return written
@@ -178,6 +180,8 @@ private struct Survey {
     var recipients: SHA256.Digest?
     /// Ranges of the tar stream.
     var needed: Set<Range<UInt64>> = []
+    /// Bytes of ranges that one new archive has several times: its contents share none.
+    var repeated: UInt64 = 0
   }
 
   private var parts: [Archive.ID: Part] = [:]
@@ -208,7 +212,9 @@ private struct Survey {
         bytes += range.upperBound - max(range.lowerBound, end)
         end = range.upperBound
       }
-      let share = min(1, Double(bytes) / Double(max(part.contentSize, 1)))
+      let share =
+        min(1, Double(bytes) / Double(max(part.contentSize, 1)))
+        + Double(part.repeated) / Double(max(part.contentSize, 1))
       return sum + UInt64(Double(part.fileSize) * share)
     }
   }

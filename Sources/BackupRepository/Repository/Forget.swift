@@ -103,7 +103,8 @@ extension Repository {
       return (report, zip(archives, reasons).filter { $1.isEmpty }.map(\.0))
     } afterwards: { report, listing, archives, directory in
       guard let compaction else { return }
-      let run = Compaction(repository: self, directory: directory, keys: keys, options: compaction)
+      let run = Compaction(
+        repository: self, directory: directory, keys: keys, options: compaction, progress: progress)
       for chain in Compaction.chains(archives, found) { run.compact(chain, listing, &report) }
     }
   }
@@ -190,9 +191,13 @@ extension Repository {
   ) throws {
     // Of files that were named by hand the ids may not be known.
     guard listing.unnamed.isEmpty else { return }
-    for id in try directory.names().compactMap(ArchiveTags.id)
-    where !archives.contains(where: { id.hasPrefix($0.label.id) }) {
-      try ArchiveTags.remove(of: id, in: directory)
+    for name in try directory.names() {
+      if let id = ArchiveTags.id(ofFile: name) {
+        let isKnown = archives.contains { id.hasPrefix($0.label.id) }
+        if !isKnown { try ArchiveTags.remove(of: id, in: directory) }
+      } else if ArchiveTags.isUnfinished(name) {
+        try directory.removeFile(ContainerPath(name: name), missingIsFine: true)
+      }
     }
   }
 

@@ -65,12 +65,17 @@ struct ForgetCommand: ParsableCommand {
       those of `retention:` in drydock.yaml apply. Removed archives are gone: rollback
       does not bring them back.
 
+      Archives that are kept only because others need them go with --compact, which
+      writes the others again. Encrypted ones need a key that opens them, and stay
+      encrypted to the same keys.
+
       With --everything all archives of an instance are removed, with their tags, such
       as those of a person who asks for it. At a terminal it asks first.
 
       Examples:
         drydock forget -r Backups --keep-daily 14 --keep-monthly 12 --dry-run
         drydock forget -r Backups --keep-within 90d --keep-tag release
+        drydock forget -r Backups --keep-monthly 12 --compact
         drydock forget -r Backups --instance ada --everything
       """)
 
@@ -79,6 +84,15 @@ struct ForgetCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Only archives of this app.", valueName: "app")) var app: String?
   @Option(help: ArgumentHelp("Only archives of this instance.", valueName: "name")) var instance: String?
   @Flag(help: "Remove all archives of --instance or --app.") var everything = false
+  @Option(
+    defaultAsFlag: "25%",
+    help: ArgumentHelp(
+      """
+      Also write chains of archives again, without what no kept archive needs, if that frees more than this share of \
+      their size; by default 25%.
+      """, valueName: "share"))
+  var compact: String?
+  @OptionGroup var expansion: ExpansionOptions
   @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
   @Flag(help: "Do not ask before --everything removes archives.") var yes = false
   @OptionGroup var key: KeyOptions
@@ -98,8 +112,12 @@ struct ForgetCommand: ParsableCommand {
     guard !everything || !rules.areGiven else {
       throw UsageError(message: "--everything goes with no --keep rule; leave one out")
     }
+    guard !everything || compact == nil else {
+      throw UsageError(message: "--everything leaves nothing to compact; leave one out")
+    }
     let (place, keys) = (Repository(path), try key.keys().all)
     let timeout = try WaitOptions.lockTimeout(lockTimeout)
+    let compaction = try compaction(configuration)
     if everything {
       guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
     }
@@ -111,11 +129,26 @@ struct ForgetCommand: ParsableCommand {
         app: app, instance: instance, keys: keys, cache: Environment.cache, dryRun: dryRun,
         lockTimeout: timeout, progress: display.progress)
       : try place.forget(
-        keeping: rules.policy(configuration), app: app, instance: instance, keys: keys, dryRun: dryRun,
-        lockTimeout: timeout, progress: display.progress)
+        keeping: rules.policy(configuration), app: app, instance: instance, keys: keys,
+        compacting: compaction, dryRun: dryRun, lockTimeout: timeout, progress: display.progress)
     display.end()
     if common.json { Output.json(document(report)) } else { write(report) }
-    if !report.unreadable.isEmpty || !report.unattributed.isEmpty { throw ExitStatus.incomplete.code }
+    if !report.unreadable.isEmpty || !report.unattributed.isEmpty || !report.notCompacted.isEmpty {
+      throw ExitStatus.incomplete.code
+    }
+  }
+
+  private func compaction(_ configuration: ContainerConfiguration) throws -> CompactionOptions? {
+    guard let compact else { return nil }
+    guard compact.hasSuffix("%"), let percent = Int(compact.dropLast()), (0...100).contains(percent) else {
+      throw UsageError(message: "--compact is \(compact); give a percentage, such as 25%")
+    }
+    var options = CompactionOptions()
+    options.share = Double(percent) / 100
+    (options.recipients, options.limit) = (
+      try RecipientOptions.standing(configuration), try expansion.limit()
+    )
+    return options
   }
 
   /// Nothing undoes it, so that a script must say that it is meant.
@@ -151,6 +184,13 @@ struct ForgetCommand: ParsableCommand {
       "bytes_freed": report.bytesFreed,
       "unreadable": report.unreadable.map { ["path": $0.path, "reason": $0.reason] },
       "unattributed": report.unattributed,
+      "compacted": report.compacted.map { chain -> JSONObject in
+        [
+          "app": chain.app, "instance": chain.instance, "kept": chain.kept, "removed": chain.removed,
+          "bytes_before": chain.bytesBefore, "bytes_after": chain.bytesAfter,
+        ]
+      },
+      "not_compacted": report.notCompacted.map { ["path": $0.path, "reason": $0.reason] },
     ]
   }
 
@@ -162,6 +202,9 @@ struct ForgetCommand: ParsableCommand {
       Output.note(
         "drydock: kept, because neither a key nor its name says whose it is: \(path); give its identity"
           .printable)
+    }
+    for chain in report.notCompacted {
+      Output.note("drydock: not compacted: \(chain.path): \(Advice.added(to: chain.reason))".printable)
     }
     if output.quiet { return }
     for owner in Set((report.kept + report.removed).map(\.owner)).sorted() {
@@ -178,9 +221,17 @@ struct ForgetCommand: ParsableCommand {
       }
       Output.table(rows)
     }
-    let removed = Output.count(report.removed.count, "archive")
+    for chain in report.compacted {
+      Output.line(
+        "\(dryRun ? "would compact" : "compacted") \(chain.app)/\(chain.instance): "
+          + "\(Output.count(chain.kept, "archive")) without \(chain.removed) that they needed, from "
+          + "\(Output.size(chain.bytesBefore)) to \(dryRun ? "about " : "")\(Output.size(chain.bytesAfter))"
+          .printable)
+    }
+    let count = report.removed.count + report.compacted.map(\.removed).reduce(0, +)
+    let removed = Output.count(count, "archive")
     Output.line(
-      report.removed.isEmpty
+      count == 0
         ? "nothing to remove"
         : dryRun
           ? "dry run: nothing was removed; \(removed), \(Output.size(report.bytesFreed)), would be"

@@ -132,13 +132,15 @@ struct RecipientOptions: ParsableArguments {
         try KeyFile.recipients(in: Array($0), path: file)
       }
     }
-    if !hasRecipients {
-      all =
-        try Environment["RECIPIENTS"]?.split { $0 == "," || $0.isWhitespace }.map {
-          try Self.recipient(String($0), "DRYDOCK_RECIPIENTS")
-        } ?? configuration.recipients
-    }
+    if !hasRecipients { all = try Self.standing(configuration) }
     return all.isEmpty ? nil : .recipients(all)
+  }
+
+  /// The recipients in `DRYDOCK_RECIPIENTS`, else in drydock.yaml.
+  static func standing(_ configuration: ContainerConfiguration) throws -> [AgeRecipient] {
+    try Environment["RECIPIENTS"]?.split { $0 == "," || $0.isWhitespace }.map {
+      try recipient(String($0), "DRYDOCK_RECIPIENTS")
+    } ?? configuration.recipients
   }
 
   static func recipient(_ text: String, _ place: String) throws -> AgeRecipient {

@@ -1,0 +1,410 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Chains that are written again without the archives that no rule keeps.
+@Suite struct CompactionTests {
+  private static let keep: RetentionPolicy = {
+    var policy = RetentionPolicy()
+    policy.tags = [["keep"]]
+    return policy
+  }()
+
+  /// What a snapshot was before.
+  private struct Taken {
+    var report: SnapshotReport, tree: TreeListing, rows: String
+  }
+
+  private func options(_ share: Double = 0, _ recipients: [AgeRecipient] = []) -> CompactionOptions {
+    var options = CompactionOptions()
+    (options.share, options.recipients) = (share, recipients)
+    return options
+  }
+
+  private static let database = ["db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "db.sqlite-journal", "."]
+
+  /// A chain of six archives with some of everything; those with a number in `kept` have the tag `keep`.
+  private func chain(
+    _ lab: Lab, kept: Set<Int>, _ change: (inout SnapshotRequest) -> Void = { _ in }
+  ) throws -> [Taken] {
+    var random = SeededRandom(seed: 7)
+    try lab.sql(
+      "db.sqlite",
+      """
+      CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);
+      WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 400)
+      INSERT INTO t(b) SELECT hex(randomblob(500)) FROM r
+      """)
+    for number in 0..<20 { try lab.write("notes/\(number)", random.bytes(3000)) }
+    try lab.write("large", random.bytes(2 << 20))
+    try lab.write("gone", random.bytes(900_000))
+    _ = try lab.shell(
+      "ln notes/1 first; ln large second; ln -s large link; mkdir empty; : > zero; ln zero none", in: lab.root
+    )
+    return try (0..<6).map { number in
+      switch number {
+      case 1: try lab.write("once", random.bytes(1_500_000))
+      case 2:
+        _ = try lab.shell("rm once gone; mv notes/2 moved; chmod 600 notes/3", in: lab.root)
+        try lab.sql("db.sqlite", "UPDATE t SET b = 'x' WHERE a % 50 = 0")
+      case 3:
+        _ = try lab.shell(
+          "cp large copy; printf changed | dd of=large bs=1 seek=500000 conv=notrunc status=none",
+          in: lab.root)
+      case 4: try lab.sql("db.sqlite", "UPDATE t SET b = 'y' WHERE a % 70 = 0; DELETE FROM t WHERE a > 390")
+      default: break
+      }
+      try lab.write("notes/\(number)", random.bytes(4000))
+      let tree = try TreeListing(lab.root)
+      let rows = try RandomHistoryTests.RandomRun.rows(lab.root + "/db.sqlite")
+      let report = try lab.incremental {
+        $0.tags = kept.contains(number) ? ["keep", "number-\(number)"] : []
+        $0.now = { Date(timeIntervalSince1970: 1_700_000_000 + Double(number) * 86_400) }
+        change(&$0)
+      }
+      return Taken(report: report, tree: tree, rows: rows)
+    }
+  }
+
+  /// The archive that has a snapshot now.
+  private func current(_ taken: Taken, in lab: Lab, _ keys: AgeKeys = AgeKeys()) throws -> Repository.Item? {
+    try Repository(lab.repository).list(keys: keys).items.last {
+      $0.header.archive == taken.report.archive || $0.header.compactedFrom == taken.report.archive
+    }
+  }
+
+  private func expectRestored(
+    _ taken: Taken, in lab: Lab, _ keys: AgeKeys = AgeKeys(),
+    context: String = "", at place: SourceLocation = #_sourceLocation
+  ) throws {
+    let item = try #require(try current(taken, in: lab, keys), "\(context)", sourceLocation: place)
+    let archive = try Archive(path: item.path, keys: keys)
+    #expect(archive.snapshot == taken.report.snapshot, "\(context)", sourceLocation: place)
+    #expect(archive.header.time == taken.report.header.time && archive.header.app == taken.report.header.app)
+    _ = try Verification.run(archive, data: true)
+    _ = try lab.shell("rm -rf restored")
+    let target = lab.directory("restored")
+    var options = RestoreOptions()
+    options.keepsSetID = true
+    _ = try Restore.run(
+      archive, Restore.target(target, for: archive, configuration: lab.configuration, fromOther: true),
+      options)
+    let differences = try TreeListing(target).without(Self.database).differences(
+      from: taken.tree.without(Self.database))
+    #expect(differences == [], "\(context)", sourceLocation: place)
+    let rows = try RandomHistoryTests.RandomRun.rows(target + "/db.sqlite")
+    #expect(rows == taken.rows, "\(context)", sourceLocation: place)
+  }
+
+  @Test func onlyWhatIsKeptIsWrittenAgain() throws {
+    let lab = try Lab()
+    let kept: Set<Int> = [2, 3, 5]
+    let taken = try chain(lab, kept: kept)
+    let repository = Repository(lab.repository)
+    let before = try repository.list().items.reduce(0) { $0 + $1.size }
+    // Without compaction nothing of the chain can go.
+    #expect(try repository.forget(keeping: Self.keep).removed.isEmpty)
+    #expect(try repository.forget(keeping: Self.keep, compacting: options(0.9)).compacted.isEmpty)
+    #expect(try repository.list().items.count == 6)
+    let dry = try repository.forget(keeping: Self.keep, compacting: options(0.25), dryRun: true)
+    #expect(dry.compacted.count == 1 && dry.kept.count == 6 && dry.bytesFreed > 2_000_000)
+    #expect(try repository.list().items.count == 6)
+
+    let report = try repository.forget(keeping: Self.keep, compacting: options(0.25))
+    let items = try repository.list().items
+    #expect(
+      report.notCompacted.isEmpty && report.compacted.map(\.kept) == [3]
+        && report.compacted.map(\.removed) == [3])
+    #expect(items.map(\.header.kind) == [.full, .incremental, .incremental])
+    #expect(items.map(\.header.compactedFrom) == kept.sorted().map { taken[$0].report.archive })
+    #expect(items.map(\.tags) == kept.sorted().map { ["keep", "number-\($0)"] })
+    #expect(report.kept.map(\.id) == items.map(\.header.archive.description))
+    #expect(report.kept.map(\.bytes) == items.map(\.size))
+    let after = items.reduce(0) { $0 + $1.size }
+    #expect(before - after == report.bytesFreed && before - after > 2_000_000)
+    // The estimate is near.
+    #expect(abs(Double(dry.bytesFreed) - Double(report.bytesFreed)) < 200_000)
+    #expect(items[1].size < 150_000 && items[2].size < 150_000, "\(items.map(\.size))")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: lab.repository).count == 6)
+    for number in kept { try expectRestored(taken[number], in: lab, context: "\(number)") }
+
+    // What the last snapshot knew, the next one knows.
+    let next = try lab.incremental { _ in }
+    #expect(next.header.parent == items[2].header.archive && next.archiveBytes < 8000, "\(next.archiveBytes)")
+    #expect(next.snapshot == taken[5].report.snapshot)
+    // Stock tools read the full one, and an export.
+    let exported = try Export.run(
+      Archive(path: next.path), to: .file(lab.directory("exported.tar.zst")), tool: "test")
+    #expect(exported.snapshot == next.snapshot)
+    _ = try Verification.run(Archive(path: exported.path), data: true)
+    _ = try lab.shell(
+      """
+      mkdir full exported; tar --zstd -xf '\(items[0].path)' -C full; tar --zstd -xf exported.tar.zst -C exported
+      cmp exported/container/large box/large; cmp full/container/moved box/moved; cmp full/container/large box/copy
+      test -s full/container/second
+      """)
+    // Nothing more to free.
+    let again = try repository.forget(keeping: .last(4), compacting: options())
+    #expect(again.compacted.isEmpty && again.removed.isEmpty && again.notCompacted.isEmpty)
+  }
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>) func randomHistories(seed: UInt64) throws {
+    var run = try RandomHistoryTests.RandomRun(seed: seed + 100)
+    let lab = run.lab
+    let repository = Repository(lab.repository)
+    var taken: [Taken] = []
+    for period in 0..<3 {
+      for round in 0..<6 {
+        for _ in 0..<Int.random(in: 0...5, using: &run.random) { try run.change() }
+        let tree = try TreeListing(lab.root)
+        let rows = try RandomHistoryTests.RandomRun.rows(lab.root + "/db.sqlite")
+        let report = try lab.incremental { $0.isFull = period == 1 && round == 2 }
+        taken.append(Taken(report: report, tree: tree, rows: rows))
+      }
+      // Some that were kept so far go, too.
+      let kept = taken.filter { _ in Bool.random(using: &run.random) }
+      taken = kept.isEmpty ? [taken[taken.count - 1]] : kept
+      let names = try taken.map { try #require(try current($0, in: lab)).header.archive.description }
+      for item in try repository.list().items {
+        let isKept = names.contains(item.header.archive.description)
+        try repository.tag(item.fileName, adding: isKept ? ["keep"] : [], removing: isKept ? [] : ["keep"])
+      }
+      let before = try repository.list().items.reduce(0) { $0 + $1.size }
+      let report = try repository.forget(keeping: Self.keep, compacting: options())
+      let items = try repository.list().items
+      #expect(before - items.reduce(0) { $0 + $1.size } == report.bytesFreed)
+      #expect(report.notCompacted.allSatisfy { $0.reason.contains("smaller") }, "\(report.notCompacted)")
+      #expect(items.count { $0.tags.contains("keep") } == taken.count)
+      for number in taken.indices {
+        let item = try #require(try current(taken[number], in: lab))
+        taken[number].report.archive = item.header.archive
+        try expectRestored(
+          taken[number], in: lab, context: "seed \(seed), \(period), \(number)")
+      }
+    }
+  }
+
+  // MARK: Encrypted
+
+  @Test func encryptedOnesStayEncryptedToTheSame() throws {
+    let lab = try Lab()
+    let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
+    let (recipients, keys) = ([ada.recipient, bob.recipient], AgeKeys(identities: [ada]))
+    let taken = try chain(lab, kept: [2, 5]) {
+      ($0.encryption, $0.keys) = (.recipients(recipients), keys)
+    }
+    let repository = Repository(lab.repository)
+    let names = try FileManager.default.contentsOfDirectory(atPath: lab.repository).sorted()
+    func refusal(_ keys: AgeKeys, _ recipients: [AgeRecipient]) throws -> String {
+      let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options(0, recipients))
+      #expect(report.compacted.isEmpty && report.notCompacted.count == 1 && report.removed.isEmpty)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: lab.repository).sorted() == names)
+      return report.notCompacted.first?.reason ?? ""
+    }
+    #expect(try refusal(AgeKeys(), recipients).contains("no key opens it"))
+    #expect(try refusal(keys, []).contains("are not the given ones"))
+    #expect(try refusal(keys, [bob.recipient]).contains("are not the given ones"))
+    // Both identities say who the recipients are.
+    let dry = try repository.forget(
+      keeping: Self.keep, keys: AgeKeys(identities: [bob, ada]), compacting: options(), dryRun: true)
+    #expect(dry.compacted.count == 1)
+    let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options(0, recipients))
+    #expect(report.compacted.count == 1 && report.notCompacted.isEmpty)
+    for identity in [ada, bob] {
+      for number in [2, 5] { try expectRestored(taken[number], in: lab, AgeKeys(identities: [identity])) }
+    }
+    #expect(try repository.list().sealed.count == 2)
+    // The next one knows the recipients.
+    let next = try lab.incremental { ($0.encryption, $0.keys) = (.recipients(recipients), keys) }
+    #expect(next.header.kind == .incremental)
+  }
+
+  @Test func afterARekeyTheRecipientsAreNotKnown() throws {
+    let lab = try Lab()
+    let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
+    let keys = AgeKeys(identities: [ada, bob])
+    let taken = try chain(lab, kept: [5]) { ($0.encryption, $0.keys) = (.recipients([ada.recipient]), keys) }
+    _ = try Rekey.replace(path: taken[3].report.path, keys: keys, encryption: .recipients([bob.recipient]))
+    let report = try Repository(lab.repository).forget(
+      keeping: Self.keep, keys: keys, compacting: options(0, [ada.recipient]))
+    #expect(report.compacted.isEmpty)
+    #expect(
+      report.notCompacted.first?.reason.contains("was encrypted to other keys since it was written") == true)
+    try expectRestored(taken[5], in: lab, keys)
+  }
+
+  @Test func aPassphraseOpensAndEncryptsAgain() throws {
+    let lab = try Lab()
+    let taken = try chain(lab, kept: [4, 5])
+    let secret = SecretBytes(Array("correct horse".utf8))
+    let keys = AgeKeys(passphrases: [secret])
+    for one in taken {
+      _ = try Rekey.replace(
+        path: one.report.path, keys: AgeKeys(), encryption: .passphrase(secret, workFactor: 10))
+    }
+    let repository = Repository(lab.repository)
+    #expect(try repository.forget(keeping: Self.keep, compacting: options()).notCompacted.count == 1)
+    let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options())
+    #expect(report.compacted.count == 1, "\(report.notCompacted)")
+    #expect(try repository.list().sealed.count == 2)
+    for number in [4, 5] { try expectRestored(taken[number], in: lab, keys) }
+  }
+
+  @Test func theItemsOfAVaultAreKept() throws {
+    let vaults = try VaultLab()
+    let device = try DeviceKeys(AgeIdentity.generate())
+    let identity = try VaultLab.archiveKey.get()
+    let keys = AgeKeys(identities: [identity])
+    vaults.lab.configuration.fullArchives.above = 10_000
+    var reports: [SnapshotReport] = []
+    for number in 0..<4 {
+      var vault = try Vault(new: device)
+      vault.put(VaultLab.item("a", "value \(number)"))
+      try vaults.write(vault, file: String(repeating: "text \(number)", count: 1000))
+      reports.append(
+        try vaults.lab.incremental {
+          ($0.encryption, $0.keys, $0.deviceKeys) = (.recipients([identity.recipient]), keys, device)
+          $0.tags = number % 2 == 1 ? ["keep"] : []
+        })
+    }
+    let repository = Repository(vaults.lab.repository)
+    let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options())
+    #expect(report.compacted.map(\.kept) == [2], "\(report.notCompacted)")
+    for (number, item) in zip([1, 3], try repository.list(keys: keys).items) {
+      let extract = try #require(try Archive(path: item.path, keys: keys).vaultExtract())
+      #expect(extract.document.items.values.map(\.text) == ["value \(number)"])
+      #expect(item.header.compactedFrom == reports[number].archive)
+    }
+  }
+
+  // MARK: What is not compacted
+
+  @Test func whatCannotBeWrittenAgainExactlyStays() throws {
+    let lab = try Lab()
+    let taken = try chain(lab, kept: [3])
+    let repository = Repository(lab.repository)
+    func expectRefusal(_ words: String, _ script: String, at place: SourceLocation = #_sourceLocation) throws
+    {
+      _ = try lab.shell("cp -a repository saved; cd repository; \(script)")
+      let before = try FileManager.default.contentsOfDirectory(atPath: lab.repository).sorted()
+      let report = try repository.forget(keeping: Self.keep, compacting: options())
+      #expect(report.compacted.isEmpty, sourceLocation: place)
+      #expect(
+        report.notCompacted.first?.reason.contains(words) == true, "\(report.notCompacted)",
+        sourceLocation: place)
+      let after = try FileManager.default.contentsOfDirectory(atPath: lab.repository)
+      #expect(Set(before).isSuperset(of: after) && after.count >= 4, sourceLocation: place)
+      _ = try lab.shell("rm -r repository; mv saved repository")
+    }
+    let (first, third) = (lastName(taken[0].report.path), taken[3].report.archive)
+    try expectRefusal("copies of it", "cp \(first) copy.tar.zst")
+    try expectRefusal("cannot be read", "echo '{' > \(third).tags.json")
+    try expectRefusal(
+      "the archive is damaged",
+      "printf xxxx | dd of=\(first) bs=1 seek=3000 conv=notrunc status=none; true")
+    try expectRestored(taken[3], in: lab)
+    #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
+    try expectRestored(taken[3], in: lab)
+  }
+
+  // MARK: Interrupted
+
+  /// Both chains are there, or a part of the new one: the next removal leaves one of each.
+  @Test func theNextForgetRemovesWhatIsThereTwice() throws {
+    let lab = try Lab()
+    let taken = try chain(lab, kept: [1, 3, 5])
+    let repository = Repository(lab.repository)
+    _ = try lab.shell("cp -a repository old")
+    #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
+    let new = try repository.list().items.map(\.fileName)
+    _ = try lab.shell("mv repository new; mkdir repository")
+    for (count, isOld) in [(1, true), (2, true), (3, false)] {
+      _ = try lab.shell("rm -r repository; cp -a old repository")
+      for name in new.prefix(count) { _ = try lab.shell("cp -a new/\(name) new/*.tags.json repository") }
+      #expect(try repository.forget(keeping: Self.keep).unreadable.isEmpty)
+      let items = try repository.list().items
+      #expect(items.count == (isOld ? 6 : 3), "\(count)")
+      #expect(items.allSatisfy { ($0.header.compactedFrom == nil) == isOld }, "\(count)")
+      for number in [1, 3, 5] {
+        try expectRestored(taken[number], in: lab, context: "\(count)")
+      }
+    }
+    // An archive that was written since needs the old ones.
+    _ = try lab.shell("rm -r repository; cp -a old repository")
+    let next = try lab.incremental { _ in }
+    _ = try lab.shell("cp -a new/* repository")
+    try repository.forget(keeping: .last(4))
+    let items = try repository.list().items
+    #expect(items.last?.header.archive == next.archive && items.allSatisfy { $0.header.compactedFrom == nil })
+    _ = try Verification.run(Archive(path: next.path), data: true)
+  }
+
+  @Test func withoutAKeyWhatIsThereTwiceCountsOnce() {
+    func archive(_ day: Int, _ id: Int, isSealed: Bool) -> StoredArchive {
+      let time = "2026-01-0\(day)T00:00:00Z"
+      return StoredArchive(
+        label: ArchiveLabel(app: "a", instance: "b", time: time, id: "0000000\(id)"), time: time,
+        isSealed: isSealed)
+    }
+    for (isSealed, kept) in [(true, [3, 4, 5, 6]), (false, [5, 6])] {
+      let archives = (1...3).flatMap { day in
+        (0..<2).map { archive(day, day * 2 - 1 + $0, isSealed: isSealed) }
+      }
+      let reasons = Retention(policy: .last(2), now: "2027-01-01T00:00:00Z").reasons(archives)
+      let found = archives.indices.filter { !reasons[$0].isEmpty }.map { $0 + 1 }
+      #expect(found == kept)
+    }
+  }
+
+  /// Killed at each removal, each rename and each sync: every kept snapshot is there, and the next runs complete the work.
+  @Test(arguments: ["unlinkat", "renameat2", "fsync"]) func killedAtAnyMoment(call: String) throws {
+    let lab = try Lab()
+    let kept = [1, 2, 4]
+    let taken = try chain(lab, kept: Set(kept))
+    _ = try lab.shell("mv repository master")
+    let arguments = ["forget", "-r", lab.repository, "--keep-tag", "keep"]
+    var (met, isOver) = (Set<Int>(), false)
+    // Most removals are those of temporary files.
+    for number in stride(from: 1, to: 400, by: call == "unlinkat" ? 3 : 1) where !isOver {
+      _ = try lab.shell("rm -rf repository; cp -a master repository")
+      let killed = try Command.run(
+        Tools.system("strace"),
+        [
+          "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
+          "inject=\(call):signal=SIGKILL:when=\(number)",
+          Tools.drydock(),
+        ] + arguments + ["--compact", "0%"])
+      isOver = killed.succeeded
+      met.insert(try Repository(lab.repository).list().items.count)
+      let context = "\(call) \(number)"
+      for number in kept {
+        let item = try #require(try current(taken[number], in: lab), "\(context)")
+        let archive = try Archive(path: item.path)
+        #expect(archive.snapshot == taken[number].report.snapshot, "\(context)")
+        _ = try Verification.run(archive, data: true)
+      }
+      let next = try Command.run(Tools.drydock(), arguments)
+      #expect(next.succeeded, "\(context): \(next)")
+      for number in kept {
+        let id = taken[number].report.archive
+        let items = try Repository(lab.repository).list().items.filter {
+          $0.header.archive == id || $0.header.compactedFrom == id
+        }
+        #expect(items.count == 1 && items[0].tags == ["keep", "number-\(number)"], "\(context)")
+      }
+      let last = try Command.run(Tools.drydock(), arguments + ["--compact", "0%"])
+      #expect(last.succeeded, "\(context): \(last)")
+      // What a killed run was writing is removed by the next that writes.
+      let names = try FileManager.default.contentsOfDirectory(atPath: lab.repository)
+      #expect(names.count { !$0.hasPrefix(".") } == 6, "\(context)")
+      for number in kept { try expectRestored(taken[number], in: lab, context: context) }
+    }
+    #expect(isOver, "it was killed at every moment")
+    #expect(met.count >= 3 && met.contains(3), "\(met)")
+  }
+}
