@@ -72,14 +72,15 @@ package final class TreeNames {
     var pending = start
     var round = 0
     var end: ContinuousClock.Instant?
-    // Those in which more than database sidecars changed between two listings.
+    // Those in which more than database sidecars may have changed between two listings.
     var varied: Set<ContainerPath> = []
     while true {
       while let path = pending.popLast() {
         let before = current[path]
         pending += list(path)
         guard let before, let now = current[path], !now.isSame(as: before) else { continue }
-        if now.lasting != before.lasting { varied.insert(path) }
+        // A file that is renamed away and back in step with the listings leaves the same names.
+        if now.lasting != before.lasting || !hasDatabase(path, now) { varied.insert(path) }
       }
       let now = FileStatus.timeOfChangesNow()
       var isWaiting = true
@@ -97,6 +98,15 @@ package final class TreeNames {
         return (unsettled, now)
       }
       if isWaiting { usleep(500) }
+    }
+  }
+
+  /// Whether a directory has a database, whose sidecars come and go between two listings.
+  private func hasDatabase(_ path: ContainerPath, _ listing: Listing) -> Bool {
+    listing.names.items().contains { item in
+      let name = path.appending(name: item.name)
+      guard let status = try? root.status(name) else { return false }
+      return (try? root.databaseUnit(name, status: status)) ?? nil != nil
     }
   }
 
