@@ -344,6 +344,71 @@ import Testing
     _ = try Verification.run(Archive(path: next.path), data: true)
   }
 
+  /// A repository with the old chain and the new one of a compaction that was killed before it removed anything.
+  private func both(_ lab: Lab) throws -> [Taken] {
+    let taken = try chain(lab, kept: [1, 3, 5])
+    let repository = Repository(lab.repository)
+    _ = try lab.shell("cp -a repository old")
+    #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
+    _ = try lab.shell("cp -a old/* repository")
+    return taken
+  }
+
+  @Test func aTagOfOneOfTwoCopiesKeepsTheSnapshot() throws {
+    let lab = try Lab()
+    let taken = try both(lab)
+    let repository = Repository(lab.repository)
+    // Only the old archive gets it: by its id.
+    _ = try repository.tag(taken[3].report.archive.description, adding: ["mine"])
+    for number in [1, 5] {
+      for item in try repository.list().items where item.header.time == taken[number].report.header.time {
+        _ = try repository.tag(item.header.archive.description, removing: ["keep", "number-\(number)"])
+      }
+    }
+    var policy = RetentionPolicy()
+    policy.tags = [["mine"]]
+    for compaction in [nil, options()] {
+      try repository.forget(keeping: policy, compacting: compaction)
+      #expect(try repository.list().items.contains { $0.tags.contains("mine") })
+      try expectRestored(taken[3], in: lab)
+    }
+  }
+
+  @Test(arguments: [true, false]) func aDamagedCopyIsNotTheOneThatStays(damagesNew: Bool) throws {
+    let lab = try Lab()
+    let taken = try both(lab)
+    let repository = Repository(lab.repository)
+    let items = try repository.list().items
+    let full = try #require(
+      items.first { $0.header.parent == nil && ($0.header.compactedFrom != nil) == damagesNew })
+    var bytes = try RawFiles.read(Array(full.path.utf8))
+    bytes[bytes.count / 2] ^= 1
+    try RawFiles.write(Array(bytes), to: Array(full.path.utf8))
+    try repository.forget(keeping: Self.keep)
+    for number in [1, 3, 5] {
+      let copies = try repository.list().items.filter {
+        [$0.header.archive, $0.header.compactedFrom].contains(taken[number].report.archive)
+      }
+      #expect(
+        copies.contains { item in
+          (try? Verification.run(Archive(path: item.path), data: true)) != nil
+        }, "\(number)")
+    }
+  }
+
+  @Test func nothingIsWrittenAgainWhileAnArchiveIsMissing() throws {
+    let lab = try Lab()
+    let taken = try chain(lab, kept: [3])
+    let repository = Repository(lab.repository)
+    let missing = taken[4].report.path
+    try FileManager.default.moveItem(atPath: missing, toPath: lab.directory("aside"))
+    let report = try repository.forget(keeping: Self.keep, compacting: options())
+    #expect(report.compacted.isEmpty && report.notCompacted.count == 1)
+    #expect(report.notCompacted.first?.reason.contains("put the missing file back") == true)
+    try FileManager.default.moveItem(atPath: lab.directory("aside"), toPath: missing)
+    for snapshot in taken { try expectRestored(snapshot, in: lab) }
+  }
+
   @Test func withoutAKeyWhatIsThereTwiceCountsOnce() {
     func archive(_ day: Int, _ id: Int, isSealed: Bool) -> StoredArchive {
       let time = "2026-01-0\(day)T00:00:00Z"

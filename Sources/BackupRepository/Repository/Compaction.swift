@@ -68,8 +68,18 @@ struct Compaction {
   }
 
   /// Writes a chain again if that frees enough. What prevents it is in the report, and leaves the chain as it is.
-  func compact(_ chain: Chain, _ listing: Repository.Listing, _ report: inout Repository.ForgetReport) {
+  ///
+  /// - Parameter isComplete: whether all archives of the instance, and those that they need, are there.
+  func compact(
+    _ chain: Chain, _ listing: Repository.Listing, isComplete: Bool, _ report: inout Repository.ForgetReport
+  ) {
     do {
+      guard isComplete else {
+        throw DrydockError(
+          .missingArchive,
+          "an archive of this instance cannot be read, or needs one that is missing, so its chains are not compacted; put "
+            + "the missing file back, or remove what cannot be read", path: chain.kept[0].paths.first)
+      }
       try check(chain, listing)
       let survey = try Survey(chain.kept, keys, options)
       var compacted = CompactedChain(

@@ -71,7 +71,10 @@ extension Repository {
       if app != nil || instance != nil, !archives.contains(where: selection.contains) {
         throw noArchive(of: selection, archives)
       }
-      let reasons = retention.reasons(archives, isSelected: selection.contains)
+      let reasons = retention.reasons(archives, isSelected: selection.contains) { archive in
+        guard let path = archive.paths.first else { return false }
+        return (try? Verification.run(Archive(path: path, keys: keys), data: true)) != nil
+      }
       let lost = Set(zip(archives, reasons).filter { $1.isEmpty }.map(\.0.owner)).subtracting(
         zip(archives, reasons).filter { !$1.isEmpty && $1 != [Retention.missing] && !$0.isUnreadable }.map(
           \.0.owner))
@@ -105,7 +108,12 @@ extension Repository {
       guard let compaction else { return }
       let run = Compaction(
         repository: self, directory: directory, keys: keys, options: compaction, progress: progress)
-      for chain in Compaction.chains(archives, found) { run.compact(chain, listing, &report) }
+      // An archive that is away, or cannot be read, may need any chain of its instance.
+      let incomplete = Set(
+        zip(archives, found).filter { $1 == [Retention.missing] || $0.isUnreadable }.map(\.0.owner))
+      for chain in Compaction.chains(archives, found) {
+        run.compact(chain, listing, isComplete: !incomplete.contains(chain.kept[0].owner), &report)
+      }
     }
   }
 

@@ -39,8 +39,11 @@ struct Retention {
   /// - Parameters:
   ///   - archives: oldest first.
   ///   - isSelected: whether the rules apply to it; any other is kept.
-  func reasons(_ archives: [StoredArchive], isSelected: (StoredArchive) -> Bool = { _ in true }) -> [[String]]
-  {
+  ///   - isWhole: whether all contents of an archive can be read: asked before its copy goes.
+  func reasons(
+    _ archives: [StoredArchive], isSelected: (StoredArchive) -> Bool = { _ in true },
+    isWhole: (StoredArchive) -> Bool = { _ in true }
+  ) -> [[String]] {
     let broken = archives.broken
     var reasons = archives.indices.map { index in
       if broken.contains(index) { return [Self.missing] }
@@ -52,13 +55,15 @@ struct Retention {
     }
     let old = Set(groups.flatMap(\.pairs).map(\.old))
     let selected = archives.indices.filter { reasons[$0].isEmpty && !old.contains($0) }
+    var tagged = archives
+    for pair in groups.flatMap(\.pairs) { tagged[pair.new].tags += archives[pair.old].tags }
     for indices in Dictionary(grouping: selected, by: { archives[$0].owner }).values {
       let newestFirst = Array(indices.reversed())
-      for (index, found) in zip(newestFirst, applyRules(newestFirst.map { archives[$0] })) {
+      for (index, found) in zip(newestFirst, applyRules(newestFirst.map { tagged[$0] })) {
         reasons[index] = found
       }
     }
-    for group in groups { group.decide(&reasons, archives) }
+    for group in groups { group.decide(&reasons, archives, isWhole) }
     let parents = archives.parents
     var unvisited = archives.indices.filter { !reasons[$0].isEmpty }
     while let child = unvisited.popLast() {
@@ -150,14 +155,23 @@ struct Retention {
 struct RewrittenChain {
   var pairs: [(old: Int, new: Int)]
 
-  /// Keeps one of both sides: the new one, unless an archive that is kept needs the old one.
-  fileprivate func decide(_ reasons: inout [[String]], _ archives: [StoredArchive]) {
+  /// Keeps one of both sides: the new one, unless an archive that is kept needs the old one. Keeps both when the
+  /// one lacks a tag of the other, or cannot be read.
+  fileprivate func decide(
+    _ reasons: inout [[String]], _ archives: [StoredArchive], _ isWhole: (StoredArchive) -> Bool
+  ) {
     for pair in pairs { reasons[pair.old] = reasons[pair.new] }
+    let kept = pairs.filter { !reasons[$0.new].isEmpty }
+    func suffices(_ one: StoredArchive, instead other: StoredArchive) -> Bool {
+      Set(other.tags).isSubset(of: one.tags) && isWhole(one)
+    }
     let own = Set(pairs.flatMap { [$0.old, $0.new] })
     let needed = archives.ancestors(of: archives.indices.filter { !reasons[$0].isEmpty && !own.contains($0) })
     if needed.isDisjoint(with: pairs.map(\.old)) {
+      guard kept.allSatisfy({ suffices(archives[$0.new], instead: archives[$0.old]) }) else { return }
       for pair in pairs { reasons[pair.old] = [] }
     } else if needed.isDisjoint(with: pairs.map(\.new)) {
+      guard kept.allSatisfy({ suffices(archives[$0.old], instead: archives[$0.new]) }) else { return }
       for pair in pairs { reasons[pair.new] = [] }
     }
   }
