@@ -94,14 +94,27 @@ package struct BlockHasher {
   private let hash: SHA256
   /// Bytes of the current block that were hashed.
   private var filled = 0
+  /// Whether the next piece is a database's header.
+  private var isDatabaseStart: Bool
 
-  package init(blockSize: Int) throws {
+  /// - Parameter isDatabaseStart: whether the first piece begins with a database's header, whose changing fields count as zero
+  ///   (``DatabaseFormat/normalize(header:)``).
+  package init(blockSize: Int, isDatabaseStart: Bool = false) throws {
     blocks = BlockHashes(blockSize: blockSize)
     hash = try SHA256()
+    self.isDatabaseStart = isDatabaseStart
   }
 
   package mutating func update(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes
+    if isDatabaseStart, !bytes.isEmpty {
+      isDatabaseStart = false
+      // Normalizes a copy of the header.
+      var header = Array(bytes.prefix(DatabaseFormat.headerLength))
+      header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
+      try header.withUnsafeBytes { try update($0) }
+      rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(header.count))
+    }
     while !rest.isEmpty {
       let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(blocks.blockSize - filled))
       rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))

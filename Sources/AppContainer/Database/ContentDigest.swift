@@ -84,13 +84,9 @@ package struct ContentHash {
     case .blocks: try updateBlocks(bytes)
     case .databaseStart:
       guard !bytes.isEmpty else { return }
-      // Normalizes a copy of the header.
-      let length = min(bytes.count, DatabaseFormat.headerLength)
-      var header = Array(bytes[..<length])
-      header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
-      state = .blocks(try BlockHasher(blockSize: DatabaseFormat.pageSize(ofHeader: header)))
-      try header.withUnsafeBytes { try updateBlocks($0) }
-      try updateBlocks(UnsafeRawBufferPointer(rebasing: bytes[length...]))
+      let pageSize = DatabaseFormat.pageSize(ofHeader: Array(bytes.prefix(DatabaseFormat.headerLength)))
+      state = .blocks(try BlockHasher(blockSize: pageSize, isDatabaseStart: true))
+      try updateBlocks(bytes)
     }
   }
 

@@ -60,6 +60,42 @@ package struct Extents: Sendable, Equatable, Sequence {
     return result
   }
 
+  /// The places of a content of that size in which some ranges are in a new member, one behind the other, and all else is as in
+  /// this one.
+  ///
+  /// - Parameters:
+  ///   - ranges: of the content, in their order.
+  ///   - offset: where the member's content starts in the tar stream that is being written.
+  func replacing(_ ranges: [Range<UInt64>], by offset: UInt64, size: UInt64) -> Extents {
+    var result = Extents()
+    let rest = makeIterator()
+    var (current, start) = (rest.next(), UInt64(0))
+    // Adds what is here up to a position; both only grow.
+    func keep(_ range: Range<UInt64>) {
+      while let extent = current, start < range.upperBound {
+        let end = start + extent.length
+        let part = range.clamped(to: start..<end)
+        if !part.isEmpty {
+          result.append(
+            Extent(
+              archive: extent.archive, offset: extent.offset + (part.lowerBound - start),
+              length: part.upperBound - part.lowerBound))
+        }
+        if end > range.upperBound { return }
+        (current, start) = (rest.next(), end)
+      }
+    }
+    var (position, own) = (UInt64(0), offset)
+    for range in ranges {
+      keep(position..<range.lowerBound)
+      result.append(Extent(offset: own, length: UInt64(range.count)))
+      own += UInt64(range.count)
+      position = range.upperBound
+    }
+    keep(position..<size)
+    return result
+  }
+
   /// The place of the content of the member that an archive has of it: all pieces in that archive, one behind the other. Nil
   /// when there is none.
   func member(in archive: Archive.ID?) -> Extent? {

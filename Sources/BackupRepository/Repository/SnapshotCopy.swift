@@ -171,15 +171,7 @@ struct SnapshotCopy {
       try draft.archive.endMember()
       try draft.manifest.add(blocks, runs, at: own)
     }
-    var (extents, position) = (Extents(), UInt64(0))
-    for range in ranges {
-      earlier.extents.pieces(position..<range.lowerBound).forEach { extents.append($0) }
-      extents.append(Extent(offset: own, length: UInt64(range.count)))
-      own += UInt64(range.count)
-      position = range.upperBound
-    }
-    earlier.extents.pieces(position..<entry.size).forEach { extents.append($0) }
-    entry.extents = extents
+    entry.extents = earlier.extents.replacing(ranges, by: own, size: entry.size)
     return true
   }
 
@@ -187,19 +179,11 @@ struct SnapshotCopy {
   private func copy(
     _ range: Range<UInt64>, _ run: Range<Int>, of old: ManifestEntry, _ blocks: BlockHashes
   ) throws {
-    var hasher = try BlockHasher(blockSize: blocks.blockSize)
-    var isStart = range.lowerBound == 0 && old.kind == .database
+    let isStart = range.lowerBound == 0 && old.kind == .database
+    var hasher = try BlockHasher(blockSize: blocks.blockSize, isDatabaseStart: isStart)
     try source.read(range, of: old) { bytes in
       try draft.archive.write(bytes)
-      var rest = bytes
-      if isStart {
-        var header = Array(bytes.prefix(DatabaseFormat.headerLength))
-        header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
-        try header.withUnsafeBytes { try hasher.update($0) }
-        rest = UnsafeRawBufferPointer(rebasing: bytes[header.count...])
-        isStart = false
-      }
-      try hasher.update(rest)
+      try hasher.update(bytes)
     }
     let found = try hasher.finish()
     guard found.count == run.count, zip(0..<found.count, run).allSatisfy({ found[$0] == blocks[$1] }) else {

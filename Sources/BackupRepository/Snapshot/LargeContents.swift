@@ -96,7 +96,7 @@ struct LargeContents {
     guard length > 0 else {
       // The end was cut off.
       entry.digest = known.digest
-      entry.extents = Extents(former.entry.extents.pieces(0..<content.size))
+      entry.extents = former.entry.extents.replacing([], by: 0, size: content.size)
       return true
     }
     let member = ArchiveMember(name: name, kind: .file(size: length), metadata: entry.metadata)
@@ -107,16 +107,8 @@ struct LargeContents {
       try manifest.addSuperseded(entry.path, offset: start, length: length)
       return false
     }
-    var extents = Extents()
-    var (position, own) = (UInt64(0), start)
-    for range in ranges {
-      former.entry.extents.pieces(position..<range.lowerBound).forEach { extents.append($0) }
-      extents.append(Extent(offset: own, length: UInt64(range.count)))
-      own += UInt64(range.count)
-      position = range.upperBound
-    }
-    former.entry.extents.pieces(position..<content.size).forEach { extents.append($0) }
-    (entry.digest, entry.extents) = (known.digest, extents)
+    entry.digest = known.digest
+    entry.extents = former.entry.extents.replacing(ranges, by: start, size: content.size)
     try manifest.add(blocks, runs, at: start)
     return true
   }

@@ -83,8 +83,10 @@ final class ParentSnapshot {
     capture.isUnchanged(entry, status)
   }
 
-  /// Whether a status is older than the parent's capture by so much that it shows each later write.
-  func isOld(_ status: FileStatus) -> Bool { capture.isOld(status) }
+  /// Whether a database is as it was at the parent's capture, with its log and journal.
+  func isUnchangedDatabase(_ entry: ManifestEntry, _ status: FileStatus, in root: Directory) throws -> Bool {
+    try capture.isUnchangedDatabase(entry, status, in: root, manifest)
+  }
 
   /// Whether some file of that size is stored: only then its content is searched.
   func hasContent(ofSize size: UInt64) throws -> Bool { try index().hasSize(size) }

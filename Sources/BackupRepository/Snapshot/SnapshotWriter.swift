@@ -404,10 +404,7 @@ final class SnapshotWriter {
       if scanned.status.links > 1 { return try addUnchangedName(earlier, scanned.status.identity) }
       guard earlier.hardLink == nil else { return false }
     case (.database, .database):
-      guard scanned.status.links == 1, earlier.hardLink == nil,
-        let state = try root.sidecarState(of: scanned.path, isOld: former.isOld),
-        try former.manifest.captureState(of: scanned.path).sidecars == state
-      else { return false }
+      guard try former.isUnchangedDatabase(earlier, scanned.status, in: root) else { return false }
     default: return false
     }
     try add(earlier)

@@ -221,17 +221,17 @@ final class StableReader {
   ) throws -> BlockHashes? {
     let buffer = pipeline.buffer()
     defer { pipeline.recycle(buffer) }
-    var hasher = try BlockHasher(blockSize: blockSize)
+    var hasher = try BlockHasher(
+      blockSize: blockSize, isDatabaseStart: range.lowerBound == 0 && content.isDatabase)
     var offset = range.lowerBound
     while offset < range.upperBound {
       let wanted = Int(min(UInt64(HashBuffer.size), range.upperBound - offset))
       let count = try content.read(
         at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
       if count == 0 { return nil }
-      let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<count])
-      try archive?.write(UnsafeRawBufferPointer(bytes))
-      if offset == 0, content.isDatabase { DatabaseFormat.normalize(header: bytes) }
-      try hasher.update(UnsafeRawBufferPointer(bytes))
+      let bytes = UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count])
+      try archive?.write(bytes)
+      try hasher.update(bytes)
       offset += UInt64(count)
     }
     return try hasher.finish()
