@@ -60,13 +60,8 @@ package enum Export {
     if let first = entry.hardLink {
       try writer.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
     } else if entry.isFile {
-      let offset = try writer.beginMember(names.member(entry, .file(size: entry.size)))
-      let blocks = try archive.content(of: source, otherwise: "nothing was written, use another archive") {
-        try writer.write($0)
-      }
-      try writer.endMember()
-      if entry.size > 0 { entry.extents.append(Extent(offset: offset, length: entry.size)) }
-      if let blocks { try draft.manifest.add(blocks, [0..<blocks.count], at: offset) }
+      entry.extents = try draft.copyContent(
+        of: source, in: archive, as: entry, otherwise: "nothing was written, use another archive")
     } else if let target = entry.linkTarget {
       try writer.addMember(names.member(entry, .symbolicLink(target: target)))
     } else {

@@ -125,7 +125,7 @@ struct SnapshotCopy {
         return true
       } else if entry.extents.isEmpty {
         if try addChanged(&entry, old, since: earlier) { return false }
-        try addWhole(&entry, old)
+        entry.extents = try draft.copyContent(of: old, in: source, as: entry, otherwise: Self.advice)
         return true
       }
     }
@@ -133,16 +133,6 @@ struct SnapshotCopy {
   }
 
   private static let advice = "nothing was removed, use another archive"
-
-  private func addWhole(_ entry: inout ManifestEntry, _ old: ManifestEntry) throws {
-    let offset = try draft.archive.beginMember(names.member(entry, .file(size: entry.size)))
-    let blocks = try source.content(of: old, otherwise: Self.advice) { try draft.archive.write($0) }
-    try draft.archive.endMember()
-    entry.extents = Extents([Extent(offset: offset, length: entry.size)])
-    if let blocks, entry.size >= LargeContents.smallestChanged {
-      try draft.manifest.add(blocks, [0..<blocks.count], at: offset)
-    }
-  }
 
   /// Adds only the blocks that the earlier content of the path does not have.
   ///

@@ -92,6 +92,24 @@ final class ArchiveDraft {
     return error
   }
 
+  /// Copies the whole content of an entry of another archive, compared with its hash on its way.
+  ///
+  /// - Parameters:
+  ///   - entry: what the member is.
+  ///   - advice: what to do about content that is not what the manifest says.
+  /// - Returns: its place.
+  func copyContent(
+    of source: ManifestEntry, in other: Archive, as entry: ManifestEntry, otherwise advice: String
+  ) throws -> Extents {
+    let offset = try archive.beginMember(header.memberNames.member(entry, .file(size: entry.size)))
+    let blocks = try other.content(of: source, otherwise: advice) { try archive.write($0) }
+    try archive.endMember()
+    if let blocks, entry.size >= LargeContents.smallestChanged {
+      try manifest.add(blocks, [0..<blocks.count], at: offset)
+    }
+    return Extents(entry.size > 0 ? [Extent(offset: offset, length: entry.size)] : [])
+  }
+
   /// Adds a vault's items that may leave their device, after all other content.
   func add(_ extract: VaultExtract) throws {
     guard isEncrypted else {
