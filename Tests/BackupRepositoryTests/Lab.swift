@@ -168,6 +168,33 @@ final class Lab {
   }
 }
 
+extension Lab {
+  /// The paths whose content a restore compares by reading it.
+  func compared(
+    with path: String, _ change: (inout RestoreOptions) -> Void = { _ in }
+  ) throws -> [ContainerPath] {
+    let archive = try Archive(path: path)
+    var options = RestoreOptions()
+    options.settling = -3600
+    change(&options)
+    return try Transaction.inspect(container()) { staged in
+      let live = try LiveContainer(staged)
+      let recorded = try RecordedPaths(
+        archive.manifest, layout: archive.header.layout, includesExcluded: false)
+      var comparison = try LiveComparison(live, staged, recorded, archive, options)
+      var read: [ContainerPath] = []
+      try archive.manifest.entries { entry in
+        // No content has this hash.
+        var entry = entry
+        if entry.isFile { entry.digest = nil }
+        let result = try comparison.compare(entry, live[entry.path])
+        if entry.isFile, case .other = result { read.append(entry.path) }
+      }
+      return read
+    }
+  }
+}
+
 extension TreeListing {
   /// What nobody may change who changes nothing, but for links that come and go.
   static let unread = untouched.subtracting([.changed])

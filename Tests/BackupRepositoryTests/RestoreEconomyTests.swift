@@ -29,31 +29,6 @@ import Testing
     #expect(try TreeListing(lab.root).differences(from: before, ignoringTimesOf: [""]) == [])
   }
 
-  /// The paths whose content a restore compares by reading it.
-  private func read(
-    _ path: String, _ lab: Lab, _ change: (inout RestoreOptions) -> Void = { _ in }
-  ) throws -> [ContainerPath] {
-    let archive = try Archive(path: path)
-    var options = RestoreOptions()
-    options.settling = -3600
-    change(&options)
-    return try Transaction.inspect(lab.container()) { staged in
-      let live = try LiveContainer(staged)
-      let recorded = try RecordedPaths(
-        archive.manifest, layout: archive.header.layout, includesExcluded: false)
-      var comparison = try LiveComparison(live, staged, recorded, archive, options)
-      var read: [ContainerPath] = []
-      try archive.manifest.entries { entry in
-        // No content has this hash.
-        var entry = entry
-        if entry.isFile { entry.digest = nil }
-        let result = try comparison.compare(entry, live[entry.path])
-        if entry.isFile, case .other = result { read.append(entry.path) }
-      }
-      return read
-    }
-  }
-
   @Test func whatIsProvedUnchangedIsNotRead() throws {
     let lab = try Lab()
     for name in ["a", "same", "touched", "replaced"] { try lab.write(name, "content") }
@@ -65,11 +40,11 @@ import Testing
         .replacing("db.sqlite", with: "log.db"), in: lab.root)
     let archive = try lab.snapshot().path
     usleep(20_000)
-    #expect(try read(archive, lab) == [])
+    #expect(try lab.compared(with: archive) == [])
     // They are too young to be trusted, or all is to be read.
     let all: [ContainerPath] = ["a", "b", "db", "log.db", "replaced", "same", "touched", "wal.db"]
-    #expect(try read(archive, lab) { $0.settling = 60 } == all)
-    #expect(try read(archive, lab) { $0.checksContents = true } == all)
+    #expect(try lab.compared(with: archive) { $0.settling = 60 } == all)
+    #expect(try lab.compared(with: archive) { $0.checksContents = true } == all)
 
     // Times that were set back, a copy with all times, and a log that grew.
     _ = try lab.shell(
@@ -81,7 +56,7 @@ import Testing
       Lab.leavingTheLog("INSERT INTO t VALUES (1)")
         .replacing("db.sqlite", with: "log.db"), in: lab.root)
     try lab.sql("db", "INSERT INTO t VALUES (1)")
-    #expect(try read(archive, lab) == ["db", "log.db", "replaced", "touched"])
+    #expect(try lab.compared(with: archive) == ["db", "log.db", "replaced", "touched"])
   }
 
   @Test func theFlagOfADirectoryComesBackWithARollback() throws {

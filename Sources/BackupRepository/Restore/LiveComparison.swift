@@ -35,7 +35,9 @@ struct LiveComparison {
     keepsSetID = options.keepsSetID
     capture =
       options.checksContents
-      ? nil : try CaptureTime(archive.header, of: staged.live, settling: options.settling)
+      ? nil
+      : try CaptureTime(
+        archive.header, of: staged.live, LinkedFiles(of: staged.container), settling: options.settling)
   }
 
   mutating func compare(_ entry: ManifestEntry, _ present: LiveEntry?) throws -> Result {

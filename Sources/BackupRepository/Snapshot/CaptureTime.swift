@@ -1,36 +1,43 @@
 import AgeEncryption
 import AppContainer
+import ContainerTransaction
 import FileSystem
 import Foundation
 
 /// When a container was captured, and so which paths are proved unchanged since by their status alone: a change of anything
-/// about an inode sets its change time.
+/// about an inode sets its change time, and Drydock keeps a list of the files whose change time it has set by linking them.
 struct CaptureTime {
   /// A path that was changed later than this (nanoseconds since 1970) could have been written to after the capture without
   /// another time: a clock ticks slowly, and a memory-mapped write sets none until it is written back.
   private let trustedUntil: Int64
   private let device: UInt64?
+  private let linked: LinkedFiles
 
   /// - Parameters:
   ///   - header: of the archive that the capture made.
   ///   - root: the container's; paths on other file systems, and on one in memory, where a mapping's writes set no time, are
   ///     never trusted.
+  ///   - linked: of the container.
   ///   - settling: seconds that must have passed between the last change of a path and the capture.
-  init(_ header: Archive.Header, of root: Directory, settling: Double) throws {
+  init(_ header: Archive.Header, of root: Directory, _ linked: LinkedFiles, settling: Double) throws {
+    self.linked = linked
     device = root.isInMemory() ? nil : try root.status().device
     let captured = (try? Date(header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
     trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
-  private init() { (trustedUntil, device) = (.min, nil) }
+  private init() { (trustedUntil, device, linked) = (.min, nil, .none) }
 
   /// Proves nothing unchanged.
   static let none = CaptureTime()
 
   /// Whether a path is as it was at the capture; of a database, only its main file.
   func isUnchanged(_ entry: ManifestEntry, _ status: FileStatus) -> Bool {
-    entry.identity == status.identity && entry.changed == status.changed
-      && entry.metadata.modified == status.modified && isOld(status)
+    guard entry.identity == status.identity, entry.metadata.modified == status.modified else { return false }
+    // The entry's change time is the one that the capture saw.
+    var seen = status
+    if linked.explain(status, since: entry.changed) { seen.changed = entry.changed }
+    return entry.changed == seen.changed && isOld(seen)
   }
 
   /// Whether a database is as it was at the capture, with its log and journal.

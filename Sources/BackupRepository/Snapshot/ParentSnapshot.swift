@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -41,11 +42,12 @@ final class ParentSnapshot {
   private var contents: ContentIndex?
 
   /// - Parameters:
-  ///   - settling: seconds that must have passed between the last change of a path and the parent's capture.
   ///   - root: the container's.
-  init(_ parent: ParentManifest, of root: Directory, settling: Double) throws {
+  ///   - linked: of the container.
+  ///   - settling: seconds that must have passed between the last change of a path and the parent's capture.
+  init(_ parent: ParentManifest, of root: Directory, _ linked: LinkedFiles, settling: Double) throws {
     manifest = parent.manifest
-    capture = try CaptureTime(parent.header, of: root, settling: settling)
+    capture = try CaptureTime(parent.header, of: root, linked, settling: settling)
     entries = MergedEntries(manifest)
     next = try entries.next()
   }

@@ -69,7 +69,9 @@ package enum Snapshot {
     do {
       let writer = try SnapshotWriter(
         lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
-        since: parent.map { try ParentSnapshot($0, of: lock.root, settling: request.settling) })
+        since: parent.map {
+          try ParentSnapshot($0, of: lock.root, LinkedFiles(of: container), settling: request.settling)
+        })
       try writer.storeAll()
       if let recipients = try request.encryption?.recipientsDigest() {
         try draft.manifest.add(recipients: recipients)

@@ -23,7 +23,7 @@ extension Commit {
     let groups = try changedGroups(changes).enumerated().map { number, group in
       try committed(group, changes, tree: ContainerPath(name: Array("tree-\(number + 1)".utf8)))
     }
-    let own = try TreeBuilder(staged, changes).build(place, as: Self.tree, in: folder)
+    let (own, linked) = try TreeBuilder(staged, changes).build(place, as: Self.tree, in: folder)
     let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
     let root = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: staged.live)
     let roots = creates ? [root] + groups.map(\.root) : groups.map(\.root) + [root]
@@ -65,27 +65,29 @@ extension Commit {
       throw error
     }
     locks.releaseOld()
-    return finish(undo, record.groups ?? [], roots, place, new: tree)
+    return finish(
+      undo, record.groups ?? [], roots, place, new: tree,
+      LinkedFiles(groups.reduce(linked) { $0 + $1.linked }))
   }
 
   /// Builds the new tree of a group that changes.
   private func committed(
     _ group: ContainerGroup, _ changes: ChangeList, tree name: ContainerPath
-  ) throws -> (group: CommittedGroup, root: CommitRoot, tree: Directory) {
-    let tree = try TreeBuilder(staged, changes).build(group.path, as: name, in: folder)
+  ) throws -> (group: CommittedGroup, root: CommitRoot, tree: Directory, linked: [LinkedFile]) {
+    let (tree, linked) = try TreeBuilder(staged, changes).build(group.path, as: name, in: folder)
     let after = try tree.status().identity
     return (
       CommittedGroup(
         id: group.id, root: group.root, before: try staged.live.status(group.path)?.identity ?? after,
         after: after, tree: name),
       try CommitRoot(
-        group: group.id, at: group.root, tree: name, isScratch: staged.container.isScratch), tree
+        group: group.id, at: group.root, tree: name, isScratch: staged.container.isScratch), tree, linked
     )
   }
 
   private func finish(
     _ undo: UndoRecord, _ groups: [CommittedGroup], _ roots: [CommitRoot], _ place: ContainerPath,
-    new tree: Directory
+    new tree: Directory, _ linked: LinkedFiles
   ) -> Result {
     do {
       try folder.sync()
@@ -99,7 +101,8 @@ extension Commit {
         : folder.directory(Self.tree)
       let finish = CommitCompletion(
         container: staged.container, state: state, transaction: transaction, folder: folder, old: old,
-        place: place, groups: groups, faults: faults)
+        place: place, groups: groups, faults: faults,
+        linked: .init(files: linked, new: tree, known: index?.paths.count ?? 0))
       return Result(
         conflicts: try finish.run(
           undo, recovered: false,

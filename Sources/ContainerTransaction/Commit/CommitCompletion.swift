@@ -16,6 +16,16 @@ struct CommitCompletion {
   let place: ContainerPath
   let groups: [CommittedGroup]
   let faults: FaultInjection
+  /// What the commit has linked; nil in a recovery, and in place.
+  var linked: Linked?
+
+  struct Linked {
+    let files: LinkedFiles
+    /// The new tree.
+    let new: Directory
+    /// The number of paths of the container.
+    let known: Int
+  }
 
   /// - Parameter carry: applies or keeps concurrent changes; nil when that is done.
   /// - Returns: the paths of the conflict copies.
@@ -33,7 +43,7 @@ struct CommitCompletion {
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(undo, sealing) }
     conflicts += try keepUnknown()
-    if old != nil { for tree in [Commit.tree] + groups.map(\.tree) { try folder.removeTree(tree) } }
+    if old != nil { try removeOld() }
     try faults.reach(.oldRemoved)
 
     var done = JournalRecord(.done, transaction)
@@ -120,6 +130,19 @@ struct CommitCompletion {
     }
     if !conflicts.isEmpty { try folder.syncFileSystem() }
     return conflicts
+  }
+
+  /// Removes the old trees, and notes which files have only been linked.
+  private func removeOld() throws {
+    var kept: [LinkedFile] = []
+    for (tree, root) in [(Commit.tree, ContainerPath.root)] + groups.map({ ($0.tree, .group($0.id)) }) {
+      if let linked {
+        kept += try linked.files.removeTree(tree, in: folder, linkedInto: linked.new.directory(root))
+      } else {
+        try folder.removeTree(tree)
+      }
+    }
+    if let linked { LinkedFiles.record(kept, in: state.directory, known: linked.known) }
   }
 
   /// Moves the replaced inodes themselves: nothing is read, nothing compressed.

@@ -1,9 +1,10 @@
 import AppContainer
 import DrydockErrors
 import FileSystem
+import Synchronization
 
 /// Builds the whole new tree: staged inodes moved into place, untouched ones linked. Live files change in nothing
-/// but their number of links (and so their change time).
+/// but their number of links (and so their change time, see ``LinkedFiles``).
 struct TreeBuilder {
   let staged: StagedContainer
   let changes: ChangeList
@@ -21,16 +22,24 @@ struct TreeBuilder {
 
   /// Makes the tree of a root, the container's or a group's, under a name in the transaction's folder, with the live
   /// root's own metadata.
-  func build(_ root: ContainerPath, as name: ContainerPath, in folder: Directory) throws -> Directory {
+  ///
+  /// - Returns: the tree, and the files that it has in common with the live one.
+  func build(
+    _ root: ContainerPath, as name: ContainerPath, in folder: Directory
+  ) throws -> (tree: Directory, linked: [LinkedFile]) {
     try folder.createDirectory(name)
     let (tree, live) = try (folder.directory(name), staged.live)
     var made: [MadeDirectory] = []
-    try fill(tree, root, live: live.directory(root), &made)
+    let linked = Mutex<[LinkedFile]>([])
+    try fill(tree, root, live: live.directory(root), linked, &made)
     let own = { @Sendable (path: ContainerPath) in path.rebased(from: root, to: .root) }
     // Two threads do not wait for each other in different directories.
     try onAllCores(made.filter(\.isUntouched)) { directory in
       let (source, target) = try (live.directory(directory.path), tree.directory(own(directory.path)))
-      for name in try source.namesByKind().others { try Self.link(name, of: directory.path, source, target) }
+      let files = try source.namesByKind().others.compactMap {
+        try Self.link($0, of: directory.path, source, target)
+      }
+      linked.withLock { $0 += files }
     }
     // The deepest first: one that may not be entered afterwards is complete by then. Flags come last, too:
     // a directory that counts for a project takes nothing in that does not.
@@ -38,7 +47,7 @@ struct TreeBuilder {
     for directory in made.reversed() {
       try finish(tree.directory(own(directory.path)), directory, flags.directory(directory.path))
     }
-    return tree
+    return (tree, linked.withLock { $0 })
   }
 
   private struct MadeDirectory: Sendable {
@@ -52,7 +61,8 @@ struct TreeBuilder {
 
   /// - Parameter live: the live directory of the same path, nil when there is none.
   private func fill(
-    _ target: Directory, _ path: ContainerPath, live: Directory?, _ made: inout [MadeDirectory]
+    _ target: Directory, _ path: ContainerPath, live: Directory?, _ linked: borrowing Mutex<[LinkedFile]>,
+    _ made: inout [MadeDirectory]
   ) throws {
     var metadata = try staged.metadata(of: path)
     if changes.touchedDirectories.contains(path), case nil = staged.stage.overlay[path] {
@@ -70,11 +80,11 @@ struct TreeBuilder {
         // their own.
         if staged.live.isState(childPath) || staged.live.isGroupList(childPath) { continue }
         try target.createDirectory(child)
-        try fill(target.directory(child), childPath, live: live.directory(child), &made)
+        try fill(target.directory(child), childPath, live: live.directory(child), linked, &made)
       }
     } else {
       for child in try staged.children(of: path) where !staged.live.isGroupList(child) {
-        try place(child, in: target, live: live, &made)
+        try place(child, in: target, live: live, linked, &made)
       }
     }
   }
@@ -97,9 +107,9 @@ struct TreeBuilder {
 
   private static func link(
     _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory
-  ) throws {
+  ) throws -> LinkedFile? {
     do {
-      try source.link(name, in: target, to: name)
+      return try LinkedFiles.link(name, from: source, to: target)
     } catch let error as DrydockError where error.meansNoLink {
       let reason = error.cause.map { " (\($0))" } ?? ""
       throw DrydockError(
@@ -109,30 +119,31 @@ struct TreeBuilder {
   }
 
   private func place(
-    _ child: ContainerPath, in target: Directory, live: Directory?, _ made: inout [MadeDirectory]
+    _ child: ContainerPath, in target: Directory, live: Directory?,
+    _ linked: borrowing Mutex<[LinkedFile]>, _ made: inout [MadeDirectory]
   ) throws {
     let name = ContainerPath(name: child.name)
     switch staged.stage.overlay[child] {
     case .removed: return
     case .inode(let inode): try staged.stage.directory.rename(inode.name, in: target, to: name)
-    case .directory: try descend(child, name, in: target, live: live, &made)
+    case .directory: try descend(child, name, in: target, live: live, linked, &made)
     case nil:
       guard let live, let status = try live.status(name) else { return }
       if status.type == .directory {
-        try descend(child, name, in: target, live: live, &made)
-      } else {
-        try Self.link(name, of: child.parent, live, target)
+        try descend(child, name, in: target, live: live, linked, &made)
+      } else if let file = try Self.link(name, of: child.parent, live, target) {
+        linked.withLock { $0.append(file) }
       }
     }
   }
 
   private func descend(
     _ child: ContainerPath, _ name: ContainerPath, in target: Directory, live: Directory?,
-    _ made: inout [MadeDirectory]
+    _ linked: borrowing Mutex<[LinkedFile]>, _ made: inout [MadeDirectory]
   ) throws {
     try target.createDirectory(name)
     let liveChild = try live?.status(name)?.type == .directory ? live?.directory(name) : nil
-    try fill(target.directory(name), child, live: liveChild, &made)
+    try fill(target.directory(name), child, live: liveChild, linked, &made)
   }
 }
 

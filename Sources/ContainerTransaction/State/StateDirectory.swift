@@ -16,8 +16,8 @@ import Foundation
 /// and once in the other.
 ///
 /// It holds `journal` (one record a line), `stage/<transaction>/` (what is being prepared),
-/// `undo/<transaction>/` (what the last transactions replaced) and `conflict/<transaction>/` (concurrent
-/// changes of an app that could not be applied).
+/// `undo/<transaction>/` (what the last transactions replaced), `conflict/<transaction>/` (concurrent
+/// changes of an app that could not be applied) and `linked` (``LinkedFiles``).
 package struct StateDirectory: Sendable {
   package enum Place: Sendable, CaseIterable {
     /// In the directory that the container is in: for a commit by exchange.

@@ -1,0 +1,160 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Synchronization
+
+/// A file that commits by exchange have linked into new trees and not changed.
+struct LinkedFile: Sendable, Equatable {
+  let inode: UInt64
+  /// Its change times (nanoseconds since 1970) before the first of these commits and after the last: in between, only
+  /// links were added and removed.
+  var first, last: Int64
+}
+
+/// The files whose change time Drydock has moved itself. A commit by exchange links each file that it does not change into
+/// the new tree and removes its name in the old one, and each of both sets the change time. Without this list, the next
+/// snapshot would have to read all of them.
+///
+/// The list is a cache: whoever cannot read or write it, or finds it damaged, goes on without.
+package struct LinkedFiles: Sendable {
+  private static let file: ContainerPath = "linked"
+  private static let magic = Array("drydock linked 1\n".utf8)
+  private static let recordSize = 24
+
+  /// Sorted by inode.
+  private(set) var files: [LinkedFile]
+  /// The file system that the inodes are of.
+  private let device: UInt64?
+
+  init(_ files: [LinkedFile], device: UInt64? = nil) {
+    self.files = files.sorted { $0.inode < $1.inode }
+    self.device = device
+  }
+
+  /// Reads the list of a container; it is empty when there is none.
+  package init(of container: Container) {
+    let states = (try? StateDirectory.readable(of: container).states) ?? []
+    for state in states where state.place == .beside {
+      if let list = try? LinkedFiles(in: state.directory) {
+        self = list
+        return
+      }
+    }
+    self.init([])
+  }
+
+  /// The files for which nothing is known about an earlier state.
+  package static let none = LinkedFiles([])
+
+  /// Whether commits alone have moved a file's change time since it was another one.
+  package func explain(_ status: FileStatus, since changed: Int64) -> Bool {
+    guard status.device == device, let file = self[status.inode] else { return false }
+    return file.last == status.changed && changed >= file.first
+  }
+
+  subscript(inode: UInt64) -> LinkedFile? {
+    let index = files.indices.first(since: { files[$0].inode >= inode })
+    return index < files.count && files[index].inode == inode ? files[index] : nil
+  }
+}
+
+// MARK: In a commit
+
+extension LinkedFiles {
+  /// Links a file into a new tree.
+  ///
+  /// - Returns: its change times before and after; nil for a file with several names.
+  static func link(
+    _ name: ContainerPath, from source: Directory, to target: Directory
+  ) throws -> LinkedFile? {
+    let before = try source.status(name)
+    try source.link(name, in: target, to: name)
+    guard let before, before.type != .directory, before.links == 1, let after = try target.status(name),
+      after.links == 2, IndexedStatus(after).isSame(as: IndexedStatus(before))
+    else { return nil }
+    return LinkedFile(inode: before.inode, first: before.changed, last: after.changed)
+  }
+
+  /// Removes an old tree whose files are linked into a new one.
+  ///
+  /// - Returns: the files that nothing else has changed since they were linked.
+  func removeTree(_ old: ContainerPath, in folder: Directory, linkedInto new: Directory) throws
+    -> [LinkedFile]
+  {
+    let kept = Mutex<[LinkedFile]>([])
+    try folder.removeTree(old) { names, directory, path in
+      let twin = try? new.directory(path.rebased(from: old, to: .root))
+      var found: [LinkedFile] = []
+      for name in names {
+        let before = try directory.status(name)
+        try directory.removeFile(name, missingIsFine: true)
+        guard let twin, let before, var file = self[before.inode], file.last == before.changed,
+          before.links == 2,
+          let after = try twin.status(name), after.links == 1,
+          IndexedStatus(after).isSame(as: IndexedStatus(before))
+        else { continue }
+        file.last = after.changed
+        found.append(file)
+      }
+      kept.withLock { $0 += found }
+    }
+    return kept.withLock { $0 }
+  }
+}
+
+// MARK: On disk
+
+/// The list in the state directory: a line that names the format, records of three little-endian numbers of 64 bits each, and
+/// the SHA-256 of all that.
+extension LinkedFiles {
+  private init(in state: Directory) throws {
+    let bytes = try state.contents(Self.file, limit: 1 << 30)
+    let body = bytes.dropLast(32)
+    guard body.starts(with: Self.magic), (body.count - Self.magic.count) % Self.recordSize == 0,
+      try SHA256.hash(Array(body)).bytes == Array(bytes.suffix(32))
+    else {
+      throw DrydockError(.damagedState, "the list of linked files is corrupt", path: state.full(Self.file))
+    }
+    let records = body.dropFirst(Self.magic.count)
+    device = try state.status().device
+    files = records.withUnsafeBytes { records in
+      stride(from: 0, to: records.count, by: Self.recordSize).map { offset in
+        let number = { (index: Int) in
+          UInt64(littleEndian: records.loadUnaligned(fromByteOffset: offset + 8 * index, as: UInt64.self))
+        }
+        return LinkedFile(
+          inode: number(0), first: Int64(bitPattern: number(1)), last: Int64(bitPattern: number(2)))
+      }
+    }
+  }
+
+  /// Adds to the list what a commit has linked.
+  ///
+  /// - Parameter known: the number of files of the container: a list with many more is of files that are gone.
+  static func record(_ linked: [LinkedFile], in state: Directory, known: Int) {
+    if linked.isEmpty { return }
+    let former = (try? LinkedFiles(in: state)) ?? .none
+    var new = linked
+    for index in new.indices {
+      if let earlier = former[new[index].inode], earlier.last == new[index].first {
+        new[index].first = earlier.first
+      }
+    }
+    var list = LinkedFiles(new)
+    if former.files.count + new.count <= 2 * known + 1000 {
+      list = LinkedFiles(new + former.files.filter { list[$0.inode] == nil })
+    }
+    var bytes = magic
+    bytes.reserveCapacity(magic.count + list.files.count * recordSize + 32)
+    for file in list.files {
+      for number in [file.inode, UInt64(bitPattern: file.first), UInt64(bitPattern: file.last)] {
+        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+      }
+    }
+    guard let hash = try? SHA256.hash(bytes) else { return }
+    // Not synced: what a crash leaves of it does not have its hash.
+    try? state.removeFile(file, missingIsFine: true)
+    try? state.create(file, bytes + hash.bytes)
+  }
+}

@@ -1,0 +1,179 @@
+import FileSystem
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+@testable import ContainerTransaction
+
+/// After a transaction, files that it only linked are not read again by a snapshot or a restore; what anything else has changed
+/// is read.
+@Suite struct LinkedFilesTests {
+  private func scene() throws -> Lab {
+    let lab = try Lab()
+    for name in ["a", "b", "folder/c", "folder/deep/d", "first"] { try lab.write(name, "content of \(name)") }
+    _ = try lab.shell("ln first second; ln -s a link", in: lab.root)
+    try lab.sql("db", "CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    return lab
+  }
+
+  /// A transaction that changes a file of the root, so that the whole container is exchanged.
+  private func change(_ lab: Lab, _ text: String, _ faults: FaultInjection = .none) throws {
+    var options = TransactionOptions()
+    options.commit = .exchange
+    options.faults = faults
+    _ = try Transaction.run(on: lab.container(), .migrate, summary: "test", options: options) {
+      try $0.write(Array(text.utf8), to: "changed")
+    }
+    usleep(20_000)
+  }
+
+  /// An edit that only the change time shows.
+  private static let quietEdit =
+    "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"
+
+  /// The names of the entries that a snapshot took from its parent as they are.
+  private func unread(_ report: SnapshotReport, since former: SnapshotReport) throws -> [ContainerPath] {
+    var before: [ContainerPath: ManifestEntry] = [:]
+    try Archive(path: former.path).manifest.entries { before[$0.path] = $0 }
+    var same: [ContainerPath] = []
+    try Archive(path: report.path).manifest.entries {
+      if $0 == before[$0.path], $0.kind != .directory { same.append($0.path) }
+    }
+    return same
+  }
+
+  @Test func whatTransactionsLinkIsNotReadAgain() throws {
+    let lab = try scene()
+    let first = try lab.incremental()
+    for text in ["1", "2"] { try change(lab, text) }
+    _ = try Transaction.rollback(lab.container())
+    usleep(20_000)
+    // Files with several names are not in the list.
+    #expect(try lab.compared(with: first.path) == ["first", "second"])
+    let second = try lab.incremental()
+    #expect(
+      try unread(second, since: first) == ["a", "b", "db", "folder/c", "folder/deep/d", "link"])
+    try change(lab, "3")
+    #expect(try unread(lab.incremental(), since: second).contains("folder/deep/d"))
+    // Too young to be trusted, or all is to be read.
+    #expect(try lab.compared(with: second.path) { $0.settling = 60 }.contains("a"))
+    #expect(try lab.compared(with: second.path) { $0.checksContents = true }.contains("a"))
+  }
+
+  @Test func aDatabaseWithALogIsRead() throws {
+    let lab = try Lab()
+    _ = try lab.shell(
+      Lab.leavingTheLog("PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)"), in: lab.root
+    )
+    let first = try lab.incremental()
+    try change(lab, "1")
+    #expect(try lab.compared(with: first.path) == ["db.sqlite"])
+    let second = try lab.incremental()
+    #expect(try Verification.run(Archive(path: second.path), data: true).entries == second.entries)
+  }
+
+  @Test func whatWasChangedBetweenIsRead() throws {
+    let edits: [(before: String, between: String, after: String)] = [
+      (Self.quietEdit, "", ""), ("", Self.quietEdit, ""), ("", "", Self.quietEdit),
+      ("", "chmod 640 a; chmod 644 a", ""), ("", "", "cp -p a other; mv other a"),
+      ("", "ln a ../other; rm ../other", ""), ("", "printf more >> a", ""),
+    ]
+    for edit in edits {
+      let lab = try scene()
+      let first = try lab.incremental()
+      _ = try lab.shell(edit.before, in: lab.root)
+      usleep(20_000)
+      try change(lab, "1")
+      _ = try lab.shell(edit.between, in: lab.root)
+      usleep(20_000)
+      try change(lab, "2")
+      _ = try lab.shell(edit.after, in: lab.root)
+      usleep(20_000)
+      #expect(try lab.compared(with: first.path) == ["a", "first", "second"], "\(edit)")
+      #expect(!(try unread(lab.incremental(), since: first).contains("a")), "\(edit)")
+    }
+  }
+
+  /// Another program edits a file in the middle of a commit.
+  @Test(arguments: [
+    FaultPoint.staged, .checked, .treeBuilt, .synced, .rewalked, .committed, .marked, .looked, .exchanged,
+    .carried,
+    .undoKept, .oldRemoved, .done,
+  ]) func whatWasChangedMeanwhileIsRead(point: FaultPoint) throws {
+    let lab = try scene()
+    let first = try lab.incremental()
+    let root = lab.root
+    try change(
+      lab, "1",
+      FaultInjection {
+        guard $0 == point else { return }
+        usleep(20_000)
+        let result = try Command.run("/bin/sh", ["-ec", Self.quietEdit], directory: root)
+        guard result.succeeded else { throw SystemFailure("\(result)") }
+        usleep(20_000)
+      })
+    #expect(try lab.read("a").hasPrefix("CONTENT"))
+    #expect(try lab.compared(with: first.path) == ["a", "first", "second"])
+    let second = try lab.incremental()
+    #expect(!(try unread(second, since: first).contains("a")))
+    let target = lab.directory("restored")
+    try lab.restore(second.path, to: target)
+    #expect(try lab.read("a", in: target).hasPrefix("CONTENT"))
+  }
+
+  @Test func aRecoveryLeavesNoListOfWhatItDoesNotKnow() throws {
+    struct Stop: Error {}
+    let lab = try scene()
+    let first = try lab.incremental()
+    try change(lab, "1")
+    // The commit ends half way, and the next command completes it.
+    try change(lab, "2", FaultInjection { if $0 == .undoKept { throw Stop() } })
+    _ = try Transaction.recover(lab.container(), lockTimeout: 0)
+    #expect(try lab.read("changed") == "2")
+    #expect(try lab.compared(with: first.path).contains("a"))
+    #expect(!(try unread(lab.incremental(), since: first).contains("a")))
+  }
+
+  /// The list is a cache: a damaged one is as good as none.
+  @Test func aDamagedListIsNotUsed() throws {
+    let lab = try scene()
+    let first = try lab.incremental()
+    try change(lab, "1")
+    let state = try #require(try StateDirectory.existing(for: lab.container()))
+    let file = state.directory.path + "/linked"
+    let bytes = Array(try RawFiles.read(Array(file.utf8)))
+    #expect(try !lab.compared(with: first.path).contains("a"))
+    var damaged = bytes.indices.map { index in
+      var copy = bytes
+      copy[index] ^= 1
+      return copy
+    }
+    damaged += [[], Array(bytes.dropLast()), Array(bytes.prefix(40)), bytes + [0], bytes + bytes]
+    for bytes in damaged {
+      try RawFiles.write(bytes, to: Array(file.utf8))
+      #expect(LinkedFiles(of: try lab.container()).files.isEmpty)
+    }
+    #expect(try lab.compared(with: first.path).contains("a"))
+    for script in [
+      "rm linked; mkdir linked", "rmdir linked; ln -s /etc/passwd linked", "rm linked; mkfifo linked",
+    ] {
+      _ = try lab.shell(script, in: state.directory.path)
+      #expect(try lab.compared(with: first.path).contains("a"))
+      try change(lab, script)
+    }
+    _ = try lab.shell("rm -rf linked", in: state.directory.path)
+    try change(lab, "2")
+    #expect(!LinkedFiles(of: try lab.container()).files.isEmpty)
+  }
+
+  @Test func theListForgetsFilesThatAreGone() throws {
+    let lab = try Lab()
+    for round in 0..<4 {
+      for number in 0..<700 { try lab.write("folder/\(round)-\(number)", "x") }
+      try change(lab, "\(round)")
+      _ = try lab.shell("rm -rf folder", in: lab.root)
+    }
+    #expect(LinkedFiles(of: try lab.container()).files.count <= 2500)
+  }
+}
