@@ -145,7 +145,7 @@ struct RepeatedSearch {
 
   static let enough = 4
   /// Then what is found counts in any case.
-  static let most = 100
+  static let most = 400
 
   mutating func isUndecided(after found: [OpenFile]) -> Bool {
     looks += 1
