@@ -162,6 +162,11 @@ extension FileDescriptor {
     }
   }
 
+  /// Makes writes of whole blocks go past the page cache, or through it again.
+  ///
+  /// - Returns: false where the file system cannot.
+  package func bypassCache(_ bypass: Bool) -> Bool { platform_bypass_cache(rawValue, bypass) == 0 }
+
   private func copyThroughBuffer(_ length: Int64, to target: FileDescriptor) throws {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }

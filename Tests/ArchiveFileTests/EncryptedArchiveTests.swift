@@ -154,14 +154,21 @@ import Testing
   @Test func aFullDiskIsNoticed() throws {
     let file = try FileDescriptor.open("/dev/full", .writeOnly)
     try file.closeAfter {
-      #expect(errorCode { _ = try ArchiveWriter(to: file, encryption: target) } == .io)
+      #expect(
+        errorCode {
+          let writer = try ArchiveWriter(to: file, encryption: target)
+          _ = try writer.finish(manifest: ManifestLocation(offset: 0, length: 0, sha256: SHA256.hash([])))
+        } == .io)
     }
     try withTemporaryDirectory { directory in
       #expect(
         errorCode {
           let file = try FileDescriptor.open(
             FilePath(directory + "/a"), .readOnly, options: [.create], permissions: .ownerReadWrite)
-          try file.closeAfter { _ = try ArchiveWriter(to: file, encryption: target) }
+          try file.closeAfter {
+            let writer = try ArchiveWriter(to: file, encryption: target)
+            _ = try writer.finish(manifest: ManifestLocation(offset: 0, length: 0, sha256: SHA256.hash([])))
+          }
         } == .io)
     }
   }

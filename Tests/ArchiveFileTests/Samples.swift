@@ -127,6 +127,7 @@ func errorCode(_ body: () throws -> Void) -> DrydockError.Code? {
 /// A sink whose frames go to a file, to look at tar bytes.
 struct FrameSinkProbe {
   let sink: TarSink
+  private let output: ArchiveSink
   private let frames: FrameWriter
   private let path: String
 
@@ -134,7 +135,8 @@ struct FrameSinkProbe {
     self.path = path
     let file = try FileDescriptor.open(
       FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
-    frames = FrameWriter(try ArchiveSink(file), level: 1, workers: 1)
+    output = try ArchiveSink(file)
+    frames = FrameWriter(output, level: 1, workers: 1)
     sink = TarSink(frames)
   }
 
@@ -142,6 +144,7 @@ struct FrameSinkProbe {
   func contents() throws -> [UInt8] {
     sink.flush()
     _ = try frames.finish()
+    try output.finish()
     return try run("zstd", ["-dcq", path]).output
   }
 }
@@ -151,11 +154,13 @@ func seal(_ tar: [UInt8], at path: String) throws {
   let file = try FileDescriptor.open(
     FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
   try file.closeAfter {
-    let frames = FrameWriter(try ArchiveSink(file), level: 1, workers: 2)
+    let output = try ArchiveSink(file)
+    let frames = FrameWriter(output, level: 1, workers: 2)
     let sink = TarSink(frames)
     #expect(tar.withUnsafeBytes { sink.append($0) })
     sink.flush()
     let entries = try frames.finish()
+    try output.finish()
     let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
     try file.writeAll(try tail(entries, location))
   }

@@ -151,9 +151,28 @@ import Testing
     for name in [
       "a.tar.zst", "a_b_20261120T101500Z_0123abcd.tar", "a_b_20261320T101500Z_0123abcd.tar.zst",
       "a_b_20261120T101500Z_0123abc.tar.zst", "a_b_c_20261120T101500Z_0123abcd.tar.zst",
-      "_b_20261120T101500Z_0123abcd.tar.zst",
-      "a_b_20261120T101500Z_0123ABCD.tar.zst.age",
+      "_b_20261120T101500Z_0123abcd.tar.zst", "a__20261120T101500Z_0123abcd.tar.zst",
+      "a_b_20261120T101500Z_0123ABCD.tar.zst.age", "a_b_20261120T101500Z_0123abcd-.tar.zst",
+      "a_b_20261120T101500Z_0123abcd-0123456.tar.zst", "a_b_20261120T101500Z_0123abcd-01234567-8.tar.zst",
+      "a_b_2026-11-20T10:15_0123abcd.tar.zst", "a_b_20261120T101500_0123abcd.tar.zst", "___.tar.zst",
+      ".tar.zst", "a_b_20261120T101500Z_0123abcd.tar.zst.zst", "",
     ] { #expect(ArchiveName.label(of: name) == nil, "\(name)") }
+    let parent = ArchiveName.label(of: "a_b_20261120T101500Z_0123abcd-89abcdef.tar.zst.age")
+    #expect(parent?.id == "0123abcd" && parent?.parent == "89abcdef")
+  }
+
+  @Test func aTimeMayEndAtAnyPlace() {
+    for (text, meaning) in [
+      ("2026", "2026"), ("2026-11", "2026-11"), ("2026-11-14", "2026-11-14"),
+      ("2026-11-14T12", "2026-11-14T12"), ("2026-11-14T12:05Z", "2026-11-14T12:05"),
+      ("2026-12-31T23:59:60Z", "2026-12-31T23:59:60"), ("20261114T120000Z", "2026-11-14T12:00:00"),
+    ] { #expect(ArchiveTime.beginning(text) == meaning, "\(text)") }
+    for text in [
+      "", "T", "Z", "26", "20266", "2026-", "2026-13", "2026-00", "2026-1", "2026-11-32", "2026-11-14Z",
+      "2026-11T12",
+      "2026-11-14T", "2026-11-14T24", "2026-11-14T12:60", "2026-11-14T12:00:61", "2026-11-14T12:00:00:00",
+      "2026-11-14T12:00ZZ", "2026-11-14 12:00", "20261314T120000Z", "20261114T120000", "+026-11-14", "２０２６",
+    ] { #expect(ArchiveTime.beginning(text) == nil, "\(text)") }
   }
 
   @Test func anArchiveIsRemovedWithoutItsKey() throws {

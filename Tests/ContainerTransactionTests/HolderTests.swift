@@ -156,7 +156,7 @@ import Testing
     // One that takes long to start; then it runs, and has the file.
     #expect(looks(50) { [file(1, isStarting: $0 < 30)] } == 33)
     // A copy of this process that never runs another program.
-    #expect(looks(200) { _ in [file(1, isStarting: true)] } == RepeatedSearch.most)
+    #expect(looks(500) { _ in [file(1, isStarting: true)] } == RepeatedSearch.most)
   }
 
   #if os(Linux)

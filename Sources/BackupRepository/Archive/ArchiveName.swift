@@ -1,3 +1,5 @@
+import Formats
+
 /// File names of archives: `<app>_<instance>_<UTC, 20261120T101500Z>_<first 8 hex of the id>.tar.zst`, and `.age` behind
 /// it when the archive is encrypted. The id of an incremental archive is followed by `-` and the first 8 digits of its
 /// parent's, so that without a key it is known which archives it needs.
@@ -31,13 +33,23 @@ package enum ArchiveName {
 
   /// The fields of a name; nil for one that was given by hand.
   static func label(of name: String) -> ArchiveLabel? {
-    let pattern = #/([^_]+)_([^_]+)_([0-9]{8}T[0-9]{6}Z)_([0-9a-f]{8,32})(-[0-9a-f]{8})?\.tar\.zst(\.age)?/#
-    guard let parts = name.wholeMatch(of: pattern)?.output,
-      let time = ArchiveTime.beginning(String(parts.3))
+    let ending = name.hasSuffix(encryptedSuffix) ? suffix + encryptedSuffix : suffix
+    let fields = name.dropLast(ending.count).split(separator: "_", omittingEmptySubsequences: false)
+    guard name.hasSuffix(ending), fields.count == 4, !fields[0].isEmpty, !fields[1].isEmpty,
+      fields[2].hasForm("00000000T000000Z"), let time = ArchiveTime.beginning(String(fields[2]))
+    else { return nil }
+    let ids = fields[3].split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    guard (8...32).contains(ids[0].utf8.count), ids[0].utf8.allSatisfy(isHexadecimal),
+      ids.dropFirst().allSatisfy({ $0.hasForm("ffffffff") })
     else { return nil }
     return ArchiveLabel(
-      app: String(parts.1), instance: String(parts.2), time: time + "Z", id: String(parts.4),
-      parent: parts.5.map { String($0.dropFirst()) })
+      app: String(fields[0]), instance: String(fields[1]), time: time + "Z", id: String(ids[0]),
+      parent: ids.count == 2 ? String(ids[1]) : nil)
+  }
+
+  private static func isHexadecimal(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+      || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
   }
 
   /// A text as it is in a name: letters, digits, `.` and `-`; everything else, the separator too, becomes `-`.
@@ -85,17 +97,33 @@ enum ArchiveTime {
   /// The beginning of such a time that a person means: `2026`, `2026-11`, `2026-11-14`, `2026-11-14T12:00`, with or
   /// without `Z`, or `20261114T120000Z` as in file names. Nil for anything else.
   static func beginning(_ text: String) -> String? {
-    if let parts = text.wholeMatch(of: #/([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z/#)?
-      .output
-    {
-      return beginning("\(parts.1)-\(parts.2)-\(parts.3)T\(parts.4):\(parts.5):\(parts.6)Z")
+    if text.hasForm("00000000T000000Z") {
+      let field = { (start: Int, length: Int) in text.dropFirst(start).prefix(length) }
+      let (date, clock) = (
+        [field(0, 4), field(4, 2), field(6, 2)], [field(9, 2), field(11, 2), field(13, 2)]
+      )
+      return beginning(date.joined(separator: "-") + "T" + clock.joined(separator: ":"))
     }
-    let date = #/[0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?)?/#
-    let clock = #/([01][0-9]|2[0-3])(:[0-5][0-9](:([0-5][0-9]|60))?)?Z?/#
-    let parts = text.split(separator: "T", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let day = parts.first, day.wholeMatch(of: date) != nil else { return nil }
-    if parts.count == 1 { return text }
-    guard day.utf8.count == 10, parts[1].wholeMatch(of: clock) != nil else { return nil }
-    return text.hasSuffix("Z") ? String(text.dropLast()) : text
+    let whole = text.hasSuffix("Z") && text.contains("T") ? text.dropLast() : text[...]
+    let parts = whole.split(separator: "T", maxSplits: 1, omittingEmptySubsequences: false)
+    guard isBeginning(parts[0], of: [0...9999, 1...12, 1...31], separator: "-") else { return nil }
+    if parts.count == 2 {
+      guard parts[0].utf8.count == 10, isBeginning(parts[1], of: [0...23, 0...59, 0...60], separator: ":")
+      else { return nil }
+    }
+    return String(whole)
+  }
+
+  /// Whether a text has one or more numbers, each in its range and with as many digits as the greatest of that.
+  private static func isBeginning(
+    _ text: Substring, of ranges: [ClosedRange<Int>], separator: Character
+  ) -> Bool {
+    let fields = text.split(separator: separator, omittingEmptySubsequences: false)
+    return fields.count <= ranges.count
+      && zip(fields, ranges).allSatisfy { field, range in
+        field.utf8.count == String(range.upperBound).utf8.count
+          && field.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains)
+          && Int(field).map(range.contains) == true
+      }
   }
 }

@@ -71,6 +71,9 @@ void platform_unlock_whole(int descriptor);
 int platform_sync_filesystem(int descriptor);
 /// fsync; on macOS F_FULLFSYNC, which alone survives a power failure there.
 int platform_sync(int descriptor);
+/// Whether writes of whole blocks go past the page cache (O_DIRECT; on macOS F_NOCACHE). EINVAL where the file system
+/// cannot.
+int platform_bypass_cache(int descriptor, bool bypass);
 /// Starts writing the cached data of a file, without waiting, so that a later sync has less to do.
 void platform_begin_writing(int descriptor);
 /// Asks the file system to place new directories in this one far from each other (ext4).

@@ -238,23 +238,8 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
 
   init(_ text: String) { description = text }
 
-  /// `0` matches a decimal digit, `f` for a hexadecimal one.
-  private static let form = Array("00000000T000000Z-ffffffff".utf8)
-
   /// Whether it has the form of one: any other text in a record could be a path.
-  var isWellFormed: Bool {
-    // No regular expression: it would be parsed for each record of a journal.
-    let bytes = description.utf8
-    return bytes.count == Self.form.count
-      && zip(bytes, Self.form).allSatisfy { byte, form in
-        let isDigit = (0x30...0x39).contains(byte)
-        switch form {
-        case UInt8(ascii: "0"): return isDigit
-        case UInt8(ascii: "f"): return isDigit || (0x61...0x66).contains(byte)
-        default: return byte == form
-        }
-      }
-  }
+  var isWellFormed: Bool { description.hasForm("00000000T000000Z-ffffffff") }
 
   public init(from decoder: any Decoder) throws {
     description = try String(from: decoder)

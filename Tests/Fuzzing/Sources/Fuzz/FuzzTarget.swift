@@ -120,11 +120,13 @@ enum FuzzTarget: String, CaseIterable {
     return try MemoryFile.with([]) { path in
       let file = try FileDescriptor.open(FilePath(path), .readWrite)
       return try file.closeAfter {
-        let frames = FrameWriter(try ArchiveSink(file), level: 1, workers: 1)
+        let output = try ArchiveSink(file)
+        let frames = FrameWriter(output, level: 1, workers: 1)
         let sink = TarSink(frames)
         guard tar.withUnsafeBytes({ sink.append($0) }) else { return [] }
         sink.flush()
         var entries = try frames.finish()
+        try output.finish()
         var tail = try LocationFrame.encode(
           ManifestLocation(
             offset: UInt64(start), length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))

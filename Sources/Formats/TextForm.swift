@@ -1,0 +1,17 @@
+extension StringProtocol {
+  /// Whether a text has a fixed form, such as `0000-00-00T00:00:00Z`: `0` matches a decimal digit, `f` a hexadecimal one in
+  /// lower case, and any other character itself. A regular expression would be parsed each time, which takes far longer.
+  package func hasForm(_ form: StaticString) -> Bool {
+    guard utf8.count == form.utf8CodeUnitCount else { return false }
+    return form.withUTF8Buffer { form in
+      zip(utf8, form).allSatisfy { byte, form in
+        let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        return switch form {
+        case UInt8(ascii: "0"): isDigit
+        case UInt8(ascii: "f"): isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+        default: byte == form
+        }
+      }
+    }
+  }
+}
