@@ -1,4 +1,7 @@
+import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 import TestSupport
 import Testing
@@ -20,7 +23,7 @@ import Testing
       lab, name: id.short + ".tar.zst", id: id, instance: instance, time: time)
     if let follows {
       var header = try Archive.Header(decoding: archive.header, path: "")
-      header.follows = follows
+      header.follows = [follows]
       archive.header = try header.encoded()
     }
     archive.addRoot()
@@ -108,15 +111,41 @@ import Testing
     let right = try snapshot(0)
     #expect(before.clockWarning == nil && ahead.clockWarning == nil && before.header.follows == nil)
     #expect(right.clockWarning?.kind == .future && right.clockWarning?.archive == ahead.path)
-    #expect(right.header.follows == ahead.archive.short)
+    #expect(right.header.follows == [ahead.archive.short])
     let back = try snapshot(-48)
     let third = try snapshot(1)
-    #expect(back.header.follows == right.archive.short && third.header.follows == back.archive.short)
+    #expect(back.header.follows == [ahead, right, before].map(\.archive.short))
+    #expect(third.header.follows == [ahead.archive.short])
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == [before, ahead, right, back, third].map(\.path))
     let after = try snapshot(25)
     #expect(after.header.follows == nil && after.clockWarning == nil)
     #expect(try Repository(lab.repository).find("latest") == after.path)
     _ = try Verification.run(Archive(path: right.path), data: true)
+    // Each names all that have a later time: the others may go.
+    try lab.remove("../repository/" + lastName(right.path))
+    #expect(
+      try Repository(lab.repository).list().items.map(\.path)
+        == [before, ahead, back, third, after].map(\.path))
+  }
+
+  @Test("Without a key the order after a wrong clock is not known, and nothing is removed")
+  func sealedOrder() throws {
+    let lab = try Lab()
+    let identity = try AgeIdentity.generate()
+    for hours in [24.0, 0, 1] {
+      var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+      options.now = { Self.now.addingTimeInterval(hours * 3600) }
+      options.encryption = .recipients([identity.recipient])
+      let report = try Snapshot.take(lab.container(), options)
+      #expect(lastName(report.path).contains("Z+_") == (hours < 24))
+    }
+    let repository = Repository(lab.repository)
+    let names = try Directory(lab.repository).names().count
+    #expect(throws: DrydockError.self) { try repository.forget(keeping: .last(1)) }
+    #expect(try Directory(lab.repository).names().count == names)
+    let report = try repository.forget(
+      keeping: .last(1), keys: AgeKeys(identities: [identity]))
+    #expect(report.kept.map(\.time) == ["2026-11-21T13:00:00Z"], "\(report.kept)")
   }
 }

@@ -117,6 +117,37 @@ import Testing
     #expect(try names().contains("mine.tar.zst.age") && remaining() == [1])
   }
 
+  @Test(arguments: [nil, 0.0]) func aCutFileNamedByHandIsAQuestion(share: Double?) throws {
+    try add(1)
+    let whole = try add(2, parent: 1, name: "mine.tar.zst")
+    try add(3)
+    var compaction = CompactionOptions()
+    compaction.share = share ?? 1
+    _ = try lab.shell("cp repository/mine.tar.zst saved; truncate -s -10 repository/mine.tar.zst")
+    let error = failure {
+      try repository.forget(keeping: .last(1), compacting: share == nil ? nil : compaction)
+    }
+    #expect(code(error) == "noIdentity" && "\(error as Any)".contains("mine.tar.zst"))
+    #expect(try remaining() == [1, 3])
+    _ = try lab.shell("mv saved repository/mine.tar.zst")
+    _ = try Verification.run(Archive(path: whole), data: true)
+  }
+
+  @Test(
+    arguments: [
+      ["李明", "王芳"], ["ada smith", "ada-smith"], ["café", "cafe\u{301}"],
+      [String(repeating: "x", count: 90) + "a", String(repeating: "x", count: 90) + "b"],
+    ], [false, true])
+  func similarInstancesAreApart(instances: [String], sealed: Bool) throws {
+    for number in 1...4 { try add(number, instance: instances[number % 2], sealed: sealed) }
+    try repository.forget(keeping: .last(1))
+    #expect(try remaining() == [3, 4])
+    #expect(try repository.find("\(instances[1])@latest").contains(id(3).prefix(8)))
+    try repository.forgetEverything(instance: instances[0])
+    #expect(try remaining() == [3])
+    #expect(code(failure { try repository.forgetEverything(instance: instances[0]) }) == "notFound")
+  }
+
   @Test func damagedFilesStayAndAreNamed() throws {
     try add(1)
     let child = try add(2, parent: 1)
@@ -205,12 +236,12 @@ import Testing
     #expect(try names().count == 2)
   }
 
-  @Test func aNameThatTwoInstancesHaveIsNobodys() throws {
+  @Test func aNameIsThatOfOneInstance() throws {
     try add(1, instance: "a@b")
     try add(2, instance: "a/b")
     try add(3, instance: "a/b", sealed: true)
     let report = try repository.forgetEverything(instance: "a@b")
-    #expect(report.removed.map(\.instance) == ["a@b"] && report.unattributed.count == 1)
+    #expect(report.removed.map(\.instance) == ["a@b"] && report.unattributed.isEmpty)
     #expect(try remaining() == [2, 3])
     let other = try repository.forgetEverything(instance: "a/b")
     #expect(other.removed.count == 2 && other.unattributed.isEmpty)

@@ -66,7 +66,7 @@ import Testing
       #expect(["red", "blue", "a@b"].allSatisfy { "\(error as Any)".contains("\($0)@\(when)") }, "\(name)")
     }
     for (name, words) in [
-      ("red@2026-11-11", "the oldest is of 2026-11-12T08:00:00Z"), ("green@latest", "there are a/b@latest"),
+      ("red@2026-11-11", "the oldest is of 2026-11-12T08:00:00Z"), ("green@latest", "a/b@latest"),
       ("RED@latest", "red@latest"), ("zz", "no archive matches zz"), ("", "no archive"), ("ab1", "4 digits"),
       ("@", "no valid time"), ("red@", "no valid time"), ("red@yesterday", "INSTANCE@2026-11-14T12:00:00Z"),
       ("red@latest2", "no valid time"), ("red@2026-13-01", "no valid time"),
@@ -228,7 +228,7 @@ import Testing
     try lab.write("file", "content")
     let id = try Archive.ID.new()
     let names = ArchiveName.candidates(app: "an app/", instance: "..é", time: "20261120T101500Z", id: id)
-    #expect(names[0] == "an-app-_container_20261120T101500Z_\(id.short).tar.zst")
+    #expect(names[0] == "an-app--1218fe20_container-03ca27f3_20261120T101500Z_\(id.short).tar.zst")
     let long = ArchiveName.candidates(
       app: String(repeating: "a", count: 300), instance: String(repeating: "é", count: 300),
       time: "20261120T101500Z",

@@ -29,6 +29,35 @@ import Testing
     #expect(try TreeListing(lab.root).differences(from: before, ignoringTimesOf: [""]) == [])
   }
 
+  /// The archives of a chain are read in their order: few frames are decoded by two threads, and none twice by one.
+  @Test func eachFrameOfAChainIsReadOnce() throws {
+    let lab = try Lab()
+    var random = SeededRandom(seed: 4)
+    let size = 3 << 20
+    for number in 0..<24 { try lab.write("f\(number)", random.bytes(size)) }
+    var sizes = [try lab.incremental().archiveBytes]
+    var newest = ""
+    for _ in 0..<5 {
+      for number in 0..<24 {
+        // Three blocks of most files.
+        for _ in 0..<Int.random(in: 0...3, using: &random) {
+          let offset = Int.random(in: 0..<size, using: &random)
+          _ = try lab.shell(
+            "printf changed | dd of=f\(number) bs=1 seek=\(offset) conv=notrunc status=none", in: lab.root)
+        }
+      }
+      let report = try lab.incremental()
+      #expect(report.header.kind == .incremental)
+      sizes.append(report.archiveBytes)
+      newest = report.path
+    }
+    let target = lab.directory("restored")
+    let read = try lab.restore(newest, to: target).value.bytesRead
+    let total = sizes.reduce(0, +)
+    #expect(read > total / 2 && read < total * 6 / 5, "\(read) of \(total)")
+    #expect(try TreeListing(target).differences(from: TreeListing(lab.root)) == [])
+  }
+
   @Test func whatIsProvedUnchangedIsNotRead() throws {
     let lab = try Lab()
     for name in ["a", "same", "touched", "replaced"] { try lab.write(name, "content") }

@@ -93,22 +93,23 @@ import Testing
   }
 
   @Test func whatIsSealedIsFoundByItsName() throws {
+    let (box, one) = (ArchiveName.plain("my box"), ArchiveName.plain("red one"))
     try add("plain.tar.zst", instance: "my box", time: "2026-11-13T00:00:00Z", sealed: false)
     let first = try add(
-      "com.example.lab_my-box_20261112T080000Z_0123abcd.tar.zst.age", time: "2026-11-12T08:00:00Z")
+      "com.example.lab_\(box)_20261112T080000Z_0123abcd.tar.zst.age", time: "2026-11-12T08:00:00Z")
     let newest = try add(
-      "com.example.lab_my-box_20261114T080000Z_4567abcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
+      "com.example.lab_\(box)_20261114T080000Z_4567abcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
     let red = try add(
-      "com.example.lab_red-one_20261114T080000Z_89ababcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
+      "com.example.lab_\(one)_20261114T080000Z_89ababcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
     let listing = try Repository(lab.repository).list()
     for (name, found) in [
-      ("my box@latest", newest), ("my-box@latest", newest), ("com.example.lab/my box@latest", newest),
+      ("my box@latest", newest), ("\(box)@latest", newest), ("com.example.lab/my box@latest", newest),
       ("my box@2026-11-13", path("plain.tar.zst")), ("my box@2026-11-12", first), ("red one@latest", red),
       ("0123", first), ("0123abcd", first), ("89ababcd00112233445566778899aabb", red),
       ((newest as NSString).lastPathComponent, newest),
     ] { #expect(try listing.find(name) == found, "\(name)") }
     let error = failure { _ = try listing.find("latest") }
-    #expect(code(error) == "ambiguousArchive" && "\(error as Any)".contains("my box@latest, red-one@latest"))
+    #expect(code(error) == "ambiguousArchive" && "\(error as Any)".contains("my box@latest, \(one)@latest"))
     #expect(code(failure { _ = try listing.find("blue@latest") }) == "notFound")
     #expect(code(failure { _ = try listing.find("0123ffff") }) == "notFound")
   }
@@ -141,7 +142,8 @@ import Testing
         for name in names {
           let label = try #require(ArchiveName.label(of: name))
           #expect(
-            label.app == ArchiveName.plain(app, 90) && label.instance == ArchiveName.plain(instance, 90))
+            label.app == ArchiveName.plain(app) && label.instance == ArchiveName.plain(instance))
+          #expect(label.ownerKey == ArchiveLabel.ownerKey(app, instance))
           #expect(
             label.time == "2026-11-20T10:15:00Z" && id.description.hasPrefix(label.id) && label.id.count >= 8)
           #expect(ArchiveName.isArchive(Array(name.utf8)))
@@ -159,6 +161,22 @@ import Testing
     ] { #expect(ArchiveName.label(of: name) == nil, "\(name)") }
     let parent = ArchiveName.label(of: "a_b_20261120T101500Z_0123abcd-89abcdef.tar.zst.age")
     #expect(parent?.id == "0123abcd" && parent?.parent == "89abcdef")
+  }
+
+  @Test func noTwoOwnersHaveOneName() {
+    let long = String(repeating: "x", count: 89)
+    let texts = [
+      "ada smith", "ada-smith", "ada_smith", "李明", "王芳", "", "container", "-", "café", "cafe\u{301}", "Zoë",
+      "Zoé",
+      long + "xx", long + "xy", long + "x", ".box", "box", "a/b", "a-b",
+    ]
+    let forms = texts.map(ArchiveName.plain)
+    #expect(Set(forms.map { Array($0.utf8) }).count == texts.count, "\(forms)")
+    for form in forms {
+      #expect(ArchiveName.plain(form) == form && form.utf8.count <= 90, "\(form)")
+      #expect(ArchiveName.label(of: "\(form)_\(form)_20261120T101500Z_0123abcd.tar.zst")?.app == form)
+    }
+    #expect(ArchiveName.plain("ada-smith") == "ada-smith")
   }
 
   @Test func aTimeMayEndAtAnyPlace() {

@@ -246,7 +246,7 @@ private struct ChainSearch {
       do {
         guard try Archive.header(path: path, keys: keys).archive == id else { continue }
         let part = try ArchivePart(path: path, keys: keys, limit: limit)
-        guard part.header.app == child.header.app, part.header.instance == child.header.instance else {
+        guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
           throw DrydockError(
             .damaged, "its parent, \(lastName(path).printable), is of another app or instance",
             path: child.path)

@@ -33,9 +33,9 @@ extension Archive {
     /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
     public var time: String
     public var tool: String
-    /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
-    /// had one with a later time: a clock was wrong, and this archive is the newer one.
-    package var follows: String?
+    /// The beginnings of the ids, 8 digits or more, of the archives of the same app and instance that the repository had with a
+    /// later time: a clock was wrong, and this archive is newer than all of them. Nil when there was none.
+    package var follows: [String]?
     /// The archive whose manifest an incremental one's is the difference to; nil for a full one.
     public var parent: Archive.ID?
     /// The archive whose snapshot this one is a copy of, when it was exported.
@@ -86,7 +86,8 @@ extension Archive {
       guard time.hasForm("0000-00-00T00:00:00Z"), ("1970"..<"2200").contains(String(time.prefix(4))) else {
         throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
       }
-      guard follows.map({ (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }) ?? true else {
+      let areIDs = follows?.allSatisfy { (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }
+      guard areIDs ?? true, follows?.isEmpty != true else {
         throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
       }
     }

@@ -1,8 +1,10 @@
+import AgeEncryption
 import Formats
 
 /// File names of archives: `<app>_<instance>_<UTC, 20261120T101500Z>_<first 8 hex of the id>.tar.zst`, and `.age` behind
 /// it when the archive is encrypted. The id of an incremental archive is followed by `-` and the first 8 digits of its
-/// parent's, so that without a key it is known which archives it needs.
+/// parent's, so that without a key it is known which archives it needs. The time is followed by `+` if an archive of a later
+/// time was there already: then without a key the order is not known.
 ///
 /// They are for people and other programs: an archive may be renamed, as its header says what it is. Without a key, the
 /// name is all that is known of an encrypted one.
@@ -21,12 +23,12 @@ package enum ArchiveName {
   /// - Parameter time: `20261120T101500Z`.
   static func candidates(
     app: String, instance: String, time: String, id: Archive.ID, parent: Archive.ID? = nil,
-    isEncrypted: Bool = false
+    followsLater: Bool = false, isEncrypted: Bool = false
   ) -> [String] {
     [8, 16, 32].map { digits in
       // A name has at most 255 bytes: the fixed part has 65 at most with 32 digits, the rest is shared.
-      [plain(app, 90), plain(instance, 90), time, String(id.description.prefix(digits))].joined(
-        separator: "_")
+      [plain(app), plain(instance), time + (followsLater ? "+" : ""), String(id.description.prefix(digits))]
+        .joined(separator: "_")
         + (parent.map { "-" + $0.short } ?? "") + suffix + (isEncrypted ? encryptedSuffix : "")
     }
   }
@@ -36,7 +38,8 @@ package enum ArchiveName {
     let ending = name.hasSuffix(encryptedSuffix) ? suffix + encryptedSuffix : suffix
     let fields = name.dropLast(ending.count).split(separator: "_", omittingEmptySubsequences: false)
     guard name.hasSuffix(ending), fields.count == 4, !fields[0].isEmpty, !fields[1].isEmpty,
-      fields[2].hasForm("00000000T000000Z"), let time = ArchiveTime.beginning(String(fields[2]))
+      fields[2].hasForm("00000000T000000Z") || fields[2].hasForm("00000000T000000Z+"),
+      let time = ArchiveTime.beginning(String(fields[2].prefix(16)))
     else { return nil }
     let ids = fields[3].split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
     guard (8...32).contains(ids[0].utf8.count), ids[0].utf8.allSatisfy(isHexadecimal),
@@ -44,7 +47,7 @@ package enum ArchiveName {
     else { return nil }
     return ArchiveLabel(
       app: String(fields[0]), instance: String(fields[1]), time: time + "Z", id: String(ids[0]),
-      parent: ids.count == 2 ? String(ids[1]) : nil)
+      parent: ids.count == 2 ? String(ids[1]) : nil, followsLater: fields[2].hasSuffix("+"))
   }
 
   private static func isHexadecimal(_ byte: UInt8) -> Bool {
@@ -52,15 +55,21 @@ package enum ArchiveName {
       || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
   }
 
-  /// A text as it is in a name: letters, digits, `.` and `-`; everything else, the separator too, becomes `-`.
-  static func plain(_ text: String, _ limit: Int) -> String {
-    let plain = text.prefix(limit).map { character in
-      character.isASCII && (character.isLetter || character.isNumber || ".-".contains(character))
-        ? character : "-"
+  /// A text as it is in a name: letters, digits, `.` and `-`; everything else, the separator too, becomes `-`. Where
+  /// something is replaced or cut, the beginning of the text's SHA-256 follows, so that no two texts have the same form; the
+  /// form of a form is itself. Texts that are equal by Unicode's rules, but differ in their bytes, have different forms.
+  static func plain(_ text: String) -> String {
+    let plain = text.unicodeScalars.prefix(longest).map { scalar in
+      let isKept = scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar))
+      return isKept || scalar == "." || scalar == "-" ? Character(scalar) : "-"
     }
     let trimmed = String(plain).drop { $0 == "." || $0 == "-" }
-    return trimmed.isEmpty ? "container" : String(trimmed)
+    if trimmed.utf8.elementsEqual(text.utf8) && !text.isEmpty { return text }
+    let hash = (try? SHA256.hash(Array(text.utf8)).hex.prefix(8)) ?? ""
+    return (trimmed.isEmpty ? "container" : trimmed.prefix(longest - 9)) + "-" + hash
   }
+
+  private static let longest = 90
 }
 
 /// Whose archive a file is, and of when: from its header, or as far as its name says.
@@ -74,15 +83,24 @@ package struct ArchiveLabel: Sendable, Hashable {
   /// The parent's id, or its first 8 digits; nil for a full archive.
   package var parent: String?
 
+  /// Whether an archive of a later time was there already.
+  var followsLater = false
+
   /// App and instance, which together own archives: `com.example.notes/red`.
   package var owner: String { "\(app)/\(instance)" }
+  /// Identifies the owner, whether it is known from a header or from a name.
+  var ownerKey: String { Self.ownerKey(app, instance) }
+
+  static func ownerKey(_ app: String, _ instance: String) -> String {
+    "\(ArchiveName.plain(app))_\(ArchiveName.plain(instance))"
+  }
 }
 
 extension ArchiveLabel {
   init(_ header: Archive.Header) {
     self.init(
       app: header.app, instance: header.instance, time: header.time, id: header.archive.description,
-      parent: header.parent?.description)
+      parent: header.parent?.description, followsLater: header.follows != nil)
   }
 
   /// Whether both may be the same archive: a name has only the beginning of the id.

@@ -12,8 +12,8 @@ struct ArchiveOrder {
     var label: ArchiveLabel
     /// Its file's modification time, in nanoseconds since 1970.
     var modified: Int64
-    /// The beginning of the id of one that is known to be older.
-    var follows: String?
+    /// The beginnings of the ids of those that are known to be older.
+    var follows: [String] = []
     var path: String
 
     var time: String { published.map { min($0, label.time) } ?? label.time }
@@ -58,8 +58,9 @@ struct ArchiveOrder {
     let archives = items.map(order)
     let known = archives.compactMap { $0 }
     let byID = Dictionary(known.map { ($0.label.id.prefix(8), $0) }) { first, _ in first }
+    var found: [String: [Rank]] = [:]
     let ranked = zip(items, archives).map { item, archive in
-      (item: item, ranks: archive.map { ranks(of: $0, known, byID) } ?? [])
+      (item: item, ranks: archive.map { ranks(of: $0, byID, &found) } ?? [])
     }
     return ranked.sorted { left, right in
       if left.ranks.isEmpty || right.ranks.isEmpty {
@@ -70,23 +71,32 @@ struct ArchiveOrder {
     }.map(\.item)
   }
 
-  /// The rank of an archive, behind the ranks of those that it follows.
+  /// The rank of an archive, behind the ranks of the newest one that it follows.
+  ///
+  /// - Parameter found: the ranks of archives, by their paths; none of one that is being looked at, so that a circle ends.
   private static func ranks(
-    of archive: Ordered, _ all: [Ordered], _ byID: [Substring: Ordered]
+    of archive: Ordered, _ byID: [Substring: Ordered], _ found: inout [String: [Rank]]
   ) -> [Rank] {
-    var ranks = [archive.rank(byID)]
-    var (last, seen) = (archive, Set([archive.path]))
-    while let older = older(than: last, all), seen.insert(older.path).inserted {
-      ranks.insert(older.rank(byID), at: 0)
-      last = older
+    if let ranks = found[archive.path] { return ranks }
+    found[archive.path] = []
+    var newest: [Rank] = []
+    for older in older(than: archive, byID) {
+      let ranks = ranks(of: older, byID, &found)
+      if newest.lexicographicallyPrecedes(ranks) { newest = ranks }
     }
+    let ranks = newest + [archive.rank(byID)]
+    found[archive.path] = ranks
     return ranks
   }
 
-  /// The one that a archive names as older, of the same app and instance.
-  static func older(than archive: Ordered, _ all: [Ordered]) -> Ordered? {
-    guard let follows = archive.follows else { return nil }
-    return all.first { $0.label.owner == archive.label.owner && $0.label.id.hasPrefix(follows) }
+  /// Those that an archive names as older, of the same app and instance.
+  static func older(than archive: Ordered, _ byID: [Substring: Ordered]) -> [Ordered] {
+    archive.follows.compactMap { id in
+      byID[id.prefix(8)].flatMap {
+        $0.label.ownerKey == archive.label.ownerKey && $0.label.id.hasPrefix(id) && $0.path != archive.path
+          ? $0 : nil
+      }
+    }
   }
 }
 
@@ -145,7 +155,8 @@ extension ClockWarning {
 
 extension Repository.Item {
   var ordered: ArchiveOrder.Ordered {
-    ArchiveOrder.Ordered(label: ArchiveLabel(header), modified: modified, follows: header.follows, path: path)
+    ArchiveOrder.Ordered(
+      label: ArchiveLabel(header), modified: modified, follows: header.follows ?? [], path: path)
   }
 }
 
@@ -188,12 +199,14 @@ extension Repository.Listing {
   /// - Parameter path: an archive: only those of its app and instance count.
   package func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
     let archives = entries.compactMap(\.ordered)
-    let owner = path.flatMap { path in archives.first { $0.path == path }?.label.owner }
+    let owner = path.flatMap { path in archives.first { $0.path == path }?.label.ownerKey }
+    let byID = Dictionary(archives.map { ($0.label.id.prefix(8), $0) }) { first, _ in first }
     return archives.compactMap { archive in
-      guard owner == nil || owner == archive.label.owner else { return nil }
+      guard owner == nil || owner == archive.label.ownerKey else { return nil }
       if let warning = ClockWarning(archive.label, archive.path, now) { return warning }
       // Of several snapshots after the wrong one, the first may be of an earlier time than the next.
-      let older = ArchiveOrder.older(than: archive, archives).flatMap { $0.time > archive.time ? $0 : nil }
+      let older = ArchiveOrder.older(than: archive, byID).filter { $0.time > archive.time }
+        .max { $0.time < $1.time }
       guard let other = older?.time ?? archive.published else { return nil }
       return ClockWarning(
         kind: older == nil ? .published : .backwards, archive: archive.path, time: archive.label.time,

@@ -121,7 +121,8 @@ struct Compaction {
     }
     let ids = Set(chain.all.map(\.label.id))
     for item in listing.items where !ids.contains(item.header.archive.description) {
-      guard let older = item.header.follows, ids.contains(where: { $0.hasPrefix(older) }) else { continue }
+      let isAfter = item.header.follows?.contains { older in ids.contains { $0.hasPrefix(older) } }
+      guard isAfter == true else { continue }
       throw DrydockError(
         .unsupported,
         "a clock was wrong, and its place in the order of the archives depends on an archive of a chain, "
@@ -142,13 +143,14 @@ struct Compaction {
         progress?.begin(.export, reading: source)
         let former = try written.last.map { try Archive(path: $0.paths[0], keys: keys, limit: options.limit) }
         let new = try SnapshotCopy.write(
-          source, since: former, tags: old.tags, newIDs, encryption: encryption, to: destination)
+          source, since: former, tags: old.tags, newIDs,
+          like: directory.status(ContainerPath(lastName(old.paths[0]))), encryption: encryption,
+          to: destination)
         newIDs[source.header.archive] = new.header.archive
         written.append(
           StoredArchive(
             label: ArchiveLabel(new.header), time: old.time, paths: [new.path], bytes: new.size,
             tags: old.tags))
-        try keepAttributes(of: old.paths[0], on: new.path, in: directory)
       }
       let size = written.reduce(0) { $0 + $1.bytes }
       guard size < chain.bytes else {
@@ -167,17 +169,6 @@ struct Compaction {
       try? repository.remove(written, in: directory)
       throw error
     }
-  }
-
-  /// Gives a new file the owner, mode and time of the old one; the order of archives takes times of files into account.
-  private func keepAttributes(of old: String, on new: String, in directory: Directory) throws {
-    let name = try ContainerPath(lastName(new))
-    guard let status = try directory.status(ContainerPath(lastName(old))) else { return }
-    do {
-      try directory.setOwner(user: status.user, group: status.group, of: name)
-    } catch let error as DrydockError where error.code == .permission {}
-    try directory.setMode(status.mode, of: name)
-    try directory.setModified(status.modified, of: name)
   }
 }
 

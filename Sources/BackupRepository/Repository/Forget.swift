@@ -67,29 +67,33 @@ extension Repository {
     var found: [[String]] = []
     return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
       let retention = Retention(policy: policy, now: UTCTime.text(Date()))
-      let selection = Selection(app: app, instance: instance)
-      if app != nil || instance != nil, !archives.contains(where: selection.contains) {
+      let selection = ArchiveSelection(app: app, instance: instance)
+      if app != nil || instance != nil, !archives.contains(where: { selection.contains($0.label) }) {
         throw noArchive(of: selection, archives)
       }
-      let reasons = retention.reasons(archives, isSelected: selection.contains) { archive in
+      let reasons = retention.reasons(archives, isSelected: { selection.contains($0.label) }) { archive in
         guard let path = archive.paths.first else { return false }
         return (try? Verification.run(Archive(path: path, keys: keys), data: true)) != nil
       }
-      let lost = Set(zip(archives, reasons).filter { $1.isEmpty }.map(\.0.owner)).subtracting(
-        zip(archives, reasons).filter { !$1.isEmpty && $1 != [Retention.missing] && !$0.isUnreadable }.map(
-          \.0.owner))
-      if let owner = lost.min() {
+      let goes = zip(archives, reasons).filter { $1.isEmpty }.map(\.0)
+      let kept = zip(archives, reasons).filter {
+        !$1.isEmpty && $1 != [Retention.missing] && !$0.isUnreadable
+      }
+      let lost = Set(goes.map(\.ownerKey)).subtracting(kept.map(\.0.ownerKey))
+      if let archive = goes.first(where: { lost.contains($0.ownerKey) }) {
         throw DrydockError(
           .checkFailed,
-          "the rules keep no archive of \(owner.printable), so nothing was removed; add a rule, or erase that instance",
+          "the rules keep no archive of \(archive.owner.printable), so nothing was removed; add a rule, or erase that instance",
           path: path)
       }
       found = reasons
-      if reasons.contains([]) { try listing.requireKnownNeeds() }
+      let compacts = compaction != nil && !Compaction.chains(archives, reasons).isEmpty
+      if !goes.isEmpty || compacts { try listing.requireKnownNeeds() }
+      try goes.requireKnownOrder(among: archives)
       var report = ForgetReport()
       report.unreadable = listing.unreadable
       for (archive, reasons) in zip(archives, reasons)
-      where !archive.isUnreadable && selection.contains(archive) {
+      where !archive.isUnreadable && selection.contains(archive.label) {
         if reasons == [Retention.missing] {
           report.unreadable += archive.paths.map {
             Unreadable(
@@ -103,16 +107,16 @@ extension Repository {
           report.kept.append(archive.entry(reasons))
         }
       }
-      return (report, zip(archives, reasons).filter { $1.isEmpty }.map(\.0))
+      return (report, goes)
     } afterwards: { report, listing, archives, directory in
       guard let compaction else { return }
       let run = Compaction(
         repository: self, directory: directory, keys: keys, options: compaction, progress: progress)
       // An archive that is away, or cannot be read, may need any chain of its instance.
       let incomplete = Set(
-        zip(archives, found).filter { $1 == [Retention.missing] || $0.isUnreadable }.map(\.0.owner))
+        zip(archives, found).filter { $1 == [Retention.missing] || $0.isUnreadable }.map(\.0.ownerKey))
       for chain in Compaction.chains(archives, found) {
-        run.compact(chain, listing, isComplete: !incomplete.contains(chain.kept[0].owner), &report)
+        run.compact(chain, listing, isComplete: !incomplete.contains(chain.kept[0].ownerKey), &report)
       }
     }
   }
@@ -147,9 +151,8 @@ extension Repository {
       throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
     }
     return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
-      let selection = Selection(app: app, instance: instance)
-      let owners = listing.owners
-      let erased = archives.filter { selection.owns($0, owners) }
+      let selection = ArchiveSelection(app: app, instance: instance)
+      let erased = archives.filter { selection.contains($0.label) }
       guard !erased.isEmpty else { throw noArchive(of: selection, archives) }
       let paths = Set(erased.flatMap(\.paths))
       let others = archives.filter { !paths.contains($0.paths.first ?? "") }
@@ -157,14 +160,12 @@ extension Repository {
       var report = ForgetReport()
       report.removed = erased.map(\.entry)
       report.unreadable = listing.unreadable.filter { !paths.contains($0.path) }
-      report.unattributed =
-        others.filter { $0.isSealed && selection.contains($0) }.flatMap(\.paths)
-        + listing.unnamed.filter { !paths.contains($0) }
+      report.unattributed = listing.unnamed.filter { !paths.contains($0) }
       return (report, erased)
     }
   }
 
-  private func noArchive(of selection: Selection, _ archives: [StoredArchive]) -> DrydockError {
+  private func noArchive(of selection: ArchiveSelection, _ archives: [StoredArchive]) -> DrydockError {
     let found = Set(archives.map(\.owner.printable)).sorted().prefix(10).joined(separator: ", ")
     let wanted = [selection.app, selection.instance].compactMap { $0?.printable }.joined(separator: "/")
     return DrydockError(
@@ -243,33 +244,6 @@ extension Repository {
   }
 }
 
-/// The archives that a command concerns.
-private struct Selection {
-  var app: String?, instance: String?
-
-  func contains(_ archive: StoredArchive) -> Bool {
-    isName(app, archive.label.app, archive) && isName(instance, archive.label.instance, archive)
-  }
-
-  /// In the name of a file odd characters are replaced.
-  private func isName(_ wanted: String?, _ found: String, _ archive: StoredArchive) -> Bool {
-    guard let wanted else { return true }
-    return wanted == found
-      || ((archive.isSealed || archive.isUnreadable) && ArchiveName.plain(wanted, 90) == found)
-  }
-
-  /// Whether an archive is certainly theirs: the name of a file may also be that of another instance, whose id has other
-  /// odd characters.
-  ///
-  /// - Parameter owners: those in headers, by the form that they have in names.
-  func owns(_ archive: StoredArchive, _ owners: [[String]: Set<[String]>]) -> Bool {
-    guard contains(archive) else { return false }
-    guard archive.isSealed || archive.isUnreadable else { return true }
-    let owners = owners[[archive.label.app, archive.label.instance].map { ArchiveName.plain($0, 90) }] ?? []
-    return owners.allSatisfy { (app ?? $0[0]) == $0[0] && (instance ?? $0[1]) == $0[1] }
-  }
-}
-
 extension Repository.Listing {
   /// Files of which nothing says whose they are.
   fileprivate var unnamed: [String] {
@@ -279,20 +253,30 @@ extension Repository.Listing {
       }.map(\.path)
   }
 
-  /// Throws if a file may be an archive that needs others, and does not say which. A damaged one needs none any more.
+  /// Throws if a file may be an archive that needs others, and does not say which.
   fileprivate func requireKnownNeeds() throws {
-    let undamaged = unreadable.filter { file in
-      ![.damaged, .notAnArchive, .truncated, .malformed].contains((file.error as? DrydockError)?.code)
-    }.map(\.path)
+    // What does not begin like an archive is a file of another program.
+    let foreign = unreadable.filter { ($0.error as? DrydockError)?.code == .notAnArchive }.map(\.path)
+    guard let path = unnamed.first(where: { !foreign.contains($0) }) else { return }
+    throw DrydockError(
+      .noIdentity,
+      "cannot be read, and its name does not say which archives it needs, so nothing was removed; make it readable, "
+        + "rename it to the name that it had, or move it away if it is no archive", path: path)
+  }
+}
+
+extension [StoredArchive] {
+  /// Throws if one of these is to be removed although the order of its owner's archives is not known: where a clock was wrong,
+  /// headers have it, and names do not.
+  fileprivate func requireKnownOrder(among all: [StoredArchive]) throws {
+    let owners = Set(map(\.ownerKey))
     guard
-      let path = unnamed.first(where: { path in
-        sealed.contains { $0.path == path } || undamaged.contains(path)
-      })
+      let archive = all.first(where: { $0.isSealed && $0.label.followsLater && owners.contains($0.ownerKey) })
     else { return }
     throw DrydockError(
       .noIdentity,
-      "cannot be read, and its name does not say which archives it needs, so nothing was removed; make it readable, or "
-        + "rename it to the name that it had", path: path)
+      "a clock was wrong when it was written, so that only a key shows which archives are newer; nothing was removed, "
+        + "give the identity that opens it", path: archive.paths.first)
   }
 }
 

@@ -66,14 +66,9 @@ extension Repository {
     /// Only the archives of an app and of an instance, and files of which that is not known.
     package func filtered(app: String?, instance: String?) -> Listing {
       var listing = self
-      listing.items.removeAll {
-        (app ?? $0.header.app) != $0.header.app || (instance ?? $0.header.instance) != $0.header.instance
-      }
-      listing.sealed.removeAll { sealed in
-        guard let label = sealed.label else { return false }
-        return app.map { ArchiveName.plain($0, 90) != label.app } ?? false
-          || instance.map { ArchiveName.plain($0, 90) != label.instance } ?? false
-      }
+      let selection = ArchiveSelection(app: app, instance: instance)
+      listing.items.removeAll { !selection.contains(ArchiveLabel($0.header)) }
+      listing.sealed.removeAll { $0.label.map { !selection.contains($0) } ?? false }
       return listing
     }
 
@@ -92,11 +87,9 @@ extension Repository {
     /// Only the newest archives of each app and instance, and files of which that is not known.
     package func newest(_ count: Int) -> Listing {
       var (seen, selected): ([String: Int], Set<String>) = ([:], [])
-      let owners = owners
       for entry in entries.reversed() {
         guard let archive = entry.ordered else { continue }
-        var owner = archive.label.owner
-        if case .sealed = entry { owner = known(archive.label, owners).owner }
+        let owner = archive.label.ownerKey
         seen[owner, default: 0] += 1
         if seen[owner, default: 0] <= count { selected.insert(archive.path) }
       }
@@ -131,10 +124,8 @@ extension Repository.Listing {
     var fileName: String { lastName(path) }
 
     /// Whether that is its app, instance or owner; of a sealed one only the form in its name is known.
-    func isOf(_ owner: String, _ part: KeyPath<ArchiveLabel, String>) -> Bool {
-      let own = label[keyPath: part]
-      return own == owner
-        || (item == nil && ArchiveName.plain(own, .max) == ArchiveName.plain(owner, .max))
+    func isOf(_ owner: String, _ part: ArchiveSelection.Part) -> Bool {
+      ArchiveSelection(owner, part)?.contains(label) ?? false
     }
   }
 
@@ -171,25 +162,19 @@ extension Repository.Listing {
     }
   }
 
-  /// The owners in headers, app and instance, by the form that they have in names.
-  var owners: [[String]: Set<[String]>] {
-    var owners: [[String]: Set<[String]>] = [:]
-    for item in items {
-      let owner = [item.header.app, item.header.instance]
-      owners[owner.map { ArchiveName.plain($0, 90) }, default: []].insert(owner)
-    }
-    return owners
+  /// The labels of headers, one for each owner.
+  var owners: [String: ArchiveLabel] {
+    Dictionary(items.map { ArchiveLabel($0.header) }.map { ($0.ownerKey, $0) }) { first, _ in first }
   }
 
-  /// A name's label, with app and instance as in the only header that matches it.
+  /// A name's label, with app and instance as in a header that has them.
   ///
   /// - Parameter owners: those of the listing.
-  func known(_ label: ArchiveLabel, _ owners: [[String]: Set<[String]>]) -> ArchiveLabel {
-    guard let found = owners[[label.app, label.instance]], found.count == 1, let owner = found.first else {
-      return label
-    }
-    return ArchiveLabel(
-      app: owner[0], instance: owner[1], time: label.time, id: label.id, parent: label.parent)
+  func known(_ label: ArchiveLabel, _ owners: [String: ArchiveLabel]) -> ArchiveLabel {
+    guard let owner = owners[label.ownerKey] else { return label }
+    var known = label
+    (known.app, known.instance) = (owner.app, owner.instance)
+    return known
   }
 
   private func withID(_ prefix: String) throws -> String {
@@ -223,9 +208,9 @@ extension Repository.Listing {
   private func newest(of owner: String?, notAfter limit: String?, _ when: String) throws -> String {
     let candidates = candidates
     let owned = owner.map { archives(of: $0, candidates) } ?? candidates
-    let owners = Set(owned.map(\.label.owner))
+    let owners = Set(owned.map(\.label.ownerKey))
     guard let oldest = owned.first else {
-      let there = Set(candidates.map(\.label.owner)).sorted().map { named($0, when, candidates) }
+      let there = Set(candidates.map(\.label.ownerKey)).sorted().map { named($0, when, candidates) }
       throw error(
         .notFound,
         there.isEmpty
@@ -251,7 +236,7 @@ extension Repository.Listing {
 
   /// The archives of an `APP/INSTANCE`, else of an instance, else of an app.
   private func archives(of owner: String, _ candidates: [Candidate]) -> [Candidate] {
-    for part in [\.owner, \.instance, \.app] as [KeyPath<ArchiveLabel, String>] {
+    for part in ArchiveSelection.Part.allCases {
       let found = candidates.filter { $0.isOf(owner, part) }
       if !found.isEmpty { return found }
     }
@@ -259,10 +244,10 @@ extension Repository.Listing {
   }
 
   /// The shortest reference to an owner: its instance alone where no other app has one of that name.
-  private func named(_ owner: String, _ when: String, _ candidates: [Candidate]) -> String {
-    let instance = candidates.first { $0.label.owner == owner }?.label.instance ?? owner
-    let isAlone = Set(archives(of: instance, candidates).map(\.label.owner)) == [owner]
-    return (isAlone ? instance : owner) + "@" + when
+  private func named(_ key: String, _ when: String, _ candidates: [Candidate]) -> String {
+    guard let label = candidates.first(where: { $0.label.ownerKey == key })?.label else { return key }
+    let isAlone = Set(archives(of: label.instance, candidates).map(\.label.ownerKey)) == [key]
+    return (isAlone ? label.instance : label.owner) + "@" + when
   }
 
   private func list(_ candidates: [String]) -> String {
@@ -272,6 +257,33 @@ extension Repository.Listing {
 
   private func error(_ code: DrydockError.Code, _ message: String) -> DrydockError {
     DrydockError(code, message.printable, path: repository)
+  }
+}
+
+/// The archives of an app, of an instance, or of one instance of an app, by their exact names.
+struct ArchiveSelection {
+  enum Part: CaseIterable { case owner, instance, app }
+
+  var app: String?, instance: String?
+
+  init(app: String?, instance: String?) { (self.app, self.instance) = (app, instance) }
+
+  /// From a text that a person wrote: `APP/INSTANCE`, or one of both; nil for one without a slash.
+  init?(_ text: String, _ part: Part) {
+    switch part {
+    case .app: app = text
+    case .instance: instance = text
+    case .owner:
+      guard let slash = text.firstIndex(of: "/") else { return nil }
+      (app, instance) = (String(text[..<slash]), String(text[text.index(after: slash)...]))
+    }
+  }
+
+  func contains(_ label: ArchiveLabel) -> Bool { isName(app, label.app) && isName(instance, label.instance) }
+
+  /// A file's name has only the form.
+  private func isName(_ wanted: String?, _ found: String) -> Bool {
+    wanted.map { ArchiveName.plain($0) == ArchiveName.plain(found) } ?? true
   }
 }
 

@@ -20,6 +20,7 @@ struct StoredArchive {
   var isUnreadable = false
 
   var owner: String { label.owner }
+  var ownerKey: String { label.ownerKey }
 }
 
 /// The decision which archives are kept: by the rules of a policy, or because a kept one needs them.
@@ -57,7 +58,7 @@ struct Retention {
     let selected = archives.indices.filter { reasons[$0].isEmpty && !old.contains($0) }
     var tagged = archives
     for pair in groups.flatMap(\.pairs) { tagged[pair.new].tags += archives[pair.old].tags }
-    for indices in Dictionary(grouping: selected, by: { archives[$0].owner }).values {
+    for indices in Dictionary(grouping: selected, by: { archives[$0].ownerKey }).values {
       let newestFirst = Array(indices.reversed())
       for (index, found) in zip(newestFirst, applyRules(newestFirst.map { tagged[$0] })) {
         reasons[index] = found
@@ -182,7 +183,7 @@ extension [StoredArchive] {
   var rewritten: [RewrittenChain] {
     let byID = Dictionary(indices.map { (self[$0].label.id, $0) }) { first, _ in first }
     let pairs = indices.compactMap { new -> (old: Int, new: Int)? in
-      guard let id = self[new].compactedFrom, let old = byID[id], self[old].owner == self[new].owner,
+      guard let id = self[new].compactedFrom, let old = byID[id], self[old].ownerKey == self[new].ownerKey,
         self[old].label.time == self[new].label.time
       else { return nil }
       return (old, new)
@@ -278,10 +279,7 @@ extension Repository.Listing {
     var places: [[String]: Int] = [:]
     func add(_ archive: StoredArchive) {
       let label = archive.label
-      let key = [
-        ArchiveName.plain(label.app, 90), ArchiveName.plain(label.instance, 90), label.time,
-        String(label.id.prefix(8)),
-      ]
+      let key = [label.ownerKey, label.time, String(label.id.prefix(8))]
       guard let place = places[key] else {
         places[key] = archives.count
         return archives.append(archive)

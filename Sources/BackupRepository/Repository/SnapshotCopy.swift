@@ -19,19 +19,19 @@ struct SnapshotCopy {
   /// - Parameters:
   ///   - former: the archive that the new one is the difference to; nil for a full one.
   ///   - newIDs: the new ids of archives that were written so, by their old ones.
+  ///   - status: of the file in whose place the new one is, if it is to have its owner, mode and time.
   ///   - encryption: to whom it is encrypted.
   /// - Returns: the header, the path and the size of the new archive.
   static func write(
     _ source: Archive, since former: Archive?, tags: [String], _ newIDs: [Archive.ID: Archive.ID],
-    encryption: AgeTarget?, to destination: ArchiveDestination
+    like status: FileStatus? = nil, encryption: AgeTarget?, to destination: ArchiveDestination
   ) throws -> (header: Archive.Header, path: String, size: UInt64) {
     try source.checkExpansion()
     var header = source.header
     (header.archive, header.compactedFrom) = (try .new(), source.header.archive)
     (header.kind, header.parent) = (former == nil ? .full : .incremental, former?.header.archive)
-    if let follows = header.follows, let old = newIDs.keys.first(where: { $0.description.hasPrefix(follows) })
-    {
-      header.follows = newIDs[old]?.short
+    header.follows = header.follows?.map { id in
+      newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id
     }
     let draft = try ArchiveDraft(
       header, time: source.captureTime(), encryption: encryption, to: destination)
@@ -43,7 +43,7 @@ struct SnapshotCopy {
       }
       if draft.isEncrypted, let extract = try source.vaultExtract() { try draft.add(extract) }
       try source.expectSnapshot(draft.manifest.finish(storesExcluded: source.manifest.storesExcluded()).hex)
-      let (path, size) = try draft.publish(tags: tags)
+      let (path, size) = try draft.publish(tags: tags, like: status)
       return (header, path, size)
     } catch let error as DrydockError {
       throw draft.explained(error)

@@ -34,8 +34,10 @@ package enum Restore {
         layout: planned.layout ?? header.layout, app: planned.app ?? header.app,
         instance: instance ?? header.instance)
     }
-    let isSame = existing.app == header.app && existing.instance == header.instance
-    guard try fromOther || isSame || lastRestored(existing) == source(header) else {
+    let isSame =
+      ArchiveLabel(header).ownerKey == ArchiveLabel.ownerKey(existing.app, existing.instance)
+    guard try fromOther || isSame || lastRestored(existing)?.utf8.elementsEqual(source(header).utf8) == true
+    else {
       throw DrydockError(
         .mismatch,
         "the archive is of \(header.app.printable), instance \(header.instance.printable), and the container of "

@@ -90,25 +90,20 @@ package struct ArchiveDestination: Sendable {
   /// An error of writing the archive, with the path of the destination's directory.
   func located(_ error: DrydockError) -> DrydockError { error.code == .io ? error.at(folder.path) : error }
 
-  /// In a repository, the archive of the same app and instance whose time is later than that of the new one, and
-  /// the beginning of the id of the newest: a clock is wrong. File names show it, so that usually no archive is opened.
-  func later(than time: String, _ app: String, _ instance: String) throws -> (
-    label: ArchiveLabel, path: String, newest: String
-  )? {
-    guard fileName == nil else { return nil }
-    let isOwn = { (label: ArchiveLabel) in
-      [label.app, label.instance].map { ArchiveName.plain($0, 90) }
-        == [app, instance].map { ArchiveName.plain($0, 90) }
-    }
-    let later = try folder.names().compactMap { bytes -> (ArchiveLabel, String)? in
+  /// In a repository, the archives of the same app and instance whose times are later than that of the new one, the latest
+  /// first: a clock is wrong. File names show it, so that no archive is opened.
+  func later(than time: String, _ app: String, _ instance: String) throws -> [(
+    label: ArchiveLabel, path: String
+  )] {
+    guard fileName == nil else { return [] }
+    let owner = ArchiveLabel.ownerKey(app, instance)
+    return try folder.names().compactMap { bytes -> (label: ArchiveLabel, path: String)? in
       guard ArchiveName.isArchive(bytes) else { return nil }
       return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
         ($0, folder.full(ContainerPath(name: bytes)))
       }
-    }.filter { isOwn($0.0) && $0.0.time > time }.max { ($0.0.time, $0.1) < ($1.0.time, $1.1) }
-    guard let later else { return nil }
-    let newest = try Repository(folder.path).list().entries.compactMap(\.ordered).last { isOwn($0.label) }
-    return (later.0, later.1, String((newest?.label ?? later.0).id.prefix(8)))
+    }.filter { $0.label.ownerKey == owner && $0.label.time > time }
+      .sorted { ($0.label.time, $0.path) > ($1.label.time, $1.path) }
   }
 
   /// Writes the tags of an archive that is about to be published into the repository; nothing else is a place for them.

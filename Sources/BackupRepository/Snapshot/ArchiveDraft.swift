@@ -128,15 +128,25 @@ final class ArchiveDraft {
 
   /// Adds the finished manifest and publishes the archive, never replacing a file.
   ///
-  /// - Parameter tags: on disk before the archive is: it must not be there for a moment without the tag that keeps it.
-  func publish(tags: [String] = []) throws -> (path: String, size: UInt64) {
+  /// - Parameters:
+  ///   - tags: on disk before the archive is: it must not be there for a moment without the tag that keeps it.
+  ///   - status: the owner, mode and time of the file in whose place the archive is; the order of archives takes times into
+  ///     account.
+  func publish(tags: [String] = [], like status: FileStatus? = nil) throws -> (path: String, size: UInt64) {
     let location = try addManifest()
     let size = try archive.finish(manifest: location)
     self.location = location
+    if let status {
+      do {
+        try scratch.directory.setOwner(user: status.user, group: status.group, of: Self.fileName)
+      } catch let error as DrydockError where error.code == .permission {}
+      try scratch.directory.setMode(status.mode, of: Self.fileName)
+      try scratch.directory.setModified(status.modified, of: Self.fileName)
+    }
     try scratch.directory.syncFile(file, Self.fileName)
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
-      parent: header.parent, isEncrypted: isEncrypted)
+      parent: header.parent, followsLater: header.follows != nil, isEncrypted: isEncrypted)
     try destination.write(tags: tags, of: header.archive)
     do {
       return (try destination.publish(Self.fileName, in: scratch.directory, as: names), size)

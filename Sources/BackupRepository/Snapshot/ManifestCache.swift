@@ -55,7 +55,7 @@ package struct ManifestCache: Sendable {
   /// Names of archives have app and instance in the same form, which is all that is known of an archive without a key.
   private static func name(_ repository: String, _ app: String, _ instance: String) throws -> ContainerPath {
     let parts = [
-      realPath(repository) ?? repository, ArchiveName.plain(app, 90), ArchiveName.plain(instance, 90),
+      realPath(repository) ?? repository, ArchiveName.plain(app), ArchiveName.plain(instance),
     ]
     return try ContainerPath(String(SHA256.hash(Array(parts.joined(separator: "\n").utf8)).hex.prefix(32)))
   }
@@ -83,7 +83,7 @@ package struct ManifestCache: Sendable {
     }
     guard
       try chain.allSatisfy({ entry in
-        try entry.record.header.app == app && entry.record.header.instance == instance
+        try ArchiveLabel(entry.record.header).ownerKey == ArchiveLabel.ownerKey(app, instance)
           && isUnchanged(entry, in: repository)
       })
     else { return nil }

@@ -176,15 +176,14 @@ extension Snapshot {
     // Whether a passphrase is that of earlier archives is not known.
     if case .passphrase? = request.encryption { return (nil, nil) }
     let (keys, isEncrypted) = (request.keys, request.encryption != nil)
-    let owner = [header.app, header.instance].map { ArchiveName.plain($0, 90) }
-    let listing = try Repository(repository).list(keys: keys) { [$0.app, $0.instance] == owner }
+    let owner = ArchiveLabel(header).ownerKey
+    let listing = try Repository(repository).list(keys: keys) { $0.ownerKey == owner }
     let newest = listing.entries.last { entry in
       switch entry {
       // Of archives that anyone can read and others, no one needs one of the other kind.
       case .item(let item):
-        item.header.app == header.app && item.header.instance == header.instance
-          && (item.encryption != nil) == isEncrypted
-      case .sealed(let sealed): isEncrypted && sealed.label.map { [$0.app, $0.instance] } == owner
+        ArchiveLabel(item.header).ownerKey == owner && (item.encryption != nil) == isEncrypted
+      case .sealed(let sealed): isEncrypted && sealed.label?.ownerKey == owner
       }
     }
     guard let newest else { return (nil, nil) }

@@ -9,6 +9,9 @@ import Foundation
 
 /// Takes a snapshot of a container that may be in use, without changing it.
 package enum Snapshot {
+  /// So many archives of a later time are named: a clock that was ahead for months makes no large header.
+  private static let mostFollowed = 400
+
   /// Takes a snapshot and publishes it, never replacing a file. A killed one leaves no archive.
   ///
   /// - Throws: `DrydockError`: `locked`, `overlap`, `notFound`, `noSpace`, `io`.
@@ -27,8 +30,10 @@ package enum Snapshot {
       layout: container.layout, groups: container.groups.map(\.id), schemaVersion: request.schemaVersion,
       time: UTCTime.text(now), tool: request.tool)
     let later = try destination.later(than: header.time, header.app, header.instance)
-    header.follows = later?.newest
-    let clockWarning = later.map {
+    if !later.isEmpty {
+      header.follows = later.prefix(Self.mostFollowed).map { String($0.label.id.prefix(8)) }
+    }
+    let clockWarning = later.first.map {
       ClockWarning($0.label, $0.path, now) ?? ClockWarning(header, after: $0.label, $0.path)
     }
     var request = request

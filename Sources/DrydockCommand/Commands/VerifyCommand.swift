@@ -80,8 +80,8 @@ struct VerifyCommand: ParsableCommand {
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
         )
-      } catch let error as DrydockError where error.code == .notFound && archives.isEmpty {
-        // Removed since the repository was listed.
+      } catch where archives.isEmpty && FollowedStatus.identity(path) == nil {
+        // Removed since the repository was listed, perhaps while it was read.
         continue
       } catch {
         try reportDamaged(path, error)
