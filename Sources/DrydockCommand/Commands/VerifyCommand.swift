@@ -80,7 +80,7 @@ struct VerifyCommand: ParsableCommand {
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
         )
-      } catch where archives.isEmpty && FollowedStatus.identity(path) == nil {
+      } catch  where archives.isEmpty && FollowedStatus.identity(path) == nil {
         // Removed since the repository was listed, perhaps while it was read.
         continue
       } catch {
