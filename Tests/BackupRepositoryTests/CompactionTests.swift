@@ -161,7 +161,7 @@ import Testing
     for period in 0..<3 {
       for round in 0..<6 {
         for _ in 0..<Int.random(in: 0...5, using: &run.random) { try run.change() }
-        let tree = try TreeListing(lab.root)
+        let tree = try RandomHistoryTests.RandomRun.tree(lab.root)
         let rows = try RandomHistoryTests.RandomRun.rows(lab.root + "/db.sqlite")
         let report = try lab.incremental { $0.isFull = period == 1 && round == 2 }
         taken.append(Taken(report: report, tree: tree, rows: rows))
