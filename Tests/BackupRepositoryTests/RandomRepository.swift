@@ -70,20 +70,22 @@ struct RandomRepository {
     try Command.run(Tools.drydock(), arguments, environment: ["TMPDIR": lab.directory("tmp")])
   }
 
-  /// Starts the program and kills it: after a while, or at one of its system calls.
+  /// System calls of the program, and about how many a compaction has.
+  private static let calls = [
+    ("unlinkat", 40), ("fsync", 12), ("renameat2", 4), ("renameat", 2), ("write", 50), ("pwrite64", 20),
+    ("openat2", 40), ("mkdirat", 12), ("flock", 25),
+  ]
+
+  /// Starts the program and kills it: at one of its system calls, after a while, or soon after it has changed the repository.
   mutating func kill(_ arguments: [String], at call: (name: String, number: Int)? = nil) throws
     -> CommandResult
   {
     let environment = ["TMPDIR": lab.directory("tmp")]
-    let calls = [
-      "unlinkat", "renameat2", "renameat", "fsync", "write", "pwrite64", "openat2", "mkdirat", "flock",
-      "fchmod",
-    ]
     let result: CommandResult
-    if call != nil || Int.random(in: 0..<3, using: &run.random) > 0 {
-      // Most calls are few.
-      let number = Int(exp(Double.random(in: 0...4, using: &run.random)))
-      let call = call ?? (calls.randomElement(using: &run.random) ?? "fsync", number)
+    let manner = call == nil ? Int.random(in: 0..<4, using: &run.random) : 0
+    if manner < 2 {
+      let (name, most) = Self.calls[Int.random(in: 0..<Self.calls.count, using: &run.random)]
+      let call = call ?? (name, Int.random(in: 1...most, using: &run.random))
       events.append("killed at \(call.name) \(call.number)")
       result = try Command.run(
         Tools.system("strace"),
@@ -92,15 +94,21 @@ struct RandomRepository {
           "inject=\(call.name):signal=SIGKILL:when=\(call.number)", Tools.drydock(),
         ] + arguments, environment: environment)
     } else {
-      let delay = UInt32.random(in: 0...300_000, using: &run.random)
-      events.append("killed after \(delay / 1000) ms")
+      let delay = UInt32.random(in: 0...(manner == 2 ? 250_000 : 60_000), using: &run.random)
+      let before = try archiveNames()
       let running = try Command.spawn(Tools.drydock(), arguments, environment: environment, input: [])
+      while manner == 3, running.isRunning, try archiveNames() == before { usleep(200) }
       usleep(delay)
       running.kill()
       result = try running.wait()
+      events.append("killed \(delay / 1000) ms after \(manner == 2 ? "its start" : "a change")")
     }
     if result.signal == SIGKILL { kills += 1 } else { events.append("too late") }
     return result
+  }
+
+  private func archiveNames() throws -> [[UInt8]] {
+    try RawFiles.names(in: Array(lab.repository.utf8)).filter { $0.first != UInt8(ascii: ".") }
   }
 
   // MARK: What is there

@@ -162,9 +162,9 @@ extension RandomRepository {
   private mutating func policy() throws -> RetentionPolicy {
     var policy = RetentionPolicy()
     switch random(0...6) {
-    case 0: policy.last = random(2...6)
+    case 0: policy.last = random(3...8)
     case 1: (policy.last, policy.tags) = (1, [["a"]])
-    case 2: policy.tags = [["a", "b"], ["c"]]
+    case 2: (policy.last, policy.tags) = (random(0...1), [["a", "b"], ["c"]])
     case 3: (policy.daily, policy.weekly) = (random(1...4), random(1...4))
     case 4: (policy.within, policy.hourly) = (try .init(["1h", "9d", "30d12h"][random(0...2)]), 2)
     case 5: (policy.last, policy.tags) = (2, [[]])
@@ -184,7 +184,7 @@ extension RandomRepository {
   }
 
   mutating func forget() throws {
-    let (policy, compacts, share) = (try policy(), random(0...2) > 0, [0, 25][random(0...1)])
+    let (policy, compacts, share) = (try policy(), random(0...3) > 0, [0, 0, 25][random(0...2)])
     let kept = try kept(policy)
     let rules = arguments(policy)
     events.append("forget \(rules.joined(separator: " ")) of \(expected.count) \(kept.sorted())")
@@ -196,7 +196,7 @@ extension RandomRepository {
       #expect(code(error) == (expected.isEmpty ? "none" : "checkFailed"), "\(error as Any); \(context)")
       return try settle()
     }
-    switch random(0...2) {
+    switch random(0...3) {
     case 0:
       var options = CompactionOptions()
       options.share = Double(share) / 100
