@@ -30,6 +30,8 @@ import Testing
       if round % 10 == 5 { try history.expectAllRestored() }
     }
     try history.killAtPublication()
+    try history.interruptCompaction(&clock)
+    try history.expectAllRestored()
     try history.compactAtTheEnd()
     try history.expectAllRestored()
     // The last command has removed what killed ones left.
@@ -57,10 +59,12 @@ extension RandomRepository {
 
   // MARK: Snapshots
 
-  mutating func takeSnapshot(_ now: Date?) throws {
+  mutating func takeSnapshot(_ now: Date?, isFull: Bool? = nil) throws {
     events.append("snapshot")
     let (state, tags) = (try state(), someTags())
-    let (isFull, trusts, keys, recipients) = (random(0...19) == 0, random(0...1) == 0, keys, recipients)
+    let (isFull, trusts, keys, recipients) = (
+      isFull ?? (random(0...19) == 0), random(0...1) == 0, keys, recipients
+    )
     let report = try lab.incremental {
       if !recipients.isEmpty { ($0.encryption, $0.keys) = (.recipients(recipients), keys) }
       ($0.isFull, $0.lockTimeout, $0.tags) = (isFull, 30, tags.sorted())
@@ -230,16 +234,38 @@ extension RandomRepository {
     #expect(try leftovers().filter { !$0.hasPrefix(".drydock-") } == [], context)
   }
 
+  private mutating func keep(_ index: Int) throws {
+    for copy in try copies(of: expected[index], in: items()) {
+      try repository.tag(copy.fileName, adding: ["kept"], keys: keys, lockTimeout: 30)
+    }
+    expect(tags: expected[index].tags.union(["kept"]), of: index)
+  }
+
+  /// Two snapshots are written again, and the program is killed when the second one is to appear: the first is there twice.
+  mutating func interruptCompaction(_ clock: inout Date?) throws {
+    for number in 0..<4 {
+      if number < 2 { try lab.write("late", run.random.bytes(200_000)) } else { try? lab.remove("late") }
+      try run.change()
+      clock?.addTimeInterval(3600)
+      try takeSnapshot(clock, isFull: number == 0)
+    }
+    let kept = Set(expected.indices.suffix(2))
+    for index in kept { try keep(index) }
+    let forget = ["forget", "--lock-timeout", "30", "--keep-tag", "kept", "--compact", "0%"] + place
+    #expect(try kill(forget, at: ("renameat2", 2)).signal == SIGKILL, context)
+    try settle(keeping: kept, isComplete: false)
+    let items = try items()
+    #expect(expected.suffix(2).map { copies(of: $0, in: items).count } == [2, 1], context)
+    // Neither the next snapshot nor a tag of one of both may lose anything.
+    try takeSnapshot(clock)
+    for _ in 0..<random(0...3) { try tag() }
+    if random(0...1) == 0 { try self.forget() }
+  }
+
   /// Half of the snapshots go, and what they alone need.
   mutating func compactAtTheEnd() throws {
     events.append("compact at the end")
-    for index in expected.indices {
-      let isKept = index == expected.count - 1 || random(0...1) == 0
-      for copy in try copies(of: expected[index], in: items()) where isKept {
-        try repository.tag(copy.fileName, adding: ["kept"], keys: keys, lockTimeout: 30)
-      }
-      if isKept { expect(tags: expected[index].tags.union(["kept"]), of: index) }
-    }
+    for index in expected.indices where index == expected.count - 1 || random(0...1) == 0 { try keep(index) }
     var policy = RetentionPolicy()
     policy.tags = [["kept"]]
     var options = CompactionOptions()
