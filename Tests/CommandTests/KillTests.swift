@@ -4,7 +4,7 @@ import Testing
 
 /// The real program, killed: at every step of a commit, and at random moments. A container is wholly old or wholly
 /// new before any other command runs, and the next command says which.
-@Suite("Kills", .serialized)
+@Suite("Kills")
 struct KillTests {
   /// The steps of a commit, and how a kill right after each leaves the container.
   static let steps: [(String, KillScene.Outcome)] = [
@@ -126,6 +126,41 @@ struct KillTests {
     }
   }
 
+  @Test(
+    "A mixture is read by nobody",
+    arguments: [
+      ["inspect", "Trial"], ["snapshot", "Trial", "-r", "Backups"],
+      ["migrate", "Trial", "--dry-run"], ["status", "Trial"],
+    ])
+  func mixture(_ reader: [String]) throws {
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = "in-place"
+      try sandbox.create("Trial", version: 0, "--leave-wal")
+      let killed = try sandbox.drydock(["migrate", "Trial"], environment: ["DRYDOCK_KILL_AT": "moved:3"])
+      #expect(killed.signal == SIGKILL)
+      // Somebody who reads keeps the recovery out.
+      let holder = try Command.spawn(
+        Tools.system("flock"), ["-s", sandbox("Trial"), "-c", "echo locked; exec cat"])
+      try holder.waitForLine("locked")
+      let refused = try sandbox.drydock(reader)
+      sandbox.expect(refused, refusedWith: 5, ["Trial", "interrupted", "drydock recover"], #_sourceLocation)
+      holder.closeInput()
+      _ = try holder.wait()
+      // Nobody in the way: it is recovered first.
+      let result = try sandbox.drydock(reader)
+      #expect(result.succeeded && result.errors.contains("recovered"), "\(result)")
+      #expect(
+        sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
+    }
+  }
+
+}
+
+/// One after the other: what is measured of a complete run determines when the next one is killed. Tests of a serialized suite
+/// run after all others, so that it has only those that need it.
+@Suite("Kills at random moments", .serialized)
+struct RandomKillTests {
   /// Kills that hit; a program that had ended already does not count.
   static let killsPerOperation = TestExtent.isFull ? 22 : 6
 
@@ -180,35 +215,6 @@ struct KillTests {
     usleep(UInt32(Double.random(in: 0...max(span, 0), using: &random) * 1e6))
     running.kill()
     return try running.wait()
-  }
-
-  @Test(
-    "A mixture is read by nobody",
-    arguments: [
-      ["inspect", "Trial"], ["snapshot", "Trial", "-r", "Backups"],
-      ["migrate", "Trial", "--dry-run"], ["status", "Trial"],
-    ])
-  func mixture(_ reader: [String]) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = "in-place"
-      try sandbox.create("Trial", version: 0, "--leave-wal")
-      let killed = try sandbox.drydock(["migrate", "Trial"], environment: ["DRYDOCK_KILL_AT": "moved:3"])
-      #expect(killed.signal == SIGKILL)
-      // Somebody who reads keeps the recovery out.
-      let holder = try Command.spawn(
-        Tools.system("flock"), ["-s", sandbox("Trial"), "-c", "echo locked; exec cat"])
-      try holder.waitForLine("locked")
-      let refused = try sandbox.drydock(reader)
-      sandbox.expect(refused, refusedWith: 5, ["Trial", "interrupted", "drydock recover"], #_sourceLocation)
-      holder.closeInput()
-      _ = try holder.wait()
-      // Nobody in the way: it is recovered first.
-      let result = try sandbox.drydock(reader)
-      #expect(result.succeeded && result.errors.contains("recovered"), "\(result)")
-      #expect(
-        sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
-    }
   }
 
   @Test(
