@@ -9,6 +9,9 @@ import Testing
 @Suite struct RandomHistoryTests {
   /// A container that changes at random, and what it looked like at each snapshot.
   struct RandomRun {
+    static let flag = "user.com.apple.metadata:com_apple_backup_excludeItem"
+    private static let database = ["db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "db.sqlite-journal"]
+
     let lab: Lab
     var random: SeededRandom
     var taken: [(report: SnapshotReport, tree: TreeListing, rows: String)] = []
@@ -36,43 +39,52 @@ import Testing
     mutating func change() throws {
       let (name, other) = (name(), name())
       let size = [0, 1, 700, 40_000, 1_200_000].randomElement(using: &random) ?? 0
-      switch Int.random(in: 0..<20, using: &random) {
+      switch Int.random(in: 0..<23, using: &random) {
       case 0...2:
         _ = try? lab.shell("[ -d \(name) ] || rm -f \(name)", in: lab.root)
         try? lab.write(name, random.bytes(size))
-      case 3: try script("printf more >> \(name)")
-      case 4: try script("truncate -s \(size) \(name)")
-      case 5: try script("mv \(name) \(other)")
-      case 6: try script("rm -rf \(name); ln -s \(other) \(name)")
-      case 7: try script("rm -rf \(name); mkdir -p \(name)/inner; echo x > \(name)/inner/y")
-      case 8: try script("rm -f \(other); ln \(name) \(other)")
-      case 9: try script("chmod 6\(Int.random(in: 0..<8, using: &random))4 \(name)")
-      case 10: try script("setfattr -n user.test -v \(size) \(name)")
-      case 11: try script("cp -a \(name) \(other)")
+      case 3: script("printf more >> \(name)")
+      case 4: script("truncate -s \(size) \(name)")
+      case 5: script("mv \(name) \(other)")
+      case 6: script("rm -rf \(name); ln -s \(other) \(name)")
+      case 7: script("rm -rf \(name); mkdir -p \(name)/inner; echo x > \(name)/inner/y")
+      case 8: script("rm -f \(other); ln \(name) \(other)")
+      case 9: script("chmod 6\(Int.random(in: 0..<8, using: &random))4 \(name)")
+      case 10: script("setfattr -n user.test -v \(size) \(name)")
+      case 11: script("cp -a \(name) \(other)")
       // A few blocks of a large file.
       case 12...13:
         let offset = Int.random(in: 0..<1_200_000, using: &random)
-        try script(
+        script(
           "[ ! -f \(name) ] || printf changed | dd of=\(name) bs=1 seek=\(offset) conv=notrunc status=none")
-      case 14: try script("cp -a db.sqlite* \(lab.directory("saved"))")
+      case 14: script("cp -a db.sqlite* \(lab.directory("saved"))")
       // As after a crash, the log lacks its last transactions; or all of them.
       case 15:
-        try script(
+        script(
           "cmp -s db.sqlite \(lab.directory("saved"))/db.sqlite && cat \(lab.directory("saved"))/db.sqlite-wal > db.sqlite-wal"
         )
-      case 16: try script("rm -f db.sqlite-wal db.sqlite-shm")
+      case 16: script("rm -f db.sqlite-wal db.sqlite-shm")
       case 17:
         try lab.sql(
           "db.sqlite",
           "INSERT INTO t(b) SELECT hex(randomblob(200)) FROM (SELECT 1 UNION SELECT 2), (SELECT 1 UNION SELECT 2)"
         )
+      // Changed, and its old time set again.
+      case 19...20:
+        script(
+          "t=$(stat -c %y \(name)); [ ! -f \(name) ] || printf now | dd of=\(name) conv=notrunc status=none; touch -d \"$t\" \(name)"
+        )
+      case 18:
+        let path = [name, name, "d0/d1", "d0/d1/d2", "e"].randomElement(using: &random) ?? name
+        if Int.random(in: 0..<3, using: &random) == 0 { return unflag() }
+        script("setfattr -n \(Self.flag) -v com.apple.backupd \(path)")
       default:
         let statement: String? =
           [
             nil, nil, nil, nil, nil, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)",
             "PRAGMA journal_mode=DELETE", "PRAGMA journal_mode=WAL",
             "DELETE FROM t WHERE a % 3 = 0",
-            "PRAGMA journal_mode=DELETE; PRAGMA page_size=8192; VACUUM",
+            "PRAGMA journal_mode=DELETE; PRAGMA page_size=\(512 << Int.random(in: 0...7, using: &random)); VACUUM",
           ].randomElement(using: &random) ?? nil
         if let statement {
           try lab.sql("db.sqlite", statement)
@@ -85,7 +97,15 @@ import Testing
       }
     }
 
-    private func script(_ text: String) throws { _ = try? lab.shell(text, in: lab.root) }
+    /// Nothing is excluded any more.
+    func unflag() { script("find . -mindepth 1 -print0 | xargs -0 setfattr -h -x \(Self.flag)") }
+
+    private func script(_ text: String) { _ = try? lab.shell(text, in: lab.root) }
+
+    /// What a snapshot has of the container, without the database: its rows are compared.
+    static func tree(_ root: String) throws -> TreeListing {
+      try TreeListing(root, leavingOut: flag).without(database)
+    }
 
     static func rows(_ path: String) throws -> String {
       // Of a copy: reading would change the files.
@@ -98,11 +118,10 @@ import Testing
   @Test(arguments: 1...5 as ClosedRange<UInt64>) func everySnapshotOfARandomHistory(seed: UInt64) throws {
     var run = try RandomRun(seed: seed)
     let lab = run.lab
-    let database = ["db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "db.sqlite-journal", "."]
     let rounds = TestExtent.isFull ? 50 : 12
     for round in 0..<rounds {
       for _ in 0..<Int.random(in: 0...6, using: &run.random) { try run.change() }
-      let tree = try TreeListing(lab.root).without(database)
+      let tree = try RandomRun.tree(lab.root)
       let rows = try RandomRun.rows(lab.root + "/db.sqlite")
       let report = try lab.incremental(trusting: Bool.random(using: &run.random)) {
         $0.isFull = round % 20 == 7
@@ -117,13 +136,14 @@ import Testing
       let target = lab.directory("restored-\(number)")
       try lab.restore(report.path, to: target) { $0.keepsSetID = true }
       #expect(
-        try TreeListing(target).without(database).differences(from: tree) == [],
+        try RandomRun.tree(target).differences(from: tree) == [],
         "seed \(seed), snapshot \(number)")
       #expect(try RandomRun.rows(target + "/db.sqlite") == rows, "seed \(seed), snapshot \(number)")
     }
-    // Back to an early one, in place.
-    let (report, tree, _) = run.taken[3]
+    // Back to an early one, in place, where nothing is excluded.
+    let (report, tree, _) = try #require(run.taken.dropFirst(2).first { $0.report.excluded.isEmpty })
+    run.unflag()
     try lab.restore(report.path) { $0.keepsSetID = true }
-    #expect(try TreeListing(lab.root).without(database).differences(from: tree) == [])
+    #expect(try RandomRun.tree(lab.root).differences(from: tree) == [])
   }
 }

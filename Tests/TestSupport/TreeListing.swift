@@ -18,9 +18,11 @@ public struct TreeListing: Sendable {
   public private(set) var entries: [[UInt8]: TreeEntry] = [:]
 
   /// Looks at a tree, links not followed.
-  public init(_ root: String) throws {
+  ///
+  /// - Parameter flag: an extended attribute: paths that have it are left out, with all below them.
+  public init(_ root: String, leavingOut flag: String? = nil) throws {
     var firstPaths: [UInt64: [UInt8]] = [:]
-    try add([], below: Array(root.utf8), &firstPaths)
+    try add([], below: Array(root.utf8), flag.map { Array($0.utf8) }, &firstPaths)
   }
 
   /// Every path below the root, sorted, as text.
@@ -77,9 +79,11 @@ public struct TreeListing: Sendable {
   }
 
   private mutating func add(
-    _ path: [UInt8], below root: [UInt8], _ firstPaths: inout [UInt64: [UInt8]]
+    _ path: [UInt8], below root: [UInt8], _ flag: [UInt8]?, _ firstPaths: inout [UInt64: [UInt8]]
   ) throws {
     let full = path.isEmpty ? root : root + [0x2f] + path
+    let attributes = try ExtendedAttributes.all(of: full)
+    if let flag, attributes[flag] != nil { return }
     let status = try RawFiles.status(full)
     let kind: TreeEntry.Kind
     switch status.st_mode & S_IFMT {
@@ -104,11 +108,11 @@ public struct TreeListing: Sendable {
       size: kind == .file ? Int64(status.st_size) : 0,
       content: kind == .file ? try RawFiles.read(full) : Data(),
       linkTarget: kind == .symbolicLink ? try RawFiles.linkTarget(full) : nil,
-      attributes: try ExtendedAttributes.all(of: full), hardLink: hardLink,
+      attributes: attributes, hardLink: hardLink,
       modified: nanoseconds(modified), changed: nanoseconds(changed), inode: inode)
     if kind == .directory {
       for name in try RawFiles.names(in: full) {
-        try add(path.isEmpty ? name : path + [0x2f] + name, below: root, &firstPaths)
+        try add(path.isEmpty ? name : path + [0x2f] + name, below: root, flag, &firstPaths)
       }
     }
   }

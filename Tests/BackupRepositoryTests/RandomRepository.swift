@@ -1,0 +1,279 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// A container that changes at random, its repository, and a model of what this must have.
+struct RandomRepository {
+  /// A snapshot that must be there.
+  struct Expected {
+    let tree: TreeListing, rows: String
+    /// When it was taken, and its id.
+    let time: String, snapshot: String
+    let hasExclusions: Bool
+    /// The archives that have or had it: a compaction gives it a new one.
+    var archives: Set<String>
+    /// The tags of all archives that have it now.
+    var tags: Set<String>
+  }
+
+  /// The container before a snapshot.
+  struct State {
+    let tree: TreeListing, rows: String
+  }
+
+  let seed: UInt64
+  var run: RandomHistoryTests.RandomRun
+  let keys: AgeKeys
+  /// The arguments that name the repository, and open it.
+  private(set) var place: [String]
+  /// In the order of time.
+  private(set) var expected: [Expected] = []
+  /// What happened, for the message of a failure.
+  var events: [String] = []
+  private(set) var kills = 0
+
+  var lab: Lab { run.lab }
+  var repository: Repository { Repository(lab.repository) }
+  var recipients: [AgeRecipient] { keys.identities.map(\.recipient) }
+  var context: Comment { "seed \(seed): \(events.suffix(12).joined(separator: "; "))" }
+
+  init(seed: UInt64, isEncrypted: Bool) throws {
+    self.seed = seed
+    run = try RandomHistoryTests.RandomRun(seed: seed)
+    let lab = run.lab
+    keys = AgeKeys(identities: isEncrypted ? [try .generate()] : [])
+    place = ["-r", lab.repository]
+    for identity in keys.identities {
+      let path = lab.directory("key.txt")
+      try RawFiles.write(identity.secretText.withBytes { Array($0) }, to: Array(path.utf8), mode: 0o600)
+      place += ["--identity", path]
+    }
+    try lab.make(lab.directory("tmp"))
+    try lab.make(lab.directory("exports"))
+    lab.configuration.fullArchives.above = [100, 100_000].randomElement(using: &run.random) ?? 100
+    try RawFiles.write(
+      Array(
+        "app: com.example.lab\nsnapshot: {full-above: \(min(10_000, lab.configuration.fullArchives.above))%}\n"
+          .utf8),
+      to: Array(lab.directory("drydock.yaml").utf8))
+  }
+
+  // MARK: The program
+
+  /// Runs the program to its end.
+  func program(_ arguments: [String]) throws -> CommandResult {
+    try Command.run(Tools.drydock(), arguments, environment: ["TMPDIR": lab.directory("tmp")])
+  }
+
+  /// System calls of the program, and about how many a compaction has.
+  private static let calls = [
+    ("unlinkat", 40), ("fsync", 12), ("renameat2", 4), ("renameat", 2), ("write", 50), ("pwrite64", 20),
+    ("openat2", 40), ("mkdirat", 12), ("flock", 25),
+  ]
+
+  /// Starts the program and kills it: at one of its system calls, after a while, or soon after it has changed the repository.
+  mutating func kill(_ arguments: [String], at call: (name: String, number: Int)? = nil) throws
+    -> CommandResult
+  {
+    let environment = ["TMPDIR": lab.directory("tmp")]
+    let result: CommandResult
+    let manner = call == nil ? Int.random(in: 0..<4, using: &run.random) : 0
+    if manner < 2 {
+      let (name, most) = Self.calls[Int.random(in: 0..<Self.calls.count, using: &run.random)]
+      let call = call ?? (name, Int.random(in: 1...most, using: &run.random))
+      events.append("killed at \(call.name) \(call.number)")
+      result = try Command.run(
+        Tools.system("strace"),
+        [
+          "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call.name)", "-e",
+          "inject=\(call.name):signal=SIGKILL:when=\(call.number)", Tools.drydock(),
+        ] + arguments, environment: environment)
+    } else {
+      let delay = UInt32.random(in: 0...(manner == 2 ? 250_000 : 60_000), using: &run.random)
+      let before = try archiveNames()
+      let running = try Command.spawn(Tools.drydock(), arguments, environment: environment, input: [])
+      while manner == 3, running.isRunning, try archiveNames() == before { usleep(200) }
+      usleep(delay)
+      running.kill()
+      result = try running.wait()
+      events.append("killed \(delay / 1000) ms after \(manner == 2 ? "its start" : "a change")")
+    }
+    if result.signal == SIGKILL { kills += 1 } else { events.append("too late") }
+    return result
+  }
+
+  private func archiveNames() throws -> [[UInt8]] {
+    try RawFiles.names(in: Array(lab.repository.utf8)).filter { $0.first != UInt8(ascii: ".") }
+  }
+
+  // MARK: What is there
+
+  /// The archives, of which each has the one that it needs.
+  func items() throws -> [Repository.Item] {
+    let listing = try repository.list(keys: keys)
+    #expect(listing.unreadable.isEmpty && listing.sealed.isEmpty, context)
+    let ids = Set(listing.items.map(\.header.archive))
+    for item in listing.items {
+      let hasParent = item.header.parent.map(ids.contains) ?? true
+      #expect(hasParent, "\(item.fileName) lost its parent; \(context)")
+    }
+    return listing.items
+  }
+
+  /// The archives that have a snapshot: two while a compaction is interrupted.
+  func copies(of snapshot: Expected, in items: [Repository.Item]) -> [Repository.Item] {
+    items.filter { item in
+      [item.header.archive, item.header.compactedFrom].contains { id in
+        id.map { snapshot.archives.contains($0.description) } ?? false
+      }
+    }
+  }
+
+  /// Adds what a snapshot must have saved.
+  mutating func expect(_ state: State, in item: Repository.Item, tags: Set<String>) throws {
+    let archive = try Archive(path: item.path, keys: keys)
+    let excluded = try archive.manifest.excluded()
+    #expect(item.tags == tags.sorted(), context)
+    expected.append(
+      Expected(
+        tree: state.tree, rows: state.rows, time: item.header.time, snapshot: archive.snapshot,
+        hasExclusions: !excluded.isEmpty, archives: [item.header.archive.description], tags: tags))
+  }
+
+  mutating func expect(tags: Set<String>, of index: Int) { expected[index].tags = tags }
+
+  /// An archive that is no expected one's.
+  func unexpected() throws -> Repository.Item? {
+    let items = try items()
+    let known = Set(expected.flatMap { copies(of: $0, in: items) }.map(\.path))
+    let unknown = items.filter { !known.contains($0.path) }
+    #expect(unknown.count <= 1, context)
+    return unknown.first
+  }
+
+  /// Compares what is there with the model after archives were removed, or their tags changed.
+  ///
+  /// - Parameters:
+  ///   - kept: the snapshots that must be there with all their tags; nil for all.
+  ///   - isComplete: whether it came to its end: then only what a kept one needs is there besides.
+  mutating func settle(keeping kept: Set<Int>? = nil, isComplete: Bool = true) throws {
+    let items = try items()
+    let byID = Dictionary(items.map { ($0.header.archive, $0) }) { first, _ in first }
+    #expect(byID.count == items.count, context)
+    var needed: Set<String> = []
+    var remaining: [Expected] = []
+    for (index, snapshot) in expected.enumerated() {
+      let copies = copies(of: snapshot, in: items)
+      let tags = Set(copies.flatMap(\.tags))
+      if kept?.contains(index) ?? true {
+        #expect(!copies.isEmpty, "snapshot \(index) of \(snapshot.time) is lost; \(context)")
+        #expect(tags == snapshot.tags, "tags of snapshot \(index); \(context)")
+        for copy in copies {
+          var next: Repository.Item? = copy
+          while let item = next, needed.insert(item.path).inserted {
+            next = item.header.parent.flatMap { byID[$0] }
+          }
+        }
+      } else {
+        // Of one that is only needed, or that goes just now, they do not matter.
+        #expect(tags.isSubset(of: snapshot.tags), "tags of snapshot \(index); \(context)")
+      }
+      for copy in copies {
+        #expect(copy.header.time == snapshot.time, context)
+        #expect(try Archive(path: copy.path, keys: keys).snapshot == snapshot.snapshot, context)
+      }
+      guard !copies.isEmpty else { continue }
+      var snapshot = snapshot
+      snapshot.archives.formUnion(copies.map(\.header.archive.description))
+      snapshot.tags = tags
+      remaining.append(snapshot)
+    }
+    if isComplete {
+      let superfluous = items.map(\.path).filter { !needed.contains($0) }
+      #expect(superfluous == [], context)
+    }
+    expected = remaining
+    let unknown = try unexpected()
+    #expect(unknown == nil, context)
+  }
+
+  /// The files in the repository's directory that are not archives or their tags: what a killed process left.
+  func leftovers() throws -> [String] {
+    let items = try items()
+    let own = Set(
+      items.map(\.fileName)
+        + items.filter { !$0.tags.isEmpty }.map { "\($0.header.archive).tags.json" })
+    return try FileManager.default.contentsOfDirectory(atPath: lab.repository).filter { !own.contains($0) }
+  }
+
+  // MARK: Rules
+
+  /// The snapshots that rules keep, computed in another way than the product does.
+  func kept(_ policy: RetentionPolicy) throws -> Set<Int> {
+    var kept: Set<Int> = []
+    func admit(_ count: Int, _ period: (Int) -> String) {
+      var (left, latest) = (count, String?.none)
+      for index in expected.indices.reversed() where left > 0 {
+        guard period(index) != latest || index == 0 else { continue }
+        kept.insert(index)
+        (latest, left) = (period(index), left - 1)
+      }
+    }
+    var calendar = Calendar(identifier: .iso8601)
+    calendar.timeZone = .gmt
+    let dates = try expected.map { try Date($0.time, strategy: .iso8601) }
+    func start(_ unit: Calendar.Component) -> (Int) -> String {
+      { "\(calendar.dateInterval(of: unit, for: dates[$0])?.start ?? .distantPast)" }
+    }
+    admit(policy.last) { "\($0)" }
+    admit(policy.hourly, start(.hour))
+    admit(policy.daily, start(.day))
+    admit(policy.weekly, start(.weekOfYear))
+    admit(policy.monthly, start(.month))
+    admit(policy.yearly, start(.year))
+    for (index, snapshot) in expected.enumerated() {
+      let isTagged = policy.tags.contains {
+        $0.isEmpty ? snapshot.tags.isEmpty : snapshot.tags.isSuperset(of: $0)
+      }
+      let limit = policy.within.flatMap { period in
+        dates.last.flatMap {
+          calendar.date(byAdding: .hour, value: -(period.days * 24 + period.hours), to: $0)
+        }
+      }
+      if isTagged || limit.map({ dates[index] > $0 }) ?? false { kept.insert(index) }
+    }
+    return kept
+  }
+
+  // MARK: Restoring
+
+  /// Restores an archive elsewhere, and compares.
+  func expectRestored(_ snapshot: Expected, from path: String) throws {
+    let archive = try Archive(path: path, keys: keys)
+    #expect(archive.snapshot == snapshot.snapshot, context)
+    let target = lab.directory("restored")
+    var options = RestoreOptions()
+    options.keepsSetID = true
+    _ = try Restore.run(archive, lab.target(archive, target), options)
+    let differences = try RandomHistoryTests.RandomRun.tree(target).differences(from: snapshot.tree)
+    #expect(differences == [], "snapshot of \(snapshot.time), \(path); \(context)")
+    let rows = try RandomHistoryTests.RandomRun.rows(target + "/db.sqlite")
+    #expect(rows == snapshot.rows, "rows of \(snapshot.time), \(path); \(context)")
+    _ = try lab.shell("rm -rf restored")
+  }
+
+  /// Restores all that is there, each copy, and verifies the whole repository.
+  func expectAllRestored() throws {
+    let items = try items()
+    for snapshot in expected {
+      for copy in copies(of: snapshot, in: items) { try expectRestored(snapshot, from: copy.path) }
+    }
+    let result = try program(["verify", "--data", "--quiet"] + place)
+    #expect(result.succeeded, "\(result); \(context)")
+  }
+}
