@@ -57,7 +57,8 @@ import Testing
         let offset = Int.random(in: 0..<1_200_000, using: &random)
         script(
           "[ ! -f \(name) ] || printf changed | dd of=\(name) bs=1 seek=\(offset) conv=notrunc status=none")
-      case 14: script("cp -a db.sqlite* \(lab.directory("saved"))")
+      // Without the log of an earlier one, which does not belong to it.
+      case 14: script("rm -f \(lab.directory("saved"))/*; cp -a db.sqlite* \(lab.directory("saved"))")
       // As after a crash, the log lacks its last transactions; or all of them.
       case 15:
         script(
