@@ -16,6 +16,9 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #ifdef __linux__
 #include <linux/fs.h>
@@ -444,6 +447,13 @@ int64_t platform_free_space(int descriptor) {
   int64_t block = status.f_bsize;
 #endif
   return (int64_t)status.f_bavail * block;
+}
+
+void platform_return_large_blocks(void) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
 }
 
 bool platform_is_overlay(int descriptor) {

@@ -1,5 +1,6 @@
 import ArgumentParser
 @_exported import Drydock
+import FileSystem
 import Foundation
 
 /// A program with Drydock's command line over the migrations of a plan.
@@ -58,6 +59,7 @@ struct Program: Sendable {
   static func run() {
     StandardStreams.prepare()
     raiseFileLimit()
+    returnLargeBlocks()
     // What a killed command left there may be plain data of an encrypted archive.
     try? ScratchDirectory.removeStaleTemporary()
     do {

@@ -49,9 +49,11 @@ public struct ContainerPath: Sendable {
   public var components: [[UInt8]] { bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
 
   /// The last name; empty for the root.
-  package var name: [UInt8] {
-    guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return bytes }
-    return Array(bytes[(slash + 1)...])
+  package var name: [UInt8] { Array(nameBytes) }
+
+  package var nameBytes: ArraySlice<UInt8> {
+    guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return bytes[...] }
+    return bytes[(slash + 1)...]
   }
 
   /// The last name as text, other bytes replaced.

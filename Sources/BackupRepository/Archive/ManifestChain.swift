@@ -186,6 +186,8 @@ struct MergedEntries {
   private var heads: [ManifestEntry?] = []
   private var check: ExcludedEntryCheck?
   private var previous: (path: ContainerPath, isDirectory: Bool)?
+  /// Where the entry is that came last.
+  private(set) var place: (part: Int, row: Int64) = (0, 0)
 
   init(_ manifest: Manifest) {
     self.manifest = manifest
@@ -198,6 +200,7 @@ struct MergedEntries {
       for index in cursors.indices { heads.append(try cursors[index].next()) }
     }
     while let (index, entry) = newest() {
+      place = (index, cursors[index].row)
       for other in heads.indices where heads[other]?.path == entry.path {
         if let head = heads[other] { try own(other, head) }
         heads[other] = try cursors[other].next()

@@ -10,7 +10,7 @@ import SystemPackage
 /// Reads an archive's own manifest, which is treated as hostile: its bytes are checked against the archive's record, its
 /// schema against ours, and its copy is in an unlinked file. That of an incremental archive has only what differs from its
 /// parent's: see ``Manifest``.
-package final class ManifestReader {
+package final class ManifestReader: Sendable {
   private let queue: DatabaseQueue
   private let path: String
   let archive: Archive.ID
@@ -160,6 +160,8 @@ package final class ManifestReader {
     private let reader: ManifestReader
     private var page: ArraySlice<ManifestEntry> = []
     private var last: Int64 = 0
+    /// The row of the entry that came last.
+    private(set) var row: Int64 = 0
     private var previous: ContainerPath?
     /// Contents lie in the order of the entries and share no bytes, so that a small archive cannot hold the same large
     /// content a million times.
@@ -180,6 +182,7 @@ package final class ManifestReader {
         throw reader.wrong("entries out of order (\(entry.path))")
       }
       previous = entry.path
+      row += 1
       if let content = entry.extents.member(in: reader.archive) {
         guard content.offset >= free else { throw reader.wrong("overlapping content (\(entry.path))") }
         free = content.offset + content.length
@@ -188,12 +191,32 @@ package final class ManifestReader {
     }
   }
 
-  private func page(after last: Int64) throws -> (ArraySlice<ManifestEntry>, Int64) {
+  /// Entries by their rows, for one thread. They are read in pages: the next one is usually a neighbour.
+  final class Pages {
+    private let reader: ManifestReader
+    private var page: ArraySlice<ManifestEntry> = []
+    /// The row before those of the page.
+    private var start: Int64 = 0
+
+    init(_ reader: ManifestReader) { self.reader = reader }
+
+    func entry(row: Int64) throws -> ManifestEntry {
+      if row <= start || row > start + Int64(page.count) {
+        (page, start) = (try reader.page(after: row - 1, limit: 100).0, row - 1)
+      }
+      guard row > start, row <= start + Int64(page.count) else { throw reader.wrong("no entry \(row)") }
+      return page[Int(row - start) - 1]
+    }
+  }
+
+  private func page(
+    after last: Int64, limit: Int = 1000
+  ) throws -> (ArraySlice<ManifestEntry>, Int64) {
     try read { db in
       var page: [ManifestEntry] = []
       var end = last
       let rows = try Row.fetchCursor(
-        db, sql: Self.columns + " WHERE number > ? ORDER BY number LIMIT 1000", arguments: [last])
+        db, sql: Self.columns + " WHERE number > ? ORDER BY number LIMIT ?", arguments: [last, limit])
       while let row = try rows.next().map(ManifestRow.init) {
         // They are found by halving.
         guard row.integer("number") == end + 1 else { throw wrong("entries without consecutive numbers") }

@@ -115,46 +115,52 @@ extension ManifestEntry {
 }
 
 /// What an archive's own manifest says must be in its tar, from the end of one content to the start of the next: the headers of
-/// the entries without content, and last the header of the one that has it.
+/// the entries without content, and last the header of the one that has it. A content takes twelve bytes; the entries are
+/// read again when they are compared.
 struct ExpectedMembers: Sendable {
-  struct Gap: Sendable {
-    /// Where the first header starts.
-    var start: UInt64
-    var entries: [ManifestEntry]
-  }
-
-  /// By the place of the content behind them.
-  private(set) var gaps: [UInt64: Gap] = [:]
-  /// The places of contents that have some blocks of a path, or of which later archives use some blocks, in their order.
-  private var starts: [UInt64] = []
-  /// What comes after the last content.
-  private(set) var rest = Gap(start: 0, entries: [])
+  /// The places of all contents in the tar stream, in their order, and the rows of their entries.
+  private var offsets: [UInt64] = []
+  private var rows: [UInt32] = []
+  /// The number of the archive's own entries.
+  fileprivate private(set) var count: UInt32 = 0
   fileprivate let superseded: [UInt64: SupersededMember]
   fileprivate let vault: VaultMember?
   fileprivate let names: MemberNames
   fileprivate let path: String
   fileprivate let archive: Archive.ID
+  let manifest: ManifestReader
 
   init(_ part: ArchivePart) throws {
     superseded = try part.manifest.superseded()
     (vault, names, path, archive) = (part.vault, part.header.memberNames, part.path, part.header.archive)
+    manifest = part.manifest
   }
 
   /// Adds all own entries of the archive, in their order.
   mutating func add(_ entry: ManifestEntry) {
-    guard entry.hasMember(in: archive) else { return }
-    rest.entries.append(entry)
+    count += 1
     guard let content = entry.extents.member(in: archive) else { return }
-    gaps[content.offset] = rest
-    starts.append(content.offset)
-    rest = Gap(start: content.offset + RangeReader.padded(content.length), entries: [])
+    offsets.append(content.offset)
+    rows.append(count)
   }
 
-  /// The place of the content that has a byte of the tar stream, if one has it.
-  func content(at offset: UInt64) -> UInt64? {
-    let next = starts.indices.first(since: { starts[$0] > offset })
-    return next == 0 ? nil : starts[next - 1]
+  var contents: Int { offsets.count }
+
+  /// The number of the content that has a byte of the tar stream, if one has it.
+  func content(at offset: UInt64) -> Int? {
+    let next = offsets.indices.first(since: { offsets[$0] > offset })
+    return next == 0 ? nil : next - 1
   }
+
+  fileprivate func offset(ofContent number: Int) -> UInt64 { offsets[number] }
+
+  /// The rows after a content, up to that of the next one.
+  fileprivate func rows(after content: Int?) -> Range<UInt32> {
+    let (next, first) = content.map { ($0 + 1, rows[$0] + 1) } ?? (0, 1)
+    return first..<(next < rows.count ? rows[next] : count) + 1
+  }
+
+  fileprivate func row(ofContent number: Int) -> UInt32 { rows[number] }
 }
 
 /// Compares the tar with the manifest where content is read, on one thread: another program that unpacks the archive
@@ -162,48 +168,64 @@ struct ExpectedMembers: Sendable {
 final class MemberCheck {
   private let ranges: RangeReader
   private let expected: ExpectedMembers
+  private let entries: ManifestReader.Pages
   private var walk: HeaderWalk?
   /// The content whose headers were checked last.
-  private var checked: UInt64?
+  private var checked: Int?
 
-  init(_ ranges: RangeReader, _ expected: ExpectedMembers) {
+  init(_ ranges: RangeReader, _ expected: ExpectedMembers, _ entries: ManifestReader.Pages? = nil) {
     (self.ranges, self.expected) = (ranges, expected)
+    self.entries = entries ?? ManifestReader.Pages(expected.manifest)
   }
 
   /// Checks the headers in front of the content that a place is in.
   ///
   /// - Throws: `DrydockError`, with code `damaged` where tar and manifest disagree.
   func check(contentAt offset: UInt64) throws {
-    guard let start = expected.content(at: offset), let gap = expected.gaps[start] else {
+    guard let content = expected.content(at: offset) else {
       throw damaged("no entry has the content at \(offset)")
     }
-    guard start != checked else { return }
-    try check(gap, until: start, last: nil)
-    checked = start
+    guard content != checked else { return }
+    try check(
+      after: content == 0 ? nil : content - 1, until: expected.offset(ofContent: content), last: nil)
+    checked = content
   }
 
   /// Checks what comes after the last content, and that the manifest is the last member.
   func checkRest(manifestAt offset: UInt64) throws {
-    try check(expected.rest, until: offset, last: MemberNames.manifest)
+    let last = expected.contents - 1
+    try check(after: last < 0 ? nil : last, until: offset, last: MemberNames.manifest)
   }
 
-  private func check(_ gap: ExpectedMembers.Gap, until end: UInt64, last: String?) throws {
+  /// Where the first header after a content starts.
+  private func start(after content: Int?) throws -> UInt64 {
+    guard let content else { return 0 }
+    let entry = try entries.entry(row: Int64(expected.row(ofContent: content)))
+    guard let place = entry.extents.member(in: expected.archive) else {
+      throw damaged("no content of \(entry.path)")
+    }
+    return place.offset + RangeReader.padded(place.length)
+  }
+
+  private func check(after content: Int?, until end: UInt64, last: String?) throws {
     do {
-      let walk =
-        try self.walk.flatMap { $0.position == gap.start ? $0 : nil } ?? ranges.headers(from: gap.start)
+      let start = try start(after: content)
+      let walk = try self.walk.flatMap { $0.position == start ? $0 : nil } ?? ranges.headers(from: start)
       self.walk = walk
-      var entries = gap.entries[...]
-      if gap.start == 0 { try expect(Archive.Header.memberName, try walk.next().member) }
-      while let entry = entries.first {
-        let (member, offset) = try walk.next()
-        if isSuperseded(member, offset) { continue }
+      if start == 0 { try expect(Archive.Header.memberName, try walk.next().member) }
+      var position = start
+      for row in expected.rows(after: content) {
+        let entry = try entries.entry(row: Int64(row))
+        guard entry.hasMember(in: expected.archive) else { continue }
+        var (member, offset) = try walk.next()
+        while isSuperseded(member, offset) { (member, offset) = try walk.next() }
         guard entry.agrees(with: member, at: offset, in: expected.archive, expected.names) else {
           throw damaged("\(entry.path) in the tar is not what the manifest says")
         }
-        entries.removeFirst()
-        if entries.isEmpty && last == nil && offset != end {
-          throw damaged("the content of \(entry.path) is not where the manifest says")
-        }
+        position = offset
+      }
+      guard last != nil || position == end else {
+        throw damaged("the content at \(end) is not where the manifest says")
       }
       guard let last else { return }
       var vault = expected.vault

@@ -4,6 +4,7 @@ import ArchiveFile
 struct ChainSource: Sendable {
   fileprivate struct Part: Sendable {
     let archive: Archive.ID, path: String, ranges: RangeSource, members: ExpectedMembers?
+    let manifest: ManifestReader
   }
 
   fileprivate let parts: [Part]
@@ -17,7 +18,7 @@ struct ChainSource: Sendable {
       let part = archive.parts[index]
       return Part(
         archive: part.header.archive, path: part.path, ranges: part.reader.rangeSource,
-        members: members?[index])
+        members: members?[index], manifest: part.manifest)
     }
   }
 
@@ -29,13 +30,21 @@ struct ChainSource: Sendable {
 final class ChainReader {
   private let path: String
   private let parts: [(part: ChainSource.Part, ranges: RangeReader, check: MemberCheck?)]
+  private let entries: [ManifestReader.Pages]
 
   fileprivate init(_ source: ChainSource) {
     path = source.path
-    parts = source.parts.map { part in
+    let entries = source.parts.map { ManifestReader.Pages($0.manifest) }
+    parts = zip(source.parts, entries).map { part, entries in
       let ranges = part.ranges.reader()
-      return (part, ranges, part.members.map { MemberCheck(ranges, $0) })
+      return (part, ranges, part.members.map { MemberCheck(ranges, $0, entries) })
     }
+    self.entries = entries
+  }
+
+  /// An entry by its place.
+  func entry(_ content: ContentPlace) throws -> ManifestEntry {
+    try entries[Int(content.part)].entry(row: Int64(content.row))
   }
 
   /// Reads an entry's content; see ``ManifestEntry/readContent(of:otherwise:into:reader:)``.

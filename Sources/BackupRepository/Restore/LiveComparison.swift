@@ -23,7 +23,7 @@ struct LiveComparison {
   /// The inodes of live files that are taken for an entry.
   private var claimed: Set<FileIdentity> = []
   /// Entries that get a new inode.
-  private var replaced: Set<ContainerPath> = []
+  private var replaced = PathNumbers()
   private let keepsSetID: Bool
 
   init(
@@ -41,10 +41,12 @@ struct LiveComparison {
   }
 
   mutating func compare(_ entry: ManifestEntry, _ present: LiveEntry?) throws -> Result {
+    // Another name of a file is compared with what is at its first one.
+    if present == nil && entry.kind == .file { return .other }
     guard let present, let status = try staged.live.status(entry.path),
       try hasContent(of: entry, present, status)
     else {
-      replaced.insert(entry.path)
+      replaced[entry.path] = 0
       return .other
     }
     var isSame = try hasMetadata(of: entry)
@@ -54,15 +56,15 @@ struct LiveComparison {
     }
     if let first = entry.hardLink {
       // It gets the inode that its first name gets.
-      return !isSame || replaced.contains(first) ? .other : result
+      return !isSame || replaced[first] != nil ? .other : result
     }
     if status.links > 1, !claimed.insert(status.identity).inserted {
       // Two files of the archive that are one now.
-      replaced.insert(entry.path)
+      replaced[entry.path] = 0
       return .other
     }
     if isSame { return result }
-    replaced.insert(entry.path)
+    replaced[entry.path] = 0
     // A staged copy of a live database does not have the bytes of a raw one.
     let isCopied = entry.kind != .rawDatabase && (entry.kind == .database || !present.isDatabase)
     return isCopied ? .otherAttributes : .other
@@ -104,7 +106,7 @@ struct LiveComparison {
     case (.rawDatabase, .database(let unit))
     where !unit.sidecars.allSatisfy { recorded.kinds[$0] == .rawDatabase }: return false
     // Its main file comes back, and the sidecars of the old one go with that.
-    case (.rawDatabase, .sidecar(let main)) where replaced.contains(main): return false
+    case (.rawDatabase, .sidecar(let main)) where replaced[main] != nil: return false
     case (.file, .file), (.file, .database), (.rawDatabase, .file), (.rawDatabase, .database),
       (.rawDatabase, .sidecar):
       return try hasBytes(of: entry, status)

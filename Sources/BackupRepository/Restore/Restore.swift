@@ -81,7 +81,8 @@ package enum Restore {
   package static func plan(
     _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions()
   ) throws -> RestoreReport {
-    try RestorePlan(archive, DiscardedStage(on: container, options: options.transaction), options).report
+    try RestorePlan(archive, DiscardedStage(on: container, options: options.transaction), options).changes
+      .report
   }
 
   package static func summary(_ header: Archive.Header) -> String {
@@ -120,43 +121,34 @@ package enum Restore {
     if options.isPartial { try refuseMixedVersions(archive, staged, options) }
     if !options.acceptsIncomplete { try archive.requireComplete() }
     try archive.checkExpansion()
-    var plan = try RestorePlan(archive, staged, options)
-    if options.acceptsIncomplete {
-      let unreadable = try archive.unreadable(among: plan.wanted, links: plan.links, plan.members)
-      if !unreadable.isEmpty && !plan.isIntoEmpty {
-        try refuseMixedVersions(archive, staged, options)
-      }
-      plan.leave(unreadable)
-    }
-    if !plan.report.removed.isEmpty { try options.confirmRemovals?(plan.report.removed) }
-    for path in plan.removals where try staged.status(of: path) != nil {
+    let changes = try changes(archive, staged, options)
+    if !changes.report.removed.isEmpty { try options.confirmRemovals?(changes.report.removed) }
+    for path in changes.removals where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
     }
-    for entry in plan.directories where try staged.status(of: entry.path)?.type != .directory {
+    for entry in changes.directories where try staged.status(of: entry.path)?.type != .directory {
       try staged.putDirectory(at: entry.path, metadata: staged.attainable(entry.metadata, for: .directory))
     }
-    for entry in plan.contents + plan.links {
-      if let present = try staged.status(of: entry.path), present.type == .directory {
-        try staged.remove(entry.path)
-      }
-    }
+    try removeDirectories(at: changes.contents.paths, staged)
+    try removeDirectories(at: (changes.symbolicLinks + changes.links).map(\.path), staged)
     do {
-      try archive.put(plan.contents, plan.members, into: staged)
+      try archive.put(changes, into: staged)
     } catch let error as DrydockError where error.meansDamage {
-      throw error.naming(
-        (try? archive.unreadable(among: plan.contents, links: plan.links, plan.members)) ?? [])
+      let unreadable = try? archive.unreadable(
+        among: changes.contents.entries(archive), links: changes.links, changes.members)
+      throw error.naming(unreadable ?? [])
     }
     // A restore that reads all contents also checks what comes after the last one.
-    for part in archive.parts.indices where plan.readsAll(of: part) {
-      try archive.parts[part].checkEnd(plan.members[part])
+    for part in archive.parts.indices where try changes.readsAll(of: part, archive) {
+      try archive.parts[part].checkEnd(changes.members[part])
     }
-    try plan.vault?.stage(staged)
-    for entry in plan.links {
+    try changes.vault?.stage(staged)
+    for entry in changes.links {
       if let first = entry.hardLink { try staged.putHardLink(at: entry.path, to: first) }
     }
-    for entry in plan.attributes { try staged.setMetadata(entry.metadata, of: entry.path) }
+    for entry in changes.attributes { try staged.setMetadata(entry.metadata, of: entry.path) }
     // Directories last: what was put into them changed their times.
-    for entry in plan.directories {
+    for entry in changes.directories {
       let present = try staged.metadata(of: entry.path)
       if !staged.changesNames(in: entry.path) && present == entry.metadata { continue }
       let metadata = try staged.attainable(entry.metadata, for: .directory)
@@ -164,46 +156,63 @@ package enum Restore {
         try staged.putDirectory(at: entry.path, metadata: metadata)
       }
     }
-    var report = plan.report
+    var report = changes.report
     report.bytesRead = archive.bytesRead
     try finishing(staged)
     return report
+  }
+
+  /// Decides what is done. What only the decision needs is freed when this returns.
+  private static func changes(
+    _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
+  ) throws -> RestoreChanges {
+    var plan = try RestorePlan(archive, staged, options)
+    guard options.acceptsIncomplete else { return plan.changes }
+    let unreadable = try archive.unreadable(
+      among: plan.wanted(), links: plan.changes.links, plan.changes.members)
+    if !unreadable.isEmpty && !plan.isIntoEmpty {
+      try refuseMixedVersions(archive, staged, options)
+    }
+    plan.leave(unreadable)
+    return plan.changes
+  }
+
+  /// Removes directories where something else comes.
+  private static func removeDirectories(
+    at paths: some Sequence<ContainerPath>, _ staged: StagedContainer
+  ) throws {
+    for path in paths where try staged.status(of: path)?.type == .directory { try staged.remove(path) }
   }
 }
 
 extension Archive {
   private static let advice = "nothing was changed, use another archive"
-  /// A group of files smaller than this is not worth a thread: it would only decode frames that the next one
-  /// decodes again.
-  private static let smallestGroup: UInt64 = 16 << 20
 
   /// Stages files and symbolic links, each content compared with its hash.
-  fileprivate func put(
-    _ entries: [ManifestEntry], _ members: [ExpectedMembers], into staged: StagedContainer
-  ) throws {
-    for entry in entries {
+  fileprivate func put(_ changes: RestoreChanges, into staged: StagedContainer) throws {
+    for entry in changes.symbolicLinks {
       guard let target = entry.linkTarget else { continue }
       try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
     }
-    let source = ChainSource(self, members)
-    let file = { @Sendable (number: Int) in
-      let entry = entries[number]
-      return NewFile(
-        path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
-        isDatabase: entry.kind != .file)
-    }
-    let progress = staged.progress
-    progress?.begin(
-      .restore, totalBytes: entries.reduce(0) { $0 &+ ($1.isFile ? $1.size : 0) },
-      totalFiles: entries.count { $0.isFile })
-    try staged.putFiles(groups(entries), file) {
+    let source = ChainSource(self, changes.members)
+    let (contents, progress) = (changes.contents, staged.progress)
+    progress?.begin(.restore, totalBytes: contents.size, totalFiles: contents.places.count)
+    try staged.putFiles(contents.paths, ContentPlace.groups(contents.places), size: contents.size) {
       let reader = source.reader()
-      return { number, target in
-        try reader.read(entries[number]) {
-          try target.write($0)
-          progress?.add(bytes: UInt64($0.count))
-        }
-        progress?.add(files: 1)
+      return { number in
+        let entry = try contents.entry(number, reader)
+        let file = NewFile(
+          metadata: entry.metadata, digest: entry.digest, size: entry.size, isDatabase: entry.kind != .file)
+        return (
+          file,
+          { target in
+            try reader.read(entry) {
+              try target.write($0)
+              progress?.add(bytes: UInt64($0.count))
+            }
+            progress?.add(files: 1)
+          }
+        )
       }
     }
   }
@@ -217,29 +226,6 @@ extension Archive {
     var bytes: [UInt8] = []
     try content(of: entry, otherwise: Self.advice) { bytes.append(contentsOf: $0) }
     return bytes
-  }
-
-  /// The indices of files that follow each other in the archive, in as many groups as keep all cores busy to the end; the
-  /// largest groups first.
-  func groups(_ entries: [ManifestEntry]) -> [[Int]] {
-    var files = entries.indices.filter { entries[$0].isFile }
-    let total = files.reduce(0) { $0 &+ entries[$1].size }
-    let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
-    let limit = max(Self.smallestGroup, total / (8 * cores))
-    let order = Dictionary(
-      uniqueKeysWithValues: parts.enumerated().map { ($1.header.archive, $0) })
-    let place = { (index: Int) -> (Int, UInt64) in
-      let first = entries[index].extents.first { _ in true }
-      return (first?.archive.flatMap { order[$0] } ?? 0, first?.offset ?? 0)
-    }
-    files.sort { place($0) < place($1) }
-    var groups: [(size: UInt64, files: [Int])] = []
-    for index in files {
-      if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
-      groups[groups.count - 1].size += entries[index].size
-      groups[groups.count - 1].files.append(index)
-    }
-    return groups.sorted { $0.size > $1.size }.map(\.files)
   }
 }
 
@@ -302,7 +288,7 @@ public struct RestoreReport: Sendable {
   }
 
   /// Paths that came back, with content from the archive or with their attributes.
-  public var restored: [ContainerPath] = []
+  public var restored = PathList()
   /// Paths that the archive does not have and that were removed.
   public var removed: [ContainerPath] = []
   /// Paths that a rule excludes, or that the archive could not store.

@@ -3,23 +3,11 @@ import ContainerTransaction
 import DrydockErrors
 import FileSystem
 
-/// What a restore does, decided path by path before anything is staged. Numbers in comments are those of
+/// Decides what a restore does, path by path before anything is staged. Numbers in comments are those of
 /// the rules in the guide "Restoring".
 struct RestorePlan {
-  /// Entries whose content comes from the archive.
-  private(set) var contents: [ManifestEntry] = []
-  /// Hard links to their first name, once its content is in place.
-  private(set) var links: [ManifestEntry] = []
-  private(set) var attributes: [ManifestEntry] = []
-  /// Directories of the archive, parents first.
-  private(set) var directories: [ManifestEntry] = []
-  /// Live paths that are removed, the deepest first.
-  private(set) var removals: [ContainerPath] = []
-  private(set) var report = RestoreReport()
-  /// Nil when nothing is to be decided about the vault.
-  private(set) var vault: VaultPlan?
-  /// What the tar of each archive of the chain must have.
-  private(set) var members: [ExpectedMembers]
+  /// What it does; all else is only for deciding.
+  private(set) var changes: RestoreChanges
 
   private let archive: Archive
   private let staged: StagedContainer
@@ -51,7 +39,9 @@ struct RestorePlan {
     // What only a missing archive names must not be removed.
     if archive.gap != nil { options.keepExtra = true }
     self.options = options
-    members = try archive.parts.map(ExpectedMembers.init)
+    changes = RestoreChanges(
+      contents: RestoredContents(keepsSetID: options.keepsSetID),
+      members: try archive.parts.map(ExpectedMembers.init))
     live = try LiveContainer(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
@@ -62,63 +52,53 @@ struct RestorePlan {
     try decideLive()
     let id = try SnapshotID()
     staged.progress?.begin(.compare, totalFiles: recorded.kinds.count)
-    try archive.manifest.entries {
-      try id.add($0)
-      try decide($0)
-      staged.progress?.add(bytes: $0.hardLink == nil ? $0.size : 0, files: 1)
-    } own: {
-      members[$0].add($1)
+    var entries = MergedEntries(archive.manifest)
+    while let entry = try entries.next(own: { changes.members[$0].add($1) }) {
+      try id.add(entry)
+      try decide(entry, entries.place)
+      staged.progress?.add(bytes: entry.hardLink == nil ? entry.size : 0, files: 1)
     }
     try archive.expectSnapshot(id.finish().hex)
     if let vaultEntry { try decideVault(vaultEntry) }
     // A new inode gets all its names anew.
-    for first in movedFirsts { links += rightLinks[first] ?? [] }
+    for first in movedFirsts { changes.links += rightLinks[first] ?? [] }
     try addMissingDirectories()
     try refuseTypeConflicts()
   }
 
   /// The entries whose content is needed.
-  var wanted: [ManifestEntry] { contents + (unreadVault.map { [$0] } ?? []) }
+  func wanted() throws -> [ManifestEntry] {
+    try changes.contents.entries(archive) + (unreadVault.map { [$0] } ?? [])
+  }
 
   /// Whether the container had nothing before.
   var isIntoEmpty: Bool { live.isEmpty }
 
   /// Leaves the paths that need unreadable archives as they are in the container.
   mutating func leave(_ archives: [UnreadableArchive]) {
-    report.unreadable = archives.map { archive in
+    changes.report.unreadable = archives.map { archive in
       var archive = archive
       archive.affected = withRawFiles(archive.affected)
       return archive
     }
-    let left = Set(report.unreadable.flatMap(\.affected))
+    let left = Set(changes.report.unreadable.flatMap(\.affected))
     let externalData = recorded.externalData.intersection(left.map(DatabaseUnit.externalDataPath))
-    contents.removeAll { left.contains($0.path) }
-    links.removeAll { left.contains($0.path) }
-    removals.removeAll { path in
+    changes.contents.removeAll(where: left.contains)
+    changes.links.removeAll { left.contains($0.path) }
+    changes.removals.removeAll { path in
       ([path] + path.ancestors).contains { left.contains($0) || externalData.contains($0) }
         || DatabaseUnit.main(ofSidecar: path).map(left.contains) ?? false
     }
-    report.restored.removeAll(where: left.contains)
-    report.removed = removals.sorted()
+    changes.report.restored = PathList(changes.report.restored.filter { !left.contains($0) })
+    changes.report.removed = changes.removals.sorted()
   }
 
   /// Paths, with all files of a database that SQLite could not open: its log fits its own main file only.
   private func withRawFiles(_ paths: [ContainerPath]) -> [ContainerPath] {
     let main = { (path: ContainerPath) in DatabaseUnit.main(ofSidecar: path) ?? path }
     let mains = Set(paths.filter { recorded.kinds[$0] == .rawDatabase }.map(main))
-    let raw = contents.filter { $0.kind == .rawDatabase && mains.contains(main($0.path)) }.map(\.path)
+    let raw = changes.contents.paths.filter { recorded.kinds[$0] == .rawDatabase && mains.contains(main($0)) }
     return Set(paths + raw).sorted()
-  }
-
-  /// Whether every content of an archive of the chain is read.
-  func readsAll(of part: Int) -> Bool {
-    let id = archive.parts[part].header.archive
-    let read = contents.lazy.filter { $0.path != vaultEntry?.path } + (vaultEntry.map { [$0] } ?? [])
-    let places = Set(
-      read.flatMap(\.extents).lazy.filter { $0.archive == id }.compactMap {
-        members[part].content(at: $0.offset)
-      })
-    return places.count == members[part].gaps.count
   }
 
   /// Which live paths that the archive does not have are preserved, and which removed.
@@ -128,7 +108,7 @@ struct RestorePlan {
       if let reason = groups.preserving(path) {
         preserve(path, scope.contains(path) ? reason : nil)
       } else if isStaleSidecar(path, scanned) {
-        removals.append(path)  // rule 1
+        changes.removals.append(path)  // rule 1
       } else if !scope.contains(path) || scanned.exclusion?.rule == .state {
         preserve(path, nil)  // rule 7; Drydock's own state is not reported
       } else if let reason = preserving(path, scanned) {
@@ -138,12 +118,12 @@ struct RestorePlan {
       {
         try decideExtraVault()
       } else if recorded.kinds[path] == nil && !scanned.isSidecar {
-        options.keepExtra ? preserve(path, nil) : removals.append(path)  // rule 6
+        options.keepExtra ? preserve(path, nil) : changes.removals.append(path)  // rule 6
       }
     }
     // Directories of something preserved are preserved too.
-    removals = removals.filter { !neededDirectories.contains($0) }.sorted(by: >)
-    report.removed = removals.sorted()
+    changes.removals = changes.removals.filter { !neededDirectories.contains($0) }.sorted(by: >)
+    changes.report.removed = changes.removals.sorted()
   }
 
   /// Why a live path is preserved; nil when it is not.
@@ -195,15 +175,15 @@ struct RestorePlan {
     }
     guard let reason else { return }
     // A directory covers the paths below it.
-    if let last = report.preserved.last, path.isInside(last.path) { return }
-    report.preserved.append(.init(path: path, reason: reason))
+    if let last = changes.report.preserved.last, path.isInside(last.path) { return }
+    changes.report.preserved.append(.init(path: path, reason: reason))
   }
 
-  private mutating func decide(_ entry: ManifestEntry) throws {
+  private mutating func decide(_ entry: ManifestEntry, _ place: (part: Int, row: Int64)) throws {
     guard recorded.kinds[entry.path] != nil else { return }  // rule 3: stored although excluded
     if let group = groups.missing(entry.path) {
-      if scope.contains(entry.path), !report.missingGroups.contains(group) {
-        report.missingGroups.append(group)
+      if scope.contains(entry.path), !changes.report.missingGroups.contains(group) {
+        changes.report.missingGroups.append(group)
       }
       return
     }
@@ -215,11 +195,12 @@ struct RestorePlan {
     if preserved.contains(entry.path) || flaggedDirectories.contains(entry.path) { return }
     if present == nil, !entry.path.isRoot, live.exclusionAbove(entry.path) != nil {
       // Rule 3: a stored path comes back also below a directory that is flagged now.
-      report.restoredUnderExcluded.append(entry.path)
+      changes.report.restoredUnderExcluded.append(entry.path)
     }
     if entry.kind == .directory {
-      directories.append(try withheld(entry, hasContent: present?.kind == .directory || entry.path.isRoot))
-      if !entry.path.isRoot, present?.kind != .directory { report.restored.append(entry.path) }
+      changes.directories.append(
+        try withheld(entry, hasContent: present?.kind == .directory || entry.path.isRoot))
+      if !entry.path.isRoot, present?.kind != .directory { changes.report.restored.append(entry.path) }
       return
     }
     let result = try comparison.compare(entry, present)
@@ -229,15 +210,15 @@ struct RestorePlan {
     }
     switch result {
     case .same, .sameWithoutRights:
-      if case .sameWithoutRights = result { report.withoutSetID.append(entry.path) }
+      if case .sameWithoutRights = result { changes.report.withoutSetID.append(entry.path) }
       if let first = entry.hardLink { rightLinks[first, default: []].append(entry) }
-      report.unchanged += 1
+      changes.report.unchanged += 1
     case .otherAttributes:
-      attributes.append(try withheld(entry, hasContent: true))
-      report.restored.append(entry.path)
+      changes.attributes.append(try withheld(entry, hasContent: true))
+      changes.report.restored.append(entry.path)
     case .other:
-      try bringBack(try withheld(entry))
-      report.restored.append(entry.path)
+      try bringBack(try withheld(entry), place)
+      changes.report.restored.append(entry.path)
     }
   }
 
@@ -248,34 +229,40 @@ struct RestorePlan {
     guard !options.keepsSetID, entry.metadata.givesRights else { return entry }
     let result = entry.withoutRights(
       keepingThoseOf: hasContent ? try staged.metadata(of: entry.path) : nil)
-    if result.metadata != entry.metadata { report.withoutSetID.append(entry.path) }
+    if result.metadata != entry.metadata { changes.report.withoutSetID.append(entry.path) }
     return result
   }
 
   /// A missing directory outside of the scope is restored when something in it is.
   private mutating func addMissingDirectories() throws {
-    for entry in contents + links + directories where !missing.isEmpty {
-      for above in entry.path.ancestors {
+    for path in missing.isEmpty ? [] : restoredPaths + changes.directories.map(\.path) {
+      for above in path.ancestors {
         guard let directory = missing.removeValue(forKey: above) else { continue }
-        directories.append(try withheld(directory))
-        report.restored.append(above)
+        changes.directories.append(try withheld(directory))
+        changes.report.restored.append(above)
       }
     }
-    directories.sort { $0.path < $1.path }
-    report.restored.sort()
-    report.withoutSetID.sort()
+    changes.directories.sort { $0.path < $1.path }
+    changes.report.restored.sort()
+    changes.report.withoutSetID.sort()
   }
 
-  private mutating func bringBack(_ entry: ManifestEntry) throws {
-    guard let first = entry.hardLink else { return contents.append(entry) }
+  /// The paths of what comes from the archive, but for directories.
+  private var restoredPaths: [ContainerPath] {
+    Array(changes.contents.paths) + (changes.symbolicLinks + changes.links).map(\.path)
+  }
+
+  private mutating func bringBack(_ entry: ManifestEntry, _ place: (part: Int, row: Int64)) throws {
+    if entry.kind == .symbolicLink { return changes.symbolicLinks.append(entry) }
+    guard let first = entry.hardLink else { return changes.contents.append(entry, place, of: archive) }
     // A vault may come back changed.
     let isReplaced =
       scope.contains(first) && !preserved.contains(first) && first != staged.container.vaultPath
     if recorded.kinds[first] != nil && isReplaced {
       movedFirsts.insert(first)
-      links.append(entry)
+      changes.links.append(entry)
     } else {
-      contents.append(try own(entry))
+      changes.contents.append(changed: try own(entry), of: archive)
     }
   }
 
@@ -287,10 +274,11 @@ struct RestorePlan {
   /// Rule 8: the vault is restored item by item.
   private mutating func decideVault(_ entry: ManifestEntry) throws {
     let own = try own(entry)
+    changes.vaultEntry = own
     let isVault = entry.kind == .file && entry.size <= Vault.sizeLimit
     let sealed: [UInt8]?
     do {
-      sealed = isVault ? try archive.contents(of: own, members) : nil
+      sealed = isVault ? try archive.contents(of: own, changes.members) : nil
     } catch let error as DrydockError where options.acceptsIncomplete && error.meansDamage {
       unreadVault = own
       return
@@ -298,12 +286,13 @@ struct RestorePlan {
     let (plan, origin) = try VaultPlan.make(sealed, archive, staged, options)
     switch plan.action {
     case .put:
-      contents.append(own)
-      report.restored.append(entry.path)
-    case .write, .remove: report.restored.append(entry.path)
-    case .nothing: if plan.report.leftBehind.isEmpty { report.unchanged += 1 }
+      own.kind == .symbolicLink
+        ? changes.symbolicLinks.append(own) : changes.contents.append(changed: own, of: archive)
+      changes.report.restored.append(entry.path)
+    case .write, .remove: changes.report.restored.append(entry.path)
+    case .nothing: if plan.report.leftBehind.isEmpty { changes.report.unchanged += 1 }
     }
-    (vault, report.vault, report.vaultOrigin) = (plan, plan.report, origin)
+    (changes.vault, changes.report.vault, changes.report.vaultOrigin) = (plan, plan.report, origin)
   }
 
   /// Rule 6, for a vault that the archive lacks.
@@ -311,13 +300,13 @@ struct RestorePlan {
     let path = staged.container.vaultPath
     let plan = VaultPlan(lackingFor: try LiveVault(staged))
     switch plan.action {
-    case .remove: removals.append(path)
+    case .remove: changes.removals.append(path)
     case .write:
       preserve(path, nil)
-      report.restored.append(path)
+      changes.report.restored.append(path)
     case .nothing, .put: preserve(path, nil)
     }
-    (vault, report.vault) = (plan, plan.report)
+    (changes.vault, changes.report.vault) = (plan, plan.report)
   }
 
   /// Rule 5: a file must not take the place of a directory in which something is preserved, nor the other way round.
@@ -326,16 +315,18 @@ struct RestorePlan {
       options.isPartial
       ? "restore all of it" : options.keepExtra ? "do not keep extra paths" : "overwrite excluded paths"
     let advice = "move that away, or " + remedy
-    for entry in contents + links where neededDirectories.contains(entry.path) {
-      let example = preserved.filter { $0.isInside(entry.path) }.min()
+    // Nothing is in the way then.
+    if preserved.isEmpty { return }
+    for path in restoredPaths where neededDirectories.contains(path) {
+      let example = preserved.filter { $0.isInside(path) }.min()
       throw DrydockError(
         .conflict,
-        "the archive has a \(entry.kind.rawValue) where the container has a directory with "
-          + "preserved content (\(example?.description ?? "paths")); \(advice)", path: entry.path.description)
+        "the archive has a \(recorded.kinds[path]?.rawValue ?? "file") where the container has a directory with "
+          + "preserved content (\(example?.description ?? "paths")); \(advice)", path: path.description)
     }
-    for entry in contents + links + directories {
+    for path in restoredPaths + changes.directories.map(\.path) {
       guard
-        let blocked = entry.path.ancestors.first(where: {
+        let blocked = path.ancestors.first(where: {
           preserved.contains($0) && live[$0]?.kind != .directory
         })
       else { continue }

@@ -90,12 +90,12 @@ extension Archive {
   func unreadable(
     among entries: [ManifestEntry], links: [ManifestEntry] = [], _ members: [ExpectedMembers]? = nil
   ) throws -> [UnreadableArchive] {
-    let present = entries.filter { !isMissing($0) }
+    let present = entries.filter { $0.isFile && !isMissing($0) }
     let found = Mutex<[ContainerPath: DrydockError]>([:])
     let source = ChainSource(self, members)
-    try onAllCores(groups(present)) { group in
+    try onAllCores(ContentPlace.groups(present.map { ContentPlace($0, of: self) })) { group in
       let reader = source.reader()
-      for entry in group.lazy.map({ present[$0] }) {
+      for entry in group.lazy.map({ present[Int($0)] }) {
         do {
           try reader.read(entry) { _ in }
         } catch let error as DrydockError where error.meansDamage {

@@ -94,6 +94,9 @@ int platform_open_beneath(int directory, const char *path, int flags);
 /// The same for a path without a NUL at its end.
 int platform_open_path(int directory, const uint8_t *path, size_t length, int flags);
 
+/// Has the allocator return large blocks to the system as soon as they are freed (glibc; elsewhere nothing).
+void platform_return_large_blocks(void);
+
 /// Whether `descriptor` is on an overlay file system (OVERLAYFS_SUPER_MAGIC).
 bool platform_is_overlay(int descriptor);
 

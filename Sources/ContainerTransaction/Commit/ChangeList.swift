@@ -5,7 +5,7 @@ import FileSystem
 
 /// The changes that a stage makes, as they are committed and can be undone.
 struct ChangeList {
-  private(set) var changes: [ChangeRecord] = []
+  private(set) var changes: ChangeRecords
   /// Directories that stay and whose names change: they get the commit's time.
   private(set) var touchedDirectories: Set<ContainerPath> = []
   /// The commit's time, nanoseconds since 1970.
@@ -14,32 +14,61 @@ struct ChangeList {
   /// Reads every staged file once, for its digest.
   init(_ staged: StagedContainer) throws {
     time = StagedContainer.now()
-    for path in staged.stage.overlay.nodes.keys.sorted() {
-      guard let node = staged.stage.overlay[path] else { continue }
-      guard !([path] + path.ancestors).contains(where: staged.live.isState) else {
-        throw DrydockError(
-          .exists, "reserved for Drydock's state; choose another path", path: path.description)
+    let overlay = staged.stage.overlay
+    changes = ChangeRecords(sharing: overlay.made)
+    touchedDirectories = try Self.touchedDirectories(staged)
+    // Both are sorted, and so is what they give together.
+    var directories = touchedDirectories.filter { overlay[$0] == nil }.sorted()[...]
+    for path in overlay.paths {
+      while let directory = directories.first, directory < path {
+        try addTouched(directories.removeFirst(), staged)
       }
-      let before = try Self.before(path, staged)
-      let after = try Self.after(node, path, staged)
-      if before == nil && after == nil { continue }
-      if after?.type != before?.type || after?.type != .directory { touchedDirectories.insert(path.parent) }
-      var change = ChangeRecord(
-        path: path, granularity: try Self.granularity(path, before, after, staged), before: before,
-        after: after)
-      if before.map({ $0.type != .directory }) ?? false { change.kept = Self.name("before", changes.count) }
-      if [.settings, .vault].contains(change.granularity), after != nil {
-        change.settingsAfter = Self.name("after", changes.count)
+      try add(path, staged)
+    }
+    for directory in directories { try addTouched(directory, staged) }
+  }
+
+  private static func touchedDirectories(_ staged: StagedContainer) throws -> Set<ContainerPath> {
+    var (touched, last): (Set<ContainerPath>, ContainerPath?) = ([], nil)
+    for path in staged.stage.overlay.paths where path.parent != last {
+      switch staged.stage.overlay[path] {
+      case .inode: break
+      case .directory: if try staged.live.status(path)?.type == .directory { continue }
+      case .removed, nil: if try staged.live.status(path) == nil { continue }
       }
-      changes.append(change)
+      last = path.parent
+      touched.insert(path.parent)
     }
-    for directory in touchedDirectories.sorted() where staged.stage.overlay[directory] == nil {
-      guard let before = try Self.before(directory, staged) else { continue }
-      var after = before
-      after.metadata.modified = time
-      changes.append(ChangeRecord(path: directory, granularity: .directory, before: before, after: after))
+    return touched
+  }
+
+  private mutating func add(_ path: ContainerPath, _ staged: StagedContainer) throws {
+    guard let node = staged.stage.overlay[path] else { return }
+    guard !([path] + path.ancestors).contains(where: staged.live.isState) else {
+      throw DrydockError(
+        .exists, "reserved for Drydock's state; choose another path", path: path.description)
     }
-    changes.sort { $0.path < $1.path }
+    let before = try Self.before(path, staged)
+    let after = try Self.after(node, path, staged)
+    if before == nil && after == nil { return }
+    var change = ChangeRecord(
+      path: path, granularity: try Self.granularity(path, before, after, staged), before: before,
+      after: after)
+    if before.map({ $0.type != .directory }) ?? false { change.kept = Self.name("before", changes.count) }
+    if [.settings, .vault].contains(change.granularity), after != nil {
+      change.settingsAfter = Self.name("after", changes.count)
+    }
+    let made = staged.stage.overlay.recordNumber(of: path)
+    // One without a digest has got it only now.
+    changes.append(
+      change, sharedAfter: made.flatMap { staged.stage.overlay.made[$0].digest == nil ? nil : $0 })
+  }
+
+  private mutating func addTouched(_ directory: ContainerPath, _ staged: StagedContainer) throws {
+    guard let before = try Self.before(directory, staged) else { return }
+    var after = before
+    after.metadata.modified = time
+    changes.append(ChangeRecord(path: directory, granularity: .directory, before: before, after: after))
   }
 
   private static func name(_ prefix: String, _ number: Int) -> ContainerPath {

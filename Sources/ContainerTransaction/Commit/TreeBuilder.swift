@@ -14,7 +14,7 @@ struct TreeBuilder {
     self.staged = staged
     self.changes = changes
     var touched: Set<ContainerPath> = []
-    for path in staged.stage.overlay.nodes.keys {
+    for path in staged.stage.overlay.paths {
       for above in path.ancestors where !touched.insert(above).inserted { break }
     }
     self.touched = touched

@@ -14,7 +14,6 @@ import SystemPackage
 
 /// A file that is to be put with others, its content still to come.
 package struct NewFile: Sendable {
-  package var path: ContainerPath
   package var metadata: FileMetadata
   /// SHA-256 of the content, which the filler checks.
   package var digest: SHA256.Digest?
@@ -23,9 +22,9 @@ package struct NewFile: Sendable {
   package var isDatabase: Bool
 
   package init(
-    path: ContainerPath, metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
+    metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
   ) {
-    (self.path, self.metadata, self.digest, self.size) = (path, metadata, digest, size)
+    (self.metadata, self.digest, self.size) = (metadata, digest, size)
     self.isDatabase = isDatabase
   }
 }
@@ -36,72 +35,88 @@ extension StagedContainer {
     if !transaction.isEmpty { stage.startWriting(name) }
   }
 
-  /// Fills a file, by its number.
-  package typealias Filler = (Int, StageFile) throws -> Void
+  /// A file by its number, and what writes its content.
+  package typealias Filler = (Int) throws -> (file: NewFile, fill: (StageFile) throws -> Void)
 
   /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
   /// takes. Each group is filled in its order by one thread.
   ///
   /// - Parameters:
-  ///   - groups: the numbers of the files. With a million of them there is no room for each to be in several lists.
-  ///   - file: a file by its number.
+  ///   - paths: the path of each file by its number, best in their order. A list of a million files would be large.
+  ///   - groups: the numbers of the files.
+  ///   - size: bytes of all files.
   ///   - filler: makes what fills a group's files, on the group's own thread.
   /// - Throws: ``DrydockError``: the first failure, also of a filler.
   package func putFiles(
-    _ groups: [[Int]], _ file: @Sendable (Int) -> NewFile, filler: @escaping @Sendable () throws -> Filler
+    _ paths: some RandomAccessCollection<ContainerPath>, _ groups: [[UInt32]], size: UInt64,
+    filler: @escaping @Sendable () throws -> Filler
   ) throws {
-    let size = groups.joined().reduce(0) { $0 &+ file($1).size }
-    if let first = groups.first?.first {
-      try stage.requireSpace(size, for: file(first).path)
+    if let first = paths.first { try stage.requireSpace(size, for: first) }
+    var parent: ContainerPath?
+    for path in paths where path.parent != parent {
+      try createDirectory(path.parent)
+      parent = path.parent
     }
-    for number in groups.joined() { try createDirectory(file(number).path.parent) }
     stage.directory.spreadDirectories()
-    let folders = groups.map { _ in stage.newName() }
-    let made = Mutex<[Int: [FileMetadata?]]>([:])
+    let folders = groups.map { _ in stage.newNumber() }
+    let made = Mutex(MadeFiles(stage.overlay.made, count: paths.count))
+    stage.overlay.made = NodeTable()
     let failure = Mutex<(any Error)?>(nil)
     let directory = stage.directory
     DispatchQueue.concurrentPerform(iterations: groups.count) { number in
-      guard failure.withLock({ $0 == nil }) else { return }
       do {
-        let metadata = try Self.make(groups[number], file, in: folders[number], of: directory, filler()) {
-          failure.withLock { $0 != nil }
+        let folder = Stage.name(folders[number])
+        try directory.createDirectory(folder)
+        let target = try directory.directory(folder)
+        let filler = try filler()
+        for file in groups[number] where failure.withLock({ $0 == nil }) {
+          let name = Stage.name(file)
+          let (new, fill) = try filler(Int(file))
+          try StageFile.make(name, in: target, new.metadata, fill: fill)
+          // A user who is not root may not have been able to set all metadata.
+          guard let metadata = try target.metadata(name) else {
+            throw DrydockError(.notFound, "was removed", path: target.full(name))
+          }
+          made.withLock { $0.add(new, metadata, file, in: folders[number]) }
         }
-        made.withLock { $0[number] = metadata }
       } catch {
         failure.withLock { $0 = $0 ?? error }
       }
     }
+    let files = made.withLock { made in
+      defer { made = MadeFiles(NodeTable(), count: 0) }
+      return made
+    }
+    stage.overlay.made = files.records
     if let error = failure.withLock({ $0 }) { throw error }
     if size > Stage.largeSize { startWriting(nil) }
-    let metadata = made.withLock { $0 }
-    for (number, group) in groups.enumerated() {
-      for (index, file) in group.lazy.map(file).enumerated() {
-        var inode = StagedInode(
-          name: folders[number].appending(name: Self.name(index)), type: .file, digest: file.digest)
-        inode.made = metadata[number]?[index].map { ($0, file.size, file.isDatabase) }
-        try replace(file.path, with: .inode(inode))
-      }
+    for (number, path) in paths.enumerated() {
+      let file = files.files[number]
+      try prepareReplacement(of: path)
+      stage.overlay.set(
+        file.record, in: file.folder, as: UInt32(number), isDatabase: file.isDatabase, at: path)
     }
   }
+}
 
-  /// Makes a group's files in a separate folder: two threads do not wait for each other's names.
-  ///
-  /// - Returns: what each file has then, which a user who is not root may not have been able to set.
-  private static func make(
-    _ numbers: [Int], _ file: (Int) -> NewFile, in folder: ContainerPath, of stage: Directory, _ fill: Filler,
-    isCancelled: () -> Bool
-  ) throws -> [FileMetadata?] {
-    try stage.createDirectory(folder)
-    let directory = try stage.directory(folder)
-    return try numbers.enumerated().map { index, number in
-      if isCancelled() { return nil }
-      let name = ContainerPath(name: name(index))
-      try StageFile.make(name, in: directory, file(number).metadata) { try fill(number, $0) }
-      return try directory.metadata(name)
-    }
+/// The files that are made so far, on all threads.
+private struct MadeFiles {
+  struct File {
+    var record: UInt32 = 0, folder: UInt32 = 0
+    var isDatabase = false
   }
 
-  private static func name(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
+  var records: NodeTable
+  var files: [File]
+
+  init(_ records: NodeTable, count: Int) {
+    (self.records, files) = (records, Array(repeating: File(), count: count))
+  }
+
+  mutating func add(_ new: NewFile, _ metadata: FileMetadata, _ number: UInt32, in folder: UInt32) {
+    let record = NodeRecord(type: .file, metadata: metadata, size: new.size, digest: new.digest)
+    files[Int(number)] = File(record: records.append(record), folder: folder, isDatabase: new.isDatabase)
+  }
 }
 
 package final class StageFile {

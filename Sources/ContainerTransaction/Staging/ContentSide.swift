@@ -115,7 +115,7 @@ package struct ContentSide: ComparisonSide {
   // MARK: What a stage changes
 
   private func changedEntries() throws -> [ComparedEntry] {
-    try staged.stage.overlay.nodes.keys.sorted().compactMap { (path) -> ComparedEntry? in
+    try staged.stage.overlay.paths.compactMap { (path) -> ComparedEntry? in
       // A database's sidecars are a part of it.
       guard let status = try content.status(of: path), try !content.isSidecar(path) else { return nil }
       let kind: ComparedEntry.Kind

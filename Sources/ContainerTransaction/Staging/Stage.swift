@@ -13,7 +13,7 @@ final class Stage {
 
   let directory: Directory
   var overlay = Overlay()
-  private var count = 0
+  private var count: UInt32 = 0
   private let diskWork = DiskWork()
   /// The metadata that paths really got, by what was wanted except for the time.
   private var attained: [Attempt: FileMetadata] = [:]
@@ -25,10 +25,15 @@ final class Stage {
 
   init(_ directory: Directory) { self.directory = directory }
 
-  func newName() -> ContainerPath {
+  func newName() -> ContainerPath { Self.name(newNumber()) }
+
+  /// A number that is the name of nothing in the stage.
+  func newNumber() -> UInt32 {
     count += 1
-    return ContainerPath(name: Array(String(count).utf8))
+    return count
   }
+
+  static func name(_ number: UInt32) -> ContainerPath { ContainerPath(name: Array(String(number).utf8)) }
 
   func requireSpace(_ size: UInt64, for path: ContainerPath) throws {
     guard let free = directory.freeSpace(), free < size else { return }
@@ -128,24 +133,80 @@ struct Overlay: Sendable {
     case directory(FileMetadata)
   }
 
-  private(set) var nodes: [ContainerPath: Node] = [:]
+  /// A node as it is stored: there may be a million.
+  private enum Stored {
+    case removed
+    /// A file that was put with many others: its place in ``made``, and its name in the stage.
+    case bulk(made: UInt32, folder: UInt32, name: UInt32, isDatabase: Bool)
+    /// Its place in ``others``.
+    case other(UInt32)
+  }
+
+  private var numbers = PathNumbers()
+  private var stored: [Stored] = []
+  private var others: [Node] = []
+  /// What the files are that were put with many others.
+  var made = NodeTable()
   /// The former paths of what was moved, for the difference.
   var origins: [ContainerPath: ContainerPath] = [:]
   /// The `chattr` flags of directories that a rollback brings back.
   var directoryFlags: [ContainerPath: InodeFlags] = [:]
-  private var children: [ContainerPath: Set<ContainerPath>] = [:]
 
-  subscript(path: ContainerPath) -> Node? { nodes[path] }
+  /// All paths that have a node, sorted.
+  var paths: LazyMapSequence<PathNumbers, ContainerPath> { numbers.lazy.map(\.path) }
 
-  mutating func set(_ node: Node?, at path: ContainerPath) {
-    nodes[path] = node
-    if path.isRoot { return }
-    if node == nil {
-      children[path.parent]?.remove(path)
-    } else {
-      children[path.parent, default: []].insert(path)
+  subscript(path: ContainerPath) -> Node? {
+    guard let number = numbers[path] else { return nil }
+    switch stored[Int(number)] {
+    case .removed: return .removed
+    case .other(let place): return others[Int(place)]
+    case .bulk(let place, let folder, let name, let isDatabase):
+      let record = made[place]
+      return .inode(
+        StagedInode(
+          name: Stage.name(folder).appending(name: Stage.name(name).bytes), type: record.type,
+          digest: record.digest, made: (record.metadata, record.size, isDatabase)))
     }
   }
 
-  func children(of path: ContainerPath) -> Set<ContainerPath> { children[path] ?? [] }
+  /// The record in ``made`` of a file that was put with many others, unless it was changed since.
+  func recordNumber(of path: ContainerPath) -> UInt32? {
+    guard let number = numbers[path], case .bulk(let place, _, _, _) = stored[Int(number)] else { return nil }
+    return place
+  }
+
+  mutating func set(_ node: Node?, at path: ContainerPath) {
+    switch node {
+    case nil: numbers[path] = nil
+    case .removed?: set(.removed, at: path)
+    case let node?:
+      if let number = numbers[path], case .other(let place) = stored[Int(number)] {
+        others[Int(place)] = node
+      } else {
+        others.append(node)
+        set(.other(UInt32(others.count - 1)), at: path)
+      }
+    }
+  }
+
+  /// Sets a file that was put with many others.
+  ///
+  /// - Parameters:
+  ///   - place: its record in ``made``.
+  ///   - folder: where it is in the stage.
+  mutating func set(
+    _ place: UInt32, in folder: UInt32, as name: UInt32, isDatabase: Bool, at path: ContainerPath
+  ) {
+    set(.bulk(made: place, folder: folder, name: name, isDatabase: isDatabase), at: path)
+  }
+
+  private mutating func set(_ node: Stored, at path: ContainerPath) {
+    if let number = numbers[path] { return stored[Int(number)] = node }
+    numbers[path] = UInt32(stored.count)
+    stored.append(node)
+  }
+
+  func children(of path: ContainerPath) -> [ContainerPath] { numbers.children(of: path) }
+
+  func hasChildren(_ path: ContainerPath) -> Bool { numbers.hasChildren(path) }
 }

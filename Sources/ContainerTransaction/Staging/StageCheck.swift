@@ -13,7 +13,7 @@ struct StageCheck {
 
   func run() throws {
     var databases: [StagedDatabase] = []
-    for path in staged.stage.overlay.nodes.keys.sorted() {
+    for path in staged.stage.overlay.paths {
       guard case .inode(let inode) = staged.stage.overlay[path], inode.type == .file else { continue }
       if try staged.isDatabase(path) {
         databases.append(

@@ -11,7 +11,7 @@ package struct StageWatch {
   private var known: [ContainerPath: SHA256.Digest?] = [:]
 
   package init(_ stage: StagedContainer) throws {
-    for path in stage.stage.overlay.nodes.keys { known[path] = .some(try stage.fingerprint(of: path)) }
+    for path in stage.stage.overlay.paths { known[path] = .some(try stage.fingerprint(of: path)) }
   }
 
   /// The paths that have changed since the last call, sorted; a database is one path, without its sidecars.
@@ -19,7 +19,7 @@ package struct StageWatch {
   /// - Parameter stage: the one that the watch began with.
   package mutating func changes(on stage: StagedContainer) throws -> [ContainerPath] {
     var changed: [ContainerPath] = []
-    for path in Set(known.keys).union(stage.stage.overlay.nodes.keys) {
+    for path in Set(known.keys).union(stage.stage.overlay.paths) {
       let before = try known[path] ?? stage.liveContainer.fingerprint(of: path)
       let now = try stage.fingerprint(of: path)
       if before != now { changed.append(path) }

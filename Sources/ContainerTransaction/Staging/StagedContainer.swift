@@ -134,14 +134,14 @@ extension StagedContainer: ContainerContent {
 
   /// Whether the stage changes anything directly in a directory.
   package func changesNames(in directory: ContainerPath) -> Bool {
-    !stage.overlay.children(of: directory).isEmpty
+    stage.overlay.hasChildren(directory)
   }
 
   /// Whether a path is as it was when the transaction began, with all below it: then its undo entry keeps what a step
   /// removes there, and ``RevertSource/putBack(_:)`` gives it back. What was changed or moved there before in the same
   /// transaction is kept nowhere.
   package func isUntouched(_ path: ContainerPath) throws -> Bool {
-    try live.status(path) != nil && !stage.overlay.nodes.keys.contains { $0 == path || $0.isInside(path) }
+    try live.status(path) != nil && !stage.overlay.paths.contains { $0 == path || $0.isInside(path) }
   }
 
   /// What a path has once this metadata has been put on it.

@@ -259,12 +259,16 @@ extension StagedContainer {
 
   /// Sets a path's node; sidecars of a database that is replaced go with the old content.
   func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
+    try prepareReplacement(of: path)
+    stage.overlay.set(node, at: path)
+  }
+
+  func prepareReplacement(of path: ContainerPath) throws {
     try requireGroup(of: path)
     for sidecar in try liveContainer.databaseUnit(path)?.sidecars ?? [] where stage.overlay[sidecar] == nil {
       stage.overlay.set(.removed, at: sidecar)
     }
     databases.merged[path] = nil
-    stage.overlay.set(node, at: path)
   }
 
   private func newMetadata(in parent: ContainerPath, mode: UInt16) throws -> FileMetadata {

@@ -75,7 +75,7 @@ package final class Rollback {
     isChanged: Bool, bytes: [UInt8]?
   ) {
     guard let undo = try undos.entry(candidate.transaction),
-      let change = undo.record.changes.first(where: { $0.path == path })
+      let change = undo.record.changes[path]
     else { return (false, nil) }
     return (true, try change.kept.map(undo.kept.contents))
   }

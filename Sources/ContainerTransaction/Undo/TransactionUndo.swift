@@ -30,11 +30,12 @@ struct TransactionUndo {
     for change in record.changes { try kept.requireUnchanged(change, on: staged) }
     secrets = Set(record.sealing?.settings ?? [])
     var record = record
-    for index in record.changes.indices {
-      if let (change, _) = laterChange(record.changes[index].path) {
-        record.changes[index].after = change.after
-      }
+    let changes = record.changes.map { change in
+      var change = change
+      if let (later, _) = laterChange(change.path) { change.after = later.after }
+      return change
     }
+    record.changes = ChangeRecords(changes)
     for change in record.changes {
       switch change.granularity {
       case .settings: try undoSettings(change)
@@ -52,7 +53,7 @@ struct TransactionUndo {
 
   private func laterChange(_ path: ContainerPath) -> (change: ChangeRecord, kept: UndoFiles)? {
     for undo in later {
-      if let change = undo.record.changes.first(where: { $0.path == path }) { return (change, undo.kept) }
+      if let change = undo.record.changes[path] { return (change, undo.kept) }
     }
     return nil
   }

@@ -116,7 +116,7 @@ package struct RevertSource {
 
   /// Whether ``putBack(_:)`` can restore a path: not one that the transaction left unchanged.
   package func hasCopy(of path: ContainerPath) -> Bool {
-    isExact && record.changes.contains { $0.path == path && $0.before != nil }
+    isExact && record.changes[path]?.before != nil
   }
 
   /// Stages what was at a path before the transaction, with all below it; a database with what belonged to it.
@@ -144,7 +144,7 @@ package struct RevertSource {
   /// or made it.
   package func vault() throws -> Vault? {
     let path = staged.container.vaultPath
-    guard isExact, let name = record.changes.first(where: { $0.path == path })?.kept,
+    guard isExact, let name = record.changes[path]?.kept,
       try files.status(name) != nil
     else { return nil }
     return try Vault(

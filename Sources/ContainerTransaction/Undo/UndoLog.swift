@@ -156,7 +156,7 @@ struct UndoRecord: Codable, Sendable {
   var summary: String
   var time: String
   /// Sorted by path, parents first.
-  var changes: [ChangeRecord]
+  var changes: ChangeRecords
   /// What is kept sealed; nil when no setting was moved into the vault.
   var sealing: Sealing?
   /// Of a rollback: the transactions that it has undone, and those that it has undone in part.

@@ -6,7 +6,7 @@ extension UndoRecord {
   /// Writes the file, a part of the changes at a time: encoding all of them takes two kilobytes of memory for each.
   func write(in folder: Directory) throws {
     var rest = self
-    rest.changes = []
+    rest.changes = ChangeRecords()
     // The first key of all.
     let (start, end) = (Array(#"{"changes":["#.utf8), try StateRecord.encode(rest))
     guard end.starts(with: start) else {

@@ -1,0 +1,108 @@
+import ArchiveFile
+import FileSystem
+import Foundation
+
+/// The files whose content a restore takes from an archive. There may be a million: of each only the path, and where its entry
+/// and its content are.
+struct RestoredContents: Sendable {
+  private(set) var places: [ContentPlace] = []
+  private(set) var paths = PathList()
+  /// Where the pieces are of contents that are in several ones.
+  private(set) var pieces: [(archive: UInt16, offset: UInt64)] = []
+  /// By its number, each entry that is another one than in the manifest: a hard link with the content of its first name.
+  private var changed: [Int: ManifestEntry] = [:]
+  private let keepsSetID: Bool
+
+  init(keepsSetID: Bool) { self.keepsSetID = keepsSetID }
+
+  /// Adds the entry that is at a place of the manifest.
+  mutating func append(_ entry: ManifestEntry, _ place: (part: Int, row: Int64), of archive: Archive) {
+    places.append(ContentPlace(entry, place, of: archive))
+    if entry.extents.count > 1 {
+      pieces += entry.extents.map { (ContentPlace.number($0, in: archive), $0.offset) }
+    }
+    paths.append(entry.path)
+  }
+
+  /// Adds an entry that the manifest does not have.
+  mutating func append(changed entry: ManifestEntry, of archive: Archive) {
+    changed[places.count] = entry
+    append(entry, (0, 0), of: archive)
+  }
+
+  mutating func removeAll(where isRemoved: (ContainerPath) -> Bool) {
+    let all = self
+    (places, paths, changed) = ([], PathList(), [:])
+    for (number, path) in all.paths.enumerated() where !isRemoved(path) {
+      changed[places.count] = all.changed[number]
+      places.append(all.places[number])
+      paths.append(path)
+    }
+  }
+
+  /// An entry, without the rights that its file may not get.
+  func entry(_ number: Int, _ reader: ChainReader) throws -> ManifestEntry {
+    if let entry = changed[number] { return entry }
+    let entry = try reader.entry(places[number])
+    return keepsSetID ? entry : entry.withoutRights()
+  }
+
+  /// All entries at once, which takes several hundred bytes for each.
+  func entries(_ archive: Archive) throws -> [ManifestEntry] {
+    let reader = ChainSource(archive, nil).reader()
+    return try places.indices.map { try entry($0, reader) }
+  }
+
+  /// Bytes of all contents.
+  var size: UInt64 { places.reduce(0) { $0 &+ $1.size } }
+}
+
+/// Where an entry is in the manifest, and its content in the archives.
+struct ContentPlace: Sendable {
+  /// Where the content starts in the tar stream of its archive.
+  let offset: UInt64
+  let size: UInt64
+  /// The entry's row in the manifest of an archive of the chain.
+  let row: UInt32
+  let part: UInt16
+  /// The archive of the chain that has the content, or its first piece.
+  let archive: UInt16
+
+  init(_ entry: ManifestEntry, _ place: (part: Int, row: Int64) = (0, 0), of archive: Archive) {
+    let first = entry.extents.first { _ in true }
+    (offset, size) = (first?.offset ?? 0, entry.size)
+    (row, part, self.archive) = (
+      UInt32(place.row), UInt16(place.part), first.map { Self.number($0, in: archive) } ?? 0
+    )
+  }
+
+  /// The number of the archive of a piece; 0 when the chain lacks it.
+  static func number(_ extent: Extent, in archive: Archive) -> UInt16 {
+    UInt16(archive.parts.firstIndex { $0.header.archive == extent.archive } ?? 0)
+  }
+
+  /// A group of fewer bytes is not worth a thread: it would only decode frames that the next one decodes again.
+  private static let smallestGroup: UInt64 = 16 << 20
+  /// Making a file takes as long as reading some bytes.
+  private static let cost: UInt64 = 4096
+
+  /// The numbers of contents that follow each other in the archives, in as many groups as keep all cores busy to the end; the
+  /// largest groups first.
+  static func groups(_ places: [ContentPlace]) -> [[UInt32]] {
+    let total = places.reduce(0) { $0 &+ $1.size &+ cost }
+    let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
+    let limit = max(smallestGroup, total / (8 * cores))
+    var numbers = places.indices.map { UInt32($0) }
+    numbers.sort {
+      let (left, right) = (places[Int($0)], places[Int($1)])
+      return (left.archive, left.offset) < (right.archive, right.offset)
+    }
+    var groups: [(size: UInt64, files: [UInt32])] = []
+    for number in numbers {
+      if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
+      groups[groups.count - 1].size &+= places[Int(number)].size &+ cost
+      groups[groups.count - 1].files.append(number)
+    }
+    return groups.sorted { $0.size > $1.size }.map(\.files)
+  }
+}

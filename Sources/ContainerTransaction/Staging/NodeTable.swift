@@ -1,0 +1,48 @@
+import AgeEncryption
+import FileSystem
+
+/// Many node records, each 56 bytes: what is the same for most files is stored once.
+struct NodeTable: Sendable {
+  private struct Kind: Hashable {
+    var type: FileType
+    /// Without the time.
+    var metadata: FileMetadata
+    var flags: InodeFlags?
+  }
+
+  // In this order no byte is lost between them.
+  private struct Entry {
+    var modified: Int64
+    var size: UInt64
+    var digest: SHA256.Digest?
+    var kind: UInt32
+  }
+
+  private var kinds: [Kind] = []
+  private var kindNumbers: [Kind: UInt32] = [:]
+  private var entries: [Entry] = []
+
+  /// Adds a record; returns its number.
+  mutating func append(_ record: NodeRecord) -> UInt32 {
+    var metadata = record.metadata
+    metadata.modified = 0
+    let kind = Kind(type: record.type, metadata: metadata, flags: record.flags)
+    let number = kindNumbers[kind] ?? UInt32(kinds.count)
+    if number == kinds.count {
+      kinds.append(kind)
+      kindNumbers[kind] = number
+    }
+    entries.append(
+      Entry(modified: record.metadata.modified, size: record.size, digest: record.digest, kind: number))
+    return UInt32(entries.count - 1)
+  }
+
+  subscript(number: UInt32) -> NodeRecord {
+    let entry = entries[Int(number)]
+    let kind = kinds[Int(entry.kind)]
+    var metadata = kind.metadata
+    metadata.modified = entry.modified
+    return NodeRecord(
+      type: kind.type, metadata: metadata, size: entry.size, digest: entry.digest, flags: kind.flags)
+  }
+}

@@ -1,0 +1,66 @@
+/// Paths, in the order in which they were added. A path takes eight bytes besides its name: a million arrays of bytes take
+/// several times the memory.
+public struct PathList: Sendable {
+  private struct Entry {
+    var directory: UInt32
+    /// Where its name ends in the bytes of all names.
+    var nameEnd: UInt32
+  }
+
+  private var directories: [ContainerPath] = []
+  private var numbers: [ContainerPath: UInt32] = [:]
+  private var names: [UInt8] = []
+  private var entries: [Entry] = []
+
+  public init() {}
+
+  package init(_ paths: some Sequence<ContainerPath>) {
+    for path in paths { append(path) }
+  }
+
+  package mutating func append(_ path: ContainerPath) {
+    let parent = path.parent
+    var number = entries.last?.directory
+    if number.map({ directories[Int($0)] != parent }) ?? true {
+      number = numbers[parent]
+      if number == nil {
+        number = UInt32(directories.count)
+        numbers[parent] = number
+        directories.append(parent)
+      }
+    }
+    names += path.nameBytes
+    entries.append(Entry(directory: number ?? 0, nameEnd: UInt32(names.count)))
+  }
+
+  /// Sorts the paths. Costs nothing when they are in order.
+  package mutating func sort() {
+    var previous: ContainerPath?
+    for path in self {
+      if let last = previous, path < last {
+        self = PathList(Array(self).sorted())
+        return
+      }
+      previous = path
+    }
+  }
+}
+
+extension PathList: RandomAccessCollection {
+  public var startIndex: Int { 0 }
+  public var endIndex: Int { entries.count }
+
+  public subscript(position: Int) -> ContainerPath {
+    let entry = entries[position]
+    let start = position == 0 ? 0 : Int(entries[position - 1].nameEnd)
+    return directories[Int(entry.directory)].appending(unchecked: names[start..<Int(entry.nameEnd)])
+  }
+}
+
+extension PathList: Equatable, Codable {
+  public static func == (left: Self, right: Self) -> Bool { left.elementsEqual(right) }
+
+  public init(from decoder: any Decoder) throws { self.init(try [ContainerPath](from: decoder)) }
+
+  public func encode(to encoder: any Encoder) throws { try Array(self).encode(to: encoder) }
+}

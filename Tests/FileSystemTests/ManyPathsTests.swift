@@ -1,0 +1,46 @@
+import TestSupport
+import Testing
+
+@testable import FileSystem
+
+@Suite struct ManyPathsTests {
+  /// Names around the separator, which comes before all others.
+  private static let names = ["a", "a!", "a-", "a0", "b", "\u{1}", "ab", "é"]
+
+  private static func paths(_ random: inout SeededRandom) throws -> [ContainerPath] {
+    try (0..<400).map { _ in
+      let parts = (0..<Int.random(in: 0...4, using: &random)).compactMap { _ in
+        names.randomElement(using: &random)
+      }
+      return try ContainerPath(parts.joined(separator: "/"))
+    }
+  }
+
+  @Test(arguments: 1...20) func numbersAreThoseOfADictionary(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var numbers = PathNumbers()
+    var expected: [ContainerPath: UInt32] = [:]
+    for (number, path) in try Self.paths(&random).enumerated() {
+      let value = Int.random(in: 0..<4, using: &random) == 0 ? nil : UInt32(number)
+      (numbers[path], expected[path]) = (value, value)
+    }
+    for path in try Self.paths(&random) + Array(expected.keys) { #expect(numbers[path] == expected[path]) }
+    let sorted = expected.sorted { $0.key < $1.key }
+    #expect(numbers.map(\.path) == sorted.map(\.key) && numbers.map(\.number) == sorted.map(\.value))
+    #expect(numbers.count == expected.count)
+    for directory in try Self.paths(&random) {
+      let children = sorted.map(\.key).filter { !$0.isRoot && $0.parent == directory }
+      #expect(numbers.children(of: directory) == children)
+      #expect(numbers.hasChildren(directory) == !children.isEmpty)
+    }
+  }
+
+  @Test func aListIsWhatWasAdded() throws {
+    var random = SeededRandom(seed: 7)
+    let paths = try Self.paths(&random)
+    var list = PathList(paths)
+    #expect(Array(list) == paths && list == PathList(paths) && list != PathList(paths.dropLast()))
+    list.sort()
+    #expect(Array(list) == paths.sorted())
+  }
+}
