@@ -1,6 +1,5 @@
 import ArgumentParser
 @_exported import Drydock
-import FileSystem
 import Foundation
 
 /// A program with Drydock's command line over the migrations of a plan.

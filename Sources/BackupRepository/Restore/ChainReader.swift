@@ -1,4 +1,5 @@
 import ArchiveFile
+import Synchronization
 
 /// What makes readers of a snapshot's contents, for any thread.
 struct ChainSource: Sendable {
@@ -10,6 +11,7 @@ struct ChainSource: Sendable {
   fileprivate let parts: [Part]
   /// The snapshot's archive.
   fileprivate let path: String
+  private let idle = IdleReaders()
 
   /// - Parameter members: what the tar of each archive must have in front of each content; nil to compare only the contents.
   init(_ archive: Archive, _ members: [ExpectedMembers]?) {
@@ -23,11 +25,34 @@ struct ChainSource: Sendable {
   }
 
   func reader() -> ChainReader { ChainReader(self) }
+
+  /// A reader for one thread, until the value is gone. Then another thread goes on with its frames: what changed in many files
+  /// since a snapshot is in a few frames of the next archive.
+  func borrowed() -> BorrowedReader { BorrowedReader(idle.take() ?? reader(), idle) }
 }
 
-/// Reads a snapshot's contents from the archives of its chain, on one thread. Each archive's last frames are kept: the pieces
-/// of one content come in the order of the archive.
-final class ChainReader {
+final class BorrowedReader {
+  let reader: ChainReader
+  private let idle: IdleReaders
+
+  fileprivate init(_ reader: ChainReader, _ idle: IdleReaders) { (self.reader, self.idle) = (reader, idle) }
+
+  deinit { idle.put(reader) }
+}
+
+private final class IdleReaders: Sendable {
+  private let readers = Mutex<[ChainReader]>([])
+
+  func take() -> ChainReader? { readers.withLock { $0.popLast() } }
+
+  func put(_ reader: ChainReader) { readers.withLock { $0.append(reader) } }
+}
+
+/// Reads a snapshot's contents from the archives of its chain, on one thread at a time. Each archive's last frames are kept: the
+/// pieces of one content come in the order of the archive.
+///
+/// Unchecked because the compiler cannot see that who has borrowed it is the only one to use it.
+final class ChainReader: @unchecked Sendable {
   private let path: String
   private let parts: [(part: ChainSource.Part, ranges: RangeReader, check: MemberCheck?)]
   private let entries: [ManifestReader.Pages]

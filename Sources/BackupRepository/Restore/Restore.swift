@@ -198,8 +198,9 @@ extension Archive {
     let (contents, progress) = (changes.contents, staged.progress)
     progress?.begin(.restore, totalBytes: contents.size, totalFiles: contents.places.count)
     try staged.putFiles(contents.paths, ContentPlace.groups(contents.places), size: contents.size) {
-      let reader = source.reader()
+      let borrowed = source.borrowed()
       return { number in
+        let reader = borrowed.reader
         let entry = try contents.entry(number, reader)
         let file = NewFile(
           metadata: entry.metadata, digest: entry.digest, size: entry.size, isDatabase: entry.kind != .file)

@@ -7,8 +7,8 @@ import Foundation
 struct RestoredContents: Sendable {
   private(set) var places: [ContentPlace] = []
   private(set) var paths = PathList()
-  /// Where the pieces are of contents that are in several ones.
-  private(set) var pieces: [(archive: UInt16, offset: UInt64)] = []
+  /// Where the pieces are of contents that are in several ones, with the number of the content.
+  private(set) var pieces: [(content: UInt32, archive: UInt16, offset: UInt64)] = []
   /// By its number, each entry that is another one than in the manifest: a hard link with the content of its first name.
   private var changed: [Int: ManifestEntry] = [:]
   private let keepsSetID: Bool
@@ -17,10 +17,11 @@ struct RestoredContents: Sendable {
 
   /// Adds the entry that is at a place of the manifest.
   mutating func append(_ entry: ManifestEntry, _ place: (part: Int, row: Int64), of archive: Archive) {
-    places.append(ContentPlace(entry, place, of: archive))
     if entry.extents.count > 1 {
-      pieces += entry.extents.map { (ContentPlace.number($0, in: archive), $0.offset) }
+      let number = UInt32(places.count)
+      pieces += entry.extents.map { (number, ContentPlace.number($0, in: archive), $0.offset) }
     }
+    places.append(ContentPlace(entry, place, of: archive))
     paths.append(entry.path)
   }
 
@@ -32,8 +33,14 @@ struct RestoredContents: Sendable {
 
   mutating func removeAll(where isRemoved: (ContainerPath) -> Bool) {
     let all = self
-    (places, paths, changed) = ([], PathList(), [:])
-    for (number, path) in all.paths.enumerated() where !isRemoved(path) {
+    (places, paths, pieces, changed) = ([], PathList(), [], [:])
+    var piece = 0
+    for (number, path) in all.paths.enumerated() {
+      let first = piece
+      while piece < all.pieces.count, all.pieces[piece].content == number { piece += 1 }
+      if isRemoved(path) { continue }
+      let moved = UInt32(places.count)
+      pieces += all.pieces[first..<piece].map { (moved, $0.archive, $0.offset) }
       changed[places.count] = all.changed[number]
       places.append(all.places[number])
       paths.append(path)
