@@ -1,3 +1,4 @@
+import AppContainer
 import FileSystem
 import Foundation
 import TestSupport
@@ -175,5 +176,86 @@ import Testing
       _ = try lab.shell("rm -rf folder", in: lab.root)
     }
     #expect(LinkedFiles(of: try lab.container()).files.count <= 2500)
+  }
+}
+
+/// A restore does not read what an earlier one has written.
+@Suite struct WrittenFilesTests {
+  private func scene() throws -> (lab: Lab, archive: String, target: String) {
+    let lab = try Lab()
+    for name in ["a", "b", "folder/c"] { try lab.write(name, "content of \(name)") }
+    try lab.write("large", SeededRandom.noise(3 << 20))
+    try lab.sql("db", "CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    let archive = try lab.incremental().path
+    let target = lab.directory("restored")
+    // Waits until the times of the staged files are over when the trees are exchanged.
+    try lab.restore(archive, to: target) { $0.transaction.faults = Self.slow }
+    usleep(20_000)
+    return (lab, archive, target)
+  }
+
+  private static let slow = FaultInjection { if $0 == .rewalked { usleep(60_000) } }
+
+  /// The paths whose content is known without reading them.
+  private func known(_ archive: String, _ target: String) throws -> [ContainerPath] {
+    let written = WrittenFiles(of: try Container(at: target))
+    let root = try Directory(target)
+    var known: [ContainerPath] = []
+    try Archive(path: archive).manifest.entries { entry in
+      if let digest = entry.digest, let status = try root.status(entry.path),
+        written.hasContent(digest, status)
+      {
+        known.append(entry.path)
+      }
+    }
+    return known
+  }
+
+  @Test func whatARestoreWroteIsNotRead() throws {
+    let (lab, archive, target) = try scene()
+    // Databases are.
+    #expect(try known(archive, target) == ["a", "b", "folder/c", "large"])
+    // Another restore in place writes one file, and links the others.
+    _ = try lab.shell("printf changed > restored/b")
+    #expect(try known(archive, target) == ["a", "folder/c", "large"])
+    try lab.restore(archive, to: target) { $0.transaction.faults = Self.slow }
+    usleep(20_000)
+    #expect(try known(archive, target) == ["a", "b", "folder/c", "large"])
+    #expect(try lab.read("b", in: target) == "content of b")
+  }
+
+  @Test func whatChangedSinceIsRead() throws {
+    for edit in [
+      "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a",
+      "cp -p a other; mv other a", "chmod 600 a", "touch -r a ../time; printf more > a; touch -r ../time a",
+    ] {
+      let (lab, archive, target) = try scene()
+      _ = try lab.shell(edit, in: target)
+      #expect(try known(archive, target) == ["b", "folder/c", "large"], "\(edit)")
+      try lab.restore(archive, to: target)
+      #expect(try TreeListing(target).differences(from: TreeListing(lab.root)) == [], "\(edit)")
+    }
+  }
+
+  /// Another program edits a file in the middle of a commit.
+  @Test(arguments: [FaultPoint.exchanged, .looked, .carried, .undoKept, .oldRemoved, .done])
+  func whatChangedMeanwhileIsRead(point: FaultPoint) throws {
+    let (lab, archive, target) = try scene()
+    _ = try lab.shell("printf changed > restored/a; printf changed > restored/b")
+    let path = target + "/a"
+    try lab.restore(archive, to: target) {
+      $0.transaction.faults = FaultInjection {
+        if $0 == .rewalked { usleep(60_000) }
+        guard $0 == point else { return }
+        let edit = "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"
+        let result = try Command.run(
+          "/bin/sh", ["-ec", edit], directory: (path as NSString).deletingLastPathComponent)
+        guard result.succeeded else { throw SystemFailure("\(result)") }
+      }
+    }
+    #expect(try lab.read("a", in: target).hasPrefix("CONTENT"))
+    #expect(try known(archive, target) == ["b", "folder/c", "large"])
+    try lab.restore(archive, to: target)
+    #expect(try lab.read("a", in: target) == "content of a")
   }
 }

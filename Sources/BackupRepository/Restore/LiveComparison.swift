@@ -20,6 +20,7 @@ struct LiveComparison {
   private let manifest: Manifest
   /// What the archive's capture proves about live files; nil when all contents are to be compared.
   private let capture: CaptureTime?
+  private let written: WrittenFiles
   /// The inodes of live files that are taken for an entry.
   private var claimed: Set<FileIdentity> = []
   /// Entries that get a new inode.
@@ -33,6 +34,7 @@ struct LiveComparison {
     (self.live, self.staged, self.recorded) = (live, staged, recorded)
     manifest = archive.manifest
     keepsSetID = options.keepsSetID
+    written = WrittenFiles(of: staged.container)
     capture =
       options.checksContents
       ? nil
@@ -117,7 +119,10 @@ struct LiveComparison {
   private func hasBytes(of entry: ManifestEntry, _ status: FileStatus) throws -> Bool {
     if let first = entry.hardLink, try staged.live.status(first)?.identity != status.identity { return false }
     guard status.size == entry.size else { return false }
-    if capture?.isUnchanged(entry, status) == true { return true }
+    if let capture {
+      if capture.isUnchanged(entry, status) { return true }
+      if let digest = entry.digest, written.hasContent(digest, status) { return true }
+    }
     return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
   }
 }

@@ -51,6 +51,7 @@ extension Commit {
     record.groups = groups.isEmpty ? nil : groups.map(\.group)
     try writeCommit(record)
     try faults.reach(.committed)
+    let time = StagedContainer.now()
     let workingDirectory = WorkingDirectory()
     defer { workingDirectory.enterAgain() }
     do {
@@ -67,7 +68,7 @@ extension Commit {
     locks.releaseOld()
     return finish(
       undo, record.groups ?? [], roots, place, new: tree,
-      LinkedFiles(groups.reduce(linked) { $0 + $1.linked }))
+      LinkedFiles(groups.reduce(linked) { $0 + $1.linked }), before: time)
   }
 
   /// Builds the new tree of a group that changes.
@@ -87,7 +88,7 @@ extension Commit {
 
   private func finish(
     _ undo: UndoRecord, _ groups: [CommittedGroup], _ roots: [CommitRoot], _ place: ContainerPath,
-    new tree: Directory, _ linked: LinkedFiles
+    new tree: Directory, _ linked: LinkedFiles, before time: Int64
   ) -> Result {
     do {
       try folder.sync()
@@ -102,7 +103,7 @@ extension Commit {
       let finish = CommitCompletion(
         container: staged.container, state: state, transaction: transaction, folder: folder, old: old,
         place: place, groups: groups, faults: faults,
-        linked: .init(files: linked, new: tree, known: index?.paths.count ?? 0))
+        linked: .init(files: linked, new: tree, time: time, known: index?.paths.count ?? undo.changes.count))
       return Result(
         conflicts: try finish.run(
           undo, recovered: false,

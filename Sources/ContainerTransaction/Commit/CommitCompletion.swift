@@ -21,8 +21,9 @@ struct CommitCompletion {
 
   struct Linked {
     let files: LinkedFiles
-    /// The new tree.
+    /// The new tree, and a time before it was put in place, nanoseconds since 1970.
     let new: Directory
+    let time: Int64
     /// The number of paths of the container.
     let known: Int
   }
@@ -43,7 +44,7 @@ struct CommitCompletion {
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(undo, sealing) }
     conflicts += try keepUnknown()
-    if old != nil { try removeOld() }
+    if old != nil { try removeOld(undo) }
     try faults.reach(.oldRemoved)
 
     var done = JournalRecord(.done, transaction)
@@ -133,7 +134,7 @@ struct CommitCompletion {
   }
 
   /// Removes the old trees, and notes which files have only been linked.
-  private func removeOld() throws {
+  private func removeOld(_ undo: UndoRecord) throws {
     var kept: [LinkedFile] = []
     for (tree, root) in [(Commit.tree, ContainerPath.root)] + groups.map({ ($0.tree, .group($0.id)) }) {
       if let linked {
@@ -142,7 +143,11 @@ struct CommitCompletion {
         try folder.removeTree(tree)
       }
     }
-    if let linked { LinkedFiles.record(kept, in: state.directory, known: linked.known) }
+    guard let linked else { return }
+    LinkedFiles.record(kept, in: state.directory, known: linked.known)
+    WrittenFiles.record(
+      undo.changes, in: linked.new, below: place, before: linked.time, kept, to: state.directory,
+      known: linked.known)
   }
 
   /// Moves the replaced inodes themselves: nothing is read, nothing compressed.

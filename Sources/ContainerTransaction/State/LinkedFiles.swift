@@ -19,8 +19,6 @@ struct LinkedFile: Sendable, Equatable {
 /// The list is a cache: whoever cannot read or write it, or finds it damaged, goes on without.
 package struct LinkedFiles: Sendable {
   private static let file: ContainerPath = "linked"
-  private static let magic = Array("drydock linked 1\n".utf8)
-  private static let recordSize = 24
 
   /// Sorted by inode.
   private(set) var files: [LinkedFile]
@@ -105,28 +103,13 @@ extension LinkedFiles {
 
 // MARK: On disk
 
-/// The list in the state directory: a line that names the format, records of three little-endian numbers of 64 bits each, and
-/// the SHA-256 of all that.
 extension LinkedFiles {
   private init(in state: Directory) throws {
-    let bytes = try state.contents(Self.file, limit: 1 << 30)
-    let body = bytes.dropLast(32)
-    guard body.starts(with: Self.magic), (body.count - Self.magic.count) % Self.recordSize == 0,
-      try SHA256.hash(Array(body)).bytes == Array(bytes.suffix(32))
-    else {
-      throw DrydockError(.damagedState, "the list of linked files is corrupt", path: state.full(Self.file))
+    let words = try InodeList.read(Self.file, width: 3, in: state)
+    files = words.map {
+      LinkedFile(inode: $0[0], first: Int64(bitPattern: $0[1]), last: Int64(bitPattern: $0[2]))
     }
-    let records = body.dropFirst(Self.magic.count)
     device = try state.status().device
-    files = records.withUnsafeBytes { records in
-      stride(from: 0, to: records.count, by: Self.recordSize).map { offset in
-        let number = { (index: Int) in
-          UInt64(littleEndian: records.loadUnaligned(fromByteOffset: offset + 8 * index, as: UInt64.self))
-        }
-        return LinkedFile(
-          inode: number(0), first: Int64(bitPattern: number(1)), last: Int64(bitPattern: number(2)))
-      }
-    }
   }
 
   /// Adds to the list what a commit has linked.
@@ -145,12 +128,39 @@ extension LinkedFiles {
     if former.files.count + new.count <= 2 * known + 1000 {
       list = LinkedFiles(new + former.files.filter { list[$0.inode] == nil })
     }
-    var bytes = magic
-    bytes.reserveCapacity(magic.count + list.files.count * recordSize + 32)
-    for file in list.files {
-      for number in [file.inode, UInt64(bitPattern: file.first), UInt64(bitPattern: file.last)] {
-        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    InodeList.write(
+      list.files.lazy.map { [$0.inode, UInt64(bitPattern: $0.first), UInt64(bitPattern: $0.last)] }, to: file,
+      in: state)
+  }
+}
+
+/// What the state directory knows of inodes: a line that names the format, records of little-endian numbers of 64 bits, and the
+/// SHA-256 of all that.
+enum InodeList {
+  private static let magic = Array("drydock inodes 1\n".utf8)
+
+  /// - Parameter width: the numbers of a record.
+  /// - Throws: when there is no list, or a damaged one.
+  static func read(_ file: ContainerPath, width: Int, in state: Directory) throws -> [[UInt64]] {
+    let bytes = try state.contents(file, limit: 1 << 30)
+    let body = bytes.dropLast(32)
+    guard body.starts(with: magic), (body.count - magic.count) % (8 * width) == 0,
+      try SHA256.hash(Array(body)).bytes == Array(bytes.suffix(32))
+    else { throw DrydockError(.damagedState, "the list of inodes is corrupt", path: state.full(file)) }
+    return body.dropFirst(magic.count).withUnsafeBytes { records in
+      stride(from: 0, to: records.count, by: 8 * width).map { start in
+        (0..<width).map {
+          UInt64(littleEndian: records.loadUnaligned(fromByteOffset: start + 8 * $0, as: UInt64.self))
+        }
       }
+    }
+  }
+
+  /// Writes a list if that is possible; without one, files are read again.
+  static func write(_ records: some Sequence<[UInt64]>, to file: ContainerPath, in state: Directory) {
+    var bytes = magic
+    for record in records {
+      for number in record { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
     }
     guard let hash = try? SHA256.hash(bytes) else { return }
     // Not synced: what a crash leaves of it does not have its hash.

@@ -17,7 +17,7 @@ import Foundation
 ///
 /// It holds `journal` (one record a line), `stage/<transaction>/` (what is being prepared),
 /// `undo/<transaction>/` (what the last transactions replaced), `conflict/<transaction>/` (concurrent
-/// changes of an app that could not be applied) and `linked` (``LinkedFiles``).
+/// changes of an app that could not be applied) and `linked` and `written` (``LinkedFiles``, ``WrittenFiles``).
 package struct StateDirectory: Sendable {
   package enum Place: Sendable, CaseIterable {
     /// In the directory that the container is in: for a commit by exchange.
