@@ -84,7 +84,9 @@ public struct ContainerInspection: Sendable, Codable {
     }
     var linked: Set<FileIdentity> = []
     var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
+    staged.progress?.begin(.inspect)
     while let entry = try scan.nextEntry() {
+      staged.progress?.add(files: 1)
       if let rule = entry.exclusion {
         exclude(entry, rule, &linked)
         continue

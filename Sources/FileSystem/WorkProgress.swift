@@ -7,7 +7,8 @@ import Synchronization
 public final class WorkProgress: Sendable {
   /// What an operation is doing.
   public enum Phase: String, Sendable, CaseIterable {
-    case list, compare, snapshot, restore, migrate, rollback, check, commit, verify, export, rekey, remove,
+    case list, inspect, compare, snapshot, restore, migrate, rollback, check, commit, verify, export, rekey,
+      remove,
       test
   }
 

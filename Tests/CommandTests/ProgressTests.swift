@@ -58,6 +58,7 @@ struct ProgressTests {
         (["export"], ["export", archive, "-o", "copy.tar.zst"]),
         (["list", "compare"], ["diff", archive, "Notes"]),
         (["compare", "restore", "check", "commit"], ["restore", archive, "New", "--from-other"]),
+        (["list"], ["list", "-r", "Backups"]), (["inspect"], ["inspect", "Notes"]),
         (["list", "remove"], ["forget", "-r", "Backups", "--keep-last", "1"]),
         (["migrate", "check", "commit"], ["migrate", "Notes", "-m", "Migrations", "--no-snapshot"]),
         (["rollback", "check", "commit"], ["rollback", "Notes"]),

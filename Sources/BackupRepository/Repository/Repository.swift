@@ -21,8 +21,8 @@ public struct Repository: Sendable {
   public func list(keys: AgeKeys = AgeKeys()) throws -> Listing { try list(keys: keys) { _ in true } }
 
   /// Lists only files whose names are those of certain archives, and files without such a name.
-  func list(
-    keys: AgeKeys, progress: WorkProgress? = nil, where isWanted: (ArchiveLabel) -> Bool
+  package func list(
+    keys: AgeKeys, progress: WorkProgress? = nil, where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
     do {
       return try list(Directory(path), keys, progress: progress, where: isWanted)

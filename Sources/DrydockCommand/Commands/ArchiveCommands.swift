@@ -23,6 +23,7 @@ struct ListCommand: ParsableCommand {
     help: ArgumentHelp("Only archives of this time or later, in UTC, such as 2026-11-14.", valueName: "date"))
   var since: String?
   @OptionGroup var key: KeyOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -32,10 +33,11 @@ struct ListCommand: ParsableCommand {
     guard last.map({ $0 > 0 }) ?? true else {
       throw UsageError(message: "--last is the number of archives to list; give 1 or more")
     }
-    let all = try Repository(path).list(keys: key.keys().all)
-    var listing =
-      all
-      .filtered(app: app, instance: instance)
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    let all = try Repository(path).list(keys: key.keys().all, progress: display.progress)
+    display.end()
+    var listing = all.filtered(app: app, instance: instance)
     do { if let since { listing = try listing.since(since) } } catch let error as DrydockError {
       throw UsageError(message: "--since: \(error.message)")
     }

@@ -11,6 +11,7 @@ struct InspectCommand: ParsableCommand {
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   /// How many items of a vault are shown as text.
@@ -19,8 +20,12 @@ struct InspectCommand: ParsableCommand {
   func run() throws { try container.reading(common.configuration(), expansion, inspect) }
 
   private func inspect(_ opened: Container) throws {
-    let options = try container.wait.transaction(deviceKeys)
+    var options = try container.wait.transaction(deviceKeys)
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    options.progress = display.progress
     var inspection = try opened.inspect(options: options)
+    display.end()
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
     if excluded {
