@@ -261,7 +261,7 @@ extension Repository.Listing {
     throw DrydockError(
       .noIdentity,
       "cannot be read, and its name does not say which archives it needs, so nothing was removed; make it readable, "
-        + "rename it to the name that it had, or move it away if it is no archive", path: path)
+        + "rename it to the name that it had, or move it away if it is not an archive", path: path)
   }
 }
 

@@ -34,7 +34,7 @@ struct LiveComparison {
     (self.live, self.staged, self.recorded) = (live, staged, recorded)
     manifest = archive.manifest
     keepsSetID = options.keepsSetID
-    written = WrittenFiles(of: staged.container)
+    written = options.checksContents ? WrittenFiles() : WrittenFiles(of: staged.container)
     capture =
       options.checksContents
       ? nil

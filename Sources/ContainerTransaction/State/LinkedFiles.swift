@@ -105,9 +105,8 @@ extension LinkedFiles {
 
 extension LinkedFiles {
   private init(in state: Directory) throws {
-    let words = try InodeList.read(Self.file, width: 3, in: state)
-    files = words.map {
-      LinkedFile(inode: $0[0], first: Int64(bitPattern: $0[1]), last: Int64(bitPattern: $0[2]))
+    files = try InodeList.read(Self.file, width: 3, in: state) { number in
+      LinkedFile(inode: number(0), first: Int64(bitPattern: number(1)), last: Int64(bitPattern: number(2)))
     }
     device = try state.status().device
   }
@@ -128,9 +127,11 @@ extension LinkedFiles {
     if former.files.count + new.count <= 2 * known + 1000 {
       list = LinkedFiles(new + former.files.filter { list[$0.inode] == nil })
     }
-    InodeList.write(
-      list.files.lazy.map { [$0.inode, UInt64(bitPattern: $0.first), UInt64(bitPattern: $0.last)] }, to: file,
-      in: state)
+    InodeList.write(list.files, to: file, in: state) { file, add in
+      for number in [file.inode, UInt64(bitPattern: file.first), UInt64(bitPattern: file.last)] {
+        add(number)
+      }
+    }
   }
 }
 
@@ -139,9 +140,13 @@ extension LinkedFiles {
 enum InodeList {
   private static let magic = Array("drydock inodes 1\n".utf8)
 
-  /// - Parameter width: the numbers of a record.
-  /// - Throws: when there is no list, or a damaged one.
-  static func read(_ file: ContainerPath, width: Int, in state: Directory) throws -> [[UInt64]] {
+  /// - Parameters:
+  ///   - width: how many numbers a record has.
+  ///   - record: makes a record of its numbers, by their positions.
+  /// - Throws: `DrydockError` when the file is missing or damaged.
+  static func read<Record>(
+    _ file: ContainerPath, width: Int, in state: Directory, _ record: ((Int) -> UInt64) -> Record
+  ) throws -> [Record] {
     let bytes = try state.contents(file, limit: 1 << 30)
     let body = bytes.dropLast(32)
     guard body.starts(with: magic), (body.count - magic.count) % (8 * width) == 0,
@@ -149,7 +154,7 @@ enum InodeList {
     else { throw DrydockError(.damagedState, "the list of inodes is corrupt", path: state.full(file)) }
     return body.dropFirst(magic.count).withUnsafeBytes { records in
       stride(from: 0, to: records.count, by: 8 * width).map { start in
-        (0..<width).map {
+        record {
           UInt64(littleEndian: records.loadUnaligned(fromByteOffset: start + 8 * $0, as: UInt64.self))
         }
       }
@@ -157,10 +162,15 @@ enum InodeList {
   }
 
   /// Writes a list if that is possible; without one, files are read again.
-  static func write(_ records: some Sequence<[UInt64]>, to file: ContainerPath, in state: Directory) {
+  ///
+  /// - Parameter encode: adds the numbers of a record.
+  static func write<Record>(
+    _ records: [Record], to file: ContainerPath, in state: Directory,
+    _ encode: (Record, (UInt64) -> Void) -> Void
+  ) {
     var bytes = magic
     for record in records {
-      for number in record { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
+      encode(record) { number in withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
     }
     guard let hash = try? SHA256.hash(bytes) else { return }
     // Not synced: what a crash leaves of it does not have its hash.

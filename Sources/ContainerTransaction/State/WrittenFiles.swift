@@ -29,11 +29,12 @@ package struct WrittenFiles: Sendable {
     }
   }
 
-  private init() {}
+  /// Knows no file.
+  package init() {}
 
   private init(in state: Directory) throws {
-    files = try InodeList.read(Self.file, width: 4, in: state).map {
-      File(inode: $0[0], changed: Int64(bitPattern: $0[1]), hash: ($0[2], $0[3]))
+    files = try InodeList.read(Self.file, width: 4, in: state) { number in
+      File(inode: number(0), changed: Int64(bitPattern: number(1)), hash: (number(2), number(3)))
     }
     device = try state.status().device
   }
@@ -63,12 +64,14 @@ package struct WrittenFiles: Sendable {
   ) {
     var list = (try? WrittenFiles(in: state)) ?? WrittenFiles()
     let former = list.files.count
+    var hasMoved = false
     let moved = LinkedFiles(linked)
     for index in list.files.indices {
       guard let file = moved[list.files[index].inode], file.first == list.files[index].changed else {
         continue
       }
       list.files[index].changed = file.last
+      hasMoved = true
     }
     // A clock of the kernel ticks every few milliseconds.
     let limit = time - 20_000_000
@@ -81,12 +84,12 @@ package struct WrittenFiles: Sendable {
       else { continue }
       added.append(File(inode: status.inode, changed: status.changed, hash: digest.firstHalf))
     }
-    if added.isEmpty && former == 0 { return }
+    if added.isEmpty && !hasMoved { return }
     let inodes = Set(added.map(\.inode))
     if former + added.count > 2 * known + 1000 { list.files = [] }
     list.files = (list.files.filter { !inodes.contains($0.inode) } + added).sorted { $0.inode < $1.inode }
-    InodeList.write(
-      list.files.lazy.map { [$0.inode, UInt64(bitPattern: $0.changed), $0.hash.0, $0.hash.1] }, to: file,
-      in: state)
+    InodeList.write(list.files, to: file, in: state) { file, add in
+      for number in [file.inode, UInt64(bitPattern: file.changed), file.hash.0, file.hash.1] { add(number) }
+    }
   }
 }
