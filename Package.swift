@@ -11,6 +11,7 @@ let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
@@ -26,6 +27,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
@@ -98,14 +100,23 @@ let package = Package(
         "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock", grdb,
       ],
       swiftSettings: small),
-    // It imports `Drydock` and `DrydockTesting` only. The modules below are declared so that it is rebuilt with them:
+    .target(
+      name: "Reports",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff",
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock", "DrydockTesting", mustache,
+      ],
+      swiftSettings: small),
+    // It imports `Drydock`, `DrydockTesting` and `Reports` only. The modules below are declared so that it is rebuilt with them:
     // SwiftPM looks at direct dependencies alone, and a program compiled for another layout of a type crashes.
     .target(
       name: "DrydockCommand",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting", "Drydock", arguments,
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting", "Drydock", "Reports",
+        arguments,
       ],
       // Nothing here is worth the optimizer's half minute: the work is done by the modules below.
       swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
@@ -180,6 +191,14 @@ let package = Package(
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting",
         "TestSupport",
         grdb,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ReportsTests",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock",
+        "DrydockTesting", "Reports", "TestSupport",
       ],
       exclude: ["Schemas"],
       swiftSettings: strict),

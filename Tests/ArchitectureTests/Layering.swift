@@ -11,7 +11,8 @@ enum Layering {
     ("DrydockMain", ["DrydockCommand"]),
     // The example of the guide on migrations in Swift: a program as its users write it.
     ("NotesTool", ["DrydockCommand", "Drydock", "GRDB"]),
-    ("DrydockCommand", ["Drydock", "DrydockTesting", "ArgumentParser"]),
+    ("DrydockCommand", ["Drydock", "DrydockTesting", "Reports", "ArgumentParser"]),
+    ("Reports", ["Drydock", "DrydockTesting", "BackupRepository", "DrydockErrors", "Mustache"]),
     (
       "DrydockTesting",
       transaction.union(["Drydock", "MigrationEngine", "BackupRepository", "ArchiveFile", "GRDB"])
@@ -40,12 +41,14 @@ enum Layering {
   /// the commands use the types of all modules through what `Drydock` re-exports: undeclared, a change of a type's
   /// layout leaves a program behind that crashes.
   static let rebuiltWith: [String: Set<String>] = [
-    "DrydockCommand": mayImport("DrydockTesting")?.subtracting(["GRDB"]) ?? []
+    "DrydockCommand": mayImport("DrydockTesting")?.subtracting(["GRDB"]) ?? [],
+    "Reports": mayImport("DrydockTesting")?.subtracting(["GRDB"]) ?? [],
   ]
 
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
     "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
+    "Mustache",
   ]
 
   /// What comes with Swift and the system, for everybody.

@@ -42,7 +42,7 @@ struct TestCommandTests {
         let file = "reports/\(name)/drydock.xml"
         let result = try sandbox.drydock("test", name, "--junit", file)
         #expect(result.exitCode == exit, "\(result)")
-        let schema = Sandbox.repository + "/Tests/FixtureTests/Schemas/junit-10.xsd"
+        let schema = Sandbox.repository + "/Tests/ReportsTests/Schemas/junit-10.xsd"
         let checked = try Command.run(
           Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)])
         #expect(checked.succeeded, "\(checked)")

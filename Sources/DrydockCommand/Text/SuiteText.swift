@@ -1,6 +1,7 @@
 import Drydock
 import DrydockTesting
 import Foundation
+import Reports
 
 /// The result of a suite for people: a row for each fixture as soon as it is done, and what is wrong over all.
 struct SuiteText {

@@ -1,5 +1,6 @@
 @testable import DrydockTesting
 import Foundation
+@testable import Reports
 import TestSupport
 import Testing
 
@@ -15,7 +16,7 @@ struct JUnitReportTests {
   private func validate(_ result: FixtureSuite.Report) throws {
     try TemporaryDirectory.with { directory in
       try JUnitReport(result).xml.write(to: URL(fileURLWithPath: directory("report.xml")))
-      let schema = Sample.root + "/Tests/FixtureTests/Schemas/junit-10.xsd"
+      let schema = ReportSamples.repository + "/Tests/ReportsTests/Schemas/junit-10.xsd"
       let checked = try Command.run(
         Tools.system("xmllint"), ["--noout", "--schema", schema, directory("report.xml")])
       #expect(checked.succeeded, "\(checked)")

@@ -1,4 +1,5 @@
 import BackupRepository
+import DrydockTesting
 
 /// The result of a suite as commands of GitHub Actions, which show each finding at its line of the repository.
 package struct GitHubAnnotations: Sendable {

@@ -1,4 +1,5 @@
 @testable import DrydockTesting
+@testable import Reports
 import Testing
 
 @Suite("Reports of a suite")

@@ -1,4 +1,5 @@
 import BackupRepository
+import DrydockTesting
 import Foundation
 
 #if canImport(FoundationXML)

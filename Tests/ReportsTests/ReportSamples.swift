@@ -1,7 +1,11 @@
 @testable import DrydockTesting
+import Foundation
 
 /// Results made by hand, with all that reports have to cope with.
 enum ReportSamples {
+  static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().path
+
   static let odd = "a & b <c> \"q\" 'x' ]]> ::error::\u{1}\u{FFFE}\u{1B}[31m 🥛"
 
   static var wrong: FixtureResult.Finding {
