@@ -12,7 +12,7 @@ package enum NewMigration {
   /// Writes a template with the next free number. A missing directory of migrations is created.
   ///
   /// - Returns: the path of the file to edit.
-  /// - Throws: ``DrydockError``: `usage` for an invalid name; `io`.
+  /// - Throws: ``DrydockError``: `usage` for an invalid name; `exists` for a name that another migration has; `io`.
   package static func create(_ name: String, _ form: Form, in path: String) throws -> String {
     guard MigrationName.isName(name) else {
       let better = name.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
@@ -22,7 +22,13 @@ package enum NewMigration {
           + (name.isEmpty ? "" : ", such as \(String(better))"))
     }
     let directory = try makeDirectory(path)
-    let next = try MigrationFolder(path).nextNumber
+    let folder = try MigrationFolder(path)
+    if let taken = folder.migration(named: name) {
+      throw DrydockError(
+        .exists, "the name is taken by \(taken): edit that, or give the new migration another name",
+        path: path)
+    }
+    let next = folder.nextNumber
     let stem = Migration.padded(next) + "_" + name
     let words = name.replacing("_", with: " ")
     let summary = words.prefix(1).uppercased() + words.dropFirst()
