@@ -77,9 +77,8 @@ import Testing
     #expect(blind.sealed.map(\.fileName) == [name, "by hand.tar.zst.age"])
     #expect(
       blind.sealed.first?.label
-        == ArchiveLabel(
-          app: "com.example.lab", instance: "#" + mark("box"), time: "2026-11-14T08:00:00Z", id: "0123abcd",
-          mark: mark("box"))
+        // The readable one shows whose mark it is.
+        == ArchiveLabel(app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
     )
     #expect(blind.sealed.count == 2 && blind.sealed.last?.label == nil)
     #expect(blind.sealed.allSatisfy { $0.encryption.description == "encrypted to 1 recipient (X25519)" })

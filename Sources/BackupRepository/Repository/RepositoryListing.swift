@@ -149,16 +149,22 @@ extension Repository.Listing {
 
   /// All that have a label, oldest first.
   private var candidates: [Candidate] {
-    let owners = owners
-    return entries.compactMap { entry in
+    entries.compactMap { entry in
       guard let ordered = entry.ordered else { return nil }
       switch entry {
       case .item(let item):
         return Candidate(path: item.path, label: ordered.label, time: ordered.time, item: item)
       case .sealed(let sealed):
-        return Candidate(
-          path: sealed.path, label: known(ordered.label, owners), time: ordered.time, item: nil)
+        return Candidate(path: sealed.path, label: ordered.label, time: ordered.time, item: nil)
       }
+    }
+  }
+
+  /// Names have no instances: those that headers have are added.
+  mutating func nameOwners() {
+    let owners = owners
+    for index in sealed.indices {
+      sealed[index].label = sealed[index].label.map { known($0, owners) }
     }
   }
 

@@ -42,7 +42,12 @@ struct InitCommand: Subcommand {
       throw DrydockError(.io, "already exists and is not replaced; edit it, or move it away", path: path)
     }
     try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(text.utf8), mode: 0o644)
-    let captured = try captureFixture(ContainerConfiguration(file: path))
+    let captured: CaptureReport?
+    do { captured = try captureFixture(ContainerConfiguration(file: path)) } catch {
+      // Both or none: the command can be repeated.
+      try directory.removeFile(ContainerPath(ContainerConfiguration.fileName))
+      throw error
+    }
     if common.json { return Output.json(["path": path, "fixture": captured]) }
     Output.line(path)
     captured?.write()

@@ -21,7 +21,7 @@ package enum NewMigration {
         "a migration's name has letters, digits, `_` and `-`"
           + (name.isEmpty ? "" : ", such as \(String(better))"))
     }
-    let directory = try makeDirectory(path)
+    let directory = try Directory.opened(creating: path)
     let folder = try MigrationFolder(path)
     if let taken = folder.migration(named: name) {
       throw DrydockError(
@@ -41,16 +41,6 @@ package enum NewMigration {
     if case .directory = form { try directory.createDirectory(ContainerPath(stem), mode: 0o755) }
     try directory.create(ContainerPath(file), Array(text.utf8), mode: 0o644)
     return path + "/" + file
-  }
-
-  private static func makeDirectory(_ path: String) throws -> Directory {
-    if FollowedStatus.identity(path) == nil {
-      let slash = path.lastIndex(of: "/")
-      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-      try Directory(parent).createDirectory(ContainerPath(name), mode: 0o755)
-    }
-    return try Directory(path)
   }
 
   private static func steps(_ summary: String) -> String {
