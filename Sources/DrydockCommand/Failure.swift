@@ -122,6 +122,7 @@ enum Advice {
     ("test", nil, "or record goldens", "`drydock test --record`"),
     ("test", nil, ": record ", "`drydock test --record`"),
     ("", .catalog, "no migrations yet", "`drydock new NAME` creates the first one"),
+    ("release", nil, ": record ", "`drydock test --record`"),
     ("", .missingMigration, "from the history", "`drydock repair CONTAINER --remove NUMBER`"),
     ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
     ("", .outOfOrder, "", "`drydock migrate CONTAINER --allow-out-of-order`"),

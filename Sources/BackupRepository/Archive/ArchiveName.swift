@@ -103,16 +103,17 @@ package struct ArchiveLabel: Sendable, Hashable {
   /// Identifies the owner, as far as it is known.
   var ownerKey: String { mark == nil ? Self.ownerKey(app, instance) : nameKey }
   /// Identifies the owner by what a name has of it: the same for few others.
-  var nameKey: String {
-    "\(ArchiveName.plain(app))_#\(mark ?? ArchiveName.mark(app: app, instance: instance))"
-  }
+  var nameKey: String { Self.nameKey(app, instance) }
 
   static func ownerKey(_ app: String, _ instance: String) -> String {
     "\(ArchiveName.plain(app))_\(ArchiveName.plain(instance))"
   }
 
+  /// - Parameter instance: its name, or `#` and its mark.
   static func nameKey(_ app: String, _ instance: String) -> String {
-    "\(ArchiveName.plain(app))_#\(ArchiveName.mark(app: app, instance: instance))"
+    let isMark = instance.hasPrefix("#") && instance.dropFirst().hasForm("ffffffff")
+    return ArchiveName.plain(app) + "_"
+      + (isMark ? instance : "#" + ArchiveName.mark(app: app, instance: instance))
   }
 }
 

@@ -69,7 +69,7 @@ struct InspectCommand: Subcommand {
     let version =
       inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
       ?? Advice.added(to: inspection.versionProblem ?? "unknown")
-        .replacing("the container's version is unknown", with: "unknown")
+      .replacing("the container's version is unknown", with: "unknown")
     Output.line("schema version: \(version)")
     if let pending {
       Output.line("pending migrations: \(pending.isEmpty ? "none" : pending.joined(separator: ", "))")
