@@ -61,7 +61,9 @@ enum SecretEvidence {
         kinds.insert(3)
       }
     }
-    return kinds.count >= 2 && Set(value).count >= 5
+    guard Set(value).count >= 5 else { return false }
+    // A long word without digits is a token, unless it is an identifier such as `com.example.notes`.
+    return kinds.count >= 2 || value.utf8.count >= 16 && !value.contains(".")
   }
 
   /// Whether a name means a secret, which the names of many harmless tokens do not.
