@@ -105,7 +105,7 @@ struct PipelineReports {
       try handle.seekToEnd()
       try handle.write(contentsOf: Data(MarkdownReport(result, from: directory).text.utf8))
     } catch {
-      Output.note("drydock: note: the summary for GitHub cannot be written: \(error.localizedDescription)")
+      Output.note("the summary for GitHub cannot be written: \(error.localizedDescription)")
     }
   }
 }
