@@ -33,9 +33,11 @@ struct TestCommand: ParsableCommand {
   @OptionGroup var fixtures: FixtureOptions
   @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
-  @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
-    String?
-  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
+  @Option(
+    help: ArgumentHelp("Save the containers of failures here.", valueName: "directory"),
+    completion: .directory) var keep: String?
+  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file"), completion: .file())
+  var junit: String?
   @Option(
     help: ArgumentHelp(
       "The number of fixtures to check in parallel; by default the number of processors.",
@@ -128,12 +130,13 @@ struct FixtureOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
       "Names of fixtures, or their directories; or one directory of fixtures. By default all.",
-      valueName: "fixture")) var names: [String] = []
+      valueName: "fixture"), completion: .directory) var names: [String] = []
 
   @Option(
     name: .customLong("fixtures"),
     help: ArgumentHelp(
-      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
+      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"),
+    completion: .directory)
   var directory: String?
 
   @Option(

@@ -7,7 +7,7 @@ struct CatalogOptions: ParsableArguments {
     name: [.short, .long],
     help: ArgumentHelp(
       "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
-      visibility: Self.visibility))
+      visibility: Self.visibility), completion: .directory)
   var migrations: String?
 
   @Option(
