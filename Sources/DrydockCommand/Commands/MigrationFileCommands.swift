@@ -1,7 +1,7 @@
 import ArgumentParser
 import Drydock
 
-struct NewCommand: ParsableCommand {
+struct NewCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "new", abstract: "Create a migration from a template, with the next free number.",
     discussion: """
@@ -48,7 +48,7 @@ struct NewCommand: ParsableCommand {
   }
 }
 
-struct ReleaseCommand: ParsableCommand {
+struct ReleaseCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "release", abstract: "Record the migrations as released: from then on they must not change.",
     discussion: """
@@ -85,7 +85,7 @@ struct ReleaseCommand: ParsableCommand {
   }
 }
 
-struct ValidateCommand: ParsableCommand {
+struct ValidateCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "validate", abstract: "Check the migration files; needs no container.",
     discussion: """
@@ -135,9 +135,9 @@ extension CatalogOptions {
           requiredDirectory(configuration), tool: tool(configuration), configuration)
       }
     if found.problems.isEmpty {
-      for warning in found.catalog.warnings { Output.note("drydock: warning: \(warning)") }
+      for warning in found.catalog.warnings { Output.warning("\(warning)") }
     }
-    for note in found.catalog.notes { Output.note("drydock: note: \(note)") }
+    for note in found.catalog.notes { Output.note("\(note)") }
     return found
   }
 }
@@ -150,6 +150,6 @@ extension MigrationValidation {
   }
 
   func report(_ problems: ArraySlice<DrydockError>) {
-    for failure in problems.map(Failure.init) { Output.note("drydock: error: \(failure.text)") }
+    for failure in problems.map(Failure.init) { Output.error("\(failure.text)") }
   }
 }

@@ -79,7 +79,7 @@ enum RecordingText {
   ) {
     if case .failure(let problem) = result {
       let failure = Failure(problem)
-      Output.note("drydock: error: fixture \(fixture.name): nothing recorded: \(failure.text)".printable)
+      Output.error("fixture \(fixture.name): nothing recorded: \(failure.text)".printable)
     }
     guard isShown, let goldens = try? result.get() else { return }
     for golden in goldens where golden.change != .unchanged {
@@ -133,7 +133,7 @@ struct PipelineReports {
     let workspace = variables["GITHUB_WORKSPACE"].flatMap { $0.isEmpty ? nil : $0 } ?? directory
     // The runner reads both streams; standard output may be a file of JSON.
     for line in GitHubAnnotations(result, workspace: workspace, directory: directory).lines {
-      Output.note(line)
+      Output.message(line)
     }
     if let file = variables["GITHUB_STEP_SUMMARY"], !file.isEmpty { summarize(result, into: file) }
   }
@@ -147,7 +147,7 @@ struct PipelineReports {
       try handle.seekToEnd()
       try handle.write(contentsOf: Data(MarkdownSummary(result, from: directory).text.utf8))
     } catch {
-      Output.note("drydock: note: the summary for GitHub cannot be written: \(error.localizedDescription)")
+      Output.note("the summary for GitHub cannot be written: \(error.localizedDescription)")
     }
   }
 
