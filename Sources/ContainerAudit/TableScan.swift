@@ -95,7 +95,7 @@ struct TableScan {
     case .blob(let data):
       let bytes = Array(data)
       if isSecret, SecretEvidence.isSecret(value: .data(bytes), name: column.name) {
-        add(.secretInDatabase, Self.message)
+        add(.secretInDatabase, SecretValueSearch.data)
       } else if let found = evidence(in: .data(bytes), bytes.first, &column) {
         add(.secretInDatabase, found)
       }
