@@ -174,6 +174,25 @@ struct SecretValueSearch {
   }
 }
 
+extension SecretValueSearch {
+  /// Whether a text in a value is an absolute path to a container.
+  mutating func findsPath(in value: PropertyListValue, depth: Int = 0) -> Bool {
+    left -= 16
+    guard left > 0, depth < 40 else { return false }
+    switch value {
+    case .string(let text):
+      left -= text.utf8.count
+      return ContainerPaths.isIn(text)
+    case .array(let values):
+      for value in values where findsPath(in: value, depth: depth + 1) { return true }
+    case .dictionary(let values):
+      for (_, value) in values where findsPath(in: value, depth: depth + 1) { return true }
+    default: break
+    }
+    return false
+  }
+}
+
 /// Absolute paths to a container: they change with every installation and restore.
 enum ContainerPaths {
   private static let marks =

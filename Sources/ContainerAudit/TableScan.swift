@@ -110,13 +110,9 @@ struct TableScan {
     in value: PropertyListValue, _ first: UInt8?, _ column: inout Column
   ) -> String? {
     guard let first, "{[b<".utf8.contains(first), column.documents < Self.documentLimit,
-      let document = NestedValue(value)
+      let document = NestedValue(value), document.isStructured
     else { return nil }
     column.documents += 1
-    switch document.value {
-    case .array, .dictionary: break
-    default: return nil
-    }
     var search = SecretValueSearch(budget: Self.valueLimit * 4)
     return search.evidence(in: document.value, name: column.name)
   }
