@@ -136,10 +136,13 @@ struct CanaryStory {
     // Migrations: the token goes to the vault.
     step("status Notes"), step("validate"), step("migrate Notes --dry-run"),
     // A fixture with what belongs in none: what it is expected to be is wrong, and so is its golden.
-    step("test secret --junit report.xml", exits: [1], before: { try $0.addFixture("secret") }),
+    step(
+      "test secret --all --junit report.xml --markdown report.md --sarif report.sarif", exits: [1],
+      before: { try $0.addFixture("secret") }),
+    step("validate --sarif migrations.sarif"),
     step("test secret --record", exits: [1]),
     step(
-      "test secret --keep Failed --junit report.xml", exits: [1],
+      "test secret --keep Failed --junit report.xml --markdown report.md --sarif report.sarif", exits: [1],
       before: {
         try CanaryPlants(sandbox: $0.sandbox, container: "Fixtures/secret/container").change(Sandbox.settings)
         {

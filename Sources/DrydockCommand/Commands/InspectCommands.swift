@@ -1,7 +1,7 @@
 import ArgumentParser
 import Drydock
 
-struct InspectCommand: ParsableCommand {
+struct InspectCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect", abstract: "Show what a container holds, and what a backup excludes.",
     discussion: "Example: drydock inspect Notes")
@@ -40,7 +40,7 @@ struct InspectCommand: ParsableCommand {
     if migrations.areThere(opened.configuration), inspection.schemaVersion != nil {
       let plan = try opened.status(migrations.catalog(opened.configuration), options: options)
       if let unknown = plan.problems.first(where: { $0.code == .firstContact }) {
-        Output.note("drydock: note: \(unknown.advised)")
+        Output.note("\(unknown.advised)")
       } else {
         pending = plan.pending.map(\.identifier)
       }
@@ -68,7 +68,8 @@ struct InspectCommand: ParsableCommand {
     }
     let version =
       inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
-      ?? "unknown: \(Advice.added(to: inspection.versionProblem ?? "nothing shows it"))"
+      ?? Advice.added(to: inspection.versionProblem ?? "unknown")
+      .replacing("the container's version is unknown", with: "unknown")
     Output.line("schema version: \(version)")
     if let pending {
       Output.line("pending migrations: \(pending.isEmpty ? "none" : pending.joined(separator: ", "))")
@@ -116,7 +117,7 @@ struct InspectCommand: ParsableCommand {
   }
 }
 
-struct ExplainCommand: ParsableCommand {
+struct ExplainCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "explain", abstract: "Show whether a backup includes a path, and which rule decides.",
     discussion: """

@@ -2,9 +2,8 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 import Foundation
-import Reports
 
-struct TestCommand: ParsableCommand {
+struct TestCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "test", abstract: "Test the migrations on fixtures: containers of old versions.",
     discussion: """
@@ -15,9 +14,10 @@ struct TestCommand: ParsableCommand {
       and migrated containers must have the schema of fresh ones.
 
       A failure names the place, what was expected and found, and the first migration
-      after which it differs. The exit code is 1 then, and 4 when fixtures or
-      migrations are invalid. In GitHub Actions, failures are also shown at the lines
-      of the expectations.
+      after which it differs; failures of several rows or fixtures with one cause are
+      one, with examples. The exit code is 1 then, and 4 when fixtures or migrations
+      are invalid. In GitHub Actions, failures are also shown at the lines of the
+      migrations.
 
       --record writes the goldens of the latest version, shows their differences, and
       then checks; it refuses where CI is set.
@@ -26,6 +26,7 @@ struct TestCommand: ParsableCommand {
         drydock test -m Migrations --fixtures Fixtures
         drydock test v1 v2 -m Migrations --keep Failed
         drydock test -m Migrations --junit report.xml --jobs 4
+        drydock test --markdown comment.md --sarif drydock.sarif
         drydock test 'Fixtures/v1' -m Migrations --record
         drydock test -m Migrations --filter 'v*'
       """)
@@ -35,7 +36,8 @@ struct TestCommand: ParsableCommand {
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
   @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
     String?
-  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
+  @OptionGroup var documents: ReportOptions
+  @Flag(help: "List all findings of each cause, not only examples.") var all = false
   @Option(
     help: ArgumentHelp(
       "The number of fixtures to check in parallel; by default the number of processors.",
@@ -55,11 +57,9 @@ struct TestCommand: ParsableCommand {
     try refuseFile(keep)
     let configuration = try common.configuration()
     let found = try migrations.validation(configuration)
-    if let first = found.problems.first {
-      found.report(found.problems.dropFirst())
-      throw first
-    }
-    let reports = try PipelineReports(junit: junit)
+    let reports = try PipelineReports(documents)
+    if !found.problems.isEmpty { try reports.write(found) }
+    try found.throwUnlessClean(asJSON: common.json)
     let options = options()
     var suite = try fixtures.suite(found.catalog, configuration, options)
     var recorded: [FixtureSuite.Golden]?
@@ -97,10 +97,11 @@ struct TestCommand: ParsableCommand {
       Output.json(
         [
           "passed": result.passed, "recorded": recorded, "fixtures": result.fixtures,
-          "findings": result.findings, "notes": result.notes, "seconds": result.seconds,
+          "findings": result.findings, "groups": result.groups, "notes": result.notes,
+          "seconds": result.seconds,
         ])
     } else {
-      text.end(result)
+      text.end(result, showsAll: all, isRecorded: isRecorded)
     }
     if !result.passed || !isRecorded { throw ExitStatus.failed.code }
   }
@@ -120,6 +121,7 @@ struct TestCommand: ParsableCommand {
     options.filter = fixtures.filter
     options.jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
     (options.failsFast, options.keep) = (failFast, keep)
+    if all { options.rowLimit = .max }
     return options
   }
 }
@@ -133,7 +135,8 @@ struct FixtureOptions: ParsableArguments {
   @Option(
     name: .customLong("fixtures"),
     help: ArgumentHelp(
-      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
+      "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
+      valueName: "directory"))
   var directory: String?
 
   @Option(
@@ -141,9 +144,15 @@ struct FixtureOptions: ParsableArguments {
   )
   var filter: [String] = []
 
-  /// The directory of fixtures, if one is named.
-  func directory(_ configuration: ContainerConfiguration) -> String? {
-    directory ?? Environment["FIXTURES"] ?? configuration.fixtures
+  /// The directory of fixtures.
+  func directory(_ configuration: ContainerConfiguration) -> String {
+    Self.directory(directory, configuration)
+  }
+
+  /// The directory that an option names, or the default one.
+  static func directory(_ option: String?, _ configuration: ContainerConfiguration) -> String {
+    option ?? Environment["FIXTURES"] ?? configuration.fixtures
+      ?? configuration.directory(named: "Fixtures")
   }
 
   func suite(
@@ -175,13 +184,7 @@ struct FixtureOptions: ParsableArguments {
         && find(names[0], configuration) == nil
         ? names[0] : nil
     }
-    guard let directory = directory(configuration) else {
-      throw UsageError(
-        message:
-          "no fixtures are named; give a FIXTURE, --fixtures DIRECTORY, or `fixtures: DIRECTORY` in drydock.yaml"
-      )
-    }
-    return directory
+    return directory(configuration)
   }
 
   /// Each once. Results are told by name: two of one name would be one.
@@ -206,7 +209,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   private func notFound(_ name: String, _ configuration: ContainerConfiguration) -> DrydockError {
-    let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
+    let known = (try? Fixture.all(in: directory(configuration)).map(\.name)) ?? []
     let near = NearestWord.to(name, among: known)
     // A wall of names would hide the mistake.
     let hint =
@@ -217,8 +220,8 @@ struct FixtureOptions: ParsableArguments {
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.
   private func find(_ name: String, _ configuration: ContainerConfiguration) -> String? {
-    let places = directory(configuration).map { [$0 + "/" + name] } ?? []
-    return ((name.contains("/") ? [] : places) + [name]).first(where: isFixture)
+    let places = name.contains("/") ? [] : [directory(configuration) + "/" + name]
+    return (places + [name]).first(where: isFixture)
   }
 
   private func isFixture(_ path: String) -> Bool {

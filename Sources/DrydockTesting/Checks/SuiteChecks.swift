@@ -32,6 +32,22 @@ enum ReleaseCheck {
   }
 }
 
+extension FixtureSuite {
+  /// What the fixtures lack that a release needs: a fixture of each released version, and the goldens of the latest.
+  package var releaseDemands: [FixtureResult.Finding] {
+    let goldens = fixtures.filter { !$0.goldens.isEmpty && $0.goldens[catalog.latest] == nil }.map(\.name)
+    var findings = ReleaseCheck.findings(fixtures, releases, catalog)
+    if !goldens.isEmpty {
+      findings.append(
+        FixtureResult.Finding(
+          .golden,
+          "no golden of version \(catalog.latest), which is released now, in \(goldens.joined(separator: ", ")): record it"
+        ))
+    }
+    return findings
+  }
+}
+
 /// Every step of every migration has an effect on some fixture: a step that none exercises is proven by none.
 enum Coverage {
   static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {
@@ -44,6 +60,7 @@ enum Coverage {
         )
         finding.migration = migration.identifier
         (finding.file, finding.line) = (step.position.file, step.position.line)
+        finding.cause = FixtureResult.Finding.Cause(step.position)
         return finding
       }
     }
@@ -90,6 +107,7 @@ enum FreshCheck {
           + (entry.noun == "vault item" ? difference.fields.map { ": \($0.old.name)" } ?? "" : ""))
       (finding.expected, finding.found) = (expected, found)
       finding.migration = FirstMigration.text(span)
+      if span.count == 1 { finding.cause = FixtureResult.Finding.Cause(file: span[0].file) }
       finding.file = newer.fixture.directory + "/fixture.yaml"
       return finding
     }
