@@ -26,7 +26,9 @@ extension HTMLPage {
       ("App", [.plain(container.app)]), ("Instance", [.plain(container.instance)]),
       ("Container", [.code(root)]),
     ]
-    self.sections = Self.sections(report) + (outcome.difference.isEmpty ? [] : sections.all)
+    self.sections =
+      outcome.difference.isEmpty
+      ? Self.sections(report) : [sections.overview] + Self.sections(report) + sections.all
   }
 
   /// One of two that were compared.
@@ -67,7 +69,7 @@ extension HTMLPage {
     facts = [("Before (A)", before), ("After (B)", after)].map { name, operand in
       (name, [.code(operand.name)] + operand.details.map { .muted(" · \($0)") })
     }
-    self.sections = difference.isEmpty ? [] : sections.all
+    self.sections = difference.isEmpty ? [] : [sections.overview] + sections.all
     if !comparison.notCompared.isEmpty {
       let table = HTMLTable(
         "Paths that were not compared", ["Path", "Why"],

@@ -15,8 +15,9 @@ struct DifferenceSections {
 
   private typealias Change = ContainerDifference.Change
 
+  /// A section for each store that differs.
   var all: [HTMLPage.Section] {
-    var sections = [overview]
+    var sections: [HTMLPage.Section] = []
     if !difference.settings.isEmpty { sections.append(settings) }
     if !difference.vault.isEmpty { sections.append(secrets) }
     if !difference.databases.isEmpty { sections.append(databases) }
@@ -54,7 +55,8 @@ struct DifferenceSections {
     var isEmpty: Bool { added + removed + changed == 0 }
   }
 
-  private var overview: HTMLPage.Section {
+  /// The number of changes in each store.
+  var overview: HTMLPage.Section {
     var rows = Counts()
     for table in difference.databases.flatMap(\.tables) {
       rows.add(.added, table.added)
@@ -74,7 +76,7 @@ struct DifferenceSections {
       ("Databases: rows", "databases", .databases, rows),
       ("Files", "files", .files, Counts(difference.files.map(\.change))),
     ]
-    let table = HTMLTable(
+    var table = HTMLTable(
       "Number of changes in each store", ["Store", "#Added", "#Removed", "#Changed"],
       lines.map { name, id, store, counts in
         guard stores.contains(store) else {
@@ -86,6 +88,7 @@ struct DifferenceSections {
           ? HTMLCell.header(name) : HTMLCell(kind: .header, spans: [.plain(name)], target: id)
         return [header, .number(counts.added), .number(counts.removed), .number(counts.changed)]
       })
+    table.isNarrow = true
     return HTMLPage.Section(id: "changes", heading: "Changes", blocks: [.table(table)])
   }
 
@@ -186,16 +189,14 @@ struct DifferenceSections {
     var blocks: [HTMLBlock] = []
     if !database.schema.isEmpty { blocks.append(.heading(4, [.plain("Schema")])) }
     if !numbers.isEmpty {
-      blocks.append(
-        .table(
-          HTMLTable(
-            "Numbers in the database’s header", ["Name", "#Before", "#After"],
-            numbers.map { number in
-              [.headerCode(number.name)]
-                + [number.before, number.after].map {
-                  HTMLCell(kind: .number, spans: [.code($0 ?? "")])
-                }
-            })))
+      var table = HTMLTable(
+        "Numbers in the database’s header", ["Number", "#Before", "#After"],
+        numbers.map { number in
+          [.headerCode(number.name)]
+            + [number.before, number.after].map { HTMLCell(kind: .number, spans: [.code($0 ?? "")]) }
+        })
+      table.isNarrow = true
+      blocks.append(.table(table))
     }
     for (index, object) in objects.enumerated() {
       let sides = [object.before, object.after].map { SQLLines($0 ?? "").lines }
@@ -271,7 +272,9 @@ struct DifferenceSections {
       }
       return row.key.map { HTMLCell.headerCode($0.before ?? $0.after ?? "") } + cells
     }
-    return HTMLTable(caption, keys + shown, listed, of: total)
+    var table = HTMLTable(caption, keys + shown, listed, of: total)
+    table.showsCaption = true
+    return table
   }
 
   // MARK: Files
@@ -325,7 +328,15 @@ struct DifferenceSections {
     }
   }
 
-  private static func cell(_ change: Change) -> HTMLCell { .text(word(change)) }
+  private static func cell(_ change: Change) -> HTMLCell {
+    let kind: HTMLCell.Kind =
+      switch change {
+      case .added: .added
+      case .removed: .removed
+      case .changed: .changed
+      }
+    return HTMLCell(kind: kind, spans: [.plain(word(change))])
+  }
 
   /// A sign and a word: not by a colour alone.
   private static func word(_ change: Change) -> String {

@@ -14,7 +14,13 @@ struct HTMLSpan {
   static func strong(_ text: String) -> Self { Self(kind: .strong, text: text) }
   static func muted(_ text: String) -> Self { Self(kind: .muted, text: text) }
 
-  fileprivate var context: [String: Any] { ["span": "span-\(kind.rawValue)", "text": HTMLText(text)] }
+  /// A name of so many characters is not broken.
+  private static let shortLength = 40
+
+  fileprivate var context: [String: Any] {
+    let isName = kind == .code && text.utf8.count <= Self.shortLength
+    return ["span": isName ? "span-name" : "span-\(kind.rawValue)", "text": HTMLText(text)]
+  }
 }
 
 /// A line of a difference between two texts.
@@ -39,6 +45,8 @@ struct HTMLCell {
     case text, code, number
     /// The header of its row.
     case header
+    /// How something differs, in a sign and a word.
+    case added, removed, changed
   }
 
   var kind = Kind.text
@@ -98,6 +106,8 @@ struct HTMLTable {
   /// How many rows there are, where not all are given.
   var total: Int
   var noun: (String, String)
+  /// Whether the caption is seen, where no heading says the same; and whether the columns are as narrow as can be.
+  var showsCaption = false, isNarrow = false
 
   /// - Parameter columns: their titles; `#` at the start marks one of numbers.
   init(
@@ -131,7 +141,7 @@ struct HTMLTable {
 
   private func part(_ caption: String, _ rows: ArraySlice<[HTMLCell]>) -> [String: Any] {
     [
-      "caption": HTMLText(caption),
+      "caption": HTMLText(caption), "hidesCaption": !showsCaption, "isNarrow": isNarrow,
       "columns": columns.map {
         ["column": $0.isNumber ? "column-number" : "column-text", "title": HTMLText($0.title)]
           as [String: Any]

@@ -179,8 +179,8 @@ enum HTMLTemplates {
       """,
       "table": """
       <div class="scroll" role="group" aria-label="{{caption}}" tabindex="0">
-      <table>
-      <caption>{{caption}}</caption>
+      <table{{#isNarrow}} class="narrow"{{/isNarrow}}>
+      <caption{{#hidesCaption}} class="hidden"{{/hidesCaption}}>{{caption}}</caption>
       <thead><tr>{{#columns}}{{>*column}}{{/columns}}</tr></thead>
       <tbody>
       {{#rows}}
@@ -196,6 +196,9 @@ enum HTMLTemplates {
       "cell-header": "<th scope=\"row\">{{>content}}</th>",
       "cell-text": "<td>{{>content}}</td>",
       "cell-code": "<td class=\"code\">{{>content}}</td>",
+      "cell-added": "<td class=\"added\">{{>content}}</td>",
+      "cell-removed": "<td class=\"removed\">{{>content}}</td>",
+      "cell-changed": "<td class=\"changed\">{{>content}}</td>",
       "cell-number": "<td class=\"number\">{{>content}}</td>",
       "content":
         "{{#.target}}<a href=\"#{{.target}}\">{{/.target}}{{>spans}}{{#.target}}</a>{{/.target}}"
@@ -209,6 +212,7 @@ enum HTMLTemplates {
       "span-plain": "{{text}}",
       "span-line": "{{text}}<br>",
       "span-code": "<code>{{text}}</code>",
+      "span-name": "<code class=\"name\">{{text}}</code>",
       "span-mark": "<mark>{{text}}</mark>",
       "span-strong": "<strong>{{text}}</strong>",
       "span-muted": "<span class=\"muted\">{{text}}</span>",

@@ -43,6 +43,11 @@ enum HTMLStyle {
     h3 code { font-size: 0.9375rem; }
     code, td, th, dd, del, ins, mark, .line { unicode-bidi: isolate; }
     .muted { color: var(--muted); }
+    .name { white-space: nowrap; }
+    .hidden {
+      position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%);
+      white-space: nowrap;
+    }
     .kind { margin: 0 0 0.25rem; color: var(--muted); }
     header { border-bottom: 1px solid var(--rule); padding-bottom: 1.5rem; }
     .verdict {
@@ -64,13 +69,20 @@ enum HTMLStyle {
     section { margin-top: 2.5rem; }
     .scroll { overflow-x: auto; margin-top: 0.75rem; }
     table { border-collapse: collapse; width: 100%; }
+    table.narrow { width: auto; }
+    table.narrow th, table.narrow td { padding-left: 1.75rem; }
+    table.narrow th:first-child { padding-left: 0; }
     caption { text-align: left; color: var(--muted); font-size: 0.8125rem; padding-bottom: 0.25rem; }
-    th, td { text-align: left; vertical-align: top; padding: 0.375rem 0.75rem; border-bottom: 1px solid var(--rule); }
+    th, td { text-align: left; vertical-align: baseline; padding: 0.375rem 0.75rem; border-bottom: 1px solid var(--rule); }
     th:first-child, td:first-child { padding-left: 0; }
     th:last-child, td:last-child { padding-right: 0; }
     thead th { color: var(--muted); font-size: 0.8125rem; font-weight: 600; white-space: nowrap; }
     tbody th { font-weight: 400; }
     th.number, td.number { text-align: right; white-space: nowrap; }
+    td.added, td.removed, td.changed { white-space: nowrap; }
+    td.added { color: var(--good); }
+    td.removed { color: var(--bad); }
+    td.changed { color: var(--info); }
     del, ins { text-decoration: none; }
     td del, td ins { display: block; padding: 0 0.25rem; border-radius: 0.125rem; }
     td del { background: var(--bad-page); }
@@ -100,7 +112,8 @@ enum HTMLStyle {
       dl > div { grid-template-columns: 1fr; }
       dl.sides { grid-template-columns: 1fr; }
       details > :not(summary) { margin-left: 0; }
-      .scroll table { min-width: 32rem; }
+      .scroll table:not(.narrow) { min-width: 34rem; }
+      table.narrow th, table.narrow td { padding-left: 0.75rem; }
     }
     @media print {
       @page { margin: 18mm 15mm; }

@@ -6,14 +6,7 @@ enum TextComparison {
     // What the page cuts is not compared either.
     guard max(before.utf8.count, after.utf8.count) <= HTMLText.limit else { return plain }
     let (old, new) = (words(before), words(after))
-    let difference = new.difference(from: old)
-    var (removed, added) = (Set<Int>(), Set<Int>())
-    for change in difference {
-      switch change {
-      case .remove(let offset, _, _): removed.insert(offset)
-      case .insert(let offset, _, _): added.insert(offset)
-      }
-    }
+    let (removed, added) = changes(old, new)
     func size(_ words: [Substring], _ left: Set<Int> = []) -> Int {
       words.enumerated().reduce(0) { sum, word in
         left.contains(word.offset) || word.element.first?.isLetterOrDigit != true
@@ -24,16 +17,27 @@ enum TextComparison {
     return (spans(old, marking: removed), spans(new, marking: added))
   }
 
-  /// Two texts as lines: what both have once, changed words marked, and long parts without a change left out.
-  static func lines(_ before: [String], _ after: [String]) -> [HTMLLine] {
-    let difference = after.difference(from: before)
+  private static func changes<Element: Hashable>(
+    _ before: [Element], _ after: [Element]
+  ) -> (removed: Set<Int>, added: Set<Int>) {
     var (removed, added) = (Set<Int>(), Set<Int>())
-    for change in difference {
+    for change in after.difference(from: before) {
       switch change {
       case .remove(let offset, _, _): removed.insert(offset)
       case .insert(let offset, _, _): added.insert(offset)
       }
     }
+    return (removed, added)
+  }
+
+  /// A column that is no longer the last one has not changed.
+  private static func withoutComma(_ line: String) -> Substring {
+    line.hasSuffix(",") ? line.dropLast() : line[...]
+  }
+
+  /// Two texts as lines: what both have once, changed words marked, and long parts without a change left out.
+  static func lines(_ before: [String], _ after: [String]) -> [HTMLLine] {
+    let (removed, added) = changes(before.map(withoutComma), after.map(withoutComma))
     var (result, old, new) = ([HTMLLine](), 0, 0)
     while old < before.count || new < after.count {
       var (gone, come) = ([String](), [String]())
@@ -53,7 +57,7 @@ enum TextComparison {
         HTMLLine(kind: .added, spans: $0 < pairs.count ? pairs[$0].after : [.plain(come[$0])])
       }
       if old < before.count, new < after.count {
-        result.append(HTMLLine(kind: .same, spans: [.plain(before[old])]))
+        result.append(HTMLLine(kind: .same, spans: [.plain(after[new])]))
         old += 1
         new += 1
       }
@@ -151,6 +155,10 @@ struct SQLLines {
     line = ""
   }
 
+  private mutating func dropSpace() {
+    if line.hasSuffix(" ") { line.removeLast() }
+  }
+
   private mutating func breakTable(_ scalars: [Unicode.Scalar]) {
     var index = 0
     while index < scalars.count {
@@ -176,10 +184,11 @@ struct SQLLines {
         line += "("
         if depth == 1 { end(indent: "") }
       case ")":
-        if depth == 1 { end(indent: "  ") }
+        depth == 1 ? end(indent: "  ") : dropSpace()
         depth = max(0, depth - 1)
         line += ")"
       case "," where depth == 1:
+        dropSpace()
         line += ","
         end(indent: "  ")
       case _ where scalar.properties.isWhitespace:
