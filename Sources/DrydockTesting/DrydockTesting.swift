@@ -87,7 +87,8 @@ public struct FixtureSuite: Sendable {
   /// - Throws: `DrydockError` when no temporary directory or no key can be made.
   public func run(progress: (FixtureResult) -> Void = { _ in }) throws -> FixtureSuite.Report {
     let start = ContinuousClock.now
-    let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
+    let runner = try FixtureRunner(
+      catalog: catalog, configuration: configuration, rowLimit: options.rowLimit)
     let temporary = try ScratchDirectory.temporary()
     let scratch = temporary.directory
     var proofs: [FixtureProof] = []
@@ -163,6 +164,10 @@ extension FixtureSuite {
     public var failsFast = false
     /// A directory that takes the containers of failures; nil when they are removed.
     public var keep: String?
+    /// So many rows of a column are listed in findings, and the rest is counted.
+    package var rowLimit = Self.rowLimit
+
+    package static let rowLimit = 20
 
     /// All fixtures, one after the other.
     public init() {}

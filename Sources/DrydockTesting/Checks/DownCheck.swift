@@ -59,7 +59,8 @@ struct DownCheck {
   private func differences(_ container: Container, from golden: String) throws -> [FixtureResult.Finding] {
     let found = try work.text(of: container)
     let findings = try found.findings(
-      against: golden, volatile: work.fixture.volatile, redactor: work.runner.redactor)
+      against: golden, volatile: work.fixture.volatile, redactor: work.runner.redactor,
+      rowLimit: work.runner.rowLimit)
     if findings.isEmpty { return [] }
     var leftovers = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
     if try found.files[Golden.vault] == ["[]"] && Golden(golden).items == nil {

@@ -60,6 +60,7 @@ struct ExactState {
     {
       var finding = FixtureResult.Finding(check, message, place: path.isRoot ? "." : path.description)
       (finding.expected, finding.found) = (expected, found)
+      (finding.noun, finding.pattern) = ("path", path.pattern)
       return finding
     }
     guard let old else { return [finding("the path is new")] }

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 import GRDB
 import MigrationEngine
 
@@ -15,6 +17,8 @@ struct FixtureChecks {
   /// The container at versions of which there is a fresh one, without its rows.
   private(set) var shapes: [Int: [GoldenEntry]] = [:]
 
+  /// The paths that each step changed.
+  private var touched: [(step: StepOutline, paths: [ContainerPath])] = []
   private var work: FixtureWork
   /// The versions of which there is a fresh container; none when this one cannot be compared with it.
   private let freshVersions: Set<Int>
@@ -34,6 +38,24 @@ struct FixtureChecks {
     } catch {
       add(error, .build)
     }
+    for index in findings.indices where findings[index].cause == nil {
+      findings[index].cause = cause(of: findings[index])
+    }
+  }
+
+  /// The first step of a finding's migration that changes its path; else the migration's file.
+  private func cause(of finding: FixtureResult.Finding) -> FixtureResult.Finding.Cause? {
+    guard let migration = work.catalog.migrations.first(where: { $0.identifier == finding.migration }) else {
+      return nil
+    }
+    let step = touched.first { step, paths in
+      step.migration == migration.number
+        && paths.contains { path in
+          finding.place == path.description || finding.place?.hasPrefix("\(path): ") == true
+        }
+    }
+    return step.map { FixtureResult.Finding.Cause($0.step.position) }
+      ?? FixtureResult.Finding.Cause(file: migration.file)
   }
 
   private mutating func check(_ container: Container) throws {
@@ -54,7 +76,7 @@ struct FixtureChecks {
     } catch {
       return add(error, .migration)
     }
-    (didRun, effective) = (true, watch.effective)
+    (didRun, effective, touched) = (true, watch.effective, watch.touched)
     guard outcome.value.to == latest else {
       return findings.append(
         FixtureResult.Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
@@ -186,6 +208,7 @@ struct FixtureChecks {
     if let place = MigrationPlace(in: finding.message, work.catalog) {
       finding.migration = place.migration
       (finding.file, finding.line) = (place.file, place.line)
+      finding.cause = FixtureResult.Finding.Cause(file: place.file, line: place.line)
     } else if check == .build {
       finding.file = work.fixture.directory + "/fixture.yaml"
     }
@@ -196,6 +219,10 @@ struct FixtureChecks {
   static func text(of error: any Error) -> String {
     (error as? DatabaseError)?.plainMessage ?? String(describing: error)
   }
+}
+
+extension FixtureResult.Finding.Cause {
+  init(_ position: YAMLPosition) { self.init(file: position.file, line: position.line) }
 }
 
 /// Whether a fixture's description is complete and true.

@@ -105,6 +105,8 @@ struct RowLoss {
 /// Watches a run of migrations on a fixture: which steps have an effect, and which tables lose rows.
 struct RunWatch {
   private(set) var effective: Set<StepOutline> = []
+  /// The paths that each of these steps changed, in their order.
+  private(set) var touched: [(step: StepOutline, paths: [ContainerPath])] = []
   /// Rows that were lost in a step that does not announce it.
   private(set) var losses: [RowLoss] = []
   private(set) var last: StepOutline?
@@ -117,6 +119,7 @@ struct RunWatch {
     let changed = try changes?.changes(on: stage) ?? []
     if changed.isEmpty { return }
     effective.insert(step)
+    touched.append((step, changed))
     var before: [ContainerPath: RowCounts] = [:]
     var after: [ContainerPath: RowCounts] = [:]
     for path in changed {
@@ -155,6 +158,8 @@ enum LostRows {
       finding.found = loss.after.map { "\($0) rows" } ?? "no such table"
       finding.migration = catalog.migration(loss.step.migration)?.identifier
       (finding.file, finding.line) = (loss.step.position.file, loss.step.position.line)
+      finding.cause = FixtureResult.Finding.Cause(loss.step.position)
+      (finding.count, finding.noun) = (loss.before - (loss.after ?? 0), "row")
       return finding
     }
   }

@@ -44,6 +44,7 @@ enum Coverage {
         )
         finding.migration = migration.identifier
         (finding.file, finding.line) = (step.position.file, step.position.line)
+        finding.cause = FixtureResult.Finding.Cause(step.position)
         return finding
       }
     }
@@ -90,6 +91,7 @@ enum FreshCheck {
           + (entry.noun == "vault item" ? difference.fields.map { ": \($0.old.name)" } ?? "" : ""))
       (finding.expected, finding.found) = (expected, found)
       finding.migration = FirstMigration.text(span)
+      if span.count == 1 { finding.cause = FixtureResult.Finding.Cause(file: span[0].file) }
       finding.file = newer.fixture.directory + "/fixture.yaml"
       return finding
     }

@@ -9,16 +9,19 @@ extension GoldenText {
   ///
   /// A broken golden (a file is missing or invalid) is a finding too, which names the file and the line.
   ///
-  /// - Parameter redactor: Hides secrets: one for the whole run, so that equal values look equal in all findings.
+  /// - Parameters:
+  ///   - redactor: Hides secrets: one for the whole run, so that equal values look equal in all findings.
+  ///   - rowLimit: So many rows of a column are listed, and the rest is counted.
   package func findings(
-    against golden: String, volatile: VolatileValues = VolatileValues(), redactor: Redactor = Redactor()
+    against golden: String, volatile: VolatileValues = VolatileValues(), redactor: Redactor = Redactor(),
+    rowLimit: Int = FixtureSuite.Options.rowLimit
   ) throws -> [FixtureResult.Finding] {
     if try isSame(as: golden) { return [] }
     do {
       let read = try Golden(golden)
       return try findings(
         against: GoldenText(of: read, volatile), recordedIn: read.directory,
-        redactor.knowing(read.settings.values.map(\.values) + settings))
+        redactor.knowing(read.settings.values.map(\.values) + settings), rowLimit: rowLimit)
     } catch let error as DrydockError {
       var finding = FixtureResult.Finding(.golden, "the golden cannot be read: \(error.message)")
       (finding.file, finding.line) = (error.path ?? golden, error.line)
@@ -36,9 +39,9 @@ extension GoldenText {
   ///
   /// - Parameter directory: the golden's; nil for one that was never written.
   func findings(
-    against expected: GoldenText, recordedIn directory: String?, _ redactor: Redactor
+    against expected: GoldenText, recordedIn directory: String?, _ redactor: Redactor, rowLimit: Int
   ) throws -> [FixtureResult.Finding] {
-    var report = GoldenReport(expected, try GoldenPlaces(expected, directory), redactor)
+    var report = GoldenReport(try GoldenPlaces(expected, directory), redactor, rowLimit)
     for difference in EntryComparison(expected.entries, entries).differences { report.add(difference) }
     return report.end()
   }
@@ -139,74 +142,102 @@ private struct GoldenPlaces {
   }
 }
 
-/// The differences as findings; of each table only so many rows.
+/// The differences as findings; of each column only so many rows, and the number of the others.
 private struct GoldenReport {
-  private static let rowLimit = 20
-
   private let places: GoldenPlaces
   private let redactor: Redactor
-  private let tables: [[ExactText]: GoldenEntry]
+  private let rowLimit: Int
   private var findings: [FixtureResult.Finding] = []
-  /// How many rows of each table differ in which way, and the last one.
-  private var rows: [(table: [ExactText], words: String, count: Int, last: [ExactText])] = []
+  private var rows: [RowDifferences] = []
+  private var indices: [[ExactText]: Int] = [:]
 
-  init(_ expected: GoldenText, _ places: GoldenPlaces, _ redactor: Redactor) {
-    (self.places, self.redactor) = (places, redactor)
-    tables = Dictionary(
-      expected.entries.filter { $0.noun == "table" }.map { ($0.id, $0) },
-      uniquingKeysWith: { first, _ in first })
+  /// The rows of a table that differ in one way: they are absent, not expected, or differ in one column.
+  private struct RowDifferences {
+    var count = 0
+    /// The first one above the limit, and whether all above it have the same values.
+    var rest: EntryDifference?
+    var isSame = true
+  }
+
+  init(_ places: GoldenPlaces, _ redactor: Redactor, _ rowLimit: Int) {
+    (self.places, self.redactor, self.rowLimit) = (places, redactor, rowLimit)
   }
 
   mutating func add(_ difference: EntryDifference) {
-    guard let entry = difference.entry, let noun = entry.noun else { return }
-    let words = difference.new == nil ? "absent" : difference.old == nil ? "not expected" : "differ"
-    guard isListed(entry, words) else { return }
-    let name = entry.name(redactor)
-    guard let (old, new) = difference.fields else {
-      let isAbsent = difference.new == nil
-      return report(
-        entry, name, isAbsent ? "the \(noun) is absent" : "the \(noun) exists, expected none",
-        isAbsent ? entry.whole(redactor) : nil, isAbsent ? nil : entry.whole(redactor))
-    }
-    if let before = old.type, let after = new.type, before != after {
-      report(
-        entry, name, "the \(noun) has another type", old.shown(redactor).map { "the \(before) \($0)" },
-        new.shown(redactor).map { "the \(after) \($0)" })
-    } else {
-      report(
-        entry, noun == "row" ? "\(name): \(old.name)" : name, old.message, old.shown(redactor),
-        new.shown(redactor))
-    }
-  }
-
-  private mutating func isListed(_ entry: GoldenEntry, _ words: String) -> Bool {
-    guard entry.noun == "row", let table = entry.group else { return true }
-    guard let index = rows.firstIndex(where: { $0.table == table && $0.words == words }) else {
-      rows.append((table, words, 1, entry.id))
-      return true
-    }
-    if rows[index].last != entry.id { rows[index].count += 1 }
-    rows[index].last = entry.id
-    return rows[index].count <= Self.rowLimit
-  }
-
-  private mutating func report(
-    _ entry: GoldenEntry, _ name: String, _ message: String, _ expected: String?, _ found: String?
-  ) {
-    var finding = FixtureResult.Finding(.golden, message, place: name)
-    (finding.expected, finding.found) = (expected, found)
-    if let place = places.place(of: entry.id) { (finding.file, finding.line) = place }
+    guard let finding = listed(difference) ? finding(difference) : nil else { return }
     findings.append(finding)
   }
 
+  private func finding(_ difference: EntryDifference) -> FixtureResult.Finding? {
+    guard let entry = difference.entry, let noun = entry.noun else { return nil }
+    let name = entry.name(redactor)
+    guard let (old, new) = difference.fields else {
+      let isAbsent = difference.new == nil
+      return finding(
+        entry, name, isAbsent ? "the \(noun) is absent" : "the \(noun) exists, expected none",
+        isAbsent ? entry.whole(redactor) : nil, isAbsent ? nil : entry.whole(redactor))
+    }
+    var found: FixtureResult.Finding
+    if let before = old.type, let after = new.type, before != after {
+      found = finding(
+        entry, name, "the \(noun) has another type", old.shown(redactor).map { "the \(before) \($0)" },
+        new.shown(redactor).map { "the \(after) \($0)" })
+    } else {
+      found = finding(
+        entry, noun == "row" ? "\(name): \(old.name)" : name, old.message, old.shown(redactor),
+        new.shown(redactor))
+    }
+    if noun == "row" { found.pattern = entry.pattern.map { "\($0).\(old.name)" } }
+    return found
+  }
+
+  private func finding(
+    _ entry: GoldenEntry, _ name: String, _ message: String, _ expected: String?, _ found: String?
+  ) -> FixtureResult.Finding {
+    var finding = FixtureResult.Finding(.golden, message, place: name)
+    (finding.expected, finding.found) = (expected, found)
+    (finding.noun, finding.pattern) = (entry.noun, entry.pattern)
+    if let place = places.place(of: entry.id) { (finding.file, finding.line) = place }
+    return finding
+  }
+
+  /// Whether a difference is listed; else it is counted.
+  private mutating func listed(_ difference: EntryDifference) -> Bool {
+    guard let entry = difference.entry, entry.noun == "row", let table = entry.group else { return true }
+    let way = difference.fields.map { "column " + $0.old.name } ?? (difference.new == nil ? "absent" : "new")
+    let index = indices[table + [ExactText(way)]] ?? rows.count
+    if index == rows.count {
+      rows.append(RowDifferences())
+      indices[table + [ExactText(way)]] = index
+    }
+    rows[index].count += 1
+    if rows[index].count <= rowLimit { return true }
+    guard let first = rows[index].rest else {
+      rows[index].rest = difference
+      return false
+    }
+    if first.fields?.old.text != difference.fields?.old.text
+      || first.fields?.new.text != difference.fields?.new.text || difference.fields == nil
+    {
+      rows[index].isSame = false
+    }
+    return false
+  }
+
   mutating func end() -> [FixtureResult.Finding] {
-    for (table, words, count, _) in rows where count > Self.rowLimit {
-      guard let table = tables[table] else { continue }
-      let more = count - Self.rowLimit
+    for row in rows {
+      guard let rest = row.rest, var finding = finding(rest) else { continue }
+      finding.count = row.count - rowLimit
       let verb =
-        words == "differ"
-        ? (more == 1 ? "row differs" : "rows differ") : more == 1 ? "row is \(words)" : "rows are \(words)"
-      report(table, table.name(redactor), "\(more) more \(verb)", nil, nil)
+        rest.fields != nil
+        ? (finding.count == 1 ? "row differs" : "rows differ")
+        : (finding.count == 1 ? "row is " : "rows are ") + (rest.new == nil ? "absent" : "not expected")
+      (finding.kind, finding.message) = (finding.message, "\(finding.count) more \(verb)")
+      if finding.count > 1 {
+        finding.place = finding.pattern
+        if !row.isSame || rest.fields == nil { (finding.expected, finding.found) = (nil, nil) }
+      }
+      findings.append(finding)
     }
     return findings
   }

@@ -210,6 +210,7 @@ struct GoldenDatabase {
         "\(place.name): \(table.name)"
           + key.map { ", \(table.columns[$0]) \(shown($0, redactor))" }.joined()
       }
+      entry.pattern = "\(place.name): \(table.name)"
       entry.whole = { redactor in
         let texts = rest.filter { row[$0].kind != .null }.map {
           "\(table.columns[$0]) \(shown($0, redactor))"

@@ -126,6 +126,7 @@ struct GoldenLine: Sendable {
       entry.fields.append(.init(name, text ?? "", message) { _ in text })
     }
     add(Self.typeField, noun, "the path is something else")
+    if [.file, .directory, .link, .other].contains(kind) { entry.pattern = path.pattern }
     if isVolatile { return entry }
     switch kind {
     case .link:
@@ -187,6 +188,16 @@ struct GoldenLine: Sendable {
     if text == "." { return .root }
     guard !text.isEmpty, let bytes = unescaped(text) else { return nil }
     return try? ContainerPath(bytes: bytes)
+  }
+}
+
+extension ContainerPath {
+  /// A pattern for this file and those beside it with the same extension, such as `Documents/Notes/*.md`.
+  var pattern: String {
+    if isRoot { return description }
+    let name = nameString
+    let dot = name.dropFirst().lastIndex(of: ".")
+    return (parent.isRoot ? "" : "\(parent)/") + "*" + (dot.map { name[$0...] } ?? "")
   }
 }
 

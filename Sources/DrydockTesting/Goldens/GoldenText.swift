@@ -233,6 +233,8 @@ package struct GoldenText: Sendable {
       var field = GoldenEntry.Field("value", leaf.text, "the value differs", shown: shown)
       field.type = leaf.value.typeName
       entry.fields = [field]
+      let tokens = leaf.pointer.tokens.map { Int($0) == nil ? $0 : "*" }
+      entry.pattern = "\(GoldenLine.text(path)): \(JSONPointer(tokens: tokens))"
       add(entry)
     }
   }
@@ -290,6 +292,8 @@ struct GoldenEntry: Sendable {
   var group: [ExactText]?
   /// Where it is in the container, for people.
   var name: @Sendable (Redactor) -> String
+  /// Its place without what identifies it among many rows or files; nil where it is one of a kind.
+  var pattern: String?
   /// What it is, such as `setting`; nil for what only has a place.
   var noun: String?
   var fields: [Field] = []

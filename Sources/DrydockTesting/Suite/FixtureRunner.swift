@@ -13,14 +13,17 @@ package struct FixtureRunner: Sendable {
   package let deviceKeys: DeviceKeys
   /// Hides secrets in all messages of this run.
   package let redactor = Redactor()
+  /// So many rows of a column are listed in findings, and the rest is counted.
+  let rowLimit: Int
 
   /// A runner for an app's migrations, with new device keys by default.
   ///
   /// - Throws: `DrydockError` when no key can be made.
   package init(
-    catalog: MigrationCatalog, configuration: ContainerConfiguration, deviceKeys: DeviceKeys? = nil
+    catalog: MigrationCatalog, configuration: ContainerConfiguration, deviceKeys: DeviceKeys? = nil,
+    rowLimit: Int = FixtureSuite.Options.rowLimit
   ) throws {
-    (self.catalog, self.configuration) = (catalog, configuration)
+    (self.catalog, self.configuration, self.rowLimit) = (catalog, configuration, rowLimit)
     self.deviceKeys = try deviceKeys ?? DeviceKeys(AgeIdentity.generate())
   }
 
@@ -167,7 +170,8 @@ struct FixtureWork {
 
   /// Where a container is not what a golden says.
   func findings(_ container: Container, against golden: String) throws -> [FixtureResult.Finding] {
-    try text(of: container).findings(against: golden, volatile: fixture.volatile, redactor: runner.redactor)
+    try text(of: container).findings(
+      against: golden, volatile: fixture.volatile, redactor: runner.redactor, rowLimit: runner.rowLimit)
   }
 
   /// Where a container is not as `expect` says.

@@ -87,6 +87,29 @@ extension FixtureResult {
     public var file: String?
     /// The line in it, from 1.
     public var line: Int?
+    /// The number of rows that the finding is about: more than 1 where rows are counted, not listed.
+    package var count = 1
+    /// What the place is, such as `row` or `setting`.
+    package var noun: String?
+    /// The place without what identifies one of many rows or files, such as `…/database.sqlite: task.title`: findings
+    /// are grouped by it.
+    package var pattern: String?
+    /// What is wrong as the findings of single rows say it, of a finding that counts the rest of the rows.
+    package var kind: String?
+    /// The migration's file, and the line of the step, which made the difference; nil when it is not known.
+    package var cause: Cause?
+
+    /// A place in a migration.
+    package struct Cause: Sendable, Codable, Hashable {
+      package var file: String
+      package var line: Int?
+
+      package init(file: String, line: Int? = nil) { (self.file, self.line) = (file, line) }
+    }
+
+    private enum CodingKeys: String, CodingKey {
+      case check, place, message, expected, found, migration, file, line, count, cause
+    }
 
     /// A finding with what every one has.
     package init(_ check: Check, _ message: String, place: String? = nil) {

@@ -1,0 +1,194 @@
+/// Findings with one cause: the same migration, place and kind, in all fixtures.
+///
+/// What `expect`, the down migrations and fresh containers show at a place where a golden differs already is in the
+/// golden's group.
+package struct FindingGroup: Sendable {
+  /// A finding and its fixture; without one it is about all fixtures.
+  package struct Member: Sendable {
+    package var fixture: String?
+    package var finding: FixtureResult.Finding
+  }
+
+  /// All findings, those of ``check`` first.
+  package fileprivate(set) var members: [Member]
+  /// Whether `fixture.yaml` declares the failure.
+  package let isKnown: Bool
+
+  private var first: FixtureResult.Finding { members[0].finding }
+
+  /// The check that the group is named by.
+  package var check: FixtureResult.Finding.Check { first.check }
+
+  /// The checks that found it, ``check`` first.
+  package var checks: [FixtureResult.Finding.Check] {
+    members.map(\.finding.check).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+  }
+
+  /// The findings of ``check``: those of other checks repeat them.
+  package var leading: [Member] { members.filter { $0.finding.check == check } }
+
+  /// The number of rows, or of findings.
+  package var count: Int { leading.reduce(0) { $0 + $1.finding.count } }
+
+  /// The names of the fixtures, each with its number of rows or findings; empty if it is about all fixtures.
+  package var fixtures: [(name: String, count: Int)] {
+    members.reduce(into: []) { fixtures, member in
+      guard let name = member.fixture else { return }
+      let count = member.finding.check == check ? member.finding.count : 0
+      if let index = fixtures.firstIndex(where: { $0.name == name }) {
+        fixtures[index].count += count
+      } else {
+        fixtures.append((name, count))
+      }
+    }
+  }
+
+  /// Whether all findings are about the same row, key or path.
+  package var isOnePlace: Bool {
+    leading.allSatisfy { $0.finding.place == first.place && $0.finding.kind == nil }
+  }
+
+  /// The place, or the pattern of all places.
+  package var place: String? { isOnePlace ? first.place : first.pattern ?? first.place }
+
+  /// What is wrong, as in the first finding.
+  package var message: String { first.kind ?? first.message }
+
+  /// The expected and the found value, if all findings have the same.
+  package var values: (expected: String?, found: String?)? {
+    let isSame = leading.allSatisfy {
+      $0.finding.expected == first.expected && $0.finding.found == first.found
+    }
+    return isSame && (first.expected != nil || first.found != nil) ? (first.expected, first.found) : nil
+  }
+
+  package var migration: String? { first.migration }
+
+  /// The migration's file and the step's line, if they are known.
+  package var cause: FixtureResult.Finding.Cause? { leading.lazy.compactMap(\.finding.cause).first }
+
+  /// What identifies the group in every run: the check, the migration and the place, without values.
+  package var fingerprint: String {
+    let step = first.place == nil ? cause.flatMap(\.line).map { "line \($0)" } : nil
+    return [check.rawValue, migration, place, step].compactMap { $0 }.joined(separator: " | ")
+  }
+}
+
+extension FixtureSuite.Report {
+  /// The findings of all fixtures and about all of them, by cause; those of known failures last.
+  package var groups: [FindingGroup] {
+    var grouping = Grouping()
+    for fixture in fixtures {
+      let isKnown = fixture.state == .knownFailure
+      for finding in fixture.findings { grouping.add(finding, of: fixture.name, isKnown: isKnown) }
+    }
+    for finding in findings { grouping.add(finding, of: nil, isKnown: false) }
+    return grouping.groups
+  }
+}
+
+/// Puts findings together; those that others may contain come after these.
+private struct Grouping {
+  private var added: [(number: Int, member: FindingGroup.Member, isKnown: Bool)] = []
+
+  mutating func add(_ finding: FixtureResult.Finding, of fixture: String?, isKnown: Bool) {
+    added.append((added.count, FindingGroup.Member(fixture: fixture, finding: finding), isKnown))
+  }
+
+  /// The checks whose groups contain the findings of another check at the same place.
+  private static let containing: [FixtureResult.Finding.Check: Set<FixtureResult.Finding.Check>] = [
+    .golden: [.lostRows], .expectation: [.lostRows, .golden], .down: [.lostRows, .golden, .expectation],
+    .fresh: [.golden],
+  ]
+
+  private static func rank(_ check: FixtureResult.Finding.Check) -> Int { containing[check]?.count ?? 0 }
+
+  var groups: [FindingGroup] {
+    var groups: [(number: Int, group: FindingGroup)] = []
+    var indices: [Key: Int] = [:]
+    var places: [Place: [Int]] = [:]
+    let ordered = added.sorted {
+      (Self.rank($0.member.finding.check), $0.number) < (Self.rank($1.member.finding.check), $1.number)
+    }
+    for (number, member, isKnown) in ordered {
+      let place = Place(member.finding, isKnown)
+      if let index = places[place]?.first(where: { Self.contains(groups[$0].group, member) }) {
+        groups[index].group.members.append(member)
+        continue
+      }
+      let key = Key(member.finding, isKnown)
+      if let index = indices[key] {
+        groups[index].group.members.append(member)
+        continue
+      }
+      indices[key] = groups.count
+      places[place, default: []].append(groups.count)
+      groups.append((number, FindingGroup(members: [member], isKnown: isKnown)))
+    }
+    return groups.sorted { ($0.group.isKnown ? 1 : 0, $0.number) < ($1.group.isKnown ? 1 : 0, $1.number) }
+      .map(\.group)
+  }
+
+  /// Whether a finding at a group's place is another sign of its cause.
+  private static func contains(_ group: FindingGroup, _ member: FindingGroup.Member) -> Bool {
+    guard containing[member.finding.check]?.contains(group.check) == true, member.finding.place != nil else {
+      return false
+    }
+    return switch member.finding.check {
+    case .fresh: true
+    case .golden:
+      member.finding.migration == group.migration && group.members.contains { $0.fixture == member.fixture }
+    default: group.members.contains { $0.fixture == member.fixture }
+    }
+  }
+
+  /// The findings with one key have one cause.
+  private struct Key: Hashable {
+    private let isKnown: Bool, check: FixtureResult.Finding.Check, migration: String?
+    private let place: String?, message: String?, step: FixtureResult.Finding.Cause?
+
+    init(_ finding: FixtureResult.Finding, _ isKnown: Bool) {
+      (self.isKnown, check, migration) = (isKnown, finding.check, finding.migration)
+      place = finding.pattern ?? finding.place
+      // A step that fails names values of the fixture.
+      let isStep = place == nil && finding.cause?.line != nil
+      (message, step) = (isStep ? nil : finding.kind ?? finding.message, isStep ? finding.cause : nil)
+    }
+  }
+
+  /// A place also in a file that the migrations move.
+  private struct Place: Hashable {
+    private let isKnown: Bool, place: String?
+
+    init(_ finding: FixtureResult.Finding, _ isKnown: Bool) {
+      let place = finding.pattern ?? finding.place
+      self.isKnown = isKnown
+      self.place = place.map { place in
+        place.firstRange(of: ": ").map { String(place[$0.upperBound...]) } ?? place
+      }
+    }
+  }
+}
+
+extension FindingGroup: Encodable {
+  private enum CodingKeys: String, CodingKey {
+    case checks, place, message, count, expected, found, migration, cause, fixtures, known
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    struct Fixture: Encodable {
+      var name: String, count: Int
+    }
+    var object = encoder.container(keyedBy: CodingKeys.self)
+    try object.encode(checks, forKey: .checks)
+    try object.encodeIfPresent(place, forKey: .place)
+    try object.encode(message, forKey: .message)
+    try object.encode(count, forKey: .count)
+    try object.encodeIfPresent(values?.expected, forKey: .expected)
+    try object.encodeIfPresent(values?.found, forKey: .found)
+    try object.encodeIfPresent(migration, forKey: .migration)
+    try object.encodeIfPresent(cause, forKey: .cause)
+    try object.encode(fixtures.map { Fixture(name: $0.name, count: $0.count) }, forKey: .fixtures)
+    try object.encode(isKnown, forKey: .known)
+  }
+}
