@@ -74,8 +74,8 @@ struct DiffCommand: ParsableCommand {
     display.end()
     try page.write(
       HTMLPage(
-        comparison: comparison, of: ComparedOperand(first, a).forPage,
-        with: ComparedOperand(second, b).forPage,
+        comparing: ComparedOperand(first, a).forPage, with: ComparedOperand(second, b).forPage,
+        comparison.difference, compared: comparison.compared, notCompared: comparison.notCompared,
         stores: options.stores))
     let difference = comparison.difference.listing(rows: rowLimit)
     let archives = [first, second].compactMap { operand -> Archive? in

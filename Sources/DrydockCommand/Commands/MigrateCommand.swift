@@ -151,7 +151,10 @@ struct MigrateCommand: ParsableCommand {
     var options = try options(opened.configuration, progress)
     options.rowLimit = page.html == nil ? 0 : HTMLPage.rowLimit
     var outcome = try opened.dryRun(migrations.catalog(opened.configuration), options: options)
-    try page.write(HTMLPage(dryRun: outcome, of: opened, root: container.one.path))
+    try page.write(
+      HTMLPage(
+        dryRun: outcome.value, changing: outcome.difference, app: opened.app, instance: opened.instance,
+        container: container.one.path))
     outcome.difference = outcome.difference.listing(rows: 0)
     if common.json {
       Output.json(Self.document(outcome))

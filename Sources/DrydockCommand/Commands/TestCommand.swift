@@ -25,7 +25,7 @@ struct TestCommand: ParsableCommand {
       Examples:
         drydock test -m Migrations --fixtures Fixtures
         drydock test v1 v2 -m Migrations --keep Failed
-        drydock test -m Migrations --junit report.xml --jobs 4
+        drydock test -m Migrations --junit report.xml --html report.html
         drydock test 'Fixtures/v1' -m Migrations --record
         drydock test -m Migrations --filter 'v*'
       """)
@@ -36,6 +36,7 @@ struct TestCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
     String?
   @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
+  @OptionGroup var page: HTMLOptions
   @Option(
     help: ArgumentHelp(
       "The number of fixtures to check in parallel; by default the number of processors.",
@@ -49,6 +50,10 @@ struct TestCommand: ParsableCommand {
   }
 
   func run() throws {
+    try page.reporting("Migration tests", "The tests were not run") { try test() }
+  }
+
+  private func test() throws {
     if record, let refusal = GoldenRecorder.refusal(in: ProcessInfo.processInfo.environment) {
       throw UsageError(message: refusal)
     }
@@ -93,6 +98,9 @@ struct TestCommand: ParsableCommand {
     }
     display.end()
     try reports.write(result)
+    try page.write(
+      HTMLPage(
+        result, from: FileManager.default.currentDirectoryPath, advised: { Advice.added(to: $0) }))
     if common.json {
       Output.json(
         [

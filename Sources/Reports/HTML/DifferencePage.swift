@@ -5,14 +5,17 @@ extension HTMLPage {
   package static var rowLimit: Int { DifferenceSections.rowLimit }
 
   /// The page of a dry run of migrations.
-  package init(dryRun outcome: DryRunOutcome<MigrationReport>, of container: Container, root: String) {
-    let report = outcome.value
-    let sections = DifferenceSections(
-      difference: outcome.difference, stores: Set(ComparisonOptions.Store.allCases))
-    let title = "\(container.app): " + Self.versions(report)
+  ///
+  /// - Parameter container: the path that it was named by.
+  package init(
+    dryRun report: MigrationReport, changing difference: ContainerDifference, app: String, instance: String,
+    container: String
+  ) {
+    let sections = DifferenceSections(difference: difference, stores: Set(ComparisonOptions.Store.allCases))
+    let title = "\(app): " + Self.versions(report)
     if report.changedAnything {
       let count = HTMLNumber.count(report.migrations.count, "migration")
-      let effect = outcome.difference.isEmpty ? "would change nothing" : "would change \(sections.summary)"
+      let effect = difference.isEmpty ? "would change nothing" : "would change \(sections.summary)"
       self.init(
         kind: "Dry run of migrations", title: title,
         verdict: report.withoutDatabase.isEmpty ? .changes : .warning, word: "Changes pending",
@@ -23,11 +26,10 @@ extension HTMLPage {
         sentence: "No migration is pending.")
     }
     facts = [
-      ("App", [.plain(container.app)]), ("Instance", [.plain(container.instance)]),
-      ("Container", [.code(root)]),
+      ("App", [.plain(app)]), ("Instance", [.plain(instance)]), ("Container", [.code(container)]),
     ]
     self.sections =
-      outcome.difference.isEmpty
+      difference.isEmpty
       ? Self.sections(report) : [sections.overview] + Self.sections(report) + sections.all
   }
 
@@ -42,14 +44,15 @@ extension HTMLPage {
   ///
   /// - Parameters:
   ///   - before: what is called A.
+  ///   - compared: the number of paths that both have, and were compared.
   ///   - stores: those that were compared.
   package init(
-    comparison: Comparison, of before: Compared, with after: Compared, stores: Set<ComparisonOptions.Store>
+    comparing before: Compared, with after: Compared, _ difference: ContainerDifference, compared: Int,
+    notCompared: [NotCompared], stores: Set<ComparisonOptions.Store>
   ) {
-    let difference = comparison.difference
     let sections = DifferenceSections(difference: difference, stores: stores)
-    let lost = comparison.notCompared.filter(\.isLoss)
-    let compared = "\(HTMLNumber.count(comparison.compared, "path")) that both have"
+    let lost = notCompared.filter(\.isLoss)
+    let paths = "\(HTMLNumber.count(compared, "path")) that both have"
     let title = "\(Self.lastName(before.name)) → \(Self.lastName(after.name))"
     if !lost.isEmpty {
       let count = HTMLNumber.count(lost.count, "path")
@@ -60,25 +63,24 @@ extension HTMLPage {
     } else if difference.isEmpty {
       self.init(
         kind: "Comparison", title: title, verdict: .good, word: "No difference",
-        sentence: "Compared: \(compared).")
+        sentence: "Compared: \(paths).")
     } else {
       self.init(
         kind: "Comparison", title: title, verdict: .changes, word: "Different",
-        sentence: "\(sections.summary). Compared: \(compared).")
+        sentence: "\(sections.summary). Compared: \(paths).")
     }
     facts = [("Before (A)", before), ("After (B)", after)].map { name, operand in
       (name, [.code(operand.name)] + operand.details.map { .muted(" · \($0)") })
     }
     self.sections = difference.isEmpty ? [] : [sections.overview] + sections.all
-    if !comparison.notCompared.isEmpty {
+    if !notCompared.isEmpty {
       let table = HTMLTable(
         "Paths that were not compared", ["Path", "Why"],
-        comparison.notCompared.map { [.headerCode($0.path.description), .text($0.reason)] },
-        noun: ("path", "paths"))
+        notCompared.map { [.headerCode($0.path.description), .text($0.reason)] }, noun: ("path", "paths"))
       self.sections.append(
         Section(
-          id: "not-compared", heading: "Not compared",
-          detail: HTMLNumber.count(comparison.notCompared.count, "path"), blocks: [.table(table)]))
+          id: "not-compared", heading: "Not compared", detail: HTMLNumber.count(notCompared.count, "path"),
+          blocks: [.table(table)]))
     }
   }
 
@@ -96,7 +98,7 @@ extension HTMLPage {
     if !report.migrations.isEmpty {
       let longest = UInt64(report.migrations.map(\.milliseconds).max() ?? 0)
       let table = HTMLTable(
-        "Migrations in the order in which they would run", ["Migration", "Description", "Time", "Notes"],
+        "Migrations in the order in which they would run", ["Migration", "Description and notes", "Time"],
         report.migrations.map { migration in
           var notes = migration.notes.flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
           if let missing = migration.missingDatabases {
@@ -110,8 +112,9 @@ extension HTMLPage {
             .headerCode(
               migration.name.hasPrefix(digits) || migration.name.hasPrefix(number)
                 ? migration.name : "\(number) \(migration.name)"),
-            .text(migration.summary ?? ""), time,
-            HTMLCell(spans: notes.map { HTMLSpan(kind: .line, text: $0) }),
+            HTMLCell(
+              spans: [HTMLSpan(kind: .line, text: migration.summary ?? "")]
+                + notes.flatMap { [.muted($0), HTMLSpan(kind: .line, text: "")] }), time,
           ]
         }, noun: ("migration", "migrations"))
       sections.append(

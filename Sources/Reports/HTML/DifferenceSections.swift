@@ -232,14 +232,16 @@ struct DifferenceSections {
         4, [.plain("Rows of "), .code(table.name), .muted(" \(counts.joined(separator: ", "))")])
     ]
     for (change, total) in kinds where total > 0 {
-      let rows = table.rows.filter { $0.change == change }.prefix(min(Self.rowLimit, max(0, budget)))
-      if rows.isEmpty { continue }
-      budget -= rows.count
-      blocks.append(.table(listing(of: Array(rows), change, total)))
-    }
-    if table.rows.isEmpty {
-      blocks.append(
-        .paragraph([.muted("Only counted: no key identifies a row, or this page lists enough rows.")]))
+      let rows = table.rows.filter { $0.change == change }
+      let shown = rows.prefix(min(Self.rowLimit, max(0, budget)))
+      budget -= shown.count
+      if shown.isEmpty {
+        let reason = rows.isEmpty ? "nothing identifies a row" : "this page lists enough rows"
+        let count = HTMLNumber.count(total, "row")
+        blocks.append(.paragraph([.muted("\(count) \(change.rawValue): only counted, since \(reason).")]))
+      } else {
+        blocks.append(.table(listing(of: Array(shown), change, total)))
+      }
     }
     return blocks
   }

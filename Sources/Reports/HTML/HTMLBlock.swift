@@ -65,6 +65,12 @@ struct HTMLCell {
   static func header(_ text: String) -> Self { Self(kind: .header, spans: [.plain(text)]) }
   static func headerCode(_ text: String) -> Self { Self(kind: .header, spans: [.code(text)]) }
 
+  fileprivate var withoutBar: Self {
+    var cell = self
+    cell.bar = nil
+    return cell
+  }
+
   fileprivate var context: [String: Any] {
     var context: [String: Any] = ["cell": "cell-\(kind.rawValue)", "spans": spans.map(\.context)]
     if let removed { context["removed"] = ["spans": removed.map(\.context)] as [String: Any] }
@@ -120,6 +126,9 @@ struct HTMLTable {
   }
 
   fileprivate var context: [String: Any] {
+    // A single bar compares with nothing.
+    var rows = rows
+    if rows.count == 1 { rows[0] = rows[0].map { $0.bar?.parts.count == 1 ? $0.withoutBar : $0 } }
     // A fold for a few rows would hide them for nothing.
     let shown = rows.count <= Self.shown + Self.shown / 2 ? rows.count : Self.shown
     var context: [String: Any] = ["table": part(caption, rows.prefix(shown))]

@@ -201,11 +201,11 @@ enum HTMLTemplates {
       "cell-changed": "<td class=\"changed\">{{>content}}</td>",
       "cell-number": "<td class=\"number\">{{>content}}</td>",
       "content":
-        "{{#.target}}<a href=\"#{{.target}}\">{{/.target}}{{>spans}}{{#.target}}</a>{{/.target}}"
+        "{{#.target}}<a href=\"#{{.}}\">{{/.target}}{{>spans}}{{#.target}}</a>{{/.target}}"
         + "{{#.removed}}<del>{{>spans}}</del>{{/.removed}}{{#.added}}<ins>{{>spans}}</ins>{{/.added}}"
         + "{{#.bar}}{{>bar}}{{/.bar}}",
       "bar": """
-      <svg class="bar" viewBox="0 0 100 {{height}}" preserveAspectRatio="none" aria-hidden="true">{{#bars}}\
+      <svg class="bar" viewBox="0 0 100 {{height}}" height="{{height}}" preserveAspectRatio="none" aria-hidden="true">{{#bars}}\
       <rect class="{{kind}}" x="0" y="{{y}}" width="{{width}}" height="5"></rect>{{/bars}}</svg>
       """,
       "spans": "{{#spans}}{{>*span}}{{/spans}}",

@@ -36,7 +36,7 @@ enum HTMLStyle {
     ul { padding-left: 1.25rem; }
     a { color: var(--link); }
     :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 2px; }
-    code, pre, td.code, td del, td ins {
+    code, pre, td.code, td del, td ins, .sides dd {
       font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, Liberation Mono, DejaVu Sans Mono, monospace;
       font-size: 0.8125rem;
     }
@@ -92,7 +92,7 @@ enum HTMLStyle {
     mark { background: var(--note-page); color: inherit; font-weight: 600; border-radius: 0.125rem; }
     del mark { background: var(--bad-mark); }
     ins mark { background: var(--good-mark); }
-    .bar { display: block; width: 100%; min-width: 6rem; height: 0.625rem; margin-top: 0.25rem; }
+    .bar { display: block; width: 100%; min-width: 5rem; max-width: 14rem; margin-top: 0.25rem; }
     .bar rect { fill: var(--muted); }
     .bar rect.removed { fill: var(--bad); }
     .bar rect.added { fill: var(--good); }
