@@ -183,11 +183,24 @@ extension DrydockError {
     return beginsWithPosition ? "\(message) (\(place))" : "\(place): \(message)"
   }
 
-  private var beginsWithPosition: Bool {
+  private var beginsWithPosition: Bool { position != nil }
+
+  /// The file, line and column that the message begins with.
+  private var position: (file: String, line: Int, column: Int)? {
     let parts = message.prefix { $0 != "\n" }.split(separator: ":", omittingEmptySubsequences: false)
-    return parts.indices.dropFirst().dropLast(2).contains { index in
-      Int(parts[index]) != nil && Int(parts[index + 1]) != nil && parts[index + 2].hasPrefix(" ")
+    for index in parts.indices.dropFirst().dropLast(2) {
+      guard let line = Int(parts[index]), let column = Int(parts[index + 1]), parts[index + 2].hasPrefix(" ")
+      else { continue }
+      return (parts[..<index].joined(separator: ":"), line, column)
     }
+    return nil
+  }
+
+  /// The place and the message without it. The file is the one that the message begins with, or else the path.
+  package var located: (file: String?, line: Int?, column: Int?, message: String) {
+    guard let (file, line, column) = position else { return (path, line, nil, message) }
+    let rest = message.dropFirst("\(file):\(line):\(column):".count).drop { $0 == " " }
+    return (file, line, column, String(rest))
   }
 
   /// The description without what to do next: for failures after a change was made, where "run it again" is wrong.

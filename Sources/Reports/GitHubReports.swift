@@ -1,54 +1,67 @@
 import BackupRepository
+import DrydockErrors
 import DrydockTesting
 
-/// The result of a suite as commands of GitHub Actions, which show each finding at its line of the repository.
+/// Results as commands of GitHub Actions, which show each at its line of the repository.
 package struct GitHubAnnotations: Sendable {
-  private let result: FixtureSuite.Report
   private let workspace: String
   private let directory: String
 
   /// - Parameters:
   ///   - workspace: The repository's directory, which GitHub names files from; an absolute path.
   ///   - directory: The working directory, which relative names of files begin at; an absolute path.
-  package init(_ result: FixtureSuite.Report, workspace: String, directory: String) {
-    (self.result, self.workspace, self.directory) = (result, workspace, directory)
+  package init(workspace: String, directory: String) {
+    (self.workspace, self.directory) = (workspace, directory)
   }
 
-  /// A command each: an error for what fails, a notice for a known failure.
-  package var lines: [String] {
-    result.fixtures.flatMap(lines) + result.findings.map { error($0, of: "all fixtures") }
+  /// A command for each cause, at the migration or else at the expectation: an error for what fails. A known failure
+  /// is a notice.
+  package func lines(_ result: FixtureSuite.Report) -> [String] {
+    let directories = Dictionary(
+      result.fixtures.map { ($0.name, $0.directory) }, uniquingKeysWith: { first, _ in first })
+    let errors = result.groups.filter { !$0.isKnown }.map { group in
+      let fixture = group.fixtures.first.flatMap { directories[$0.name] }.map { $0 + "/fixture.yaml" }
+      let finding = group.members[0].finding
+      let file = group.cause?.file ?? finding.file ?? fixture
+      let line = group.cause == nil ? (finding.file == nil ? nil : finding.line) : group.cause?.line
+      return command(
+        "error", file: file, line: line, title: "\(Self.subject(group)): \(group.check.rawValue)",
+        GroupText(group, from: workspace).lines().joined(separator: "\n"))
+    }
+    let notices = result.fixtures.filter { $0.state == .knownFailure }.map { fixture in
+      command(
+        "notice", file: fixture.directory + "/fixture.yaml", title: "fixture \(fixture.name)",
+        "known failure: \(fixture.knownFailure ?? "")")
+    }
+    return errors + notices
   }
 
-  private func lines(_ fixture: FixtureResult) -> [String] {
-    switch fixture.state {
-    case .passed, .notRun: []
-    case .failed: fixture.findings.map { error($0, of: "fixture \(fixture.name)", in: fixture.directory) }
-    case .knownFailure:
-      [
-        command(
-          "notice", file: fixture.directory + "/fixture.yaml", line: nil, title: "fixture \(fixture.name)",
-          "known failure: \(fixture.knownFailure ?? "")")
-      ]
+  private static func subject(_ group: FindingGroup) -> String {
+    let names = group.fixtures.map(\.name)
+    if names.isEmpty { return "all fixtures" }
+    let shown =
+      names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
+    return (names.count == 1 ? "fixture " : "fixtures ") + shown
+  }
+
+  /// An error for each problem of the migration files.
+  package func lines(_ problems: [DrydockError]) -> [String] {
+    problems.map { problem in
+      let (file, line, column, message) = problem.located
+      return command(
+        "error", file: file, line: line, column: column, title: "migrations: \(problem.code.rawValue)",
+        message.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable }
+          .joined(separator: "\n"))
     }
   }
 
-  /// What no file says is shown at the fixture's own.
-  private func error(_ finding: FixtureResult.Finding, of subject: String, in fixture: String? = nil)
-    -> String
-  {
-    command(
-      "error", file: finding.file ?? fixture.map { $0 + "/fixture.yaml" },
-      line: finding.file == nil ? nil : finding.line,
-      title: "\(subject): \(finding.check.rawValue)",
-      FindingText(finding, from: workspace).lines.joined(separator: "\n"))
-  }
-
   private func command(
-    _ name: String, file: String?, line: Int?, title: String, _ message: String
+    _ name: String, file: String?, line: Int? = nil, column: Int? = nil, title: String, _ message: String
   ) -> String {
     var properties: [String] = []
     if let file { properties.append("file=\(property(inRepository(file)))") }
     if let line { properties.append("line=\(line)") }
+    if let column { properties.append("col=\(column)") }
     properties.append("title=\(property(title.printable))")
     return "::\(name) \(properties.joined(separator: ","))::\(data(message))"
   }
@@ -70,48 +83,5 @@ package struct GitHubAnnotations: Sendable {
       let digits = String(scalar.value, radix: 16, uppercase: true)
       return "%" + (digits.count < 2 ? "0" : "") + digits
     }.joined()
-  }
-}
-
-/// The result of a suite in Markdown: the counts, and the findings of each fixture that failed.
-package struct MarkdownSummary: Sendable {
-  private let result: FixtureSuite.Report
-  private let root: String?
-
-  /// So many lines of findings: GitHub takes no more than a megabyte.
-  static let limit = 2000
-
-  /// - Parameter root: The directory that files are named from, an absolute path; nil to name them as they are.
-  package init(_ result: FixtureSuite.Report, from root: String? = nil) {
-    (self.result, self.root) = (result, root)
-  }
-
-  /// The text, ending with an empty line.
-  package var text: String {
-    var lines = ["### \(result.passed ? "✅" : "❌") Migration tests", "", result.counts, ""]
-    var rest = Self.limit
-    for fixture in result.fixtures where fixture.state == .failed {
-      lines += section(fixture.name, fixture.findings, &rest)
-    }
-    if !result.findings.isEmpty { lines += section("all fixtures together", result.findings, &rest) }
-    for fixture in result.fixtures where fixture.state == .knownFailure {
-      lines += ["- \(escaped(fixture.name)), a known failure: \(escaped(fixture.knownFailure ?? ""))"]
-    }
-    return lines.joined(separator: "\n") + "\n\n"
-  }
-
-  private func section(_ name: String, _ findings: [FixtureResult.Finding], _ rest: inout Int) -> [String] {
-    let lines = findings.flatMap { FindingText($0, from: root).lines }
-    let shown = lines.prefix(rest)
-    rest -= shown.count
-    // Not fenced: a value may have a fence in it.
-    return ["<details open><summary><b>\(escaped(name))</b></summary>", "", "<pre>"] + shown.map(escaped)
-      + (shown.count < lines.count ? ["… and \(lines.count - shown.count) more lines"] : [])
-      + ["</pre>", "", "</details>", ""]
-  }
-
-  private func escaped(_ text: String) -> String {
-    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
-      .split(whereSeparator: \.isNewline).joined(separator: " ")
   }
 }

@@ -332,9 +332,12 @@ enum ArchiveReference: Equatable {
 extension String {
   /// With control characters escaped, which would act on a terminal: an archive's own texts may be hostile.
   package var printable: String {
-    guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return self }
+    let isActive = { (scalar: Unicode.Scalar) in
+      scalar.properties.generalCategory == .control || scalar.properties.isBidiControl
+    }
+    guard unicodeScalars.contains(where: isActive) else { return self }
     return unicodeScalars.map {
-      $0.properties.generalCategory == .control
+      isActive($0)
         ? "\\u{\(String($0.value, radix: 16))}" : String($0)
     }.joined()
   }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import DrydockTesting
 
 struct NewCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -54,7 +55,8 @@ struct ReleaseCommand: ParsableCommand {
     discussion: """
       Appends the release's name, its schema version and the checksums of the
       migrations that are new in it to releases.yaml beside them. `drydock validate`
-      then fails when one of them is edited or removed, or another inserted.
+      then fails when one of them is edited or removed, or another inserted. Warns
+      of fixtures and goldens that `drydock test` requires of a release.
 
       Example: drydock release 2.5.0 -m Migrations
       """)
@@ -68,20 +70,27 @@ struct ReleaseCommand: ParsableCommand {
     let configuration = try common.configuration()
     _ = try migrations.requiredDirectory(configuration)
     let found = try migrations.validation(configuration)
-    if let first = found.problems.first {
-      found.report(found.problems.dropFirst())
-      throw first
-    }
+    try found.throwUnlessClean(asJSON: common.json)
     var releases = try Releases.read(found.catalog.directory)
     let release = try releases.add(name, found.catalog)
     let numbers = release.migrations.map(\.number)
+    let warnings = warnings(found.catalog, configuration)
+    for warning in warnings { Output.note("drydock: warning: \(Advice.added(to: warning))".printable) }
     if common.json {
       return Output.json(
-        ["release": release.name, "version": release.version, "migrations": numbers])
+        ["release": release.name, "version": release.version, "migrations": numbers, "warnings": warnings])
     }
     Output.line(
       "release \(release.name) has version \(release.version), with \(Output.count(numbers.count, "new migration"))"
     )
+  }
+
+  /// What `drydock test` will ask for; nothing where there are no fixtures, or they cannot be read.
+  private func warnings(_ catalog: MigrationCatalog, _ configuration: ContainerConfiguration) -> [String] {
+    guard let directory = FixtureOptions.usual(configuration),
+      let suite = try? FixtureSuite(catalog, fixtures: directory, configuration: configuration)
+    else { return [] }
+    return suite.releaseDemands.map(\.message)
   }
 }
 
@@ -92,16 +101,21 @@ struct ValidateCommand: ParsableCommand {
       Reports all problems at once: files that cannot be read, unknown operations,
       numbers, SQL that SQLite cannot parse, irreversible steps, statements that
       destroy data without a reason, and migrations that were edited, removed or
-      inserted since the release.
+      inserted since the release. In GitHub Actions they are also shown at their lines.
 
-      Example: drydock validate -m Migrations
+      Examples:
+        drydock validate -m Migrations
+        drydock validate --sarif drydock.sarif
       """)
 
   @OptionGroup var migrations: CatalogOptions
+  @OptionGroup var log: SARIFOption
   @OptionGroup var common: CommonOptions
 
   func run() throws {
+    let reports = try PipelineReports(log)
     let found = try migrations.validation(common.configuration())
+    try reports.write(found)
     let catalog = found.catalog
     if common.json {
       let migrations = catalog.migrations.map { migration -> JSONObject in
@@ -111,7 +125,11 @@ struct ValidateCommand: ParsableCommand {
         ]
       }
       let problems = found.problems.map { problem -> JSONObject in
-        ["code": problem.code.rawValue, "message": problem.advised.message, "path": problem.path]
+        let (file, line, column, _) = problem.located
+        return [
+          "code": problem.code.rawValue, "message": problem.advised.message, "path": problem.path,
+          "file": file, "line": line, "column": column,
+        ]
       }
       Output.json(
         [
@@ -143,13 +161,14 @@ extension CatalogOptions {
 }
 
 extension MigrationValidation {
-  /// Says each problem, and ends the program when there is one.
-  func throwUnlessClean() throws {
-    report(problems[...])
-    if !problems.isEmpty { throw ExitStatus.validation.code }
-  }
-
-  func report(_ problems: ArraySlice<DrydockError>) {
-    for failure in problems.map(Failure.init) { Output.note("drydock: error: \(failure.text)") }
+  /// Reports each problem, and ends the program when there is one.
+  ///
+  /// - Parameter asJSON: whether the first problem is the result of the command, as a document.
+  func throwUnlessClean(asJSON: Bool = false) throws {
+    let failures = problems.map(Failure.init)
+    for failure in failures { Output.note("drydock: error: \(failure.text)") }
+    guard let first = failures.first else { return }
+    if asJSON { Output.json(["error": first.detail(status: .validation)]) }
+    throw ExitStatus.validation.code
   }
 }

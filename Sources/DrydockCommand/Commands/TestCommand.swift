@@ -2,7 +2,6 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 import Foundation
-import Reports
 
 struct TestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -15,9 +14,10 @@ struct TestCommand: ParsableCommand {
       and migrated containers must have the schema of fresh ones.
 
       A failure names the place, what was expected and found, and the first migration
-      after which it differs. The exit code is 1 then, and 4 when fixtures or
-      migrations are invalid. In GitHub Actions, failures are also shown at the lines
-      of the expectations.
+      after which it differs; failures of several rows or fixtures with one cause are
+      one, with examples. The exit code is 1 then, and 4 when fixtures or migrations
+      are invalid. In GitHub Actions, failures are also shown at the lines of the
+      migrations.
 
       --record writes the goldens of the latest version, shows their differences, and
       then checks; it refuses where CI is set.
@@ -25,7 +25,8 @@ struct TestCommand: ParsableCommand {
       Examples:
         drydock test -m Migrations --fixtures Fixtures
         drydock test v1 v2 -m Migrations --keep Failed
-        drydock test -m Migrations --junit report.xml --html report.html
+        drydock test -m Migrations --junit report.xml --jobs 4
+        drydock test --markdown comment.md --sarif drydock.sarif --html report.html
         drydock test 'Fixtures/v1' -m Migrations --record
         drydock test -m Migrations --filter 'v*'
       """)
@@ -35,7 +36,8 @@ struct TestCommand: ParsableCommand {
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
   @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
     String?
-  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
+  @OptionGroup var documents: ReportOptions
+  @Flag(help: "List all findings of each cause, not only examples.") var all = false
   @OptionGroup var page: HTMLOptions
   @Option(
     help: ArgumentHelp(
@@ -60,11 +62,9 @@ struct TestCommand: ParsableCommand {
     try refuseFile(keep)
     let configuration = try common.configuration()
     let found = try migrations.validation(configuration)
-    if let first = found.problems.first {
-      found.report(found.problems.dropFirst())
-      throw first
-    }
-    let reports = try PipelineReports(junit: junit)
+    let reports = try PipelineReports(documents)
+    if !found.problems.isEmpty { try reports.write(found) }
+    try found.throwUnlessClean(asJSON: common.json)
     let options = options()
     var suite = try fixtures.suite(found.catalog, configuration, options)
     var recorded: [FixtureSuite.Golden]?
@@ -105,10 +105,11 @@ struct TestCommand: ParsableCommand {
       Output.json(
         [
           "passed": result.passed, "recorded": recorded, "fixtures": result.fixtures,
-          "findings": result.findings, "notes": result.notes, "seconds": result.seconds,
+          "findings": result.findings, "groups": result.groups, "notes": result.notes,
+          "seconds": result.seconds,
         ])
     } else {
-      text.end(result)
+      text.end(result, showsAll: all, isRecorded: isRecorded)
     }
     if !result.passed || !isRecorded { throw ExitStatus.failed.code }
   }
@@ -128,6 +129,7 @@ struct TestCommand: ParsableCommand {
     options.filter = fixtures.filter
     options.jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
     (options.failsFast, options.keep) = (failFast, keep)
+    if all { options.rowLimit = .max }
     return options
   }
 }
@@ -151,7 +153,12 @@ struct FixtureOptions: ParsableArguments {
 
   /// The directory of fixtures, if one is named.
   func directory(_ configuration: ContainerConfiguration) -> String? {
-    directory ?? Environment["FIXTURES"] ?? configuration.fixtures
+    directory ?? Self.usual(configuration)
+  }
+
+  /// The directory of fixtures without an option.
+  static func usual(_ configuration: ContainerConfiguration) -> String? {
+    Environment["FIXTURES"] ?? configuration.fixtures
   }
 
   func suite(

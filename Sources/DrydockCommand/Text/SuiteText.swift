@@ -1,9 +1,8 @@
 import Drydock
 import DrydockTesting
 import Foundation
-import Reports
 
-/// The result of a suite for people: a row for each fixture as soon as it is done, and what is wrong over all.
+/// The result of a suite for people: a row for each fixture as soon as it is done, and what is wrong, by cause.
 struct SuiteText {
   private let width: Int
   private let isShown: Bool
@@ -17,14 +16,23 @@ struct SuiteText {
 
   func add(_ result: FixtureResult) { if isShown { write(result) } }
 
-  /// All are done: what is wrong over all fixtures, and the counts.
-  func end(_ result: FixtureSuite.Report) {
-    if !result.findings.isEmpty {
-      Output.line("all fixtures together")
-      write(result.findings, indent: "  ")
+  /// All are done: what is wrong, by cause, and the verdict.
+  ///
+  /// - Parameters:
+  ///   - showsAll: whether all findings are listed, not only examples.
+  ///   - isRecorded: whether all goldens could be recorded that were to be.
+  func end(_ result: FixtureSuite.Report, showsAll: Bool, isRecorded: Bool) {
+    let groups = result.groups
+    write(groups.filter { !$0.isKnown }, showsAll: showsAll)
+    if groups.contains(where: \.isKnown) {
+      Output.line()
+      Output.line("known failures")
+      write(groups.filter(\.isKnown), showsAll: showsAll)
     }
+    if !groups.isEmpty { Output.line() }
     writeNotes(result)
-    Output.line("\(result.counts) (\(Self.seconds(result.seconds)))")
+    let verdict = isRecorded || !result.passed ? "" : "; goldens could not be recorded: FAILED"
+    Output.line("\(result.conclusion)\(verdict) (\(Self.seconds(result.seconds)))")
   }
 
   private func write(_ fixture: FixtureResult) {
@@ -38,13 +46,17 @@ struct SuiteText {
       Output.line("  \(name)  known failure  \(versions): \((fixture.knownFailure ?? "").printable)")
     case .notRun: Output.line("  \(name)  not run")
     }
-    write(fixture.findings, indent: "      ")
     if let kept = fixture.kept { Output.line("      kept in \(kept)") }
   }
 
-  private func write(_ findings: [FixtureResult.Finding], indent: String) {
-    for finding in findings {
-      for line in FindingText(finding, from: directory).lines { Output.line(indent + Advice.added(to: line)) }
+  private func write(_ groups: [FindingGroup], showsAll: Bool) {
+    for group in groups {
+      let text = GroupText(group, from: directory)
+      let limit = showsAll ? Int.max : GroupText.examples
+      Output.line()
+      for line in text.lines(examples: limit) { Output.line(Advice.added(to: line)) }
+      let rest = text.rest(examples: limit)
+      if rest > 0 { Output.line("  … and \(rest) more\(showsAll ? "" : " (--all lists them)")") }
     }
   }
 
@@ -100,61 +112,4 @@ enum RecordingText {
   }
 
   private static var directory: String { FileManager.default.currentDirectoryPath }
-}
-
-/// What a build server gets of a result: a JUnit file, and in GitHub Actions annotations and a summary.
-struct PipelineReports {
-  private let junit: String?
-  private let variables: [String: String]
-  private let directory = FileManager.default.currentDirectoryPath
-
-  /// - Parameter junit: the file that takes the report; its directory is made.
-  /// - Throws: when it cannot be: before minutes of checks, not after.
-  init(junit: String?, variables: [String: String] = ProcessInfo.processInfo.environment) throws {
-    (self.junit, self.variables) = (junit, variables)
-    guard let junit else { return }
-    var isDirectory: ObjCBool = false
-    if FileManager.default.fileExists(atPath: junit, isDirectory: &isDirectory), isDirectory.boolValue {
-      throw UsageError(message: "--junit \(junit) is a directory: give a file")
-    }
-    let folder = (junit as NSString).deletingLastPathComponent
-    guard !folder.isEmpty else { return }
-    try Self.writing(junit) {
-      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    }
-  }
-
-  func write(_ result: FixtureSuite.Report) throws {
-    if let junit {
-      let xml = JUnitReport(result, from: directory).xml
-      try Self.writing(junit) { try xml.write(to: URL(fileURLWithPath: junit), options: .atomic) }
-    }
-    guard variables["GITHUB_ACTIONS"] == "true" else { return }
-    let workspace = variables["GITHUB_WORKSPACE"].flatMap { $0.isEmpty ? nil : $0 } ?? directory
-    // The runner reads both streams; standard output may be a file of JSON.
-    for line in GitHubAnnotations(result, workspace: workspace, directory: directory).lines {
-      Output.note(line)
-    }
-    if let file = variables["GITHUB_STEP_SUMMARY"], !file.isEmpty { summarize(result, into: file) }
-  }
-
-  /// The summary is an extra: the test does not fail when it cannot be written.
-  private func summarize(_ result: FixtureSuite.Report, into file: String) {
-    do {
-      if !FileManager.default.fileExists(atPath: file) { try Data().write(to: URL(fileURLWithPath: file)) }
-      let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
-      defer { try? handle.close() }
-      try handle.seekToEnd()
-      try handle.write(contentsOf: Data(MarkdownSummary(result, from: directory).text.utf8))
-    } catch {
-      Output.note("drydock: note: the summary for GitHub cannot be written: \(error.localizedDescription)")
-    }
-  }
-
-  private static func writing(_ file: String, _ body: () throws -> Void) throws {
-    do { try body() } catch {
-      throw DrydockError(
-        .io, "the report cannot be written: \(error.localizedDescription)", path: file, cause: error)
-    }
-  }
 }

@@ -32,6 +32,22 @@ enum ReleaseCheck {
   }
 }
 
+extension FixtureSuite {
+  /// What the fixtures lack that a release needs: a fixture of each released version, and the goldens of the latest.
+  package var releaseDemands: [FixtureResult.Finding] {
+    let goldens = fixtures.filter { !$0.goldens.isEmpty && $0.goldens[catalog.latest] == nil }.map(\.name)
+    var findings = ReleaseCheck.findings(fixtures, releases, catalog)
+    if !goldens.isEmpty {
+      findings.append(
+        FixtureResult.Finding(
+          .golden,
+          "no golden of version \(catalog.latest), which is released now, in \(goldens.joined(separator: ", ")): record it"
+        ))
+    }
+    return findings
+  }
+}
+
 /// Every step of every migration has an effect on some fixture: a step that none exercises is proven by none.
 enum Coverage {
   static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureResult.Finding] {

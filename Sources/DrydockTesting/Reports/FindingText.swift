@@ -37,6 +37,9 @@ package struct FindingText: Sendable {
 
   private var firstLine: String? { messageLines.first }
 
+  /// The first line of what is wrong.
+  package var message: String { firstLine ?? "" }
+
   /// Under a bar: what a script wrote must not be taken for a command by who reads the log, such as GitHub's runner.
   private var details: [String] {
     var details = messageLines.dropFirst().map { "| \($0.printable)" }
@@ -48,12 +51,12 @@ package struct FindingText: Sendable {
       let words = migration.contains(" ") ? "somewhere in" : "first after"
       details.append("\(words) \(migration)".printable)
     }
-    if let place { details.append(place.printable) }
+    if let source { details.append(source.printable) }
     return details
   }
 
   /// The file and the line, such as `Fixtures/v1/expected/6/defaults.yaml:12`.
-  private var place: String? {
+  package var source: String? {
     finding.file.map { file in
       Self.path(file, from: root) + (finding.line.map { ":\($0)" } ?? "")
     }

@@ -142,6 +142,12 @@ extension FixtureSuite.Report: CustomStringConvertible {
     let fixtures = "\(self.fixtures.count) \(self.fixtures.count == 1 ? "fixture" : "fixtures")"
     return words.isEmpty ? fixtures : fixtures + ": " + words.joined(separator: ", ")
   }
+
+  /// The counts and the verdict: `1 fixture: 1 passed; 2 cross-fixture findings: FAILED`.
+  package var conclusion: String {
+    let noun = findings.count == 1 ? "cross-fixture finding" : "cross-fixture findings"
+    return counts + (findings.isEmpty ? "" : "; \(findings.count) \(noun)") + (passed ? "" : ": FAILED")
+  }
 }
 
 extension FixtureResult.Finding: CustomStringConvertible {

@@ -140,7 +140,9 @@ private struct SuiteSections {
     }
     if let migration = group.migration {
       let place = group.cause.map { cause in named(cause.file) + (cause.line.map { ":\($0)" } ?? "") }
-      facts.append(("Since", [.code(migration)] + (place.map { [.plain(" "), .muted($0)] } ?? [])))
+      // Of several it is not known which one.
+      let name = migration.contains(" ") ? "Somewhere in" : "Since"
+      facts.append((name, [.code(migration)] + (place.map { [.plain(" "), .muted($0)] } ?? [])))
     } else if let cause = group.cause {
       facts.append(("Migration", [.code(named(cause.file) + (cause.line.map { ":\($0)" } ?? ""))]))
     }

@@ -1,0 +1,111 @@
+import ArgumentParser
+import Drydock
+import DrydockTesting
+import Foundation
+import Reports
+
+/// Documents about a result that a command writes in addition to its output.
+struct ReportOptions: ParsableArguments {
+  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
+  @Option(help: ArgumentHelp("Also write it in Markdown, for a comment.", valueName: "file")) var markdown:
+    String?
+  @OptionGroup var log: SARIFOption
+}
+
+struct SARIFOption: ParsableArguments {
+  @Option(help: ArgumentHelp("Also write it in SARIF 2.1.0, for code hosts.", valueName: "file")) var sarif:
+    String?
+}
+
+/// A file that takes a report.
+struct ReportFile {
+  private let path: String
+
+  /// - Parameters:
+  ///   - path: its directory is made; nil for no file.
+  ///   - option: the one that names it.
+  /// - Throws: when it cannot be written: before minutes of work, not after.
+  init?(_ path: String?, option: String) throws {
+    guard let path else { return nil }
+    self.path = path
+    var isDirectory: ObjCBool = false
+    if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue {
+      throw UsageError(message: "\(option) \(path) is a directory: give a file")
+    }
+    let folder = (path as NSString).deletingLastPathComponent
+    guard !folder.isEmpty else { return }
+    try writing { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
+  }
+
+  func write(_ data: Data) throws {
+    try writing { try data.write(to: URL(fileURLWithPath: path), options: .atomic) }
+  }
+
+  private func writing(_ body: () throws -> Void) throws {
+    do { try body() } catch {
+      throw DrydockError(
+        .io, "the report cannot be written: \(error.localizedDescription)", path: path, cause: error)
+    }
+  }
+}
+
+/// What a build server gets of a result: files, and in GitHub Actions annotations and a summary.
+struct PipelineReports {
+  private let junit, markdown, sarif: ReportFile?
+  private let variables: [String: String]
+  private let directory = FileManager.default.currentDirectoryPath
+
+  init(
+    _ options: ReportOptions, variables: [String: String] = ProcessInfo.processInfo.environment
+  ) throws {
+    junit = try ReportFile(options.junit, option: "--junit")
+    markdown = try ReportFile(options.markdown, option: "--markdown")
+    sarif = try ReportFile(options.log.sarif, option: "--sarif")
+    self.variables = variables
+  }
+
+  /// The reports of a command whose only document is a log.
+  init(_ option: SARIFOption, variables: [String: String] = ProcessInfo.processInfo.environment) throws {
+    (junit, markdown, sarif) = (nil, nil, try ReportFile(option.sarif, option: "--sarif"))
+    self.variables = variables
+  }
+
+  func write(_ result: FixtureSuite.Report) throws {
+    try junit?.write(JUnitReport(result, from: directory).xml)
+    try markdown?.write(Data(MarkdownReport(result, from: directory).text.utf8))
+    try sarif?.write(SARIFLog(result, root: workspace, directory: directory).json)
+    annotate { $0.lines(result) }
+    if isGitHub, let file = variables["GITHUB_STEP_SUMMARY"], !file.isEmpty { summarize(result, into: file) }
+  }
+
+  func write(_ validation: MigrationValidation) throws {
+    try sarif?.write(SARIFLog(validation, root: workspace, directory: directory).json)
+    annotate { $0.lines(validation.problems) }
+  }
+
+  private var isGitHub: Bool { variables["GITHUB_ACTIONS"] == "true" }
+
+  /// The repository's directory, or else the working directory.
+  private var workspace: String {
+    variables["GITHUB_WORKSPACE"].flatMap { isGitHub && !$0.isEmpty ? $0 : nil } ?? directory
+  }
+
+  /// The runner reads both streams; standard output may be a file of JSON.
+  private func annotate(_ lines: (GitHubAnnotations) -> [String]) {
+    guard isGitHub else { return }
+    for line in lines(GitHubAnnotations(workspace: workspace, directory: directory)) { Output.note(line) }
+  }
+
+  /// The summary is an extra: the test does not fail when it cannot be written.
+  private func summarize(_ result: FixtureSuite.Report, into file: String) {
+    do {
+      if !FileManager.default.fileExists(atPath: file) { try Data().write(to: URL(fileURLWithPath: file)) }
+      let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+      defer { try? handle.close() }
+      try handle.seekToEnd()
+      try handle.write(contentsOf: Data(MarkdownReport(result, from: directory).text.utf8))
+    } catch {
+      Output.note("drydock: note: the summary for GitHub cannot be written: \(error.localizedDescription)")
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import Drydock
+import DrydockTesting
+
+extension SARIFLog {
+  /// The findings of a suite: a result for each cause, at the step of the migration where it is known. Where the
+  /// expectations are is related.
+  package init(_ report: FixtureSuite.Report, root: String, directory: String) {
+    let reasons = Dictionary(
+      report.fixtures.map { ($0.name, $0.knownFailure) }, uniquingKeysWith: { first, _ in first })
+    let directories = Dictionary(
+      report.fixtures.map { ($0.name, $0.directory) }, uniquingKeysWith: { first, _ in first })
+    self.init(
+      report.groups.map { group in
+        var result = Result(
+          Self.rule(of: group.check), group.isKnown ? .note : .error,
+          GroupText(group, from: directory).lines().joined(separator: "\n"))
+        let places = Self.places(of: group, directories)
+        result.place = group.cause.map { Place($0.file, line: $0.line) } ?? places.first
+        result.related = group.cause == nil ? Array(places.dropFirst()) : places
+        result.fingerprint = group.fingerprint
+        let reason = group.isKnown ? group.fixtures.compactMap { reasons[$0.name] ?? nil }.first : nil
+        result.accepted = reason.map { "known failure: \($0)" }
+        return result
+      },
+      rules: FixtureResult.Finding.Check.allCases.map { Rule(Self.rule(of: $0), $0.summary) },
+      root: root, directory: directory)
+  }
+
+  private static func rule(of check: FixtureResult.Finding.Check) -> String { "test/\(check.rawValue)" }
+
+  /// The first file of each fixture that says what is expected; else the fixture's own.
+  private static func places(of group: FindingGroup, _ directories: [String: String]) -> [Place] {
+    var seen: Set<String?> = []
+    let places = group.members.compactMap { member -> Place? in
+      guard seen.insert(member.fixture).inserted else { return nil }
+      let own = member.fixture.flatMap { directories[$0] }.map { $0 + "/fixture.yaml" }
+      guard let file = member.finding.file ?? own, file != group.cause?.file else { return nil }
+      return Place(
+        file, line: member.finding.file == nil ? nil : member.finding.line,
+        note: member.fixture.map { "expected in the fixture \($0)" })
+    }
+    return Array(places.prefix(20))
+  }
+
+  /// The problems of migration files, and the notes on them.
+  package init(_ validation: MigrationValidation, root: String, directory: String) {
+    var results = validation.problems.map { problem in
+      let (file, line, column, message) = problem.located
+      var result = Result(
+        Self.rule(of: problem), .error, message, at: file.map { Place($0, line: line, column: column) })
+      result.fingerprint =
+        "\(problem.code.rawValue) | \(FindingText.path(file ?? "", from: directory)) | \(message)"
+      return result
+    }
+    results += validation.catalog.notes.map { note in
+      let position = note.position
+      return Result(
+        "validate/note", .note, note.message,
+        at: Place(position.file, line: position.line, column: position.column))
+    }
+    self.init(
+      results,
+      rules: [
+        Rule("validate/catalog", "A migration file or its name is invalid."),
+        Rule("validate/sql", "A SQL statement is invalid, or is not allowed in a migration."),
+        Rule("validate/irreversible", "A step has no inverse, and its migration has no down steps."),
+        Rule("validate/released", "A released migration was changed, removed, or another one was inserted."),
+        Rule("validate/other", "The migrations cannot be read."),
+        Rule("validate/note", "A value of a migration file has another meaning in YAML 1.1."),
+      ], root: root, directory: directory)
+  }
+
+  private static func rule(of problem: DrydockError) -> String {
+    switch problem.code {
+    case .catalog, .sql, .irreversible, .released: "validate/\(problem.code.rawValue)"
+    default: "validate/other"
+    }
+  }
+}
+
+extension FixtureResult.Finding.Check {
+  /// What must be true, in a sentence.
+  var summary: String {
+    switch self {
+    case .build: "The container of a fixture can be made."
+    case .migration: "A fixture can be migrated to the latest version."
+    case .golden: "A migrated fixture is like its golden."
+    case .expectation: "A migrated fixture is as its `expect` says."
+    case .again: "Migrating again changes nothing."
+    case .rollback: "Rolling back restores exactly the previous state."
+    case .down: "Down migrations restore the previous state."
+    case .lostRows: "No table loses rows that its migration does not announce."
+    case .coverage: "Every step changes something in some fixture."
+    case .release: "Every release has its fixtures."
+    case .fresh: "A migrated container is like one that the app wrote itself."
+    case .known: "A known failure still fails."
+    }
+  }
+}
