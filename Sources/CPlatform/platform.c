@@ -411,6 +411,13 @@ int platform_open_beneath(int directory, const char *path, int flags) {
 #ifdef __linux__
   struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+  // Reading does not move the time of the last access, where this user may ask for that.
+  if ((flags & (O_ACCMODE | O_CREAT | O_PATH)) == O_RDONLY) {
+    how.flags |= O_NOATIME;
+    int opened = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    if (opened >= 0 || errno != EPERM) return opened;
+    how.flags &= ~(uint64_t)O_NOATIME;
+  }
   return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 #else
   int opened = openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW_ANY);
