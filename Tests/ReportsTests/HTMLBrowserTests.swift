@@ -38,7 +38,7 @@ struct HTMLBrowserTests {
     let script = try String(
       contentsOfFile: ReportSamples.repository + "/Tests/ReportsTests/Browser/checks.js", encoding: .utf8)
     for (name, page) in try [
-      PageSamples.pages(Self.all)[0], PageSamples.pages(Self.all)[2], PageSamples.pages(Self.all)[3],
+      PageSamples.pages(Self.all)[0], PageSamples.pages(Self.all)[2], PageSamples.pages(Self.all)[4],
       PageSamples.pages(PageSamples.plain)[0],
     ] {
       let html = page.html()

@@ -165,6 +165,24 @@ enum PageSamples {
       try JSONDecoder().decode(ContainerInspection.self, from: data), pending: texts, problem: texts[0])
   }
 
+  static func audit(texts: [String]) throws -> HTMLPage {
+    let findings = texts.enumerated().map { number, text -> [String: Any] in
+      [
+        "rule": AuditRule.all[number % 5].id.rawValue, "severity": ["error", "warning", "note"][number % 3],
+        "path": text, "item": text, "message": text, "count": number, "unit": "row",
+        "examples": [text, text],
+        "mend": text,
+      ]
+    }
+    let document: [String: Any] = [
+      "root": texts[0], "app": texts[1], "instance": texts[2], "layout": "ios", "findings": findings,
+      "off": [["rule": AuditRule.all[6].id.rawValue, "reason": texts[0], "findings": 2] as [String: Any]],
+      "limits": texts, "notChecked": texts, "unreadable": texts,
+    ]
+    let data = try JSONSerialization.data(withJSONObject: document)
+    return HTMLPage(try JSONDecoder().decode(AuditReport.self, from: data))
+  }
+
   /// Values as in most pages.
   static let plain = [
     "\"Ada Lovelace\"", "0002_rename_settings", "com.example.notes", "\"dark\"", "blob (5 bytes)",
@@ -175,6 +193,7 @@ enum PageSamples {
     [
       ("dry run", try dryRun(texts: texts, rows: 40)), ("comparison", try comparison(texts: texts)),
       ("suite", suite(texts: texts)), ("inspection", try inspection(texts: texts)),
+      ("audit", try audit(texts: texts)),
       ("failure", HTMLPage(failed: texts[0], title: texts[1], lines: texts)),
     ]
   }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 import Foundation
+import Reports
 
 struct TestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -45,8 +45,8 @@ struct HTMLCell {
     case text, code, number
     /// The header of its row.
     case header
-    /// How something differs, in a sign and a word.
-    case added, removed, changed
+    /// How something differs, or how it is, in a sign and a word.
+    case added, removed, changed, warned
   }
 
   var kind = Kind.text

@@ -198,6 +198,7 @@ enum HTMLTemplates {
       "cell-code": "<td class=\"code\">{{>content}}</td>",
       "cell-added": "<td class=\"added\">{{>content}}</td>",
       "cell-removed": "<td class=\"removed\">{{>content}}</td>",
+      "cell-warned": "<td class=\"warned\">{{>content}}</td>",
       "cell-changed": "<td class=\"changed\">{{>content}}</td>",
       "cell-number": "<td class=\"number\">{{>content}}</td>",
       "content":

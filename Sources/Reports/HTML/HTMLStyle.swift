@@ -79,10 +79,11 @@ enum HTMLStyle {
     thead th { color: var(--muted); font-size: 0.8125rem; font-weight: 600; white-space: nowrap; }
     tbody th { font-weight: 400; }
     th.number, td.number { text-align: right; white-space: nowrap; }
-    td.added, td.removed, td.changed { white-space: nowrap; }
+    td.added, td.removed, td.changed, td.warned { white-space: nowrap; }
     td.added { color: var(--good); }
     td.removed { color: var(--bad); }
     td.changed { color: var(--info); }
+    td.warned { color: var(--note); }
     del, ins { text-decoration: none; }
     td del, td ins { display: block; padding: 0 0.25rem; border-radius: 0.125rem; }
     td del { background: var(--bad-page); }
