@@ -10,11 +10,14 @@ extension HTMLPage {
     let verdict: Verdict =
       report.count(.error) > 0
       ? .bad : report.count(.warning) > 0 || !report.unreadable.isEmpty ? .warning : .good
-    var sentence = report.findings.isEmpty ? "No rule found anything" : summary
+    let rules = HTMLNumber.count(report.rules.count, "rule")
+    let places = HTMLNumber.count(report.findings.count, "place")
+    var sentence =
+      report.findings.isEmpty ? "No rule found anything" : "Found by \(rules) in \(places): \(summary)"
     if !report.unreadable.isEmpty {
       sentence += "; \(HTMLNumber.count(report.unreadable.count, "place")) could not be read"
     }
-    let worst = counts.first.map { $0.0 == .note ? "Notes only" : $0.0 == .warning ? "Warnings" : "Errors" }
+    let worst = counts.first.map { HTMLNumber.count($0.1, $0.0.rawValue) }
     self.init(
       kind: "Audit", title: report.app, verdict: verdict,
       word: worst ?? (report.unreadable.isEmpty ? "No findings" : "Incomplete"), sentence: sentence + ".")
@@ -49,7 +52,7 @@ private struct AuditSections {
         let findings = findings(of: rule)
         return [
           Self.severity(findings.first?.severity ?? rule.severity),
-          HTMLCell(kind: .header, spans: [.plain(rule.title)], target: "rule-\(number)"),
+          HTMLCell(kind: .header, spans: HTMLSpan.prose(rule.title), target: "rule-\(number)"),
           .code(rule.id.rawValue), .number(findings.count),
         ]
       }, noun: ("rule", "rules"))
@@ -70,15 +73,17 @@ private struct AuditSections {
   private func section(of rule: AuditRule, _ number: Int) -> HTMLPage.Section {
     let findings = findings(of: rule)
     var facts: [(name: String, value: [HTMLSpan])] = [
-      ("Why", [.plain(rule.why)]), ("What to do", [.plain(advised(rule.mend))]),
+      ("Why", HTMLSpan.prose(rule.why)), ("What to do", HTMLSpan.prose(advised(rule.mend))),
     ]
     if let source = rule.source { facts.append(("See", [.plain(source)])) }
     let table = HTMLTable(
       "Places", ["Place", "Finding", "#Number", "Examples"],
       findings.map { finding in
         let place = [finding.path, finding.item].compactMap { $0 }.joined(separator: ": ")
-        var message: [HTMLSpan] = [HTMLSpan(kind: .line, text: finding.message)]
-        if finding.mend != rule.mend { message.append(.muted(advised(finding.mend))) }
+        var message = HTMLSpan.prose(finding.message)
+        if finding.mend != rule.mend {
+          message += [HTMLSpan(kind: .line, text: ""), .muted(advised(finding.mend))]
+        }
         return [
           .headerCode(place.isEmpty ? "–" : place), HTMLCell(spans: message),
           HTMLCell(kind: .number, spans: [.plain(HTMLNumber.count(finding.count, finding.unit))]),
@@ -86,7 +91,7 @@ private struct AuditSections {
         ]
       }, noun: ("place", "places"))
     return HTMLPage.Section(
-      id: "rule-\(number)", heading: rule.title,
+      id: "rule-\(number)", heading: HTMLSpan.prose(rule.title).map(\.text).joined(),
       detail: "\((findings.first?.severity ?? rule.severity).rawValue) · \(rule.id.rawValue)",
       blocks: [.facts(facts), .table(table)])
   }
@@ -103,7 +108,7 @@ private struct AuditSections {
     if rows.isEmpty { return nil }
     let table = HTMLTable(
       "What was not examined, or not in full", ["State", "What"],
-      rows.map { [.header($0.0), .text($0.1)] }, noun: ("line", "lines"))
+      rows.map { [.header($0.0), .prose($0.1)] }, noun: ("line", "lines"))
     return HTMLPage.Section(id: "extent", heading: "Not examined", blocks: [.table(table)])
   }
 }

@@ -128,7 +128,7 @@ extension HTMLPage {
       notes.insert("recorded as applied by the app: \(numbers)", at: 0)
     }
     if !notes.isEmpty {
-      sections.append(Section(id: "notes", heading: "Notes", blocks: [.list(notes.map { [.plain($0)] })]))
+      sections.append(Section(id: "notes", heading: "Notes", blocks: [.list(notes.map(HTMLSpan.prose))]))
     }
     return sections
   }

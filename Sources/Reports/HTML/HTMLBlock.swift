@@ -14,6 +14,18 @@ struct HTMLSpan {
   static func strong(_ text: String) -> Self { Self(kind: .strong, text: text) }
   static func muted(_ text: String) -> Self { Self(kind: .muted, text: text) }
 
+  /// A sentence: words in backquotes are code, and it begins with a capital letter.
+  static func prose(_ text: String) -> [Self] {
+    let parts = text.split(separator: "`", omittingEmptySubsequences: false)
+    guard parts.count.isMultiple(of: 2) == false else { return [.plain(text)] }
+    return parts.enumerated().compactMap { index, part in
+      if part.isEmpty { return nil }
+      if !index.isMultiple(of: 2) { return .code(String(part)) }
+      let isWord = part.prefix { $0 != " " }.allSatisfy(\.isLetter)
+      return .plain(index == 0 && isWord ? part.prefix(1).uppercased() + part.dropFirst() : String(part))
+    }
+  }
+
   /// A name of so many characters is not broken.
   private static let shortLength = 40
 
@@ -58,6 +70,7 @@ struct HTMLCell {
   var target: String?
 
   static func text(_ text: String) -> Self { Self(spans: [.plain(text)]) }
+  static func prose(_ text: String) -> Self { Self(spans: HTMLSpan.prose(text)) }
   static func code(_ text: String) -> Self { Self(kind: .code, spans: [.plain(text)]) }
   static func number(_ number: Int) -> Self {
     Self(kind: .number, spans: [number == 0 ? .muted("0") : .plain(HTMLNumber.grouped(number))])

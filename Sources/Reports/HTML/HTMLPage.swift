@@ -36,7 +36,7 @@ package struct HTMLPage {
       sentence: lines.first ?? "the reason is not known")
     if lines.count > 1 {
       sections = [
-        Section(id: "details", heading: "Details", blocks: [.list(lines.dropFirst().map { [.plain($0)] })])
+        Section(id: "details", heading: "Details", blocks: [.list(lines.dropFirst().map(HTMLSpan.prose))])
       ]
     }
   }

@@ -118,8 +118,8 @@ enum HTMLStyle {
     }
     @media print {
       @page { margin: 18mm 15mm; }
-      body { padding: 0; max-width: none; font-size: 9pt; }
-      code, pre, td.code, td del, td ins { font-size: 8pt; }
+      html { font-size: 9.5pt; }
+      body { padding: 0; max-width: none; }
       .scroll { overflow: visible; }
       section { margin-top: 1.5rem; }
       h2, h3, h4, caption, summary { break-after: avoid; }

@@ -39,7 +39,7 @@ extension HTMLPage {
               HTMLTable(
                 "What may not be intended", ["Place", "Warning"],
                 inspection.warnings.map {
-                  [.headerCode($0.path?.description ?? "–"), .text($0.message)]
+                  [.headerCode($0.path?.description ?? "–"), .prose($0.message)]
                 }, noun: ("warning", "warnings")))
           ]), at: 0)
     }

@@ -111,7 +111,7 @@ private struct SuiteSections {
 
   private func blocks(of group: FindingGroup) -> [HTMLBlock] {
     let lines = named(advised(group.message)).split(whereSeparator: \.isNewline).map(String.init)
-    let message = [HTMLSpan.plain(lines.first ?? "")]
+    let message = HTMLSpan.prose(lines.first ?? "")
     var blocks: [HTMLBlock] = [.heading(3, group.place.map { [.code(named($0))] } ?? message)]
     if group.place != nil { blocks.append(.paragraph(message)) }
     if lines.count > 1 {
@@ -199,7 +199,7 @@ private struct SuiteSections {
       let about = names[text] ?? []
       let more = about.count > 3 ? " and \(about.count - 3) more" : ""
       let subject = about.isEmpty ? "" : " " + about.prefix(3).joined(separator: ", ") + more
-      return [.plain(named(advised(text))), .muted(subject)]
+      return HTMLSpan.prose(named(advised(text))) + [.muted(subject)]
     }
     return HTMLPage.Section(
       id: "notes", heading: "Notes", detail: "what could not be checked, and why", blocks: [.list(items)])

@@ -67,6 +67,8 @@ enum TextComparison {
 
   /// So many lines around a change are shown.
   private static let context = 3
+  /// So many lines are shown rather than left out.
+  private static let shortest = 5
 
   private static func leavingOut(_ lines: [HTMLLine]) -> [HTMLLine] {
     guard lines.contains(where: { $0.kind != .same }) else { return lines }
@@ -76,7 +78,7 @@ enum TextComparison {
     }
     var (result, hidden) = ([HTMLLine](), [HTMLLine]())
     func end() {
-      if hidden.count > 2 {
+      if hidden.count > shortest {
         result.append(HTMLLine(kind: .gap, spans: [.plain("… \(hidden.count) lines without a change")]))
       } else {
         result += hidden
