@@ -190,7 +190,7 @@ struct DatabaseSchema {
     func shown(_ sql: ExactText?) -> String? { sql.map { ShownSQL($0.text, redactor).text } }
     return Set(old.objects.keys).union(new.objects.keys).sorted().compactMap { name in
       let (before, after) = (old.objects[name], new.objects[name])
-      if before != nil, after != nil, before?.sql == after?.sql { return nil }
+      if let before, let after, isSame(before.sql, after.sql, kind: name.kind.text) { return nil }
       var object = ContainerDifference.SchemaObject(
         kind: name.kind.text, name: name.name.text,
         change: before == nil ? .added : after == nil ? .removed : .changed,
@@ -198,6 +198,13 @@ struct DatabaseSchema {
       if let before, let after { object.columns = difference(before.columns, after.columns, redactor) }
       return object
     }
+  }
+
+  /// Whether two definitions differ in nothing but white space, comments and the quotes of names.
+  private static func isSame(_ before: ExactText?, _ after: ExactText?, kind: String) -> Bool {
+    guard before != after, let before, let after else { return before == after }
+    return SQLText.definition(before.text, kind: kind).map { ExactText($0.source) }
+      == SQLText.definition(after.text, kind: kind).map { ExactText($0.source) }
   }
 
   private static func difference(

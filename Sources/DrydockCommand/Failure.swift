@@ -120,6 +120,7 @@ enum Advice {
     ("fixture capture", .notCaptured, "leave", "--drop PATTERN"),
     ("test", nil, "or record goldens", "`drydock test --record`"),
     ("test", nil, ": record ", "`drydock test --record`"),
+    ("release", nil, ": record ", "`drydock test --record`"),
     ("", .missingMigration, "from the history", "`drydock repair CONTAINER --remove NUMBER`"),
     ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
     ("", .outOfOrder, "", "`drydock migrate CONTAINER --allow-out-of-order`"),

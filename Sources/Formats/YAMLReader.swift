@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// Reads a mapping with known keys. An unknown key is an error that suggests the nearest known one, so that a misspelt key
 /// is never reported as missing.
 package struct YAMLReader: Sendable {
@@ -8,15 +10,30 @@ package struct YAMLReader: Sendable {
 
   /// Reads a mapping whose keys are all in `keys`. Null (nothing after the colon) counts as an empty mapping.
   package init(_ node: YAMLNode, what: String, keys: [String]) throws {
+    try self.init(node, what: what)
+    if let error = unknownKeys(besides: keys).first { throw error }
+  }
+
+  /// Reads a mapping, with an error for each key that is not in `keys`.
+  package static func tolerant(
+    _ node: YAMLNode, what: String, keys: [String]
+  ) throws -> (reader: YAMLReader, unknown: [DrydockError]) {
+    let reader = try YAMLReader(node, what: what)
+    return (reader, reader.unknownKeys(besides: keys))
+  }
+
+  private init(_ node: YAMLNode, what: String) throws {
     position = node.position
     self.what = what
     mapping = node.isNull ? YAMLMapping(pairs: []) : try node.pairs(what)
-    for pair in mapping.pairs {
-      guard case .text(let key) = pair.key.value, keys.contains(key) else {
-        throw pair.keyPosition.error(
-          "unknown key `\(pair.key.source)` in \(what); "
-            + NearestWord.hint(for: pair.key.source, among: keys))
-      }
+  }
+
+  private func unknownKeys(besides keys: [String]) -> [DrydockError] {
+    mapping.pairs.compactMap { pair in
+      if case .text(let key) = pair.key.value, keys.contains(key) { return nil }
+      return pair.keyPosition.error(
+        "unknown key `\(pair.key.source)` in \(what); "
+          + NearestWord.hint(for: pair.key.source, among: keys))
     }
   }
 

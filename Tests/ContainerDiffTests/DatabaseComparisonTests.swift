@@ -162,6 +162,39 @@ struct DatabasePair {
   }
 
   /// How a full-text index is laid out does not matter; what is in it does.
+  @Test(
+    "What SQLite quotes again when it renames a table is no difference, and what a definition says is one")
+  func quotes() throws {
+    let made = """
+      CREATE TABLE note(id INTEGER PRIMARY KEY);
+      CREATE TABLE task(id INTEGER PRIMARY KEY, note REFERENCES note(id), CHECK (id > 0));
+      CREATE INDEX byNote ON task(note); CREATE VIEW open AS SELECT task.id FROM task;
+      CREATE TRIGGER t AFTER DELETE ON task BEGIN DELETE FROM note WHERE id = old.note; END;
+      """
+    let renamed = "ALTER TABLE task RENAME TO other; ALTER TABLE other RENAME TO task;"
+    let result = try DatabasePair.with(made, made + renamed) { pair in
+      let queue = try DatabaseQueue(path: pair.after)
+      let sql = try queue.read {
+        try String.fetchOne($0, sql: "SELECT sql FROM sqlite_schema WHERE name = 'task'")
+      }
+      #expect(sql?.hasPrefix("CREATE TABLE \"task\"") == true, "SQLite has quoted the name")
+      return try pair.compare()
+    }
+    #expect(result.schema.isEmpty && result.tables.isEmpty, "\(result)")
+    for change in [
+      "(id INTEGER PRIMARY KEY, title TEXT COLLATE NOCASE)",
+      "(id INTEGER PRIMARY KEY, title TEXT DEFAULT 'b')",
+      "(id INTEGER PRIMARY KEY, title TEXT DEFAULT 'a') STRICT",
+      "(id INTEGER PRIMARY KEY, title TEXT CHECK (id))",
+      "(id INTEGER PRIMARY KEY, title TEXT DEFAULT 'a') WITHOUT ROWID",
+    ] {
+      let table = "(id INTEGER PRIMARY KEY, title TEXT DEFAULT 'a')"
+      try DatabasePair.with("CREATE TABLE \"t\"\(table)", "CREATE TABLE t\(change)") { pair in
+        #expect(try pair.compare().schema.map(\.name) == ["t"], "\(change)")
+      }
+    }
+  }
+
   @Test func virtualTables() throws {
     let table = "CREATE VIRTUAL TABLE f USING fts5(title, body);"
     let two = "INSERT INTO f VALUES ('a', 'one'); INSERT INTO f VALUES ('b', 'two');"

@@ -1,4 +1,5 @@
 import AppContainer
+import ContainerDiff
 import DrydockErrors
 import FileSystem
 import Formats

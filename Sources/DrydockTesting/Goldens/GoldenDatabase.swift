@@ -146,7 +146,7 @@ struct GoldenDatabase {
 
   private func add(_ object: SchemaObject, to golden: inout GoldenText) throws {
     let id = place.id + [object.kind, object.name]
-    let tokens = SQLText(object.sql).tokens.filter(\.counts)
+    let tokens = SQLText.definition(object.sql, kind: object.kind)
     let line = golden.add(object.sql + ";", to: place.file)
     func entry(_ id: [String], _ name: String, _ noun: String, in group: [String]) -> GoldenEntry {
       var entry = GoldenEntry(id, "\(place.name): \(name)", noun, at: place.file, line, object.sql)

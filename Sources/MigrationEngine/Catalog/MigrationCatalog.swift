@@ -39,7 +39,7 @@ public struct MigrationCatalog: Sendable {
   /// - Parameter tool: another tool, whose files the directory has.
   /// - Throws: ``DrydockError`` with code `catalog`, naming file, line and column where there is one.
   package static func load(_ directory: String, tool: MigrationTool? = nil) throws -> MigrationCatalog {
-    let (catalog, problems) = try read(directory, tool: tool)
+    let (catalog, _, problems) = try read(directory, tool: tool)
     if let problem = problems.first { throw problem }
     return catalog
   }
@@ -47,18 +47,24 @@ public struct MigrationCatalog: Sendable {
   /// Reads a directory of migrations, and collects all errors in it.
   ///
   /// - Throws: ``DrydockError`` with code `catalog` when the directory itself cannot be read.
+  ///
+  /// - Returns: also the migrations with errors, with what could be read of them.
   static func read(
     _ directory: String, tool: MigrationTool? = nil
-  ) throws -> (MigrationCatalog, problems: [DrydockError]) {
+  ) throws -> (MigrationCatalog, incomplete: [Migration], problems: [DrydockError]) {
     do {
       if let tool {
         let folder = try ToolFolder(directory, tool)
         return (
-          MigrationCatalog(directory: directory, migrations: folder.migrations, tool: tool), folder.problems
+          MigrationCatalog(directory: directory, migrations: folder.migrations, tool: tool), [],
+          folder.problems
         )
       }
       let folder = try MigrationFolder(directory)
-      return (MigrationCatalog(directory: directory, migrations: folder.migrations), folder.problems)
+      return (
+        MigrationCatalog(directory: directory, migrations: folder.migrations), folder.incomplete,
+        folder.problems
+      )
     } catch let error as DrydockError {
       throw DrydockError(reading: error)
     }
@@ -68,6 +74,8 @@ public struct MigrationCatalog: Sendable {
 /// Reads a directory of migrations, and collects all errors in it.
 struct MigrationFolder {
   private(set) var migrations: [Migration] = []
+  /// Migrations with errors, with what could be read of them.
+  private(set) var incomplete: [Migration] = []
   /// The errors: of files in the order of their names, then of numbers.
   private(set) var problems: [DrydockError] = []
 
@@ -120,11 +128,9 @@ struct MigrationFolder {
     let files = try MigrationFiles.single(entry, in: folder, display: display)
     let bytes = files.contents[entry] ?? []
     let file = files.display(entry)
-    if entry[dot...] == ".yaml" {
-      try add(name, files, yaml: bytes, file: file)
-    } else {
-      try add(name, files, MigrationParser.sql(bytes, file: file), file: file)
-    }
+    var parser = MigrationParser(files: files)
+    let body = try entry[dot...] == ".yaml" ? parser.yaml(bytes, file: file) : parser.sql(bytes, file: file)
+    try add(name, files, body, parser.problems, file: file)
   }
 
   private mutating func readDirectory(_ entry: String) throws {
@@ -134,7 +140,10 @@ struct MigrationFolder {
     guard let bytes = files.contents["migration.yaml"] else {
       throw DrydockError(.catalog, "the directory has no migration.yaml", path: "\(display)/\(entry)")
     }
-    try add(name, files, yaml: bytes, file: files.display("migration.yaml"))
+    let file = files.display("migration.yaml")
+    var parser = MigrationParser(files: files)
+    let body = try parser.yaml(bytes, file: file)
+    try add(name, files, body, parser.problems, file: file)
   }
 
   private mutating func readPair(_ stem: String, _ name: MigrationName, hasDown: Bool) throws {
@@ -142,27 +151,24 @@ struct MigrationFolder {
     let (up, down) = (stem + ".up.sql", stem + ".down.sql")
     var files = try MigrationFiles.single(up, in: folder, display: display)
     if hasDown { files.contents[down] = try folder.contents(ContainerPath(down)) }
-    let body = try MigrationParser.pair(
+    var parser = MigrationParser(files: files)
+    let body = try parser.pair(
       up: files.contents[up] ?? [], down: files.contents[down], file: files.display(up),
       downFile: files.display(down))
-    try add(name, files, body, file: files.display(up))
-    migrations[migrations.count - 1].checksumWithoutDown = try files.checksum(without: down)
+    try add(
+      name, files, body, parser.problems, file: files.display(up),
+      checksumWithoutDown: files.checksum(without: down))
   }
 
   private mutating func add(
-    _ name: MigrationName, _ files: MigrationFiles, yaml bytes: [UInt8], file: String
+    _ name: MigrationName, _ files: MigrationFiles, _ body: MigrationBody, _ found: [DrydockError],
+    file: String, checksumWithoutDown: SHA256.Digest? = nil
   ) throws {
-    var parser = MigrationParser(files: files)
-    let body = try parser.yaml(bytes, file: file)
-    guard parser.problems.isEmpty else { return problems.append(contentsOf: parser.problems) }
-    try add(name, files, body, file: file)
-  }
-
-  private mutating func add(
-    _ name: MigrationName, _ files: MigrationFiles, _ body: MigrationBody, file: String
-  ) throws {
-    migrations.append(
-      Migration(number: name.number, name: name.name, file: file, checksum: try files.checksum(), body))
+    var migration = Migration(
+      number: name.number, name: name.name, file: file, checksum: try files.checksum(), body)
+    migration.checksumWithoutDown = checksumWithoutDown
+    if found.isEmpty { migrations.append(migration) } else { incomplete.append(migration) }
+    problems += found
   }
 
   /// The number of the next new migration.

@@ -5,7 +5,7 @@ import Formats
 struct MigrationParser {
   /// The files that steps may name.
   let files: MigrationFiles
-  /// The errors in single steps and assertions, in the order of the file's keys.
+  /// The errors: of keys, of single steps and assertions, of the directives and parts of a SQL file.
   private(set) var problems: [DrydockError] = []
 
   private static let keys = ["description", "steps", "check", "verify", "irreversible", "down"]
@@ -20,7 +20,8 @@ struct MigrationParser {
     guard let root = document.root else {
       throw DrydockError(.catalog, "\(file):1:1: the migration is empty: it needs `steps:`")
     }
-    let reader = try YAMLReader(root, what: "a migration", keys: Self.keys)
+    let (reader, unknown) = try YAMLReader.tolerant(root, what: "a migration", keys: Self.keys)
+    for error in unknown { add(error) }
     var body = MigrationBody()
     body.notes = document.notes
     body.summary = attempt { try reader.text("description") } ?? nil
@@ -84,9 +85,13 @@ struct MigrationParser {
 
 extension MigrationParser {
   /// A `.sql` file as a migration: one `sql` step for each database.
-  static func sql(_ bytes: [UInt8], file: String) throws -> MigrationBody {
+  ///
+  /// An error in a directive or a part goes to ``problems``, and the rest is read.
+  ///
+  /// - Throws: when the file as a whole cannot be read.
+  mutating func sql(_ bytes: [UInt8], file: String) throws -> MigrationBody {
     let parsed = try parse(bytes, file: file)
-    return try body(parsed) { part, database in
+    return body(parsed) { part, database in
       let start = database.position
       guard let up = part.up else {
         throw (parsed.parts.count > 1 ? start : YAMLPosition(file: file, line: 1, column: 1)).error(
@@ -106,11 +111,13 @@ extension MigrationParser {
   }
 
   /// A pair of `NAME.up.sql` and `NAME.down.sql` as a migration: the directives are in the first one.
-  static func pair(up: [UInt8], down: [UInt8]?, file: String, downFile: String) throws -> MigrationBody {
+  mutating func pair(
+    up: [UInt8], down: [UInt8]?, file: String, downFile: String
+  ) throws -> MigrationBody {
     let parsed = try parse(up, file: file)
     let downs = try down.map { try downScripts($0, file: downFile, up: parsed) } ?? [:]
-    return try body(parsed) { part, database in
-      try refuseSections(part)
+    return body(parsed) { part, database in
+      try Self.refuseSections(part)
       if part.head.isBlank {
         throw database.position.error("the database \(database.text) has no statement")
       }
@@ -119,29 +126,42 @@ extension MigrationParser {
   }
 
   /// The down scripts by database. A file that names none is for the only database of the `.up.sql`.
-  private static func downScripts(_ bytes: [UInt8], file: String, up: SQLFile) throws -> [String: SQLScript] {
+  private mutating func downScripts(
+    _ bytes: [UInt8], file: String, up: SQLFile
+  ) throws -> [String: SQLScript] {
     let databases = up.parts.compactMap { $0.values["database"]?.text }
+    let parsed = try parse(bytes, file: file)
     var scripts: [String: SQLScript] = [:]
-    for part in try parse(bytes, file: file).parts {
-      try refuseSections(part)
-      if let other = part.values.first(where: { $0.key != "database" }) {
-        throw other.value.position.error("`\(other.key)` belongs in the file `.up.sql`")
+    // What follows from an error in the other file is not reported.
+    if databases.isEmpty { return scripts }
+    for part in parsed.parts {
+      attempt {
+        let name = try Self.databaseOfDown(part, file: file, among: databases)
+        scripts[name] = part.head
       }
-      let database = part.values["database"]
-      guard database != nil || databases.count == 1 else {
-        throw YAMLPosition(file: file, line: 1, column: 1).error(
-          "the file `.up.sql` is for several databases: say with `-- drydock: database NAME` which this is for"
-        )
-      }
-      let name = database?.text ?? databases[0]
-      guard databases.contains(name) else {
-        throw part.head.position(at: 0).error(
-          "the file `.up.sql` has no statement for the database `\(name)`; "
-            + NearestWord.hint(for: name, among: databases))
-      }
-      scripts[name] = part.head
     }
     return scripts
+  }
+
+  private static func databaseOfDown(
+    _ part: SQLFile.Part, file: String, among databases: [String]
+  ) throws -> String {
+    try refuseSections(part)
+    if let other = part.values.first(where: { $0.key != "database" }) {
+      throw other.value.position.error("`\(other.key)` belongs in the file `.up.sql`")
+    }
+    let database = part.values["database"]
+    guard database != nil || databases.count == 1 else {
+      throw YAMLPosition(file: file, line: 1, column: 1).error(
+        "the file `.up.sql` is for several databases: say with `-- drydock: database NAME` which this is for")
+    }
+    let name = database?.text ?? databases[0]
+    guard databases.contains(name) else {
+      throw part.head.position(at: 0).error(
+        "the file `.up.sql` has no statement for the database `\(name)`; "
+          + NearestWord.hint(for: name, among: databases))
+    }
+    return name
   }
 
   private static func refuseSections(_ part: SQLFile.Part) throws {
@@ -151,34 +171,51 @@ extension MigrationParser {
     )
   }
 
-  private static func parse(_ bytes: [UInt8], file: String) throws -> SQLFile {
+  private mutating func parse(_ bytes: [UInt8], file: String) throws -> SQLFile {
     guard let text = MigrationFiles.text(bytes) else {
       throw YAMLPosition(file: file, line: 1, column: 1).error("the file is not UTF-8")
     }
-    return try SQLFile(text, file: file)
+    let parsed = SQLFile(text, file: file)
+    for problem in parsed.problems { add(problem) }
+    return parsed
   }
 
-  private static func body(
+  private mutating func body(
     _ file: SQLFile,
     _ scripts: (SQLFile.Part, (text: String, position: YAMLPosition)) throws -> (
       YAMLPosition, up: SQLScript, down: SQLScript?
     )
-  ) throws -> MigrationBody {
+  ) -> MigrationBody {
     var body = MigrationBody()
     body.summary = file.value("description")?.text
     body.isIrreversible = file.value("irreversible") != nil
     for part in file.parts {
-      guard let database = part.values["database"], !database.text.isEmpty else {
-        throw YAMLPosition(file: part.head.file, line: 1, column: 1).error(
-          "the file does not say which database it is for: add `-- drydock: database NAME`")
+      do {
+        body.steps.append(try Self.step(part, scripts))
+      } catch  where !file.problems.isEmpty {
+        // What follows from an error in a directive is not reported.
+      } catch {
+        add(error)
       }
-      let (position, up, down) = try scripts(part, database)
-      let operation = try RunSQL(
-        database: database.text, position: database.position, up: up, down: down,
-        ifMissing: ifMissing(part), destructive: destructive(part), language: .directives)
-      body.steps.append(MigrationStep(position: position, operation: operation))
     }
     return body
+  }
+
+  private static func step(
+    _ part: SQLFile.Part,
+    _ scripts: (SQLFile.Part, (text: String, position: YAMLPosition)) throws -> (
+      YAMLPosition, up: SQLScript, down: SQLScript?
+    )
+  ) throws -> MigrationStep {
+    guard let database = part.values["database"], !database.text.isEmpty else {
+      throw YAMLPosition(file: part.head.file, line: 1, column: 1).error(
+        "the file does not say which database it is for: add `-- drydock: database NAME`")
+    }
+    let (position, up, down) = try scripts(part, database)
+    let operation = try RunSQL(
+      database: database.text, position: database.position, up: up, down: down,
+      ifMissing: ifMissing(part), destructive: destructive(part), language: .directives)
+    return MigrationStep(position: position, operation: operation)
   }
 
   private static func ifMissing(_ part: SQLFile.Part) throws -> IfNoDatabase? {
@@ -212,6 +249,8 @@ struct SQLFile {
 
   /// At least one; each but the first starts with its database.
   private(set) var parts: [Part]
+  /// The errors in directives and sections; these are left out of the parts.
+  private(set) var problems: [DrydockError] = []
 
   /// A directive of whichever part has it.
   func value(_ name: String) -> (text: String, position: YAMLPosition)? {
@@ -219,7 +258,7 @@ struct SQLFile {
   }
 
   /// Splits a file into its sections. Lines keep their numbers; directives stay in the text, where they are comments.
-  init(_ bytes: [UInt8], file: String) throws {
+  init(_ bytes: [UInt8], file: String) {
     var section = Section(file: file, name: nil, firstLine: 1, start: 0)
     parts = [Part(head: SQLScript(bytes: [], file: file, firstLine: 1))]
     var (start, number) = (0, 0)
@@ -236,17 +275,15 @@ struct SQLFile {
           section = Section(file: file, name: nil, firstLine: number, start: start)
           parts.append(Part(head: SQLScript(bytes: [], file: file, firstLine: number)))
         }
-        try add(directive, at: position)
+        do { try add(directive, at: position) } catch { problems.append(DrydockError(reading: error)) }
       } else if let name = Self.comment(bytes[start..<end], "migrate:") {
-        guard name == "up" || name == "down" else {
-          throw position.error(
-            "unknown section `\(name)`; " + NearestWord.hint(for: name, among: ["up", "down"]))
-        }
         self.end(section, bytes[section.start..<start])
-        let part = parts[parts.count - 1]
-        guard (name == "up" ? part.up : part.down) == nil else {
-          throw position.error(
-            "a second section `\(name)`: for another database, write `-- drydock: database NAME` before it")
+        if let problem = refusal(ofSection: name, at: position) {
+          problems.append(problem)
+          // Its text belongs to no section.
+          section = Section(file: file, name: "", firstLine: number + 1, start: min(end + 1, bytes.count))
+          start = end + 1
+          continue
         }
         section = Section(
           file: file, name: name, firstLine: number + 1, start: min(end + 1, bytes.count))
@@ -271,8 +308,22 @@ struct SQLFile {
     switch section.name {
     case "up": parts[last].up = script
     case "down": parts[last].down = script
-    default: parts[last].head = script
+    case nil: parts[last].head = script
+    default: break
     }
+  }
+
+  private func refusal(ofSection name: String, at position: YAMLPosition) -> DrydockError? {
+    guard name == "up" || name == "down" else {
+      return position.error(
+        "unknown section `\(name)`; " + NearestWord.hint(for: name, among: ["up", "down"]),
+        code: .catalog)
+    }
+    let part = parts[parts.count - 1]
+    if (name == "up" ? part.up : part.down) == nil { return nil }
+    return position.error(
+      "a second section `\(name)`: for another database, write `-- drydock: database NAME` before it",
+      code: .catalog)
   }
 
   /// Whether the present part has its database and statements, so that another database starts another one.

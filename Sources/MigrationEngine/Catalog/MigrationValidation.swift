@@ -18,8 +18,8 @@ package struct MigrationValidation: Sendable {
   package static func run(
     _ directory: String, tool: MigrationTool? = nil, _ configuration: ContainerConfiguration
   ) throws -> MigrationValidation {
-    let (catalog, problems) = try MigrationCatalog.read(directory, tool: tool)
-    return MigrationValidation(catalog, configuration, reading: problems)
+    let (catalog, incomplete, problems) = try MigrationCatalog.read(directory, tool: tool)
+    return MigrationValidation(catalog, configuration, incomplete: incomplete, reading: problems)
   }
 
   /// Checks a plan.
@@ -32,15 +32,18 @@ package struct MigrationValidation: Sendable {
 
   /// Checks migrations.
   ///
-  /// - Parameter problems: the errors of migrations that could not be read.
+  /// - Parameters:
+  ///   - incomplete: migrations with errors, with what could be read of them.
+  ///   - problems: the errors of migrations that could not be read.
   package init(
-    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration,
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, incomplete: [Migration] = [],
     reading problems: [DrydockError] = []
   ) {
     self.catalog = catalog
     var found = problems
-    found += Self.unknownDatabases(catalog, configuration)
-    found += Self.statements(catalog, configuration)
+    let readable = (catalog.migrations + incomplete).sorted { $0.number < $1.number }
+    found += Self.unknownDatabases(readable, configuration)
+    found += Self.statements(readable, configuration, incomplete: Set(incomplete.map(\.file)))
     found += Self.irreversibleSteps(catalog)
     do {
       // Unreadable migrations must not be reported as removed.
@@ -48,15 +51,27 @@ package struct MigrationValidation: Sendable {
     } catch {
       found.append(DrydockError(reading: error))
     }
-    self.problems = found
+    self.problems = Self.ordered(found)
+  }
+
+  /// By file, line and column; then those of the whole directory, in the order in which they were found.
+  private static func ordered(_ problems: [DrydockError]) -> [DrydockError] {
+    problems.enumerated().map { number, problem in (problem.located, number, problem) }
+      .sorted { left, right in
+        let (a, b) = (left.0, right.0)
+        guard let first = a.line, let second = b.line else {
+          return a.line == nil && b.line == nil ? left.1 < right.1 : a.line != nil
+        }
+        return (a.file ?? "", first, a.column ?? 0, left.1) < (b.file ?? "", second, b.column ?? 0, right.1)
+      }.map(\.2)
   }
 
   private static func unknownDatabases(
-    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration
+    _ migrations: [Migration], _ configuration: ContainerConfiguration
   ) -> [DrydockError] {
     let known = configuration.databases.keys.sorted()
     if known.isEmpty { return [] }
-    return catalog.migrations.flatMap { migration in
+    return migrations.flatMap { migration in
       let steps = (migration.steps + migration.down).compactMap { $0.operation as? RunSQL }
       let assertions = (migration.checks + migration.verifications).compactMap(\.database)
       return (steps.map { ($0.database, $0.position) } + assertions).compactMap { name, position in
@@ -74,12 +89,13 @@ package struct MigrationValidation: Sendable {
     }
   }
 
+  /// - Parameter incomplete: the files of migrations whose other statements are not known.
   private static func statements(
-    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration
+    _ migrations: [Migration], _ configuration: ContainerConfiguration, incomplete: Set<String>
   ) -> [DrydockError] {
     do {
       var check = try StatementCheck(configuration)
-      for migration in catalog.migrations { check.add(migration) }
+      for migration in migrations { check.add(migration, isComplete: !incomplete.contains(migration.file)) }
       return check.problems
     } catch {
       return [DrydockError(.sql, "the statements could not be checked: \(DrydockError.text(of: error))")]
@@ -104,6 +120,7 @@ struct StatementCheck {
   private(set) var problems: [DrydockError] = []
   private var schemas: [String: DatabaseQueue] = [:]
   private var isKnown: [String: Bool] = [:]
+  private var isSchemaKnown = true
   private let settings: ContainerConfiguration
   /// The functions of SQLite and `drydock.yaml`, in capitals.
   private let functions: Set<String>
@@ -118,7 +135,10 @@ struct StatementCheck {
   }
 
   /// Checks a migration's statements and queries, and its down statements.
-  mutating func add(_ migration: Migration) {
+  ///
+  /// - Parameter isComplete: whether all its statements are known; from one on of which they are not, no schema is.
+  mutating func add(_ migration: Migration, isComplete: Bool = true) {
+    if !isComplete { isSchemaKnown = false }
     for assertion in migration.checks { query(assertion) }
     for step in migration.steps {
       if let sql = step.operation as? RunSQL {
@@ -259,7 +279,7 @@ struct StatementCheck {
     let isSyntax = ["syntax error", "unrecognized token", "incomplete input"].contains {
       message.contains($0)
     }
-    guard isSyntax || isKnown[database] == true else { return }
+    guard isSyntax || isSchemaKnown && isKnown[database] == true else { return }
     problems.append(DrydockError(.sql, "\(position): \(error.plainMessage)", cause: error))
   }
 }

@@ -48,8 +48,9 @@ struct RunSQL: MigrationOperation {
         throw other.position.error("name either `file` or `up` and `down`, not both")
       }
       let name = try file.text("`file`")
-      let parts = try SQLFile(try files.text(of: name, namedAt: file.position), file: files.display(name))
-        .parts
+      let read = SQLFile(try files.text(of: name, namedAt: file.position), file: files.display(name))
+      if let problem = read.problems.first { throw problem }
+      let parts = read.parts
       if parts.count > 1 {
         throw parts[1].head.position(at: 0).error("a step is for one database: make a step for each")
       }
