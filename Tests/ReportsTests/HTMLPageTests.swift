@@ -50,6 +50,16 @@ struct HTMLPageTests {
     #expect(html.contains("<h1>{{#sections}}{{&gt;page}}</h1>") && html.contains("<span>{{{title}}}</span>"))
   }
 
+  @Test("A sentence begins with a capital letter, and words in backquotes are code")
+  func prose() {
+    func shown(_ text: String) -> String {
+      HTMLSpan.prose(text).map { $0.kind == .code ? "[\($0.text)]" : $0.text }.joined()
+    }
+    #expect(shown("move it: `vault.rename`, or `x`") == "Move it: [vault.rename], or [x]")
+    #expect(shown("`theme` is text") == "[theme] is text" && shown("trip.status: x") == "trip.status: x")
+    #expect(shown("an odd ` is a text") == "an odd ` is a text" && shown("").isEmpty)
+  }
+
   @Test("The page allows its own style, and nothing else")
   func policy() throws {
     let html = HTMLPage(failed: "x", title: "y", lines: []).html()

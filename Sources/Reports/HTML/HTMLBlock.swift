@@ -29,7 +29,7 @@ struct HTMLSpan {
   /// A name of so many characters is not broken.
   private static let shortLength = 40
 
-  fileprivate var context: [String: Any] {
+  var context: [String: Any] {
     let isName = kind == .code && text.utf8.count <= Self.shortLength
     return ["span": isName ? "span-name" : "span-\(kind.rawValue)", "text": HTMLText(text)]
   }

@@ -57,7 +57,8 @@ package struct HTMLPage {
         .day().time(includingFractionalSeconds: false))
     let context: [String: Any] = [
       "kind": HTMLText(kind), "title": HTMLText(title), "verdict": HTMLText(verdict.rawValue),
-      "word": HTMLText(word), "sentence": HTMLText(sentence), "hasFacts": !facts.isEmpty,
+      "word": HTMLText(word), "sentence": ["spans": HTMLSpan.prose(sentence).map(\.context)] as [String: Any],
+      "hasFacts": !facts.isEmpty,
       "facts": HTMLBlock.context(facts), "made": HTMLText("\(made) UTC"), "program": HTMLText(program),
       "sections": sections.map { section -> [String: Any] in
         [
@@ -102,7 +103,7 @@ enum HTMLTemplates {
       <header class="{{verdict}}">
       <p class="kind">{{kind}}</p>
       <h1>{{title}}</h1>
-      <p class="verdict"><strong>{{word}}</strong> <span>{{sentence}}</span></p>
+      <p class="verdict"><strong>{{word}}</strong> <span>{{#sentence}}{{>spans}}{{/sentence}}</span></p>
       {{#hasFacts}}
       {{>facts}}
       {{/hasFacts}}

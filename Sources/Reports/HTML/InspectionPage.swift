@@ -15,7 +15,7 @@ extension HTMLPage {
     self.init(
       kind: "Container", title: inspection.app, verdict: warnings.isEmpty ? .good : .warning,
       word: warnings.isEmpty ? "No warnings" : count,
-      sentence: version ?? "The schema version is not known: \(problem ?? "nothing shows it").")
+      sentence: version ?? problem ?? "the container's version is unknown")
     if version == nil { (verdict, word) = (.warning, warnings.isEmpty ? "Version unknown" : count) }
     facts = [
       ("Instance", [.plain(inspection.instance)]), ("Layout", [.plain(inspection.layout.rawValue)]),
