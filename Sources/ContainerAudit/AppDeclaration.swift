@@ -38,7 +38,11 @@ public struct AppDeclaration: Sendable {
     var result = self
     if let info = other.info { result.info = info }
     if let privacy = other.privacy { result.privacy = privacy }
-    if let entitlements = other.entitlements { result.entitlements = entitlements }
+    if let entitlements = other.entitlements {
+      result.entitlements = entitlements
+      // They were about the entitlements that the bundle has.
+      result.notes = []
+    }
     result.notes += other.notes
     return result
   }

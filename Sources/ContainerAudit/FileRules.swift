@@ -143,6 +143,8 @@ struct FileRules {
 
   private mutating func close(_ context: inout AuditContext) {
     var directory = open.removeLast()
+    // What the system may delete is not missed after a restore.
+    if container.layout.isEmptied(directory.path) { directory.excluded = 0 }
     report(&directory, &context)
     guard let parent = open.indices.last else { return }
     open[parent].included += directory.included
@@ -168,7 +170,7 @@ struct FileRules {
       directory.hasLarge = true
       context.findings.add(
         .largeIncluded, path, "\(Self.megabytes(directory.included)) in each backup", unit: "directory")
-    } else if directory.excluded >= Self.largeSize, !container.layout.isEmptied(directory.path) {
+    } else if directory.excluded >= Self.largeSize {
       directory.hasLarge = true
       context.findings.add(
         .largeExcluded, path, "\(Self.megabytes(directory.excluded)) that no backup has", unit: "directory")

@@ -9,6 +9,7 @@ struct TableScan {
   /// Longer values are looked at up to here; longer data is not.
   static let valueLimit = 1 << 20
   static let archiveLimit = 200
+  static let documentLimit = 2000
 
   private let path: ContainerPath
   private let table: String
@@ -24,7 +25,7 @@ struct TableScan {
     var name: String
     var isSecret: Bool
     var isValue: Bool
-    var archives = 0
+    var archives = 0, documents = 0
     var personal: PersonalColumn
   }
 
@@ -85,6 +86,8 @@ struct TableScan {
       column.personal.note(text)
       if isSecret, SecretEvidence.isSecret(value: .string(text), name: column.name) {
         add(.secretInDatabase, Self.message)
+      } else if let found = evidence(in: .string(text), text.utf8.first, &column) {
+        add(.secretInDatabase, found)
       } else if let found = SecretEvidence.form(in: text) {
         add(isSecret ? .secretInDatabase : .tokenInRows, found)
       }
@@ -93,11 +96,29 @@ struct TableScan {
       let bytes = Array(data)
       if isSecret, SecretEvidence.isSecret(value: .data(bytes), name: column.name) {
         add(.secretInDatabase, Self.message)
+      } else if let found = evidence(in: .data(bytes), bytes.first, &column) {
+        add(.secretInDatabase, found)
       }
       guard column.archives < Self.archiveLimit, PropertyListDocument.isBinary(bytes) else { return }
       column.archives += 1
       if !ArchivedClasses.custom(in: bytes).isEmpty { add(.customClassInArchive, ArchivedClasses.message) }
     }
+  }
+
+  /// Why a document in a value has a secret: JSON or a property list.
+  private func evidence(
+    in value: PropertyListValue, _ first: UInt8?, _ column: inout Column
+  ) -> String? {
+    guard let first, "{[b<".utf8.contains(first), column.documents < Self.documentLimit,
+      let document = NestedValue(value)
+    else { return nil }
+    column.documents += 1
+    switch document.value {
+    case .array, .dictionary: break
+    default: return nil
+    }
+    var search = SecretValueSearch(budget: Self.valueLimit * 4)
+    return search.evidence(in: document.value, name: column.name)
   }
 
   private static let message = "values under a secret's name"

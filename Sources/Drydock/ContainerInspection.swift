@@ -80,7 +80,7 @@ public struct ContainerInspection: Sendable, Codable {
       let detected = try DetectedVersion.detect(in: staged)
       (schemaVersion, versionSource) = (detected.version, detected.source.description)
     } catch {
-      versionProblem = String(describing: error)
+      versionProblem = (error as? DrydockError)?.message ?? String(describing: error)
     }
     var linked: Set<FileIdentity> = []
     var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)

@@ -82,7 +82,7 @@ struct Batch {
     progress?.begin(item: number, of: count)
     var rows = BatchRows(names: directory.containers.map(\.name), asJSON: asJSON)
     OrderedWork.run(directory.containers, jobs: jobs) { [configuration] child in
-      var notes: [String] = []
+      var notes: [Notice] = []
       do {
         let container = try Container(at: child.path, configuration: configuration)
         notes = try ContainerOptions.recovering(container)
@@ -116,7 +116,7 @@ struct Batch {
       let shown = summary.passedOver.prefix(5).map(\.printable)
       let more = summary.passedOver.count > 5 ? " and \(summary.passedOver.count - 5) more" : ""
       Output.note(
-        "drydock: note: skipped, because nothing shows that these are containers: "
+        "skipped, because nothing shows that these are containers: "
           + "\(shown.joined(separator: ", "))\(more)")
     }
     if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }
@@ -142,7 +142,7 @@ struct BatchResult: Sendable {
   /// What the command would exit with for this container; nil for 0.
   var exit: ExitStatus?
   /// Lines for standard error.
-  var notes: [String] = []
+  var notes: [Notice] = []
   /// Processes that may have had the container open without being seen.
   var unseen: UnseenProcesses?
   var failure: Failure?
@@ -153,11 +153,11 @@ extension BatchResult {
     self.init(
       state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed, text: text,
       document: document, exit: outcomes.lazy.compactMap(\.exit).first,
-      notes: outcomes.flatMap(\.reportLines), unseen: outcomes.lazy.compactMap(\.unseen).first)
+      notes: outcomes.flatMap(\.notices), unseen: outcomes.lazy.compactMap(\.unseen).first)
     if let exit { self.text += ", exit \(exit.rawValue)" }
   }
 
-  fileprivate init(_ child: ContainerDirectory.Child, _ failure: Failure, _ notes: [String]) {
+  fileprivate init(_ child: ContainerDirectory.Child, _ failure: Failure, _ notes: [Notice]) {
     // The row has the container's name.
     let isAboutAll = failure.path == child.path || failure.path == realPath(child.path)
     self.init(
@@ -183,7 +183,7 @@ extension BatchResult {
   fileprivate func line(_ child: ContainerDirectory.Child) -> JSONObject {
     [
       "container": child.name, "path": child.path, "state": state, "exit_code": exit?.rawValue ?? 0,
-      "notes": notes, "result": document, "error": failure.map { $0.detail(status: $0.status) },
+      "notes": notes.map(\.text), "result": document, "error": failure.map { $0.detail(status: $0.status) },
     ]
   }
 }
@@ -241,12 +241,12 @@ private struct BatchRows {
     summary.exitCode = BatchSummary.exitCode(of: codes)
     for note in result.notes { report(note, of: child) }
     if let unseen = result.unseen, !hasReportedUnseen {
-      Output.note("drydock: note: \(unseen.note)")
+      Output.note("\(unseen.note)")
       hasReportedUnseen = true
     }
     if asJSON {
       Output.line(encoded: Output.encodedLine(result.line(child)))
-      if let failure = result.failure { Output.note("drydock: error: \(failure.text)") }
+      if let failure = result.failure { Output.error("\(failure.text)") }
     } else {
       let cells = [
         Self.padded(child.name.printable, nameWidth), Self.padded(result.state.rawValue, Self.stateWidth),
@@ -258,17 +258,19 @@ private struct BatchRows {
   }
 
   /// A note that every container has is printed only for the first ones.
-  private mutating func report(_ note: String, of child: ContainerDirectory.Child) {
-    let kind = note.replacing(realPath(child.path) ?? child.path, with: "")
+  private mutating func report(_ notice: Notice, of child: ContainerDirectory.Child) {
+    let kind = notice.text.replacing(realPath(child.path) ?? child.path, with: "")
     counts[kind, default: 0] += 1
-    if counts[kind, default: 0] <= Self.notesShown { Output.note("\(note) (\(child.name.printable))") }
+    if counts[kind, default: 0] <= Self.notesShown {
+      Output.write(Notice(notice.role, "\(notice.text) (\(child.name.printable))"))
+    }
   }
 
   /// Reports how many notes were not shown.
   func end() {
     let more = counts.values.reduce(0) { $0 + max(0, $1 - Self.notesShown) }
     if more > 0 {
-      Output.note("drydock: note: and \(more) more notes like these; --json lists them for each container")
+      Output.note("and \(more) more notes like these; --json lists them for each container")
     }
   }
 

@@ -49,7 +49,7 @@ struct Failure {
 
   /// Prints the failure: a line on standard error, and with `--json` a document on standard output.
   func report(asJSON: Bool) {
-    Output.note("drydock: error: \(text)")
+    Output.error("\(text)")
     guard asJSON else { return }
     var detail = detail(status: status)
     detail["unreadable_archives"] = unreadable
@@ -118,8 +118,10 @@ enum Advice {
       "--replace TABLE.COLUMN, --replace-key KEY, --replace-file PATTERN, --drop PATTERN, --keep NAME"
     ),
     ("fixture capture", .notCaptured, "leave", "--drop PATTERN"),
+    ("test", .notFound, "no fixtures yet", "`drydock fixture capture CONTAINER NAME` makes the first one"),
     ("test", nil, "or record goldens", "`drydock test --record`"),
     ("test", nil, ": record ", "`drydock test --record`"),
+    ("", .catalog, "no migrations yet", "`drydock new NAME` creates the first one"),
     ("release", nil, ": record ", "`drydock test --record`"),
     ("", .missingMigration, "from the history", "`drydock repair CONTAINER --remove NUMBER`"),
     ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
@@ -201,14 +203,15 @@ extension TransactionOutcome {
   func report(
     on container: Container, asJSON: Bool, undo: String? = "drydock rollback", text: (Value) -> Void
   ) {
-    for line in ContainerOptions.lines(recovered, container) { Output.note("drydock: \(line)") }
-    for note in allNotes { Output.note("drydock: note: \(note)") }
+    for line in ContainerOptions.lines(recovered, container) { Output.note(line) }
+    for note in allNotes { Output.note("\(note)") }
     if asJSON { return }
+    if Output.isQuiet { return conflictNotices.forEach(Output.write) }
     text(value)
     if let transaction {
       Output.advice("transaction \(transaction)\(undo.map { "; `\($0)` undoes it" } ?? "")")
     }
-    for line in conflictLines { Output.note(line) }
+    conflictNotices.forEach(Output.write)
   }
 
   /// Ends the program with the exit code, unless the outcome is clean.
@@ -216,10 +219,10 @@ extension TransactionOutcome {
     if let exit { throw exit.code }
   }
 
-  private var conflictLines: [String] {
-    conflicts.map { "drydock: the app changed it at the same moment; conflict copy kept: \($0)" }
+  private var conflictNotices: [Notice] {
+    conflicts.map { Notice(.warning, "the app changed it at the same moment; conflict copy kept: \($0)") }
   }
 
-  /// The lines for standard error, without the unseen processes, which are the same for a whole batch.
-  var reportLines: [String] { notes.map { "drydock: note: \($0)" } + conflictLines }
+  /// What standard error gets, without the unseen processes, which are the same for a whole batch.
+  var notices: [Notice] { notes.map { Notice(.note, $0) } + conflictNotices }
 }

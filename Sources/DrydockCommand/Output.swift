@@ -8,26 +8,52 @@ enum Output {
   /// A line of the result that names a command to run.
   static func advice(_ text: String) { line(Program.current.named(text)) }
 
-  static func note(_ text: String) {
-    StandardStreams.note(plain(Program.current.named(text)) + "\n")
+  /// A line of a difference: its sign is its role.
+  static func difference(_ text: String) { line(text, TextRole(sign: text.first { $0 != " " })) }
+
+  /// A line of the result with a role, which has a colour on a terminal.
+  static func line(_ text: String, _ role: TextRole?) {
+    write(StandardStreams.isColored(STDOUT_FILENO) ? role.colored(plain(text)) + "\n" : plain(text) + "\n")
   }
+
+  static func error(_ text: String) { write(Notice(.error, text)) }
+  static func warning(_ text: String) { write(Notice(.warning, text)) }
+  static func note(_ text: String) { write(Notice(.note, text)) }
+
+  /// Errors, warnings and notes have one form: `drydock: error: …`, with details on indented lines below.
+  static func write(_ notice: Notice) {
+    if notice.role == .note, isQuiet { return }
+    let prefix = "\(Program.current.name): \(notice.role.rawValue):"
+    let text = plain(Program.current.named(notice.text))
+    StandardStreams.note(
+      (StandardStreams.isColored(STDERR_FILENO) ? TextRole?(notice.role).colored(prefix) : prefix)
+        + " \(text)\n")
+  }
+
+  /// A line on standard error that belongs to the command's conversation: a summary, a question, its answer.
+  static func message(_ text: String) {
+    if !isQuiet { StandardStreams.note(plain(Program.current.named(text)) + "\n") }
+  }
+
+  /// Whether only results, warnings and errors are printed.
+  static var isQuiet: Bool { StandardStreams.isQuiet }
 
   /// Warnings, as notes: the first ones of each kind, and how many more there are.
   static func warn(_ warnings: [ContainerWarning]) {
     var shown: [ContainerWarning.Kind: Int] = [:]
     for warning in warnings {
       shown[warning.kind, default: 0] += 1
-      if shown[warning.kind, default: 0] <= 5 { note("drydock: warning: \(warning)") }
+      if shown[warning.kind, default: 0] <= 5 { Self.warning("\(warning)") }
     }
     let more = shown.values.reduce(0) { $0 + max(0, $1 - 5) }
-    if more > 0 { note("drydock: warning: and \(more) more of these; --json lists all") }
+    if more > 0 { Self.warning("and \(more) more of these; --json lists all") }
   }
 
   /// Warnings about times of archives: the first ones, and how many more there are.
   static func warn(_ warnings: [ClockWarning]) {
-    for warning in warnings.prefix(5) { note("drydock: warning: \(warning)".printable) }
+    for warning in warnings.prefix(5) { Self.warning("\(warning)".printable) }
     if warnings.count > 5 {
-      note("drydock: warning: and \(warnings.count - 5) more; `drydock list --json` lists all")
+      Self.warning("and \(warnings.count - 5) more; `drydock list --json` lists all")
     }
   }
 
@@ -87,11 +113,13 @@ enum Output {
     "\(number) \(number == 1 ? noun : plural ?? noun + "s")"
   }
 
-  /// Rows as columns, the last one ragged.
-  static func table(_ rows: [[String]], indent: String = "  ") {
+  /// Rows as columns, the last one ragged. On a terminal a last column that is too wide goes on below itself.
+  static func table(_ rows: [[String]], indent: String = "  ", roles: [TextRole?] = []) {
     var columns = Columns(indent: indent)
     for row in rows { columns.measure(row) }
-    for row in rows { columns.write(row) }
+    for (number, row) in rows.enumerated() {
+      columns.write(row, number < roles.count ? roles[number] : nil)
+    }
   }
 
   /// A table whose rows need not be in memory: all are measured first, and then written.
@@ -108,13 +136,37 @@ enum Output {
       }
     }
 
-    func write(_ row: [String]) {
-      let cells = row.enumerated().map { number, cell in
-        number == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[number] - cell.count)
+    func write(_ row: [String], _ role: TextRole? = nil) {
+      guard let last = row.last else { return }
+      let cells = zip(row.dropLast(), widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
+      let beginning = indent + cells.map { $0 + "  " }.joined()
+      for text in Self.fitting(beginning, last, indent.count, StandardStreams.outputWidth) {
+        line(String(text.prefix(text.count - text.reversed().prefix { $0 == " " }.count)), role)
       }
-      let text = indent + cells.joined(separator: "  ")
-      line(String(text.prefix(text.count - text.reversed().prefix { $0 == " " }.count)))
     }
+
+    /// The lines of a row: the last cell is broken between words, beside the others, or below them where that is too narrow.
+    static func fitting(_ beginning: String, _ last: String, _ indent: Int, _ width: Int?) -> [String] {
+      guard let width, beginning.count + last.count > width, beginning.count > indent else {
+        return [beginning + last]
+      }
+      let isBeside = beginning.count + narrowest <= width
+      let margin = String(repeating: " ", count: isBeside ? beginning.count : indent + 4)
+      var lines = isBeside ? [] : [beginning]
+      var line = ""
+      for word in last.split(separator: " ", omittingEmptySubsequences: false) {
+        if !line.isEmpty, margin.count + line.count + 1 + word.count > width {
+          lines.append(margin + line)
+          line = ""
+        }
+        line += (line.isEmpty ? "" : " ") + word
+      }
+      lines.append(margin + line)
+      if isBeside { lines[0] = beginning + lines[0].dropFirst(margin.count) }
+      return lines
+    }
+
+    private static let narrowest = 20
   }
 }
 

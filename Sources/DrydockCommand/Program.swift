@@ -67,6 +67,7 @@ struct Program: Sendable {
       }
       try RootCommand.refuseUnknownCommand()
       var command = try RootCommand.parseAsRoot(Array(ProcessArguments.all.dropFirst()))
+      if let options = (command as? any Subcommand)?.common { StandardStreams.configure(options) }
       try command.run()
       finish(0)
     } catch let code as ExitCode {
@@ -86,8 +87,8 @@ struct Program: Sendable {
       raise(SIGPIPE)
       Foundation.exit(128 + SIGPIPE)
     case .failed(let reason):
-      Output.note(
-        "drydock: error: cannot write standard output: \(reason); the output is incomplete, the rest of the work is done"
+      Output.error(
+        "cannot write standard output: \(reason); the output is incomplete, the rest of the work is done"
       )
       Foundation.exit(ExitStatus.failed.rawValue)
     }
@@ -105,16 +106,17 @@ struct Program: Sendable {
       let arguments = Array(ProcessArguments.all.dropFirst())
       if asJSON {
         Failure.document(
-          code: "usage", message: Failure.usage(RootCommand.message(for: error), arguments: arguments),
+          code: "usage",
+          message: Failure.usage(UsageText.sentence(RootCommand.message(for: error)), arguments: arguments),
           path: nil, status: status.rawValue)
       }
-      Output.note(Failure.usage(RootCommand.fullMessage(for: error), arguments: arguments))
+      Output.error(Failure.usage(UsageText(RootCommand.fullMessage(for: error)).text, arguments: arguments))
       Foundation.exit(status.rawValue)
     }
     failure.report(asJSON: asJSON)
     // The exit code stays the failure's, which is on standard error in any case.
     if case .failed(let reason) = StandardStreams.finish() {
-      Output.note("drydock: note: cannot write standard output: \(reason); the output is incomplete")
+      Output.note("cannot write standard output: \(reason); the output is incomplete")
     }
     Foundation.exit(failure.status.rawValue)
   }

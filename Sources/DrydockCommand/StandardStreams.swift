@@ -19,6 +19,8 @@ enum StandardStreams {
     var showsStatus = false
     /// Whether a question was asked, and its answer is being typed.
     var isAsking = false
+    var isQuiet = false
+    var color = ColorChoice.auto
 
     mutating func eraseStatus() {
       if showsStatus { _ = StandardStreams.write("\r\u{1B}[K", to: STDERR_FILENO) }
@@ -27,6 +29,24 @@ enum StandardStreams {
   }
 
   private static let state = Mutex(State())
+
+  /// How the command's options want it.
+  static func configure(_ options: CommonOptions) {
+    state.withLock { ($0.isQuiet, $0.color) = (options.quiet, options.color) }
+  }
+
+  static var isQuiet: Bool { state.withLock(\.isQuiet) }
+
+  /// Whether a stream gets colours: <https://no-color.org>; an option wins over the variable.
+  static func isColored(_ stream: Int32) -> Bool {
+    switch state.withLock(\.color) {
+    case .always: return true
+    case .never: return false
+    case .auto:
+      let variables = ProcessInfo.processInfo.environment
+      return isatty(stream) == 1 && variables["NO_COLOR", default: ""].isEmpty && variables["TERM"] != "dumb"
+    }
+  }
 
   /// Why something is missing in standard output; nil when all of it was taken.
   static var fault: Fault? { state.withLock(\.fault) }
@@ -81,10 +101,17 @@ enum StandardStreams {
     isatty(STDERR_FILENO) == 1 && ProcessInfo.processInfo.environment["TERM"] != "dumb"
   }
 
+  /// The columns of the terminal behind standard output; nil without one.
+  static var outputWidth: Int? { columns(STDOUT_FILENO) }
+
+  private static func columns(_ stream: Int32) -> Int? {
+    var size = winsize()
+    return ioctl(stream, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : nil
+  }
+
   /// The columns of the terminal behind standard error.
   static var width: Int {
-    var size = winsize()
-    if ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+    if let columns = columns(STDERR_FILENO) { return columns }
     return ProcessInfo.processInfo.environment["COLUMNS"].flatMap { Int($0) }.map { max(1, $0) } ?? 80
   }
 

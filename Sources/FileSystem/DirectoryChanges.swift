@@ -16,6 +16,17 @@ extension Directory {
     guard result == 0 else { throw DrydockError.lastCall("cannot create the directory", full(path)) }
   }
 
+  /// Opens a directory of the user's, such as one of migrations; a missing one is created, in one that exists.
+  package static func opened(creating path: String) throws -> Directory {
+    if FollowedStatus.identity(path) == nil {
+      let slash = path.lastIndex(of: "/")
+      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
+      try Directory(parent).createDirectory(ContainerPath(name), mode: 0o755)
+    }
+    return try Directory(path)
+  }
+
   /// Creates a directory and those above it that are missing.
   package func createDirectories(_ path: ContainerPath, mode: UInt16 = 0o700) throws {
     if path.isRoot { return }

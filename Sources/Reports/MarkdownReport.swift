@@ -22,17 +22,20 @@ package struct MarkdownReport: Sendable {
 
   /// The document, at most ``limit`` bytes long.
   package var text: String {
-    var text = "### \(result.passed ? "✅" : "❌") Migration tests\n\n\(Self.inline(result.conclusion))\n\n"
+    var text = "### \(result.passed ? "✅" : "❌") Migration tests\n\n\(result.conclusion)\n\n"
     // What is left out is said in less than this.
     let end = Self.limit - 500
     add(
       tableRows, header: "| | Fixture | Version | Findings |\n|---|---|---|---:|\n", to: &text, upTo: end / 3)
-    var omitted = 0
-    for (number, group) in groups.enumerated() {
-      let section = section(group, isOpen: number < 3)
+    var shown = 0
+    for group in groups {
+      let section = section(group, isOpen: shown < 3)
       // The causes that come later may be shorter, but the order would be lost.
-      if omitted == 0, text.utf8.count + section.utf8.count <= end { text += section } else { omitted += 1 }
+      if text.utf8.count + section.utf8.count > end { break }
+      text += section
+      shown += 1
     }
+    let omitted = groups.count - shown
     if omitted > 0 {
       text += "\(omitted) more \(omitted == 1 ? "cause" : "causes"): see the complete report.\n\n"
     }
@@ -93,8 +96,9 @@ package struct MarkdownReport: Sendable {
   private static let longest = 500
 
   private static func shortened(_ text: String) -> String {
-    let text = text.split(whereSeparator: \.isNewline).joined(separator: " ").printable
-    return text.count > longest ? String(text.prefix(longest)) + "…" : text
+    let isLong = text.utf8.count > longest
+    let text = (isLong ? String(text.prefix(longest)) + "…" : text)
+    return text.split(whereSeparator: \.isNewline).joined(separator: " ").printable
   }
 
   /// Text in a block of HTML.
@@ -104,14 +108,13 @@ package struct MarkdownReport: Sendable {
 
   /// Text in a paragraph or a cell. In an element `code`, GitHub looks for no mentions and numbers of issues.
   private static func inline(_ text: String) -> String {
-    let plain = text.utf8.allSatisfy {
-      ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A) || (0x30...0x39).contains($0) || " ,;:".utf8.contains($0)
+    let text = shortened(text)
+    let isPlain = { (scalar: Unicode.Scalar) in
+      scalar.isASCII && scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+        || " ,-".unicodeScalars.contains(scalar)
     }
-    if plain { return text }
-    let escaped = shortened(text).unicodeScalars.map { scalar in
-      scalar.isASCII && !scalar.properties.isAlphabetic && !("0"..."9").contains(scalar) && scalar != " "
-        ? "&#\(scalar.value);" : String(scalar)
-    }.joined()
-    return "<code>\(escaped)</code>"
+    if text.unicodeScalars.allSatisfy(isPlain) { return text }
+    let escaped = text.unicodeScalars.map { $0.isASCII && !isPlain($0) ? "&#\($0.value);" : String($0) }
+    return "<code>\(escaped.joined())</code>"
   }
 }

@@ -102,7 +102,7 @@ import Testing
     let lab = try scene()
     let first = try snapshot(lab)
     let second = try snapshot(lab)
-    #expect(second.path.hasSuffix("_\(second.archive.short)-\(first.archive.short).tar.zst"))
+    #expect(second.path.hasSuffix("-\(first.archive.short).tar.zst"))
     let renamed = lab.repository + "/renamed.tar.zst"
     try FileManager.default.moveItem(atPath: first.path, toPath: renamed)
     #expect(try Archive(path: second.path).parts.map(\.path).last == renamed)

@@ -214,8 +214,9 @@ import Testing
     try repository.forgetEverything(instance: "red", cache: cache, dryRun: true)
     #expect(try files().count == 4)
     try repository.forgetEverything(instance: "red", cache: cache)
+    let blue = ArchiveName.mark(app: "com.example.lab", instance: "blue")
     #expect(try files().count == 2 && lab.shell("ls cache/manifests | wc -l") == "1\n")
-    #expect(try files().allSatisfy { $0.contains("_blue_") })
+    #expect(try files().allSatisfy { $0.contains(blue) })
   }
 
   @Test func itIsBounded() throws {

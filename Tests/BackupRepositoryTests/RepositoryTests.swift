@@ -227,8 +227,9 @@ import Testing
     let lab = try Lab()
     try lab.write("file", "content")
     let id = try Archive.ID.new()
+    let mark = ArchiveName.mark(app: "an app/", instance: "..é")
     let names = ArchiveName.candidates(app: "an app/", instance: "..é", time: "20261120T101500Z", id: id)
-    #expect(names[0] == "an-app--1218fe20_container-03ca27f3_20261120T101500Z_\(id.short).tar.zst")
+    #expect(names[0] == "an-app--1218fe20_20261120T101500Z_\(id.short)\(mark).tar.zst")
     let long = ArchiveName.candidates(
       app: String(repeating: "a", count: 300), instance: String(repeating: "é", count: 300),
       time: "20261120T101500Z",

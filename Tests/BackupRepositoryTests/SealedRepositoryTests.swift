@@ -47,7 +47,7 @@ import Testing
     var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.encryption = .recipients([identity.recipient])
     let report = try Snapshot.take(lab.container(), options)
-    #expect(report.isEncrypted && report.path.hasSuffix("_\(report.archive.short).tar.zst.age"))
+    #expect(report.isEncrypted && report.path.hasSuffix(".tar.zst.age"))
     #expect(code(failure { _ = try Archive(path: report.path) }) == "noIdentity")
     #expect(code(failure { _ = try Archive.header(path: report.path) }) == "noIdentity")
     #expect(try Archive.header(path: report.path, keys: keys) == report.header)
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test func aListTellsWhatNamesSay() throws {
-    let name = "com.example.lab_box_20261114T080000Z_0123abcd.tar.zst.age"
+    let name = "com.example.lab_20261114T080000Z_0123abcd\(mark("box")).tar.zst.age"
     // The header says something else than the name, which a key shows.
     try add(name, instance: "other", time: "2026-11-10T00:00:00Z")
     try add("by hand.tar.zst.age", time: "2026-11-12T00:00:00Z")
@@ -77,6 +77,7 @@ import Testing
     #expect(blind.sealed.map(\.fileName) == [name, "by hand.tar.zst.age"])
     #expect(
       blind.sealed.first?.label
+        // The readable one shows whose mark it is.
         == ArchiveLabel(app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
     )
     #expect(blind.sealed.count == 2 && blind.sealed.last?.label == nil)
@@ -93,23 +94,23 @@ import Testing
   }
 
   @Test func whatIsSealedIsFoundByItsName() throws {
-    let (box, one) = (ArchiveName.plain("my box"), ArchiveName.plain("red one"))
+    let (box, one) = (mark("my box"), mark("red one"))
     try add("plain.tar.zst", instance: "my box", time: "2026-11-13T00:00:00Z", sealed: false)
     let first = try add(
-      "com.example.lab_\(box)_20261112T080000Z_0123abcd.tar.zst.age", time: "2026-11-12T08:00:00Z")
+      "com.example.lab_20261112T080000Z_0123abcd\(box).tar.zst.age", time: "2026-11-12T08:00:00Z")
     let newest = try add(
-      "com.example.lab_\(box)_20261114T080000Z_4567abcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
+      "com.example.lab_20261114T080000Z_4567abcd\(box).tar.zst.age", time: "2026-11-14T08:00:00Z")
     let red = try add(
-      "com.example.lab_\(one)_20261114T080000Z_89ababcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
+      "com.example.lab_20261114T080000Z_89ababcd\(one).tar.zst.age", time: "2026-11-14T08:00:00Z")
     let listing = try Repository(lab.repository).list()
     for (name, found) in [
-      ("my box@latest", newest), ("\(box)@latest", newest), ("com.example.lab/my box@latest", newest),
+      ("my box@latest", newest), ("#\(one)@latest", red), ("com.example.lab/my box@latest", newest),
       ("my box@2026-11-13", path("plain.tar.zst")), ("my box@2026-11-12", first), ("red one@latest", red),
       ("0123", first), ("0123abcd", first), ("89ababcd00112233445566778899aabb", red),
       ((newest as NSString).lastPathComponent, newest),
     ] { #expect(try listing.find(name) == found, "\(name)") }
     let error = failure { _ = try listing.find("latest") }
-    #expect(code(error) == "ambiguousArchive" && "\(error as Any)".contains("my box@latest, \(one)@latest"))
+    #expect(code(error) == "ambiguousArchive" && "\(error as Any)".contains("#\(one)@latest, my box@latest"))
     #expect(code(failure { _ = try listing.find("blue@latest") }) == "notFound")
     #expect(code(failure { _ = try listing.find("0123ffff") }) == "notFound")
   }
@@ -118,7 +119,8 @@ import Testing
     let id = "0123456789abcdef0123456789abcdef"
     let time = "2026-11-14T08:00:00Z"
     let plain = try add("a.tar.zst", time: time, id: id, sealed: false)
-    let sealed = try add("com.example.lab_box_20261114T080000Z_01234567.tar.zst.age", time: time, id: id)
+    let sealed = try add(
+      "com.example.lab_20261114T080000Z_01234567\(mark("box")).tar.zst.age", time: time, id: id)
     for keys in [keys, AgeKeys()] {
       let listing = try Repository(lab.repository).list(keys: keys)
       #expect(listing.idLength == 8)
@@ -142,8 +144,9 @@ import Testing
         for name in names {
           let label = try #require(ArchiveName.label(of: name))
           #expect(
-            label.app == ArchiveName.plain(app) && label.instance == ArchiveName.plain(instance))
-          #expect(label.ownerKey == ArchiveLabel.ownerKey(app, instance))
+            label.app == ArchiveName.plain(app)
+              && label.mark == ArchiveName.mark(app: app, instance: instance))
+          #expect(label.nameKey == ArchiveLabel.nameKey(app, instance))
           #expect(
             label.time == "2026-11-20T10:15:00Z" && id.description.hasPrefix(label.id) && label.id.count >= 8)
           #expect(ArchiveName.isArchive(Array(name.utf8)))
@@ -151,16 +154,22 @@ import Testing
       }
     }
     for name in [
-      "a.tar.zst", "a_b_20261120T101500Z_0123abcd.tar", "a_b_20261320T101500Z_0123abcd.tar.zst",
-      "a_b_20261120T101500Z_0123abc.tar.zst", "a_b_c_20261120T101500Z_0123abcd.tar.zst",
-      "_b_20261120T101500Z_0123abcd.tar.zst", "a__20261120T101500Z_0123abcd.tar.zst",
-      "a_b_20261120T101500Z_0123ABCD.tar.zst.age", "a_b_20261120T101500Z_0123abcd-.tar.zst",
-      "a_b_20261120T101500Z_0123abcd-0123456.tar.zst", "a_b_20261120T101500Z_0123abcd-01234567-8.tar.zst",
-      "a_b_2026-11-20T10:15_0123abcd.tar.zst", "a_b_20261120T101500_0123abcd.tar.zst", "___.tar.zst",
-      ".tar.zst", "a_b_20261120T101500Z_0123abcd.tar.zst.zst", "",
+      "a.tar.zst", "a_20261120T101500Z_0123abcd01234567.tar", "a_20261320T101500Z_0123abcd01234567.tar.zst",
+      "a_20261120T101500Z_0123abc01234567.tar.zst", "a_b_20261120T101500Z_0123abcd01234567.tar.zst",
+      "_20261120T101500Z_0123abcd01234567.tar.zst", "a_20261120T101500Z_0123abcd.tar.zst",
+      "a_20261120T101500Z_0123ABCD01234567.tar.zst.age", "a_20261120T101500Z_0123abcd01234567-.tar.zst",
+      "a_20261120T101500Z_0123abcd01234567-0123456.tar.zst",
+      "a_20261120T101500Z_0123abcd01234567-01234567-8.tar.zst",
+      "a_2026-11-20T10:15_0123abcd01234567.tar.zst", "a_20261120T101500_0123abcd01234567.tar.zst",
+      "__.tar.zst",
+      ".tar.zst", "a_20261120T101500Z_0123abcd01234567.tar.zst.zst", "",
     ] { #expect(ArchiveName.label(of: name) == nil, "\(name)") }
-    let parent = ArchiveName.label(of: "a_b_20261120T101500Z_0123abcd-89abcdef.tar.zst.age")
+    let parent = ArchiveName.label(of: "a_20261120T101500Z_0123abcd01234567-89abcdef.tar.zst.age")
     #expect(parent?.id == "0123abcd" && parent?.parent == "89abcdef")
+  }
+
+  private func mark(_ instance: String) -> String {
+    ArchiveName.mark(app: "com.example.lab", instance: instance)
   }
 
   @Test func noTwoOwnersHaveOneName() {
@@ -174,7 +183,7 @@ import Testing
     #expect(Set(forms.map { Array($0.utf8) }).count == texts.count, "\(forms)")
     for form in forms {
       #expect(ArchiveName.plain(form) == form && form.utf8.count <= 90, "\(form)")
-      #expect(ArchiveName.label(of: "\(form)_\(form)_20261120T101500Z_0123abcd.tar.zst")?.app == form)
+      #expect(ArchiveName.label(of: "\(form)_20261120T101500Z_0123abcd01234567.tar.zst")?.app == form)
     }
     #expect(ArchiveName.plain("ada-smith") == "ada-smith")
   }

@@ -30,7 +30,7 @@ import Testing
 
     let name = (archive as NSString).lastPathComponent
     let pattern =
-      #/com\.example\.notes_6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90_\d{8}T\d{6}Z_[0-9a-f]{8}\.tar\.zst/#
+      #/com\.example\.notes_\d{8}T\d{6}Z_[0-9a-f]{16}\.tar\.zst/#
     #expect(name.wholeMatch(of: pattern) != nil, "\(name)")
     #expect(name.contains(report.archive.short))
     let header = try lab.shell("bsdtar -xOf '\(archive)' drydock.json")

@@ -30,6 +30,25 @@ struct CanaryStory {
     step("inspect Notes --html Pages/inspect.html"),
     step("audit Notes --html Pages/audit.html", exits: [0, 3, 4]),
     step("inspect Notes"), step("inspect Notes --excluded"), step("explain Notes Documents/secret.txt"),
+    step("audit Notes"), step("audit --rules"),
+    step(
+      "audit Notes --info Info.plist --privacy-manifest Info.plist --entitlements Info.plist --fail-on error",
+      exits: [4],
+      before: { canaries in
+        let secret = Canary.plain.value("info")
+        let token = "gh" + "p_" + secret + secret
+        try CanaryPlants(sandbox: canaries.sandbox, container: ".").change("Info.plist", .xml) {
+          $0["NSCameraUsageDescription"] = ""
+          $0["NS\(token)UsageDescription"] = secret
+          $0["CFBundleIdentifier"] = token
+          $0["NSAppTransportSecurity"] = [
+            "NSExceptionDomains": [token: ["NSExceptionAllowsInsecureHTTPLoads": true]]
+          ]
+          $0["NSPrivacyAccessedAPITypes"] = [["NSPrivacyAccessedAPIType": token]]
+          $0["NSPrivacyCollectedDataTypes"] = [["NSPrivacyCollectedDataType": token]]
+          $0["com.apple.security.application-groups"] = [token]
+        }
+      }),
     // The vault.
     step("vault set Notes com.example.notes/first --value-file Keys/first"),
     step(
@@ -122,11 +141,13 @@ struct CanaryStory {
     step("status Notes"), step("validate"), step("migrate Notes --dry-run --html Pages/migrate.html"),
     // A fixture with what belongs in none: what it is expected to be is wrong, and so is its golden.
     step(
-      "test secret --junit report.xml --html Pages/test.html", exits: [1],
+      "test secret --all --junit report.xml --markdown report.md --sarif report.sarif --html Pages/test.html",
+      exits: [1],
       before: { try $0.addFixture("secret") }),
+    step("validate --sarif migrations.sarif"),
     step("test secret --record", exits: [1]),
     step(
-      "test secret --keep Failed --junit report.xml", exits: [1],
+      "test secret --keep Failed --junit report.xml --markdown report.md --sarif report.sarif", exits: [1],
       before: {
         try CanaryPlants(sandbox: $0.sandbox, container: "Fixtures/secret/container").change(Sandbox.settings)
         {

@@ -52,7 +52,7 @@ struct ExportTests {
       try sandbox.succeed("export", "latest", "-r", "Backups", "--to", "Elsewhere")
       #expect(try sandbox.names("Elsewhere").count == 1)
       let name = try #require(try sandbox.names("Elsewhere").first)
-      #expect(name.hasPrefix("com.example.notes_6A1F0C52"))
+      #expect(name.hasPrefix("com.example.notes_2"))
       try sandbox.succeed("export", "Elsewhere/" + name, "-r", "Backups")
       #expect(try sandbox.names("Backups").count == 2)
       #expect(try sandbox.succeed("verify", "-r", "Backups", "--data").split(separator: "\n").count == 2)

@@ -30,7 +30,10 @@ struct TestCommandTests {
       #expect(fixtures.map { $0["name"] as? String } == ["v5", "v6"])
       #expect(fixtures.map { $0["state"] as? String } == ["failed", "passed"])
       let finding = try #require((fixtures[0]["findings"] as? [[String: Any]])?.first)
-      #expect(finding["check"] as? String == "expectation")
+      #expect(finding["check"] as? String == "expectation" && finding["count"] as? Int == 1)
+      let groups = try #require(document["groups"] as? [[String: Any]])
+      #expect(groups.count == 1 && groups.first?["checks"] as? [String] == ["expectation"], "\(groups)")
+      #expect((groups.first?["fixtures"] as? [[String: Any]])?.map { $0["name"] as? String } == ["v5"])
       #expect((try sandbox.drydock("test", "v6", "--json")).exitCode == 0)
     }
   }
@@ -60,6 +63,53 @@ struct TestCommandTests {
     }
   }
 
+  @Test("Markdown and SARIF are written, too: of the fixtures, and of migrations that are invalid")
+  func documents() throws {
+    try withFixtures { sandbox in
+      let result = try sandbox.drydock("test", "v5", "v6", "--markdown", "out/a.md", "--sarif", "out/a.sarif")
+      #expect(result.exitCode == 1, "\(result)")
+      let text = String(decoding: try sandbox.read("out/a.md"), as: UTF8.self)
+      #expect(text.hasPrefix("### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
+      #expect(try Self.places(sandbox, "out/a.sarif") == ["test/expectation Fixtures/v5/fixture.yaml"])
+      try sandbox.write("Migrations/0003_move_database.yaml", "steps:\n  - files.mve: {}\n  - sql: {}\n")
+      for words in [["validate"], ["test", "v6"]] {
+        let invalid = try sandbox.drydock(
+          words + ["--sarif", "out/b.sarif"], environment: ["GITHUB_ACTIONS": "true"])
+        #expect(invalid.exitCode == 4, "\(invalid)")
+        #expect(
+          try Self.places(sandbox, "out/b.sarif")
+            == Array(repeating: "validate/catalog Migrations/0003_move_database.yaml", count: 2))
+        let commands = invalid.errors.split(separator: "\n").filter { $0.hasPrefix("::error") }
+        #expect(
+          commands.map { $0.prefix { $0 != "%" } } == [
+            "::error file=Migrations/0003_move_database.yaml,line=2,col=5,title=migrations",
+            "::error file=Migrations/0003_move_database.yaml,line=3,col=10,title=migrations",
+          ], "\(invalid)")
+        try sandbox.remove("out/b.sarif")
+      }
+      let document = try JSONTests.document(try sandbox.drydock("validate", "--json"))
+      let problems = try #require(document["problems"] as? [[String: Any]])
+      #expect(
+        problems.map { $0["line"] as? Int } == [2, 3] && problems.map { $0["column"] as? Int } == [5, 10])
+      #expect((problems.first?["file"] as? String)?.hasSuffix("Migrations/0003_move_database.yaml") == true)
+      // The first problem is the error of a command that needs valid migrations.
+      let failed = try JSONTests.document(try sandbox.drydock("test", "v6", "--json"))
+      let error = try #require(failed["error"] as? [String: Any])
+      #expect((error["message"] as? String)?.contains("unknown operation `files.mve`") == true, "\(error)")
+    }
+  }
+
+  /// The rule and the file of each result.
+  private static func places(_ sandbox: Sandbox, _ file: String) throws -> [String] {
+    let log = try JSONSerialization.jsonObject(with: Data(try sandbox.read(file))) as? [String: Any]
+    let run = try #require((log?["runs"] as? [[String: Any]])?.first)
+    return (run["results"] as? [[String: Any]] ?? []).map { result in
+      let location = (result["locations"] as? [[String: Any]])?.first?["physicalLocation"] as? [String: Any]
+      let uri = (location?["artifactLocation"] as? [String: Any])?["uri"] as? String
+      return "\(result["ruleId"] ?? "") \(uri ?? "")"
+    }
+  }
+
   @Test("In GitHub Actions failures are shown at their files, and the summary is added to what is there")
   func gitHub() throws {
     try withFixtures { sandbox in
@@ -76,8 +126,8 @@ struct TestCommandTests {
       #expect(lines.first?.hasPrefix("::error file=Fixtures/v5/fixture.yaml,") == true, "\(result)")
       #expect(lines.first?.contains("title=fixture v5%3A expectation::expectation: ") == true, "\(result)")
       let summary = String(decoding: try sandbox.read("summary.md"), as: UTF8.self)
-      #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed\n"))
-      #expect(summary.contains("<b>v5</b>") && summary.contains("sepia"))
+      #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
+      #expect(summary.contains("| ❌ | v5 |") && summary.contains("sepia"))
     }
   }
 

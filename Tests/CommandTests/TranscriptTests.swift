@@ -51,7 +51,7 @@ struct TranscriptTests {
   func placeholders() throws {
     try Sandbox.with { sandbox in
       let line = """
-        \(sandbox("Backups"))/com.example.notes_6A1F-0C_20261120T101500Z_1f2e3d4c.tar.zst  12 kB  20261120T101500Z-1f2e3d4c \
+        \(sandbox("Backups"))/com.example.notes_20261120T101500Z_1f2e3d4c01234567.tar.zst  12 kB  20261120T101500Z-1f2e3d4c \
         2026-11-20T10:15:00Z in 3 ms, 4 files
         """
       #expect(

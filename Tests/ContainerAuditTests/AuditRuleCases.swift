@@ -113,6 +113,11 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
         "CREATE TABLE setting(name TEXT, value TEXT); INSERT INTO setting VALUES ('theme', 'dark'), ('auth_token', '\(MadeUp.password)')"
       )
     },
+    finds(.secretInDatabase, "JSON in a row") {
+      try $0.database(
+        "CREATE TABLE server(extra TEXT); INSERT INTO server VALUES ('{\"user\": \"ada\", \"password\": \"\(MadeUp.password)\"}')"
+      )
+    },
     ignores(.secretInDatabase, "columns that are empty, sealed, or words") {
       try $0.database(
         """

@@ -30,10 +30,6 @@ struct AuditTests {
   @Test("Nothing in the container changes, not even the times of access")
   func unchanged() throws {
     try AuditSandbox.with { sandbox in
-      for example in AuditRuleCase.all where [.foreignKeyViolated, .secretInSettings].contains(example.rule) {
-        if !example.isFinding { continue }
-        try AuditSandbox.with { try example.build($0) }
-      }
       try sandbox.settings(["auth_token": .string(MadeUp.password)])
       try sandbox.database("PRAGMA journal_mode = WAL; CREATE TABLE t(x); INSERT INTO t VALUES (1)")
       try sandbox.put("Documents/a.txt", "text")
@@ -57,7 +53,8 @@ struct AuditTests {
       let before = try accessed()
       let report = try sandbox.audit()
       #expect(report.findings.map(\.rule) == [.secretInSettings])
-      #expect(try accessed() == before)
+      let after = try accessed()
+      #expect(paths.filter { after[$0] != before[$0] } == [])
       #expect(try TreeListing(sandbox.folder("c")).paths.count == paths.count)
     }
   }

@@ -86,7 +86,7 @@ import Testing
       #expect(try sandbox.log().map(\.state) == [.undoable, .interrupted])
       let reports = try Transaction.recover(sandbox.container())
       #expect(reports == [.init(transaction: begin.transaction, outcome: .old, conflicts: [])])
-      #expect(try sandbox.stages().isEmpty && sandbox.log().map(\.state) == [.undoable, .discarded])
+      #expect(try sandbox.stages().isEmpty && sandbox.log().map(\.state) == [.undoable])
       expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
       // The state directory itself, cut short.
       for name in ["stage", "conflict"] as [ContainerPath] { try state.directory.removeTree(name) }

@@ -25,14 +25,62 @@ import Testing
       let places = found.map { String($0.prefix { $0 != " " }) }
       #expect(
         places == [
-          "0001_a.yaml:2:5:", "0001_a.yaml:3:19:", lab.directory("migrations") + ":", "0004_d.yaml:2:21:",
-          "0002_b.sql:3:1:", "0002_b.sql:5:1:", "0002_b.sql:6:1:", "0002_b.sql:2:1:", "0004_d.yaml:2:5:",
+          "0001_a.yaml:2:5:", "0001_a.yaml:3:19:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
+          "0002_b.sql:6:1:", "0004_d.yaml:2:5:", "0004_d.yaml:2:21:", lab.directory("migrations") + ":",
         ], "\(found)")
-      #expect(found[3].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
-      #expect(found[4].contains("near \"SELEC\": syntax error"))
-      #expect(found[5].contains("drops a table or a column and destroys data: say why with a line `-- "))
-      #expect(found[6].contains("is DELETE without WHERE"))
-      #expect(found[7].contains("the file has no down statements: add a section `-- migrate:down`"))
+      #expect(found[2].contains("the file has no down statements: add a section `-- migrate:down`"))
+      #expect(found[3].contains("near \"SELEC\": syntax error"))
+      #expect(found[4].contains("drops a table or a column and destroys data: say why with a line `-- "))
+      #expect(found[5].contains("is DELETE without WHERE"))
+      #expect(found[7].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
+    }
+  }
+
+  @Test(
+    "An error in a key or a step does not hide those of the other steps, and one in a directive not the SQL's"
+  )
+  func everythingOfAFile() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.yaml",
+        """
+        descripton: a
+        steps:
+          - defaults.sett: {}
+          - sql: {database: nots, up: SELEC 1, down: SELECT 1}
+          - 7
+        chek: []
+        down:
+          - files.delete: {pth: x}
+
+        """)
+      try lab.migration(
+        "0002_b.sql",
+        "-- drydock: database notes\n-- drydock: descripton b\n-- drydock: nonsense\n-- migrate:up\nSELEC 1;\n"
+          + "-- migrate:donw\nSELECT 1;\n-- migrate:up\nSELECT 1;\n")
+      try lab.migration("0003_c.up.sql", "-- drydock: databse notes\nSELECT 1;\n")
+      try lab.migration("0003_c.down.sql", "-- drydock: description c\n-- drydock: nonsense\nSELECT 1;\n")
+      // Of a schema that was changed by a statement that is not known, nothing is said.
+      try lab.migration("0004_d.sql", sql("ALTER TABLE x ADD COLUMN y;", "-- drydock: irreversible\n"))
+      let found = try problems(lab)
+      #expect(
+        found.map { String($0.prefix { $0 != " " }) } == [
+          "0001_a.yaml:1:1:", "0001_a.yaml:3:5:", "0001_a.yaml:4:1:", "0001_a.yaml:4:21:",
+          "0001_a.yaml:5:5:",
+          "0001_a.yaml:6:1:", "0001_a.yaml:8:20:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
+          "0002_b.sql:6:1:", "0002_b.sql:8:1:", "0003_c.down.sql:2:1:", "0003_c.up.sql:1:1:",
+        ], "\(found.joined(separator: "\n"))")
+    }
+  }
+
+  @Test("A file that is not YAML does not hide the errors of the others")
+  func syntax() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.yaml", "steps:\n  - {\n")
+      try lab.migration("0002_b.yaml", "steps:\n  - defaults.sett: {}\n")
+      try lab.migration("0003_c.yaml", "")
+      let found = try problems(lab)
+      #expect(found.count == 3 && found[0].contains("not valid YAML"), "\(found)")
     }
   }
 
@@ -179,7 +227,7 @@ import Testing
       #expect(try make("photos", .directory) == "0003_photos/migration.yaml")
       let error = failure { try make("Task colours", .steps) }
       #expect(error.code == .usage && error.text.contains("such as task_colours"))
-      let (catalog, found) = try MigrationCatalog.read(folder)
+      let (catalog, _, found) = try MigrationCatalog.read(folder)
       #expect(catalog.migrations.map(\.summary) == ["Task colours", "Photos"])
       #expect(found.map(\.message).count == 1, "SQL is still to be written: \(found)")
     }

@@ -45,7 +45,7 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// Patterns of paths that are included although a rule excludes them.
   package var include: PatternList = []
   package var android: AndroidConfiguration?
-  /// An absolute path, as are the following.
+  /// An absolute path, as are the following; nil for the default (``directory(named:)``).
   public var migrations: String?
   /// The tool whose format the migrations have; nil for Drydock's.
   package var migrationTool: MigrationTool?
@@ -62,6 +62,12 @@ public struct ContainerConfiguration: Sendable, Equatable {
   public var file: String?
 
   public init() {}
+
+  /// A directory by its default name, such as `Migrations`: beside `drydock.yaml`, or without one in the working directory.
+  package func directory(named name: String) -> String {
+    guard let file, let slash = file.lastIndex(of: "/") else { return name }
+    return (slash == file.startIndex ? "" : String(file[..<slash])) + "/" + name
+  }
 }
 
 extension ContainerConfiguration {

@@ -1,8 +1,9 @@
 import AgeEncryption
 import Formats
 
-/// File names of archives: `<app>_<instance>_<UTC, 20261120T101500Z>_<first 8 hex of the id>.tar.zst`, and `.age` behind
-/// it when the archive is encrypted. The id of an incremental archive is followed by `-` and the first 8 digits of its
+/// File names of archives: `<app>_<UTC, 20261120T101500Z>_<id>.tar.zst`, and `.age` behind it when the archive is encrypted.
+/// The id has the first 8 hexadecimal digits of the archive's, and 8 of a hash of the instance, so that without a key it is
+/// known which archives are of one instance. That of an incremental archive is followed by `-` and the first 8 digits of its
 /// parent's, so that without a key it is known which archives it needs. The time is followed by `+` if an archive of a later
 /// time was there already: then without a key the order is not known.
 ///
@@ -26,9 +27,10 @@ package enum ArchiveName {
     followsLater: Bool = false, isEncrypted: Bool = false
   ) -> [String] {
     [8, 16, 32].map { digits in
-      // A name has at most 255 bytes: the fixed part has 65 at most with 32 digits, the rest is shared.
-      [plain(app), plain(instance), time + (followsLater ? "+" : ""), String(id.description.prefix(digits))]
-        .joined(separator: "_")
+      [
+        plain(app), time + (followsLater ? "+" : ""),
+        id.description.prefix(digits) + mark(app: app, instance: instance),
+      ].joined(separator: "_")
         + (parent.map { "-" + $0.short } ?? "") + suffix + (isEncrypted ? encryptedSuffix : "")
     }
   }
@@ -37,17 +39,24 @@ package enum ArchiveName {
   static func label(of name: String) -> ArchiveLabel? {
     let ending = name.hasSuffix(encryptedSuffix) ? suffix + encryptedSuffix : suffix
     let fields = name.dropLast(ending.count).split(separator: "_", omittingEmptySubsequences: false)
-    guard name.hasSuffix(ending), fields.count == 4, !fields[0].isEmpty, !fields[1].isEmpty,
-      fields[2].hasForm("00000000T000000Z") || fields[2].hasForm("00000000T000000Z+"),
-      let time = ArchiveTime.beginning(String(fields[2].prefix(16)))
+    guard name.hasSuffix(ending), fields.count == 3, !fields[0].isEmpty,
+      fields[1].hasForm("00000000T000000Z") || fields[1].hasForm("00000000T000000Z+"),
+      let time = ArchiveTime.beginning(String(fields[1].prefix(16)))
     else { return nil }
-    let ids = fields[3].split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
-    guard (8...32).contains(ids[0].utf8.count), ids[0].utf8.allSatisfy(isHexadecimal),
+    let ids = fields[2].split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+    guard (16...40).contains(ids[0].utf8.count), ids[0].utf8.allSatisfy(isHexadecimal),
       ids.dropFirst().allSatisfy({ $0.hasForm("ffffffff") })
     else { return nil }
+    let mark = String(ids[0].suffix(8))
     return ArchiveLabel(
-      app: String(fields[0]), instance: String(fields[1]), time: time + "Z", id: String(ids[0]),
-      parent: ids.count == 2 ? String(ids[1]) : nil, followsLater: fields[2].hasSuffix("+"))
+      app: String(fields[0]), instance: "#" + mark, time: time + "Z", id: String(ids[0].dropLast(8)),
+      parent: ids.count == 2 ? String(ids[1]) : nil, followsLater: fields[1].hasSuffix("+"), mark: mark)
+  }
+
+  /// What a name has of an instance: 8 digits of a hash, which do not give its name away.
+  static func mark(app: String, instance: String) -> String {
+    let text = plain(app) + "\n" + instance
+    return (try? String(SHA256.hash(Array(text.utf8)).hex.prefix(8))) ?? ""
   }
 
   private static func isHexadecimal(_ byte: UInt8) -> Bool {
@@ -74,7 +83,8 @@ package enum ArchiveName {
 
 /// Whose archive a file is, and of when: from its header, or as far as its name says.
 package struct ArchiveLabel: Sendable, Hashable {
-  /// Bundle id or package, and which instance of it. In a name odd characters of them are `-`.
+  /// Bundle id or package, and which instance of it. From a name, odd characters of the app are `-`, and the instance is `#`
+  /// and its ``mark``.
   package var app: String, instance: String
   /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
   package var time: String
@@ -85,14 +95,25 @@ package struct ArchiveLabel: Sendable, Hashable {
 
   /// Whether an archive of a later time was there already.
   var followsLater = false
+  /// What a name has of the instance; nil where the instance is known.
+  package var mark: String?
 
   /// App and instance, which together own archives: `com.example.notes/red`.
   package var owner: String { "\(app)/\(instance)" }
-  /// Identifies the owner, whether it is known from a header or from a name.
-  var ownerKey: String { Self.ownerKey(app, instance) }
+  /// Identifies the owner, as far as it is known.
+  var ownerKey: String { mark == nil ? Self.ownerKey(app, instance) : nameKey }
+  /// Identifies the owner by what a name has of it: the same for few others.
+  var nameKey: String { Self.nameKey(app, instance) }
 
   static func ownerKey(_ app: String, _ instance: String) -> String {
     "\(ArchiveName.plain(app))_\(ArchiveName.plain(instance))"
+  }
+
+  /// - Parameter instance: its name, or `#` and its mark.
+  static func nameKey(_ app: String, _ instance: String) -> String {
+    let isMark = instance.hasPrefix("#") && instance.dropFirst().hasForm("ffffffff")
+    return ArchiveName.plain(app) + "_"
+      + (isMark ? instance : "#" + ArchiveName.mark(app: app, instance: instance))
   }
 }
 

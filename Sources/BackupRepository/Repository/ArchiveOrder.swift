@@ -93,7 +93,7 @@ struct ArchiveOrder {
   static func older(than archive: Ordered, _ byID: [Substring: Ordered]) -> [Ordered] {
     archive.follows.compactMap { id in
       byID[id.prefix(8)].flatMap {
-        $0.label.ownerKey == archive.label.ownerKey && $0.label.id.hasPrefix(id) && $0.path != archive.path
+        $0.label.nameKey == archive.label.nameKey && $0.label.id.hasPrefix(id) && $0.path != archive.path
           ? $0 : nil
       }
     }
@@ -199,10 +199,10 @@ extension Repository.Listing {
   /// - Parameter path: an archive: only those of its app and instance count.
   package func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
     let archives = entries.compactMap(\.ordered)
-    let owner = path.flatMap { path in archives.first { $0.path == path }?.label.ownerKey }
+    let owner = path.flatMap { path in archives.first { $0.path == path }?.label.nameKey }
     let byID = Dictionary(archives.map { ($0.label.id.prefix(8), $0) }) { first, _ in first }
     return archives.compactMap { archive in
-      guard owner == nil || owner == archive.label.ownerKey else { return nil }
+      guard owner == nil || owner == archive.label.nameKey else { return nil }
       if let warning = ClockWarning(archive.label, archive.path, now) { return warning }
       // Of several snapshots after the wrong one, the first may be of an earlier time than the next.
       let older = ArchiveOrder.older(than: archive, byID).filter { $0.time > archive.time }

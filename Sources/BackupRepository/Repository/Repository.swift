@@ -57,6 +57,7 @@ public struct Repository: Sendable {
       }
     }
     try listing.readTags(names, in: directory)
+    listing.nameOwners()
     listing.sort()
     return listing
   }

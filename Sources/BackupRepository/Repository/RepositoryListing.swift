@@ -89,7 +89,7 @@ extension Repository {
       var (seen, selected): ([String: Int], Set<String>) = ([:], [])
       for entry in entries.reversed() {
         guard let archive = entry.ordered else { continue }
-        let owner = archive.label.ownerKey
+        let owner = archive.label.nameKey
         seen[owner, default: 0] += 1
         if seen[owner, default: 0] <= count { selected.insert(archive.path) }
       }
@@ -149,31 +149,46 @@ extension Repository.Listing {
 
   /// All that have a label, oldest first.
   private var candidates: [Candidate] {
-    let owners = owners
-    return entries.compactMap { entry in
+    entries.compactMap { entry in
       guard let ordered = entry.ordered else { return nil }
       switch entry {
       case .item(let item):
         return Candidate(path: item.path, label: ordered.label, time: ordered.time, item: item)
       case .sealed(let sealed):
-        return Candidate(
-          path: sealed.path, label: known(ordered.label, owners), time: ordered.time, item: nil)
+        return Candidate(path: sealed.path, label: ordered.label, time: ordered.time, item: nil)
       }
     }
   }
 
-  /// The labels of headers, one for each owner.
+  /// Names have no instances: those that headers have are added.
+  mutating func nameOwners() {
+    let owners = owners
+    for index in sealed.indices {
+      sealed[index].label = sealed[index].label.map { known($0, owners) }
+    }
+  }
+
+  /// The labels of headers by what names have of their owners. Where that is the same of two owners, there is none: which of
+  /// them an archive is of that no key opens is not known.
   var owners: [String: ArchiveLabel] {
-    Dictionary(items.map { ArchiveLabel($0.header) }.map { ($0.ownerKey, $0) }) { first, _ in first }
+    var found: [String: ArchiveLabel?] = [:]
+    for label in items.map({ ArchiveLabel($0.header) }) {
+      if let other = found[label.nameKey], other?.ownerKey != label.ownerKey {
+        found[label.nameKey] = .some(nil)
+      } else {
+        found[label.nameKey] = label
+      }
+    }
+    return found.compactMapValues { $0 }
   }
 
   /// A name's label, with app and instance as in a header that has them.
   ///
   /// - Parameter owners: those of the listing.
   func known(_ label: ArchiveLabel, _ owners: [String: ArchiveLabel]) -> ArchiveLabel {
-    guard let owner = owners[label.ownerKey] else { return label }
+    guard label.mark != nil, let owner = owners[label.nameKey] else { return label }
     var known = label
-    (known.app, known.instance) = (owner.app, owner.instance)
+    (known.app, known.instance, known.mark) = (owner.app, owner.instance, nil)
     return known
   }
 
@@ -182,6 +197,7 @@ extension Repository.Listing {
       let id = $0.label.id.lowercased()
       // A name may have less of the id than the prefix.
       return id.hasPrefix(prefix) || ($0.item == nil && prefix.hasPrefix(id))
+        || (prefix.utf8.count > 8 && $0.fileName.contains("_" + prefix))
     }
     // A readable one is preferred to its sealed copies.
     guard let best = found.first(where: { $0.item != nil }) ?? found.first else {
@@ -279,11 +295,12 @@ struct ArchiveSelection {
     }
   }
 
-  func contains(_ label: ArchiveLabel) -> Bool { isName(app, label.app) && isName(instance, label.instance) }
-
-  /// A file's name has only the form.
-  private func isName(_ wanted: String?, _ found: String) -> Bool {
-    wanted.map { ArchiveName.plain($0) == ArchiveName.plain(found) } ?? true
+  /// A file's name has only the form of the app, and the mark of the instance.
+  func contains(_ label: ArchiveLabel) -> Bool {
+    if let app, ArchiveName.plain(app) != ArchiveName.plain(label.app) { return false }
+    guard let instance else { return true }
+    if instance.utf8.elementsEqual(label.instance.utf8) { return true }
+    return label.mark.map { $0 == ArchiveName.mark(app: label.app, instance: instance) } ?? false
   }
 }
 

@@ -301,7 +301,7 @@ extension Repository.Listing {
         archive.compactedFrom = item.header.compactedFrom?.description
       case .sealed(let sealed):
         archive = StoredArchive(
-          label: known(ordered.label, owners), time: ordered.time, bytes: sealed.size, tags: sealed.tags,
+          label: ordered.label, time: ordered.time, bytes: sealed.size, tags: sealed.tags,
           isSealed: true)
       }
       archive.paths = [entry.path]

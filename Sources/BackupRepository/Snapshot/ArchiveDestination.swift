@@ -96,13 +96,13 @@ package struct ArchiveDestination: Sendable {
     label: ArchiveLabel, path: String
   )] {
     guard fileName == nil else { return [] }
-    let owner = ArchiveLabel.ownerKey(app, instance)
+    let owner = ArchiveLabel.nameKey(app, instance)
     return try folder.names().compactMap { bytes -> (label: ArchiveLabel, path: String)? in
       guard ArchiveName.isArchive(bytes) else { return nil }
       return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
         ($0, folder.full(ContainerPath(name: bytes)))
       }
-    }.filter { $0.label.ownerKey == owner && $0.label.time > time }
+    }.filter { $0.label.nameKey == owner && $0.label.time > time }
       .sorted { ($0.label.time, $0.path) > ($1.label.time, $1.path) }
   }
 

@@ -52,11 +52,9 @@ package struct ManifestCache: Sendable {
     return try base.status(name) == nil ? nil : base.directory(name)
   }
 
-  /// Names of archives have app and instance in the same form, which is all that is known of an archive without a key.
+  /// By what names of archives have of their owner, which is all that is known of an archive without a key.
   private static func name(_ repository: String, _ app: String, _ instance: String) throws -> ContainerPath {
-    let parts = [
-      realPath(repository) ?? repository, ArchiveName.plain(app), ArchiveName.plain(instance),
-    ]
+    let parts = [realPath(repository) ?? repository, ArchiveLabel.nameKey(app, instance)]
     return try ContainerPath(String(SHA256.hash(Array(parts.joined(separator: "\n").utf8)).hex.prefix(32)))
   }
 

@@ -176,14 +176,14 @@ extension Snapshot {
     // Whether a passphrase is that of earlier archives is not known.
     if case .passphrase? = request.encryption { return (nil, nil) }
     let (keys, isEncrypted) = (request.keys, request.encryption != nil)
-    let owner = ArchiveLabel(header).ownerKey
-    let listing = try Repository(repository).list(keys: keys) { $0.ownerKey == owner }
+    let label = ArchiveLabel(header)
+    let listing = try Repository(repository).list(keys: keys) { $0.nameKey == label.nameKey }
     let newest = listing.entries.last { entry in
       switch entry {
       // Of archives that anyone can read and others, no one needs one of the other kind.
       case .item(let item):
-        ArchiveLabel(item.header).ownerKey == owner && (item.encryption != nil) == isEncrypted
-      case .sealed(let sealed): isEncrypted && sealed.label?.ownerKey == owner
+        ArchiveLabel(item.header).ownerKey == label.ownerKey && (item.encryption != nil) == isEncrypted
+      case .sealed(let sealed): isEncrypted && sealed.label?.nameKey == label.nameKey
       }
     }
     guard let newest else { return (nil, nil) }

@@ -243,8 +243,6 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
     case committed
     /// Undone by a later one.
     case undone
-    /// It changed nothing: there was nothing to change, it failed, or it was killed before its commit.
-    case discarded
     /// It was killed, and no command has looked since.
     case interrupted
   }
@@ -264,7 +262,8 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
 }
 
 extension Transaction {
-  /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places.
+  /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places. Those that
+  /// changed nothing are left out: they failed, were refused, or were killed before the commit.
   package static func log(_ container: Container) throws -> [TransactionLogEntry] {
     try StateDirectory.requireReadable(container)
     let store = UndoLog(states: try StateDirectory.readable(of: container).states)
@@ -273,12 +272,11 @@ extension Transaction {
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
     let undone = UndoLog.undone(records)
     let redoable = try store.redoable(records)
-    return try records.filter { $0.step == .begin }.map { begin in
+    return try records.filter { $0.step == .begin }.compactMap { begin in
       let own = steps[begin.transaction] ?? []
+      if own.contains(.discarded) { return nil }
       let entryState: TransactionLogEntry.State =
-        if own.contains(.discarded) {
-          .discarded
-        } else if !own.contains(.done) {
+        if !own.contains(.done) {
           .interrupted
         } else if undone.contains(begin.transaction) {
           .undone

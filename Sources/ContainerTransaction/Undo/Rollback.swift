@@ -133,8 +133,8 @@ package final class Rollback {
   private func conflict(_ conflicts: [RollbackConflict]) -> DrydockError {
     DrydockError(
       .conflict,
-      "the app has since changed what would be rolled back; nothing was changed: "
-        + conflicts.map(\.description).joined(separator: "; "), path: staged.container.root)
+      "the app has since changed what would be rolled back; nothing was changed\n"
+        + conflicts.map(\.lines).joined(separator: "\n"), path: staged.container.root)
   }
 
   /// Has `staged.kept` read the undo entry of a transaction: its own, or that of its redo.
@@ -170,9 +170,20 @@ package struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConve
 
   /// Such as `theme in Library/…plist: was "dark", the transaction wrote "light", now "blue"`.
   package var description: String {
-    let place = key.map { "\($0) in \(path)" } ?? path.description
-    return "\(place): was \(before), the transaction wrote \(written), now \(now)"
+    "\(place): was \(before), the transaction wrote \(written), now \(now)"
   }
+
+  /// The same over several lines, both sides below each other.
+  var lines: String {
+    """
+      \(place)
+        before       \(before)
+        transaction  \(written)
+        app          \(now)
+    """
+  }
+
+  private var place: String { key.map { "\($0) in \(path)" } ?? path.description }
 }
 
 package struct RollbackReport: Sendable {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Drydock
 
-struct ListCommand: ParsableCommand {
+struct ListCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the archives of a repository, oldest first.",
     discussion: """
@@ -49,7 +49,7 @@ struct ListCommand: ParsableCommand {
       write(listing, present: Set(all.entries.compactMap { $0.id?.prefix(8) }))
       Output.warn(listing.clockWarnings())
       for item in listing.unreadable {
-        Output.note("drydock: cannot be read: \(item.path): \(item.reason)".printable)
+        Output.warning("cannot be read: \(item.path): \(item.reason)".printable)
       }
     }
     if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
@@ -66,7 +66,8 @@ struct ListCommand: ParsableCommand {
       "encrypted": listing.sealed.map { item -> JSONObject in
         [
           "path": item.path, "bytes": item.size, "encryption": item.encryption.description,
-          "app": item.label?.app, "instance": item.label?.instance, "time": item.label?.time,
+          "app": item.label?.app, "instance": item.label?.mark == nil ? item.label?.instance : nil,
+          "time": item.label?.time,
           "id": item.label?.id, "tags": item.tags,
         ]
       },
@@ -116,7 +117,7 @@ struct ListCommand: ParsableCommand {
   }
 }
 
-struct ShowCommand: ParsableCommand {
+struct ShowCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Show what an archive holds, and what was excluded from it.",
     discussion: """

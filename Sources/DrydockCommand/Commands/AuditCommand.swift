@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Reports
 
-struct AuditCommand: ParsableCommand {
+struct AuditCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "audit", abstract: "Find typical mistakes in how an app stores its data.",
     discussion: """

@@ -25,7 +25,7 @@ struct CopyOptions: ParsableArguments {
   }
 }
 
-struct ExportCommand: ParsableCommand {
+struct ExportCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "export", abstract: "Copy an archive's snapshot to a new full archive.",
     discussion: """
@@ -79,20 +79,20 @@ struct ExportCommand: ParsableCommand {
           "drops_vault_items": report.dropsVaultItems,
         ])
     }
-    Output.note(
+    Output.message(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
         + "\(Output.size(report.archiveBytes))\(encryption == nil ? "" : ", encrypted"); every byte was compared with its hash"
     )
     if report.dropsVaultItems {
       Output.note(
-        "drydock: note: the vault's items for other devices are left out, as of every archive that is not encrypted; its "
+        "the vault's items for other devices are left out, as of every archive that is not encrypted; its "
           + "sealed file is in it")
     }
     Output.line(report.path)
   }
 }
 
-struct RekeyCommand: ParsableCommand {
+struct RekeyCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Encrypt archives to new recipients, or for the first time.",
     discussion: """
@@ -168,11 +168,11 @@ struct RekeyCommand: ParsableCommand {
         failed.append(["path": path, "code": failure.code, "error": failure.message])
         // The error of the only archive is the command's.
         if archives.count == 1 { throw error }
-        Output.note("drydock: rekey failed: \(failure.text)")
+        Output.error("rekey failed: \(failure.text)")
       }
     }
     let separated = (try? Rekey.separated(by: reports, keys: keys.quick).map(\.description)) ?? []
-    for warning in separated { Output.note("drydock: warning: \(warning)") }
+    for warning in separated { Output.warning("\(warning)") }
     if common.json { Output.json(["archives": rekeyed, "failed": failed, "warnings": separated]) }
     if names.isEmpty && !common.json { Output.line("no archives") }
     guard let firstFailure else { return }

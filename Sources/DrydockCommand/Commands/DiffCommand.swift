@@ -4,7 +4,7 @@ import DrydockTesting
 import Foundation
 import Reports
 
-struct DiffCommand: ParsableCommand {
+struct DiffCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "Show what differs between two archives, containers or goldens.",
     discussion: """
@@ -97,7 +97,7 @@ struct DiffCommand: ParsableCommand {
       comparison.reportOmissions()
       if let bytesRead {
         let total = archives.map(\.fileSize).reduce(0, +)
-        Output.note("drydock: read \(Output.size(bytesRead)) of \(Output.size(total)) of archive")
+        Output.note("read \(Output.size(bytesRead)) of \(Output.size(total)) of archive")
       }
     }
     if exitCode && !difference.isEmpty { throw ExitStatus.pending.code }
@@ -162,7 +162,7 @@ extension Comparison {
     if rest > 0 {
       Output.line("not compared: \(Output.count(rest, "path")) that a rule excludes from backups")
     }
-    for path in lost { Output.note("drydock: not compared: \(path.path) \(path.reason)") }
+    for path in lost { Output.warning("not compared: \(path.path) \(path.reason)") }
   }
 }
 

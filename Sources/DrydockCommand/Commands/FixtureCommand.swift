@@ -14,7 +14,7 @@ struct FixtureCommand: ParsableCommand {
     subcommands: [FixtureCaptureCommand.self])
 }
 
-struct FixtureCaptureCommand: ParsableCommand {
+struct FixtureCaptureCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "capture",
     abstract: "Make a fixture from a real container, without its secrets.",
@@ -39,7 +39,8 @@ struct FixtureCaptureCommand: ParsableCommand {
   @Argument(help: "The fixture's name.") var name: String
   @Option(
     help: ArgumentHelp(
-      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
+      "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
+      valueName: "directory"))
   var fixtures: String?
   @Option(help: ArgumentHelp("The maximum number of rows kept of each table.", valueName: "number"))
   var rows = 100
@@ -80,12 +81,7 @@ struct FixtureCaptureCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     try refuseSecret(as: name)
-    guard let fixtures = fixtures ?? Environment["FIXTURES"] ?? configuration.fixtures else {
-      throw UsageError(
-        message:
-          "no directory of fixtures is named; give --fixtures DIRECTORY, or `fixtures: DIRECTORY` in drydock.yaml"
-      )
-    }
+    let fixtures = FixtureOptions.directory(fixtures, configuration)
     let options = try self.options()
     var keys = try key.keys()
     let path = try repository.archive(orContainer: source, configuration, keys)
@@ -116,7 +112,7 @@ struct FixtureCaptureCommand: ParsableCommand {
 
 extension CaptureReport {
   /// Says what was kept, replaced and left out; never a value.
-  fileprivate func write() {
+  func write() {
     Output.line(directory)
     let marked = isUnmarked ? ", as --at says" : ""
     Output.line("schema version: \(version)\(marked)")
@@ -153,7 +149,7 @@ extension CaptureReport {
       Output.line("copied unchanged because they are not text; review them")
       Output.table(binaries.map { [$0] })
     }
-    for note in notes { Output.note("drydock: note: \(note)") }
+    for note in notes { Output.note("\(note)") }
     Output.advice("Review it; then run `drydock test \(name) --record` to record its goldens.")
   }
 

@@ -51,12 +51,7 @@ struct RetentionOptions: ParsableArguments {
   }
 }
 
-/// For cron, which mails all output.
-struct QuietOptions: ParsableArguments {
-  @Flag(name: .shortAndLong, help: "Print only errors, and what is incomplete.") var quiet = false
-}
-
-struct ForgetCommand: ParsableCommand {
+struct ForgetCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "forget", abstract: "Remove old archives by rules, or all archives of one instance.",
     discussion: """
@@ -100,7 +95,6 @@ struct ForgetCommand: ParsableCommand {
     help: ArgumentHelp(
       "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
   var lockTimeout: Double?
-  @OptionGroup var output: QuietOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
@@ -121,7 +115,7 @@ struct ForgetCommand: ParsableCommand {
     if everything {
       guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
     }
-    let display = try showing.display(asJSON: common.json, isQuiet: output.quiet)
+    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     let report =
       everything
@@ -158,12 +152,12 @@ struct ForgetCommand: ParsableCommand {
       throw UsageError(message: "--everything asks on a terminal, and there is none; give --yes")
     }
     let report = try place.forgetEverything(app: app, instance: instance, keys: keys, dryRun: true)
-    for owner in Set(report.removed.map(\.owner)).sorted() { Output.note("  - \(owner)".printable) }
-    Output.note(
+    for owner in Set(report.removed.map(\.owner)).sorted() { Output.message("  - \(owner)".printable) }
+    Output.message(
       "\(Output.count(report.removed.count, "archive")), \(Output.size(report.bytesFreed)), will be removed for good. "
         + "Go on? [y/N]")
     if ["y", "yes"].contains(readLine()?.lowercased()) { return true }
-    Output.note("nothing was removed")
+    Output.message("nothing was removed")
     return false
   }
 
@@ -196,17 +190,17 @@ struct ForgetCommand: ParsableCommand {
 
   private func write(_ report: Repository.ForgetReport) {
     for file in report.unreadable {
-      Output.note("drydock: cannot be read, and is kept: \(file.path): \(file.reason)".printable)
+      Output.warning("cannot be read, and is kept: \(file.path): \(file.reason)".printable)
     }
     for path in report.unattributed {
-      Output.note(
-        "drydock: kept, because neither a key nor its name says whose it is: \(path); give its identity"
+      Output.warning(
+        "kept, because neither a key nor its name says whose it is: \(path); give its identity"
           .printable)
     }
     for chain in report.notCompacted {
-      Output.note("drydock: not compacted: \(chain.path): \(Advice.added(to: chain.reason))".printable)
+      Output.warning("not compacted: \(chain.path): \(Advice.added(to: chain.reason))".printable)
     }
-    if output.quiet { return }
+    if common.quiet { return }
     for owner in Set((report.kept + report.removed).map(\.owner)).sorted() {
       Output.line(owner.printable)
       let rows = [("keep", report.kept), (dryRun ? "would remove" : "removed", report.removed)].flatMap {
@@ -247,7 +241,7 @@ extension Repository.ForgetReport.Entry {
   }
 }
 
-struct TagCommand: ParsableCommand {
+struct TagCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "tag", abstract: "Add or remove tags of archives.",
     discussion: """

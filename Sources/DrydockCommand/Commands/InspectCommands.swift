@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Reports
 
-struct InspectCommand: ParsableCommand {
+struct InspectCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect", abstract: "Show what a container holds, and what a backup excludes.",
     discussion: "Example: drydock inspect Notes")
@@ -60,7 +60,7 @@ struct InspectCommand: ParsableCommand {
     guard let unknown = plan.problems.first(where: { $0.code == .firstContact }) else {
       return plan.pending.map(\.identifier)
     }
-    Output.note("drydock: note: \(unknown.advised)")
+    Output.note("\(unknown.advised)")
     return nil
   }
 
@@ -82,7 +82,8 @@ struct InspectCommand: ParsableCommand {
     }
     let version =
       inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
-      ?? "unknown: \(Advice.added(to: inspection.versionProblem ?? "nothing shows it"))"
+      ?? Advice.added(to: inspection.versionProblem ?? "unknown")
+      .replacing("the container's version is unknown", with: "unknown")
     Output.line("schema version: \(version)")
     if let pending {
       Output.line("pending migrations: \(pending.isEmpty ? "none" : pending.joined(separator: ", "))")
@@ -130,7 +131,7 @@ struct InspectCommand: ParsableCommand {
   }
 }
 
-struct ExplainCommand: ParsableCommand {
+struct ExplainCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "explain", abstract: "Show whether a backup includes a path, and which rule decides.",
     discussion: """

@@ -3,7 +3,7 @@ import Drydock
 import Reports
 import Synchronization
 
-struct MigrateCommand: ParsableCommand {
+struct MigrateCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
@@ -111,7 +111,7 @@ struct MigrateCommand: ParsableCommand {
       try outcome.throwUnlessClean()
     } catch let error where !(error is ExitCode) {
       if let path = archive.withLock({ $0 }) {
-        Output.note("drydock: note: `drydock restore \(path) \(opened.root)` restores the previous state")
+        Output.note("`drydock restore \(path) \(opened.root)` restores the previous state")
       }
       throw error
     }
@@ -176,7 +176,7 @@ struct MigrateCommand: ParsableCommand {
     let result = try Self.runEach(opened, catalog, options) { count in
       guard count > Self.commitsWorthANote else { return }
       Output.note(
-        "drydock: note: --each commits \(count) times, and each commit waits for the disk; without --each there is one"
+        "--each commits \(count) times, and each commit waits for the disk; without --each there is one"
       )
     } committed: { outcome in
       report(outcome, opened)
@@ -185,10 +185,10 @@ struct MigrateCommand: ParsableCommand {
     if let failure = result.failure {
       failure.report(asJSON: false)
       let count = Output.count(result.outcomes.count, "migration")
-      Output.note("drydock: committed before that: \(count); `drydock rollback` reverts one at a time")
+      Output.note("committed before that: \(count); `drydock rollback` reverts one at a time")
       if let archive = result.outcomes.first?.value.snapshot {
         Output.note(
-          "drydock: note: `drydock restore \(archive) \(opened.root)` restores the state before all of them")
+          "`drydock restore \(archive) \(opened.root)` restores the state before all of them")
       }
       exit = .incomplete
     }

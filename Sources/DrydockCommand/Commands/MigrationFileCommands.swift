@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 
-struct NewCommand: ParsableCommand {
+struct NewCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "new", abstract: "Create a migration from a template, with the next free number.",
     discussion: """
@@ -49,7 +49,7 @@ struct NewCommand: ParsableCommand {
   }
 }
 
-struct ReleaseCommand: ParsableCommand {
+struct ReleaseCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "release", abstract: "Record the migrations as released: from then on they must not change.",
     discussion: """
@@ -75,7 +75,7 @@ struct ReleaseCommand: ParsableCommand {
     let release = try releases.add(name, found.catalog)
     let numbers = release.migrations.map(\.number)
     let warnings = warnings(found.catalog, configuration)
-    for warning in warnings { Output.note("drydock: warning: \(Advice.added(to: warning))".printable) }
+    for warning in warnings { Output.warning("\(Advice.added(to: warning))".printable) }
     if common.json {
       return Output.json(
         ["release": release.name, "version": release.version, "migrations": numbers, "warnings": warnings])
@@ -87,14 +87,15 @@ struct ReleaseCommand: ParsableCommand {
 
   /// What `drydock test` will ask for; nothing where there are no fixtures, or they cannot be read.
   private func warnings(_ catalog: MigrationCatalog, _ configuration: ContainerConfiguration) -> [String] {
-    guard let directory = FixtureOptions.usual(configuration),
-      let suite = try? FixtureSuite(catalog, fixtures: directory, configuration: configuration)
+    guard
+      let suite = try? FixtureSuite(
+        catalog, fixtures: FixtureOptions.directory(nil, configuration), configuration: configuration)
     else { return [] }
     return suite.releaseDemands.map(\.message)
   }
 }
 
-struct ValidateCommand: ParsableCommand {
+struct ValidateCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "validate", abstract: "Check the migration files; needs no container.",
     discussion: """
@@ -153,9 +154,9 @@ extension CatalogOptions {
           requiredDirectory(configuration), tool: tool(configuration), configuration)
       }
     if found.problems.isEmpty {
-      for warning in found.catalog.warnings { Output.note("drydock: warning: \(warning)") }
+      for warning in found.catalog.warnings { Output.warning("\(warning)") }
     }
-    for note in found.catalog.notes { Output.note("drydock: note: \(note)") }
+    for note in found.catalog.notes { Output.note("\(note)") }
     return found
   }
 }
@@ -166,7 +167,7 @@ extension MigrationValidation {
   /// - Parameter asJSON: whether the first problem is the result of the command, as a document.
   func throwUnlessClean(asJSON: Bool = false) throws {
     let failures = problems.map(Failure.init)
-    for failure in failures { Output.note("drydock: error: \(failure.text)") }
+    for failure in failures { Output.error(failure.text) }
     guard let first = failures.first else { return }
     if asJSON { Output.json(["error": first.detail(status: .validation)]) }
     throw ExitStatus.validation.code

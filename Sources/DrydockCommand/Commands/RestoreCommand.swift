@@ -4,7 +4,7 @@ import Foundation
 
 extension ContainerStore: ExpressibleByArgument {}
 
-struct RestoreCommand: ParsableCommand {
+struct RestoreCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "restore", abstract: "Restore a container to the state of a snapshot.",
     discussion: """
@@ -124,14 +124,14 @@ struct RestoreCommand: ParsableCommand {
 
   @Sendable private static func confirm(removing removed: [ContainerPath]) throws {
     let answer = StandardStreams.asking {
-      for path in removed.prefix(10) { Output.note("  - \(path)") }
-      if removed.count > 10 { Output.note("  … and \(removed.count - 10) more") }
-      Output.note(
+      for path in removed.prefix(10) { Output.message("  - \(path)") }
+      if removed.count > 10 { Output.message("  … and \(removed.count - 10) more") }
+      Output.message(
         "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]")
       return readLine()
     }
     if ["y", "yes"].contains(answer?.lowercased()) { return }
-    Output.note("nothing was changed; --keep-extra leaves them where they are")
+    Output.message("nothing was changed; --keep-extra leaves them where they are")
     throw ExitStatus.failed.code
   }
 
@@ -172,7 +172,7 @@ struct RestoreCommand: ParsableCommand {
     }
     if !report.withoutSetID.isEmpty {
       Output.note(
-        "drydock: note: set-user-id, set-group-id or capabilities of \(Output.count(report.withoutSetID.count, "path")) "
+        "set-user-id, set-group-id or capabilities of \(Output.count(report.withoutSetID.count, "path")) "
           + "\(isDone ? "were" : "would be") left out; --keep-set-id restores them from an archive that you trust"
       )
     }

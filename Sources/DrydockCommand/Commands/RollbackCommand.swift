@@ -1,7 +1,7 @@
 import ArgumentParser
 import Drydock
 
-struct RollbackCommand: ParsableCommand {
+struct RollbackCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
     abstract: "Undo the last transaction, or go back to a version, keeping newer data.",
@@ -101,7 +101,7 @@ struct RollbackCommand: ParsableCommand {
   /// even be readable.
   func catalog(_ configuration: ContainerConfiguration) throws -> MigrationCatalog? {
     if down { return try migrations.catalog(configuration) }
-    guard migrations.areNamed(configuration) else { return nil }
+    guard migrations.areThere(configuration) else { return nil }
     return to == nil ? try? migrations.catalog(configuration) : try migrations.catalog(configuration)
   }
 }

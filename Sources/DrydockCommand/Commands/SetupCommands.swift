@@ -1,23 +1,36 @@
 import ArgumentParser
 import Drydock
+import DrydockTesting
 import Foundation
 
-struct InitCommand: ParsableCommand {
+struct InitCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "init", abstract: "Write a commented drydock.yaml into the working directory.",
     discussion: """
-      With a container, detected values are filled in. The app's own schema number
-      becomes the version before the first migration, unless Migrations/releases.yaml
-      explains it. An existing file is never replaced.
+      With a container, what is found in it is filled in: the app, settings files,
+      databases, and the app's own schema number, which becomes the version before the
+      first migration, unless Migrations/releases.yaml explains it. With --fixture the
+      container becomes the first fixture, as by `drydock fixture capture`. An existing
+      file is never replaced.
 
-      Example: drydock init Notes
+      Examples:
+        drydock init Notes
+        drydock init Notes --fixture v1
       """)
 
   @Argument(help: "A container to take the app, the settings file and the databases from.") var container:
     String?
+  @Option(
+    help: ArgumentHelp("Also make the first fixture of the container, with this name.", valueName: "name"))
+  var fixture: String?
   @OptionGroup var common: CommonOptions
 
+  func validate() throws {
+    if fixture != nil, container == nil { throw ValidationError("--fixture needs a container to capture") }
+  }
+
   func run() throws {
+    if let fixture { try refuseSecret(as: fixture) }
     let path = FileManager.default.currentDirectoryPath + "/" + ContainerConfiguration.fileName
     let released = try Releases.read("Migrations").version
     let text =
@@ -29,14 +42,38 @@ struct InitCommand: ParsableCommand {
       throw DrydockError(.io, "already exists and is not replaced; edit it, or move it away", path: path)
     }
     try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(text.utf8), mode: 0o644)
-    if common.json { return Output.json(["path": path]) }
+    let captured: CaptureReport?
+    do { captured = try captureFixture(ContainerConfiguration(file: path)) } catch {
+      // Both or none: the command can be repeated.
+      try directory.removeFile(ContainerPath(ContainerConfiguration.fileName))
+      throw error
+    }
+    if common.json { return Output.json(["path": path, "fixture": captured]) }
     Output.line(path)
+    captured?.write()
+    if captured == nil {
+      Output.message("Review it; then `drydock new NAME` creates the first migration.")
+    }
+  }
+
+  private func captureFixture(_ configuration: ContainerConfiguration) throws -> CaptureReport? {
+    guard let container, let fixture else { return nil }
+    var options = CaptureOptions()
+    // Before the first migration, whether the app counts its versions or not.
+    if configuration.versionMarkers.isEmpty { options.version = 0 }
+    return try Container.reading(at: container, configuration: configuration) {
+      try FixtureCapture(
+        of: $0, as: fixture, in: FixtureOptions.directory(nil, configuration), options: options
+      ).run()
+    }
   }
 }
 
 struct ConfigurationTemplate {
   private let container: Container?
-  private var databases: [(String, ContainerPath)] = []
+  private var databases: [(name: String, path: ContainerPath)] = []
+  /// What the databases' own libraries say of their schemas, by the database's name.
+  private var records: [String: SchemaRecord] = [:]
   /// What the container seems to count its own schema by.
   private var markers: [VersionMarkerSearch.Finding] = []
   /// The newest schema version that has been released.
@@ -57,9 +94,9 @@ struct ConfigurationTemplate {
       let isTaken = found[..<number].contains { $0.nameString.hasPrefix(stem + ".") }
       return (isTaken ? "\(name)\(number + 1)" : name, path)
     }
-    markers = try VersionMarkerSearch(
-      DiscardedStage(on: container), databases: databases.map { (name: $0.0, path: $0.1) }
-    ).findings
+    let stage = try DiscardedStage(on: container)
+    markers = VersionMarkerSearch(stage, databases: databases).findings
+    for (name, path) in databases { records[name] = SchemaRecord.find(in: path, of: stage) }
   }
 
   /// The lines of `version-markers`: the first place that was found counts, others are named.
@@ -72,8 +109,29 @@ struct ConfigurationTemplate {
         #   - {json: Documents/state.json, pointer: /version}
         """
     }
+    let found = markers.map { "# Found: \($0.place.name) is \($0.number)." }
     let lines = ["version-markers:", "  - \(text(first))"] + markers.dropFirst().map { "  # - \(text($0))" }
-    return lines.joined(separator: "\n")
+    return (found + lines).joined(separator: "\n")
+  }
+
+  private var databaseLines: String {
+    if databases.isEmpty { return "# databases:\n#   notes: [Library/Application Support/notes.sqlite]" }
+    let places = databases.flatMap { name, path in
+      (records[name].map { ["  # \($0.text)"] } ?? []) + ["  \(name): [\(quoted(path.description))]"]
+    }
+    return (["databases:"] + places).joined(separator: "\n")
+  }
+
+  /// The migrations of a tool that has left its record in a database are read as they are.
+  private var migrationLines: String {
+    guard
+      let (name, tool) = databases.lazy.compactMap({ name, _ in records[name]?.tool.map { (name, $0) } })
+        .first
+    else { return "migrations: Migrations" }
+    return """
+      # If the directory is \(tool.rawValue)'s: migrations: {path: migrations, format: \(tool.rawValue), database: \(name)}
+      migrations: Migrations
+      """
   }
 
   /// A number that no release of Drydock's migrations explains is from before them: the first one comes next.
@@ -90,7 +148,6 @@ struct ConfigurationTemplate {
 
   func text() -> String {
     let defaults = container?.standardDefaults.map { "defaults: {standard: \(quoted($0.description))}" }
-    let places = databases.map { "  \($0.0): [\(quoted($0.1.description))]" }.joined(separator: "\n")
     return """
       # Settings of Drydock for one app. `drydock` looks for this file in the working directory and above. Every key
       # is optional: what is absent is detected, or has a default. An unknown key is an error.
@@ -108,7 +165,7 @@ struct ConfigurationTemplate {
       # registered-defaults: Defaults.plist
 
       # Databases by name, each with the places that it had over the versions, the present one first.
-      \(databases.isEmpty ? "# databases:\n#   notes: [Library/Application Support/notes.sqlite]" : "databases:\n" + places)
+      \(databaseLines)
 
       # Directories that the app shares with its extensions, by the group's id; relative to the container's root.
       # groups: {group.com.example.notes: ../Shared/AppGroup/notes}
@@ -137,8 +194,9 @@ struct ConfigurationTemplate {
       # When a snapshot is a full archive: after that many incremental ones, or when these are larger together.
       # snapshot: {full-after: 30, full-above: 100%}
 
-      # Directories, relative to this file.
-      migrations: Migrations
+      # Directories, relative to this file: migrations, containers of old versions that test them, archives.
+      \(migrationLines)
+      fixtures: Fixtures
       repository: Backups
 
       """
@@ -149,7 +207,7 @@ struct ConfigurationTemplate {
   }
 }
 
-struct KeygenCommand: ParsableCommand {
+struct KeygenCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "keygen", abstract: "Generate a key for encrypted archives or for a device's vault.",
     discussion: """
@@ -212,7 +270,7 @@ struct KeygenCommand: ParsableCommand {
       guard StandardStreams.fault == nil else { return }
     }
     // At a terminal the key itself was just shown, with its public key in a comment.
-    if output != nil || isatty(STDOUT_FILENO) != 1 { Output.note("Public key: \(identity.recipient)") }
+    if output != nil || isatty(STDOUT_FILENO) != 1 { Output.message("Public key: \(identity.recipient)") }
   }
 
   /// A shell makes the file of a redirection as readable as any other.
@@ -220,8 +278,8 @@ struct KeygenCommand: ParsableCommand {
     var status = stat()
     guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0
     else { return }
-    Output.note(
-      "drydock: warning: the key goes to a file that others can read; -o FILE creates a private one")
+    Output.warning(
+      "the key goes to a file that others can read; -o FILE creates a private one")
   }
 
   private func printRecipients(of path: String) throws {

@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct SnapshotCommand: ParsableCommand {
+struct SnapshotCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back up a container to an archive; the app may be running.",
     discussion: """
@@ -37,7 +37,6 @@ struct SnapshotCommand: ParsableCommand {
   @OptionGroup var key: SourceKeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var quietness: QuietOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
@@ -74,7 +73,7 @@ struct SnapshotCommand: ParsableCommand {
     (options.encryption, options.deviceKeys, options.cache) = (
       encryption, transaction.deviceKeys, Environment.cache
     )
-    let display = try showing.display(asJSON: common.json, isQuiet: quietness.quiet)
+    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     options.progress = display.progress
     let report =
@@ -83,15 +82,15 @@ struct SnapshotCommand: ParsableCommand {
       } else { try opened.snapshot(to: output ?? "", options: options) }
     display.end()
     if let problem = report.parentProblem {
-      Output.note("drydock: note: the archive is a full one, because \(Advice.added(to: problem))")
+      Output.note("the archive is a full one, because \(Advice.added(to: problem))")
     }
     // With a key the next snapshot does not need the cache.
-    if let problem = report.cacheProblem, options.keys.isEmpty, !quietness.quiet {
+    if let problem = report.cacheProblem, options.keys.isEmpty, !common.quiet {
       Output.note(
-        "drydock: note: the next archive will be a full one, because its manifest was not cached: \(problem)")
+        "the next archive will be a full one, because its manifest was not cached: \(problem)")
     }
     if let problem = report.versionProblem {
-      Output.note("drydock: note: the archive does not have the schema version: \(Advice.added(to: problem))")
+      Output.note("the archive does not have the schema version: \(Advice.added(to: problem))")
     }
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: encryption == nil)
@@ -108,7 +107,7 @@ struct SnapshotCommand: ParsableCommand {
           "vault": report.vault, "warnings": warnings,
           "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
         ])
-    } else if !quietness.quiet {
+    } else if !common.quiet {
       Output.line(report.path)
     }
     if report.isIncomplete { throw ExitStatus.incomplete.code }
@@ -116,8 +115,8 @@ struct SnapshotCommand: ParsableCommand {
 
   private func printNotes(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
     guard !common.json else { return }
-    if quietness.quiet { return printLosses(report) }
-    Output.note(
+    if common.quiet { return printLosses(report) }
+    Output.message(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
         + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
         + "\(report.header.parent.map { ", the changes since \($0.short)" } ?? ""); "
@@ -137,26 +136,26 @@ struct SnapshotCommand: ParsableCommand {
       let reason =
         skipped.isBeyondLimits
         ? "deeper than 510 directories, or a path beyond 65,500 bytes" : skipped.reason.rawValue
-      Output.note("drydock: not stored, \(reason): \(skipped.path)")
+      Output.warning("not stored, \(reason): \(skipped.path)")
     }
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
-      Output.note("drydock: stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
+      Output.warning("stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
     }
     if let vault = report.vault, let problem = vault.problem {
-      Output.note(
-        "drydock: \(vault.path): stored sealed, and readable on this device only, because its items cannot be copied: "
+      Output.warning(
+        "\(vault.path): stored sealed, and readable on this device only, because its items cannot be copied: "
           + problem)
     }
   }
 
   private func printNotes(_ vault: SnapshotVault, hasKeys: Bool) {
     if let leaving = vault.leaving, let staying = vault.staying {
-      Output.note(
+      Output.message(
         "\(Output.count(leaving, "item")) of the vault can be restored on other devices; \(staying) only on this one"
       )
     } else if !hasKeys {
       Output.note(
-        "drydock: note: \(vault.path) is stored sealed, and readable on this device only; with --device-key the archive "
+        "\(vault.path) is stored sealed, and readable on this device only; with --device-key the archive "
           + "also holds the items that may leave it")
     }
   }

@@ -4,7 +4,7 @@ import DrydockTesting
 import Foundation
 import Reports
 
-struct TestCommand: ParsableCommand {
+struct TestCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "test", abstract: "Test the migrations on fixtures: containers of old versions.",
     discussion: """
@@ -144,7 +144,8 @@ struct FixtureOptions: ParsableArguments {
   @Option(
     name: .customLong("fixtures"),
     help: ArgumentHelp(
-      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
+      "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
+      valueName: "directory"))
   var directory: String?
 
   @Option(
@@ -152,14 +153,15 @@ struct FixtureOptions: ParsableArguments {
   )
   var filter: [String] = []
 
-  /// The directory of fixtures, if one is named.
-  func directory(_ configuration: ContainerConfiguration) -> String? {
-    directory ?? Self.usual(configuration)
+  /// The directory of fixtures.
+  func directory(_ configuration: ContainerConfiguration) -> String {
+    Self.directory(directory, configuration)
   }
 
-  /// The directory of fixtures without an option.
-  static func usual(_ configuration: ContainerConfiguration) -> String? {
-    Environment["FIXTURES"] ?? configuration.fixtures
+  /// The directory that an option names, or the default one.
+  static func directory(_ option: String?, _ configuration: ContainerConfiguration) -> String {
+    option ?? Environment["FIXTURES"] ?? configuration.fixtures
+      ?? configuration.directory(named: "Fixtures")
   }
 
   func suite(
@@ -191,13 +193,7 @@ struct FixtureOptions: ParsableArguments {
         && find(names[0], configuration) == nil
         ? names[0] : nil
     }
-    guard let directory = directory(configuration) else {
-      throw UsageError(
-        message:
-          "no fixtures are named; give a FIXTURE, --fixtures DIRECTORY, or `fixtures: DIRECTORY` in drydock.yaml"
-      )
-    }
-    return directory
+    return directory(configuration)
   }
 
   /// Each once. Results are told by name: two of one name would be one.
@@ -222,7 +218,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   private func notFound(_ name: String, _ configuration: ContainerConfiguration) -> DrydockError {
-    let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
+    let known = (try? Fixture.all(in: directory(configuration)).map(\.name)) ?? []
     let near = NearestWord.to(name, among: known)
     // A wall of names would hide the mistake.
     let hint =
@@ -233,8 +229,8 @@ struct FixtureOptions: ParsableArguments {
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.
   private func find(_ name: String, _ configuration: ContainerConfiguration) -> String? {
-    let places = directory(configuration).map { [$0 + "/" + name] } ?? []
-    return ((name.contains("/") ? [] : places) + [name]).first(where: isFixture)
+    let places = name.contains("/") ? [] : [directory(configuration) + "/" + name]
+    return (places + [name]).first(where: isFixture)
   }
 
   private func isFixture(_ path: String) -> Bool {

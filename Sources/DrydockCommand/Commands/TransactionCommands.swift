@@ -1,7 +1,7 @@
 import ArgumentParser
 import Drydock
 
-struct LogCommand: ParsableCommand {
+struct LogCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "log", abstract: "List a container's transactions, and which can still be undone.",
     discussion: """
@@ -19,7 +19,7 @@ struct LogCommand: ParsableCommand {
   func run() throws {
     if container.isForeign {
       Output.note(
-        "drydock: note: a foreign archive has no log: the log is beside the container, never in it"
+        "a foreign archive has no log: the log is beside the container, never in it"
       )
     }
     let opened = try container.isForeign ? nil : container.open(common.configuration())
@@ -53,7 +53,7 @@ struct LogCommand: ParsableCommand {
   }
 }
 
-struct RecoverCommand: ParsableCommand {
+struct RecoverCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
     abstract: "Complete or revert an interrupted command; every command does this first.",

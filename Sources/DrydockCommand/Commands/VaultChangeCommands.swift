@@ -67,7 +67,7 @@ struct VaultSetCommand: ParsableCommand {
       let ending = bytes.suffix(2).elementsEqual("\r\n".utf8) ? 2 : bytes.last == UInt8(ascii: "\n") ? 1 : 0
       guard text else {
         if ending > 0 {
-          Output.note("drydock: note: the value ends with a line break, which is part of it; --text drops it")
+          Output.note("the value ends with a line break, which is part of it; --text drops it")
         }
         return value
       }
@@ -155,7 +155,7 @@ struct VaultChangeOptions: ParsableArguments {
     let options = try container.wait.transaction(deviceKeys, use)
     if dryRun {
       let outcome = try opened.dryRunVaultChange(change, newKeys: newKeys, options: options)
-      for note in outcome.value.notes { Output.note("drydock: note: \(note)") }
+      for note in outcome.value.notes { Output.note("\(note)") }
       if common.json {
         var document = document(outcome.value, options.redactor)
         document["difference"] = outcome.difference
@@ -167,7 +167,7 @@ struct VaultChangeOptions: ParsableArguments {
     }
     let outcome = try opened.changeVault(change, newKeys: newKeys, options: options)
     if common.json { Output.json(outcome.document(document(outcome.value, options.redactor))) }
-    for note in outcome.value.notes { Output.note("drydock: note: \(note)") }
+    for note in outcome.value.notes { Output.note("\(note)") }
     outcome.report(on: opened, asJSON: common.json) {
       Output.line($0.summary)
       if outcome.transaction == nil { Output.line("nothing to change") }

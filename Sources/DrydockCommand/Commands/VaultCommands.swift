@@ -113,7 +113,7 @@ struct ShownVaultItem: Encodable, Sendable {
   }
 }
 
-struct VaultListCommand: ParsableCommand {
+struct VaultListCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the items of a vault: everything but their values.",
     discussion: """
@@ -151,7 +151,7 @@ struct VaultListCommand: ParsableCommand {
   }
 }
 
-struct VaultGetCommand: ParsableCommand {
+struct VaultGetCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "get", abstract: "Print an item's value, to a pipe or a file.",
     discussion: """
@@ -195,7 +195,7 @@ struct VaultGetCommand: ParsableCommand {
     if let output {
       try SecretFile.create(output, item.value)
       if common.json { return Output.json(encoding: ShownVaultItem(item, redactor)) }
-      return Output.note("drydock: wrote \(item.value.count) bytes to \(output)")
+      return Output.message("wrote \(item.value.count) bytes to \(output)")
     }
     if common.json {
       let base64 = item.value.withBytes { Data($0).base64EncodedString() }

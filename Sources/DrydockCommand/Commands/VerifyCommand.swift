@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 
-struct VerifyCommand: ParsableCommand {
+struct VerifyCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
     discussion: """
@@ -30,7 +30,6 @@ struct VerifyCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
-  @OptionGroup var output: QuietOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
@@ -61,7 +60,7 @@ struct VerifyCommand: ParsableCommand {
       ])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
-    let display = try showing.display(asJSON: common.json, isQuiet: output.quiet)
+    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     // Nobody reads on: hours of reading would be for nothing.
     for (index, name) in names.enumerated() where StandardStreams.fault == nil {
@@ -75,7 +74,7 @@ struct VerifyCommand: ParsableCommand {
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
         ])
         intact = path
-        guard !common.json, !output.quiet else { continue }
+        guard !common.json, !common.quiet else { continue }
         let depth = data ? "every byte" : "structure"
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
@@ -88,7 +87,7 @@ struct VerifyCommand: ParsableCommand {
       }
     }
     for item in unreadable { try reportDamaged(item.path, item.error) }
-    if checked.isEmpty && !common.json && !output.quiet { Output.line("no archives") }
+    if checked.isEmpty && !common.json && !common.quiet { Output.line("no archives") }
     var document: JSONObject = ["archives": checked]
     var comparison: Compared?
     if failed == nil, let container, let path = intact {
@@ -150,7 +149,7 @@ struct VerifyCommand: ParsableCommand {
   private func report(_ found: Compared, _ path: String) {
     let comparison = found.comparison
     if found.isEqual {
-      if !output.quiet {
+      if !common.quiet {
         Output.line("same \(path)  \(Output.count(comparison.compared, "path")), every byte")
       }
     } else {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Drydock
 
-struct StatusCommand: ParsableCommand {
+struct StatusCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show a container's schema version and the state of each migration.",
     discussion: """
@@ -38,7 +38,7 @@ struct StatusCommand: ParsableCommand {
 
   private func show(_ opened: Container) throws {
     let plan = try opened.status(
-      migrations.catalog(opened.configuration), options: container.wait.transaction())
+      migrations.catalogIfThere(opened.configuration), options: container.wait.transaction())
     let problems = plan.problems
     if common.json {
       Output.json(Self.document(plan))
@@ -50,10 +50,10 @@ struct StatusCommand: ParsableCommand {
             entry.record.map { "\($0.origin.rawValue) \(UTCTime.text($0.time))" }
             ?? (entry.needsDeviceKey ? "needs the device key" : "")
           return [String(entry.number), entry.state.rawValue, entry.name, when]
-        })
+        }, roles: plan.entries.map { $0.state == .applied ? nil : $0.state == .pending ? .changed : .error })
     }
-    for note in plan.notes { Output.note("drydock: note: \(note)") }
-    for problem in problems { Output.note("drydock: \(problem.advised)") }
+    for note in plan.notes { Output.note("\(note)") }
+    for problem in problems { Output.error("\(problem.advised)") }
     if !problems.isEmpty { throw ExitStatus.validation.code }
     if exitCode && !plan.pending.isEmpty { throw ExitStatus.pending.code }
   }
@@ -62,7 +62,7 @@ struct StatusCommand: ParsableCommand {
 extension StatusCommand {
   /// The status of every container of a batch.
   func run(_ batch: Batch) throws {
-    let catalog = try migrations.catalog(batch.configuration)
+    let catalog = try migrations.catalogIfThere(batch.configuration)
     let (options, exitCode) = (try container.wait.transaction(), exitCode)
     try batch.finish(
       batch.run { container in
@@ -86,7 +86,7 @@ extension StatusCommand {
   }
 }
 
-struct BaselineCommand: ParsableCommand {
+struct BaselineCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "baseline", abstract: "Set a container's schema version, without running anything.",
     discussion: """
@@ -115,7 +115,7 @@ struct BaselineCommand: ParsableCommand {
     let outcome = try opened.baseline(
       migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
     if common.json { Output.json(Self.document(outcome, to)) }
-    for note in outcome.value { Output.note("drydock: note: \(note)") }
+    for note in outcome.value { Output.note("\(note)") }
     outcome.report(on: opened, asJSON: common.json) { _ in
       Output.line("the container now has version \(to); no migration was run")
     }
@@ -136,7 +136,7 @@ extension BaselineCommand {
         }
         let outcome = try container.baseline(catalog, version: to, options: options)
         var result = BatchResult([outcome], "version \(to)", Self.document(outcome, to))
-        result.notes = outcome.value.map { "drydock: note: \($0)" } + result.notes
+        result.notes = outcome.value.map { Notice(.note, $0) } + result.notes
         return result
       })
   }
@@ -154,7 +154,7 @@ extension BaselineCommand {
   }
 }
 
-struct RepairCommand: ParsableCommand {
+struct RepairCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "repair", abstract: "Correct a container's migration history.",
     discussion: """

@@ -55,7 +55,7 @@ struct RepositoryOptions: ParsableArguments {
     if let first = listing.unreadable.first, !listing.unreadable.contains(where: { $0.path == found }) {
       let number = Output.count(listing.unreadable.count, "archive")
       Output.note(
-        "drydock: note: \(number) of \(path) cannot be read and could not be chosen, such as \(first.path)"
+        "\(number) of \(path) cannot be read and could not be chosen, such as \(first.path)"
           .printable)
     }
     if warnsOfClocks { Output.warn(listing.clockWarnings(of: found)) }

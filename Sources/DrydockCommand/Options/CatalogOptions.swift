@@ -6,7 +6,8 @@ struct CatalogOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
+      "The directory of migrations; by default `migrations:` of drydock.yaml, or Migrations.",
+      valueName: "directory",
       visibility: Self.visibility))
   var migrations: String?
 
@@ -52,38 +53,27 @@ struct CatalogOptions: ParsableArguments {
     return name
   }
 
-  /// Whether there are migrations: in a directory, or in a plan.
-  func areNamed(_ configuration: ContainerConfiguration) -> Bool {
-    Program.current.plan != nil || directory(configuration) != nil
-  }
-
-  /// Whether there are any yet: `drydock init` names a directory that does not exist yet.
+  /// Whether there are any yet: a directory that no option names need not exist.
   func areThere(_ configuration: ContainerConfiguration) -> Bool {
-    guard let directory = directory(configuration), directory == configuration.migrations else {
-      return areNamed(configuration)
-    }
-    return FollowedStatus.identity(directory) != nil
+    if Program.current.plan != nil || migrations ?? Environment["MIGRATIONS"] != nil { return true }
+    return FollowedStatus.identity(directory(configuration)) != nil
   }
 
-  /// The directory of migration files; nil for a program with a plan.
-  func directory(_ configuration: ContainerConfiguration) -> String? {
-    if Program.current.plan != nil { return nil }
-    return migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
+  /// The directory of migration files, which need not exist.
+  private func directory(_ configuration: ContainerConfiguration) -> String {
+    migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
+      ?? configuration.directory(named: "Migrations")
   }
 
   /// The directory of migration files.
   ///
-  /// - Throws: `UsageError` for a program with a plan, and when no directory is named.
+  /// - Throws: `UsageError` for a program with a plan.
   func requiredDirectory(_ configuration: ContainerConfiguration) throws -> String {
     if let plan = Program.current.plan {
       throw UsageError(
         message: "the migrations of \(Program.current.name) are in Swift, in \(plan), not in files")
     }
-    guard let directory = directory(configuration) else {
-      throw UsageError(
-        message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")
-    }
-    return directory
+    return directory(configuration)
   }
 
   /// The plan that the program brings with it, if it does.
@@ -95,11 +85,19 @@ struct CatalogOptions: ParsableArguments {
     return plan
   }
 
+  /// The migrations, or an empty catalog with a note where there are none yet.
+  func catalogIfThere(_ configuration: ContainerConfiguration) throws -> MigrationCatalog {
+    if areThere(configuration) { return try catalog(configuration) }
+    let directory = directory(configuration)
+    Output.note("\(directory): no migrations yet; `drydock new NAME` creates the first one")
+    return MigrationCatalog(none: directory)
+  }
+
   func catalog(_ configuration: ContainerConfiguration) throws -> MigrationCatalog {
     if let plan = try plan() { return try MigrationCatalog(plan) }
     let catalog = try MigrationCatalog.load(requiredDirectory(configuration), tool: tool(configuration))
-    for warning in catalog.warnings { Output.note("drydock: warning: \(warning)") }
-    for note in catalog.notes { Output.note("drydock: note: \(note)") }
+    for warning in catalog.warnings { Output.warning("\(warning)") }
+    for note in catalog.notes { Output.note("\(note)") }
     return catalog
   }
 }

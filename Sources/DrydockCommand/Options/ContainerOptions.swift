@@ -2,9 +2,24 @@ import ArgumentParser
 import Drydock
 import Foundation
 
+/// A command with the options that all have.
+protocol Subcommand: ParsableCommand {
+  var common: CommonOptions { get }
+}
+
 struct CommonOptions: ParsableArguments {
   @Flag(help: "Print one JSON document instead of text.")
   var json = false
+
+  @Flag(
+    name: .shortAndLong,
+    help: "Print only results, warnings and errors; of a change, only what is incomplete.")
+  var quiet = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Colours: auto (on a terminal, unless NO_COLOR is set), always, never.", valueName: "when"))
+  var color: ColorChoice = .auto
 
   @Option(
     help: ArgumentHelp(
@@ -72,20 +87,20 @@ struct ContainerOptions: ParsableArguments {
     }
     let container = try Container(at: path, configuration: configuration, instance: instance)
     let recovered = try Self.recovering(container)
-    for line in recovered { Output.note(line) }
+    for notice in recovered { Output.write(notice) }
     // A recovery may have replaced the container.
     return recovered.isEmpty ? container : try container.reopened()
   }
 
   /// Ends what an interrupted command left, and reports it.
   static func recover(_ container: Container) throws {
-    for line in try recovering(container) { Output.note(line) }
+    for notice in try recovering(container) { Output.write(notice) }
   }
 
-  /// Ends what an interrupted command left; returns the lines to report.
-  static func recovering(_ container: Container) throws -> [String] {
+  /// Ends what an interrupted command left; returns what to report.
+  static func recovering(_ container: Container) throws -> [Notice] {
     let found = try Transaction.recoverForReading(container)
-    return (lines(found.reports, container) + found.notes.map { "note: \($0)" }).map { "drydock: \($0)" }
+    return (lines(found.reports, container) + found.notes).map { Notice(.note, $0) }
   }
 
   /// Whether it is a foreign archive, which is unpacked to be read.

@@ -41,7 +41,7 @@ extension ArchiveKeys {
   static func ofEnvironment() -> AgeKeys {
     do { return try ArchiveKeys(identities: [], passphraseFile: nil).all } catch {
       // The error may repeat a key that was given in place of its file.
-      Output.note("drydock: note: a file in DRYDOCK_IDENTITY cannot be read, so no earlier archive is opened")
+      Output.note("a file in DRYDOCK_IDENTITY cannot be read, so no earlier archive is opened")
       return AgeKeys()
     }
   }

@@ -107,7 +107,7 @@ struct PipelineReports {
   /// The runner reads both streams; standard output may be a file of JSON.
   private func annotate(_ lines: (GitHubAnnotations) -> [String]) {
     guard isGitHub else { return }
-    for line in lines(GitHubAnnotations(workspace: workspace, directory: directory)) { Output.note(line) }
+    for line in lines(GitHubAnnotations(workspace: workspace, directory: directory)) { Output.message(line) }
   }
 
   /// The summary is an extra: the test does not fail when it cannot be written.
@@ -119,7 +119,7 @@ struct PipelineReports {
       try handle.seekToEnd()
       try handle.write(contentsOf: Data(MarkdownReport(result, from: directory).text.utf8))
     } catch {
-      Output.note("drydock: note: the summary for GitHub cannot be written: \(error.localizedDescription)")
+      Output.note("the summary for GitHub cannot be written: \(error.localizedDescription)")
     }
   }
 }

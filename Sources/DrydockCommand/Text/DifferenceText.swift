@@ -8,7 +8,7 @@ struct DifferenceText {
 
   /// What a dry run would change, in full.
   static func write(_ difference: ContainerDifference) {
-    if difference.isEmpty { return Output.line("  nothing would change") }
+    if difference.isEmpty { return Output.difference("  nothing would change") }
     DifferenceText().write(difference)
   }
 
@@ -26,16 +26,16 @@ struct DifferenceText {
   }
 
   private func section(_ heading: String, _ lines: [String]) {
-    Output.line(heading)
+    Output.difference(heading)
     let shown = limit.map { min($0, lines.count) } ?? lines.count
-    for line in lines.prefix(shown) { Output.line("  \(line)") }
-    if shown < lines.count { Output.line("  … and \(lines.count - shown) more") }
+    for line in lines.prefix(shown) { Output.difference("  \(line)") }
+    if shown < lines.count { Output.difference("  … and \(lines.count - shown) more") }
   }
 
   private func write(_ vault: ContainerDifference.Vault) {
     guard let items = vault.items else {
       let problem = vault.problem.map { "; \(plain($0))" } ?? ""
-      return Output.line("vault \(vault.path): \(vault.change.rawValue)\(problem)")
+      return Output.difference("vault \(vault.path): \(vault.change.rawValue)\(problem)")
     }
     var lines = items.map(line)
     if let before = vault.recipientsBefore, let after = vault.recipientsAfter {
@@ -60,33 +60,33 @@ struct DifferenceText {
     let moved = database.movedFrom.map { " (from \($0))" } ?? ""
     let state = database.change == .removed ? ": removed" : moved
     let isNew = database.change == .added && database.movedFrom == nil
-    Output.line("database \(database.path)\(state)\(isNew ? ": added" : "")")
-    if let problem = database.problem { return Output.line("  ~ other bytes; \(problem)") }
+    Output.difference("database \(database.path)\(state)\(isNew ? ": added" : "")")
+    if let problem = database.problem { return Output.difference("  ~ other bytes; \(problem)") }
     for object in database.schema { write(object) }
     for table in database.tables { write(table) }
   }
 
   private func write(_ object: ContainerDifference.SchemaObject) {
     let heading = "  \(sign(object.change)) \(object.kind) \(plain(object.name))"
-    if object.kind == "pragma" { return Output.line(heading + values(object.before, object.after)) }
-    Output.line(heading)
+    if object.kind == "pragma" { return Output.difference(heading + values(object.before, object.after)) }
+    Output.difference(heading)
     for column in object.columns {
-      Output.line(
+      Output.difference(
         "      \(sign(column.change)) column \(plain(column.name))\(values(column.before, column.after))")
     }
     // The columns say most of what a table's SQL would.
     if object.change == .changed, limit == nil || object.columns.isEmpty {
-      Output.line("      was \(flat(object.before))")
-      Output.line("      is  \(flat(object.after))")
+      Output.difference("      was \(flat(object.before))")
+      Output.difference("      is  \(flat(object.after))")
     } else if object.change == .added {
-      Output.line("      \(flat(object.after))")
+      Output.difference("      \(flat(object.after))")
     }
   }
 
   private func write(_ table: ContainerDifference.Table) {
     let counts = [(table.added, "added"), (table.removed, "removed"), (table.changed, "changed")]
     let text = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
-    Output.line("  ~ rows of \(plain(table.name)): \(text)")
+    Output.difference("  ~ rows of \(plain(table.name)): \(text)")
     for row in table.rows {
       let key = row.key.map { "\(plain($0.name)) \(plain($0.before ?? $0.after ?? ""))" }
       let columns = row.columns.map { field in
@@ -95,10 +95,10 @@ struct DifferenceText {
           : "\(plain(field.name)) \(plain(field.before ?? field.after ?? ""))"
       }
       let rest = columns.isEmpty ? "" : "  (\(columns.joined(separator: ", ")))"
-      Output.line("      \(sign(row.change)) \(key.joined(separator: ", "))\(rest)")
+      Output.difference("      \(sign(row.change)) \(key.joined(separator: ", "))\(rest)")
     }
     let more = table.added + table.removed + table.changed - table.rows.count
-    if !table.rows.isEmpty && more > 0 { Output.line("      … and \(more) more") }
+    if !table.rows.isEmpty && more > 0 { Output.difference("      … and \(more) more") }
   }
 
   private func line(_ file: ContainerDifference.File) -> String {

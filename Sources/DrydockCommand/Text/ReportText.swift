@@ -26,7 +26,7 @@ enum MigrationText {
     for migration in report.withoutDatabase {
       let names = migration.missingDatabases?.joined(separator: ", ") ?? ""
       Output.note(
-        "drydock: note: \(migration.name) is recorded as applied and did nothing: the container has no database \(names)"
+        "\(migration.name) is recorded as applied and did nothing: the container has no database \(names)"
       )
     }
   }
@@ -35,13 +35,13 @@ enum MigrationText {
   static func warn(exposed: [ExposedSecret], notSearched: [String]) {
     let count = Set(exposed.map(\.archive)).count
     if count > 0 {
-      Output.note(
-        "drydock: warning: unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
+      Output.warning(
+        "unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
           + "rotate these secrets")
-      for item in exposed { Output.note("  \(item.archive): \(item.key) in \(item.file)".printable) }
+      for item in exposed { Output.message("  \(item.archive): \(item.key) in \(item.file)".printable) }
     }
     for archive in notSearched {
-      Output.note("drydock: warning: not searched for what was moved into the vault: \(archive)".printable)
+      Output.warning("not searched for what was moved into the vault: \(archive)".printable)
     }
   }
 }

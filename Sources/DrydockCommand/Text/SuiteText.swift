@@ -91,7 +91,7 @@ enum RecordingText {
   ) {
     if case .failure(let problem) = result {
       let failure = Failure(problem)
-      Output.note("drydock: error: fixture \(fixture.name): nothing recorded: \(failure.text)".printable)
+      Output.error("fixture \(fixture.name): nothing recorded: \(failure.text)".printable)
     }
     guard isShown, let goldens = try? result.get() else { return }
     for golden in goldens where golden.change != .unchanged {

@@ -78,8 +78,7 @@ package struct FixtureCapture {
   /// - Throws: `DrydockError` with code `notCaptured`, which lists what prevents the capture, also an unknown version.
   ///   Nothing was written then.
   package func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
-    let root = try Directory(fixtures)
-    let target = try place(in: root)
+    let target = try place()
     let staged = try DiscardedStage(on: container, options: transaction)
     var attempt = 1
     while true {
@@ -94,7 +93,7 @@ package struct FixtureCapture {
         attempt += 1
         continue
       }
-      try publish(fixture, in: root, as: target)
+      try publish(fixture, in: Directory.opened(creating: fixtures), as: target)
       return report
     }
   }
@@ -102,15 +101,16 @@ package struct FixtureCapture {
   /// How often values are made up: random ones may violate a check or a unique index of the app's schema.
   private static let attempts = 5
 
-  private func place(in root: Directory) throws -> ContainerPath {
+  private func place() throws -> ContainerPath {
     guard let target = try? ContainerPath(name), target.components.count == 1, !name.hasPrefix(".") else {
       throw DrydockError(
         .notCaptured, "the fixture's name must be the name of one directory, such as v5-in-use; it is \(name)"
       )
     }
-    guard try root.status(target) == nil else {
+    // The directory is created only when there is something to put in it.
+    guard try FollowedStatus.identity(fixtures) == nil || Directory(fixtures).status(target) == nil else {
       throw DrydockError(
-        .notCaptured, "already exists; give another name, or remove it first", path: root.full(target))
+        .notCaptured, "already exists; give another name, or remove it first", path: fixtures + "/" + name)
     }
     return target
   }

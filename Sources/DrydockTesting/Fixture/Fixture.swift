@@ -70,6 +70,9 @@ public struct Fixture: Sendable {
   ///
   /// - Throws: as ``load(_:)``; also when the directory has none, since a check of nothing must not pass.
   public static func all(in directory: String) throws -> [Fixture] {
+    guard FollowedStatus.identity(directory) != nil else {
+      throw DrydockError(.notFound, "no fixtures yet: the directory does not exist", path: directory)
+    }
     let root = try Directory(directory)
     let common = try FixtureCommon(of: directory)
     let fixtures = try root.names().map { ContainerPath(name: $0) }

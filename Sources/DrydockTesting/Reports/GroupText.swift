@@ -7,7 +7,7 @@ import BackupRepository
 ///   caused by Migrations/0007_trip_rebuild.yaml:3
 ///   in v5 (100), v6 (106)
 ///   also found by down
-///   Documents/database.sqlite: trip, id 1: status  (v5, Fixtures/v5/expected/7/database.sqlite.sql:12)
+///   trip, id 1: status  (v5, Fixtures/v5/expected/7/database.sqlite.sql:12)
 /// ```
 package struct GroupText: Sendable {
   /// So many findings of a group are shown as examples.
@@ -83,13 +83,21 @@ package struct GroupText: Sendable {
     if isComplete { return [] }
     return listed.prefix(limit).map { member in
       let finding = member.finding
-      var text = finding.place ?? FindingText(finding, from: root).message
+      var text = shortPlace(finding) ?? FindingText(finding, from: root).message
       if pair == nil, let values = ValuePair(finding) {
         text += ": \(values.expected) → \(values.found)"
       }
       let source = [member.fixture, FindingText(finding, from: root).source].compactMap { $0 }
       return (text + (source.isEmpty ? "" : "  (\(source.joined(separator: ", ")))")).printable
     }
+  }
+
+  /// A place in the file that the headline names, without it.
+  private func shortPlace(_ finding: FixtureResult.Finding) -> String? {
+    guard let place = finding.place, let end = group.place?.firstRange(of: ": ")?.upperBound,
+      let file = group.place?[..<end], place.hasPrefix(file)
+    else { return finding.place }
+    return String(place.dropFirst(file.count))
   }
 
   private var causeLine: String? {

@@ -52,6 +52,9 @@ public struct MigrationCatalog: Sendable {
   static func read(
     _ directory: String, tool: MigrationTool? = nil
   ) throws -> (MigrationCatalog, incomplete: [Migration], problems: [DrydockError]) {
+    guard FollowedStatus.identity(directory) != nil else {
+      throw DrydockError(.catalog, "no migrations yet: the directory does not exist", path: directory)
+    }
     do {
       if let tool {
         let folder = try ToolFolder(directory, tool)
@@ -69,6 +72,11 @@ public struct MigrationCatalog: Sendable {
       throw DrydockError(reading: error)
     }
   }
+}
+
+extension MigrationCatalog {
+  /// The empty catalog of a directory that does not exist yet.
+  package init(none directory: String) { self.init(directory: directory, migrations: []) }
 }
 
 /// Reads a directory of migrations, and collects all errors in it.
@@ -173,6 +181,11 @@ struct MigrationFolder {
 
   /// The number of the next new migration.
   var nextNumber: Int { (identifiers.keys.max() ?? 0) + 1 }
+
+  /// The migration of a name, such as `0002_theme` for `theme`, whatever its number; nil when the name is free.
+  func migration(named name: String) -> String? {
+    identifiers.values.joined().first { $0.drop(while: \.isNumber).dropFirst() == name }
+  }
 
   private mutating func note(_ name: MigrationName) {
     identifiers[name.number, default: []].append(Migration.padded(name.number) + "_" + name.name)

@@ -12,7 +12,7 @@ package enum NewMigration {
   /// Writes a template with the next free number. A missing directory of migrations is created.
   ///
   /// - Returns: the path of the file to edit.
-  /// - Throws: ``DrydockError``: `usage` for an invalid name; `io`.
+  /// - Throws: ``DrydockError``: `usage` for an invalid name; `exists` for a name that another migration has; `io`.
   package static func create(_ name: String, _ form: Form, in path: String) throws -> String {
     guard MigrationName.isName(name) else {
       let better = name.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
@@ -21,8 +21,14 @@ package enum NewMigration {
         "a migration's name has letters, digits, `_` and `-`"
           + (name.isEmpty ? "" : ", such as \(String(better))"))
     }
-    let directory = try makeDirectory(path)
-    let next = try MigrationFolder(path).nextNumber
+    let directory = try Directory.opened(creating: path)
+    let folder = try MigrationFolder(path)
+    if let taken = folder.migration(named: name) {
+      throw DrydockError(
+        .exists, "the name is taken by \(taken): edit that, or give the new migration another name",
+        path: path)
+    }
+    let next = folder.nextNumber
     let stem = Migration.padded(next) + "_" + name
     let words = name.replacing("_", with: " ")
     let summary = words.prefix(1).uppercased() + words.dropFirst()
@@ -35,16 +41,6 @@ package enum NewMigration {
     if case .directory = form { try directory.createDirectory(ContainerPath(stem), mode: 0o755) }
     try directory.create(ContainerPath(file), Array(text.utf8), mode: 0o644)
     return path + "/" + file
-  }
-
-  private static func makeDirectory(_ path: String) throws -> Directory {
-    if FollowedStatus.identity(path) == nil {
-      let slash = path.lastIndex(of: "/")
-      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-      try Directory(parent).createDirectory(ContainerPath(name), mode: 0o755)
-    }
-    return try Directory(path)
   }
 
   private static func steps(_ summary: String) -> String {

@@ -5,19 +5,24 @@ import FileSystem
 import Formats
 import GRDB
 
+extension ContainerConfiguration.VersionMarker.Place {
+  /// Its name in messages.
+  package var name: String {
+    switch self {
+    case .defaults(let key): "the setting `\(key)`"
+    case .userVersion(let database): "the user_version of the database \(database)"
+    case .json(let path, let pointer): "`\(pointer)` in \(path)"
+    }
+  }
+}
+
 /// Reads and writes the number that an app keeps about its own data.
 struct VersionMarkerAccess {
   let marker: ContainerConfiguration.VersionMarker
   let stage: StagedContainer
 
   /// The marker's name in messages.
-  var name: String {
-    switch marker.place {
-    case .defaults(let key): "the setting `\(key)`"
-    case .userVersion(let database): "the user_version of the database \(database)"
-    case .json(let path, let pointer): "`\(pointer)` in \(path)"
-    }
-  }
+  var name: String { marker.place.name }
 
   /// The app's number; nil when it is absent.
   ///

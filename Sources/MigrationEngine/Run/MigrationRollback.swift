@@ -80,7 +80,7 @@ public enum MigrationRollback {
     } catch var error as DrydockError where error.code == .conflict && !request.redoing {
       // The conflict is reported even when this lookup fails.
       if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
-        error.message += ". Down migrations can revert the steps on the data as it is now"
+        error.message += "\n  Down migrations can revert the steps on the data as it is now"
       }
       throw error
     }

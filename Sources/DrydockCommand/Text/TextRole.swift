@@ -1,0 +1,74 @@
+import ArgumentParser
+
+/// What a piece of text is, which decides its colour on a terminal. No meaning is in the colour alone.
+enum TextRole: String {
+  case error, warning, note
+  case added, removed, changed
+  case passed, failed
+
+  /// The role of a sign in a difference; nil for anything else.
+  init?(sign: Character?) {
+    switch sign {
+    case "+": self = .added
+    case "-": self = .removed
+    case "~": self = .changed
+    default: return nil
+    }
+  }
+
+  /// The terminal's own colours, so that they fit its background.
+  fileprivate var code: Int {
+    switch self {
+    case .error, .removed, .failed: 31
+    case .added, .passed: 32
+    case .warning, .changed: 33
+    case .note: 36
+    }
+  }
+}
+
+extension TextRole? {
+  func colored(_ text: String) -> String {
+    guard let self else { return text }
+    return "\u{1B}[\(self.code)m\(text)\u{1B}[0m"
+  }
+}
+
+enum ColorChoice: String, CaseIterable, ExpressibleByArgument {
+  case auto, always, never
+}
+
+/// An error, warning or note for standard error.
+struct Notice: Sendable {
+  var role: TextRole
+  var text: String
+
+  init(_ role: TextRole, _ text: String) { (self.role, self.text) = (role, text) }
+}
+
+/// What the argument parser says of a command line, in the form of all errors: the sentence, and details below.
+struct UsageText {
+  let text: String
+
+  /// - Parameter text: `Error: Missing …`, with lines `Help:  …`, `Usage: …` and `  See '… --help' …`.
+  init(_ text: String) {
+    let lines = text.split(separator: "\n").map(String.init).map { line in
+      if line.hasPrefix("Error: ") { return Self.sentence(String(line.dropFirst(7))) }
+      if line.hasPrefix("Help:  ") { return "  " + line.dropFirst(7) }
+      if line.hasPrefix("Usage: ") { return "  usage: " + line.dropFirst(7) }
+      if let command = line.wholeMatch(of: #/ *See '(.*)' for more information\./#)?.output.1 {
+        return "  see `\(command)`"
+      }
+      return "  " + line
+    }
+    self.text = lines.joined(separator: "\n")
+  }
+
+  /// A sentence as errors are written: it begins in lower case.
+  static func sentence(_ text: String) -> String {
+    guard let first = text.first, first.isUppercase, text.dropFirst().first?.isLowercase == true else {
+      return text
+    }
+    return first.lowercased() + text.dropFirst()
+  }
+}

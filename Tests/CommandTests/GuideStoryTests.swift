@@ -1,0 +1,64 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The guides for the first day, followed to the letter: every command is run, and prints what is written.
+@Suite("Guides that tell a story")
+struct GuideStoryTests {
+  /// The app of the stories, as Xcode downloads its container: settings in XML, one database with a number of its own.
+  private static let container = """
+    bundle=Downloads/com.example.trips.xcappdata/AppData
+    mkdir -p $bundle/Documents $bundle/Library/Preferences $bundle/Library/Caches $bundle/tmp
+    cat > $bundle/Library/Preferences/com.example.trips.plist <<'END'
+    <?xml version="1.0" encoding="UTF-8"?>
+    <plist version="1.0"><dict>
+      <key>user_name</key><string>Ada Lovelace</string>
+      <key>dark_mode</key><true/>
+    </dict></plist>
+    END
+    sqlite3 $bundle/Documents/trips.sqlite "
+      PRAGMA user_version = 3;
+      CREATE TABLE trip (id INTEGER PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL);
+      INSERT INTO trip VALUES (1, 'Lisbon', 'open'), (2, 'Oslo', 'done'), (3, 'Turin', 'open')"
+    echo cached > $bundle/Library/Caches/tile
+    mkdir trips; cd trips; git init -q -b main; git config user.email ada@example.com; git config user.name Ada
+    """
+
+  /// The app's first migration, released; `Ada` is a container before it.
+  private static let released = """
+    cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada; PATH=$(dirname $DRYDOCK):$PATH
+    drydock init Ada --fixture v3; drydock new theme
+    cat > Migrations/0001_theme.yaml <<'END'
+    description: dark_mode becomes theme, open trips are planned
+    steps:
+      - defaults.convert: {key: dark_mode, to: theme, map: {true: dark, false: light}}
+      - sql:
+          database: trips
+          up: UPDATE trip SET status = 'planned' WHERE status = 'open'
+          down: UPDATE trip SET status = 'open' WHERE status = 'planned'
+    END
+    drydock release 4.0.0
+    """
+
+  /// Containers of two customers; the app of one of them has no number yet.
+  private static let customers = """
+    cd trips; mkdir Customers; for name in ada bob; do cp -r ../Downloads/*/AppData Customers/$name; done
+    sqlite3 Customers/bob/Documents/trips.sqlite 'PRAGMA user_version = 0'
+    """
+
+  @Test(
+    "The story goes as it is written",
+    arguments: [
+      ("FirstMigration", ""), ("AdoptingAnApp", Self.customers), ("WhenAMigrationWentWrong", Self.released),
+    ])
+  func story(_ name: String, preparation: String) throws {
+    try Sandbox.with { sandbox in
+      let story = try GuideStory(name)
+      #expect(story.parts.count >= 3)
+      try sandbox.shell(Self.container)
+      try sandbox.shell("DRYDOCK='\(sandbox.program)'\n" + preparation)
+      let found = try story.differences(in: sandbox, at: "trips", home: "/Users/ada")
+      #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
+    }
+  }
+}

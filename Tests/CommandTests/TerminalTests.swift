@@ -1,0 +1,114 @@
+@testable import DrydockCommand
+import Foundation
+import TestSupport
+import Testing
+
+/// What a person at a terminal sees: colours by role, tables that fit, one form of errors.
+@Suite("The terminal")
+struct TerminalTests {
+  private let red = "\u{1B}[31m", green = "\u{1B}[32m", end = "\u{1B}[0m"
+
+  @Test("Colours: by option, by NO_COLOR, and never where no terminal is")
+  func colours() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let plain = try sandbox.drydock("migrate", "Notes", "--dry-run", "--device-key", "device.key")
+      #expect(plain.succeeded && !plain.output.contains("\u{1B}"), "\(plain)")
+      let always = try sandbox.drydock(
+        "migrate", "Notes", "--dry-run", "--device-key", "device.key", "--color", "always")
+      #expect(always.output.contains("\(red)  - dark_mode (was true)\(end)\n"), "\(always)")
+      #expect(always.output.contains("\(green)  + theme: \"dark\"\(end)\n"), "\(always)")
+      let withoutColours = always.output.replacing(/\u{1B}\[\d+m/, with: "")
+      #expect(Self.untimed(withoutColours) == Self.untimed(plain.output), "colours only add")
+      let failed = try sandbox.drydock("inspect", "Nowhere", "--color", "always")
+      #expect(failed.errors.hasPrefix("\(red)drydock: error:\(end) Nowhere: "), "\(failed)")
+      let wrong = try sandbox.drydock("inspect", "Nowhere", "--color", "sometimes")
+      #expect(wrong.exitCode == 64 && wrong.errors.contains("auto, always, never"), "\(wrong)")
+    }
+  }
+
+  private static func untimed(_ text: String) -> String { text.replacing(/\d+ ms/, with: "") }
+
+  @Test(
+    "At a terminal: colours, unless NO_COLOR is set or it cannot show them",
+    arguments: [
+      (nil, "xterm", [String](), true), ("1", "xterm", [], false), ("", "xterm", [], true),
+      (nil, "dumb", [], false), ("1", "xterm", ["--color", "always"], true),
+      (nil, "xterm", ["--color", "never"], false),
+    ] as [(String?, String, [String], Bool)])
+  func terminal(noColor: String?, term: String, options: [String], isColored: Bool) throws {
+    try Sandbox.with { sandbox in
+      let result = try atTerminal(
+        sandbox, ["inspect", "Nowhere"] + options, ["NO_COLOR": noColor, "TERM": term])
+      #expect(result.contains("drydock: error:"), "\(result)")
+      #expect(result.contains("\u{1B}[31m") == isColored, "\(result.debugDescription)")
+    }
+  }
+
+  private func atTerminal(
+    _ sandbox: Sandbox, _ arguments: [String], _ variables: [String: String?]
+  ) throws -> String {
+    let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
+    let result = try Command.run(
+      Tools.system("python3"), [script, "", sandbox.program] + arguments,
+      environment: sandbox.environment.merging(variables) { $1 }, directory: sandbox.directory.path)
+    return result.errors
+  }
+
+  @Test("The last column of a table goes on below itself, or below the row where it would be too narrow")
+  func fitting() {
+    let fitting = Output.Columns.fitting
+    #expect(fitting("  name  ", "a short text", 2, nil) == ["  name  a short text"])
+    #expect(fitting("  name  ", "a short text", 2, 20) == ["  name  a short text"])
+    let long = "layout: backups include Documents, Library and what else there is"
+    #expect(
+      fitting("  name  ", long, 2, 40) == [
+        "  name  layout: backups include", "        Documents, Library and what else", "        there is",
+      ])
+    #expect(
+      fitting("  a/long/path/of/a/file  ", long, 2, 40) == [
+        "  a/long/path/of/a/file  ", "      layout: backups include Documents,",
+        "      Library and what else there is",
+      ])
+    // A word that is wider than the terminal is not broken: it may be a path that someone copies.
+    #expect(fitting("  n  ", "x " + String(repeating: "y", count: 50), 2, 30).count == 2)
+  }
+
+  @Test("A usage error has the form of all errors")
+  func usage() {
+    let text = UsageText(
+      """
+      Error: Missing expected argument '<container>'
+      Help:  <container>  The container: the directory with one app's data.
+      Usage: drydock inspect [<options>] <container>
+        See 'drydock inspect --help' for more information.
+      """
+    ).text
+    #expect(
+      text == """
+        missing expected argument '<container>'
+          <container>  The container: the directory with one app's data.
+          usage: drydock inspect [<options>] <container>
+          see `drydock inspect --help`
+        """)
+    #expect(UsageText.sentence("--to is a number") == "--to is a number")
+    #expect(UsageText.sentence("DRYDOCK_X is y") == "DRYDOCK_X is y")
+  }
+
+  @Test("--quiet prints only warnings and errors of a command that changes something, and no notes of others")
+  func quiet() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      for arguments in [
+        ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--device-key", "device.key"],
+        ["rollback", "Notes", "--device-key", "device.key"], ["restore", "latest", "Notes", "-r", "Backups"],
+      ] {
+        let result = try sandbox.drydock(arguments + ["--quiet"])
+        #expect(result.succeeded && result.output.isEmpty && result.errors.isEmpty, "\(arguments) \(result)")
+      }
+      #expect(try sandbox.succeed("log", "Notes", "-q").contains("migrate"))
+      let refused = try sandbox.drydock("rollback", "Nowhere", "-q")
+      #expect(refused.exitCode == 1 && refused.errors.hasPrefix("drydock: error: Nowhere"), "\(refused)")
+    }
+  }
+}
