@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import Reports
 
 struct AuditCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -13,6 +14,7 @@ struct AuditCommand: Subcommand {
       Examples:
         drydock audit Notes
         drydock audit Notes --app Notes.ipa --fail-on error
+        drydock audit Notes --html audit.html
         drydock audit --rules
       """)
 
@@ -42,6 +44,7 @@ struct AuditCommand: Subcommand {
       valueName: "severity"))
   var failOn: AuditSeverity?
   @Flag(help: "List all rules, without auditing anything.") var rules = false
+  @OptionGroup var page: HTMLOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -50,6 +53,7 @@ struct AuditCommand: Subcommand {
 
   func validate() throws {
     if rules, path != nil { throw ValidationError("--rules lists all rules, and takes no container") }
+    if rules, page.html != nil { throw ValidationError("--html shows an audit, and --rules makes none") }
     if !rules, path == nil { throw ValidationError("give a container, or --rules") }
   }
 
@@ -57,9 +61,11 @@ struct AuditCommand: Subcommand {
     if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
     var container = ContainerOptions()
     (container.path, container.instance, container.wait) = (path ?? "", instance, wait)
-    let declared = try declaration()
-    try container.reading(common.configuration(), expansion) { opened in
-      try audit(opened, container, declared)
+    try page.reporting("Audit", container.path) {
+      let declared = try declaration()
+      try container.reading(common.configuration(), expansion) { opened in
+        try audit(opened, container, declared)
+      }
     }
   }
 
@@ -84,6 +90,7 @@ struct AuditCommand: Subcommand {
     display.end()
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { report.root = realPath(container.path) ?? container.path }
+    try page.write(HTMLPage(report, advised: { Advice.added(to: $0) }))
     if common.json {
       Output.json(AuditText.document(report))
     } else {

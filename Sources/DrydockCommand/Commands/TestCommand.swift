@@ -2,6 +2,7 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 import Foundation
+import Reports
 
 struct TestCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -26,7 +27,7 @@ struct TestCommand: Subcommand {
         drydock test -m Migrations --fixtures Fixtures
         drydock test v1 v2 -m Migrations --keep Failed
         drydock test -m Migrations --junit report.xml --jobs 4
-        drydock test --markdown comment.md --sarif drydock.sarif
+        drydock test --markdown comment.md --sarif drydock.sarif --html report.html
         drydock test 'Fixtures/v1' -m Migrations --record
         drydock test -m Migrations --filter 'v*'
       """)
@@ -39,6 +40,7 @@ struct TestCommand: Subcommand {
     completion: .directory) var keep: String?
   @OptionGroup var documents: ReportOptions
   @Flag(help: "List all findings of each cause, not only examples.") var all = false
+  @OptionGroup var page: HTMLOptions
   @Option(
     help: ArgumentHelp(
       "The number of fixtures to check in parallel; by default the number of processors.",
@@ -52,6 +54,10 @@ struct TestCommand: Subcommand {
   }
 
   func run() throws {
+    try page.reporting("Migration tests", "The tests were not run") { try test() }
+  }
+
+  private func test() throws {
     if record, let refusal = GoldenRecorder.refusal(in: ProcessInfo.processInfo.environment) {
       throw UsageError(message: refusal)
     }
@@ -94,6 +100,9 @@ struct TestCommand: Subcommand {
     }
     display.end()
     try reports.write(result)
+    try page.write(
+      HTMLPage(
+        result, from: FileManager.default.currentDirectoryPath, advised: { Advice.added(to: $0) }))
     if common.json {
       Output.json(
         [
