@@ -85,11 +85,18 @@ let package = Package(
       ],
       swiftSettings: small),
     .target(
+      name: "ContainerAudit",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
+        "MigrationEngine", grdb, system,
+      ],
+      swiftSettings: small),
+    .target(
       name: "Drydock",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine",
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit",
       ],
       swiftSettings: small),
     .target(
@@ -97,7 +104,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock", grdb,
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "Drydock", grdb,
       ],
       swiftSettings: small),
     .target(
@@ -105,7 +112,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock", "DrydockTesting", mustache,
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "Drydock",
+        "DrydockTesting", mustache,
       ],
       swiftSettings: small),
     // It imports `Drydock`, `DrydockTesting` and `Reports` only. The modules below are declared so that it is rebuilt with them:
@@ -115,7 +123,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting", "Drydock", "Reports",
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "DrydockTesting",
+        "Drydock", "Reports",
         arguments,
       ],
       // Nothing here is worth the optimizer's half minute: the work is done by the modules below.
@@ -182,6 +191,13 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ContainerAuditTests",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
+        "MigrationEngine", "ContainerAudit", "TestSupport", grdb,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -411,6 +411,13 @@ int platform_open_beneath(int directory, const char *path, int flags) {
 #ifdef __linux__
   struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
+  // Reading does not move the time of the last access, where this user may ask for that.
+  if ((flags & (O_ACCMODE | O_CREAT | O_PATH)) == O_RDONLY) {
+    how.flags |= O_NOATIME;
+    int opened = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    if (opened >= 0 || errno != EPERM) return opened;
+    how.flags &= ~(uint64_t)O_NOATIME;
+  }
   return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 #else
   int opened = openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW_ANY);
@@ -489,7 +496,14 @@ int platform_reserve(int descriptor, int64_t start, int64_t length) {
 
 int platform_list_names(int directory, struct platform_names *names) {
   // A second descriptor, since fdopendir takes it over and two readers must not share one position.
-  int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+#ifdef __linux__
+  // Listing does not move the time of the last access, where this user may ask for that.
+  int own = openat(directory, ".", flags | O_NOATIME);
+  if (own < 0 && errno == EPERM) own = openat(directory, ".", flags);
+#else
+  int own = openat(directory, ".", flags);
+#endif
   DIR *stream = own < 0 ? NULL : fdopendir(own);
   if (stream == NULL) {
     if (own >= 0) close(own);

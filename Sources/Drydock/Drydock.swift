@@ -4,7 +4,7 @@
 ///
 /// | Noun | Verbs |
 /// |---|---|
-/// | ``Container`` | `inspect`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `baseline`, `repair`, `rollback`, `recover`, `log`, `vault`, `changeVault` |
+/// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `baseline`, `repair`, `rollback`, `recover`, `log`, `vault`, `changeVault` |
 /// | ``Archive`` | `paths`, `restore(to:)`, `dryRunRestore(to:)`, `verify` |
 /// | ``Repository`` | `list`, `archive`, `remove`, `forget`, `tag` |
 /// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |
@@ -45,6 +45,7 @@
 @_exported import AppContainer
 @_exported import ArchiveFile
 @_exported import BackupRepository
+@_exported import ContainerAudit
 @_exported import ContainerDiff
 @_exported import ContainerTransaction
 @_exported import DrydockErrors

@@ -15,9 +15,14 @@ enum Layering {
     ("Reports", ["Drydock", "DrydockTesting", "BackupRepository", "DrydockErrors", "Mustache"]),
     (
       "DrydockTesting",
-      transaction.union(["Drydock", "MigrationEngine", "BackupRepository", "ArchiveFile", "GRDB"])
+      transaction.union([
+        "Drydock", "ContainerAudit", "MigrationEngine", "BackupRepository", "ArchiveFile", "GRDB",
+      ])
     ),
-    ("Drydock", transaction.union(["MigrationEngine", "BackupRepository", "ArchiveFile"])),
+    ("Drydock", transaction.union(["ContainerAudit", "MigrationEngine", "BackupRepository", "ArchiveFile"])),
+    (
+      "ContainerAudit", container.union(["ContainerTransaction", "MigrationEngine", "GRDB", "SystemPackage"])
+    ),
     ("MigrationEngine", container.union(["ContainerTransaction", "GRDB", "Subprocess"])),
     ("BackupRepository", transaction.union(["ArchiveFile", "GRDB", "SystemPackage"])),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),

@@ -28,6 +28,25 @@ struct CanaryStory {
   /// In the order of a life: each step builds upon those before it.
   static let steps: [Step] = [
     step("inspect Notes"), step("inspect Notes --excluded"), step("explain Notes Documents/secret.txt"),
+    step("audit Notes"), step("audit --rules"),
+    step(
+      "audit Notes --info Info.plist --privacy-manifest Info.plist --entitlements Info.plist --fail-on error",
+      exits: [4],
+      before: { canaries in
+        let secret = Canary.plain.value("info")
+        let token = "gh" + "p_" + secret + secret
+        try CanaryPlants(sandbox: canaries.sandbox, container: ".").change("Info.plist", .xml) {
+          $0["NSCameraUsageDescription"] = ""
+          $0["NS\(token)UsageDescription"] = secret
+          $0["CFBundleIdentifier"] = token
+          $0["NSAppTransportSecurity"] = [
+            "NSExceptionDomains": [token: ["NSExceptionAllowsInsecureHTTPLoads": true]]
+          ]
+          $0["NSPrivacyAccessedAPITypes"] = [["NSPrivacyAccessedAPIType": token]]
+          $0["NSPrivacyCollectedDataTypes"] = [["NSPrivacyCollectedDataType": token]]
+          $0["com.apple.security.application-groups"] = [token]
+        }
+      }),
     // The vault.
     step("vault set Notes com.example.notes/first --value-file Keys/first"),
     step(

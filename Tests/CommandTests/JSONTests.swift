@@ -7,6 +7,7 @@ struct JSONTests {
   /// A command line that succeeds, by what has happened to the container `Notes` before; `{A}` is an archive of it.
   static let successes: [[String]] = [
     ["inspect", "Notes"], ["inspect", "Notes", "--excluded"], ["explain", "Notes", "tmp"],
+    ["audit", "Notes"], ["audit", "--rules"],
     ["explain", "Notes", "new/"], ["explain", "Notes", "Documents"],
     ["snapshot", "Notes", "-r", "Backups"], ["list", "-r", "Backups"], ["show", "{A}"],
     ["tag", "{A}", "--add", "keep"], ["forget", "-r", "Backups", "--keep-last", "9", "--dry-run"],

@@ -57,6 +57,8 @@ public struct ContainerConfiguration: Sendable, Equatable {
   public var retention = RetentionPolicy()
   /// When a snapshot is a full archive.
   public var fullArchives = FullArchiveRule()
+  /// Audit rules that are off, or have another severity.
+  package var audit = AuditConfiguration()
   public var file: String?
 
   public init() {}
@@ -75,6 +77,7 @@ extension ContainerConfiguration {
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
     "exclude", "include", "functions",
     "android", "migrations", "fixtures", "repository", "recipients", "retention", "snapshot",
+    "audit",
   ]
 
   /// Reads `drydock.yaml` in a directory or the nearest one above it; empty without one.
@@ -157,6 +160,7 @@ extension ContainerConfiguration {
     }
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
     if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }
+    if let node = reader["audit"], !node.isNull { audit = try AuditConfiguration(node) }
   }
 
   private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {

@@ -222,7 +222,7 @@ extension Directory {
   }
 
   /// The first bytes of a file. Does not close a descriptor of a file that this process has open.
-  func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
+  package func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
     if let status = try status(path), let bytes = try OwnOpenFiles.prefix(of: status, count) { return bytes }
     let file = try open(path, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }

@@ -34,7 +34,7 @@ package enum SecretName: Int, Sendable, Comparable {
   }
 
   /// The class of a name inside a classified one: everything in `credentials` is secret except properties such as `expiry`.
-  func inside(_ outer: SecretName, name: String) -> SecretName {
+  package func inside(_ outer: SecretName, name: String) -> SecretName {
     guard outer > self else { return self }
     let isAbout = Self.words(name).last.map(SecretWords.about.contains) ?? false
     return isAbout ? max(self, .suspicious) : outer
@@ -64,7 +64,7 @@ package enum SecretName: Int, Sendable, Comparable {
   }
 
   /// The words of a name in lower case and singular, without numbers: `APIKeys2` is `api`, `key`.
-  static func words(_ name: String) -> [String] {
+  package static func words(_ name: String) -> [String] {
     var name = name
     return name.withUTF8 { bytes in
       bytes.allSatisfy { $0 < 0x80 }

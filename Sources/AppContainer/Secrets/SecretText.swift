@@ -1,34 +1,60 @@
 /// Recognizes secrets by their form, anywhere in a text: keys and tokens with a known prefix, JSON Web Tokens, PEM blocks,
 /// passwords in URLs, values assigned to a secret's name, card and account numbers. It is a single pass over the bytes, since
 /// a text may be long and hostile.
-struct SecretText {
+package struct SecretText {
+  /// The kind of a secret that was recognized, with what tells false positives apart. The texts are secret.
+  package enum Form: Sendable {
+    /// A key or token of a known service, such as `GitHub token`.
+    case token(service: String, value: String)
+    /// A PEM block, by its label, such as `RSA PRIVATE KEY`.
+    case block(label: String)
+    case urlPassword
+    /// `Bearer …` or `Basic …`.
+    case authorization(value: String)
+    /// A value assigned to a secret's name; an empty one if it is a list or an object.
+    case assignment(value: String)
+    /// The number of a payment card or an account, or a social security number.
+    case number
+  }
+
   private let bytes: [UInt8]
 
   init(_ text: String) { bytes = Array(text.utf8) }
 
+  package init(bytes: [UInt8]) { self.bytes = bytes }
+
   static func isSecret(_ text: String) -> Bool {
     // No recognizable form is shorter.
-    text.utf8.count >= 8 && SecretText(text).isSecret
+    text.utf8.count >= 8 && SecretText(text).first { _ in true } != nil
   }
 
-  private var isSecret: Bool {
+  /// The first form in the text that is accepted.
+  package func first(where accepts: (Form) -> Bool) -> Form? {
     var isWordStart = true
     for index in bytes.indices {
       let byte = bytes[index]
+      var found: [Form?] = []
       switch byte {
-      case UInt8(ascii: "-") where has("-----BEGIN ", at: index): return true
-      case UInt8(ascii: ":") where isURLPassword(index) || isAssignment(index): return true
-      case UInt8(ascii: "="), UInt8(ascii: ">"): if isAssignment(index) { return true }
+      case UInt8(ascii: "-") where has("-----BEGIN ", at: index): found = [block(at: index)]
+      case UInt8(ascii: ":"): found = [isURLPassword(index) ? .urlPassword : nil, assignment(index)]
+      case UInt8(ascii: "="), UInt8(ascii: ">"): found = [assignment(index)]
       default: break
       }
       let isWord = Self.isWord(byte)
       if isWord && isWordStart {
-        if SecretToken.begins(at: index, in: bytes) || isScheme(index) { return true }
-        if SecretNumber.begins(at: index, in: bytes) { return true }
+        if let token = SecretToken.first(at: index, in: bytes), accepts(token) { return token }
+        if let scheme = scheme(index), accepts(scheme) { return scheme }
+        if SecretNumber.begins(at: index, in: bytes), accepts(.number) { return .number }
       }
       isWordStart = !isWord
+      if let form = found.lazy.compactMap({ $0 }).first(where: accepts) { return form }
     }
-    return false
+    return nil
+  }
+
+  private func block(at index: Int) -> Form {
+    let label = bytes[(index + 11)...].prefix(64).prefix { $0 != UInt8(ascii: "-") && $0 != 0x0A }
+    return .block(label: String(decoding: label, as: UTF8.self))
   }
 
   static func isWord(_ byte: UInt8) -> Bool {
@@ -48,18 +74,19 @@ struct SecretText {
   // MARK: HTTP
 
   /// `Bearer …` and `Basic …`, as in a header.
-  private func isScheme(_ index: Int) -> Bool {
+  private func scheme(_ index: Int) -> Form? {
     let length: Int
     switch bytes[index] | 0x20 {
     case UInt8(ascii: "b"):
       let word = bytes[index...].prefix(6).map { $0 | 0x20 }
       length = word.starts(with: "bearer".utf8) ? 6 : word.starts(with: "basic".utf8) ? 5 : 0
-    default: return false
+    default: return nil
     }
     let start = index + length
-    guard length > 0, start < bytes.count, bytes[start] == 0x20 else { return false }
+    guard length > 0, start < bytes.count, bytes[start] == 0x20 else { return nil }
     let value = bytes[start...].drop { $0 == 0x20 }.prefix { SecretToken.isTokenByte($0) }
-    return value.count >= 8 && (value.contains(where: Self.isDigit) || value.count >= 20)
+    guard value.count >= 8, value.contains(where: Self.isDigit) || value.count >= 20 else { return nil }
+    return .authorization(value: String(decoding: value, as: UTF8.self))
   }
 
   /// `user:password@` after `://`; the index is that of the first colon.
@@ -80,29 +107,30 @@ struct SecretText {
 
   /// `password=…`, `"token": "…"`, `Authorization: …`, `<secret>…`: a secret's name before the sign at an index, and a value
   /// after it.
-  private func isAssignment(_ index: Int) -> Bool {
+  private func assignment(_ index: Int) -> Form? {
     var name = bytes[max(0, index - Self.longestName)..<index]
     while let last = name.last, last == 0x20 || "\"'\\]".utf8.contains(last) { name.removeLast() }
     let isQuoted = name.endIndex < index && bytes[index - 1] != 0x20
     let word = name.reversed().prefix {
       Self.isWord($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
     }
-    guard word.count > 1, word.count < Self.longestName else { return false }
+    guard word.count > 1, word.count < Self.longestName else { return nil }
     let judged = SecretName(String(decoding: word.reversed(), as: UTF8.self))
-    guard judged > .plain else { return false }
-    if isQuoted, judged == .secret, opensDocument(behind: index) { return true }
-    guard let value = value(behind: index) else { return false }
+    guard judged > .plain else { return nil }
+    if isQuoted, judged == .secret, opensDocument(behind: index) { return .assignment(value: "") }
+    guard let value = value(behind: index) else { return nil }
     let start = name.endIndex - word.count
     switch bytes[index] {
     case UInt8(ascii: ":") where !isQuoted:
       // In prose a colon means little: the assignment must be a separate line with one word after the colon.
       let header = String(decoding: word.reversed(), as: UTF8.self).lowercased()
-      guard isLineStart(start), !value.isSpaced || Self.headers.contains(header) else { return false }
+      guard isLineStart(start), !value.isSpaced || Self.headers.contains(header) else { return nil }
     case UInt8(ascii: ">"):
-      guard start > 0, bytes[start - 1] == UInt8(ascii: "<") else { return false }
+      guard start > 0, bytes[start - 1] == UInt8(ascii: "<") else { return nil }
     default: break
     }
     return SecretPattern.isSecret(leaf: .string(value.text), name: judged, looksInside: false)
+      ? .assignment(value: value.text) : nil
   }
 
   /// HTTP headers whose values have spaces.
@@ -146,52 +174,61 @@ struct SecretText {
 }
 
 /// Keys and tokens with a known prefix.
-enum SecretToken {
-  private struct Form {
+package enum SecretToken {
+  private struct Prefix {
+    var service: String
     var beginning: [UInt8]
     /// The minimum number of characters after the prefix.
     var length: Int
-
-    init(_ beginning: String, _ length: Int) {
-      (self.beginning, self.length) = (Array(beginning.utf8), length)
-    }
   }
 
-  private static let forms: [UInt8: [Form]] = Dictionary(grouping: list) { $0.beginning.first ?? 0 }
-
-  private static let list: [Form] =
-    ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"].map { Form($0, 20) }
-    + [
-      "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glcbt-", "glimt-", "glagent-", "gloas-", "glsoat-",
-      "glffct-",
-    ].map { Form($0, 16) }
-    + ["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxe-", "xoxe.", "xoxc-", "xoxd-", "xapp-"].map
-  {
-    Form($0, 10)
+  private static func prefixes(_ service: String, _ length: Int, _ beginnings: String...) -> [Prefix] {
+    beginnings.map { Prefix(service: service, beginning: Array($0.utf8), length: length) }
   }
-    + ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"].map { Form($0, 10) }
+
+  private static let byFirst: [UInt8: [Prefix]] = Dictionary(grouping: list) { $0.beginning.first ?? 0 }
+
+  private static let list: [Prefix] = [
+    prefixes("GitHub token", 20, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    prefixes(
+      "GitLab token", 16, "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glcbt-", "glimt-", "glagent-",
+      "gloas-", "glsoat-", "glffct-"),
+    prefixes(
+      "Slack token", 10, "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxe-", "xoxe.", "xoxc-",
+      "xoxd-", "xapp-"),
+    prefixes("Stripe key", 10, "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"),
     // Amazon's key identifiers, followed by sixteen capitals and digits.
-    + ["AKIA", "ASIA", "ABIA", "ACCA"].map { Form($0, 16) }
-    + [
-      Form("AIza", 35), Form("ya29.", 20), Form("GOCSPX-", 20), Form("1//0", 30), Form("npm_", 30),
-      Form("pypi-AgE", 30), Form("SG.", 40), Form("sk-ant-", 20), Form("sk-proj-", 20), Form("sk-", 32),
-      Form("shpat_", 30), Form("shpss_", 30), Form("dop_v1_", 40), Form("hf_", 30), Form("sq0atp-", 20),
-      Form("sq0csp-", 20), Form("EAACEdEose0cBA", 0), Form("AGE-SECRET-KEY-1", 10),
-      Form("age-secret-key-1", 10),
-      Form("AGE-PLUGIN-", 10), Form("PuTTY-User-Key-File", 0), Form("eyJ", 37),
-    ]
+    prefixes(amazon, 16, "AKIA", "ASIA", "ABIA", "ACCA"),
+    prefixes("Google API key", 35, "AIza"), prefixes("Google token", 20, "ya29.", "GOCSPX-"),
+    prefixes("Google token", 30, "1//0"), prefixes("npm token", 30, "npm_"),
+    prefixes("PyPI token", 30, "pypi-AgE"), prefixes("SendGrid key", 40, "SG."),
+    prefixes("API key", 20, "sk-ant-", "sk-proj-"), prefixes("API key", 32, "sk-"),
+    prefixes("Shopify token", 30, "shpat_", "shpss_"), prefixes("DigitalOcean token", 40, "dop_v1_"),
+    prefixes("Hugging Face token", 30, "hf_"), prefixes("Square token", 20, "sq0atp-", "sq0csp-"),
+    prefixes("Facebook token", 0, "EAACEdEose0cBA"),
+    prefixes("age secret key", 10, "AGE-SECRET-KEY-1", "age-secret-key-1", "AGE-PLUGIN-"),
+    prefixes("PuTTY key", 0, "PuTTY-User-Key-File"), prefixes(json, 37, "eyJ"),
+  ].flatMap { $0 }
+
+  private static let amazon = "AWS key"
+  /// Any JSON object in base64.
+  package static let json = "base64 of JSON"
 
   /// Whether a token starts at an index that starts a word.
-  static func begins(at index: Int, in bytes: [UInt8]) -> Bool {
-    guard let forms = forms[bytes[index]] else { return false }
-    return forms.contains { form in
-      guard bytes[index...].starts(with: form.beginning) else { return false }
-      let rest = bytes[(index + form.beginning.count)...].prefix(4096).prefix(while: isTokenByte)
-      if form.beginning.count == 4, form.length == 16 { return isKeyIdentifier(rest) }
+  static func first(at index: Int, in bytes: [UInt8]) -> SecretText.Form? {
+    guard let prefixes = byFirst[bytes[index]] else { return nil }
+    for prefix in prefixes where bytes[index...].starts(with: prefix.beginning) {
+      let rest = bytes[(index + prefix.beginning.count)...].prefix(4096).prefix(while: isTokenByte)
+      let value = String(decoding: prefix.beginning + rest, as: UTF8.self)
+      if prefix.service == amazon {
+        if isKeyIdentifier(rest) { return .token(service: amazon, value: value) }
+        continue
+      }
       // Base64 of a JSON object; a short one is a JSON Web Token if it has dots.
-      if form.beginning == Array("eyJ".utf8), isWebToken(rest) { return true }
-      return rest.count >= form.length
+      if prefix.service == json, isWebToken(rest) { return .token(service: "JSON Web Token", value: value) }
+      if rest.count >= prefix.length { return .token(service: prefix.service, value: value) }
     }
+    return nil
   }
 
   private static func isKeyIdentifier(_ rest: ArraySlice<UInt8>) -> Bool {
@@ -211,7 +248,7 @@ enum SecretToken {
   }
 
   /// Whether a whole text looks like a token of an unknown service: a long word of letters and digits.
-  static func isLikely(_ text: String) -> Bool {
+  package static func isLikely(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     guard bytes.count >= 12, bytes.allSatisfy({ isTokenByte($0) || $0 == UInt8(ascii: ":") }) else {
       return false

@@ -72,6 +72,9 @@ extension StagedContainer {
     }
   }
 
+  /// Removes the captured copy of a database that is not read again.
+  package func releaseDatabase(at path: ContainerPath) { liveContainer.removeDatabaseFile(of: path) }
+
   /// A full disk is reported with the place that is full, which is not a path of the container.
   private func translatingDiskErrors<T>(_ path: ContainerPath, _ body: () throws -> T) throws -> T {
     do {

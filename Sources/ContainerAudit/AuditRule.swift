@@ -1,0 +1,35 @@
+import AppContainer
+
+/// What an audit looks for: a typical mistake in how an app stores its data, why it matters, and how to mend it.
+public struct AuditRule: Sendable, Codable {
+  public let id: AuditRuleID
+  /// Unless `drydock.yaml` says otherwise.
+  public let severity: AuditSeverity
+  public let title: String
+  public let why: String
+  /// What to do, naming the operation of a migration where there is one.
+  public let mend: String
+  /// The public document that it follows, if any.
+  public let source: String?
+
+  init(
+    _ id: AuditRuleID, _ severity: AuditSeverity, _ title: String, why: String, mend: String,
+    source: String? = nil
+  ) {
+    (self.id, self.severity, self.title, self.why, self.mend) = (id, severity, title, why, mend)
+    self.source = source
+  }
+}
+
+extension AuditRule {
+  /// All rules, by concern.
+  public static let all: [AuditRule] =
+    secrets + settings + vault + files + databases + versions + declarations
+
+  private static let byID = Dictionary(uniqueKeysWithValues: all.map { ($0.id, $0) })
+
+  /// The rule with an id; a test checks that each has one.
+  static func with(_ id: AuditRuleID) -> AuditRule {
+    byID[id] ?? AuditRule(id, .warning, id.rawValue, why: "", mend: "")
+  }
+}

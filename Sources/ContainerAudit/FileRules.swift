@@ -1,0 +1,305 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
+
+extension AuditRule {
+  static let files = [
+    AuditRule(
+      .protectionBelowPolicy, .warning, "a weaker protection class than the app's policy",
+      why:
+        "the file is readable at times when the policy says that it is not, such as while the device is locked",
+      mend: "`files.set-protection`",
+      source: "https://developer.apple.com/documentation/uikit/encrypting-your-app-s-files"),
+    AuditRule(
+      .worldReadable, .warning, "a file that every user can read",
+      why: "other apps or users of the machine can read it",
+      mend: "create it with mode 0600; a step `script` changes the mode of existing files",
+      source: "https://developer.android.com/privacy-and-security/security-tips#InternalStorage"),
+    AuditRule(
+      .worldWritable, .warning, "a file that every user can change",
+      why: "other apps or users of the machine can change the app's data",
+      mend: "create it with mode 0600; a step `script` changes the mode of existing files",
+      source: "https://developer.android.com/privacy-and-security/security-tips#InternalStorage"),
+    AuditRule(
+      .cacheInBackup, .warning, "a cache in the backup set",
+      why: "it makes each backup larger and slower, and the app can create or download it again",
+      mend: "move it to a directory for caches (`files.move`), or exclude it: `files.set-backup-exclusion`",
+      source:
+        "https://developer.apple.com/documentation/foundation/optimizing-your-app-s-data-for-icloud-backup"),
+    AuditRule(
+      .userDataNotInBackup, .warning, "data of the user outside of the backup set",
+      why: "it is lost with the device, and the system may delete it at any time",
+      mend: "move it to a directory that is backed up: `files.move`",
+      source:
+        "https://developer.apple.com/documentation/foundation/optimizing-your-app-s-data-for-icloud-backup"),
+    AuditRule(
+      .largeIncluded, .note, "a large directory in the backup set",
+      why: "backups of it take time and the user's storage",
+      mend:
+        "if it can be downloaded again, exclude it: `files.set-backup-exclusion`; if not, switch the rule off with the reason"
+    ),
+    AuditRule(
+      .largeExcluded, .note, "a large directory outside of the backup set",
+      why: "after a restore the app has to download or create all of it again",
+      mend:
+        "check that no data of the user are in it; `files.set-backup-exclusion` with `excluded: false` includes it"
+    ),
+    AuditRule(
+      .backupTooLarge, .warning, "more data than Android's backup stores",
+      why:
+        "Auto Backup stores up to 25 MB of an app; above that it stops, and keeps the last backup that fitted",
+      mend:
+        "exclude what can be downloaded again in the app's `<data-extraction-rules>`, or move it to `no_backup`: `files.move`",
+      source: "https://developer.android.com/identity/data/autobackup"),
+  ]
+}
+
+/// Examines modes, protection classes, names and sizes of files.
+struct FileRules {
+  static let largeSize: UInt64 = 500_000_000
+  static let cacheSize: UInt64 = 1_000_000
+  static let downloadSize: UInt64 = 10_000_000
+  static let androidLimit: UInt64 = 25_000_000
+
+  /// A directory that the walk is in, with the sums of what was found in it so far.
+  private struct OpenDirectory {
+    var path: ContainerPath
+    var isExcluded: Bool
+    var included: UInt64 = 0, excluded: UInt64 = 0
+    /// Whether a directory in it was reported as large.
+    var hasLarge = false
+    var cache: CacheKind?
+  }
+
+  private enum CacheKind { case cache, download }
+
+  /// Files with a property, counted by their topmost directories.
+  private struct Counts {
+    var total = 0
+    var byDirectory: [ContainerPath: (count: Int, examples: [String])] = [:]
+
+    mutating func add(_ path: ContainerPath) {
+      total += 1
+      // Two levels, so that a million directories need no memory.
+      let components = path.parent.components.prefix(path.inGroup == nil ? 2 : 4)
+      let directory = components.reduce(ContainerPath.root) { $0.appending(name: $1) }
+      var entry = byDirectory[directory] ?? (0, [])
+      entry.count += 1
+      if entry.examples.count < 3 {
+        entry.examples.append(path.rebased(from: directory, to: .root).description)
+      }
+      byDirectory[directory] = entry
+    }
+  }
+
+  private let container: Container
+  private let policy: ProtectionClass?
+  /// Whether the policy is the app's default, which files have without a record.
+  private let isDefault: Bool
+  private var open: [OpenDirectory] = []
+  private var total: UInt64 = 0
+  private var files = 0
+  private var recordedClasses = 0
+  private var weak = Counts(), readable = Counts(), writable = Counts()
+
+  init(_ container: Container, policy: ProtectionClass?) {
+    self.container = container
+    self.policy = container.configuration.audit.protection ?? policy
+    isDefault = container.configuration.audit.protection == nil
+  }
+
+  mutating func visit(_ entry: ScannedEntry, _ context: inout AuditContext) {
+    while let last = open.last, !entry.path.isInside(last.path) { close(&context) }
+    let isExcluded = entry.exclusion != nil
+    let isFile = entry.status.type == .file
+    if entry.status.type == .directory {
+      open.append(
+        OpenDirectory(
+          path: entry.path, isExcluded: isExcluded, cache: isExcluded ? nil : cacheKind(entry.path)))
+    }
+    if isFile {
+      files += 1
+      if isExcluded {
+        addSize(excluded: entry.status.size)
+      } else {
+        addSize(included: entry.status.size)
+        total += entry.status.size
+      }
+      checkProtection(entry, &context)
+    }
+    guard isFile || entry.status.type == .directory else { return }
+    if entry.status.mode & 0o002 != 0, entry.status.mode & 0o1000 == 0 { writable.add(entry.path) }
+    if isFile, entry.status.mode & 0o004 != 0 { readable.add(entry.path) }
+  }
+
+  private mutating func addSize(included: UInt64 = 0, excluded: UInt64 = 0) {
+    guard let last = open.indices.last else { return }
+    open[last].included += included
+    open[last].excluded += excluded
+  }
+
+  // MARK: Directories
+
+  private mutating func close(_ context: inout AuditContext) {
+    var directory = open.removeLast()
+    // What the system may delete is not missed after a restore.
+    if container.layout.isEmptied(directory.path) { directory.excluded = 0 }
+    report(&directory, &context)
+    guard let parent = open.indices.last else { return }
+    open[parent].included += directory.included
+    open[parent].excluded += directory.excluded
+    if directory.hasLarge { open[parent].hasLarge = true }
+  }
+
+  private func report(_ directory: inout OpenDirectory, _ context: inout AuditContext) {
+    let path = directory.path.description
+    switch directory.cache {
+    case .cache where directory.included >= Self.cacheSize:
+      context.findings.add(
+        .cacheInBackup, path, "a directory with the name of a cache: \(Self.megabytes(directory.included))",
+        unit: "directory")
+    case .download where directory.included >= Self.downloadSize:
+      context.findings.add(
+        .cacheInBackup, path, "a directory of downloads: \(Self.megabytes(directory.included))",
+        unit: "directory")
+    default: break
+    }
+    guard !directory.hasLarge else { return }
+    if directory.included >= Self.largeSize {
+      directory.hasLarge = true
+      context.findings.add(
+        .largeIncluded, path, "\(Self.megabytes(directory.included)) in each backup", unit: "directory")
+    } else if directory.excluded >= Self.largeSize {
+      directory.hasLarge = true
+      context.findings.add(
+        .largeExcluded, path, "\(Self.megabytes(directory.excluded)) that no backup has", unit: "directory")
+    }
+  }
+
+  private static func megabytes(_ bytes: UInt64) -> String { "\(bytes / 1_000_000) MB" }
+
+  /// The kind of a directory by its name, unless one above has a kind already.
+  private func cacheKind(_ path: ContainerPath) -> CacheKind? {
+    guard !open.contains(where: { $0.cache != nil }) else { return nil }
+    let name = path.nameString.lowercased()
+    if ["tmp", "temp", "thumbnails", "fscacheddata"].contains(name) || name.hasSuffix("cache")
+      || name.hasSuffix("caches")
+    {
+      return .cache
+    }
+    // In Documents the user sees them, and has asked for them.
+    let isUsers = path.components.first.map { $0.elementsEqual("Documents".utf8) } ?? false
+    return ["downloads", "downloaded"].contains(name) && !isUsers ? .download : nil
+  }
+
+  // MARK: Protection
+
+  private static func rank(_ protection: ProtectionClass) -> Int {
+    switch protection {
+    case .none: 0
+    case .completeUntilFirstUserAuthentication: 1
+    case .completeUnlessOpen: 2
+    case .completeWhenUserInactive: 3
+    case .complete: 4
+    }
+  }
+
+  private mutating func checkProtection(_ entry: ScannedEntry, _ context: inout AuditContext) {
+    guard let policy, container.layout == .ios, entry.exclusion == nil else { return }
+    if case .sidecar = entry.kind { return }
+    do {
+      let value = try context.staged.live.attribute(ProtectionClass.attribute, of: entry.currentPath)
+      let recorded = ProtectionClass.allCases.first { value.map($0.appleName.utf8.elementsEqual) ?? false }
+      if recorded != nil { recordedClasses += 1 }
+      if recorded == nil && isDefault { return }
+      if Self.rank(recorded ?? .completeUntilFirstUserAuthentication) < Self.rank(policy) {
+        weak.add(entry.path)
+      }
+    } catch {
+      context.skip(entry.path, error)
+    }
+  }
+
+  // MARK: The end
+
+  mutating func finish(_ context: inout AuditContext) {
+    while !open.isEmpty { close(&context) }
+    report(
+      weak, .protectionBelowPolicy, "no class, or a weaker one than \(policy?.rawValue ?? "")", &context)
+    if policy != nil, isDefault, recordedClasses == 0, files > 0, container.layout == .ios {
+      context.notChecked.append(
+        "protection classes: no file has a recorded one, and the app's default applies on the device")
+    }
+    reportModes(&context)
+    if container.layout == .android, total > Self.androidLimit {
+      context.findings.add(
+        .backupTooLarge, nil, "\(Self.megabytes(total)) in the backup set", unit: "container")
+    }
+  }
+
+  private func reportModes(_ context: inout AuditContext) {
+    // Where (nearly) all files have the same mode, it is that of the copy, not of the device.
+    let isCopied = { (count: Int) in count >= 10 && count * 10 >= files * 9 }
+    if isCopied(writable.total) {
+      context.notChecked.append(
+        "modes: nearly all files are writable for everybody, which the copying may have done")
+    } else {
+      report(writable, .worldWritable, "writable for everybody", &context)
+    }
+    switch container.layout {
+    case .android where isCopied(readable.total):
+      context.notChecked.append(
+        "modes: nearly all files are readable for everybody, which the copying may have done")
+    case .android: report(readable, .worldReadable, "readable for everybody", &context)
+    // An iOS app's files are readable for everybody, and protected by its sandbox.
+    case .ios: break
+    case .generic:
+      for path in context.facts.readableSecrets {
+        context.findings.add(
+          .worldReadable, path.parent.description, "it has a secret, and is readable for everybody",
+          example: path.nameString)
+      }
+    }
+  }
+
+  private func report(
+    _ counts: Counts, _ rule: AuditRuleID, _ message: String, _ context: inout AuditContext
+  ) {
+    for (directory, entry) in counts.byDirectory.sorted(by: { $0.key < $1.key }) {
+      for (number, example) in entry.examples.enumerated() {
+        let count = number == 0 ? entry.count - entry.examples.count + 1 : 1
+        context.findings.add(rule, directory.description, message, count: count, example: example)
+      }
+    }
+  }
+}
+
+extension ContainerLayout {
+  /// Whether the system may empty a directory or what is around it, by the layout alone.
+  fileprivate func isEmptied(_ path: ContainerPath) -> Bool {
+    neverIncluded.contains { path == $0 || path.isInside($0) }
+      || (includedRoots.map { roots in !roots.contains { path == $0 || path.isInside($0) } } ?? false)
+  }
+}
+
+/// Finds the user's documents, photos and databases in directories that the system may empty.
+enum UserDataRule {
+  static func find(_ excluded: [(ContainerPath, Exclusion)], _ context: inout AuditContext) {
+    let warnings = ContainerWarning.find(in: context.container, excluded: excluded, secrets: false)
+    for warning in warnings {
+      guard let path = warning.path else { continue }
+      switch warning.kind {
+      case .document, .photo, .database:
+        context.findings.add(
+          .userDataNotInBackup, path.parent.description,
+          "a \(warning.kind.rawValue) that no backup has and a clean-up may delete", example: path.nameString)
+      case .vault:
+        context.findings.add(
+          .userDataNotInBackup, path.description, "the vault is excluded from backups",
+          mend: "move it, or add it to `include:` in drydock.yaml")
+      case .rootFlag, .rule, .group, .secret: break
+      }
+    }
+  }
+}

@@ -1,0 +1,253 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
+
+#if canImport(FoundationXML)
+  import FoundationXML
+#endif
+
+extension AuditRule {
+  static let settings = [
+    AuditRule(
+      .settingsLarge, .warning, "a settings file above 1 MB",
+      why: "the whole file is read when the app starts, and written again at each change",
+      mend: "move large values to files of their own: `defaults.move-to-file`",
+      source:
+        "https://developer.apple.com/documentation/foundation/userdefaults/sizelimitexceedednotification"),
+    AuditRule(
+      .blobInSettings, .warning, "a blob in settings",
+      why:
+        "settings are for small values; data of 16 kB or more slows each start and each write of any setting",
+      mend: "move it to a file: `defaults.move-to-file`",
+      source: "https://developer.apple.com/documentation/foundation/userdefaults"),
+    AuditRule(
+      .jsonInSettings, .note, "a document in settings",
+      why: "JSON inside of a setting has no schema version of its own, and each change rewrites all of it",
+      mend: "move it to a file (`defaults.move-to-file`), or give it a version: `defaults.document-migrate`"),
+    AuditRule(
+      .pathInSettings, .warning, "a path to the container in settings or documents",
+      why:
+        "the container's path has an ID that changes at each installation and restore: the stored path is then wrong",
+      mend: "store paths relative to the container: `defaults.patch`, `defaults.set` or `files.patch`",
+      source: "https://developer.apple.com/library/archive/technotes/tn2406/_index.html"),
+    AuditRule(
+      .customClassInArchive, .note, "a keyed archive of the app's own classes",
+      why:
+        "renaming such a class makes the archive unreadable, and decoding it safely needs NSSecureCoding; whether it was "
+        + "written so is not in the archive",
+      mend: "decode it once into JSON or a property list: `files.unarchive`, for files, settings and columns",
+      source: "https://developer.apple.com/documentation/foundation/nssecurecoding"),
+  ]
+}
+
+/// Examines a settings file.
+struct SettingsRules {
+  static let largeSize: UInt64 = 1 << 20
+  static let blobSize = 16_384
+  static let jsonSize = 512
+  static let pathMessage = "an absolute path to the container, which changes at the next restore"
+
+  private let path: ContainerPath
+  private let status: FileStatus
+  private let isExcluded: Bool
+
+  init(_ path: ContainerPath, _ status: FileStatus, isExcluded: Bool) {
+    (self.path, self.status, self.isExcluded) = (path, status, isExcluded)
+  }
+
+  /// Whether a file has settings: a property list, or what Android keeps in `shared_prefs`.
+  static func covers(_ path: ContainerPath, _ container: Container) -> Bool {
+    container.isSettings(path) || isShared(path, container)
+  }
+
+  private static func isShared(_ path: ContainerPath, _ container: Container) -> Bool {
+    container.layout == .android && path.parent == "shared_prefs" && path.nameString.hasSuffix(".xml")
+  }
+
+  func check(_ context: inout AuditContext) {
+    let name = path.nameString
+    // The system's own files, which no app can change.
+    if name.hasPrefix("com.apple.") || name.hasPrefix(".") { return }
+    do {
+      let values = try read(context)
+      if status.size > Self.largeSize {
+        context.findings.add(
+          .settingsLarge, path.description, "it has \(status.size) bytes and \(values.count) settings")
+      }
+      check(values, &context)
+    } catch {
+      context.skip(path, error)
+    }
+  }
+
+  private func read(_ context: AuditContext) throws -> PropertyListDictionary {
+    if Self.isShared(path, context.container) {
+      return try SharedPreferences.read(context.staged.read(path), path: path)
+    }
+    return try context.staged.defaults(path)?.root ?? [:]
+  }
+
+  private func check(_ values: PropertyListDictionary, _ context: inout AuditContext) {
+    var search = SecretValueSearch(budget: max(4 << 20, Int(clamping: status.size) * 4))
+    var hasSecret = false
+    for (key, value) in values.sorted() where !Self.isSystems(key) {
+      context.facts.note(setting: key, value, in: path)
+      if SecretEvidence.form(in: key) != nil {
+        hasSecret = true
+        add(.secretInSettings, "the name of a setting has the form of a secret", key, &context)
+      } else if let found = search.evidence(in: value, name: key) {
+        hasSecret = true
+        add(.secretInSettings, "values that are secrets by name or form", "`\(key)`, \(found)", &context)
+      }
+      if isExcluded { continue }
+      checkSize(key, value, &context)
+      if case .string(let text) = value, ContainerPaths.isIn(text) {
+        add(.pathInSettings, Self.pathMessage, "`\(key)`", &context)
+      }
+    }
+    if search.left <= 0 {
+      context.limits.append(
+        "\(path): expands to much more than its size, and was searched for secrets in part")
+    }
+    if hasSecret, status.mode & 0o004 != 0 { context.facts.readableSecrets.append(path) }
+  }
+
+  private func checkSize(_ key: String, _ value: PropertyListValue, _ context: inout AuditContext) {
+    let shown = "`\(key)`"
+    switch value {
+    case .data(let bytes):
+      if let found = ArchivedClasses.custom(in: bytes).first {
+        add(.customClassInArchive, ArchivedClasses.message, "\(shown): \(found)", &context)
+      }
+      if Self.isJSON(value, bytes.count) {
+        add(.jsonInSettings, "JSON as data", "\(shown), \(bytes.count) bytes", &context)
+      } else if bytes.count >= Self.blobSize {
+        add(
+          .blobInSettings, "data of \(Self.blobSize) bytes or more", "\(shown), \(bytes.count) bytes",
+          &context)
+      }
+    case .string(let text) where Self.isJSON(value, text.utf8.count):
+      add(.jsonInSettings, "JSON in a text", "\(shown), \(text.utf8.count) bytes", &context)
+    default: break
+    }
+  }
+
+  private static func isJSON(_ value: PropertyListValue, _ size: Int) -> Bool {
+    guard size >= jsonSize else { return false }
+    let first: UInt8? =
+      switch value {
+      case .string(let text): text.utf8.first { $0 > 0x20 }
+      case .data(let bytes): bytes.first { $0 > 0x20 }
+      default: nil
+      }
+    guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return false }
+    switch NestedValue(value)?.value {
+    case .array, .dictionary: return true
+    default: return false
+    }
+  }
+
+  private func add(
+    _ rule: AuditRuleID, _ message: String, _ example: String, _ context: inout AuditContext
+  ) {
+    context.findings.add(rule, path.description, message, unit: "setting", example: example)
+  }
+
+  /// What systems and their frameworks write into an app's settings.
+  static func isSystems(_ key: String) -> Bool {
+    ["Apple", "NS", "com.apple.", "WebKit", "AK", "PK", "INNext", "METAL"].contains(where: key.hasPrefix)
+  }
+}
+
+/// The classes in keyed archives.
+enum ArchivedClasses {
+  static let message = "classes that are not Apple's, by their names"
+  private static let limit = 4 << 20
+  /// The prefixes of Apple's frameworks whose objects apps archive.
+  private static let apple = [
+    "NS", "UI", "CG", "CL", "CK", "MK", "CN", "AV", "PH", "UT", "WK", "SK", "PK", "HK", "IN", "LP", "CA",
+    "CI",
+    "SC", "AS", "AK", "MP", "GK", "CS", "QL", "CF", "EK", "SF", "LA", "AR", "PDF", "CM", "CW", "CT",
+  ]
+
+  /// The names of classes that are not Apple's, in a keyed archive; none in other data.
+  static func custom(in bytes: [UInt8]) -> [String] {
+    guard bytes.count <= limit, PropertyListDocument.isBegun(by: bytes),
+      let file = try? PropertyListFile(bytes: bytes), file.root["$archiver"] != nil,
+      case .array(let objects)? = file.root["$objects"]
+    else { return [] }
+    let names = objects.compactMap { object -> String? in
+      guard case .dictionary(let fields) = object, case .string(let name)? = fields["$classname"] else {
+        return nil
+      }
+      return isApples(name) ? nil : name
+    }
+    return Set(names).sorted().map { ContainerPath.printable(Array($0.utf8.prefix(100))) }
+  }
+
+  private static func isApples(_ name: String) -> Bool {
+    if name.hasPrefix("_TtC") { return false }
+    // A class in Swift has its module before a dot.
+    if let dot = name.firstIndex(of: ".") { return name[..<dot] == "Foundation" || name[..<dot] == "Swift" }
+    let bare = name.drop { $0 == "_" }
+    return apple.contains { prefix in
+      bare.hasPrefix(prefix) && bare.dropFirst(prefix.count).first?.isUppercase ?? false
+    }
+  }
+}
+
+/// The settings files of Android.
+enum SharedPreferences {
+  /// Reads a file of `shared_prefs`: a `<map>` of named values.
+  static func read(_ bytes: [UInt8], path: ContainerPath) throws -> PropertyListDictionary {
+    let reader = Reader()
+    let parser = XMLParser(data: Data(bytes))
+    parser.delegate = reader
+    guard parser.parse(), reader.isMap else {
+      throw DrydockError(.malformed, "not a file of shared preferences", path: path.description)
+    }
+    return reader.values
+  }
+
+  private final class Reader: NSObject, XMLParserDelegate {
+    var values: PropertyListDictionary = [:]
+    var isMap = false
+    private var name: String?
+    private var text = ""
+
+    func parser(
+      _ parser: XMLParser, didStartElement element: String, namespaceURI: String?,
+      qualifiedName: String?, attributes: [String: String] = [:]
+    ) {
+      text = ""
+      if element == "map" { isMap = true }
+      // The texts of a set belong to its name.
+      guard let key = attributes["name"] else { return }
+      name = key
+      guard let value = attributes["value"] else { return }
+      switch element {
+      case "int", "long": values[key] = Int64(value).map { .integer($0) }
+      case "boolean": values[key] = .boolean(value == "true")
+      case "float": values[key] = Double(value).map { .real($0) }
+      default: break
+      }
+    }
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
+
+    func parser(
+      _ parser: XMLParser, didEndElement element: String, namespaceURI: String?, qualifiedName: String?
+    ) {
+      guard element == "string", let name else { return }
+      if case .array(let values)? = values[name] {
+        self.values[name] = .array(values + [.string(text)])
+      } else {
+        values[name] =
+          values[name] == nil ? .string(text) : .array([values[name], .string(text)].compactMap { $0 })
+      }
+      text = ""
+    }
+  }
+}

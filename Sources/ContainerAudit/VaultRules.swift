@@ -1,0 +1,70 @@
+import AppContainer
+import DrydockErrors
+
+extension AuditRule {
+  static let vault = [
+    AuditRule(
+      .keychainAlways, .error, "a keychain item that is always accessible",
+      why:
+        "the class `always` and its ThisDeviceOnly form are deprecated: the item is readable while the device is locked",
+      mend: "`vault.set-accessibility` with afterFirstUnlock or whenUnlocked",
+      source: "https://developer.apple.com/documentation/security/ksecattraccessiblealways"),
+    AuditRule(
+      .keychainKeyLeaves, .note, "a private key that leaves its device",
+      why:
+        "a key or certificate of a class without ThisDeviceOnly is restored to other devices, and identifies more than one",
+      mend: "if the key means this device: `vault.set-accessibility` with a ThisDeviceOnly class",
+      source: "https://developer.apple.com/documentation/security/restricting-keychain-item-accessibility"),
+    AuditRule(
+      .keychainNoGroup, .note, "a keychain item without an access group",
+      why:
+        "other items name a group: this one is in the app's default group, which follows the order of the entitlements",
+      mend: "name the group: `vault.move-to`",
+      source:
+        "https://developer.apple.com/documentation/security/sharing-access-to-keychain-items-among-a-collection-of-apps"
+    ),
+  ]
+}
+
+/// Examines the items of the vault, by their attributes; values are not looked at.
+enum VaultRules {
+  static func check(_ context: inout AuditContext) {
+    let (staged, path) = (context.staged, context.container.vaultPath)
+    guard staged.deviceKeys != nil else {
+      context.notChecked.append("\(path): the vault's items, since no device key was given")
+      return
+    }
+    do {
+      check(try staged.vault()?.sorted ?? [], path.description, &context)
+    } catch {
+      context.skip(path, error)
+    }
+  }
+
+  private static func check(_ items: [VaultItem], _ path: String, _ context: inout AuditContext) {
+    let groups = Set(items.compactMap(\.accessGroup))
+    context.facts.keychainGroups = groups.sorted()
+    for item in items {
+      switch item.accessibility {
+      case .always, .alwaysThisDeviceOnly:
+        context.findings.add(
+          .keychainAlways, path, "readable while the device is locked", unit: "item",
+          example: "\(item), \(item.accessibility.rawValue)")
+      default: break
+      }
+      if item.itemClass == .key || item.itemClass == .certificate, item.accessibility.leavesDevice,
+        !item.isSynchronizable
+      {
+        context.findings.add(
+          .keychainKeyLeaves, path, "keys or certificates that a backup brings to another device",
+          unit: "item",
+          example: "\(item), \(item.accessibility.rawValue)")
+      }
+      if !groups.isEmpty, item.accessGroup == nil {
+        context.findings.add(
+          .keychainNoGroup, path, "other items are in \(groups.sorted().prefix(3).joined(separator: ", "))",
+          unit: "item", example: "\(item)")
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import AppContainer
+import DrydockErrors
+import MigrationEngine
+
+extension AuditRule {
+  static let versions = [
+    AuditRule(
+      .versionContradiction, .error, "version markers that contradict each other",
+      why:
+        "data of two schema versions are mixed, or a marker was not updated: the next migration would change wrong data",
+      mend: "restore the container from a backup, or set the version with `drydock baseline`")
+  ]
+}
+
+/// Compares the history and the version markers that `drydock.yaml` names. Other numbers may count something else.
+enum VersionRules {
+  static func check(_ context: inout AuditContext) {
+    do {
+      _ = try DetectedVersion.detect(in: context.staged)
+    } catch let error as DrydockError where error.code == .contradiction {
+      context.findings.add(.versionContradiction, nil, error.reason, unit: "marker")
+    } catch let error as DrydockError where error.code == .unknownVersion {
+      // A container without markers is no mistake.
+    } catch {
+      context.notChecked.append("the schema version: \(DrydockError.reason(of: error))")
+    }
+  }
+}
