@@ -12,7 +12,7 @@ struct AuditCommand: Subcommand {
 
       Examples:
         drydock audit Notes
-        drydock audit Notes --app Notes.ipa --fail-on error
+        drydock audit Notes --app Notes.ipa --fail-on error --sarif drydock.sarif
         drydock audit --rules
       """)
 
@@ -42,6 +42,7 @@ struct AuditCommand: Subcommand {
       valueName: "severity"))
   var failOn: AuditSeverity?
   @Flag(help: "List all rules, without auditing anything.") var rules = false
+  @OptionGroup var log: SARIFOption
   @OptionGroup var wait: WaitOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -50,6 +51,7 @@ struct AuditCommand: Subcommand {
 
   func validate() throws {
     if rules, path != nil { throw ValidationError("--rules lists all rules, and takes no container") }
+    if rules, log.sarif != nil { throw ValidationError("--rules lists all rules, and finds nothing") }
     if !rules, path == nil { throw ValidationError("give a container, or --rules") }
   }
 
@@ -57,9 +59,10 @@ struct AuditCommand: Subcommand {
     if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
     var container = ContainerOptions()
     (container.path, container.instance, container.wait) = (path ?? "", instance, wait)
+    let reports = try PipelineReports(log)
     let declared = try declaration()
     try container.reading(common.configuration(), expansion) { opened in
-      try audit(opened, container, declared)
+      try audit(opened, container, declared, reports)
     }
   }
 
@@ -72,7 +75,8 @@ struct AuditCommand: Subcommand {
   }
 
   private func audit(
-    _ opened: Container, _ container: ContainerOptions, _ declared: AppDeclaration?
+    _ opened: Container, _ container: ContainerOptions, _ declared: AppDeclaration?,
+    _ reports: PipelineReports
   ) throws {
     var options = AuditOptions()
     options.transaction = try wait.transaction(deviceKeys)
@@ -84,6 +88,7 @@ struct AuditCommand: Subcommand {
     display.end()
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { report.root = realPath(container.path) ?? container.path }
+    try reports.write(report)
     if common.json {
       Output.json(AuditText.document(report))
     } else {
