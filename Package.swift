@@ -216,7 +216,7 @@ let package = Package(
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine",
         "ContainerAudit", "Drydock", "DrydockTesting", "Reports", "TestSupport",
       ],
-      exclude: ["Schemas"],
+      exclude: ["Browser", "Schemas"],
       swiftSettings: strict),
     .testTarget(
       name: "CommandTests",

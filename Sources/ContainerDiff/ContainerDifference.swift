@@ -150,6 +150,23 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
   /// No difference.
   package init() {}
 
+  /// The same with fewer rows listed.
+  ///
+  /// - Parameter limit: how many rows of a table, of each kind.
+  package func listing(rows limit: Int) -> Self {
+    var result = self
+    for database in result.databases.indices {
+      for table in result.databases[database].tables.indices {
+        var counts: [Change: Int] = [:]
+        result.databases[database].tables[table].rows.removeAll { row in
+          counts[row.change, default: 0] += 1
+          return counts[row.change, default: 0] > limit
+        }
+      }
+    }
+    return result
+  }
+
   /// Whether nothing differs.
   public var isEmpty: Bool { settings.isEmpty && vault.isEmpty && databases.isEmpty && files.isEmpty }
 }

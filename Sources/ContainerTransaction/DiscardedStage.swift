@@ -57,10 +57,11 @@ package final class DiscardedStage: StagedContainer {
 
   /// The outcome of a dry run: a value, and what the stage changes.
   ///
+  /// - Parameter rowLimit: how many rows of a table are listed, of each kind.
   /// - Throws: what the checks before a commit throw. What only a commit detects is not found.
-  package func outcome<Value>(_ value: Value) throws -> DryRunOutcome<Value> {
+  package func outcome<Value>(_ value: Value, rowLimit: Int = 0) throws -> DryRunOutcome<Value> {
     try check()
-    return DryRunOutcome(value: value, difference: try difference())
+    return DryRunOutcome(value: value, difference: try difference(rowLimit: rowLimit))
   }
 }
 

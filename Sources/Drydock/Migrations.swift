@@ -29,6 +29,8 @@ public struct MigrationOptions: Sendable {
   /// Whose archives are searched for secrets that a migration moved into the vault.
   public var searchedRepository: Repository?
   public var transaction = TransactionOptions()
+  /// How many rows of a table the difference of a dry run lists, of each kind.
+  package var rowLimit = 0
 
   /// All pending migrations, without a snapshot.
   public init() {}
@@ -62,7 +64,8 @@ extension Container {
     _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
   ) throws -> DryRunOutcome<MigrationReport> {
     let stage = try DiscardedStage(on: self, options: options.transaction)
-    return try stage.outcome(Self.migrate(stage, catalog, options.version, options.allowsOutOfOrder))
+    return try stage.outcome(
+      Self.migrate(stage, catalog, options.version, options.allowsOutOfOrder), rowLimit: options.rowLimit)
   }
 
   /// Runs all pending migrations in one transaction, or none.

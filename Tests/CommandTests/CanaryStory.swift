@@ -27,6 +27,8 @@ struct CanaryStory {
 
   /// In the order of a life: each step builds upon those before it.
   static let steps: [Step] = [
+    step("inspect Notes --html Pages/inspect.html"),
+    step("audit Notes --html Pages/audit.html", exits: [0, 3, 4]),
     step("inspect Notes"), step("inspect Notes --excluded"), step("explain Notes Documents/secret.txt"),
     step("audit Notes"), step("audit --rules"),
     step(
@@ -92,7 +94,9 @@ struct CanaryStory {
       before: { canaries in
         try canaries.sandbox.copy("Notes", to: "Changed")
         try CanaryPlants(sandbox: canaries.sandbox, container: "Changed").plant("b")
-      }), step("diff Notes Changed --exit-code", exits: [2]), step("diff Changed Notes --only defaults"),
+      }), step("diff Notes Changed --html Pages/diff.html"),
+    step("diff Changed Nothing --html Pages/failed.html", exits: [1]),
+    step("diff Notes Changed --exit-code", exits: [2]), step("diff Changed Notes --only defaults"),
     step("diff Changed Notes --only databases --all"), step("diff Changed Notes --only vault"),
     step("diff Changed Notes --only files"), step("diff plain.tar.zst Changed --all"),
     step("diff Changed sealed.tar.zst.age --all --identity Keys/identity.txt"),
@@ -134,10 +138,11 @@ struct CanaryStory {
     step("restore plain.tar.zst Changed --from-other --path Documents --dry-run", exits: [0, 3]),
     step("restore plain.tar.zst Fresh --migrate --dry-run", exits: [0, 3]),
     // Migrations: the token goes to the vault.
-    step("status Notes"), step("validate"), step("migrate Notes --dry-run"),
+    step("status Notes"), step("validate"), step("migrate Notes --dry-run --html Pages/migrate.html"),
     // A fixture with what belongs in none: what it is expected to be is wrong, and so is its golden.
     step(
-      "test secret --all --junit report.xml --markdown report.md --sarif report.sarif", exits: [1],
+      "test secret --all --junit report.xml --markdown report.md --sarif report.sarif --html Pages/test.html",
+      exits: [1],
       before: { try $0.addFixture("secret") }),
     step("validate --sarif migrations.sarif"),
     step("test secret --record", exits: [1]),

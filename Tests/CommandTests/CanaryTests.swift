@@ -101,11 +101,12 @@ struct CanaryTests {
         "snapshot Notes -o plain.tar.zst", "export plain.tar.zst -o copy.tar.zst",
         "snapshot Notes -r Backups",
         "keygen -o new.txt", "vault set Notes a/b --value-file Keys/first",
-        "vault get Notes a/b --output got",
+        "vault get Notes a/b --output got", "inspect Notes --html page.html",
       ] { #expect(try canaries.run(line.split(separator: " ").map(String.init)).succeeded, "\(line)") }
       let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
       let wanted: [(String, mode_t)] = [
         ("plain.tar.zst", 0o600), ("copy.tar.zst", 0o600), ("new.txt", 0o600), ("got", 0o600),
+        ("page.html", 0o600),
         ("Backups", 0o700),
         (state, 0o700), ("Notes/Library/Vault/vault.age", 0o600),
       ]

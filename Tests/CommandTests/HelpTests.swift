@@ -27,9 +27,7 @@ struct HelpTests {
   func complete() throws {
     let wanted = [
       "inspect", "explain", "audit", "snapshot", "list", "show", "verify", "diff", "export", "restore",
-      "migrate",
-      "status",
-      "validate", "test", "fixture", "new", "release", "repair",
+      "migrate", "status", "validate", "test", "fixture", "new", "release", "repair",
       "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
       "forget", "tag",
     ]

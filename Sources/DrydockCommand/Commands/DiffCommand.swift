@@ -2,6 +2,7 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 import Foundation
+import Reports
 
 struct DiffCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -17,12 +18,14 @@ struct DiffCommand: Subcommand {
         drydock diff Notes@latest Notes -r Backups
         drydock diff Before.tar.zst After.tar.zst --only databases --all
         drydock diff Fixtures/v1/expected/6 Notes --exit-code
+        drydock diff latest Notes -r Backups --html difference.html
       """)
 
   @Argument(
-    help: "An archive (its file, or with -r its id, INSTANCE@latest or latest), a container, or a golden.")
+    help: "An archive (its file, or with -r its id, INSTANCE@latest or latest), a container, or a golden.",
+    completion: .file())
   var a: String
-  @Argument(help: "The other one. Differences are shown from A to B.") var b: String
+  @Argument(help: "The other one. Differences are shown from A to B.", completion: .file()) var b: String
   @OptionGroup var repository: RepositoryOptions
   @Option(
     help: ArgumentHelp(
@@ -36,6 +39,7 @@ struct DiffCommand: Subcommand {
   var all =
     false
   @Flag(help: "Exit with 2 when they differ.") var exitCode = false
+  @OptionGroup var page: HTMLOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -44,10 +48,12 @@ struct DiffCommand: Subcommand {
   @OptionGroup var common: CommonOptions
 
   func run() throws {
-    let configuration = try common.configuration()
-    var keys = try key.keys()
-    try with(a, configuration, &keys) { first, keys in
-      try with(b, configuration, &keys) { second, _ in try compare(first, second, configuration) }
+    try page.reporting("Comparison", "\(a) → \(b)") {
+      let configuration = try common.configuration()
+      var keys = try key.keys()
+      try with(a, configuration, &keys) { first, keys in
+        try with(b, configuration, &keys) { second, _ in try compare(first, second, configuration) }
+      }
     }
   }
 
@@ -57,7 +63,8 @@ struct DiffCommand: Subcommand {
     var options = ComparisonOptions()
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
-    options.rowLimit = all ? 10_000 : 5
+    let rowLimit = all ? 10_000 : 5
+    options.rowLimit = page.html == nil ? rowLimit : max(rowLimit, HTMLPage.rowLimit)
     var transaction = try wait.transaction(deviceKeys)
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
@@ -66,7 +73,12 @@ struct DiffCommand: Subcommand {
     let comparison = try Comparing.run(
       first, second, configuration: configuration, options: options, transaction: transaction)
     display.end()
-    let difference = comparison.difference
+    try page.write(
+      HTMLPage(
+        comparing: ComparedOperand(first, a).forPage, with: ComparedOperand(second, b).forPage,
+        comparison.difference, compared: comparison.compared, notCompared: comparison.notCompared,
+        stores: options.stores))
+    let difference = comparison.difference.listing(rows: rowLimit)
     let archives = [first, second].compactMap { operand -> Archive? in
       if case .archive(let archive) = operand { archive } else { nil }
     }
@@ -131,6 +143,10 @@ struct ComparedOperand: Encodable, Sendable {
       (kind, app, instance) = ("container", container.app, container.instance)
     case .golden: kind = "golden"
     }
+  }
+
+  var forPage: HTMLPage.Compared {
+    HTMLPage.Compared(name: path, details: [kind, app, instance, time].compactMap { $0 })
   }
 
   var text: String {

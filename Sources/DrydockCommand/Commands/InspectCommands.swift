@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import Reports
 
 struct InspectCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -8,6 +9,7 @@ struct InspectCommand: Subcommand {
 
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Only list what a backup excludes, with its size on disk and the rule.") var excluded = false
+  @OptionGroup var page: HTMLOptions
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -17,7 +19,11 @@ struct InspectCommand: Subcommand {
   /// How many items of a vault are shown as text.
   private static let shownItems = 20
 
-  func run() throws { try container.reading(common.configuration(), expansion, inspect) }
+  func run() throws {
+    try page.reporting("Container", container.path) {
+      try container.reading(common.configuration(), expansion, inspect)
+    }
+  }
 
   private func inspect(_ opened: Container) throws {
     var options = try container.wait.transaction(deviceKeys)
@@ -28,6 +34,10 @@ struct InspectCommand: Subcommand {
     display.end()
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
+    let pending = try excluded && page.html == nil ? nil : pending(of: opened, inspection, options)
+    try page.write(
+      HTMLPage(
+        inspection, pending: pending, problem: inspection.versionProblem.map { Advice.added(to: $0) }))
     if excluded {
       if common.json {
         return Output.json(
@@ -36,18 +46,22 @@ struct InspectCommand: Subcommand {
       list(inspection.excluded)
       return Output.warn(inspection.warnings)
     }
-    var pending: [String]?
-    if migrations.areThere(opened.configuration), inspection.schemaVersion != nil {
-      let plan = try opened.status(migrations.catalog(opened.configuration), options: options)
-      if let unknown = plan.problems.first(where: { $0.code == .firstContact }) {
-        Output.note("\(unknown.advised)")
-      } else {
-        pending = plan.pending.map(\.identifier)
-      }
-    }
     if common.json { return Output.json(["container": inspection, "pending": pending]) }
     write(inspection, pending)
     Output.warn(inspection.warnings)
+  }
+
+  /// The pending migrations; nil when they are not known.
+  private func pending(
+    of opened: Container, _ inspection: ContainerInspection, _ options: TransactionOptions
+  ) throws -> [String]? {
+    guard migrations.areThere(opened.configuration), inspection.schemaVersion != nil else { return nil }
+    let plan = try opened.status(migrations.catalog(opened.configuration), options: options)
+    guard let unknown = plan.problems.first(where: { $0.code == .firstContact }) else {
+      return plan.pending.map(\.identifier)
+    }
+    Output.note("\(unknown.advised)")
+    return nil
   }
 
   private func list(_ excluded: [ContainerInspection.Excluded]) {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import Reports
 import Synchronization
 
 struct MigrateCommand: Subcommand {
@@ -21,6 +22,7 @@ struct MigrateCommand: Subcommand {
       Examples:
         drydock migrate Notes -m Migrations --dry-run
         drydock migrate Notes -m Migrations --device-key device.key -r Backups
+        drydock migrate Notes -m Migrations --dry-run --html changes.html
         drydock migrate Notes -m Migrations --to 3
         drydock migrate --all Customers -m Migrations --jobs 4 --json > report
       """)
@@ -34,6 +36,7 @@ struct MigrateCommand: Subcommand {
   var allowOutOfOrder = false
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var page: HTMLOptions
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Do not take a snapshot first.") var noSnapshot = false
   @OptionGroup var recipients: RecipientOptions
@@ -73,6 +76,9 @@ struct MigrateCommand: Subcommand {
 
   func validate() throws {
     if exitCode && !dryRun { throw ValidationError("--exit-code goes with --dry-run") }
+    if page.html != nil && (!dryRun || container.all != nil) {
+      throw ValidationError("--html goes with --dry-run and one container")
+    }
     if each && dryRun { throw ValidationError("a dry run commits nothing: leave --each out") }
   }
 
@@ -84,7 +90,9 @@ struct MigrateCommand: Subcommand {
       return try run(batch, display.progress)
     }
     if dryRun {
-      return try container.one.reading(configuration, expansion) { try show($0, display.progress) }
+      return try page.reporting(Self.dryRunTitle, container.one.path) {
+        try container.one.reading(configuration, expansion) { try show($0, display.progress) }
+      }
     }
     let opened = try container.one.open(configuration)
     let catalog = try migrations.catalog(configuration)
@@ -137,9 +145,17 @@ struct MigrateCommand: Subcommand {
     MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
   }
 
+  private static let dryRunTitle = "Dry run of migrations"
+
   private func show(_ opened: Container, _ progress: WorkProgress?) throws {
-    let outcome = try opened.dryRun(
-      migrations.catalog(opened.configuration), options: options(opened.configuration, progress))
+    var options = try options(opened.configuration, progress)
+    options.rowLimit = page.html == nil ? 0 : HTMLPage.rowLimit
+    var outcome = try opened.dryRun(migrations.catalog(opened.configuration), options: options)
+    try page.write(
+      HTMLPage(
+        dryRun: outcome.value, changing: outcome.difference, app: opened.app, instance: opened.instance,
+        container: container.one.path))
+    outcome.difference = outcome.difference.listing(rows: 0)
     if common.json {
       Output.json(Self.document(outcome))
     } else {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Drydock
 import DrydockTesting
 import Foundation
+import Reports
 
 struct TestCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -26,7 +27,7 @@ struct TestCommand: Subcommand {
         drydock test -m Migrations --fixtures Fixtures
         drydock test v1 v2 -m Migrations --keep Failed
         drydock test -m Migrations --junit report.xml --jobs 4
-        drydock test --markdown comment.md --sarif drydock.sarif
+        drydock test --markdown comment.md --sarif drydock.sarif --html report.html
         drydock test 'Fixtures/v1' -m Migrations --record
         drydock test -m Migrations --filter 'v*'
       """)
@@ -34,10 +35,12 @@ struct TestCommand: Subcommand {
   @OptionGroup var fixtures: FixtureOptions
   @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
-  @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
-    String?
+  @Option(
+    help: ArgumentHelp("Save the containers of failures here.", valueName: "directory"),
+    completion: .directory) var keep: String?
   @OptionGroup var documents: ReportOptions
   @Flag(help: "List all findings of each cause, not only examples.") var all = false
+  @OptionGroup var page: HTMLOptions
   @Option(
     help: ArgumentHelp(
       "The number of fixtures to check in parallel; by default the number of processors.",
@@ -51,6 +54,10 @@ struct TestCommand: Subcommand {
   }
 
   func run() throws {
+    try page.reporting("Migration tests", "The tests were not run") { try test() }
+  }
+
+  private func test() throws {
     if record, let refusal = GoldenRecorder.refusal(in: ProcessInfo.processInfo.environment) {
       throw UsageError(message: refusal)
     }
@@ -93,6 +100,9 @@ struct TestCommand: Subcommand {
     }
     display.end()
     try reports.write(result)
+    try page.write(
+      HTMLPage(
+        result, from: FileManager.default.currentDirectoryPath, advised: { Advice.added(to: $0) }))
     if common.json {
       Output.json(
         [
@@ -130,13 +140,13 @@ struct FixtureOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
       "Names of fixtures, or their directories; or one directory of fixtures. By default all.",
-      valueName: "fixture")) var names: [String] = []
+      valueName: "fixture"), completion: .directory) var names: [String] = []
 
   @Option(
     name: .customLong("fixtures"),
     help: ArgumentHelp(
       "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
-      valueName: "directory"))
+      valueName: "directory"), completion: .directory)
   var directory: String?
 
   @Option(

@@ -28,23 +28,37 @@ struct ReportFile {
   init?(_ path: String?, option: String) throws {
     guard let path else { return nil }
     self.path = path
-    var isDirectory: ObjCBool = false
-    if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue {
-      throw UsageError(message: "\(option) \(path) is a directory: give a file")
+    let type = try? FileManager.default.attributesOfItem(atPath: place)[.type] as? FileAttributeType
+    // Anything else would be replaced by a file, even `/dev/null`.
+    if let type, type != .typeRegular {
+      let what = type == .typeDirectory ? "a directory" : "not a regular file"
+      throw UsageError(message: "\(option) \(path) is \(what): give a file")
     }
-    let folder = (path as NSString).deletingLastPathComponent
-    guard !folder.isEmpty else { return }
     try writing { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
   }
 
-  func write(_ data: Data) throws {
-    try writing { try data.write(to: URL(fileURLWithPath: path), options: .atomic) }
+  /// Replaces the file in one step.
+  ///
+  /// - Parameter isPrivate: whether only its owner can read it.
+  func write(_ data: Data, isPrivate: Bool = false) throws {
+    try writing {
+      guard isPrivate else { return try data.write(to: URL(fileURLWithPath: path), options: .atomic) }
+      try Directory(folder).replace(ContainerPath((place as NSString).lastPathComponent), with: Array(data))
+    }
+  }
+
+  /// The file that the path leads to.
+  private var place: String { realPath(path) ?? path }
+
+  private var folder: String {
+    let folder = (place as NSString).deletingLastPathComponent
+    return folder.isEmpty ? "." : folder
   }
 
   private func writing(_ body: () throws -> Void) throws {
     do { try body() } catch {
-      throw DrydockError(
-        .io, "the report cannot be written: \(error.localizedDescription)", path: path, cause: error)
+      let reason = (error as? DrydockError)?.message ?? error.localizedDescription
+      throw DrydockError(.io, "the report cannot be written: \(reason)", path: path, cause: error)
     }
   }
 }
@@ -97,7 +111,9 @@ struct PipelineReports {
   /// The runner reads both streams; standard output may be a file of JSON.
   private func annotate(_ lines: (GitHubAnnotations) -> [String]) {
     guard isGitHub else { return }
-    for line in lines(GitHubAnnotations(workspace: workspace, directory: directory)) { Output.message(line) }
+    for line in lines(GitHubAnnotations(workspace: workspace, directory: directory)) {
+      StandardStreams.note(line + "\n")
+    }
   }
 
   /// The summary is an extra: the test does not fail when it cannot be written.

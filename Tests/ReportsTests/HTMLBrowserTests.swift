@@ -1,0 +1,93 @@
+import Foundation
+@testable import Reports
+import TestSupport
+import Testing
+
+/// Pages as other programs read them: a strict parser, and a browser.
+@Suite("Pages of HTML in a parser and a browser")
+struct HTMLBrowserTests {
+  private static let all = PageSamples.hostile + [PageSamples.long]
+
+  @Test("A strict parser finds no error, whatever the values are")
+  func strict() throws {
+    try TemporaryDirectory.with { directory in
+      let script = """
+        import sys, html5lib
+        for name in sys.argv[1:]:
+            html5lib.HTMLParser(strict=True).parse(open(name, "rb"))
+        """
+      var files: [String] = []
+      for (name, page) in try PageSamples.pages(Self.all) + PageSamples.pages(PageSamples.plain) {
+        files.append(directory("\(files.count) \(name).html"))
+        try page.html().write(toFile: files[files.count - 1], atomically: true, encoding: .utf8)
+      }
+      // The system's own, which has the system's packages.
+      let python = "/usr/bin/python3"
+      let parsed = try Command.run(python, ["-c", script] + files)
+      #expect(parsed.succeeded, "\(parsed)")
+      // It does find errors.
+      let wrong = try PageSamples.pages(PageSamples.plain)[0].page.html().replacing("</h1>", with: "</h2>")
+      try wrong.write(toFile: files[0], atomically: true, encoding: .utf8)
+      #expect(try !Command.run(python, ["-c", script, files[0]]).succeeded)
+    }
+  }
+
+  /// The policy would keep a script from running: here it is taken out, and a script is put in that checks the page.
+  @Test("A browser finds structure, keyboard and contrast as they must be, and no element but a page's own")
+  func checks() throws {
+    let script = try String(
+      contentsOfFile: ReportSamples.repository + "/Tests/ReportsTests/Browser/checks.js", encoding: .utf8)
+    for (name, page) in try [
+      PageSamples.pages(Self.all)[0], PageSamples.pages(Self.all)[2], PageSamples.pages(Self.all)[4],
+      PageSamples.pages(PageSamples.plain)[0],
+    ] {
+      let html = page.html()
+      let open = html.replacing(#/<meta http-equiv="Content-Security-Policy"[^>]*>/#, with: "")
+      #expect(open.utf8.count < html.utf8.count)
+      let (dom, log) = try Self.browse(
+        open.replacing("</body>", with: "<script id=\"checks\">\(script)</script></body>"), width: 1000)
+      let problems = try #require(dom.firstMatch(of: #/<pre id="problems">(.*)</pre>/#), "\(name): \(log)")
+        .output.1
+      #expect(problems == "[]", "\(name): \(problems)")
+    }
+  }
+
+  @Test("Hostile values do nothing: no script runs, nothing is loaded, nothing is reported to the console")
+  func hostile() throws {
+    for (name, page) in try [PageSamples.pages(Self.all)[0], PageSamples.pages(Self.all)[2]] {
+      let html = page.html()
+      #expect(html.utf8.count < 2_000_000, "\(name): \(html.utf8.count) bytes")
+      let (dom, log) = try Self.browse(html, width: 400)
+      let title = { (text: String) in
+        text.firstMatch(of: #/(?s)<title>(.*?)</title>/#)?.output.1.replacing("&#39;", with: "'")
+          .replacing("&quot;", with: "\"")
+      }
+      #expect(title(dom) == title(html) && title(html) != nil, "\(name)")
+      for element in ["<script", "<img", "<base", "<iframe", "<i>", "<b>"] {
+        #expect(!dom.contains(element), "\(name): \(element)")
+      }
+      #expect(!log.contains("CONSOLE"), "\(name): \(log)")
+    }
+    // The console is seen at all.
+    let (_, log) = try Self.browse("<!DOCTYPE html><script>console.error('seen')</script>", width: 400)
+    #expect(log.contains("CONSOLE") && log.contains("seen"), "\(log)")
+  }
+
+  /// The document after the browser has loaded it, and its log, which has the console in it.
+  private static func browse(_ html: String, width: Int) throws -> (dom: String, log: String) {
+    try TemporaryDirectory.with { directory in
+      let file = directory("page.html")
+      try html.write(toFile: file, atomically: true, encoding: .utf8)
+      let result = try Command.run(
+        Tools.system("chromium"),
+        [
+          "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
+          "--disable-background-networking", "--disable-component-update", "--no-first-run",
+          "--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=\(directory("profile"))",
+          "--enable-logging=stderr", "--window-size=\(width),900", "--dump-dom", "file://\(file)",
+        ], environment: ["HOME": directory("home")], limit: 60)
+      #expect(result.succeeded, "\(result)")
+      return (result.output, result.allErrors)
+    }
+  }
+}
