@@ -412,7 +412,7 @@ int platform_open_beneath(int directory, const char *path, int flags) {
   struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
   // Reading does not move the time of the last access, where this user may ask for that.
-  if ((flags & (O_ACCMODE | O_CREAT | O_PATH)) == O_RDONLY) {
+  if ((flags & O_ACCMODE) != O_WRONLY && (flags & (O_CREAT | O_PATH)) == 0) {
     how.flags |= O_NOATIME;
     int opened = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
     if (opened >= 0 || errno != EPERM) return opened;

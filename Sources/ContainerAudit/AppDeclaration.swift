@@ -68,7 +68,8 @@ public struct AppDeclaration: Sendable {
   /// - Parameter shown: the path in messages, such as that of the archive that was unpacked.
   /// - Throws: ``DrydockError``: `notFound` when there is no bundle, `malformed` for corrupt property lists.
   package init(bundle path: String, shown: String) throws {
-    let found = try Self.bundle(in: Directory(path), shown: shown)
+    var found = try Self.bundle(in: Directory(path), shown: shown)
+    found.name = shown + "/" + found.name
     let directory = found.directory
     func part(_ file: ContainerPath) throws -> Part? {
       guard try directory.status(file)?.type == .file else { return nil }
@@ -114,9 +115,8 @@ public struct AppDeclaration: Sendable {
       guard apps.count == 1 else {
         throw DrydockError(.ambiguous, "there are \(apps.count) apps; give one of them", path: shown)
       }
-      return (
-        try directory.directory(folder.appending(name: app)), String(decoding: app, as: UTF8.self) + "/"
-      )
+      let place = folder.appending(name: app)
+      return (try directory.directory(place), place.description + "/")
     }
     throw DrydockError(
       .notFound, "there is no app: give a directory `X.app`, or an .ipa file", path: shown)

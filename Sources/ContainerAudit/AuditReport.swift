@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 /// What a rule found in one place: a file, a directory, a column, never a single row.
 public struct AuditFinding: Sendable, Codable {
@@ -80,14 +81,21 @@ struct FindingCollector {
       let rule = AuditRule.with(rule)
       findings.append(
         AuditFinding(
-          rule: rule.id, severity: severity(of: rule), path: path.map(redactor.shown(message:)),
-          item: item.map(redactor.shown(message:)), message: redactor.shown(message: message), count: count,
-          unit: unit, examples: [], mend: mend ?? rule.mend))
+          rule: rule.id, severity: severity(of: rule), path: path.map(shown), item: item.map(shown),
+          message: shown(message), count: count, unit: unit, examples: [], mend: mend ?? rule.mend))
     }
     if let example, findings[number].examples.count < 3 {
-      findings[number].examples.append(redactor.shown(message: example))
+      findings[number].examples.append(shown(example))
     }
   }
+
+  /// Names of tables, keys and classes are hostile: they may be secrets, have control characters, or be long.
+  func shown(_ text: String) -> String {
+    let cut = text.count > Self.longest ? text.prefix(Self.longest) + "…" : text[...]
+    return ContainerPath.printable(Array(redactor.shown(message: String(cut)).utf8))
+  }
+
+  private static let longest = 300
 
   private func severity(of rule: AuditRule) -> AuditSeverity {
     if case .severity(let severity) = configuration.rules[rule.id] { severity } else { rule.severity }

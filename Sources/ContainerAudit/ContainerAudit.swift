@@ -104,7 +104,8 @@ package struct Audit {
     let (findings, off) = context.findings.result()
     return AuditReport(
       root: container.root, app: container.app, instance: container.instance, layout: container.layout,
-      findings: findings, off: off, limits: context.limits,
-      notChecked: context.notChecked + (context.app?.notes ?? []), unreadable: context.unreadable)
+      findings: findings, off: off, limits: context.limits.map(context.findings.shown),
+      notChecked: (context.notChecked + (context.app?.notes ?? [])).map(context.findings.shown),
+      unreadable: context.unreadable.map(context.findings.shown))
   }
 }

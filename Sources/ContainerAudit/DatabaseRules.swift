@@ -74,9 +74,7 @@ struct DatabaseRules {
     do {
       // The copy is removed at once, so that a container with many databases needs the space of one.
       defer { staged.releaseDatabase(at: path) }
-      var inner = context
-      try staged.readDatabase(at: path) { db in try read(db, &inner) }
-      context = inner
+      try staged.readDatabase(at: path) { db in try read(db, &context) }
     } catch {
       context.skip(path, error)
     }
@@ -96,13 +94,20 @@ struct DatabaseRules {
     try checkPages(db, &context)
     guard try isIntact(db, &context) else { return }
     for table in try tables(db) {
-      do {
-        try checkForeignKeys(of: table, db, &context)
-        try TableScan(path, table, db).run(&context)
-      } catch let error as DatabaseError {
-        // A collation or function that only the app defines.
-        context.notChecked.append("\(path): the table \(table): \(error.plainMessage)")
-      }
+      // A collation or function that only the app defines, or a foreign key to columns that are not unique.
+      trying(table, &context) { try checkForeignKeys(of: table, db, &$0) }
+      trying(table, &context) { try TableScan(path, table, db).run(&$0) }
+    }
+  }
+
+  private func trying(
+    _ table: String, _ context: inout AuditContext, _ body: (inout AuditContext) throws -> Void
+  ) {
+    do {
+      try body(&context)
+    } catch {
+      let reason = (error as? DatabaseError)?.plainMessage ?? DrydockError.reason(of: error)
+      context.notChecked.append("\(path): the table \(table): \(reason)")
     }
   }
 

@@ -80,7 +80,7 @@ enum SecretEvidence {
   /// Words that make a secret's name harmless: what is sealed already, and what is public.
   private static let harmless: Set<String> = [
     "encrypted", "sealed", "wrapped", "ciphertext", "hint", "public", "consent", "policy", "banner", "length",
-    "keychain", "reference", "alia", "alias", "fingerprint",
+    "keychain", "reference", "alia", "alias", "fingerprint", "element",
   ]
   /// Tokens that open nothing by themselves: for push, paging, synchronization and analytics.
   private static let harmlessTokens: Set<String> = [
@@ -88,6 +88,7 @@ enum SecretEvidence {
     "history", "change", "continuation", "next", "previous", "server", "last", "query", "search", "text",
     "instance", "installation", "analytics", "observer", "notification", "cancel", "count", "max", "limit",
     "usage", "design", "color", "syntax", "word",
+    "voip", "firebase", "messaging",
   ]
 
   /// Whether a value under a secret's name is one.
@@ -114,6 +115,9 @@ enum SecretEvidence {
 /// Searches a value of a setting or document for a secret: by names of keys, by forms of texts, and in documents inside texts
 /// and data.
 struct SecretValueSearch {
+  /// The app may have encrypted data itself, which their bytes do not show.
+  static let data = "data under a secret's name, unless the app encrypts them"
+
   /// The bytes that are still examined: references to one text can expand a small file.
   private(set) var left: Int
 
@@ -162,11 +166,30 @@ struct SecretValueSearch {
       if let nested = NestedValue(value) {
         return evidence(in: nested.value, name: name, isSecret: isSecret, depth + 10)
       }
-      if isSecret, SecretEvidence.isSecret(value: value, name: name) { return "data under a secret's name" }
+      if isSecret, SecretEvidence.isSecret(value: value, name: name) { return Self.data }
     default:
       if isSecret, SecretEvidence.isSecret(value: value, name: name) { return "a code under a secret's name" }
     }
     return nil
+  }
+}
+
+extension SecretValueSearch {
+  /// Whether a text in a value is an absolute path to a container.
+  mutating func findsPath(in value: PropertyListValue, depth: Int = 0) -> Bool {
+    left -= 16
+    guard left > 0, depth < 40 else { return false }
+    switch value {
+    case .string(let text):
+      left -= text.utf8.count
+      return ContainerPaths.isIn(text)
+    case .array(let values):
+      for value in values where findsPath(in: value, depth: depth + 1) { return true }
+    case .dictionary(let values):
+      for (_, value) in values where findsPath(in: value, depth: depth + 1) { return true }
+    default: break
+    }
+    return false
   }
 }
 

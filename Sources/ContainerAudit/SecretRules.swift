@@ -36,6 +36,16 @@ extension AuditRule {
   ]
 }
 
+extension NestedValue {
+  /// Whether it is JSON or a property list, not plain text.
+  var isStructured: Bool {
+    switch value {
+    case .array, .dictionary: true
+    default: false
+    }
+  }
+}
+
 /// Searches a file that is neither settings nor a database.
 struct DocumentRules {
   /// The most bytes of a file that are searched; of a log more.
@@ -80,30 +90,31 @@ struct DocumentRules {
       context.limits.append("\(entry.path): searched for secrets up to \(most >> 20) MiB")
     }
     let isStructured = head.first { $0 > 0x20 }.map { "{[<".utf8.contains($0) } ?? false
-    if entry.status.size <= Self.limit, isBinaryList || isStructured,
-      let document = NestedValue(.data(try root.contents(path, limit: Int(Self.limit))))
-    {
-      return check(document, &context)
+    if entry.status.size <= Self.limit, isBinaryList || isStructured {
+      let bytes = try root.contents(path, limit: Int(Self.limit))
+      if let document = NestedValue(.data(bytes)), document.isStructured {
+        return check(document, bytes, &context)
+      }
     }
     if isBinaryList { return }
     try searchText(root, path, upTo: most, &context)
   }
 
-  private func check(_ document: NestedValue, _ context: inout AuditContext) {
+  private func check(_ document: NestedValue, _ bytes: [UInt8], _ context: inout AuditContext) {
     var search = SecretValueSearch(budget: Int(Self.limit) * 4)
     if let found = search.evidence(in: document.value, name: "") { report(found, &context) }
-    if entry.exclusion == nil, Self.strings(in: document.value).contains(where: ContainerPaths.isIn) {
+    if entry.exclusion == nil, search.findsPath(in: document.value) {
       context.findings.add(
         .pathInSettings, entry.path.parent.description, SettingsRules.pathMessage, unit: "document",
-        example: name)
+        example: entry.path.nameString)
     }
-    if let bytes = try? context.staged.live.contents(entry.currentPath, limit: Int(Self.limit)) {
-      let classes = ArchivedClasses.custom(in: bytes)
-      if let example = classes.first {
-        context.findings.add(
-          .customClassInArchive, entry.path.parent.description, ArchivedClasses.message, unit: "document",
-          example: "\(entry.path.nameString): \(example)")
-      }
+    if search.left <= 0 {
+      context.limits.append("\(entry.path): expands to much more than its size, and was searched in part")
+    }
+    if let example = ArchivedClasses.custom(in: bytes).first {
+      context.findings.add(
+        .customClassInArchive, entry.path.parent.description, ArchivedClasses.message, unit: "document",
+        example: "\(entry.path.nameString): \(example)")
     }
   }
 
@@ -151,15 +162,5 @@ struct DocumentRules {
   private var isConfiguration: Bool {
     [".env", ".ini", ".cfg", ".conf", ".config", ".properties", ".yaml", ".yml", ".toml"].contains(
       where: name.hasSuffix)
-  }
-
-  private static func strings(in value: PropertyListValue, depth: Int = 0) -> [String] {
-    guard depth < 40 else { return [] }
-    switch value {
-    case .string(let text): return [text]
-    case .array(let values): return values.flatMap { strings(in: $0, depth: depth + 1) }
-    case .dictionary(let values): return values.values.flatMap { strings(in: $0, depth: depth + 1) }
-    default: return []
-    }
   }
 }

@@ -103,7 +103,7 @@ struct SettingsRules {
       }
       if isExcluded { continue }
       checkSize(key, value, &context)
-      if case .string(let text) = value, ContainerPaths.isIn(text) {
+      if search.findsPath(in: value) {
         add(.pathInSettings, Self.pathMessage, "`\(key)`", &context)
       }
     }
@@ -143,10 +143,7 @@ struct SettingsRules {
       default: nil
       }
     guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return false }
-    switch NestedValue(value)?.value {
-    case .array, .dictionary: return true
-    default: return false
-    }
+    return NestedValue(value)?.isStructured ?? false
   }
 
   private func add(

@@ -95,7 +95,7 @@ struct TableScan {
     case .blob(let data):
       let bytes = Array(data)
       if isSecret, SecretEvidence.isSecret(value: .data(bytes), name: column.name) {
-        add(.secretInDatabase, Self.message)
+        add(.secretInDatabase, SecretValueSearch.data)
       } else if let found = evidence(in: .data(bytes), bytes.first, &column) {
         add(.secretInDatabase, found)
       }
@@ -110,13 +110,9 @@ struct TableScan {
     in value: PropertyListValue, _ first: UInt8?, _ column: inout Column
   ) -> String? {
     guard let first, "{[b<".utf8.contains(first), column.documents < Self.documentLimit,
-      let document = NestedValue(value)
+      let document = NestedValue(value), document.isStructured
     else { return nil }
     column.documents += 1
-    switch document.value {
-    case .array, .dictionary: break
-    default: return nil
-    }
     var search = SecretValueSearch(budget: Self.valueLimit * 4)
     return search.evidence(in: document.value, name: column.name)
   }

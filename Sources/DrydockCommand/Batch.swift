@@ -9,12 +9,13 @@ struct ContainersOptions: ParsableArguments {
       """
       The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
       or .tar.zst of one.
-      """, valueName: "container"))
+      """, valueName: "container"), completion: .file())
   var path: String?
 
   @Option(
     help: ArgumentHelp(
-      "Instead of one container: all containers in this directory.", valueName: "directory"))
+      "Instead of one container: all containers in this directory.", valueName: "directory"),
+    completion: .directory)
   var all: String?
 
   @Option(

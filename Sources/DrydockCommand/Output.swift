@@ -13,7 +13,7 @@ enum Output {
 
   /// A line of the result with a role, which has a colour on a terminal.
   static func line(_ text: String, _ role: TextRole?) {
-    write(StandardStreams.isColored(STDOUT_FILENO) ? role.colored(plain(text)) + "\n" : plain(text) + "\n")
+    write(StandardStreams.colorsResults ? role.colored(plain(text)) + "\n" : plain(text) + "\n")
   }
 
   static func error(_ text: String) { write(Notice(.error, text)) }
@@ -26,7 +26,7 @@ enum Output {
     let prefix = "\(Program.current.name): \(notice.role.rawValue):"
     let text = plain(Program.current.named(notice.text))
     StandardStreams.note(
-      (StandardStreams.isColored(STDERR_FILENO) ? TextRole?(notice.role).colored(prefix) : prefix)
+      (StandardStreams.colorsNotices ? TextRole?(notice.role).colored(prefix) : prefix)
         + " \(text)\n")
   }
 

@@ -37,8 +37,14 @@ enum StandardStreams {
 
   static var isQuiet: Bool { state.withLock(\.isQuiet) }
 
-  /// Whether a stream gets colours: <https://no-color.org>; an option wins over the variable.
-  static func isColored(_ stream: Int32) -> Bool {
+  /// Whether standard output gets colours.
+  static var colorsResults: Bool { isColored(STDOUT_FILENO) }
+
+  /// Whether standard error gets colours.
+  static var colorsNotices: Bool { isColored(STDERR_FILENO) }
+
+  /// As <https://no-color.org> has it; an option wins over the variable.
+  private static func isColored(_ stream: Int32) -> Bool {
     switch state.withLock(\.color) {
     case .always: return true
     case .never: return false

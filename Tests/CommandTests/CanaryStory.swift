@@ -32,12 +32,12 @@ struct CanaryStory {
     step("inspect Notes"), step("inspect Notes --excluded"), step("explain Notes Documents/secret.txt"),
     step("audit Notes"), step("audit --rules"),
     step(
-      "audit Notes --info Info.plist --privacy-manifest Info.plist --entitlements Info.plist --fail-on error",
+      "audit Notes --info Keys/Info.plist --privacy-manifest Keys/Info.plist --entitlements Keys/Info.plist --fail-on error",
       exits: [4],
       before: { canaries in
         let secret = Canary.plain.value("info")
         let token = "gh" + "p_" + secret + secret
-        try CanaryPlants(sandbox: canaries.sandbox, container: ".").change("Info.plist", .xml) {
+        try CanaryPlants(sandbox: canaries.sandbox, container: "Keys").change("Info.plist", .xml) {
           $0["NSCameraUsageDescription"] = ""
           $0["NS\(token)UsageDescription"] = secret
           $0["CFBundleIdentifier"] = token

@@ -26,9 +26,8 @@ struct HelpTests {
   @Test("Every command that is asked for is there")
   func complete() throws {
     let wanted = [
-      "inspect", "explain", "audit", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
-      "status",
-      "validate", "test", "fixture", "new", "release", "repair",
+      "inspect", "explain", "audit", "snapshot", "list", "show", "verify", "diff", "export", "restore",
+      "migrate", "status", "validate", "test", "fixture", "new", "release", "repair",
       "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
       "forget", "tag",
     ]

@@ -101,7 +101,7 @@ struct AppDeclarationTests {
       ]
       try with(files) { path in
         let app = try AppDeclaration(bundle: path, shown: path)
-        #expect(app.entitlements?.path == "Notes")
+        #expect(app.entitlements?.path == path + "/Notes")
         #expect(app.entitlements?.values == Self.groups)
         #expect(app.notes.isEmpty)
       }

@@ -129,6 +129,42 @@ struct AuditTests {
     }
   }
 
+  @Test("Names and documents of a hostile container are harmless")
+  func hostile() throws {
+    try AuditSandbox.with { sandbox in
+      let name = "a\u{202e}b\n" + String(repeating: "x", count: 5000)
+      try sandbox.database("CREATE TABLE \"\(name)\"(password); INSERT INTO \"\(name)\" VALUES ('a1b2c3d4')")
+      // Each level refers to the one before it twice.
+      var value = PropertyListValue.array([.string("text")])
+      for _ in 0..<30 { value = .array([value, value]) }
+      try sandbox.put("Documents/deep.json", String(repeating: "[", count: 100_000))
+      try sandbox.put("Documents/half.json", #"{"password": ["#)
+      try sandbox.put(
+        "Documents/half.plist", "<plist><dict><key>password</key><string>\(MadeUp.password)")
+      let report = try sandbox.audit()
+      #expect(report.findings.map(\.rule) == [.secretInDatabase])
+      let item = report.findings.first?.item ?? ""
+      #expect(item.count < 400 && !item.contains("\n") && !item.contains("\u{202e}"), "\(item)")
+      var search = SecretValueSearch(budget: 1 << 20)
+      #expect(search.evidence(in: value, name: "list") == nil && search.left <= 0)
+      search = SecretValueSearch(budget: 1 << 20)
+      #expect(!search.findsPath(in: value) && search.left <= 0)
+    }
+  }
+
+  @Test("A table that cannot be checked in one way is searched in the others")
+  func partial() throws {
+    try AuditSandbox.with { sandbox in
+      try sandbox.database(
+        "CREATE TABLE p(x); CREATE TABLE t(x REFERENCES p(x), password); INSERT INTO t VALUES (1, 'a1b2c3d4')"
+      )
+      let report = try sandbox.audit()
+      #expect(report.findings.map(\.rule) == [.secretInDatabase, .foreignKeyWithoutIndex])
+      #expect(
+        report.notChecked.count == 1 && report.notChecked[0].contains("foreign key mismatch"), "\(report)")
+    }
+  }
+
   @Test("A name that is a secret is hidden in every place")
   func secretNames() throws {
     try AuditSandbox.with { sandbox in

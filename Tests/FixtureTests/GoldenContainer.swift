@@ -54,10 +54,11 @@ struct GoldenContainer {
   }
 
   func findings(
-    _ name: String = "golden", _ volatile: VolatileValues = VolatileValues(), _ keys: DeviceKeys? = nil
+    _ name: String = "golden", _ volatile: VolatileValues = VolatileValues(), _ keys: DeviceKeys? = nil,
+    rowLimit: Int = 20
   ) throws -> [FixtureResult.Finding] {
     try GoldenText(of: container, volatile: volatile, deviceKeys: keys).findings(
-      against: folder(name), volatile: volatile)
+      against: folder(name), volatile: volatile, rowLimit: rowLimit)
   }
 
   /// A file of a golden.

@@ -8,20 +8,43 @@ import Testing
 struct PipelineGuideTests {
   @Test("Its pipelines are YAML, and their scripts are a shell's")
   func examples() throws {
-    let guide = try String(
-      contentsOfFile: "\(Sample.root)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
+    let guide = try text("Sources/Drydock/Drydock.docc/Pipelines.md")
     let blocks = guide.split(separator: "```yaml\n").dropFirst().map { String($0.prefix { $0 != "`" }) }
     #expect(blocks.count == 2)
-    var scripts: [String] = []
+    #expect(try scripts(of: blocks, "Pipelines.md") == 3)
     for block in blocks {
-      let root = try #require(try YAMLDocument(Array(block.utf8), file: "Pipelines.md").root)
+      #expect(block.contains("# OWNER: the account that publishes Drydock.\n"), "\(block)")
+      #expect(block.contains(/# .*[Ww]ithout a release.* the web server's directory/), "\(block)")
+    }
+  }
+
+  @Test("The files that it uses, and the workflows, are YAML, and their scripts are a shell's")
+  func files() throws {
+    for (file, count) in [
+      (".github/actions/install/action.yml", 1), ("Scripts/packaging/gitlab.yml", 6),
+      (".github/workflows/ci.yml", 6), (".github/workflows/release.yml", 3),
+    ] {
+      let documents = try text(file).split(separator: "\n---\n").map(String.init)
+      #expect(try scripts(of: documents, file) == count, "\(file)")
+    }
+  }
+
+  private func text(_ path: String) throws -> String {
+    try String(contentsOfFile: "\(Sample.root)/\(path)", encoding: .utf8)
+  }
+
+  /// Checks the scripts in YAML documents; gives their number.
+  private func scripts(of documents: [String], _ file: String) throws -> Int {
+    var scripts: [String] = []
+    for document in documents {
+      let root = try #require(try YAMLDocument(Array(document.utf8), file: file).root)
       collect(root, under: "", &scripts)
     }
-    #expect(scripts.count == 10, "\(scripts)")
     for script in scripts {
-      let checked = try Command.run("/bin/sh", ["-n", "-c", script])
+      let checked = try Command.run(Tools.system("bash"), ["-n", "-c", script])
       #expect(checked.succeeded, "\(script)\n\(checked)")
     }
+    return scripts.count
   }
 
   private func collect(_ node: YAMLNode, under key: String, _ scripts: inout [String]) {

@@ -76,7 +76,7 @@ struct MarkdownTests {
     var known = ReportSamples.fixture("k" + value, .knownFailure, [finding])
     known.knownFailure = value
     let text = text([fixture, known], [value])
-    let outside = text.replacing(#/<code>[^<>|`*_\[\]~@#\\:.\n]*<\/code>/#, with: "C")
+    let outside = text.replacing(#/<code>(?:&#\d+;|[^<>|`*_\[\]~@#\\:.\n&])*<\/code>/#, with: "C")
       .replacing(#/<summary>(?:❌|⚠️) <code>[^<>\n]*<\/code><\/summary>/#, with: "S")
       .replacing(#/<pre>\n[^<>]*\n<\/pre>/#, with: "P")
     #expect(

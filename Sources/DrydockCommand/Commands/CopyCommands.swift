@@ -4,11 +4,13 @@ import Drydock
 /// The options of commands that write a copy of an archive.
 struct CopyOptions: ParsableArguments {
   @Option(
-    name: .shortAndLong, help: ArgumentHelp("Write this file, which must not exist.", valueName: "file"))
+    name: .shortAndLong, help: ArgumentHelp("Write this file, which must not exist.", valueName: "file"),
+    completion: .file())
   var output: String?
   @Option(
     name: .customLong("to"),
-    help: ArgumentHelp("Write into this directory of archives.", valueName: "directory"))
+    help: ArgumentHelp("Write into this directory of archives.", valueName: "directory"),
+    completion: .directory)
   var directory: String?
   @OptionGroup var key: SourceKeyOptions
   @OptionGroup var recipients: RecipientOptions
@@ -43,7 +45,9 @@ struct ExportCommand: Subcommand {
         drydock export Notes.tar.zst --to Elsewhere
       """)
 
-  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
+  @Argument(
+    help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
+    completion: .file())
   var archive: String
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var copy: CopyOptions
@@ -112,7 +116,8 @@ struct RekeyCommand: Subcommand {
       """)
 
   @Argument(
-    help: "Archives: files, or with -r ids, INSTANCE@latest …; none means all of the repository.")
+    help: "Archives: files, or with -r ids, INSTANCE@latest …; none means all of the repository.",
+    completion: .file())
   var archives: [String] = []
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Replace each old archive with the new one.") var replace = false

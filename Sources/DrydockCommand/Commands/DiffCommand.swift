@@ -22,9 +22,10 @@ struct DiffCommand: Subcommand {
       """)
 
   @Argument(
-    help: "An archive (its file, or with -r its id, INSTANCE@latest or latest), a container, or a golden.")
+    help: "An archive (its file, or with -r its id, INSTANCE@latest or latest), a container, or a golden.",
+    completion: .file())
   var a: String
-  @Argument(help: "The other one. Differences are shown from A to B.") var b: String
+  @Argument(help: "The other one. Differences are shown from A to B.", completion: .file()) var b: String
   @OptionGroup var repository: RepositoryOptions
   @Option(
     help: ArgumentHelp(

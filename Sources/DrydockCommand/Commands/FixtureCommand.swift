@@ -34,13 +34,14 @@ struct FixtureCaptureCommand: Subcommand {
       """)
 
   @Argument(
-    help: "A container, or an archive (its file, or with -r its id, INSTANCE@latest or latest).")
+    help: "A container, or an archive (its file, or with -r its id, INSTANCE@latest or latest).",
+    completion: .file())
   var source: String
   @Argument(help: "The fixture's name.") var name: String
   @Option(
     help: ArgumentHelp(
       "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
-      valueName: "directory"))
+      valueName: "directory"), completion: .directory)
   var fixtures: String?
   @Option(help: ArgumentHelp("The maximum number of rows kept of each table.", valueName: "number"))
   var rows = 100

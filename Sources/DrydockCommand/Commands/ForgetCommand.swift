@@ -254,7 +254,8 @@ struct TagCommand: Subcommand {
         drydock tag latest -r Backups --add keep --remove release
       """)
 
-  @Argument(help: "Archives: files in a repository, or with -r ids, INSTANCE@latest …") var archives: [String]
+  @Argument(help: "Archives: files in a repository, or with -r ids, INSTANCE@latest …", completion: .file())
+  var archives: [String]
   @Option(name: .customLong("add"), help: ArgumentHelp("Add this tag; repeatable.", valueName: "tag"))
   var added: [String] = []
   @Option(name: .customLong("remove"), help: ArgumentHelp("Remove this tag; repeatable.", valueName: "tag"))

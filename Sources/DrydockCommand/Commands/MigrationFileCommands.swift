@@ -75,7 +75,6 @@ struct ReleaseCommand: Subcommand {
     let release = try releases.add(name, found.catalog)
     let numbers = release.migrations.map(\.number)
     let warnings = warnings(found.catalog, configuration)
-    for warning in warnings { Output.warning("\(Advice.added(to: warning))".printable) }
     if common.json {
       return Output.json(
         ["release": release.name, "version": release.version, "migrations": numbers, "warnings": warnings])
@@ -83,6 +82,7 @@ struct ReleaseCommand: Subcommand {
     Output.line(
       "release \(release.name) has version \(release.version), with \(Output.count(numbers.count, "new migration"))"
     )
+    for warning in warnings { Output.warning(Advice.added(to: warning).printable) }
   }
 
   /// What `drydock test` will ask for; nothing where there are no fixtures, or they cannot be read.

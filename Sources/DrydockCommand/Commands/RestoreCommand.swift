@@ -117,7 +117,7 @@ struct RestoreCommand: Subcommand {
     let outcome = try archive.restore(to: target, options: options, migrating: catalog)
     if common.json { Output.json(outcome.document(document(outcome.value))) }
     outcome.report(on: target, asJSON: common.json) { write($0, isDone: true) }
-    if outcome.transaction == nil, !common.json { Output.line("nothing to change") }
+    if outcome.transaction == nil, !common.json, !common.quiet { Output.line("nothing to change") }
     try outcome.throwUnlessClean()
     if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
   }

@@ -18,8 +18,9 @@ struct InitCommand: Subcommand {
         drydock init Notes --fixture v1
       """)
 
-  @Argument(help: "A container to take the app, the settings file and the databases from.") var container:
-    String?
+  @Argument(
+    help: "A container to take the app, the settings file and the databases from.", completion: .file())
+  var container: String?
   @Option(
     help: ArgumentHelp("Also make the first fixture of the container, with this name.", valueName: "name"))
   var fixture: String?
@@ -226,13 +227,16 @@ struct KeygenCommand: Subcommand {
 
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("Write the key to this file, which must not exist.", valueName: "file"))
+    help: ArgumentHelp("Write the key to this file, which must not exist.", valueName: "file"),
+    completion: .file())
   var output: String?
   @Flag(
     name: [.customShort("y"), .customLong("recipients")], help: "Print the public keys of a key file instead."
   )
   var showsRecipients = false
-  @Argument(help: ArgumentHelp("With -y: the key file, or - for standard input.", valueName: "file"))
+  @Argument(
+    help: ArgumentHelp("With -y: the key file, or - for standard input.", valueName: "file"),
+    completion: .file())
   var input: String?
   @OptionGroup var common: CommonOptions
 

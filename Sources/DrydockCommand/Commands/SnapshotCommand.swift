@@ -22,7 +22,8 @@ struct SnapshotCommand: Subcommand {
   @OptionGroup var repository: RepositoryOptions
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"))
+    help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"),
+    completion: .file())
   var output: String?
   @Flag(
     help:

@@ -35,8 +35,9 @@ struct TestCommand: Subcommand {
   @OptionGroup var fixtures: FixtureOptions
   @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
-  @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
-    String?
+  @Option(
+    help: ArgumentHelp("Save the containers of failures here.", valueName: "directory"),
+    completion: .directory) var keep: String?
   @OptionGroup var documents: ReportOptions
   @Flag(help: "List all findings of each cause, not only examples.") var all = false
   @OptionGroup var page: HTMLOptions
@@ -139,13 +140,13 @@ struct FixtureOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
       "Names of fixtures, or their directories; or one directory of fixtures. By default all.",
-      valueName: "fixture")) var names: [String] = []
+      valueName: "fixture"), completion: .directory) var names: [String] = []
 
   @Option(
     name: .customLong("fixtures"),
     help: ArgumentHelp(
       "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
-      valueName: "directory"))
+      valueName: "directory"), completion: .directory)
   var directory: String?
 
   @Option(

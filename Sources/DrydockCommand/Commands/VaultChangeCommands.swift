@@ -18,7 +18,9 @@ struct VaultSetCommand: ParsableCommand {
 
   @OptionGroup var container: ContainerOptions
   @OptionGroup var item: VaultItemOptions
-  @Option(help: ArgumentHelp("Read the value from this file, not from standard input.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Read the value from this file, not from standard input.", valueName: "file"),
+    completion: .file())
   var valueFile: String?
   @Flag(help: "The value is text: drop a line break at its end.") var text = false
   @Flag(help: "Allow an empty value.") var empty = false
@@ -259,7 +261,8 @@ struct VaultRekeyCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @Option(
     name: .customLong("new-device-key"),
-    help: ArgumentHelp("A file with a key to seal the vault to; repeatable.", valueName: "file"))
+    help: ArgumentHelp("A file with a key to seal the vault to; repeatable.", valueName: "file"),
+    completion: .file())
   var newKeys: [String] = []
   @Option(
     name: .customLong("recipient"),

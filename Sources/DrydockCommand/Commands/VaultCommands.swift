@@ -169,7 +169,8 @@ struct VaultGetCommand: Subcommand {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write the value to this file, which must not exist; only its owner can read it.", valueName: "file"))
+      "Write the value to this file, which must not exist; only its owner can read it.", valueName: "file"),
+    completion: .file())
   var output: String?
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions

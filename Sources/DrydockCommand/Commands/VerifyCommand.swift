@@ -19,12 +19,13 @@ struct VerifyCommand: Subcommand {
         drydock verify A.tar.zst --container Notes
       """)
 
-  @Argument(help: "Archives: files, or with -r ids; none means all of the repository.") var archives:
-    [String] = []
+  @Argument(help: "Archives: files, or with -r ids; none means all of the repository.", completion: .file())
+  var archives: [String] = []
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Read every byte and compare it with its hash.") var data = false
   @Option(
-    help: ArgumentHelp("Compare the archive with this container.", valueName: "container"))
+    help: ArgumentHelp("Compare the archive with this container.", valueName: "container"),
+    completion: .directory)
   var container: String?
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions

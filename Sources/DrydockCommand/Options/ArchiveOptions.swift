@@ -30,7 +30,8 @@ struct RepositoryOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of archives; by default `repository:` of drydock.yaml.", valueName: "directory"))
+      "The directory of archives; by default `repository:` of drydock.yaml.", valueName: "directory"),
+    completion: .directory)
   var repository: String?
 
   func path(_ configuration: ContainerConfiguration) -> String? {
@@ -86,7 +87,9 @@ extension RepositoryOptions {
 }
 
 struct ArchiveOptions: ParsableArguments {
-  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
+  @Argument(
+    help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
+    completion: .file())
   var archive: String
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var expansion: ExpansionOptions

@@ -8,7 +8,7 @@ struct CatalogOptions: ParsableArguments {
     help: ArgumentHelp(
       "The directory of migrations; by default `migrations:` of drydock.yaml, or Migrations.",
       valueName: "directory",
-      visibility: Self.visibility))
+      visibility: Self.visibility), completion: .directory)
   var migrations: String?
 
   @Option(

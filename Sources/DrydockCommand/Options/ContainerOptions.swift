@@ -23,7 +23,8 @@ struct CommonOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Use this drydock.yaml instead of the one in the working directory or above.", valueName: "file"))
+      "Use this drydock.yaml instead of the one in the working directory or above.", valueName: "file"),
+    completion: .file())
   var config: String?
 
   /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
@@ -61,7 +62,7 @@ struct ContainerOptions: ParsableArguments {
       """
       The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
       or .tar.zst of one.
-      """, valueName: "container"))
+      """, valueName: "container"), completion: .file())
   var path: String
 
   @Option(

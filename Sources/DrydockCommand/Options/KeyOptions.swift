@@ -6,12 +6,14 @@ import Foundation
 struct KeyOptions: ParsableArguments {
   @Option(
     name: .customLong("identity"),
-    help: ArgumentHelp("Open encrypted archives with the keys in this file; repeatable.", valueName: "file"))
+    help: ArgumentHelp("Open encrypted archives with the keys in this file; repeatable.", valueName: "file"),
+    completion: .file())
   var identities: [String] = []
 
   @Option(
     name: [.customLong("passphrase-file"), .customLong("identity-passphrase-file")],
-    help: ArgumentHelp("Open encrypted archives with the passphrase in this file.", valueName: "file"))
+    help: ArgumentHelp("Open encrypted archives with the passphrase in this file.", valueName: "file"),
+    completion: .file())
   var passphraseFile: String?
 
   func keys() throws -> ArchiveKeys {
@@ -23,10 +25,13 @@ struct KeyOptions: ParsableArguments {
 struct SourceKeyOptions: ParsableArguments {
   @Option(
     name: .customLong("identity"),
-    help: ArgumentHelp("Open the archive with the keys in this file; repeatable.", valueName: "file"))
+    help: ArgumentHelp("Open the archive with the keys in this file; repeatable.", valueName: "file"),
+    completion: .file())
   var identities: [String] = []
 
-  @Option(help: ArgumentHelp("Open the archive with the passphrase in this file.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Open the archive with the passphrase in this file.", valueName: "file"),
+    completion: .file())
   var identityPassphraseFile: String?
 
   var isGiven: Bool { !identities.isEmpty || identityPassphraseFile != nil }
@@ -78,7 +83,7 @@ struct DeviceKeyOptions: ParsableArguments {
     name: .customLong("device-key"),
     help: ArgumentHelp(
       "The device key that opens the vault, a file as age-keygen writes it; repeatable, the current one first.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var files: [String] = []
 
   /// The keys in the files, or without any in those that `DRYDOCK_DEVICE_KEY` names, separated by colons.
@@ -96,10 +101,13 @@ struct RecipientOptions: ParsableArguments {
 
   @Option(
     name: .customLong("recipients-file"),
-    help: ArgumentHelp("Encrypt the archive to the public keys in this file; repeatable.", valueName: "file"))
+    help: ArgumentHelp("Encrypt the archive to the public keys in this file; repeatable.", valueName: "file"),
+    completion: .file())
   var recipientsFiles: [String] = []
 
-  @Option(help: ArgumentHelp("Encrypt the archive with the passphrase in this file.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Encrypt the archive with the passphrase in this file.", valueName: "file"),
+    completion: .file())
   var passphraseFile: String?
 
   @Flag(help: "Encrypt the archive with a passphrase, which is asked for.")

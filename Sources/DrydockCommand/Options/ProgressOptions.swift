@@ -25,7 +25,7 @@ struct ProgressOptions: ParsableArguments {
   /// - Parameters:
   ///   - asJSON: whether the result is JSON: then progress is shown only on request.
   ///   - isQuiet: whether only errors are printed.
-  func display(asJSON: Bool, isQuiet: Bool = false) throws -> ProgressDisplay {
+  func display(asJSON: Bool, isQuiet: Bool = Output.isQuiet) throws -> ProgressDisplay {
     switch try manner() {
     case .json where !isQuiet: ProgressDisplay(.json)
     case .auto where !asJSON && !isQuiet && StandardStreams.canShowStatus: ProgressDisplay(.line)

@@ -107,7 +107,9 @@ struct PipelineReports {
   /// The runner reads both streams; standard output may be a file of JSON.
   private func annotate(_ lines: (GitHubAnnotations) -> [String]) {
     guard isGitHub else { return }
-    for line in lines(GitHubAnnotations(workspace: workspace, directory: directory)) { Output.message(line) }
+    for line in lines(GitHubAnnotations(workspace: workspace, directory: directory)) {
+      StandardStreams.note(line + "\n")
+    }
   }
 
   /// The summary is an extra: the test does not fail when it cannot be written.

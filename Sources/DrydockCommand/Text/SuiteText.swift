@@ -32,7 +32,8 @@ struct SuiteText {
     if !groups.isEmpty { Output.line() }
     writeNotes(result)
     let verdict = isRecorded || !result.passed ? "" : "; goldens could not be recorded: FAILED"
-    Output.line("\(result.conclusion)\(verdict) (\(Self.seconds(result.seconds)))")
+    let role: TextRole = result.passed && isRecorded ? .passed : .failed
+    Output.line("\(result.conclusion)\(verdict) (\(Self.seconds(result.seconds)))", role)
   }
 
   private func write(_ fixture: FixtureResult) {
@@ -40,10 +41,11 @@ struct SuiteText {
     let time = Self.seconds(fixture.seconds)
     let versions = "version \(fixture.from) → \(fixture.to) (\(time))"
     switch fixture.state {
-    case .passed: Output.line("  \(name)  passed         \(versions)")
-    case .failed: Output.line("  \(name)  failed         \(versions): \(fixture.summary.printable)")
+    case .passed: Output.line("  \(name)  passed         \(versions)", .passed)
+    case .failed: Output.line("  \(name)  failed         \(versions): \(fixture.summary.printable)", .failed)
     case .knownFailure:
-      Output.line("  \(name)  known failure  \(versions): \((fixture.knownFailure ?? "").printable)")
+      Output.line(
+        "  \(name)  known failure  \(versions): \((fixture.knownFailure ?? "").printable)", .changed)
     case .notRun: Output.line("  \(name)  not run")
     }
     if let kept = fixture.kept { Output.line("      kept in \(kept)") }

@@ -51,19 +51,19 @@ package struct MigrationValidation: Sendable {
     } catch {
       found.append(DrydockError(reading: error))
     }
-    self.problems = Self.ordered(found)
+    self.problems = Self.ordered(found, in: catalog.directory)
   }
 
   /// By file, line and column; then those of the whole directory, in the order in which they were found.
-  private static func ordered(_ problems: [DrydockError]) -> [DrydockError] {
-    problems.enumerated().map { number, problem in (problem.located, number, problem) }
-      .sorted { left, right in
-        let (a, b) = (left.0, right.0)
-        guard let first = a.line, let second = b.line else {
-          return a.line == nil && b.line == nil ? left.1 < right.1 : a.line != nil
-        }
-        return (a.file ?? "", first, a.column ?? 0, left.1) < (b.file ?? "", second, b.column ?? 0, right.1)
-      }.map(\.2)
+  private static func ordered(_ problems: [DrydockError], in directory: String) -> [DrydockError] {
+    problems.enumerated().map { number, problem in
+      let place = problem.located
+      let isFile = place.file != nil && place.file != directory
+      return (
+        isFile ? 0 : 1, isFile ? place.file ?? "" : "", place.line ?? 0, place.column ?? 0, number, problem
+      )
+    }
+    .sorted { ($0.0, $0.1, $0.2, $0.3, $0.4) < ($1.0, $1.1, $1.2, $1.3, $1.4) }.map(\.5)
   }
 
   private static func unknownDatabases(

@@ -1,0 +1,220 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What `Scripts/package` makes of the program under test. A program for a release is built in the same way, but takes
+/// minutes; that it needs none of Swift's libraries is the only difference.
+@Suite("Packages")
+struct PackageTests {
+  private let directory: TemporaryDirectory
+  private let version: String
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    version = try Self.succeed(Tools.drydock(), ["--version"]).trimmingCharacters(in: .newlines)
+  }
+
+  private static func succeed(
+    _ program: String, _ arguments: [String], environment: [String: String?] = [:],
+    in directory: String? = nil
+  ) throws -> String {
+    // The first time, the generator of man pages is built.
+    let result = try Command.run(
+      program, arguments, environment: environment, directory: directory, limit: 1200)
+    guard result.succeeded else { throw SystemFailure("\(program) \(arguments): \(result)") }
+    return result.output
+  }
+
+  /// Runs a shell script in the test's directory, which must succeed; gives its output. It ends at the first failure.
+  private func shell(_ script: String, environment: [String: String?] = [:]) throws -> String {
+    try Self.succeed(
+      Tools.system("bash"), ["--norc", "-euo", "pipefail", "-c", script], environment: environment,
+      in: directory.path)
+  }
+
+  private func makePackages(into name: String) throws {
+    _ = try Self.succeed(
+      Sandbox.repository + "/Scripts/package", ["--program", Tools.drydock(), directory(name)],
+      environment: ["SOURCE_DATE_EPOCH": "1700000000"])
+  }
+
+  @Test("The packages are complete and reproducible; they are installed, run and removed")
+  func packages() throws {
+    try makePackages(into: "packages")
+    try makePackages(into: "again")
+    #expect(try shell("cd packages; sha256sum -c SHA256SUMS").split(separator: "\n").count == 2)
+    #expect(try shell("cat packages/SHA256SUMS") == shell("cat again/SHA256SUMS"), "the bytes differ")
+
+    try checkTarball()
+    // The program under test needs Swift's libraries, which no package has.
+    let lint = try shell(
+      "lintian --suppress-tags custom-library-search-path --fail-on error,warning packages/*.deb 2>&1 || true"
+    )
+    #expect(lint.split(separator: "\n").filter { !$0.hasPrefix("running with root") } == [])
+    try install()
+    try checkManual()
+    try checkBash()
+    try checkZsh()
+    try checkFish()
+    try remove()
+  }
+
+  private func checkTarball() throws {
+    let machine = try shell("uname -m").trimmingCharacters(in: .newlines)
+    let name = "drydock-\(version)-linux-\(machine)"
+    let listed = try shell("tar -tzf packages/\(name).tar.gz").split(separator: "\n")
+      .filter { !$0.hasSuffix("/") }.map { String($0.dropFirst(name.count + 1)) }
+    let pages = listed.filter { $0.hasSuffix(".1") }
+    #expect(
+      listed.filter { !pages.contains($0) }.sorted()
+        == [
+          "CHANGELOG.md", "LICENSE", "NOTICES", "completions/_drydock", "completions/drydock.bash",
+          "completions/drydock.fish", "drydock",
+        ])
+    for page in ["drydock", "drydock-migrate", "drydock-vault-set"] {
+      #expect(pages.contains("man/man1/\(page).1"), "\(pages)")
+    }
+    #expect(
+      try shell("tar -tvzf packages/*.gz").split(separator: "\n").allSatisfy { $0.contains(" 2023-11-1") })
+    let notices = try shell("tar -xzOf packages/*.gz \(name)/NOTICES")
+    for words in ["swift-argument-parser: Apache", "GRDB.swift:\n", "Gwendal", "Yams:\n", "JP Simard"] {
+      #expect(notices.contains(words), "\(notices)")
+    }
+
+    // The action of GitHub installs it.
+    let installed = try shell(
+      """
+      mkdir -p releases/\(version); cp packages/* releases/\(version)/
+      \(Sandbox.repository)/.github/actions/install/install \(version) "file://$PWD/releases" "$PWD/installed"
+      env -i installed/drydock --version
+      """)
+    #expect(installed.hasSuffix("\n\(version)\n"), "\(installed)")
+  }
+
+  /// Into a directory: dpkg installs as into the system, and finds the packages that are needed in the system's records;
+  /// the system remains unchanged.
+  private func install() throws {
+    _ = try shell(
+      """
+      records=root/var/lib/dpkg
+      mkdir -p $records/info $records/updates $records/triggers
+      needed=$(dpkg-deb --field packages/*.deb Depends | tr ',' '\\n' | sed 's/^ *//; s/ .*//')
+      dpkg-query --status $needed > $records/status
+      \(dpkg) --path-include='/usr/share/*' --install packages/*.deb
+      find root -path root/var -prune -o -type f -print > installed-files
+      """)
+    let files = try shell("sort installed-files").split(separator: "\n")
+    for file in [
+      "bin/drydock", "share/bash-completion/completions/drydock", "share/zsh/vendor-completions/_drydock",
+      "share/fish/vendor_completions.d/drydock.fish", "share/man/man1/drydock-migrate.1.gz",
+      "share/doc/drydock/copyright", "share/doc/drydock/changelog.gz",
+    ] {
+      #expect(files.contains("root/usr/\(file)"), "\(files)")
+    }
+    #expect(try shell("cd /; env -i \"$OLDPWD/root/usr/bin/drydock\" --version") == version + "\n")
+    let control = try shell("dpkg-deb --field packages/*.deb Depends Version")
+    #expect(control.contains("Version: \(version)\n") && control.contains(/libsqlite3-0 \(>= 3[0-9.]+\)/))
+  }
+
+  private var dpkg: String {
+    (getuid() == 0 ? "" : "unshare -r ") + "env PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg --root=$PWD/root"
+  }
+
+  private func checkManual() throws {
+    let manual = ["MANPATH": directory("root/usr/share/man"), "LC_ALL": "C.UTF-8"]
+    #expect(
+      try shell("man -w drydock-migrate", environment: manual)
+        == directory("root/usr/share/man/man1/drydock-migrate.1.gz\n"))
+    // Its own findings on style are that lines are long, and that pages are not installed in the system.
+    #expect(
+      try shell("for page in root/usr/share/man/man1/*; do mandoc -T lint -W warning $page; done") == "")
+    let page = try shell("mandoc -T ascii root/usr/share/man/man1/drydock-snapshot.1.gz | sed 's/.\\x08//g'")
+    for words in [
+      "drydock-snapshot - Back up a container", "drydock snapshot container [--container name]",
+      "\n       drydock snapshot Notes -r Backups --recipient age1... --tag release\n",
+      "(values: auto, json, none)", "November 14, 2023",
+    ] {
+      #expect(page.contains(words), "\(page)")
+    }
+  }
+
+  private func checkBash() throws {
+    let completions = """
+      mkdir -p Migrations; touch Migrated
+      source root/usr/share/bash-completion/completions/drydock
+      complete -p drydock
+      try() {
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMPREPLY=()
+        COMP_POINT=${#COMP_LINE}
+        _drydock drydock "${@: -1}" "${@: -2:1}"
+        echo "${COMPREPLY[*]}"
+      }
+      """
+    let tried = try shell(
+      """
+      bash -n root/usr/share/bash-completion/completions/drydock
+      set +eu
+      \(completions)
+      try drydock mig
+      try drydock vault set-
+      try drydock migrate --dry
+      try drydock migrate -m Mig
+      try drydock diff --only va
+      """)
+    #expect(
+      tried.split(separator: "\n").dropFirst() == [
+        "migrate", "set-accessibility", "--dry-run", "Migrations", "vault",
+      ], "\(tried)")
+  }
+
+  /// In a terminal of zsh's own: a completed line is run, by a function that prints its arguments.
+  private func checkZsh() throws {
+    try Data(
+      """
+      zmodload zsh/zpty
+      zpty inner "PS1= zsh -f -i"
+      zpty -w inner 'fpath=(root/usr/share/zsh/vendor-completions $fpath)'
+      zpty -w inner 'autoload -U compinit; compinit -D -u; drydock() { print -r -- "ran <$*>" }; print ready-$((1 + 1))'
+      zpty -r inner text '*ready-2*'
+      for line in 'drydock mig' 'drydock vault set-' 'drydock migrate --dry' 'drydock migrate -m Mig'; do
+        zpty -n -w inner $line$'\\t\\n'
+        zpty -r inner text '*ran <*>*'
+        print -r -- "${${text##*ran <}%%>*}"
+      done
+      zpty -d inner
+      """.utf8
+    ).write(to: URL(fileURLWithPath: directory("try.zsh")))
+    let tried = try shell("zsh -n root/usr/share/zsh/vendor-completions/_drydock; zsh -f try.zsh </dev/null")
+    #expect(
+      tried.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) } == [
+        "migrate", "vault set-accessibility", "migrate --dry-run", "migrate -m Migrations",
+      ], "\(tried)")
+    #expect(try shell("zsh -f -c 'print -l $fpath'").contains("/usr/share/zsh/vendor-completions\n"))
+  }
+
+  private func checkFish() throws {
+    let tried = try shell(
+      """
+      fish --no-execute root/usr/share/fish/vendor_completions.d/drydock.fish
+      fish -c '
+        for line in "drydock mig" "drydock vault set-" "drydock migrate --dry" "drydock migrate -m Mig"
+          complete -C $line | cut -f1
+        end'
+      """,
+      environment: [
+        "HOME": directory.path, "XDG_DATA_DIRS": directory("root/usr/share"),
+        // It loads completions of commands that it finds.
+        "PATH": directory("root/usr/bin") + ":/usr/bin:/bin",
+      ])
+    #expect(
+      tried.split(separator: "\n") == ["migrate", "set-accessibility", "--dry-run", "Migrations/"], "\(tried)"
+    )
+  }
+
+  private func remove() throws {
+    _ = try shell("\(dpkg) --purge drydock")
+    #expect(
+      try shell("find root -mindepth 1 -path root/var -prune -o -print | grep -vx root/usr || true") == "")
+    #expect(try shell("find root/var -name '*drydock*'") == "")
+  }
+}
