@@ -2,7 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct VaultSetCommand: ParsableCommand {
+struct VaultSetCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "set", abstract: "Add or replace a vault item; creates the vault if there is none.",
     discussion: """
@@ -30,6 +30,7 @@ struct VaultSetCommand: ParsableCommand {
       valueName: "action"))
   var ifExists: VaultChange.IfExists = .fail
   @OptionGroup var change: VaultChangeOptions
+  var common: CommonOptions { change.common }
 
   func run() throws {
     // Refuse before the user types a secret.
@@ -178,7 +179,7 @@ struct VaultChangeOptions: ParsableArguments {
   }
 }
 
-struct VaultRemoveCommand: ParsableCommand {
+struct VaultRemoveCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "remove", abstract: "Remove an item from a vault.",
     discussion: "Example: drydock vault remove Notes com.example.notes/auth")
@@ -186,11 +187,12 @@ struct VaultRemoveCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @OptionGroup var address: VaultAddressOptions
   @OptionGroup var change: VaultChangeOptions
+  var common: CommonOptions { change.common }
 
   func run() throws { try change.run(.remove(address.address()), on: container) }
 }
 
-struct VaultRenameCommand: ParsableCommand {
+struct VaultRenameCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rename", abstract: "Give an item another name, or another access group.",
     discussion: """
@@ -211,6 +213,7 @@ struct VaultRenameCommand: ParsableCommand {
     String?
   @Option(help: ArgumentHelp("The new server.", valueName: "name")) var toServer: String?
   @OptionGroup var change: VaultChangeOptions
+  var common: CommonOptions { change.common }
 
   func run() throws {
     let attributes = VaultItem.Attribute.given([
@@ -225,7 +228,7 @@ struct VaultRenameCommand: ParsableCommand {
   }
 }
 
-struct VaultSetAccessibilityCommand: ParsableCommand {
+struct VaultSetAccessibilityCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "set-accessibility",
     abstract: "Change when an item can be read, and so how backups treat it.",
@@ -241,11 +244,12 @@ struct VaultSetAccessibilityCommand: ParsableCommand {
   @OptionGroup var address: VaultAddressOptions
   @Argument(help: "The class, by its name or the keychain's code.") var accessibility: VaultItem.Accessibility
   @OptionGroup var change: VaultChangeOptions
+  var common: CommonOptions { change.common }
 
   func run() throws { try change.run(.setAccessibility(address.address(), accessibility), on: container) }
 }
 
-struct VaultRekeyCommand: ParsableCommand {
+struct VaultRekeyCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Seal a vault to other device keys.",
     discussion: """
@@ -269,6 +273,7 @@ struct VaultRekeyCommand: ParsableCommand {
     help: ArgumentHelp("A public key to seal the vault to; repeatable.", valueName: "age1…"))
   var recipients: [String] = []
   @OptionGroup var change: VaultChangeOptions
+  var common: CommonOptions { change.common }
 
   func run() throws {
     let keys = try DeviceKeys(files: newKeys)
