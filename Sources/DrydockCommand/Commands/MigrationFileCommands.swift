@@ -85,13 +85,17 @@ struct ReleaseCommand: Subcommand {
     for warning in warnings { Output.warning(Advice.added(to: warning).printable) }
   }
 
-  /// What `drydock test` will ask for; nothing where there are no fixtures, or they cannot be read.
+  /// What `drydock test` will ask for; nothing where there are no fixtures.
   private func warnings(_ catalog: MigrationCatalog, _ configuration: ContainerConfiguration) -> [String] {
-    guard
-      let suite = try? FixtureSuite(
-        catalog, fixtures: FixtureOptions.directory(nil, configuration), configuration: configuration)
-    else { return [] }
-    return suite.releaseDemands.map(\.message)
+    let directory = FixtureOptions.directory(nil, configuration)
+    do {
+      let suite = try FixtureSuite(catalog, fixtures: directory, configuration: configuration)
+      return suite.releaseDemands.map(\.message)
+    } catch let error as DrydockError where [.malformed, .badFixture].contains(error.code) {
+      return ["\(error)"]
+    } catch {
+      return []
+    }
   }
 }
 
