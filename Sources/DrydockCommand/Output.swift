@@ -137,7 +137,8 @@ enum Output {
     }
 
     func write(_ row: [String], _ role: TextRole? = nil) {
-      guard let last = row.last else { return }
+      let row = row.dropLast(row.reversed().prefix(while: \.isEmpty).count)
+      guard let last = row.last else { return line() }
       let cells = zip(row.dropLast(), widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
       let beginning = indent + cells.map { $0 + "  " }.joined()
       for text in Self.fitting(beginning, last, indent.count, StandardStreams.outputWidth) {

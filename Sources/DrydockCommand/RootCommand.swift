@@ -64,7 +64,8 @@ struct RootCommand: ParsableCommand {
     var (known, path) = (configuration.subcommands, "")
     for word in ProcessArguments.all.dropFirst() {
       // The rest are arguments of a command, or options.
-      guard !known.isEmpty, !word.hasPrefix("-"), path + word != "help" else { return }
+      guard !known.isEmpty, !word.hasPrefix("-") else { return }
+      if path + word == "help" { continue }
       let names = known.compactMap { $0.configuration.commandName }
       guard let command = known.first(where: { $0.configuration.commandName == word }) else {
         throw UsageError(

@@ -179,7 +179,10 @@ extension DrydockError {
 
   /// The path and the message; the path comes last when the message begins with `file:line:column`.
   public var description: String {
-    guard let place, !message.contains(place) else { return message }
+    // A name without a slash may be a word of the message.
+    guard let place, !(place.contains("/") ? message.contains(place) : message.hasPrefix(place)) else {
+      return message
+    }
     return beginsWithPosition ? "\(message) (\(place))" : "\(place): \(message)"
   }
 

@@ -113,7 +113,10 @@ package struct MarkdownReport: Sendable {
       scalar.isASCII && scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
         || " ,-".unicodeScalars.contains(scalar)
     }
-    if text.unicodeScalars.allSatisfy(isPlain) { return text }
+    // A dash at the beginning would be a list.
+    if text.unicodeScalars.allSatisfy(isPlain), text.first.map({ $0.isLetter || $0.isNumber }) == true {
+      return text
+    }
     let escaped = text.unicodeScalars.map { $0.isASCII && !isPlain($0) ? "&#\($0.value);" : String($0) }
     return "<code>\(escaped.joined())</code>"
   }

@@ -82,7 +82,7 @@ struct MarkdownTests {
     #expect(
       outside.wholeMatch(
         of:
-          #/### ❌ Migration tests\n\n[a-z0-9, ]+: FAILED\n\n\| \| Fixture \| Version \| Findings \|\n\|---\|---\|---\|---:\|\n\| ❌ \| C \| 1 → 6 \| 1 \|\n\| ⚠️ \| C \| 1 → 6 \| 1 \|\n\n(?:<details open>S\n\nP\n\n<\/details>\n\n){2}(?:- C\n){2}\n/#
+          #/### ❌ Migration tests\n\n[a-z0-9,: ]+: FAILED\n\n\| \| Fixture \| Version \| Findings \|\n\|---\|---\|---\|---:\|\n\| ❌ \| C \| 1 → 6 \| 1 \|\n\| ⚠️ \| C \| 1 → 6 \| 1 \|\n\n(?:<details open>S\n\nP\n\n<\/details>\n\n){2}(?:- C\n){2}\n/#
       ) != nil, "\(outside)\n---\n\(text)")
     for scalar in ["\u{202E}", "\u{2066}"] as [Unicode.Scalar] {
       #expect(!text.unicodeScalars.contains(scalar))

@@ -46,6 +46,12 @@ public struct Container: Sendable {
       resolved.hasSuffix(".xcappdata/AppData") ? String(resolved.dropLast("/AppData".count)) : resolved
     let bundle = try Directory(anchor)
     let isBundle = try anchor.hasSuffix(".xcappdata") && bundle.status("AppData")?.type == .directory
+    if try !isBundle && Self.holdsData("AppData", in: bundle) {
+      throw DrydockError(
+        .notAContainer,
+        "this looks like a renamed .xcappdata bundle: give its directory AppData, or name it NAME.xcappdata",
+        path: anchor)
+    }
     let root = isBundle ? try bundle.directory("AppData") : bundle
     let identity = ContainerIdentity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
     self.anchor = anchor
@@ -57,6 +63,14 @@ public struct Container: Sendable {
     self.instance = instance ?? identity.instance ?? identity.name
     (groups, missingGroups) = try ContainerGroup.resolve(
       configuration, root: self.root, anchor: anchor)
+  }
+
+  /// Whether a directory is a container's root, and the one around it is not.
+  private static func holdsData(_ name: ContainerPath, in directory: Directory) throws -> Bool {
+    try ["Documents", "Library"].allSatisfy { folder in
+      try directory.status(ContainerPath(folder)) == nil
+        && directory.status(ContainerPath("\(name)/\(folder)"))?.type == .directory
+    }
   }
 
   package init(

@@ -106,6 +106,16 @@ package struct ArchiveDestination: Sendable {
       .sorted { ($0.label.time, $0.path) > ($1.label.time, $1.path) }
   }
 
+  /// Whether a repository has encrypted archives of the same app and instance; their names show it.
+  func hasEncrypted(_ app: String, _ instance: String) throws -> Bool {
+    guard fileName == nil else { return false }
+    let owner = ArchiveLabel.nameKey(app, instance)
+    return try folder.names().contains { bytes in
+      let name = String(decoding: bytes, as: UTF8.self)
+      return name.hasSuffix(ArchiveName.encryptedSuffix) && ArchiveName.label(of: name)?.nameKey == owner
+    }
+  }
+
   /// Writes the tags of an archive that is about to be published into the repository; nothing else is a place for them.
   func write(tags: [String], of id: Archive.ID) throws {
     guard !tags.isEmpty else { return }

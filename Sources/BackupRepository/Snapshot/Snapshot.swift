@@ -55,6 +55,8 @@ package enum Snapshot {
       report.parentProblem = "\(lastName(path)) cannot be read: \(error.message)"
     }
     report.clockWarning = clockWarning
+    report.isPlainAmongEncrypted =
+      try !report.isEncrypted && destination.hasEncrypted(header.app, header.instance)
     return report
   }
 
@@ -183,6 +185,10 @@ public struct SnapshotReport: Sendable {
   public var cacheProblem: String?
   /// What is wrong with the time of this archive, or of another one in the repository.
   package var clockWarning: ClockWarning?
+  /// Whether the archive is not encrypted, and earlier ones of the container in its repository are.
+  package var isPlainAmongEncrypted = false
+  /// Whether nothing but the root is stored: a disk that is not mounted looks like that.
+  package var isBare: Bool { entries <= 1 && contentBytes == 0 }
 
   /// Whether something is missing that should be there.
   public var isIncomplete: Bool {

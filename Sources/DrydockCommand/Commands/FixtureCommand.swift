@@ -113,7 +113,9 @@ struct FixtureCaptureCommand: Subcommand {
 
 extension CaptureReport {
   /// Says what was kept, replaced and left out; never a value.
-  func write() {
+  ///
+  /// - Parameter next: what to do next, if not to record its goldens.
+  func write(next: String? = nil) {
     Output.line(directory)
     let marked = isUnmarked ? ", as --at says" : ""
     Output.line("schema version: \(version)\(marked)")
@@ -151,7 +153,7 @@ extension CaptureReport {
       Output.table(binaries.map { [$0] })
     }
     for note in notes { Output.note("\(note)") }
-    Output.advice("Review it; then run `drydock test \(name) --record` to record its goldens.")
+    Output.advice(next ?? "Review it; then run `drydock test \(name) --record` to record its goldens.")
   }
 
   private var name: String { directory.split(separator: "/").last.map(String.init) ?? directory }

@@ -85,13 +85,33 @@ struct ReleaseCommand: Subcommand {
     for warning in warnings { Output.warning(Advice.added(to: warning).printable) }
   }
 
-  /// What `drydock test` will ask for; nothing where there are no fixtures, or they cannot be read.
+  /// What `drydock test` will ask for; nothing where there are no fixtures.
   private func warnings(_ catalog: MigrationCatalog, _ configuration: ContainerConfiguration) -> [String] {
-    guard
-      let suite = try? FixtureSuite(
-        catalog, fixtures: FixtureOptions.directory(nil, configuration), configuration: configuration)
-    else { return [] }
-    return suite.releaseDemands.map(\.message)
+    numberWarnings(catalog, configuration) + fixtureWarnings(catalog, configuration)
+  }
+
+  /// A container that the released app writes itself has no history: only the app's number says its version.
+  private func numberWarnings(
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration
+  ) -> [String] {
+    configuration.versionMarkers.filter { !$0.at.isEmpty && $0.at.keys.allSatisfy { $0 == 0 } }.map {
+      "\($0.place.name) has one number in drydock.yaml, that of version 0: a container that the new app writes itself "
+        + "would count as old; let the app write another number, and add it, as in at: {0: …, \(catalog.latest): …}"
+    }
+  }
+
+  private func fixtureWarnings(
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration
+  ) -> [String] {
+    let directory = FixtureOptions.directory(nil, configuration)
+    do {
+      let suite = try FixtureSuite(catalog, fixtures: directory, configuration: configuration)
+      return suite.releaseDemands.map(\.message)
+    } catch let error as DrydockError where [.malformed, .badFixture].contains(error.code) {
+      return ["\(error)"]
+    } catch {
+      return []
+    }
   }
 }
 

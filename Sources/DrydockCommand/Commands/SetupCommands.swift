@@ -51,7 +51,7 @@ struct InitCommand: Subcommand {
     }
     if common.json { return Output.json(["path": path, "fixture": captured]) }
     Output.line(path)
-    captured?.write()
+    captured?.write(next: "Review it; then `drydock new NAME` creates the first migration.")
     if captured == nil {
       Output.message("Review it; then `drydock new NAME` creates the first migration.")
     }
@@ -110,7 +110,12 @@ struct ConfigurationTemplate {
         #   - {json: Documents/state.json, pointer: /version}
         """
     }
-    let found = markers.map { "# Found: \($0.place.name) is \($0.number)." }
+    let found =
+      markers.map { "# Found: \($0.place.name) is \($0.number)." }
+      + (first.number > released
+        ? [
+          "# When the app's number changes with a migration, add both: at: {0: \(first.number), 1: \(first.number + 1)}."
+        ] : [])
     let lines = ["version-markers:", "  - \(text(first))"] + markers.dropFirst().map { "  # - \(text($0))" }
     return (found + lines).joined(separator: "\n")
   }
@@ -195,7 +200,8 @@ struct ConfigurationTemplate {
       # When a snapshot is a full archive: after that many incremental ones, or when these are larger together.
       # snapshot: {full-after: 30, full-above: 100%}
 
-      # Directories, relative to this file: migrations, containers of old versions that test them, archives.
+      # Directories, relative to this file: migrations, containers of old versions that test them, archives. Archives hold
+      # users' data: keep them out of version control.
       \(migrationLines)
       fixtures: Fixtures
       repository: Backups

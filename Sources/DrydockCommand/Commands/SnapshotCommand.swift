@@ -116,6 +116,15 @@ struct SnapshotCommand: Subcommand {
 
   private func printNotes(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
     guard !common.json else { return }
+    if report.isBare {
+      Output.warning(
+        "the archive holds nothing: the container has no setting, database or file that is backed up")
+    }
+    if report.isPlainAmongEncrypted {
+      Output.warning(
+        "the archive is not encrypted, and others of this container in the repository are; give --recipient, or "
+          + "`recipients:` in drydock.yaml")
+    }
     if common.quiet { return printLosses(report) }
     Output.message(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "

@@ -149,6 +149,8 @@ extension BaselineCommand {
       let plan = try container.status(catalog, options: options)
       return plan.problems.contains { $0.code == .firstContact } ? nil : plan.detected
     } catch let error as DrydockError where error.code == .unknownVersion {
+      // Its history would be lost, and migrations would run again.
+      if try MigrationHistory.read(DiscardedStage(on: container, options: options)) != nil { throw error }
       return nil
     }
   }

@@ -93,8 +93,15 @@ struct CatalogOptions: ParsableArguments {
     return MigrationCatalog(none: directory)
   }
 
+  /// A missing directory of migrations may be another project's: the working directory is the wrong one.
+  func noteMissingProject(_ configuration: ContainerConfiguration) {
+    guard configuration.file == nil, !areThere(configuration) else { return }
+    Output.note("no drydock.yaml is here or above: is this the app's project?")
+  }
+
   func catalog(_ configuration: ContainerConfiguration) throws -> MigrationCatalog {
     if let plan = try plan() { return try MigrationCatalog(plan) }
+    noteMissingProject(configuration)
     let catalog = try MigrationCatalog.load(requiredDirectory(configuration), tool: tool(configuration))
     for warning in catalog.warnings { Output.warning("\(warning)") }
     for note in catalog.notes { Output.note("\(note)") }

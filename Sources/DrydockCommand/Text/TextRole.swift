@@ -66,6 +66,7 @@ struct UsageText {
 
   /// A sentence as errors are written: it begins in lower case.
   static func sentence(_ text: String) -> String {
+    let text = text.replacing(#/\. Did you mean '(.*)'\?/#) { "; did you mean `\($0.output.1)`?" }
     guard let first = text.first, first.isUppercase, text.dropFirst().first?.isLowercase == true else {
       return text
     }

@@ -45,7 +45,7 @@ package enum NewMigration {
 
   private static func steps(_ summary: String) -> String {
     """
-    description: \(summary)
+    description: "\(summary)"
     # What is done, in this order; the guide on migrations lists all operations.
     #   - defaults.rename: {keys: {user_name: username}}
     steps: []

@@ -165,7 +165,7 @@ struct ValueMap: Sendable {
       if pair.from.typeName != value.typeName, pair.key.source == value.plain || looksAlike(pair.from, value)
       {
         return
-          ": the value is a \(value.typeName), and the map's `\(pair.key.source)` is a \(pair.from.typeName)"
+          ": the value has the type \(value.typeName), and the map's `\(pair.key.source)` the type \(pair.from.typeName)"
       }
     }
     return ""
