@@ -30,13 +30,16 @@ struct AuditCommand: Subcommand {
     help: ArgumentHelp(
       "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
   var instance: String?
-  @Option(help: ArgumentHelp("Compare with what this app declares: X.app or an .ipa.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp("Compare with what this app declares: X.app or an .ipa.", valueName: "path"),
+    completion: .file())
   var app: String?
-  @Option(help: ArgumentHelp("The app's PrivacyInfo.xcprivacy.", valueName: "file"))
+  @Option(help: ArgumentHelp("The app's PrivacyInfo.xcprivacy.", valueName: "file"), completion: .file())
   var privacyManifest: String?
-  @Option(help: ArgumentHelp("The app's Info.plist.", valueName: "file"))
+  @Option(help: ArgumentHelp("The app's Info.plist.", valueName: "file"), completion: .file())
   var info: String?
-  @Option(help: ArgumentHelp("The app's entitlements, a property list.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("The app's entitlements, a property list.", valueName: "file"), completion: .file())
   var entitlements: String?
   @Option(
     help: ArgumentHelp(
@@ -54,7 +57,7 @@ struct AuditCommand: Subcommand {
 
   func validate() throws {
     if rules, path != nil { throw ValidationError("--rules lists all rules, and takes no container") }
-    if rules, log.sarif != nil { throw ValidationError("--sarif logs an audit, and --rules makes none") }
+    if rules, log.sarif != nil { throw ValidationError("--rules lists all rules, and finds nothing") }
     if rules, page.html != nil { throw ValidationError("--html shows an audit, and --rules makes none") }
     if !rules, path == nil { throw ValidationError("give a container, or --rules") }
   }

@@ -13,7 +13,9 @@ extension HTMLPage {
     let rules = HTMLNumber.count(report.rules.count, "rule")
     let places = HTMLNumber.count(report.findings.count, "place")
     var sentence =
-      report.findings.isEmpty ? "No rule found anything" : "Found by \(rules) in \(places): \(summary)"
+      report.findings.isEmpty ? "No rule found anything" : "Found by \(rules) in \(places)"
+    // The word has it already, if it is all.
+    if counts.count > 1 { sentence += ": \(summary)" }
     if !report.unreadable.isEmpty {
       sentence += "; \(HTMLNumber.count(report.unreadable.count, "place")) could not be read"
     }
