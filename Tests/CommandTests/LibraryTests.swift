@@ -28,7 +28,8 @@ struct LibraryTests {
     let list = try String(
       contentsOfFile: "\(built)/drydock.product/Objects.LinkFileList", encoding: .utf8)
     let others = [
-      "DrydockMain", "DrydockCommand", "DrydockTesting", "ArgumentParser", "ArgumentParserToolInfo",
+      "DrydockMain", "DrydockCommand", "Reports", "DrydockTesting", "ArgumentParser",
+      "ArgumentParserToolInfo",
     ].filter { !modules.contains($0) }
     return list.split(separator: "\n").filter { line in !others.contains { line.contains("/\($0).build/") } }
       .joined(separator: "\n")
