@@ -213,8 +213,8 @@ let package = Package(
       name: "ReportsTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
-        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock",
-        "DrydockTesting", "Reports", "TestSupport",
+        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine",
+        "ContainerAudit", "Drydock", "DrydockTesting", "Reports", "TestSupport",
       ],
       exclude: ["Browser", "Schemas"],
       swiftSettings: strict),

@@ -16,6 +16,17 @@ public struct AuditFinding: Sendable, Codable {
   /// Up to three of them.
   public var examples: [String]
   public var mend: String
+
+  /// Whether the path is that of a file of the app, not of the container.
+  package var isInApp: Bool {
+    switch rule {
+    case .privacyManifestMissing, .privacyManifestInvalid, .requiredReasonMissing, .usageDescriptionEmpty,
+      .usageDescriptionUnknown, .usageDescriptionMissing, .groupNotEntitled, .groupNotConfigured,
+      .keychainGroupNotEntitled, .transportException:
+      true
+    default: false
+    }
+  }
 }
 
 /// The result of an audit.

@@ -157,17 +157,17 @@ struct DeclarationRules {
 
   private func checkUsageDescriptions(_ info: AppDeclaration.Part, _ context: inout AuditContext) {
     for (key, value) in info.values.sorted() where key.hasSuffix("UsageDescription") {
+      // Keys are letters; anything else may be a value in the wrong place.
+      let shown = key.allSatisfy { $0.isASCII && $0.isLetter } ? key : "NS…UsageDescription"
       if !UsageDescriptions.known.contains(key) {
         let near = NearestWord.to(key, among: UsageDescriptions.known.sorted())
         context.findings.add(
-          .usageDescriptionUnknown, info.path, item: key,
+          .usageDescriptionUnknown, info.path, item: shown,
           near.map { "did you mean \($0)?" } ?? "it is not in Apple's list", unit: "key")
       }
-      guard case .string(let text) = value, !UsageDescriptions.isPlaceholder(text) else {
-        context.findings.add(
-          .usageDescriptionEmpty, info.path, item: key, "it has no text for the user", unit: "key")
-        continue
-      }
+      if case .string(let text) = value, !UsageDescriptions.isPlaceholder(text) { continue }
+      context.findings.add(
+        .usageDescriptionEmpty, info.path, item: shown, "it has no text for the user", unit: "key")
     }
     let hasLocation = info.values.keys.contains { $0.text.hasPrefix("NSLocation") }
     if !hasLocation, let place = context.facts.personal.first(where: { $0.kind == .latitude }) {

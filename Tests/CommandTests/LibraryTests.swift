@@ -51,7 +51,8 @@ struct LibraryTests {
       try #require(compiled.succeeded, "\(compiled)")
       let output = try sandbox.run(sandbox("program"))
       let expected: [Regex<Substring>] = [
-        /com.example.notes: 1 database, \d+ files/, /version 0 of 6, 6 pending/, /backed up \d+ paths/,
+        /com.example.notes: 1 database, \d+ files/, /findings of the audit: \["secret-in-settings"\]/,
+        /version 0 of 6, 6 pending/, /backed up \d+ paths/,
         /would change \d+ settings/, /version 0 → 6/, /back to version 0/, /restored \d+ paths/,
         /verified \d+ paths, com.example.notes/, /kept 1, removed 0/, /refused \(exit code 64\)/,
         /migrate: ran 0001_default_settings.*, undone/, /rollback: undid .*, undoable/,

@@ -165,6 +165,27 @@ struct AuditTests {
     }
   }
 
+  @Test("A container in use is audited with what is in the log, and its files stay as they are")
+  func inUse() throws {
+    try AuditSandbox.with { sandbox in
+      try sandbox.database(
+        "PRAGMA journal_mode = WAL; CREATE TABLE account(password TEXT)", at: "Documents/a.sqlite")
+      let app = try Command.spawn(
+        try Tools.system("sqlite3"),
+        [
+          "-batch", sandbox.folder("c/Documents/a.sqlite"), "PRAGMA wal_autocheckpoint = 0",
+          "INSERT INTO account VALUES ('\(MadeUp.password)')", ".shell echo ready", ".shell cat >/dev/null",
+        ])
+      try app.waitForLine("ready")
+      let before = try TreeListing(sandbox.folder("c"))
+      #expect(try sandbox.audit().findings.map(\.rule) == [.secretInDatabase])
+      let after = try TreeListing(sandbox.folder("c"))
+      #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+      app.closeInput()
+      #expect(try app.wait().succeeded)
+    }
+  }
+
   @Test("A name that is a secret is hidden in every place")
   func secretNames() throws {
     try AuditSandbox.with { sandbox in

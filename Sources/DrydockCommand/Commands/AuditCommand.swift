@@ -13,8 +13,12 @@ struct AuditCommand: Subcommand {
 
       Examples:
         drydock audit Notes
+<<<<<<< HEAD
+        drydock audit Notes --app Notes.ipa --fail-on error --sarif drydock.sarif
+=======
         drydock audit Notes --app Notes.ipa --fail-on error
         drydock audit Notes --html audit.html
+>>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
         drydock audit --rules
       """)
 
@@ -44,7 +48,11 @@ struct AuditCommand: Subcommand {
       valueName: "severity"))
   var failOn: AuditSeverity?
   @Flag(help: "List all rules, without auditing anything.") var rules = false
+<<<<<<< HEAD
+  @OptionGroup var log: SARIFOption
+=======
   @OptionGroup var page: HTMLOptions
+>>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
   @OptionGroup var wait: WaitOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -53,7 +61,11 @@ struct AuditCommand: Subcommand {
 
   func validate() throws {
     if rules, path != nil { throw ValidationError("--rules lists all rules, and takes no container") }
+<<<<<<< HEAD
+    if rules, log.sarif != nil { throw ValidationError("--rules lists all rules, and finds nothing") }
+=======
     if rules, page.html != nil { throw ValidationError("--html shows an audit, and --rules makes none") }
+>>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
     if !rules, path == nil { throw ValidationError("give a container, or --rules") }
   }
 
@@ -61,11 +73,18 @@ struct AuditCommand: Subcommand {
     if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
     var container = ContainerOptions()
     (container.path, container.instance, container.wait) = (path ?? "", instance, wait)
+<<<<<<< HEAD
+    let reports = try PipelineReports(log)
+    let declared = try declaration()
+    try container.reading(common.configuration(), expansion) { opened in
+      try audit(opened, container, declared, reports)
+=======
     try page.reporting("Audit", container.path) {
       let declared = try declaration()
       try container.reading(common.configuration(), expansion) { opened in
         try audit(opened, container, declared)
       }
+>>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
     }
   }
 
@@ -78,7 +97,8 @@ struct AuditCommand: Subcommand {
   }
 
   private func audit(
-    _ opened: Container, _ container: ContainerOptions, _ declared: AppDeclaration?
+    _ opened: Container, _ container: ContainerOptions, _ declared: AppDeclaration?,
+    _ reports: PipelineReports
   ) throws {
     var options = AuditOptions()
     options.transaction = try wait.transaction(deviceKeys)
@@ -90,7 +110,11 @@ struct AuditCommand: Subcommand {
     display.end()
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { report.root = realPath(container.path) ?? container.path }
+<<<<<<< HEAD
+    try reports.write(report)
+=======
     try page.write(HTMLPage(report, advised: { Advice.added(to: $0) }))
+>>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
     if common.json {
       Output.json(AuditText.document(report))
     } else {

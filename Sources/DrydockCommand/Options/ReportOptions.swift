@@ -97,6 +97,10 @@ struct PipelineReports {
     annotate { $0.lines(validation.problems) }
   }
 
+  func write(_ audit: AuditReport) throws {
+    try sarif?.write(SARIFLog(audit, root: workspace, directory: directory).json)
+  }
+
   private var isGitHub: Bool { variables["GITHUB_ACTIONS"] == "true" }
 
   /// The repository's directory, or else the working directory.

@@ -8,7 +8,9 @@ enum AuditText {
     for rule in report.rules {
       let findings = report.findings.filter { $0.rule == rule.id }
       Output.line()
-      Output.line("\(findings[0].severity.rawValue): \(rule.title) [\(rule.id.rawValue)]")
+      Output.line(
+        "\(findings[0].severity.rawValue): \(rule.title) [\(rule.id.rawValue)]",
+        TextRole(rawValue: findings[0].severity.rawValue))
       for finding in findings { write(finding, of: rule) }
       Output.line("  why: \(rule.why)")
       Output.advice("  mend: \(rule.mend)")
