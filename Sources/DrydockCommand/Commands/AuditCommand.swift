@@ -13,12 +13,8 @@ struct AuditCommand: Subcommand {
 
       Examples:
         drydock audit Notes
-<<<<<<< HEAD
         drydock audit Notes --app Notes.ipa --fail-on error --sarif drydock.sarif
-=======
-        drydock audit Notes --app Notes.ipa --fail-on error
         drydock audit Notes --html audit.html
->>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
         drydock audit --rules
       """)
 
@@ -34,13 +30,16 @@ struct AuditCommand: Subcommand {
     help: ArgumentHelp(
       "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
   var instance: String?
-  @Option(help: ArgumentHelp("Compare with what this app declares: X.app or an .ipa.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp("Compare with what this app declares: X.app or an .ipa.", valueName: "path"),
+    completion: .file())
   var app: String?
-  @Option(help: ArgumentHelp("The app's PrivacyInfo.xcprivacy.", valueName: "file"))
+  @Option(help: ArgumentHelp("The app's PrivacyInfo.xcprivacy.", valueName: "file"), completion: .file())
   var privacyManifest: String?
-  @Option(help: ArgumentHelp("The app's Info.plist.", valueName: "file"))
+  @Option(help: ArgumentHelp("The app's Info.plist.", valueName: "file"), completion: .file())
   var info: String?
-  @Option(help: ArgumentHelp("The app's entitlements, a property list.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("The app's entitlements, a property list.", valueName: "file"), completion: .file())
   var entitlements: String?
   @Option(
     help: ArgumentHelp(
@@ -48,11 +47,8 @@ struct AuditCommand: Subcommand {
       valueName: "severity"))
   var failOn: AuditSeverity?
   @Flag(help: "List all rules, without auditing anything.") var rules = false
-<<<<<<< HEAD
   @OptionGroup var log: SARIFOption
-=======
   @OptionGroup var page: HTMLOptions
->>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
   @OptionGroup var wait: WaitOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -61,11 +57,8 @@ struct AuditCommand: Subcommand {
 
   func validate() throws {
     if rules, path != nil { throw ValidationError("--rules lists all rules, and takes no container") }
-<<<<<<< HEAD
     if rules, log.sarif != nil { throw ValidationError("--rules lists all rules, and finds nothing") }
-=======
     if rules, page.html != nil { throw ValidationError("--html shows an audit, and --rules makes none") }
->>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
     if !rules, path == nil { throw ValidationError("give a container, or --rules") }
   }
 
@@ -73,18 +66,12 @@ struct AuditCommand: Subcommand {
     if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
     var container = ContainerOptions()
     (container.path, container.instance, container.wait) = (path ?? "", instance, wait)
-<<<<<<< HEAD
     let reports = try PipelineReports(log)
-    let declared = try declaration()
-    try container.reading(common.configuration(), expansion) { opened in
-      try audit(opened, container, declared, reports)
-=======
     try page.reporting("Audit", container.path) {
       let declared = try declaration()
       try container.reading(common.configuration(), expansion) { opened in
-        try audit(opened, container, declared)
+        try audit(opened, container, declared, reports)
       }
->>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
     }
   }
 
@@ -110,11 +97,8 @@ struct AuditCommand: Subcommand {
     display.end()
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { report.root = realPath(container.path) ?? container.path }
-<<<<<<< HEAD
     try reports.write(report)
-=======
     try page.write(HTMLPage(report, advised: { Advice.added(to: $0) }))
->>>>>>> ddf3c0a8c0faaadad3c44cad0961695cf769d9d6
     if common.json {
       Output.json(AuditText.document(report))
     } else {
