@@ -172,6 +172,26 @@ import Testing
     ArchiveName.mark(app: "com.example.lab", instance: instance)
   }
 
+  @Test func namesFitALine() throws {
+    let names = ArchiveName.candidates(
+      app: "com.example.notes", instance: UUID().uuidString, time: "20261120T101500Z",
+      id: try Archive.ID.new())
+    #expect(names[0].count == 59)
+  }
+
+  /// An archive of which only the name is known is no one's where its mark is that of two instances.
+  @Test func aMarkOfTwoInstancesIsOfNeither() throws {
+    let name = "com.example.lab_20261114T080000Z_0123abcd\(mark("box")).tar.zst.age"
+    try add(name, time: "2026-11-14T08:00:00Z")
+    try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", sealed: false)
+    let sealed = { try #require(try Repository(lab.repository).list().sealed.first?.label) }
+    #expect(try sealed().instance == "box" && sealed().mark == nil)
+    try add("claims.tar.zst", instance: "#" + mark("box"), time: "2026-11-13T00:00:00Z", sealed: false)
+    #expect(try sealed().instance == "#" + mark("box") && sealed().mark == mark("box"))
+    let report = try Repository(lab.repository).forget(keeping: .last(1))
+    #expect(report.removed.isEmpty)
+  }
+
   @Test func noTwoOwnersHaveOneName() {
     let long = String(repeating: "x", count: 89)
     let texts = [

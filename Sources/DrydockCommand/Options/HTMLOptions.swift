@@ -5,7 +5,9 @@ import Reports
 
 /// The option of commands whose result can also be a page.
 struct HTMLOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Also write the result as a page of HTML, for people.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Also write the result as a page of HTML, for people.", valueName: "file"),
+    completion: .file())
   var html: String?
 
   /// Runs the work of a command. When it fails, the page says so: an earlier page in its place would be taken for this

@@ -6,15 +6,19 @@ import Reports
 
 /// Documents about a result that a command writes in addition to its output.
 struct ReportOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
-  @Option(help: ArgumentHelp("Also write it in Markdown, for a comment.", valueName: "file")) var markdown:
-    String?
+  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file"), completion: .file())
+  var junit: String?
+  @Option(
+    help: ArgumentHelp("Also write it in Markdown, for a comment.", valueName: "file"), completion: .file())
+  var markdown: String?
   @OptionGroup var log: SARIFOption
 }
 
 struct SARIFOption: ParsableArguments {
-  @Option(help: ArgumentHelp("Also write it in SARIF 2.1.0, for code hosts.", valueName: "file")) var sarif:
-    String?
+  @Option(
+    help: ArgumentHelp("Also write it in SARIF 2.1.0, for code hosts.", valueName: "file"),
+    completion: .file())
+  var sarif: String?
 }
 
 /// A file that takes a report.
