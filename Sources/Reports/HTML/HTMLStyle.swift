@@ -88,8 +88,8 @@ enum HTMLStyle {
     td del, td ins { display: block; padding: 0 0.25rem; border-radius: 0.125rem; }
     td del { background: var(--bad-page); }
     td ins { background: var(--good-page); }
-    td del::before { content: "− "; color: var(--bad); }
-    td ins::before { content: "+ "; color: var(--good); }
+    td del::before { content: "−"; margin-right: 1ch; color: var(--bad); }
+    td ins::before { content: "+"; margin-right: 1ch; color: var(--good); }
     mark { background: var(--note-page); color: inherit; font-weight: 600; border-radius: 0.125rem; }
     del mark { background: var(--bad-mark); }
     ins mark { background: var(--good-mark); }
