@@ -32,7 +32,7 @@ struct CanaryStory {
     step("inspect Notes"), step("inspect Notes --excluded"), step("explain Notes Documents/secret.txt"),
     step("audit Notes"), step("audit --rules"),
     step(
-      "audit Notes --info Keys/Info.plist --privacy-manifest Keys/Info.plist --entitlements Keys/Info.plist --fail-on error --sarif audit.sarif",
+      "audit Notes --info Keys/Info.plist --privacy-manifest Keys/Info.plist --entitlements Keys/Info.plist --fail-on error --sarif audit.sarif --html audit.html",
       exits: [4],
       before: { canaries in
         let secret = Canary.plain.value("info")
