@@ -48,7 +48,7 @@ struct GuideStoryTests {
   func story(_ name: String, preparation: String) throws {
     try Sandbox.with { sandbox in
       let story = try GuideStory(name)
-      #expect(story.parts.count >= 3)
+      #expect(story.parts.count >= 2)
       try sandbox.shell(Self.container)
       try sandbox.shell("DRYDOCK='\(sandbox.program)'\n" + preparation)
       let found = try story.differences(in: sandbox, at: "trips", home: "/Users/ada")

@@ -113,9 +113,10 @@ struct StoryTests {
       // And again from there: the same snapshot id, for the same content.
       let again = try sandbox.succeed(
         "snapshot", "Again", "-r", "Backups", "--container", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
-      #expect(
-        try JSONTests.document(sandbox.drydock("show", archive, "--json"))["snapshot"] as? String != nil)
-      #expect(again.contains("6A1F0C52"))
+      let snapshots = try [archive, again.trimmingCharacters(in: .newlines)].map {
+        try JSONTests.document(sandbox.drydock("show", $0, "--json"))["snapshot"] as? String
+      }
+      #expect(snapshots[0] != nil && snapshots[0] == snapshots[1])
     }
   }
 

@@ -245,8 +245,12 @@ import Testing
       let three = try sandbox.sandbox.run(
         Tools.system("age"), "-d", "-i", sandbox.sandbox("device.txt"), sandbox.sandbox(VaultSandbox.path))
       try sandbox.write(three.replacing("dGhyZWU=", with: "Zm91cg=="))
-      let conflict = try sandbox.expectRefusal(
-        "rollback", "Notes", exit: 6, ["s/a in", "(secret, 5 characters, #"])
+      let conflict = try sandbox.expectRefusal("rollback", "Notes", exit: 6, ["nothing was changed"])
+      let lines = conflict.errors.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+      #expect(lines.contains("s/a in \(VaultSandbox.path.replacing("Notes/", with: ""))"), "\(conflict)")
+      for side in ["before  ", "transaction  ", "app  "] {
+        #expect(lines.contains { $0.hasPrefix(side) && $0.contains("(secret, ") }, "\(side) \(conflict)")
+      }
       #expect(!conflict.errors.contains("three") && !conflict.errors.contains("four"))
     }
   }
