@@ -84,7 +84,7 @@ struct RekeyTests {
       }
       let names = try sandbox.names("Backups").map { "Backups/" + $0 }
       let parent = try #require(names.first { !$0.contains("-", after: "Z_") })
-      let child = try #require(names.first { $0.hasSuffix("-\(parent.dropLast(12).suffix(8)).tar.zst.age") })
+      let child = try #require(names.first { $0.hasSuffix("-\(parent.dropLast(20).suffix(8)).tar.zst.age") })
       let rekey = ["rekey", parent, "--identity", "old", "--recipient", new]
       let copy = try sandbox.drydock(rekey + ["-o", "alone.tar.zst.age"])
       #expect(copy.succeeded && copy.errors == "", "\(copy)")

@@ -26,7 +26,10 @@ struct MigrationParser {
     body.notes = document.notes
     body.summary = attempt { try reader.text("description") } ?? nil
     body.isIrreversible = (attempt { try reader.boolean("irreversible") } ?? nil) ?? false
-    body.steps = attempt { try reader.required("steps") }.map { steps($0, "`steps`") } ?? []
+    // Beside an unknown key, which may be a misspelt `steps`, a missing one is no second error.
+    if reader["steps"] != nil || problems.isEmpty {
+      body.steps = attempt { try reader.required("steps") }.map { steps($0, "`steps`") } ?? []
+    }
     body.down = reader["down"].map { steps($0, "`down`") } ?? []
     body.checks = reader["check"].map { assertions($0, "`check`") } ?? []
     body.verifications = reader["verify"].map { assertions($0, "`verify`") } ?? []
