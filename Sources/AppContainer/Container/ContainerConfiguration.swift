@@ -45,7 +45,7 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// Patterns of paths that are included although a rule excludes them.
   package var include: PatternList = []
   package var android: AndroidConfiguration?
-  /// An absolute path, as are the following; nil for the default (``directory(named:)``).
+  /// An absolute path, as are the following; nil for the default, `Migrations` beside the file.
   public var migrations: String?
   /// The tool whose format the migrations have; nil for Drydock's.
   package var migrationTool: MigrationTool?

@@ -28,7 +28,7 @@ public final class Archive {
   ///   - keys: what opens it when it is encrypted.
   ///   - limit: how large its manifest may be, and its content when that is read.
   ///   - acceptsGap: opens it also when one that it needs is missing or damaged: with the paths that are known without that
-  ///     one. ``verify(data:)`` and a restore then throw an error that names what is affected.
+  ///     one. ``verify(data:progress:)`` and a restore then throw an error that names what is affected.
   /// - Throws: `DrydockError`: `notFound`, `noIdentity` when no key opens it, `damaged`, `missingArchive` when one that it
   ///   needs is not there, and what reading it throws.
   public convenience init(
