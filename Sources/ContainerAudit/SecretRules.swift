@@ -10,7 +10,8 @@ extension AuditRule {
       .secretInSettings, .error, "a secret in settings",
       why:
         "settings are a plain file, which everybody can read who gets the container or an unencrypted backup",
-      mend: "move it to the keychain: `vault.move-from-defaults`",
+      mend: "let the app move it to the keychain; "
+        + "in a container with a vault `vault.move-from-defaults` does it",
       source: "https://mas.owasp.org/MASWE/MASVS-STORAGE/MASWE-0006/"),
     AuditRule(
       .secretInDocument, .error, "a secret in a document",

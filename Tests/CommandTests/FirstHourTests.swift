@@ -122,6 +122,74 @@ struct FirstHourTests {
     }
   }
 
+  @Test("A batch's baseline leaves a container with a history unchanged, whatever its marker says")
+  func baselineKeepsHistories() throws {
+    try bare { sandbox in
+      try sandbox.shell(
+        "mkdir All; mv Own All/old; cp -r All/old All/new; sqlite3 All/old/Documents/a.db 'CREATE TABLE t (x)'"
+      )
+      try sandbox.shell(
+        "cp All/old/Documents/a.db All/new/Documents/a.db; sqlite3 All/old/Documents/a.db 'PRAGMA user_version = 11'"
+      )
+      try sandbox.write(
+        "drydock.yaml",
+        "databases: {a: Documents/a.db}\nversion-markers: [{pragma: a, at: {0: 11}}]\n")
+      try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
+      try sandbox.succeed("migrate", "All/old")
+      // The app has gone on without Drydock.
+      try sandbox.shell("sqlite3 All/old/Documents/a.db 'PRAGMA user_version = 12'")
+      let before = try sandbox.tree("All/old")
+      let result = try sandbox.drydock("baseline", "--all", "All", "--to", "0")
+      #expect(result.exitCode == 3 && result.output.contains("old  failed     exit 4: "), "\(result)")
+      #expect(result.output.contains("new  changed    version 0"), "\(result)")
+      try sandbox.tree("All/old").expectSame(as: before, comparing: TreeListing.untouched)
+    }
+  }
+
+  @Test(
+    "A snapshot warns when it holds nothing, and when it is plain among encrypted ones; also with --quiet")
+  func snapshotWarnings() throws {
+    try bare { sandbox in
+      try sandbox.shell("mkdir Unmounted")
+      let bare = try sandbox.drydock("snapshot", "Unmounted", "-r", "Backups", "-q")
+      #expect(
+        bare.succeeded && bare.output.isEmpty
+          && bare.errors.hasPrefix("drydock: warning: the archive holds nothing"), "\(bare)")
+      let recipient = try sandbox.succeed("keygen", "-y", "device.key").trimmingCharacters(in: .newlines)
+      let first = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "--recipient", recipient)
+      #expect(first.succeeded && !first.errors.contains("not encrypted"), "\(first)")
+      let plain = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q")
+      #expect(
+        plain.succeeded && plain.errors.contains("warning: the archive is not encrypted, and others"),
+        "\(plain)")
+      let other = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q", "--container", "other")
+      #expect(other.succeeded && other.errors.isEmpty, "\(other)")
+    }
+  }
+
+  @Test("A downloaded bundle that was renamed is not an empty container")
+  func renamedBundle() throws {
+    try bare { sandbox in
+      try sandbox.shell("mkdir renamed; mv Own renamed/AppData")
+      let refused = try sandbox.drydock("snapshot", "renamed", "-r", "Backups")
+      #expect(refused.exitCode == 1 && refused.errors.contains("renamed .xcappdata bundle"), "\(refused)")
+      try sandbox.succeed("inspect", "renamed/AppData")
+    }
+  }
+
+  @Test("Words that are no command, also behind help; a path that is a word of the message")
+  func words() throws {
+    try bare { sandbox in
+      let help = try sandbox.drydock("help", "migrate2")
+      #expect(help.exitCode == 64 && help.errors.contains("did you mean `migrate`"), "\(help)")
+      #expect(try sandbox.succeed("help", "vault", "list").contains("USAGE: drydock vault list"))
+      let missing = try sandbox.drydock("validate", "-m", "migrations")
+      #expect(missing.errors.contains("drydock: error: migrations: no migrations yet"), "\(missing)")
+      try sandbox.succeed("new", "true")
+      #expect(try sandbox.succeed("validate").contains("0001_true  True"))
+    }
+  }
+
   @Test("A command that is refused leaves nothing in the log")
   func refusedIsNotLogged() throws {
     try bare { sandbox in

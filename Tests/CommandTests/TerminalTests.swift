@@ -74,6 +74,18 @@ struct TerminalTests {
     #expect(fitting("  n  ", "x " + String(repeating: "y", count: 50), 2, 30).count == 2)
   }
 
+  @Test("A table at a narrow terminal has no empty lines")
+  func narrow() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      _ = try sandbox.snapshot()
+      let script = "stty cols 60 -onlcr; exec '\(sandbox.program)' list -r Backups"
+      let result = try sandbox.shell("script -qec \"\(script)\" /dev/null")
+      let lines = result.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+      #expect(lines.count >= 2 && !lines.contains { $0.allSatisfy(\.isWhitespace) }, "\(result)")
+    }
+  }
+
   @Test("A usage error has the form of all errors")
   func usage() {
     let text = UsageText(
