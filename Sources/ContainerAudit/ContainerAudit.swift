@@ -2,6 +2,7 @@ import AppContainer
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
+import GRDB
 
 /// How a container is audited.
 public struct AuditOptions: Sendable {
@@ -30,6 +31,11 @@ struct AuditContext {
   /// Notes a part of the container that could not be examined: a finding of nothing would be false.
   mutating func skip(_ path: ContainerPath, _ error: any Error) {
     let reason = DrydockError.reason(of: error)
+    // Encrypted ones are as expected, damaged ones are not.
+    if (error as? DatabaseError)?.resultCode == .SQLITE_CORRUPT {
+      unreadable.append("\(path): \(reason)")
+      return
+    }
     switch (error as? DrydockError)?.code {
     case .notFound, .missing: break
     case .permission, .io: unreadable.append("\(path): \(reason)")

@@ -65,6 +65,8 @@ struct Program: Sendable {
       guard !ProcessArguments.all.isEmpty else {
         throw DrydockError(.unsupported, "the command line cannot be read; mount /proc")
       }
+      // The argument parser cannot lay out help for fewer columns.
+      if StandardStreams.width < 40 { setenv("COLUMNS", "40", 1) }
       try RootCommand.refuseUnknownCommand()
       var command = try RootCommand.parseAsRoot(Array(ProcessArguments.all.dropFirst()))
       if let options = (command as? any Subcommand)?.common { StandardStreams.configure(options) }

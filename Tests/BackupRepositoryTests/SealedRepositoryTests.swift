@@ -192,6 +192,29 @@ import Testing
     #expect(report.removed.isEmpty)
   }
 
+  /// Two apps may have the same form in names: their headers tell them apart.
+  @Test func appsOfOneFormAreTwo() throws {
+    let form = ArchiveName.plain("a b")
+    try add("one.tar.zst", time: "2026-11-13T00:00:00Z", app: "a b", sealed: false)
+    let other = try add("two.tar.zst", time: "2026-11-14T00:00:00Z", app: form, sealed: false)
+    let listing = try Repository(lab.repository).list()
+    #expect(try listing.find("a b/box@latest") == path("one.tar.zst"))
+    #expect(try listing.find("\(form)/box@latest") == other)
+    let report = try Repository(lab.repository).forgetEverything(app: "a b")
+    #expect(report.removed.count == 1 && FileManager.default.fileExists(atPath: other))
+  }
+
+  @Test func anInstanceIsNotNamedLikeAMark() throws {
+    let container = try lab.container()
+    let named = container.assuming(layout: .generic, app: container.app, instance: "#0123abcd")
+    #expect(
+      code(
+        failure {
+          _ = try Snapshot.take(named, SnapshotRequest(target: .repository(lab.repository), tool: "test"))
+        })
+        == "usage")
+  }
+
   @Test func noTwoOwnersHaveOneName() {
     let long = String(repeating: "x", count: 89)
     let texts = [

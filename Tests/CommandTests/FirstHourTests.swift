@@ -190,6 +190,64 @@ struct FirstHourTests {
     }
   }
 
+  @Test("A report replaces an earlier one, and nothing else: no database, archive or fixture")
+  func reportFiles() throws {
+    try bare { sandbox in
+      try sandbox.shell("sqlite3 Own/Documents/own.sqlite 'CREATE TABLE t (x)'")
+      let archive = try sandbox.succeed("snapshot", "Own", "-r", "Backups").trimmingCharacters(in: .newlines)
+      try sandbox.shell("ln -s Own/Documents/own.sqlite page.html")
+      let before = try sandbox.tree("Own")
+      for arguments in [
+        ["audit", "Own", "--html", "Own/Documents/own.sqlite"], ["inspect", "Own", "--html", "page.html"],
+        ["audit", "Own", "--sarif", "Own/" + Self.settings], ["diff", "Own", "Own", "--html", archive],
+        ["audit", "Own", "--html", "-"], ["audit", "Own", "--sarif", ""],
+      ] {
+        let refused = try sandbox.drydock(arguments)
+        #expect(
+          refused.exitCode == 64 && refused.errors.contains("drydock: error: --"), "\(arguments) \(refused)")
+      }
+      try sandbox.tree("Own").expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.succeed("verify", archive, "--data")
+      for _ in 1...2 { try sandbox.succeed("audit", "Own", "--html", "x.html", "--sarif", "y.sarif") }
+      // A name of one character.
+      try sandbox.succeed("inspect", "Own", "--html", "x")
+    }
+  }
+
+  @Test("Help at a terminal that is too narrow for it")
+  func narrowHelp() throws {
+    try bare { sandbox in
+      for width in [1, 20, 39] {
+        let help = try sandbox.drydock(["help", "audit"], environment: ["COLUMNS": "\(width)"])
+        #expect(help.succeeded && help.output.contains("drydock audit"), "\(help)")
+      }
+    }
+  }
+
+  @Test("An audit of tables with hostile names examines them, and a damaged database is not passed over")
+  func hostileTables() throws {
+    try bare { sandbox in
+      try sandbox.write(
+        "hostile.sql",
+        """
+        CREATE TABLE "a""b" (token TEXT);
+        INSERT INTO "a""b" VALUES ('ghp_16C7e42F292c6912E7710c838347Ae178B4a');
+        CREATE TABLE "c"" WHERE (SELECT count(*) FROM ""d" ("e""f" TEXT);
+        INSERT INTO "c"" WHERE (SELECT count(*) FROM ""d" VALUES ('x');
+        """)
+      try sandbox.shell("sqlite3 Own/Documents/own.sqlite < hostile.sql")
+      let audit = try sandbox.drydock("audit", "Own")
+      #expect(audit.succeeded && audit.output.contains("a\"b.token"), "\(audit)")
+      #expect(!audit.output.contains("not examined: Documents") && !audit.output.contains("ghp_"), "\(audit)")
+      try sandbox.shell(
+        "sqlite3 Own/Documents/own.sqlite \"PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES ('view', 'bad', 'bad', 0, 'CREATE VIEW bad AS SELEC')\""
+      )
+      let damaged = try sandbox.drydock("audit", "Own", "--fail-on", "error")
+      #expect(damaged.exitCode == 3 || damaged.exitCode == 4, "\(damaged)")
+      #expect(damaged.output.contains("Documents/own.sqlite"), "\(damaged)")
+    }
+  }
+
   @Test("A command that is refused leaves nothing in the log")
   func refusedIsNotLogged() throws {
     try bare { sandbox in

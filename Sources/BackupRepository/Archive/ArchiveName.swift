@@ -105,15 +105,19 @@ package struct ArchiveLabel: Sendable, Hashable {
   /// Identifies the owner by what a name has of it: the same for few others.
   var nameKey: String { Self.nameKey(app, instance) }
 
+  /// By bytes: the forms of two apps in names may be equal, and texts that are equal by Unicode's rules may be two names.
   static func ownerKey(_ app: String, _ instance: String) -> String {
-    "\(ArchiveName.plain(app))_\(ArchiveName.plain(instance))"
+    let text = Array(app.utf8) + [0] + Array(instance.utf8)
+    return (try? SHA256.hash(text).hex) ?? ""
   }
+
+  /// Whether a text has the form of a mark, which no instance's name may have.
+  static func isMark(_ text: String) -> Bool { text.hasPrefix("#") && text.dropFirst().hasForm("ffffffff") }
 
   /// - Parameter instance: its name, or `#` and its mark.
   static func nameKey(_ app: String, _ instance: String) -> String {
-    let isMark = instance.hasPrefix("#") && instance.dropFirst().hasForm("ffffffff")
-    return ArchiveName.plain(app) + "_"
-      + (isMark ? instance : "#" + ArchiveName.mark(app: app, instance: instance))
+    ArchiveName.plain(app) + "_"
+      + (isMark(instance) ? instance : "#" + ArchiveName.mark(app: app, instance: instance))
   }
 }
 

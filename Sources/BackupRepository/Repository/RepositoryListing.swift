@@ -226,7 +226,7 @@ extension Repository.Listing {
     let owned = owner.map { archives(of: $0, candidates) } ?? candidates
     let owners = Set(owned.map(\.label.ownerKey))
     guard let oldest = owned.first else {
-      let there = Set(candidates.map(\.label.ownerKey)).sorted().map { named($0, when, candidates) }
+      let there = Set(candidates.map(\.label.ownerKey)).map { named($0, when, candidates) }.sorted()
       throw error(
         .notFound,
         there.isEmpty
@@ -237,7 +237,7 @@ extension Repository.Listing {
       throw error(
         .ambiguousArchive,
         "there are archives of \(owners.count) instances; use INSTANCE@\(when): "
-          + list(owners.sorted().map { named($0, when, candidates) }))
+          + list(owners.map { named($0, when, candidates) }.sorted()))
     }
     guard
       let found = owned.last(where: { candidate in
@@ -297,8 +297,14 @@ struct ArchiveSelection {
 
   /// A file's name has only the form of the app, and the mark of the instance.
   func contains(_ label: ArchiveLabel) -> Bool {
-    if let app, ArchiveName.plain(app) != ArchiveName.plain(label.app) { return false }
+    if let app {
+      let isSame =
+        label.mark != nil
+        ? ArchiveName.plain(app) == ArchiveName.plain(label.app) : app.utf8.elementsEqual(label.app.utf8)
+      if !isSame { return false }
+    }
     guard let instance else { return true }
+    if ArchiveLabel.isMark(instance) { return label.nameKey == ArchiveLabel.nameKey(label.app, instance) }
     if instance.utf8.elementsEqual(label.instance.utf8) { return true }
     return label.mark.map { $0 == ArchiveName.mark(app: label.app, instance: instance) } ?? false
   }

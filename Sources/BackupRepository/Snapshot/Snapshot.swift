@@ -24,6 +24,12 @@ package enum Snapshot {
       try request.lock ?? ContainerLock(container, exclusive: false, timeout: request.lockTimeout)
     // Identity, version and content must belong together: all are read under one lock.
     let container = try container.reopened()
+    guard !ArchiveLabel.isMark(container.instance) else {
+      throw DrydockError(
+        .usage,
+        "the instance's name \(container.instance) has the form of a mark in names of archives; name it otherwise",
+        path: container.root)
+    }
     let now = request.now()
     var header = Archive.Header(
       archive: try Archive.ID.new(), app: container.app, instance: container.instance,

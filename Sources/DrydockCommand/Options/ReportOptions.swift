@@ -32,14 +32,30 @@ struct ReportFile {
   init?(_ path: String?, option: String) throws {
     guard let path else { return nil }
     self.path = path
+    guard !path.isEmpty, path != "-" else {
+      throw UsageError(message: "\(option) needs the name of a file")
+    }
     let type = try? FileManager.default.attributesOfItem(atPath: place)[.type] as? FileAttributeType
     // Anything else would be replaced by a file, even `/dev/null`.
     if let type, type != .typeRegular {
       let what = type == .typeDirectory ? "a directory" : "not a regular file"
       throw UsageError(message: "\(option) \(path) is \(what): give a file")
     }
+    // A mistaken path must not cost an archive, a fixture or a part of a container.
+    let endings = Self.endings[option] ?? []
+    if type != nil, !endings.contains((place as NSString).pathExtension.lowercased()) {
+      throw UsageError(
+        message: "\(option) \(path) exists, and its name is not that of such a report "
+          + "(\(endings.map { "." + $0 }.joined(separator: ", "))): give another file, or remove it")
+    }
     try writing { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
   }
+
+  /// The endings of the names of files that an earlier report may have, and that are replaced.
+  private static let endings = [
+    "--html": ["html", "htm"], "--junit": ["xml"], "--markdown": ["md", "markdown"],
+    "--sarif": ["sarif", "json"],
+  ]
 
   /// Replaces the file in one step.
   ///
@@ -55,8 +71,9 @@ struct ReportFile {
   private var place: String { realPath(path) ?? path }
 
   private var folder: String {
-    let folder = (place as NSString).deletingLastPathComponent
-    return folder.isEmpty ? "." : folder
+    // `deletingLastPathComponent` of Foundation on Linux stops the program for a name of one character.
+    guard let slash = place.lastIndex(of: "/") else { return "." }
+    return slash == place.startIndex ? "/" : String(place[..<slash])
   }
 
   private func writing(_ body: () throws -> Void) throws {

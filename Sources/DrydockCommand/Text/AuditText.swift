@@ -19,7 +19,8 @@ enum AuditText {
     Output.line()
     Output.line(summary(report))
     for off in report.off {
-      Output.line("off: \(off.rule.rawValue), \(Output.count(off.findings, "finding")): \(off.reason)")
+      Output.line(
+        "off: \(off.rule.rawValue), \(Output.count(off.findings, "finding")): \(off.reason)".printable)
     }
     for text in report.limits { Output.line("examined in part: \(text)") }
     for text in report.notChecked { Output.line("not examined: \(Advice.added(to: text))") }
