@@ -101,15 +101,18 @@ import Testing
       (.boolean(false), "map: {true: dark, false: light}", .string("light"), ""),
       (
         .string("true"), "map: {true: dark}", nil,
-        "the map has no entry for the text `true`: the value is a string, and the map's `true` is a Bool"
+        "the map has no entry for the text `true`: the value has the type string, and the map's `true` the type Bool"
       ),
       (.string("true"), "map: {'true': dark}", .string("dark"), ""),
-      (.integer(1), "map: {true: dark}", nil, "the value is a integer, and the map's `true` is a Bool"),
+      (
+        .integer(1), "map: {true: dark}", nil,
+        "the value has the type integer, and the map's `true` the type Bool"
+      ),
       (
         .boolean(true), "map: {yes: dark, no: light}", nil,
         "the value is the Bool true, and the map has the text `yes`: write true"
       ),
-      (.real(1), "map: {1: x}", nil, "the value is a real, and the map's `1` is a integer"),
+      (.real(1), "map: {1: x}", nil, "the value has the type real, and the map's `1` the type integer"),
       (.integer(1), "map: {1: [a, 2]}", .array([.string("a"), .integer(2)]), ""),
       (.integer(3), "map: {1: x}, unmapped: keep", .integer(3), ""),
       (.string("12"), "type: integer", .integer(12), ""),
