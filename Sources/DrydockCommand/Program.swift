@@ -65,8 +65,6 @@ struct Program: Sendable {
       guard !ProcessArguments.all.isEmpty else {
         throw DrydockError(.unsupported, "the command line cannot be read; mount /proc")
       }
-      // The argument parser cannot lay out help for fewer columns.
-      if StandardStreams.width < 40 { setenv("COLUMNS", "40", 1) }
       try RootCommand.refuseUnknownCommand()
       var command = try RootCommand.parseAsRoot(Array(ProcessArguments.all.dropFirst()))
       if let options = (command as? any Subcommand)?.common { StandardStreams.configure(options) }
@@ -97,6 +95,8 @@ struct Program: Sendable {
   }
 
   private static func end(_ error: any Error) {
+    // The argument parser cannot lay out its texts for fewer columns.
+    if StandardStreams.width < 40 { setenv("COLUMNS", "40", 1) }
     let asJSON = ProcessArguments.all.contains("--json")
     let status = RootCommand.exitCode(for: error)
     // The argument parser's own: help and version, which succeed, and command lines that make no sense.

@@ -50,7 +50,7 @@ struct NightlyGuideTests {
     try Sandbox.with { sandbox in
       try prepare(sandbox)
       let script = try #require(blocks("sh", in: sandbox).first)
-      try sandbox.shell("mkdir -p Containers/ada Containers/bob; echo a > Containers/ada/a")
+      try sandbox.shell("mkdir -p Containers/ada Containers/bob; echo a | tee Containers/ada/a > Containers/bob/b")
       for number in 1...2 {
         let result = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/")
         #expect(result.succeeded && result.output.isEmpty && result.errors.isEmpty, "\(result)")
