@@ -314,8 +314,11 @@ import Testing
       let error = sandbox.base.failure { try sandbox.rollback(sandbox.keys) }
       #expect(error?.code == .conflict)
       let message = error?.message ?? ""
-      #expect(message.contains("s/a in Library/Vault/vault.age: was (secret, 1 character, #"))
-      #expect(message.contains("the transaction wrote (secret, 10 characters, #"))
+      #expect(
+        message.contains("\n  s/a in Library/Vault/vault.age\n    before       (secret, 1 character, #"),
+        "\(message)")
+      #expect(message.contains("\n    transaction  (secret, 10 characters, #"), "\(message)")
+      #expect(message.contains("\n    app          (secret, "), "\(message)")
       #expect(!message.contains("by drydock") && !message.contains("by the app"))
       #expect(try sandbox.sealed() == before)
       let outcome = try sandbox.rollback(sandbox.keys, discardingNewer: true)
