@@ -101,7 +101,9 @@ struct RowRedactionTests {
         let columns = object.columns.map { "\($0.name) \($0.before ?? "") \($0.after ?? "")" }
         return ([object.before ?? "", object.after ?? ""] + columns).joined(separator: "\n")
       }.joined(separator: "\n")
-      #expect(!text.contains("hunter") && !text.contains("4821"), "\(text)")
+      // The digits may be in a fingerprint, by chance.
+      let shown = text.replacing(/#[0-9a-f]{8}/, with: "#")
+      #expect(!shown.contains("hunter") && !shown.contains("4821"), "\(text)")
       #expect(
         text.contains("DEFAULT 'dark'") && text.contains("auth token TEXT DEFAULT (secret, 7 characters")
           || text.contains("auth token  TEXT DEFAULT (secret, 7 characters"), "\(text)")
