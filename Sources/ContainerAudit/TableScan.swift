@@ -39,12 +39,12 @@ struct TableScan {
     }
     let keyColumn = names.firstIndex { ["name", "key", "field"].contains($0.lowercased()) }
     let list = names.map {
-      "CASE WHEN typeof(\($0.quotedIdentifier)) = 'blob' "
-        + "AND length(\($0.quotedIdentifier)) > \(Self.valueLimit) THEN NULL ELSE \($0.quotedIdentifier) END"
+      "CASE WHEN typeof(\(quotedIdentifier($0))) = 'blob' "
+        + "AND length(\(quotedIdentifier($0))) > \(Self.valueLimit) THEN NULL ELSE \(quotedIdentifier($0)) END"
     }
     guard !list.isEmpty else { return }
     let rows = try Row.fetchCursor(
-      db, sql: "SELECT \(list.joined(separator: ", ")) FROM \(table.quotedIdentifier) LIMIT ?",
+      db, sql: "SELECT \(list.joined(separator: ", ")) FROM \(quotedIdentifier(table)) LIMIT ?",
       arguments: [Self.rowLimit + 1])
     var count = 0
     while let row = try rows.next() {

@@ -93,9 +93,6 @@ package struct DatabaseComparison {
   }
 }
 
-/// A name in SQL.
-func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
-
 /// What a database's schema has, by kind and name.
 struct DatabaseSchema {
   private struct Name: Hashable, Comparable {
@@ -155,9 +152,12 @@ struct DatabaseSchema {
     var tables = Set(types.filter { $0.value == "table" && !$0.key.text.hasPrefix("sqlite_") }.keys)
     if types["sqlite_sequence"] != nil { tables.insert("sqlite_sequence") }
     for name in types.filter({ $0.value == "virtual" }).keys {
-      if try keepsContent(name) && hasRow(db, "SELECT rowid, * FROM \(schema).\(quoted(name.text))") {
+      if try keepsContent(name) && hasRow(db, "SELECT rowid, * FROM \(schema).\(quotedIdentifier(name.text))")
+      {
         tables.insert(name)
-      } else if try !hasRow(db, "SELECT * FROM \(schema).\(quoted(name.text))") || !keepsContent(name) {
+      } else if try !hasRow(db, "SELECT * FROM \(schema).\(quotedIdentifier(name.text))")
+        || !keepsContent(name)
+      {
         tables.formUnion(
           types.filter { $0.key.text.utf8.starts(with: "\(name)_".utf8) && $0.value == "shadow" }.keys)
       }

@@ -23,7 +23,9 @@ struct RowComparison {
     let values = shared.filter { !key.columns.containsExactly($0) }
     if key.isIndexed {
       return try compare(
-        RowJoin(before: "before.\(quoted(table))", after: "main.\(quoted(table))", key: key.columns, values))
+        RowJoin(
+          before: "before.\(quotedIdentifier(table))", after: "main.\(quotedIdentifier(table))",
+          key: key.columns, values))
     }
     return try withCopies(key, values) { try compare($0) }
   }
@@ -35,9 +37,9 @@ struct RowComparison {
   {
     // Without affinity and collation, so that nothing is taken for equal that is not.
     let list = (key.columns + values).map { name in
-      "+\(name == key.rowid ? name : quoted(name)) COLLATE BINARY AS \(quoted(name))"
+      "+\(name == key.rowid ? name : quotedIdentifier(name)) COLLATE BINARY AS \(quotedIdentifier(name))"
     }.joined(separator: ", ")
-    let index = key.columns.map(quoted).joined(separator: ", ")
+    let index = key.columns.map(quotedIdentifier).joined(separator: ", ")
     func remove() throws {
       for side in ["before", "after"] { try db.execute(sql: "DROP TABLE IF EXISTS temp.drydock_\(side)") }
     }
@@ -46,7 +48,7 @@ struct RowComparison {
       let copy = "drydock_\(side)"
       try db.execute(
         sql: """
-          CREATE TEMP TABLE \(copy) AS SELECT \(list) FROM \(schema).\(quoted(table));
+          CREATE TEMP TABLE \(copy) AS SELECT \(list) FROM \(schema).\(quotedIdentifier(table));
           CREATE INDEX temp.\(copy)_key ON \(copy) (\(index));
           """)
     }
@@ -76,11 +78,13 @@ struct RowComparison {
   /// Nothing identifies rows: those that are on one side only are counted.
   private func compareWithoutKey(isSameShape: Bool, _ columns: [String]) throws -> ContainerDifference.Table?
   {
-    let name = quoted(table)
+    let name = quotedIdentifier(table)
     func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM \(sql)") ?? 0 }
     var result = ContainerDifference.Table(name: table, added: 0, removed: 0, changed: 0)
     if isSameShape {
-      let list = columns.flatMap { ["+\(quoted($0)) COLLATE BINARY", "typeof(\(quoted($0)))"] }.joined(
+      let list = columns.flatMap {
+        ["+\(quotedIdentifier($0)) COLLATE BINARY", "typeof(\(quotedIdentifier($0)))"]
+      }.joined(
         separator: ", ")
       let (old, new) = ("SELECT \(list) FROM before.\(name)", "SELECT \(list) FROM main.\(name)")
       (result.added, result.removed) = (
@@ -105,7 +109,8 @@ struct RowJoin {
   }
 
   private var condition: String {
-    key.map { "n.\(quoted($0)) COLLATE BINARY IS o.\(quoted($0))" }.joined(separator: " AND ")
+    key.map { "n.\(quotedIdentifier($0)) COLLATE BINARY IS o.\(quotedIdentifier($0))" }.joined(
+      separator: " AND ")
   }
 
   var added: String {
@@ -123,7 +128,10 @@ struct RowJoin {
     // are not the same to an app.
     func list(_ form: (String) -> String) -> String { values.map(form).joined(separator: ", ") }
     func side(_ alias: String) -> (String, String) {
-      (list { "+\(alias).\(quoted($0)) COLLATE BINARY" }, list { "typeof(\(alias).\(quoted($0)))" })
+      (
+        list { "+\(alias).\(quotedIdentifier($0)) COLLATE BINARY" },
+        list { "typeof(\(alias).\(quotedIdentifier($0)))" }
+      )
     }
     let (n, o) = (side("n"), side("o"))
     // The order of the tables is fixed: the first is scanned, the second is searched by its index.
@@ -145,15 +153,15 @@ struct RowJoin {
     let (isOld, isNew) = (change != .added, change != .removed)
     let own = isOld ? "o" : "n"
     let shown = values.prefix(Self.shownColumns)
-    var list = key.flatMap { RowValue.selection("\(own).\(quoted($0))") }
-    for name in shown.map(quoted) {
+    var list = key.flatMap { RowValue.selection("\(own).\(quotedIdentifier($0))") }
+    for name in shown.map(quotedIdentifier) {
       if isOld { list += RowValue.selection("o.\(name)") }
       if isNew { list += RowValue.selection("n.\(name)") }
       if isOld && isNew {
         list.append("+o.\(name) COLLATE BINARY IS +n.\(name) AND typeof(o.\(name)) = typeof(n.\(name))")
       }
     }
-    let order = key.map { "\(own).\(quoted($0)) COLLATE BINARY" }.joined(separator: ", ")
+    let order = key.map { "\(own).\(quotedIdentifier($0)) COLLATE BINARY" }.joined(separator: ", ")
     let sql = "SELECT \(list.joined(separator: ", ")) \(from) ORDER BY \(order) LIMIT \(limit)"
     return try Row.fetchAll(db, sql: sql).map { row in
       var at = 0
@@ -248,10 +256,11 @@ struct TableKey {
       declared = ["name"]
     } else if hasRowid, listed != nil, !key.isEmpty {
       // SQLite allows several NULLs in a key.
-      let isNull = key.map { "\(quoted($0)) IS NULL" }.joined(separator: " OR ")
+      let isNull = key.map { "\(quotedIdentifier($0)) IS NULL" }.joined(separator: " OR ")
       let hasNull =
         try Bool.fetchOne(
-          db, sql: "SELECT EXISTS (SELECT 1 FROM \(schema).\(quoted(table)) WHERE \(isNull))") ?? true
+          db, sql: "SELECT EXISTS (SELECT 1 FROM \(schema).\(quotedIdentifier(table)) WHERE \(isNull))")
+        ?? true
       declared = hasNull ? [] : key
     } else {
       declared = key

@@ -2,7 +2,7 @@
 /// passwords in URLs, values assigned to a secret's name, card and account numbers. It is a single pass over the bytes, since
 /// a text may be long and hostile.
 package struct SecretText {
-  /// The kind of a secret that was recognized, with what tells false positives apart. The texts are secret.
+  /// The kind of a secret that was recognized, with what distinguishes false positives. The texts are secret.
   package enum Form: Sendable {
     /// A key or token of a known service, such as `GitHub token`.
     case token(service: String, value: String)

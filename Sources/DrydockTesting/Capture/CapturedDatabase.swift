@@ -41,7 +41,7 @@ struct CapturedDatabase {
       if values.isCollecting { try collectDefaults(of: table, &values) }
       do {
         let rows = try rows(of: table, selection, &values)
-        let all = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted(table.name))")
+        let all = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(table.name))")
         report.tables.append(
           .init(
             database: values.shown(path.description), table: table.name, kept: rows.count,

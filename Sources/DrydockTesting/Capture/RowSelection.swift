@@ -41,7 +41,7 @@ struct RowSelection {
     let cursor = try Row.fetchCursor(
       db,
       sql: """
-        SELECT \(identity) FROM \(quoted(table.name))
+        SELECT \(identity) FROM \(quotedIdentifier(table.name))
         ORDER BY row_number() OVER (ORDER BY \(identity)) * 2654435769 % 4294967296 LIMIT ?
         """, arguments: [limit * Self.tries])
     while kept[name, default: []].count < limit, let row = try cursor.next() {
@@ -88,10 +88,10 @@ struct RowSelection {
     let pairs = zip(key.columns, key.parentColumns)
     let sql = """
       SELECT \(parent.identity.map { "p.\($0)" }.joined(separator: ", "))
-      FROM \(quoted(child.name)) c LEFT JOIN \(quoted(parent.name)) p
-      ON \(pairs.map { "p.\(quoted($1)) = c.\(quoted($0))" }.joined(separator: " AND "))
+      FROM \(quotedIdentifier(child.name)) c LEFT JOIN \(quotedIdentifier(parent.name)) p
+      ON \(pairs.map { "p.\(quotedIdentifier($1)) = c.\(quotedIdentifier($0))" }.joined(separator: " AND "))
       WHERE \(child.identity.map { "c.\($0) IS ?" }.joined(separator: " AND "))
-      AND \(key.columns.map { "c.\(quoted($0)) IS NOT NULL" }.joined(separator: " AND ")) LIMIT 1
+      AND \(key.columns.map { "c.\(quotedIdentifier($0)) IS NOT NULL" }.joined(separator: " AND ")) LIMIT 1
       """
     return try Row.fetchOne(db, sql: sql, arguments: StatementArguments(identity)).map {
       Array($0.databaseValues)

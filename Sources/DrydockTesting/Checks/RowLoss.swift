@@ -198,7 +198,7 @@ extension StagedContainer {
             WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
             """)
         return try names.reduce(into: [:]) { counts, name in
-          counts[name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted(name))") ?? 0
+          counts[name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(name))") ?? 0
         }
       }
     } catch let error as DrydockError where error.code == .malformed {

@@ -6,8 +6,6 @@ import Formats
 import Foundation
 import GRDB
 
-func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
-
 /// A table, index, view or trigger of an app's database, with its SQL.
 struct SchemaObject {
   var kind: String, name: String, sql: String
@@ -87,15 +85,16 @@ struct SQLTable {
       )
       ?? true
     // As in a comparison: the key, unless there is none or it is null in some row.
-    let isNull = key.map { "\(quoted($0)) IS NULL" }.joined(separator: " OR ")
+    let isNull = key.map { "\(quotedIdentifier($0)) IS NULL" }.joined(separator: " OR ")
     let hasNull =
       try keepsRowid && !key.isEmpty
-      && Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(quoted(table)) WHERE \(isNull))") == true
+      && Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(quotedIdentifier(table)) WHERE \(isNull))")
+        == true
     let taken = Set(own.map { $0.lowercased() })
     let rowid =
       keepsRowid && table != "sqlite_sequence"
       ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0) } : nil
-    identity = rowid.map { [$0] } ?? key.map(quoted)
+    identity = rowid.map { [$0] } ?? key.map(quotedIdentifier)
     let written = key.isEmpty || hasNull ? rowid : nil
     hasRowid = written != nil
     columns = (written.map { [$0] } ?? []) + own
@@ -123,12 +122,13 @@ struct SQLTable {
   /// - Throws: `DatabaseError`, also for a virtual table whose module this SQLite lacks.
   func rows(_ db: Database, only identity: [DatabaseValue]? = nil, _ body: ([SQLValue]) throws -> Void) throws
   {
-    let list = columns.flatMap { SQLValue.selection(quoted($0)) }.joined(separator: ", ")
+    let list = columns.flatMap { SQLValue.selection(quotedIdentifier($0)) }.joined(separator: ", ")
     let only = self.identity.map { "\($0) IS ?" }.joined(separator: " AND ")
-    let order = order.map { "\(quoted(columns[$0])) COLLATE BINARY" }.joined(separator: ", ")
+    let order = order.map { "\(quotedIdentifier(columns[$0])) COLLATE BINARY" }.joined(separator: ", ")
     let cursor = try Row.fetchCursor(
       db,
-      sql: "SELECT \(list) FROM \(quoted(name)) " + (identity == nil ? "ORDER BY \(order)" : "WHERE \(only)"),
+      sql: "SELECT \(list) FROM \(quotedIdentifier(name)) "
+        + (identity == nil ? "ORDER BY \(order)" : "WHERE \(only)"),
       arguments: StatementArguments(identity ?? []))
     while let row = try cursor.next() { try body(columns.indices.map { SQLValue(row, $0 * 2) }) }
   }
@@ -144,10 +144,10 @@ struct SQLTable {
 
   func insert(_ row: [SQLValue], _ encoding: TextEncoding) -> String {
     // The rowid is not a column of the table, and is not quoted as one.
-    let names = columns.indices.map { hasRowid && $0 == 0 ? columns[0] : quoted(columns[$0]) }
+    let names = columns.indices.map { hasRowid && $0 == 0 ? columns[0] : quotedIdentifier(columns[$0]) }
     let values = row.map { $0.literal(encoding) }
     return
-      "INSERT INTO \(quoted(name)) (\(names.joined(separator: ", "))) VALUES (\(values.joined(separator: ", ")));"
+      "INSERT INTO \(quotedIdentifier(name)) (\(names.joined(separator: ", "))) VALUES (\(values.joined(separator: ", ")));"
   }
 }
 

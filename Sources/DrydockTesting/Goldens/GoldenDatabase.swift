@@ -122,7 +122,7 @@ struct GoldenDatabase {
       }
       rows[name] = (table, found)
     } catch let error as DatabaseError where object.isVirtual {
-      problems[name] = "-- the rows of \(quoted(object.name)) cannot be read: \(error.plainMessage)"
+      problems[name] = "-- the rows of \(quotedIdentifier(object.name)) cannot be read: \(error.plainMessage)"
     }
   }
 

@@ -1,3 +1,4 @@
+import AppContainer
 import ContainerTransaction
 import Formats
 import Foundation
@@ -52,7 +53,7 @@ struct ArchivedColumn: Sendable {
     let function = DatabaseFunction(Self.function, argumentCount: 2) { try run.convert($0[0], row: $0[1]) }
     db.add(function: function)
     defer { db.remove(function: function) }
-    let name = column.quotedIdentifier
+    let name = quotedIdentifier(column)
     let row = try hasRowID(db) ? "rowid" : "NULL"
     // The line end ends a comment in the condition.
     let rows = condition.map { " AND (\($0)\n)" } ?? ""
@@ -60,7 +61,7 @@ struct ArchivedColumn: Sendable {
     do {
       statement = try db.makeStatement(
         sql: """
-          UPDATE \(table.quotedIdentifier) SET \(name) = \(Self.function)(\(name), \(row)) \
+          UPDATE \(quotedIdentifier(table)) SET \(name) = \(Self.function)(\(name), \(row)) \
           WHERE \(name) IS NOT NULL\(rows)
           """)
     } catch let error as DatabaseError where !error.isAboutTheDisk {

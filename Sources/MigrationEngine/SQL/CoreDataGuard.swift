@@ -213,7 +213,7 @@ struct CoreDataEntities {
     for (root, table) in roots where root.number < Self.ownNumbers {
       let numbers = family(of: root).map(String.init).joined(separator: ", ")
       let sql = """
-        SELECT count(*) FROM \(table.quotedIdentifier) WHERE Z_ENT IS NULL OR Z_ENT NOT IN (\(numbers))
+        SELECT count(*) FROM \(quotedIdentifier(table)) WHERE Z_ENT IS NULL OR Z_ENT NOT IN (\(numbers))
         """
       strays[root.name] = try Int.fetchOne(db, sql: sql)
     }
@@ -225,7 +225,7 @@ struct CoreDataEntities {
   /// - Returns: notes.
   func raiseLargestKeys(_ db: Database) throws -> [String] {
     try roots.compactMap { root, table in
-      let sql = "SELECT max(Z_PK) FROM \(table.quotedIdentifier)"
+      let sql = "SELECT max(Z_PK) FROM \(quotedIdentifier(table))"
       guard let largest = try Int64.fetchOne(db, sql: sql), largest > root.largestKey else { return nil }
       try db.execute(
         sql: "UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ?", arguments: [largest, root.number])
