@@ -192,6 +192,7 @@ let package = Package(
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
+      exclude: ["CoreDataStores"],
       swiftSettings: strict),
     .testTarget(
       name: "ContainerAuditTests",

@@ -19,12 +19,18 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
     case group
     /// A setting that looks like a secret, which is readable in the settings file and in plain archives.
     case secret
+    /// A database that its framework would not open, or that has lost data.
+    case databaseContent = "database-content"
   }
 
   package var kind: Kind
   /// Nil for a rule file.
   package var path: ContainerPath?
   package var message: String
+
+  package init(kind: Kind, path: ContainerPath?, message: String) {
+    (self.kind, self.path, self.message) = (kind, path, message)
+  }
 }
 
 extension ContainerWarning: CustomStringConvertible {
