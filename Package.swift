@@ -8,6 +8,8 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 // Modules that mostly call others are optimized for size: they compile in less time, and run as fast.
 let small = strict + [SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+// The C functions of the SQLite that GRDB uses.
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
@@ -56,7 +58,7 @@ let package = Package(
       swiftSettings: small),
     .target(
       name: "AppContainer",
-      dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", grdb, system],
+      dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", grdb, sqlite, system],
       swiftSettings: strict),
     .target(
       name: "ContainerDiff",
