@@ -148,6 +148,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
       ],
+      exclude: ["AndroidSettings"],
       swiftSettings: strict),
     .testTarget(
       name: "FileSystemTests",
