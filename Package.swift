@@ -152,6 +152,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
       ],
+      exclude: ["AndroidSettings"],
       swiftSettings: strict),
     .testTarget(
       name: "FileSystemTests",
