@@ -117,12 +117,15 @@ package struct Redactor: Sendable {
     }
   }
 
+  /// Whether a value is redacted as a whole.
+  func isHidden(_ value: PropertyListValue, named name: SecretName) -> Bool {
+    SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value)
+  }
+
   // MARK: Values
 
   private func shown(_ value: PropertyListValue, _ name: SecretName, depth: Int) -> String {
-    if SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value) {
-      return shown(secret: value)
-    }
+    if isHidden(value, named: name) { return shown(secret: value) }
     switch value {
     case .array(let values):
       return "[" + values.map { shown($0, name, depth: depth) }.joined(separator: ", ") + "]"

@@ -75,6 +75,10 @@ package struct ArchiveSide: ComparisonSide {
 
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? { entry.digest }
 
+  package func contents(of entry: ComparedEntry) throws -> [UInt8]? {
+    try contents(of: entry.path, limit: entry.size ?? 0)
+  }
+
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     // A settings file is a few kilobytes.
     try contents(of: path, limit: 64 << 20).flatMap { try PropertyListFile.settings(in: $0) }
