@@ -152,6 +152,7 @@ package struct Comparison {
   private mutating func compare(_ old: ComparedEntry, _ new: ComparedEntry) throws {
     guard old.type == new.type else { return addFile(old, new, [.type]) }
     var aspects: [ContainerDifference.File.Aspect] = []
+    var document: ContainerDifference.DocumentFields?
     let kinds = [old.kind, new.kind]
     if !old.hasContent || !new.hasContent {
       // Only the metadata is compared.
@@ -165,20 +166,39 @@ package struct Comparison {
     } else if kinds.contains(.settings) {
       if try takes(.defaults) && !compareSettings(old, new) { aspects.append(.content) }
     } else if old.type == .file {
-      if try takes(.files) && differs(old, new) { aspects.append(.content) }
+      if try takes(.files) && differs(old, new) {
+        aspects.append(.content)
+        document = try compareDocuments(old, new)
+      }
     } else if old.linkTarget != new.linkTarget {
       aspects.append(.target)
     }
-    addFile(old, new, aspects + Self.metadataAspects(old, new, isOnly: aspects.isEmpty))
+    addFile(old, new, aspects + Self.metadataAspects(old, new, isOnly: aspects.isEmpty), document)
+  }
+
+  /// Larger files are not read to be shown.
+  private static let documentLimit: UInt64 = 256 << 10
+
+  /// What differs between two files that are documents; nil for others.
+  private func compareDocuments(
+    _ old: ComparedEntry, _ new: ComparedEntry
+  ) throws -> ContainerDifference.DocumentFields? {
+    guard let sizes = old.size.flatMap({ a in new.size.map { max(a, $0) } }), sizes <= Self.documentLimit,
+      let a = try before.contents(of: old).flatMap({ DecodedDocument(bytes: $0) }),
+      let b = try after.contents(of: new).flatMap({ DecodedDocument(bytes: $0) })
+    else { return nil }
+    let name = SecretName(old.path.nameString)
+    return ContainerDifference.fields(options.redactor.difference(from: a, to: b, named: name))
   }
 
   private mutating func addFile(
-    _ old: ComparedEntry, _ new: ComparedEntry, _ aspects: [ContainerDifference.File.Aspect]
+    _ old: ComparedEntry, _ new: ComparedEntry, _ aspects: [ContainerDifference.File.Aspect],
+    _ document: ContainerDifference.DocumentFields? = nil
   ) {
     guard !aspects.isEmpty, takes(.files) else { return }
     var file = ContainerDifference.File(
       path: old.path, type: new.type, change: .changed, aspects: aspects, sizeBefore: old.size,
-      sizeAfter: new.size)
+      sizeAfter: new.size, document: document)
     if aspects.contains(.mode) {
       file.modeBefore = old.mode.map { String($0, radix: 8) }
       file.modeAfter = new.mode.map { String($0, radix: 8) }
@@ -293,8 +313,14 @@ private struct SettingsComparison {
       return .init(
         file: file, key: redactor.shown(name: key.text),
         change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before.map { redactor.shown($0, key: key.text) },
-        after: after.map { redactor.shown($0, key: key.text) })
+        before: before.map { redactor.shownDecoded($0, named: SecretName(key.text)) },
+        after: after.map { redactor.shownDecoded($0, named: SecretName(key.text)) },
+        document: before.flatMap { before in
+          after.flatMap { after in
+            ContainerDifference.fields(
+              redactor.difference(from: before, to: after, named: SecretName(key.text)))
+          }
+        })
     }
   }
 }

@@ -11,6 +11,8 @@ package protocol ComparisonSide {
 
   /// A file's content digest; nil for what can only be compared by what is in it.
   func digest(of entry: ComparedEntry) throws -> SHA256.Digest?
+  /// A small file's content, to show what differs inside; nil when the side has no more of it than its digest.
+  func contents(of entry: ComparedEntry) throws -> [UInt8]?
   /// The settings in a file; nil when it is not a property list with a dictionary on top.
   func settings(of path: ContainerPath) throws -> PropertyListDictionary?
   /// What a vault's file holds; nil when the side has no more of it than its digest.
@@ -26,6 +28,10 @@ package protocol ComparisonSide {
   func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws -> String
   /// Called when a database is no longer needed.
   func forgetDatabase(_ path: ContainerPath)
+}
+
+extension ComparisonSide {
+  package func contents(of entry: ComparedEntry) throws -> [UInt8]? { nil }
 }
 
 /// Gives one step after the other, and nil at the end: a container may have a million paths, of which only two are in memory

@@ -17,6 +17,16 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var change: Change
     /// The value before and after, secrets redacted; nil where there is none.
     public var before: String?, after: String?
+    /// What differs inside, if both values are documents.
+    public var document: DocumentFields?
+  }
+
+  /// The fields that differ between two documents, such as keyed archives or JSON; some of many.
+  public struct DocumentFields: Sendable, Codable, Equatable {
+    /// By key path, such as `profile.theme`.
+    public var fields: [Field]
+    /// The number of more fields that differ.
+    public var more: Int
   }
 
   /// The file of secrets. Its items can be compared with the device key only.
@@ -113,6 +123,8 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var name: String
     /// The value before and after; nil where there is none.
     public var before: String?, after: String?
+    /// What differs inside, if both values are documents.
+    public var document: DocumentFields?
   }
 
   /// One file, link or directory.
@@ -136,6 +148,8 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var sizeBefore: UInt64?, sizeAfter: UInt64?
     /// Permission bits before and after, in octal, where they differ.
     public var modeBefore: String?, modeAfter: String?
+    /// What differs inside, if both are documents.
+    public var document: DocumentFields?
   }
 
   /// Settings, by file and key.
@@ -149,6 +163,15 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
 
   /// No difference.
   package init() {}
+
+  /// Nil when there is nothing to list.
+  static func fields(_ difference: DocumentDifference?) -> DocumentFields? {
+    difference.map { found in
+      DocumentFields(
+        fields: found.fields.map { Field(name: $0.path, before: $0.before, after: $0.after) },
+        more: found.more)
+    }
+  }
 
   /// The same with fewer rows listed.
   ///

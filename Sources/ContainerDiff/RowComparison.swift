@@ -163,7 +163,10 @@ struct RowJoin {
     }
     let order = key.map { "\(own).\(quotedIdentifier($0)) COLLATE BINARY" }.joined(separator: ", ")
     let sql = "SELECT \(list.joined(separator: ", ")) \(from) ORDER BY \(order) LIMIT \(limit)"
-    return try Row.fetchAll(db, sql: sql).map { row in
+    var result: [ContainerDifference.Row] = []
+    // Row by row, since documents are read as a whole.
+    let cursor = try Row.fetchCursor(db, sql: sql)
+    while let row = try cursor.next() {
       var at = 0
       let keys = key.map { name in
         let value = RowValue(row, &at)
@@ -185,10 +188,12 @@ struct RowJoin {
         let name = judged[value.name] ?? .plain
         return .init(
           name: value.name, before: value.before?.shown(name, redactor),
-          after: value.after?.shown(name, redactor))
+          after: value.after?.shown(name, redactor), document: value.document(name, redactor))
       }
-      return .init(change: change, key: keys.map(field), columns: columns.filter { !$0.isSame }.map(field))
+      result.append(
+        .init(change: change, key: keys.map(field), columns: columns.filter { !$0.isSame }.map(field)))
     }
+    return result
   }
 }
 
@@ -197,6 +202,11 @@ private struct ComparedValue {
   var name: String
   var before: RowValue?, after: RowValue?
   var isSame = false
+
+  func document(_ name: SecretName, _ redactor: Redactor) -> ContainerDifference.DocumentFields? {
+    guard let old = before?.whole, let new = after?.whole else { return nil }
+    return ContainerDifference.fields(redactor.difference(from: old, to: new, named: name))
+  }
 
   func texts(isKey: Bool) -> [(name: String, text: String?, isKey: Bool)] {
     [before, after].compactMap { value in value.map { (name, $0.name, isKey) } }
@@ -286,12 +296,16 @@ struct TableKey {
 /// A value of a row as it is shown. No more of it than that is taken out of the database.
 struct RowValue {
   private static let taken = 2000
+  /// Texts that begin as a document, and blobs, are taken as a whole up to this length.
+  private static let takenDocument = 1 << 16
   private static let shownLength = 120
   /// Above so many bytes a secret has no fingerprint.
   private static let markedLength = 1 << 16
 
   private let type: String
   private let text: String
+  /// A blob, unless it is large.
+  private let data: [UInt8]?
   private let length: Int
   private let mark: String?
 
@@ -299,7 +313,9 @@ struct RowValue {
   static func selection(_ column: String) -> [String] {
     [
       "typeof(\(column))",
-      "CASE typeof(\(column)) WHEN 'text' THEN substr(\(column), 1, \(taken)) WHEN 'blob' THEN '' "
+      "CASE typeof(\(column)) WHEN 'text' THEN substr(\(column), 1, CASE WHEN length(\(column)) <= \(takenDocument) "
+        + "AND substr(\(column), 1, 1) IN ('{', '[', '<') THEN \(takenDocument) ELSE \(taken) END) "
+        + "WHEN 'blob' THEN CASE WHEN length(\(column)) <= \(takenDocument) THEN \(column) END "
         + "ELSE CAST(\(column) AS TEXT) END",
       "length(\(column))",
       // What is not taken out as a whole is fingerprinted where it is.
@@ -312,7 +328,12 @@ struct RowValue {
   /// Reads the columns from a number on, and moves it behind them.
   init(_ row: Row, _ at: inout Int) {
     type = row[at] ?? "null"
-    text = row[at + 1] ?? ""
+    let value: DatabaseValue = row[at + 1]
+    if case .blob(let bytes) = value.storage {
+      (text, data) = ("", [UInt8](bytes))
+    } else {
+      (text, data) = (String.fromDatabaseValue(value) ?? "", nil)
+    }
     length = row[at + 2] ?? 0
     mark = row[at + 3]
     at += 4
@@ -320,6 +341,12 @@ struct RowValue {
 
   /// The text when there is all of it here, to see whether it names the value beside it.
   var name: String? { type == "text" && isWhole ? text : nil }
+
+  /// The whole text or blob, if it was taken.
+  var whole: PropertyListValue? {
+    if type == "blob" { return data.map { .data($0) } }
+    return type == "text" && isWhole ? .string(text) : nil
+  }
 
   private var isWhole: Bool { length <= text.unicodeScalars.count }
 
@@ -330,7 +357,9 @@ struct RowValue {
     case "text": return shownText(name, redactor)
     case "blob":
       let isSecret = length > 0 && (name >= .code || name == .suspicious && length >= 8)
-      return isSecret ? redactor.secret("\(length) bytes", mark) : "blob (\(length) bytes)"
+      if isSecret { return redactor.secret("\(length) bytes", mark) }
+      let document = data.flatMap { redactor.document(in: .data($0), named: name) }
+      return document.map { redactor.shown($0, named: name) } ?? "blob (\(length) bytes)"
     case "integer": return Int64(text).map { redactor.shown(.integer($0), named: name) } ?? text
     default: return Double(text).map { shownReal($0, name, redactor) } ?? text
     }
@@ -343,7 +372,8 @@ struct RowValue {
   private func shownText(_ name: SecretName, _ redactor: Redactor) -> String {
     if isWhole {
       let shown = redactor.shown(.string(text), named: name)
-      if length <= Self.shownLength || shown != "\"\(text)\"" { return shown }
+      if length <= Self.shownLength { return shown }
+      if shown != "\"\(text)\"" { return shown.count <= Self.taken ? shown : "\(shown.prefix(Self.taken))…" }
     } else if SecretPattern.isSecret(.string(text), named: name) {
       return redactor.secret("\(length) characters", mark)
     }

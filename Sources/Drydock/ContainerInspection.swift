@@ -2,6 +2,7 @@ import AppContainer
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
+import Formats
 import MigrationEngine
 
 extension Container {
@@ -18,6 +19,13 @@ public struct ContainerInspection: Sendable, Codable {
     /// Its path, size in bytes and number of keys; nil when it cannot be read.
     public var path: ContainerPath, bytes: UInt64, keys: Int?
     public var problem: String?
+    /// The settings that hold a document in text or data; some of many.
+    public var documents: [Document]?
+  }
+
+  /// A setting with a keyed archive, a property list or JSON, shortened, secrets redacted.
+  public struct Document: Sendable, Codable {
+    public var key: String, value: String
   }
 
   public struct Database: Sendable, Codable {
@@ -104,7 +112,9 @@ public struct ContainerInspection: Sendable, Codable {
         if try path != entry.path && staged.live.status(path) != nil { continue }
         var file = Settings(path: path, bytes: entry.status.size, keys: nil)
         do {
-          file.keys = try staged.defaults(path)?.root.count
+          let values = try staged.defaults(path)?.root ?? [:]
+          file.keys = values.count
+          file.documents = Self.documents(in: values, staged.redactor)
         } catch let error as DrydockError {
           file.problem = error.message
         }
@@ -122,6 +132,20 @@ public struct ContainerInspection: Sendable, Codable {
         ContainerWarning(kind: .databaseContent, path: database.path, message: $0)
       }
     }
+  }
+
+  /// How many documents of a settings file are listed.
+  private static let documentLimit = 20
+
+  private static func documents(in values: PropertyListDictionary, _ redactor: Redactor) -> [Document]? {
+    var documents: [Document] = []
+    for (key, value) in values.sorted() where documents.count < documentLimit {
+      let name = SecretName(key)
+      guard let document = redactor.document(in: value, named: name) else { continue }
+      documents.append(
+        Document(key: redactor.shown(name: key), value: redactor.shown(document, named: name)))
+    }
+    return documents.isEmpty ? nil : documents
   }
 
   private mutating func readVault(_ staged: StagedContainer) {

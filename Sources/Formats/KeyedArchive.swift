@@ -38,6 +38,19 @@ package struct KeyedArchiveOptions: Sendable {
   package var classKey: String?
   package var keys = Keys.fail
   package var decimals = Decimals.number
+  /// Whether what cannot be converted is shown instead of being an error: unknown classes by their fields, cycles and what is
+  /// nested too deeply by a mark.
+  var isForDisplay = false
+  /// The most bytes of all values, approximately; shared objects count each time.
+  var weightLimit = KeyedArchiveReader.weightLimit
+
+  /// The conversion for people, of any class.
+  package static var display: KeyedArchiveOptions {
+    var options = KeyedArchiveOptions()
+    (options.classKey, options.keys, options.decimals) = ("$class", .text, .text)
+    (options.isForDisplay, options.weightLimit) = (true, 4 << 20)
+    return options
+  }
 
   /// The defaults: Foundation's classes only.
   package init() {}
@@ -48,6 +61,8 @@ package struct KeyedArchiveOptions: Sendable {
 package struct KeyedArchiveReader {
   /// The most levels of nesting.
   static let depthLimit = 100
+  /// The most levels that are shown.
+  private static let shownDepth = 40
   /// The most bytes of all values, approximately; shared objects count each time.
   static let weightLimit = 64 << 20
   /// The weight of a value besides its bytes.
@@ -143,6 +158,9 @@ package struct KeyedArchiveReader {
     // Foundation writes this text as the first object, and refers to it for nil.
     if index == 0, objects[0] == .string("$null") { return Part(.unknown(.null)) }
     if let known = known[index] { return try checked(known, depth) }
+    if options.isForDisplay, isOpen.contains(index) || depth >= Self.shownDepth {
+      return Part(.string(isOpen.contains(index) ? "(object \(index), which contains this)" : "…"))
+    }
     guard isOpen.insert(index).inserted else { throw cycle(to: index) }
     guard depth <= Self.depthLimit else { throw tooDeep }
     open.append((index, nil, nil))
@@ -162,7 +180,9 @@ package struct KeyedArchiveReader {
   private mutating func instance(_ fields: PropertyListDictionary, depth: Int) throws -> Part {
     let name = try className(fields)
     open[open.count - 1].className = name
-    if let rule = options.classes[name] { return try ruled(fields, rule, name, depth: depth) }
+    let rule =
+      options.classes[name] ?? (options.isForDisplay && KeyedArchiveClass(name: name) == nil ? .init() : nil)
+    if let rule { return try ruled(fields, rule, name, depth: depth) }
     guard let kind = KeyedArchiveClass(name: name) else {
       throw failure(
         .unsupported,
@@ -237,13 +257,13 @@ package struct KeyedArchiveReader {
     let part = try part(field, depth: depth + 1)
     whole.height = max(whole.height, part.height + 1)
     whole.weight += part.weight + (key.map { $0.utf8.count + Self.valueWeight } ?? 0)
-    guard whole.weight <= Self.weightLimit else { throw tooMuch }
+    guard whole.weight <= options.weightLimit else { throw tooMuch }
     return part.value
   }
 
   func checked(_ part: Part, _ depth: Int) throws -> Part {
     guard depth + part.height <= Self.depthLimit else { throw tooDeep }
-    guard part.weight <= Self.weightLimit else { throw tooMuch }
+    guard part.weight <= options.weightLimit else { throw tooMuch }
     return part
   }
 
@@ -256,7 +276,7 @@ package struct KeyedArchiveReader {
   private var tooMuch: DrydockError {
     failure(
       .unsupported,
-      "expands to more than \(Self.weightLimit >> 20) MiB of values, since its objects are referenced many times"
+      "expands to more than \(options.weightLimit >> 20) MiB of values, since its objects are referenced many times"
     )
   }
 

@@ -42,7 +42,9 @@ extension DatabaseDescription {
     }
     for (key, value) in metadata.ofApp {
       facts.append(
-        Fact("metadata key \(database.redactor.shown(name: key))", database.redactor.shown(value, key: key)))
+        Fact(
+          "metadata key \(database.redactor.shown(name: key))",
+          database.redactor.shownDecoded(value, named: SecretName(key))))
     }
   }
 

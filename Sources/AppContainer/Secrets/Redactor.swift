@@ -131,6 +131,11 @@ package struct Redactor: Sendable {
     }
   }
 
+  /// Whether a value is redacted as a whole.
+  func isHidden(_ value: PropertyListValue, named name: SecretName) -> Bool {
+    SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value)
+  }
+
   // MARK: Values
 
   private func shown(_ value: PropertyListValue, _ name: SecretName, depth: Int) -> String {
@@ -138,9 +143,7 @@ package struct Redactor: Sendable {
     if case .set(let values) = value {
       return shown(.array(values.strings.map { .string($0) }), name, depth: depth)
     }
-    if SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value) {
-      return shown(secret: value)
-    }
+    if isHidden(value, named: name) { return shown(secret: value) }
     switch value {
     case .array(let values):
       return "[" + values.map { shown($0, name, depth: depth) }.joined(separator: ", ") + "]"

@@ -151,6 +151,8 @@ package struct SecretFields {
     for (key, value) in values {
       if case .string(let text) = value { note(text, in: key) }
     }
+    // The class of an object in a keyed archive names its fields.
+    if case .string(let className)? = values["$class"] { self.outer = max(self.outer, SecretName(className)) }
   }
 
   /// Classifies the columns of a table. The table's name applies to columns with values; a table of sessions also has times.

@@ -197,11 +197,12 @@ package struct NestedValue {
     value = KeyedArchive.resolved(document)
   }
 
-  private static func isXMLPropertyList(_ bytes: [UInt8]) -> Bool {
+  static func isXMLPropertyList(_ bytes: [UInt8]) -> Bool {
     String(decoding: bytes.prefix(512), as: UTF8.self).contains("<plist")
   }
 
-  private static func json(_ bytes: [UInt8]) -> PropertyListValue? {
+  /// A JSON document as a property list; null is an unknown value.
+  static func json(_ bytes: [UInt8]) -> PropertyListValue? {
     if let document = try? JSONDocument(bytes: bytes) { return value(document.value) }
     // A document with duplicate keys.
     guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) else { return nil }

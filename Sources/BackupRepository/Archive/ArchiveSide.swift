@@ -75,6 +75,10 @@ package struct ArchiveSide: ComparisonSide {
 
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? { entry.digest }
 
+  package func contents(of entry: ComparedEntry) throws -> [UInt8]? {
+    try contents(of: entry.path, limit: entry.size ?? 0)
+  }
+
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     let source = try Container.settingsSource(path) { try archive.manifest.entry($0)?.kind == .file }
     guard try archive.manifest.entry(source) != nil else { return nil }

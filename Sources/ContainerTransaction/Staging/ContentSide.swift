@@ -145,6 +145,8 @@ package struct ContentSide: ComparisonSide {
     return try ContentDigest.of(name, in: directory, isDatabase: false)
   }
 
+  package func contents(of entry: ComparedEntry) throws -> [UInt8]? { try contents(of: entry.path) }
+
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     let source = try Container.settingsSource(path) { try content.status(of: $0)?.type == .file }
     guard try content.status(of: source) != nil else { return nil }

@@ -105,6 +105,11 @@ struct InspectCommand: Subcommand {
           $0.keys.map { Output.count($0, "key") } ?? "cannot be read" + ($0.problem.map { ": \($0)" } ?? ""),
         ]
       })
+    for file in inspection.settings {
+      guard let documents = file.documents else { continue }
+      Output.line("  \(file.path): documents in settings")
+      Output.table(documents.map { [$0.key, $0.value] }, indent: "    ")
+    }
     Output.line("databases")
     Output.table(
       inspection.databases.map { database in

@@ -18,7 +18,11 @@ struct DifferenceText {
       let own = rest.prefix { $0.file == file }
       rest = rest.dropFirst(own.count)
       section(
-        "settings \(file)", own.map { "\(sign($0.change)) \(plain($0.key))\(values($0.before, $0.after))" })
+        "settings \(file)",
+        own.map { setting in
+          let shown = setting.document.map(fields) ?? values(setting.before, setting.after)
+          return "\(sign(setting.change)) \(plain(setting.key))\(shown)"
+        })
     }
     for vault in difference.vault { write(vault) }
     for database in difference.databases { write(database) }
@@ -91,7 +95,7 @@ struct DifferenceText {
       let key = row.key.map { "\(plain($0.name)) \(plain($0.before ?? $0.after ?? ""))" }
       let columns = row.columns.map { field in
         row.change == .changed
-          ? "\(plain(field.name))\(values(field.before, field.after))"
+          ? "\(plain(field.name))\(field.document.map(fields) ?? values(field.before, field.after))"
           : "\(plain(field.name)) \(plain(field.before ?? field.after ?? ""))"
       }
       let rest = columns.isEmpty ? "" : "  (\(columns.joined(separator: ", ")))"
@@ -108,7 +112,15 @@ struct DifferenceText {
       aspect == .mode ? "mode \(file.modeBefore ?? "?") → \(file.modeAfter ?? "?")" : aspect.rawValue
     }
     let aspects = told.isEmpty ? "" : "  \(told.joined(separator: ", "))"
-    return "\(sign(file.change)) \(file.path)\(kind)\(moved)\(sizes(file))\(aspects)"
+    let document = file.document.map { " \(fields($0))" } ?? ""
+    return "\(sign(file.change)) \(file.path)\(kind)\(moved)\(sizes(file))\(aspects)\(document)"
+  }
+
+  /// What differs inside a document: `: {theme: "dark" → "light", size: 3}`.
+  private func fields(_ document: ContainerDifference.DocumentFields) -> String {
+    let fields = document.fields.map { "\(plain($0.name))\(values($0.before, $0.after))" }
+    let more = document.more > 0 ? ["… and \(document.more) more"] : []
+    return ": {" + (fields + more).joined(separator: ", ") + "}"
   }
 
   private func sizes(_ file: ContainerDifference.File) -> String {

@@ -103,7 +103,7 @@ struct DifferenceSections {
           HTMLTable(
             "Settings that differ", ["Change", "Key", "Before", "After"],
             settings.map { setting in
-              let (before, after) = Self.values(setting.before, setting.after)
+              let (before, after) = Self.values(setting.before, setting.after, setting.document)
               return [
                 Self.cell(setting.change), .headerCode(setting.key), HTMLCell(kind: .code, spans: before),
                 HTMLCell(kind: .code, spans: after),
@@ -266,7 +266,7 @@ struct DifferenceSections {
       for field in row.columns {
         guard let place = places[field.name], place < cells.count else { continue }
         if change == .changed {
-          let (before, after) = Self.values(field.before, field.after)
+          let (before, after) = Self.values(field.before, field.after, field.document)
           (cells[place].removed, cells[place].added) = (before, after)
         } else {
           cells[place].spans = [.plain(field.before ?? field.after ?? "")]
@@ -290,9 +290,14 @@ struct DifferenceSections {
         let kind = file.type == .directory ? "/" : file.type == .symbolicLink ? " (link)" : ""
         var path: [HTMLSpan] = [.code(file.path.description + kind)]
         if let origin = file.movedFrom { path.append(.muted(" from \(origin)")) }
-        let aspects = file.aspects.filter { $0 != .content }.map { aspect in
+        var aspects = file.aspects.filter { $0 != .content }.map { aspect in
           aspect == .mode ? "mode \(file.modeBefore ?? "?") → \(file.modeAfter ?? "?")" : aspect.rawValue
         }
+        aspects +=
+          file.document.map { document in
+            document.fields.map { "\($0.name): \($0.before ?? "none") → \($0.after ?? "none")" }
+              + (document.more > 0 ? ["… and \(document.more) more"] : [])
+          } ?? []
         return [
           Self.cell(file.movedFrom == nil ? file.change : .changed), HTMLCell(kind: .header, spans: path),
           size(of: file, largest), .text(aspects.joined(separator: ", ")),
@@ -321,8 +326,18 @@ struct DifferenceSections {
 
   // MARK: Parts
 
-  private static func values(_ before: String?, _ after: String?) -> ([HTMLSpan], [HTMLSpan]) {
-    switch (before, after) {
+  /// - Parameter document: what differs inside, which is shown instead of the values.
+  private static func values(
+    _ before: String?, _ after: String?, _ document: ContainerDifference.DocumentFields? = nil
+  ) -> ([HTMLSpan], [HTMLSpan]) {
+    if let document {
+      let more = document.more > 0 ? ["… and \(document.more) more"] : []
+      func side(_ value: (ContainerDifference.Field) -> String?) -> String {
+        (document.fields.map { "\($0.name): \(value($0) ?? "none")" } + more).joined(separator: ", ")
+      }
+      return values(side(\.before), side(\.after))
+    }
+    return switch (before, after) {
     case (let before?, let after?): TextComparison.values(before, after)
     case (let before?, nil): ([.plain(before)], [.muted("none")])
     case (nil, let after?): ([.muted("none")], [.plain(after)])

@@ -93,7 +93,16 @@ private struct InspectionSections {
           file.keys.map(HTMLCell.number) ?? .text("cannot be read: \(file.problem ?? "unknown form")")
         return [.headerCode(file.path.description), keys, Self.size(file.bytes, of: largest)]
       }, noun: ("file", "files"))
-    return HTMLPage.Section(id: "settings", heading: "Settings", blocks: [.table(table)])
+    let documents = inspection.settings.flatMap { file in
+      (file.documents ?? []).map {
+        [HTMLCell.headerCode(file.path.description), .code($0.key), .code($0.value)]
+      }
+    }
+    let listed = HTMLTable(
+      "Documents in settings", ["Path", "Key", "Document"], documents, noun: ("document", "documents"))
+    return HTMLPage.Section(
+      id: "settings", heading: "Settings",
+      blocks: [.table(table)] + (documents.isEmpty ? [] : [.table(listed)]))
   }
 
   private var databases: HTMLPage.Section? {
