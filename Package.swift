@@ -192,7 +192,7 @@ let package = Package(
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
-      swiftSettings: strict),
+      exclude: ["RoomSamples", "SQLDelightSamples"], swiftSettings: strict),
     .testTarget(
       name: "ContainerAuditTests",
       dependencies: [
