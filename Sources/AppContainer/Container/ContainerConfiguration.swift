@@ -39,6 +39,10 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// The places of each database over the versions, the current one first.
   public var databases: [String: [ContainerPath]] = [:]
   package var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
+  /// Compiled Core Data models by database: absolute paths of `.momd` directories or `VersionInfo.plist` files.
+  package var coreDataModels: [String: String] = [:]
+  /// A compiled model for all databases, in place of those.
+  package var coreDataModel: String?
   package var functions: [String: SQLFunction] = [:]
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
@@ -78,7 +82,7 @@ extension ContainerConfiguration {
 
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
-    "exclude", "include", "functions",
+    "exclude", "include", "functions", "core-data",
     "android", "migrations", "fixtures", "repository", "recipients", "retention", "snapshot",
     "audit",
   ]
@@ -133,6 +137,10 @@ extension ContainerConfiguration {
     }
     functions = try Self.functions(reader["functions"])
     vault = try reader["vault"].map(Self.path)
+    let models = try reader["core-data"].map { $0.isNull ? [] : try $0.pairs("`core-data`").pairs } ?? []
+    for pair in models {
+      coreDataModels[pair.key.source] = try model(pair, folder: folder)
+    }
     groups = try Self.groups(reader["groups"])
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
     exclude = try reader.texts("exclude").map { PatternList($0) } ?? []
@@ -164,6 +172,27 @@ extension ContainerConfiguration {
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
     if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }
     if let node = reader["audit"], !node.isNull { audit = try AuditConfiguration(node) }
+  }
+
+  /// The path of a compiled model for a database that the file names.
+  private func model(_ pair: YAMLMapping.Pair, folder: String) throws -> String {
+    guard databases[pair.key.source] != nil else {
+      throw pair.keyPosition.error(
+        "`databases` has no `\(pair.key.source)`; "
+          + NearestWord.hint(for: pair.key.source, among: databases.keys.sorted()))
+    }
+    let text = try pair.value.text("the path of a compiled model (.momd)")
+    return text.hasPrefix("/") ? text : folder + "/" + text
+  }
+
+  /// The versions of the compiled model for a database; nil when none is configured.
+  ///
+  /// - Parameter name: the database's name, if it has one.
+  /// - Throws: `DrydockError` when the model cannot be read.
+  func coreDataModels(of name: String?) throws -> (versions: [CoreDataModel], isForThisDatabase: Bool)? {
+    if let coreDataModel { return (try CoreDataModel.all(in: coreDataModel), false) }
+    guard let path = name.flatMap({ coreDataModels[$0] }) else { return nil }
+    return (try CoreDataModel.all(in: path), true)
   }
 
   private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {

@@ -13,10 +13,15 @@ struct SQLRunner {
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
+  /// - Parameter around: calls its argument, which runs the statements, in their transaction.
   /// - Returns: notes for the report.
-  func run(_ db: Database) throws -> [String] {
+  func run(
+    _ db: Database, around: (Database, () throws -> Void) throws -> Void = { try $1() }
+  ) throws -> [String] {
     do {
-      return try MigrationTransaction.run(db, model: coreData) { try runStatements(db, $0) }
+      return try MigrationTransaction.run(db, model: coreData) { store in
+        try around(db) { try runStatements(db, store) }
+      }
     } catch let failure as StepFailure {
       let code = failure.code == .stepFailed ? .sql : failure.code
       throw DrydockError(code, "\(script.position(at: 0)): \(worded(failure.message))")
