@@ -197,8 +197,7 @@ let package = Package(
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
-      exclude: ["CoreDataStores"],
-      swiftSettings: strict),
+      exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: strict),
     .testTarget(
       name: "ContainerAuditTests",
       dependencies: [

@@ -19,7 +19,7 @@ package struct SchemaRecord: Sendable, Equatable {
   package static func appliedByGRDB(_ db: Database) throws -> [String]? {
     let sql = """
       SELECT 1 FROM sqlite_schema JOIN pragma_table_info('grdb_migrations') AS c ON c.name = 'identifier'
-      WHERE type = 'table' AND sqlite_schema.name = 'grdb_migrations'
+      WHERE sqlite_schema.type = 'table' AND sqlite_schema.name = 'grdb_migrations'
       """
     guard try Int.fetchOne(db, sql: sql) != nil else { return nil }
     // GRDB keeps no order; the rows are in the order of their insertion.

@@ -1,0 +1,255 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import GRDB
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// Room's migrations of a database that another program wrote.
+@Suite struct RoomMigrationTests {
+  private static let migrations = Samples.room + "/migrations"
+
+  @Test func fromTheFirstVersionToTheLast() throws {
+    try Lab.with { lab in
+      try lab.sample(Samples.room + "/notes-1.db")
+      let catalog = try lab.catalog(tool: .room, in: Self.migrations)
+      #expect(
+        catalog.numbers == [2, 3, 4]
+          && catalog.migrations.map(\.name) == ["1_2.auto.yaml", "2_3.auto.yaml", "3_4.sql"])
+      #expect(try lab.drift(catalog, at: 1) == [])
+      let report = try lab.migrate(with: catalog)
+      #expect(report.from == 1 && report.to == 4 && report.notes == [])
+      #expect(try lab.column("PRAGMA user_version") == ["4"])
+      #expect(
+        try lab.column("SELECT id || ' ' || identity_hash FROM room_master_table")
+          == ["42 \(try Samples.schema(4).identityHash)"])
+      #expect(
+        try lab.column("SELECT id || '|' || title || '|' || text || '|' || pinned FROM note ORDER BY id")
+          == ["1|Milk|two bottles|0", "7|Paint||0"])
+      #expect(try lab.column("SELECT id || name FROM notebook") == ["f1Home"])
+      // What Room does not know stays.
+      #expect(try lab.tables().contains("android_metadata"))
+      // The full-text index follows the new column, and its triggers are there again.
+      #expect(try lab.column("SELECT docid FROM note_fts WHERE note_fts MATCH 'text:bottles'") == ["1"])
+      try lab.change("INSERT INTO note (title, text) VALUES ('Nails', 'fifty')")
+      #expect(try lab.column("SELECT docid FROM note_fts WHERE note_fts MATCH 'fifty'") == ["8"])
+      #expect(try lab.drift(catalog, at: 4) == [])
+      #expect(try lab.migrate(with: catalog).changedAnything == false)
+    }
+  }
+
+  /// Each version is one that the app opens.
+  @Test(arguments: [2, 3]) func stopsOnTheWay(_ version: Int) throws {
+    try Lab.with { lab in
+      try lab.sample(Samples.room + "/notes-1.db")
+      let catalog = try lab.catalog(tool: .room, in: Self.migrations)
+      _ = try lab.migrate(with: catalog, to: version)
+      #expect(try lab.column("PRAGMA user_version") == ["\(version)"])
+      #expect(
+        try lab.column("SELECT identity_hash FROM room_master_table") == [
+          try Samples.schema(version).identityHash
+        ])
+      #expect(try lab.drift(catalog, at: version) == [])
+    }
+  }
+
+  private func lab(_ files: [String: String], _ body: (Lab) throws -> Void) throws {
+    try Lab.with { lab in
+      try lab.files(files)
+      try lab.sample(Samples.room + "/notes-1.db")
+      try body(lab)
+    }
+  }
+
+  /// A failed validation fails the migration, and says what and where.
+  @Test func aWrongResultIsRefused() throws {
+    let sql = "ALTER TABLE note ADD COLUMN pinned TEXT;\nDROP VIEW titles;\n"
+    try lab(["1_2.sql": sql]) { (lab: Lab) throws in
+      let error = failure { try lab.migrate(with: lab.catalog(tool: .room)) }
+      #expect(error.code == .verifyFailed)
+      let text = error.text.replacing(Samples.room + "/schemas/", with: "")
+      #expect(
+        text == """
+          1_2.sql:1:1: sql: Room would refuse this database as version 2:
+            table note: column pinned: affinity INTEGER expected, found TEXT (2.json:31)
+            table note: column pinned: NOT NULL expected, found nullable (2.json:31)
+            table note: column pinned: default 0 expected, found none (2.json:31)
+            table tag: missing (2.json:88)
+            view titles: missing (2.json:180)
+          """, "\(text)")
+      #expect(try lab.column("PRAGMA user_version") == ["1"])
+      #expect(
+        try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(1).identityHash])
+    }
+  }
+
+  @Test(arguments: [
+    (["1_3.sql": "", "2_3.sql": ""], "leads to version 3, too: keep one of them"),
+    (["1_2.sql": "", "3_4.sql": ""], "3_4.sql: no file migrates from version 2 to 3"),
+    (["1_3.sql": "", "2_4.sql": ""], "2_4.sql: it starts at version 2, inside of 1_3.sql"),
+    (["3_2.sql": ""], "leads from a version to a later one"),
+    (["1-2.sql": ""], "room would not run this file: its migrations are named 1_2.sql or 1_2.auto.yaml"),
+    (["1_2.yaml": ""], "room would not run this file"),
+    (["4_5.sql": ""], "/schemas has no 5.json: export the schema of version 5"),
+    (["1_2.auto.yaml": "delete-tables: [7]"], "1_2.auto.yaml:1:17: a table is a text, not the integer 7"),
+    (["2_3.auto.yaml": ""], "the column `body` of the table `note` is in version 2 and not in 3"),
+  ])
+  func filesThatCannotBe(_ files: [String: String], _ message: String) throws {
+    try lab(files) { (lab: Lab) throws in
+      let error = failure { try lab.catalog(tool: .room) }
+      #expect(error.code == .catalog && error.text.contains(message), "\(error.text)")
+    }
+  }
+
+  /// `1_3.sql` in the place of two files is one migration.
+  @Test func aPairMaySkipVersions() throws {
+    let sql = try [1, 2].map { from in
+      let spec = try RoomAutoSpec(
+        try Samples.bytes("\(Self.migrations)/\(from)_\(from + 1).auto.yaml"), file: "")
+      return try RoomAutoMigration(from: Samples.schema(from), to: Samples.schema(from + 1), spec).statements
+    }.joined().joined(separator: ";\n")
+    try lab(["1_3_all_at_once.sql": sql + ";\n"]) { (lab: Lab) throws in
+      let catalog = try lab.catalog(tool: .room)
+      #expect(catalog.numbers == [3])
+      #expect(try lab.migrate(with: catalog).to == 3)
+      #expect(try lab.column("PRAGMA user_version") == ["3"])
+    }
+  }
+
+  @Test func aVersionThatNoFileLeadsFrom() throws {
+    try lab([
+      "2_3.auto.yaml":
+        "rename-tables: {folder: notebook}\nrename-columns: {note: {body: text}, note_fts: {body: text}}"
+    ]) { (lab: Lab) throws in
+      let error = failure { try lab.migrate(with: lab.catalog(tool: .room)) }
+      #expect(error.code == .stepFailed, "\(error.text)")
+      #expect(
+        error.text.contains(
+          "the file migrates from version 2, and the database has version 1: no file leads there"))
+    }
+  }
+
+  /// Violations that were there are not new ones; but Room refuses them after it recreates a table.
+  @Test func foreignKeys() throws {
+    try lab([:]) { (lab: Lab) throws in
+      let catalog = try lab.catalog(tool: .room, in: Self.migrations)
+      _ = try lab.migrate(with: catalog, to: 3)
+      try lab.change("PRAGMA foreign_keys = OFF; UPDATE note SET notebook_id = 'nowhere' WHERE id = 7")
+      let report = try lab.migrate(with: catalog)
+      #expect(report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
+      let step = try #require((catalog.migrations[1].steps.first?.operation as? RunToolSQL)?.room)
+      let error = failure {
+        try step.target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws in
+          try db.execute(sql: "INSERT INTO note (title, notebook_id) VALUES ('x', 'nowhere')")
+          try step.finish(db)
+        }
+      }
+      #expect(error.text.contains("the foreign keys of the table note refer to missing rows of notebook (1 rows)"), "\(error.text)")
+    }
+  }
+
+  @Test func baselineWritesTheHashOfAValidSchemaOnly() throws {
+    try lab([:]) { (lab: Lab) throws in
+      let catalog = try lab.catalog(tool: .room, in: Self.migrations)
+      try lab.change("DELETE FROM room_master_table")
+      try lab.baseline(catalog, 0)
+      #expect(
+        try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(1).identityHash])
+      let error = failure { try lab.baseline(catalog, 3) }
+      #expect(error.code == .verifyFailed && error.text.contains("table notebook: missing"), "\(error.text)")
+      #expect(try lab.column("PRAGMA user_version") == ["1"])
+    }
+  }
+
+  @Test func withoutADatabaseNothingIsDone() throws {
+    try Lab.with { lab in
+      let report = try lab.migrate(with: lab.catalog(tool: .room, in: Self.migrations))
+      #expect(report.to == 4 && report.migrations.allSatisfy { $0.missingDatabases == ["notes"] })
+    }
+  }
+
+  /// Statements that another tool's files must not have are refused here, too.
+  @Test(arguments: [
+    ("ATTACH 'x' AS y;", "ATTACH"), ("COMMIT;", "transaction"), ("SELECT nonsense;", "no such column"),
+  ])
+  func statements(_ sql: String, _ message: String) throws {
+    try lab(["1_2.sql": sql]) { (lab: Lab) throws in
+      let error = failure { try lab.migrate(with: lab.catalog(tool: .room)) }
+      #expect(error.code == .sql && error.text.hasPrefix("1_2.sql:1:1: "), "\(error.text)")
+      #expect(error.text.contains(message), "\(error.text)")
+    }
+  }
+
+  // MARK: validate
+
+  @Test func validateRunsThemInEmptyDatabases() throws {
+    try lab([
+      "1_2.sql": "DROP VIEW titles;\n",
+      "2_3.auto.yaml":
+        "rename-tables: {folder: notebook}\nrename-columns: {note: {body: text}, note_fts: {body: text}}",
+    ]) { (lab: Lab) throws in
+      let found = try MigrationValidation.run(lab.directory("migrations"), tool: .room, lab.configuration)
+      #expect(found.problems.map(\.code) == [.verifyFailed])
+      #expect(
+        found.problems.first?.message.contains(
+          "1_2.sql:1:1: the empty database of version 1: Room would refuse") == true, "\(found.problems)")
+    }
+    let good = try MigrationValidation.run(Self.migrations, tool: .room, Lab.with { $0.configuration })
+    #expect(good.problems.isEmpty, "\(good.problems)")
+  }
+
+  // MARK: The check of Drydock's own migrations
+
+  @Test func theCheckOfAMigration() throws {
+    try Lab.with { lab in
+      try lab.sample(Samples.room + "/notes-1.db")
+      let steps = { (column: String) in
+        """
+        steps:
+          - sql:
+              database: notes
+              destructive: the view is made again
+              up: |
+                ALTER TABLE note ADD COLUMN pinned \(column);
+                CREATE TABLE tag (`id` INTEGER NOT NULL, `label` TEXT NOT NULL, PRIMARY KEY(`id`));
+                CREATE UNIQUE INDEX index_tag_label ON tag (label);
+                DROP VIEW titles;
+                CREATE VIEW `titles` AS SELECT id, title FROM note WHERE pinned = 0;
+                UPDATE room_master_table SET identity_hash = '\((try? Samples.schema(2).identityHash) ?? "")' WHERE id = 42;
+                PRAGMA user_version = 2;
+        irreversible: true
+        verify:
+          - room: {database: notes, schema: 2.json}
+        """
+      }
+      try lab.migration("0001_pinned/2.json", RawText.read(Samples.room + "/schemas/2.json"))
+      try lab.migration("0001_pinned/migration.yaml", steps("INTEGER NOT NULL DEFAULT 1"))
+      _ = try lab.baseline(0)
+      let error = failure { try lab.migrate() }
+      #expect(error.code == .verifyFailed, "\(error.text)")
+      #expect(error.text.contains("table note: column pinned: default 0 expected, found 1"), "\(error.text)")
+      try lab.migration("0001_pinned/migration.yaml", steps("INTEGER NOT NULL DEFAULT 0"))
+      #expect(failure { try lab.migrate() }.text == "no error")
+      try lab.migration(
+        "0002_x.yaml",
+        "steps:\n  - defaults.set: {values: {a: 1}}\nverify:\n  - room: {database: notes, schema: 2.json}\n")
+      #expect(failure { try lab.catalog() }.text.contains("make the migration a directory"))
+    }
+  }
+}
+
+enum RawText {
+  static func read(_ path: String) throws -> String {
+    String(decoding: try Samples.bytes(path), as: UTF8.self)
+  }
+}
+
+extension Lab {
+  func baseline(_ catalog: MigrationCatalog, _ version: Int) throws {
+    _ = try Transaction.run(on: try container, .baseline, summary: "test") { stage in
+      try Baseline.set(version, catalog: catalog, on: stage, stamp: stamp)
+    }
+  }
+}
