@@ -45,6 +45,7 @@ package struct MigrationValidation: Sendable {
     found += Self.unknownDatabases(readable, configuration)
     found += Self.statements(readable, configuration, incomplete: Set(incomplete.map(\.file)))
     found += Self.irreversibleSteps(catalog)
+    if found.isEmpty { found += DeclaredSchema.rehearsal(catalog, configuration) }
     do {
       // Unreadable migrations must not be reported as removed.
       found += try Releases.read(catalog.directory).problems(in: catalog, isComplete: problems.isEmpty)

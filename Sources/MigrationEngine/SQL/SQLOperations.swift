@@ -200,6 +200,8 @@ struct RunToolSQL: MigrationAction {
   let down: SQLScript?
   let upInTransaction: Bool
   let downInTransaction: Bool
+  /// What Room does besides.
+  var room: RoomStep? = nil
 
   var name: String { "sql" }
   var reversal: Reversal { down == nil ? .none : .explicit }
@@ -219,12 +221,13 @@ struct RunToolSQL: MigrationAction {
     _ script: SQLScript, inTransaction: Bool, on stage: StagedContainer
   ) throws -> [String] {
     guard let place = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage),
-      try tool != .sqldelight || stage.tableCount(of: place) > 0
+      try !tool.usesUserVersion || stage.tableCount(of: place) > 0
     else {
       return ["the database \(database) does not exist: skipped; the app creates it with the newest schema"]
     }
-    if script.isBlank { return [] }
+    if script.isBlank, room == nil { return [] }
     return try stage.writeDatabase(at: place) { db in
+      if let room { return try run(room, db) }
       if inTransaction {
         return try MigrationTransaction.run(db) { _ in try statements(script, db, inTransaction: true) }
       }
@@ -236,9 +239,23 @@ struct RunToolSQL: MigrationAction {
     }
   }
 
-  /// The tools create a missing database, except SQLDelight, which creates it from other files.
+  /// Runs the statements as Room does, in one transaction with its hash and version.
+  func run(_ room: RoomStep, _ db: Database) throws -> [String] {
+    try MigrationTransaction.run(db, guardsRoom: false) { _ in
+      try room.begin(db)
+      try statements(up, db, inTransaction: true)
+      try room.finish(db)
+    }
+  }
+
+  /// Runs the statements in a database that is not in a container.
+  func rehearse(_ db: Database) throws {
+    if let room { _ = try run(room, db) } else { try statements(up, db, inTransaction: false) }
+  }
+
+  /// The tools create a missing database, except SQLDelight and Room, whose apps create it.
   private func newPlace(on stage: StagedContainer) throws -> ContainerPath? {
-    guard tool != .sqldelight, let place = stage.container.configuration.databases[database]?.first else {
+    guard !tool.usesUserVersion, let place = stage.container.configuration.databases[database]?.first else {
       return nil
     }
     try stage.write([], to: place)
