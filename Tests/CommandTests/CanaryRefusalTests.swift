@@ -28,6 +28,21 @@ struct CanaryRefusalTests {
     "- vault.rename: {service: com.example.notes, account: first, to: {account: second}}",
     "- vault.delete: {service: com.example.notes, account: first, destructive: gone}",
     "- vault.set-accessibility: {service: com.example.notes, account: first, accessible: always}",
+    "- vault.compute: {service: com.example.notes, account: first, value: 'json(:value)'}",
+    "- vault.compute: {service: com.example.notes, account: first, value: \"json_extract('{}', :value)\"}",
+    "- vault.compute: {service: com.example.notes, account: first, value: \":value || :value\"}",
+    "- vault.compute: {service: com.example.notes, account: first, value: \"'x' LIKE 'y' ESCAPE :value\"}",
+    "- vault.set-access-control: {service: com.example.notes, account: first, access-control: userPresence}",
+    "- vault.set-synchronizable: {service: com.example.notes, account: first, to: true}",
+    "- defaults.compute: {key: password, value: 'json(:password)'}",
+    "- defaults.compute: {key: password, value: \"json_extract('{}', :password)\"}",
+    "- defaults.compute: {key: nickname, value: \":password || ''\"}",
+    "- defaults.compute: {key: nickname, value: ':header', type: date}",
+    "- files.export-column: {database: notes, table: login, column: user, to: password, replace-with: path}",
+    "- files.export-column: {database: notes, table: login, column: password, to: \"'../' || password\", replace-with: keep}",
+    "- files.import-column: {database: notes, table: login, column: user, from: password, files: remove}",
+    "- sql: {database: notes, defaults: true, down: SELECT 1, up: \"UPDATE defaults SET value = 1 WHERE key = 'password'\"}",
+    "- sql: {database: notes, defaults: true, down: SELECT 1, up: \"INSERT INTO defaults(key) SELECT password FROM login\"}",
   ]
 
   /// SQL on rows that are secrets.

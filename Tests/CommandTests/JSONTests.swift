@@ -40,6 +40,8 @@ struct JSONTests {
     ["rename", "Notes", "s/a", "s/b", "--dry-run"],
     ["rename", "Notes", "s/a", "s/b", "--to-access-group", "g"],
     ["set-accessibility", "Notes", "s/b", "afterFirstUnlock"],
+    ["set-access-control", "Notes", "s/b", "--access-control", "userPresence"],
+    ["set-access-control", "Notes", "s/b", "--none"], ["set-synchronizable", "Notes", "s/b", "true"],
     ["rekey", "Notes", "--new-device-key", "device.key", "--dry-run"],
     ["rekey", "Notes", "--new-device-key", "device.key"], ["remove", "Notes", "s/b"],
   ]

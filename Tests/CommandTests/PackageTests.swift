@@ -156,7 +156,7 @@ struct PackageTests {
       set +eu
       \(completions)
       try drydock mig
-      try drydock vault set-
+      try drydock vault set-accessib
       try drydock migrate --dry
       try drydock migrate -m Mig
       try drydock diff --only va
@@ -176,7 +176,7 @@ struct PackageTests {
       zpty -w inner 'fpath=(root/usr/share/zsh/vendor-completions $fpath)'
       zpty -w inner 'autoload -U compinit; compinit -D -u; drydock() { print -r -- "ran <$*>" }; print ready-$((1 + 1))'
       zpty -r inner text '*ready-2*'
-      for line in 'drydock mig' 'drydock vault set-' 'drydock migrate --dry' 'drydock migrate -m Mig'; do
+      for line in 'drydock mig' 'drydock vault set-accessib' 'drydock migrate --dry' 'drydock migrate -m Mig'; do
         zpty -n -w inner $line$'\\t\\n'
         zpty -r inner text '*ran <*>*'
         print -r -- "${${text##*ran <}%%>*}"
@@ -197,7 +197,7 @@ struct PackageTests {
       """
       fish --no-execute root/usr/share/fish/vendor_completions.d/drydock.fish
       fish -c '
-        for line in "drydock mig" "drydock vault set-" "drydock migrate --dry" "drydock migrate -m Mig"
+        for line in "drydock mig" "drydock vault set-accessib" "drydock migrate --dry" "drydock migrate -m Mig"
           complete -C $line | cut -f1
         end'
       """,

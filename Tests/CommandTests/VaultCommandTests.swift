@@ -98,6 +98,19 @@ import Testing
       try sandbox.expectRefusal(
         "vault", "set-accessibility", "Notes", "mail.example.org", "whenUnlockedThisDeviceOnly", exit: 1,
         ["cannot be synchronizable and whenUnlockedThisDeviceOnly"])
+      try sandbox.expectRefusal(
+        "vault", "set-access-control", "Notes", "mail.example.org", "--access-control", "userPresence",
+        exit: 1,
+        ["cannot be synchronizable and under access control"])
+      try sandbox.succeed("vault", "set-synchronizable", "Notes", "mail.example.org", "false")
+      try sandbox.succeed(
+        "vault", "set-access-control", "Notes", "mail.example.org", "--access-control", "userPresence")
+      try sandbox.expectRefusal(
+        "vault", "set-synchronizable", "Notes", "mail.example.org", "true", exit: 1,
+        ["cannot be synchronizable and under access control"])
+      try sandbox.succeed("vault", "set-access-control", "Notes", "mail.example.org", "--none")
+      try sandbox.succeed("vault", "set-synchronizable", "Notes", "mail.example.org", "true")
+      #expect(try sandbox.names() == ["imap://ada@mail.example.org:993 [synchronizable]"])
       for wrong in [
         ["--port", "70000"], ["--accessible", "never"], ["--class", "x"], ["--access-control", "x"],
       ] {
@@ -171,7 +184,9 @@ import Testing
       let commands = [
         ["list", "Notes"], ["get", "Notes", "s/a"], ["remove", "Notes", "s/a"],
         ["rename", "Notes", "s/a", "s/b"],
-        ["set-accessibility", "Notes", "s/a", "aku"], ["rekey", "Notes", "--new-device-key", "other.txt"],
+        ["set-accessibility", "Notes", "s/a", "aku"], ["set-synchronizable", "Notes", "s/a", "true"],
+        ["set-access-control", "Notes", "s/a", "--none"],
+        ["rekey", "Notes", "--new-device-key", "other.txt"],
       ]
       for command in commands {
         for (key, words) in [(nil, ["--device-key"]), ("other.txt", ["no device key opens"])] {

@@ -20,6 +20,10 @@ import Testing
   private static let namedOnly: Set = [
     "defaults.patch", "defaults.document-migrate", "defaults.move-to-file", "files.patch", "files.unarchive",
     "files.set-protection", "vault.convert", "vault.move-to",
+    // A plan computes in Swift.
+    "defaults.compute", "vault.compute", "files.export-column", "files.import-column",
+    "vault.set-access-control",
+    "vault.set-synchronizable",
     // A plan has `.custom` instead.
     "script",
     // They read a file beside the migration, which a plan has not; `.named(_:_:)` runs `coredata.convert`.

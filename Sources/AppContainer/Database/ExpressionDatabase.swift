@@ -34,10 +34,12 @@ package final class ExpressionDatabase {
   package init(_ configuration: ContainerConfiguration) throws {
     queue = try DatabaseQueue()
     guardian = ExpressionGuard(configuration.functions)
-    queue.writeWithoutTransaction { [guardian] db in
+    try queue.writeWithoutTransaction { [guardian] db in
       configuration.addFunctions(to: db)
       // What does not fit the cache would go to a file otherwise.
-      try? db.execute(sql: "PRAGMA temp_store=MEMORY")
+      try db.execute(sql: "PRAGMA temp_store=MEMORY")
+      // The first use of these tables changes the schema, which is refused from now on.
+      try db.execute(sql: "SELECT count(*) FROM json_each('[]'), json_tree('[]')")
       let connection = db.sqliteConnection
       sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, Int32(Self.largestValue))
       sqlite3_limit(connection, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, Int32(Self.longestPattern))
@@ -163,11 +165,18 @@ private final class PreparedExpression {
     guardian.begin()
     var compiled: OpaquePointer?
     // The line end ends a comment in the expression.
-    let code = sqlite3_prepare_v2(connection, "SELECT (\n\(expression)\n)", -1, &compiled, nil)
+    var isWhole = false
+    let code = "SELECT (\n\(expression)\n)".withCString { text in
+      var rest: UnsafePointer<CChar>?
+      let code = sqlite3_prepare_v2(connection, text, -1, &compiled, &rest)
+      isWhole = rest?.pointee == 0
+      return code
+    }
     guard code == SQLITE_OK, let compiled else {
       throw ExpressionFailure(guardian.problem ?? Self.message(of: connection))
     }
     do {
+      guard isWhole else { throw ExpressionFailure("a semicolon ends it: write one expression") }
       guard sqlite3_column_count(compiled) == 1 else {
         throw ExpressionFailure("these are \(sqlite3_column_count(compiled)) expressions: write one")
       }

@@ -96,6 +96,29 @@ struct RandomMigrations {
     "vault.set-accessibility": {
       "{service: s, account: \($0.account()), accessible: \($0.one("afterFirstUnlock", "whenUnlockedThisDeviceOnly"))}"
     },
+    "vault.set-access-control": {
+      "{service: s, account: \($0.account()), access-control: [\($0.one("", "userPresence", "devicePasscode"))]}"
+    },
+    "vault.set-synchronizable": {
+      "{service: s, account: \($0.account()), to: \($0.one("true", "false")), if-exists: \($0.one("replace", "keep"))}"
+    },
+    "vault.compute": {
+      "{service: s, account: \($0.account()), value: \($0.one("upper(:value)", "\"json_object('v', hex(:value))\""))}"
+    },
+    "defaults.compute": {
+      let key = $0.one("a", "b", "c", "d")
+      let value = $0.one(
+        "\"typeof(:\(key)) || ' computed'\"", ":\(key) IS NULL",
+        "coalesce(length(CAST(:\(key) AS BLOB)), 0) / 2.0")
+      return
+        "{key: \($0.key()), value: \(value), if-missing: null, if-exists: \($0.one("replace", "keep"))\($0.suite())}"
+    },
+    "files.export-column": {
+      "{database: \($0.one("notes", "log")), table: task, column: title, to: \"'Documents/Tasks/' || id || '.txt'\", replace-with: \($0.one("path", "null", "keep")), if-exists: keep}"
+    },
+    "files.import-column": {
+      "{database: \($0.one("notes", "log")), table: task, column: title, from: \"'Documents/Tasks/' || id || '.txt'\", as: text, files: \($0.one("remove", "keep")), if-exists: keep}"
+    },
     "vault.convert": {
       "{service: s, account: \($0.account()), fields: token, unmapped: \($0.one("keep", "delete"))}"
     },

@@ -1,0 +1,388 @@
+import AppContainer
+import ContainerTransaction
+import FileSystem
+import Formats
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// Values of a column that become files, and the other way round.
+@Suite("Columns and files") struct ColumnFilesTests {
+  static let photos = """
+    CREATE TABLE photo (id INTEGER PRIMARY KEY, name TEXT, image, size INTEGER);
+    INSERT INTO photo VALUES (1, 'a', x'0001ff', 3), (2, 'b', 'text', 4), (3, 'c', NULL, 0), (4, 'd', x'', 0);
+    """
+
+  private func with<T>(
+    _ step: String, sql: String = photos, setUp: (Lab) throws -> Void = { _ in },
+    _ body: (inout StepLab) throws -> T
+  ) throws -> T {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, sql)
+      try lab.write("Documents/taken.bin", "there")
+      try setUp(lab)
+      return try StepLab.with(lab, step, body)
+    }
+  }
+
+  private func rows(_ stage: StagedContainer, _ sql: String = "SELECT id, image FROM photo") throws
+    -> [String]
+  {
+    try stage.readDatabase(at: Lab.oldDatabase) { db in
+      try Row.fetchAll(db, sql: sql).map { row in row.databaseValues.map { "\($0)" }.joined(separator: "|") }
+    }
+  }
+
+  private func files(_ stage: StagedContainer, _ directory: ContainerPath = "Library/Images") throws
+    -> [String]
+  {
+    try stage.children(of: directory).map { "\($0.nameString) \(try stage.read($0))" }
+  }
+
+  private static let export =
+    "files.export-column: {database: notes, table: photo, column: image, to: \"'Library/Images/' || id || '.bin'\", replace-with: "
+
+  @Test("Each value becomes a file, and the revert gives the values back")
+  func export() throws {
+    let expected = [
+      "path": ["1|Library/Images/1.bin", "2|Library/Images/2.bin", "3|NULL", "4|Library/Images/4.bin"].map {
+        $0.replacing(/\|(L.*)/) { "|\"\($0.1)\"" }
+      }, "null": ["1|NULL", "2|NULL", "3|NULL", "4|NULL"],
+    ]
+    for replacement in ["path", "null", "keep"] {
+      try with(Self.export + "\(replacement)}") { test in
+        let before = try rows(test.stage)
+        #expect(try test.apply() == [])
+        #expect(try files(test.stage) == ["1.bin [0, 1, 255]", "2.bin [116, 101, 120, 116]", "4.bin []"])
+        #expect(try rows(test.stage) == expected[replacement] ?? before)
+        #expect(try test.revert() == [])
+        #expect(try rows(test.stage) == before)
+        #expect(try test.stage.status(of: "Library/Images") == nil)
+      }
+    }
+  }
+
+  @Test("What the app changed since is moved back, or stays with a note")
+  func revertOfChanges() throws {
+    try with(Self.export + "path}") { test in
+      _ = try test.apply()
+      try test.write("Library/Images/1.bin", "newer")
+      try test.stage.remove("Library/Images/2.bin")
+      try test.stage.writeDatabase(at: Lab.oldDatabase) {
+        try $0.execute(sql: "UPDATE photo SET image = 'own' WHERE id = 4")
+      }
+      #expect(
+        try test.revert() == [
+          "`Library/Images/2.bin` does not exist: row 2 is left unchanged",
+          "row 4 was changed since: left unchanged, and `Library/Images/4.bin` too",
+        ])
+      #expect(
+        try rows(test.stage, "SELECT CAST(image AS TEXT) FROM photo WHERE id < 3") == [
+          "\"newer\"", "\"Library/Images/2.bin\"",
+        ])
+      #expect(try test.stage.text("Library/Images/4.bin") == "")
+      #expect(throws: StepFailure.self) { try test.revert(withDownValues: false) }
+    }
+  }
+
+  @Test("What exists is kept, replaced or refused; the same content is no conflict")
+  func existing() throws {
+    let step =
+      "files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/taken.bin'\", where: id = 1, replace-with: null"
+    try with(step + "}") { test in
+      var said = ""
+      do { _ = try test.apply() } catch let failure as StepFailure { said = failure.message }
+      #expect(said.contains("exists already: say `if-exists"), "\(said)")
+    }
+    try with(step + ", if-exists: keep}") { test in
+      let notes = try test.apply()
+      #expect(notes == ["`Documents/taken.bin` exists already: kept, and row 1 too"])
+      #expect(try rows(test.stage).first?.contains("NULL") == false)
+      #expect(try test.stage.text("Documents/taken.bin") == "there")
+    }
+    try with(step + ", if-exists: replace}") { test in
+      let notes = try test.apply()
+      #expect(notes == [])
+      #expect(try test.stage.read("Documents/taken.bin") == [0, 1, 255])
+    }
+    try with(
+      step + "}",
+      setUp: {
+        try Data([0, 1, 255]).write(to: URL(fileURLWithPath: $0.directory("container/Documents/taken.bin")))
+      }
+    ) { test in
+      let notes = try test.apply()
+      #expect(notes == [])
+      #expect(try rows(test.stage).first == "1|NULL")
+      #expect(try test.revert() == [])
+      #expect(try test.stage.read("Documents/taken.bin") == [0, 1, 255])
+    }
+  }
+
+  @Test("A replaced file returns with the rollback and with the revert")
+  func replaced() throws {
+    for down in [false, true] {
+      try Lab.with { lab in
+        try lab.database(Lab.oldDatabase, Self.photos)
+        try lab.write("Documents/1.bin", "old")
+        _ = try lab.baseline(0)
+        let before = try TreeListing(lab.directory("container"))
+        try lab.migration(
+          "0001_a.yaml",
+          "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/' || id || '.bin'\", replace-with: path, if-exists: replace}\n"
+        )
+        try lab.migrate()
+        #expect(
+          try lab.query(Lab.oldDatabase, "SELECT image FROM photo WHERE id = 1").map { $0[0] as String } == [
+            "Documents/1.bin"
+          ])
+        try lab.rollback(down: down)
+        #expect(
+          try lab.query(Lab.oldDatabase, "SELECT hex(image) FROM photo").map { $0[0] as String } == [
+            "0001FF", "74657874", "", "",
+          ])
+        #expect(
+          try String(contentsOfFile: lab.directory("container/Documents/1.bin"), encoding: .utf8) == "old")
+        #expect(try !lab.exists("Documents/2.bin"))
+        if !down {
+          #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+        }
+      }
+    }
+  }
+
+  @Test("A failure in the middle leaves the container as it was")
+  func failureInTheMiddle() throws {
+    try Lab.with { lab in
+      try lab.database(
+        Lab.oldDatabase,
+        Self.photos
+          + "CREATE TRIGGER no BEFORE UPDATE ON photo WHEN old.id = 4 BEGIN SELECT RAISE(ABORT, 'not this row'); END;"
+      )
+      _ = try lab.baseline(0)
+      let before = try TreeListing(lab.directory("container"))
+      let error = failure { try lab.run("  - " + Self.export + "null}\n") }
+      #expect(error.text.contains("photo.image: not this row"), "\(error.text)")
+      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    }
+  }
+
+  @Test(
+    "Paths that no step may write, and values that are no files",
+    arguments: [
+      ("'../x'", "the expression gives no path"), ("'/etc/passwd'", "the expression gives no path"),
+      ("'a/../../x'", "the expression gives no path"), ("''", "gives the container itself"),
+      ("NULL", "`to` gives NULL"),
+      ("x'61'", "gives data, not a path"), ("'a'", "the same path as for row"),
+      ("'Documents/database.sqlite'", "`Documents/database.sqlite` is a database"),
+      ("'Documents/database.sqlite-wal'", "`Documents/database.sqlite-wal` is a database"),
+      ("'Library/Application Support/.drydock/history.json'", "Drydock keeps its history"),
+      ("'Library/Application Support/.drydock/x'", "Drydock keeps its history"),
+      ("'Library/Preferences/com.example.notes.plist'", "is a settings file"),
+      ("'Library/Vault/vault.age'", "is the vault"),
+      ("'Documents/taken.bin/' || id", "a file exists at this path"),
+      ("'Documents/' || nosuch", "no such column: nosuch"),
+      ("'a', 'b'", "syntax error|row value|sub-select|expected"),
+      ("load_extension('x')", "not authorized|no such function"),
+      ("'x' || datetime('now')", "depends on the current time"),
+      ("'a' ) FROM photo; DROP TABLE photo; --", "statement"),
+    ])
+  func paths(_ expression: String, _ words: String) throws {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, Self.photos)
+      try lab.write("Documents/taken.bin", "there")
+      _ = try lab.baseline(0)
+      let before = try TreeListing(lab.directory("container"))
+      for ifExists in ["fail", "replace"] {
+        let step =
+          "files.export-column: {database: notes, table: photo, column: image, replace-with: null, if-exists: \(ifExists), to: \"\(expression)\"}"
+        let error = failure { try lab.run("  - \(step)\n") }
+        #expect(words.split(separator: "|").contains { error.text.contains($0) }, "\(error.text)")
+        #expect(error.text.hasPrefix("0001_test.yaml:2:"), "\(error.text)")
+      }
+      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    }
+  }
+
+  @Test("Rows that cannot become files, and tables that are none")
+  func otherRefusals() throws {
+    func said(_ arguments: String, _ sql: String = Self.photos) throws -> String {
+      try Lab.with { lab in
+        try lab.database(Lab.oldDatabase, sql)
+        return lab.failing("  - files.export-column: {database: notes, \(arguments), replace-with: null}\n")
+      }
+    }
+    #expect(
+      try said("table: photo, column: size, to: \"'x' || id\"").contains("in row 1: the value is a number"))
+    #expect(
+      try said("table: phot, column: image, to: \"'x' || id\"").contains(
+        "no table `phot`; did you mean `photo`?"))
+    #expect(
+      try said("table: photo, column: imag, to: \"'x' || id\"").contains(
+        "no column `imag`; did you mean `image`?"))
+    #expect(try said("table: photo, column: image, where: 1 +, to: \"'x' || id\"").contains("syntax error"))
+    #expect(
+      try said("table: w, column: a, to: \"'x'\"", "CREATE TABLE w (a TEXT PRIMARY KEY) WITHOUT ROWID;")
+        .contains(
+          "has no row IDs"))
+    #expect(
+      try said("table: n, column: a, to: \"'x'\"", "CREATE TABLE n (a NOT NULL); INSERT INTO n VALUES ('y');")
+        .contains(
+          "NOT NULL constraint failed"))
+    #expect(
+      try said(
+        "table: u, column: a, to: \"'x'\"",
+        "PRAGMA encoding = 'UTF-16le'; CREATE TABLE u (a); INSERT INTO u VALUES ('y');"
+      )
+      .contains("stores text as UTF-16"))
+    #expect(
+      try said("table: photo, column: image, where: id = 3, if-missing: fail, to: \"'x'\"").contains(
+        "no row of photo has a value in image"))
+  }
+
+  private static let paths = """
+    CREATE TABLE photo (id INTEGER PRIMARY KEY, image);
+    INSERT INTO photo VALUES (1, 'Documents/one.bin'), (2, NULL), (3, 'Documents/none.bin');
+    """
+  private static let load =
+    "files.import-column: {database: notes, table: photo, column: image, from: image, files: "
+
+  @Test("Files become values, and the revert makes them files again")
+  func load() throws {
+    for after in ["remove", "keep"] {
+      try Lab.with { lab in
+        try lab.database(Lab.oldDatabase, Self.paths)
+        try lab.write("Documents/one.bin", "one")
+        chmod(lab.directory("container/Documents/one.bin"), 0o640)
+        _ = try lab.baseline(0)
+        let before = try TreeListing(lab.directory("container"))
+        let notes = try lab.run("  - " + Self.load + "\(after)}\n")
+        #expect(
+          notes.count == 1 && notes[0].hasSuffix("row 3: `Documents/none.bin` does not exist: skipped"),
+          "\(notes)")
+        #expect(
+          try lab.query(Lab.oldDatabase, "SELECT quote(image) FROM photo").map { $0[0] as String } == [
+            "X'6F6E65'", "NULL", "'Documents/none.bin'",
+          ])
+        #expect(try lab.exists("Documents/one.bin") == (after == "keep"))
+        #expect(try lab.rollback(down: true).migrations.flatMap(\.notes) == [])
+        #expect(
+          try lab.query(Lab.oldDatabase, "SELECT image FROM photo").map { "\($0[0] as DatabaseValue)" } == [
+            "\"Documents/one.bin\"", "NULL", "\"Documents/none.bin\"",
+          ])
+        // The file itself comes back, with its mode and times.
+        let now = try TreeListing(lab.directory("container"))
+        #expect(now.differences(from: before).filter { $0.contains("one.bin") } == [])
+      }
+    }
+  }
+
+  @Test("What the app wrote since goes into the file, and what is in the way stays")
+  func revertOfLoad() throws {
+    try with(Self.load + "remove}", sql: Self.paths, setUp: { try $0.write("Documents/one.bin", "one") }) {
+      test in
+      _ = try test.apply()
+      try test.stage.writeDatabase(at: Lab.oldDatabase) {
+        try $0.execute(sql: "UPDATE photo SET image = x'4e' WHERE id = 1")
+      }
+      #expect(try test.revert() == [])
+      #expect(try test.stage.text("Documents/one.bin") == "N")
+    }
+    try with(Self.load + "remove}", sql: Self.paths, setUp: { try $0.write("Documents/one.bin", "one") }) {
+      test in
+      _ = try test.apply()
+      try test.write("Documents/one.bin", "other")
+      #expect(try test.revert() == ["`Documents/one.bin` has another content: kept, and row 1 too"])
+    }
+  }
+
+  @Test("Values that exist, text, and files that are missing or no files")
+  func loadRules() throws {
+    func outcome(_ arguments: String, _ from: String = "'Documents/taken.bin'") throws -> String {
+      try with(
+        "files.import-column: {database: notes, table: photo, column: image, where: id = 1, files: keep, from: \"\(from)\"\(arguments)}"
+      ) { test in
+        do {
+          let notes = try test.apply()
+          return
+            (notes + (try rows(test.stage, "SELECT typeof(image) || hex(image) FROM photo WHERE id = 1")))
+            .joined(
+              separator: "; ")
+        } catch let failure as StepFailure {
+          return failure.message
+        }
+      }
+    }
+    #expect(try outcome("").contains("photo.image in row 1: the column has a value already: say `if-exists"))
+    #expect(
+      try outcome(", if-exists: keep")
+        == "row 1: the column has a value already: kept, and `Documents/taken.bin` too; \"blob0001FF\"")
+    #expect(try outcome(", if-exists: replace") == "\"blob7468657265\"")
+    #expect(try outcome(", if-exists: replace, as: text") == "\"text7468657265\"")
+    #expect(try outcome(", if-missing: fail", "'nowhere'").contains("`nowhere` is not in the container"))
+    #expect(try outcome("", "'../x'").contains("the expression gives no path"))
+    #expect(try outcome("", "'Documents/database.sqlite'").contains("is a database"))
+    #expect(try outcome("", "NULL") == "\"blob0001FF\"")
+  }
+
+  @Test("A large value goes in and out in pieces")
+  func large() throws {
+    let size = ColumnFiles.largeSize + 3_000_001
+    var random = SeededRandom(seed: 5)
+    let bytes = random.bytes(1 << 16)
+    let content = Data((0..<size).map { bytes[$0 % bytes.count] ^ UInt8(truncatingIfNeeded: $0 >> 16) })
+    try Lab.with { lab in
+      try lab.database(
+        Lab.oldDatabase,
+        "CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, NULL);")
+      try content.write(to: URL(fileURLWithPath: lab.directory("container/Documents/big.bin")))
+      _ = try lab.baseline(0)
+      try lab.migration(
+        "0001_a.yaml",
+        "steps:\n  - files.import-column: {database: notes, table: photo, column: image, from: \"'Documents/big.bin'\", files: remove}\n"
+      )
+      try lab.migrate()
+      #expect(try lab.query(Lab.oldDatabase, "SELECT image FROM photo").first?[0] as Data? == content)
+      #expect(try !lab.exists("Documents/big.bin"))
+      try lab.migration(
+        "0002_b.yaml",
+        "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/again.bin'\", replace-with: null}\n"
+      )
+      try lab.migrate()
+      #expect(
+        try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/Documents/again.bin"))) == content)
+    }
+  }
+
+  @Test("`validate` finds errors in the expressions, where the migrations make the table")
+  func validation() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.yaml",
+        """
+        steps:
+          - sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}
+          - files.export-column: {database: notes, table: photo, column: image, to: "'x' || idd", replace-with: keep}
+          - files.export-column: {database: nots, table: photo, column: image, to: "'x' ||", replace-with: keep}
+          - files.export-column: {database: notes, table: photo, column: image, to: "'x' || id"}
+          - files.import-column: {database: notes, table: photo, column: image, from: image, files: burn}
+
+        """)
+      let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+      let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+      #expect(
+        zip(
+          texts,
+          [
+            "0001_a.yaml:3:77: no such column: idd", "0001_a.yaml:4:37: drydock.yaml has no database `nots`",
+            "0001_a.yaml:4:76: near \")\": syntax error",
+            "0001_a.yaml:5:26: files.export-column needs the key `replace-with`",
+            "0001_a.yaml:6:93: `files` of files.import-column is one of remove, keep",
+          ]
+        ).allSatisfy { $0.hasPrefix($1) } && texts.count == 5, "\(texts)")
+    }
+  }
+}

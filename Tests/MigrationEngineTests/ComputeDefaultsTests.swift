@@ -1,0 +1,305 @@
+import AppContainer
+import ContainerTransaction
+import Formats
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// Settings that SQLite computes.
+@Suite("defaults.compute") struct ComputeDefaultsTests {
+  struct Case: CustomTestStringConvertible, Sendable {
+    let step: String
+    let before: PropertyListDictionary
+    /// Nil when the step fails.
+    let after: PropertyListDictionary?
+    /// A part of the error, or of the notes.
+    var says = ""
+
+    var testDescription: String { step }
+  }
+
+  @Test(
+    arguments: [
+      Case(
+        step: "{key: full_name, value: \":first || ' ' || :last\"}",
+        before: ["first": "Ada", "last": "Byron"],
+        after: ["first": "Ada", "last": "Byron", "full_name": "Ada Byron"]),
+      Case(step: "{key: n, value: ':n + 1'}", before: ["n": 41], after: ["n": 42]),
+      Case(step: "{key: n, value: ':n'}", before: ["n": 41], after: ["n": 41]),
+      Case(
+        step: "{key: m, value: ':n * 60', type: real}", before: ["n": 2], after: ["n": 2, "m": 120.0]),
+      Case(
+        step: "{values: {a: ':b', b: ':a'}}", before: ["a": 1, "b": "x"], after: ["a": "x", "b": 1]),
+      Case(
+        step: "{values: {first: \"substr(:name, 1, instr(:name, ' ') - 1)\", "
+          + "last: {value: \"substr(:name, instr(:name, ' ') + 1)\", type: text}}}",
+        before: ["name": "Ada King"], after: ["name": "Ada King", "first": "Ada", "last": "King"]),
+      Case(
+        step: "{key: big, value: ':n > 10', type: boolean}", before: ["n": 11], after: ["n": 11, "big": true]),
+      Case(
+        step: "{key: s, value: \"iif(:on, 'dark', 'light')\"}", before: ["on": true],
+        after: ["on": true, "s": "dark"]),
+      Case(
+        step: "{key: sum, value: ':x + :y', parameters: {x: two words, y: a.b}}",
+        before: ["two words": 1, "a.b": 2], after: ["two words": 1, "a.b": 2, "sum": 3]),
+      Case(
+        step: "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\", type: array}",
+        before: ["tags": ["a", 2]], after: ["tags": ["a", 2, "new"]]),
+      Case(
+        step: "{key: zoom, value: \"json_extract(:window, '$.zoom')\"}", before: ["window": ["zoom": 1.5]],
+        after: ["window": ["zoom": 1.5], "zoom": 1.5]),
+      Case(
+        step: "{key: d, value: \"json_object('a', :n)\", type: dictionary}", before: ["n": 1],
+        after: ["n": 1, "d": ["a": 1]]),
+      Case(
+        step: "{key: at, value: \":apple + 978307200\", type: date}", before: ["apple": 0],
+        after: ["apple": 0, "at": .date(Date(timeIntervalSinceReferenceDate: 0))]),
+      Case(
+        step: "{key: unix, value: 'unixepoch(:at)'}",
+        before: ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5))],
+        after: ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5)), "unix": 978_307_201]),
+      Case(
+        step: "{key: at, value: \"datetime(:at, '+1 day')\", type: date}",
+        before: ["at": .date(Date(timeIntervalSinceReferenceDate: 0))],
+        after: ["at": .date(Date(timeIntervalSinceReferenceDate: 86_400))]),
+      // What is missing.
+      Case(
+        step: "{key: a, value: ':b'}", before: ["c": 1], after: ["c": 1], says: "`b` does not exist: skipped"),
+      Case(
+        step: "{key: a, value: ':b', if-missing: fail}", before: ["c": 1], after: nil,
+        says: "the setting `b` does not exist"),
+      Case(
+        step: "{key: a, value: \"coalesce(:b, 'none')\", if-missing: null}", before: ["c": 1],
+        after: ["c": 1, "a": "none"]),
+      Case(
+        step: "{values: {a: ':b', d: ':c'}}", before: ["c": 1], after: ["c": 1, "d": 1],
+        says: "`b` does not exist: skipped"),
+      // What exists.
+      Case(
+        step: "{key: a, value: '2'}", before: ["a": 1], after: nil, says: "the setting `a` exists already"),
+      Case(step: "{key: a, value: '1'}", before: ["a": 1], after: ["a": 1]),
+      Case(step: "{key: a, value: '2', if-exists: keep}", before: ["a": 1], after: ["a": 1], says: "kept"),
+      Case(step: "{key: a, value: '2', if-exists: replace}", before: ["a": 1], after: ["a": 2]),
+      // NULL.
+      Case(
+        step: "{key: a, value: 'NULL'}", before: ["a": 1], after: nil, says: "gives NULL: say `if-null: keep`"
+      ),
+      Case(
+        step: "{key: a, value: 'nullif(:a, 1)', if-null: delete}", before: ["a": 1, "b": 2], after: ["b": 2],
+        says: "gives NULL: deleted"),
+      Case(
+        step: "{key: a, value: 'nullif(:a, 1)', if-null: keep}", before: ["a": 1], after: ["a": 1],
+        says: "gives NULL: left unchanged"),
+      // Types.
+      Case(
+        step: "{key: a, value: '1.0', type: integer}", before: [:], after: nil,
+        says: "gives a real, not an integer: write CAST(… AS INTEGER)"),
+      Case(
+        step: "{key: a, value: '9223372036854775807 + :n', type: integer}", before: ["n": 1], after: nil,
+        says: "gives a real, not an integer"),
+      Case(
+        step: "{key: a, value: '9223372036854775807', type: real}", before: [:], after: nil,
+        says: "an integer that no real represents exactly"),
+      Case(
+        step: "{key: a, value: '2', type: boolean}", before: [:], after: nil,
+        says: "an integer other than 0 and 1"),
+      Case(
+        step: "{key: a, value: \"'true'\", type: boolean}", before: [:], after: nil,
+        says: "gives text, not a boolean"),
+      Case(
+        step: "{key: a, value: '1', type: text}", before: [:], after: nil,
+        says: "an integer, not text: write CAST"),
+      Case(
+        step: "{key: a, value: \"x'00'\", type: text}", before: [:], after: nil, says: "gives data, not text"),
+      Case(
+        step: "{key: a, value: \"CAST(x'ff' AS TEXT)\"}", before: [:], after: nil,
+        says: "text that is not UTF-8"),
+      Case(
+        step: "{key: a, value: \"'a' || char(0)\"}", before: [:], after: nil,
+        says: "text with a NUL character"),
+      Case(
+        step: "{key: a, value: \"'x'\", type: data}", before: [:], after: nil, says: "write CAST(… AS BLOB)"),
+      Case(
+        step: "{key: a, value: \"'soon'\", type: date}", before: [:], after: nil,
+        says: "text that is not a date"),
+      Case(
+        step: "{key: a, value: \"x'00'\", type: date}", before: [:], after: nil,
+        says: "gives data, not a date"),
+      Case(
+        step: "{key: a, value: \"'[1'\", type: array}", before: [:], after: nil, says: "text that is not JSON"
+      ),
+      Case(
+        step: "{key: a, value: \"'[null]'\", type: array}", before: [:], after: nil, says: "JSON with a null"),
+      Case(
+        step: "{key: a, value: \"'{}'\", type: array}", before: [:], after: nil,
+        says: "JSON that is not an array"),
+      // Settings that SQLite does not have.
+      Case(
+        step: "{key: a, value: ':b'}", before: ["b": .unsigned(.max)], after: nil,
+        says: "the setting `b` is an integer above 9223372036854775807"),
+      Case(step: "{key: a, value: ':b'}", before: ["b": .real(.nan)], after: nil, says: "is NaN"),
+      Case(
+        step: "{key: a, value: ':b'}", before: ["b": "x\0y"], after: nil, says: "is text with a NUL character"
+      ),
+      Case(
+        step: "{key: a, value: ':b'}", before: ["b": ["d": .data([1])]], after: nil,
+        says: "is a dictionary with a date, data or another value that JSON does not have"),
+      Case(
+        step: "{key: a, value: ':b'}", before: ["b": .date(Date(timeIntervalSinceReferenceDate: 1e13))],
+        after: nil, says: "a date outside of the years 1 to 9999"),
+      Case(step: "{key: a, value: \"json(:b)\"}", before: ["b": "no"], after: nil, says: "malformed JSON"),
+    ])
+  func steps(_ test: Case) throws {
+    try Lab.with { lab in
+      try lab.set(test.before)
+      var notes: [String] = []
+      let result = failure { notes = try lab.run("  - defaults.compute: \(test.step)\n") }
+      #expect(try lab.settings() ?? [:] == test.after ?? test.before, "\(result.text)")
+      #expect((test.after == nil) == (result.text != "no error"), "\(result.text)")
+      let said = test.after == nil ? result.text : notes.joined(separator: "\n")
+      #expect(test.says.isEmpty ? said.isEmpty : said.contains(test.says), "\(said)")
+      if test.after == nil { #expect(said.hasPrefix("0001_test.yaml:2:5: defaults.compute: "), "\(said)") }
+    }
+  }
+
+  @Test("Notes say what was skipped, kept and deleted")
+  func notes() throws {
+    try Lab.with { lab in
+      try lab.set(["a": 1, "b": 2])
+      let notes = try lab.tried(
+        """
+          - defaults.compute: {key: x, value: ':gone'}
+          - defaults.compute: {key: a, value: '3', if-exists: keep}
+          - defaults.compute: {key: b, value: 'nullif(:b, 2)', if-null: delete}
+
+        """
+      ) { $1 }
+      #expect(
+        notes.map { $0.replacing(#/^\S+ /#, with: "") } == [
+          "defaults.compute: `gone` does not exist: skipped", "defaults.compute: `a` exists already: kept",
+          "defaults.compute: the expression for `b` gives NULL: deleted",
+        ])
+    }
+  }
+
+  @Test("A registered default is what the expression reads")
+  func registered() throws {
+    try Lab.with { lab in
+      lab.configuration.registeredDefaults = RegisteredDefaults(["standard": ["size": 12]])
+      try lab.run("  - defaults.compute: {key: double, value: ':size * 2'}\n")
+      #expect(try lab.settings() == ["double": 24])
+    }
+  }
+
+  /// Every setting that SQLite has comes back from an expression as it was, in its type.
+  @Test("An expression that only names a setting does not change it", arguments: 0..<40 as Range<UInt64>)
+  func identity(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var tried = 0
+    for number in 0..<50 {
+      let value =
+        number % 5 == 0
+        ? .date(Date(timeIntervalSinceReferenceDate: Double.random(in: -2e9...2e9, using: &random)))
+        : RandomContainer.value(&random, format: .binary)
+      guard let type = ComputedType(of: value), let bound = try? SQLiteValue(value) else { continue }
+      tried += 1
+      let result = try type.setting(bound)
+      #expect(result.matches(value), "\(value) \(result)")
+    }
+    #expect(tried > 30)
+  }
+
+  @Test(
+    "The revert restores what was there, and leaves what the app wrote since",
+    arguments: [
+      "{key: n, value: ':n + 1'}", "{key: new, value: ':n'}",
+      "{key: n, value: 'NULL', if-null: delete, if-exists: replace}",
+      "{values: {a: ':n', b: ':s'}, if-exists: replace}",
+    ])
+  func revert(step: String) throws {
+    let before: PropertyListDictionary = ["n": 1, "s": "x", "a": 1.5]
+    for changes in [false, true] {
+      try Lab.with { lab in
+        try lab.set(before)
+        try StepLab.with(lab, "defaults.compute: \(step)") { test in
+          _ = try test.apply()
+          let after = try test.stage.settings() ?? [:]
+          #expect(after != before)
+          if changes {
+            let all = before.merging(after) { $1 }
+            try test.set(all.mapValues { _ in "newer" })
+            let notes = try test.revert()
+            #expect(!notes.isEmpty)
+            let now = try #require(try test.stage.settings())
+            #expect(all.allSatisfy { now[$0.key] == "newer" }, "\(now)")
+          } else {
+            #expect(try test.revert() == [])
+            #expect(try test.stage.settings() == before)
+          }
+        }
+      }
+    }
+  }
+
+  @Test("Down steps of the author replace the recorded values")
+  func explicitDown() throws {
+    try Lab.with { lab in
+      try lab.set(["n": 10])
+      _ = try lab.baseline(0)
+      try lab.migration(
+        "0001_a.yaml",
+        "steps:\n  - defaults.compute: {key: n, value: ':n * 2'}\ndown:\n  - defaults.compute: {key: n, value: ':n / 2'}\n"
+      )
+      try lab.migrate()
+      try lab.app(sets: "n", 50)
+      try lab.rollback(down: true)
+      #expect(try lab.settings()?["n"] == 25)
+    }
+  }
+
+  @Test(
+    "Errors in arguments and expressions have their place, without a container",
+    arguments: [
+      ("{key: a}", "0001_a.yaml:2:23:", "needs the key `value`"),
+      ("{value: '1'}", "0001_a.yaml:2:23:", "needs `key` and `value`"),
+      ("{key: a, value: ''}", "0001_a.yaml:2:39:", "is empty: write a SQL expression"),
+      ("{key: a, value: 1}", "0001_a.yaml:2:39:", "is a text"),
+      ("{key: a, value: '1 +'}", "0001_a.yaml:2:39:", "near \")\": syntax error"),
+      ("{key: a, value: 'b'}", "0001_a.yaml:2:39:", "no such column: b; a parameter starts with a colon"),
+      ("{key: a, value: '?'}", "0001_a.yaml:2:39:", "has no name"),
+      ("{key: a, value: \"datetime('now')\"}", "0001_a.yaml:2:39:", "depends on the current time"),
+      ("{key: a, value: 'unixepoch()'}", "0001_a.yaml:2:39:", "depends on the current time"),
+      ("{key: a, value: \"strftime('%s')\"}", "0001_a.yaml:2:39:", "depends on the current time"),
+      ("{key: a, value: \"time(:t, 'LocalTime')\"}", "0001_a.yaml:2:39:", "the machine's time zone"),
+      ("{key: a, value: 'random()'}", "0001_a.yaml:2:39:", "random gives another value in each run"),
+      (
+        "{key: a, value: ':b', parameters: {c: d}}", "0001_a.yaml:2:58:",
+        "no expression has the parameter `:c`"
+      ),
+      ("{key: a, value: ':b', type: string}", "0001_a.yaml:2:51:", "is one of boolean, integer"),
+      ("{values: {a: {valu: '1'}}}", "0001_a.yaml:2:37:", "did you mean `value`"),
+      ("{values: {a: '1'}, type: text}", "0001_a.yaml:2:48:", "write `type` there"),
+      ("{values: {}}", "0001_a.yaml:2:32:", "`values` is empty"),
+    ])
+  func validation(_ step: String, _ place: String, _ words: String) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.yaml", "steps:\n  - defaults.compute: \(step)\n")
+      let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+      let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+      #expect(texts.count == 1 && texts[0].hasPrefix(place) && texts[0].contains(words), "\(texts)")
+    }
+  }
+
+  @Test("A text that is only like a time is no time")
+  func words() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.yaml",
+        "steps:\n  - defaults.compute: {key: a, value: \"CASE :a WHEN 'now' THEN date(:b, 'start of month') END\"}\n"
+      )
+      #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
+    }
+  }
+}

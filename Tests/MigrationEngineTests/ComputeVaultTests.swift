@@ -1,0 +1,191 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// Vault items that SQLite computes, access control, and the synchronizable flag.
+@Suite("Values and attributes of vault items") struct ComputeVaultTests {
+  private static let canary = "canary-[012345"
+
+  private func with<T>(_ body: (Lab) throws -> T) throws -> T {
+    try Lab.with { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      let keys = try #require(lab.deviceKeys)
+      try lab.set(["theme": "dark"])
+      _ = try Transaction.run(on: lab.container, .vault, summary: "made", options: lab.options) { stage in
+        var vault = try Vault(new: keys)
+        for (account, value) in [("user", "ada"), ("password", Self.canary), ("pair", "ada:pass:word")] {
+          vault.put(VaultItem(service: "notes", account: account, value: SecretBytes(Array(value.utf8))))
+        }
+        vault.put(VaultItem(service: "bin", value: SecretBytes([0, 0xFF])))
+        var shared = VaultItem(service: "shared", account: "user", value: SecretBytes(Array("x".utf8)))
+        shared.isSynchronizable = true
+        vault.put(shared)
+        try stage.setVault(vault)
+      }
+      _ = try lab.baseline(0)
+      return try body(lab)
+    }
+  }
+
+  private func items(_ lab: Lab) throws -> [String] {
+    try Transaction.inspect(lab.container, options: lab.options) { try $0.vault()?.sorted ?? [] }.map {
+      item in
+      let value = item.value.withBytes { String(validating: $0, as: UTF8.self) ?? "\(Array($0))" }
+      return "\(item) \(item.accessControl.map { "(\($0)) " } ?? "")\(value)"
+    }
+  }
+
+  /// The value of the item after a step, or the error.
+  private func outcome(_ step: String, _ item: String = "notes/user") throws -> String {
+    try with { lab in
+      let error = failure { try lab.run("  - \(step)\n") }
+      if error.text != "no error" { return error.text }
+      return try items(lab).first { $0.hasPrefix(item + " ") }?.replacing(item + " ", with: "") ?? "absent"
+    }
+  }
+
+  @Test(
+    "Values are computed from items",
+    arguments: [
+      ("{service: notes, account: user, value: 'upper(:value)'}", "ADA"),
+      (
+        "{service: notes, account: user, value: \":service || '/' || :account || '=' || :value\"}",
+        "notes/user=ada"
+      ),
+      (
+        "{service: notes, account: user, value: \"json_object('u', :value, 'p', :p)\", parameters: {p: {service: notes, account: password}}}",
+        "{\"u\":\"ada\",\"p\":\"\(canary)\"}"
+      ),
+      ("{service: notes, account: user, value: 'CAST(length(:value) AS TEXT)'}", "3"),
+      ("{service: notes, account: user, value: 'typeof(:b)', parameters: {b: {service: bin}}}", "blob"),
+      ("{service: notes, account: user, value: ':b', parameters: {b: {service: bin}}}", "[0, 255]"),
+      (
+        "{service: notes, account: user, value: ':x', if-null: keep, if-missing: null, parameters: {x: {service: none}}}",
+        "ada"
+      ),
+      ("{service: notes, account: user, value: 'NULL', if-null: delete}", "absent"),
+      ("{service: notes, account: user, value: ':x', parameters: {x: {service: none}}}", "ada"),
+      ("{service: none, value: ':value'}", "ada"),
+      ("{service: notes, account: user, value: 'coalesce(:label, :access_group, 9) || 1'}", "91"),
+    ])
+  func compute(_ arguments: String, _ value: String) throws {
+    #expect(try outcome("vault.compute: \(arguments)") == value)
+  }
+
+  @Test(
+    "What fails says why, and never a value",
+    arguments: [
+      ("{service: notes, account: password, value: 'json(:value)'}", "cannot be computed: malformed JSON"),
+      (
+        "{service: notes, account: password, value: \"json_extract('{}', :value)\"}",
+        "cannot evaluate it for these values"
+      ),
+      ("{service: notes, account: password, value: '1'}", "gives an integer, not text: write CAST"),
+      ("{service: notes, account: password, value: 'NULL'}", "gives NULL: say `if-null"),
+      ("{service: notes, account: password, value: ':valu'}", "`:valu` is unknown: use `:value`"),
+      (
+        "{service: notes, account: password, value: ':x', parameters: {x: {service: none}}, if-missing: fail}",
+        "no vault item has service `none`"
+      ),
+      (
+        "{service: notes, account: password, value: ':x', parameters: {x: {service: notes}}}",
+        "stands for one vault item, and 3 have"
+      ),
+      ("{service: none, value: ':value', if-missing: fail}", "no vault item has service `none`"),
+      ("{service: notes, account: password, value: ':value || random()'}", "random gives another value"),
+      (
+        "{service: notes, value: ':value', parameters: {value: {service: bin}}}",
+        "`:value` has a meaning already"
+      ),
+      (
+        "{service: notes, account: password, value: \"(WITH c(x) AS (SELECT :value UNION ALL SELECT x FROM c) SELECT max(x) FROM c)\"}",
+        "does not end within"
+      ),
+    ])
+  func failures(_ arguments: String, _ words: String) throws {
+    let said = try outcome("vault.compute: \(arguments)")
+    #expect(said.contains(words) && !said.contains("canary"), "\(said)")
+  }
+
+  @Test(
+    "Items come back in every attribute",
+    arguments: [
+      "vault.compute: {service: notes, value: 'upper(:value)'}",
+      "vault.compute: {service: notes, account: user, value: 'NULL', if-null: delete}",
+      "vault.set-access-control: {service: notes, access-control: [userPresence, devicePasscode]}",
+      "vault.set-synchronizable: {service: notes, to: true}",
+      "vault.set-synchronizable: {service: shared, to: false}",
+    ])
+  func upAndDown(step: String) throws {
+    try with { lab in
+      let read = {
+        try Transaction.inspect(lab.container, options: lab.options) { try $0.vault()?.sorted ?? [] }
+      }
+      let before = try read()
+      try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
+      try lab.migrate()
+      #expect(try read() != before)
+      #expect(try lab.rollback(down: true).migrations.flatMap(\.notes) == [])
+      #expect(try read() == before)
+    }
+  }
+
+  @Test func accessControl() throws {
+    let step = "vault.set-access-control: {service: notes, account: user, access-control: "
+    #expect(try outcome(step + "userPresence}") == "(userPresence) ada")
+    #expect(
+      try outcome(step + "[userPresence, or, devicePasscode]}") == "(devicePasscode, or, userPresence) ada")
+    #expect(try outcome(step + "[userPresence]}\n  - \(step)[]}") == "ada")
+    #expect(
+      try outcome(step + "[userPresenc]}").contains(
+        "unknown flag `userPresenc` in `access-control`; did you mean `userPresence`?"))
+    #expect(
+      try outcome("vault.set-access-control: {service: notes}").contains("needs the key `access-control`"))
+    #expect(
+      try outcome("vault.set-access-control: {service: shared, access-control: userPresence}").contains(
+        "the vault item shared/user [synchronizable] cannot be changed: it cannot be synchronizable and under access control"
+      ))
+  }
+
+  @Test func synchronizable() throws {
+    let step = "vault.set-synchronizable: {service: notes, account: user, to: true"
+    #expect(try outcome(step + "}", "notes/user [synchronizable]") == "ada")
+    #expect(try outcome("vault.set-synchronizable: {service: shared, to: false}", "shared/user") == "x")
+    #expect(try outcome("vault.set-synchronizable: {service: notes}").contains("needs the key `to`"))
+    #expect(
+      try outcome(
+        "vault.set-accessibility: {service: notes, accessible: whenUnlockedThisDeviceOnly}\n  - \(step)}"
+      ).contains(
+        "it cannot be synchronizable and whenUnlockedThisDeviceOnly"))
+    #expect(
+      try outcome("vault.set-accessibility: {service: shared, accessible: whenUnlockedThisDeviceOnly}")
+        .contains(
+          "it cannot be synchronizable and whenUnlockedThisDeviceOnly"))
+    // The flag is a part of the identity: another item may be there.
+    let rename = "vault.rename: {service: notes, account: user, to: {service: shared}}\n  - "
+    let flag = "vault.set-synchronizable: {service: shared, synchronizable: false, to: true"
+    #expect(try outcome(rename + flag + "}").contains("shared/user [synchronizable] exists already"))
+    #expect(try outcome(rename + flag + ", if-exists: replace}", "shared/user [synchronizable]") == "ada")
+    #expect(try outcome(rename + flag + ", if-exists: keep}", "shared/user [synchronizable]") == "x")
+  }
+
+  @Test("The values are in no file of Drydock's state")
+  func state() throws {
+    try with { lab in
+      try lab.run(
+        "  - vault.compute: {service: notes, account: user, value: ':p', parameters: {p: {service: notes, account: password}}}\n"
+      )
+      let needles = [Self.canary, Data(Self.canary.utf8).base64EncodedString()].map { Data($0.utf8) }
+      for path in try TreeListing(lab.directory.path).entries.keys.map({ String(decoding: $0, as: UTF8.self) }
+      ) {
+        guard let data = FileManager.default.contents(atPath: lab.directory(path)) else { continue }
+        for needle in needles { #expect(data.range(of: needle) == nil, "\(path)") }
+      }
+    }
+  }
+}

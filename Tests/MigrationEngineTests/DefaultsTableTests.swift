@@ -1,0 +1,174 @@
+import ContainerTransaction
+import Formats
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// `sql` with the settings as a table.
+@Suite("Settings as a table") struct DefaultsTableTests {
+  static let settings: PropertyListDictionary = [
+    "on": true, "n": 7, "x": 1.5, "f": .single(0.1), "name": "Ada",
+    "at": .date(Date(timeIntervalSinceReferenceDate: 0.25)),
+    "blob": .data([0, 1]), "list": [1, "a"], "map": ["k": false], "big": .unsigned(.max),
+    "odd": ["d": .date(Date(timeIntervalSinceReferenceDate: 0))], "nul": "a\0b",
+  ]
+
+  private func run(
+    _ up: String, _ more: String = "", database: String = "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);"
+  ) throws -> (settings: PropertyListDictionary?, rows: [String], error: String) {
+    try Lab.with { lab in
+      try lab.set(Self.settings)
+      try lab.database(Lab.oldDatabase, database)
+      let error = failure {
+        try lab.run(
+          "  - sql:\n      database: notes\n      defaults: true\n\(more)      up: |\n        \(up)\n      down: SELECT 1\n"
+        )
+      }
+      let rows = try lab.query(Lab.oldDatabase, "SELECT a FROM t").map { "\($0[0] as DatabaseValue)" }
+      return (try lab.settings(), rows, error.text)
+    }
+  }
+
+  private func with(_ changes: (inout PropertyListDictionary) -> Void) -> PropertyListDictionary {
+    var settings = Self.settings
+    changes(&settings)
+    return settings
+  }
+
+  @Test("Settings become rows, and the rows' changes become settings")
+  func changes() throws {
+    func expect(
+      _ sql: String, rows: [String] = ["1", "2"], _ changes: (inout PropertyListDictionary) -> Void
+    ) throws {
+      let result = try run(sql)
+      #expect(result.error == "no error", "\(sql)")
+      #expect(result.settings == with(changes), "\(sql)")
+      #expect(result.rows == rows, "\(sql)")
+    }
+    try expect("SELECT * FROM defaults") { _ in }
+    try expect("UPDATE defaults SET value = value WHERE key <> ''") { _ in }
+    try expect("UPDATE defaults SET value = value + 1 WHERE key = 'n'") { $0["n"] = 8 }
+    try expect("UPDATE defaults SET value = NOT value WHERE type = 'boolean'") { $0["on"] = false }
+    try expect("INSERT INTO defaults VALUES ('made', 'boolean', 1)") { $0["made"] = true }
+    try expect("INSERT INTO defaults (key, value) VALUES ('a', 1), ('b', 'x'), ('c', 2.5), ('d', x'00')") {
+      $0["a"] = 1
+      $0["b"] = "x"
+      $0["c"] = 2.5
+      $0["d"] = .data([0])
+    }
+    try expect("DELETE FROM defaults WHERE key IN ('n', 'odd')") {
+      $0["n"] = nil
+      $0["odd"] = nil
+    }
+    try expect("UPDATE defaults SET key = 'count' WHERE key = 'n'") {
+      $0["count"] = 7
+      $0["n"] = nil
+    }
+    try expect("UPDATE defaults SET type = 'text', value = CAST(value AS TEXT) WHERE key = 'n'") {
+      $0["n"] = "7"
+    }
+    try expect("UPDATE defaults SET value = datetime(value, '+1 hour') WHERE key = 'at'") {
+      $0["at"] = .date(Date(timeIntervalSinceReferenceDate: 3600))
+    }
+    try expect("UPDATE defaults SET value = json_set(value, '$.k', json('true')) WHERE key = 'map'") {
+      $0["map"] = ["k": true]
+    }
+    // Setting to row, and row to setting.
+    try expect("INSERT INTO t SELECT value FROM defaults WHERE key = 'n'", rows: ["1", "2", "7"]) { _ in }
+    try expect("REPLACE INTO defaults SELECT 'n', 'integer', count(*) FROM t") { $0["n"] = 2 }
+  }
+
+  @Test(
+    "A row that cannot be a setting fails the step, and nothing is changed",
+    arguments: [
+      (
+        "UPDATE defaults SET value = 'x' WHERE key = 'n'",
+        "the row `n` of `defaults` cannot be a setting: its value is text, not an integer"
+      ),
+      ("UPDATE defaults SET value = 2 WHERE key = 'on'", "an integer other than 0 and 1"),
+      ("UPDATE defaults SET value = NULL WHERE key = 'n'", "NULL, not an integer"),
+      ("UPDATE defaults SET type = 'number' WHERE key = 'n'", "has an unknown type: use one of boolean"),
+      ("UPDATE defaults SET value = 1 WHERE key = 'big'", "its type `other` is for settings that SQL cannot"),
+      ("INSERT INTO defaults VALUES ('z', 'text', 'a' || char(0))", "text with a NUL character"),
+      ("INSERT INTO defaults (key) VALUES ('z')", "NULL, and a setting is never null"),
+      ("INSERT INTO defaults VALUES (x'00', 'text', 'a')", "NUL character"),
+      ("DROP TABLE temp.defaults", "the table `defaults` cannot be read"),
+      ("DELETE FROM defaults", "is DELETE without WHERE"),
+      ("INSERT INTO t VALUES (3); INSERT INTO nowhere VALUES (1)", "no such table: nowhere"),
+    ])
+  func refused(_ sql: String, _ words: String) throws {
+    let result = try run(sql)
+    #expect(result.error.contains(words), "\(result.error)")
+    #expect(result.settings == Self.settings && result.rows == ["1", "2"])
+  }
+
+  @Test("An app's own table of that name is never hidden")
+  func collision() throws {
+    let result = try run("SELECT 1", database: "CREATE TABLE t (a); CREATE TABLE Defaults (x);")
+    #expect(result.error.contains("the database has a table `defaults`, which the settings would hide"))
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, "CREATE TABLE defaults (x); INSERT INTO defaults VALUES (1);")
+      try lab.run("  - sql: {database: notes, up: UPDATE defaults SET x = 2 WHERE x = 1, down: SELECT 1}\n")
+      #expect(try lab.query(Lab.oldDatabase, "SELECT x FROM defaults").map { $0[0] as Int } == [2])
+    }
+  }
+
+  @Test("Suites and files, and down statements that see the settings, too")
+  func upAndDown() throws {
+    try Lab.with { lab in
+      lab.configuration.defaults["group"] = Lab.group
+      try lab.write(Lab.group, settings: ["n": 1, "keep": 5])
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
+      _ = try lab.baseline(0)
+      try lab.migration(
+        "0001_a.yaml",
+        """
+        steps:
+          - sql:
+              database: notes
+              defaults: {suite: group}
+              up: |
+                INSERT INTO t SELECT value FROM defaults WHERE key = 'n';
+                UPDATE defaults SET value = value + 1 WHERE key IN ('n', 'keep');
+                INSERT INTO defaults VALUES ('made', 'text', 'x');
+              down: |
+                UPDATE defaults SET value = (SELECT a * 100 FROM t) WHERE key = 'n';
+                DELETE FROM t WHERE a > 0;
+
+        """)
+      try lab.migrate()
+      let container = try lab.container
+      let group = { try Transaction.inspect(container) { try $0.settings(Lab.group) } }
+      #expect(try group() == ["n": 2, "keep": 6, "made": "x"])
+      let dry = try lab.rollback(down: true)
+      #expect(dry.migrations.flatMap(\.notes) == [])
+      // What the down statements leave gets its recorded value back.
+      #expect(try group() == ["n": 100, "keep": 5])
+      #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t").isEmpty)
+    }
+  }
+
+  @Test("`validate` knows the table for such a step, and only for it")
+  func validation() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.yaml",
+        """
+        steps:
+          - sql: {database: notes, up: CREATE TABLE t (a), down: DROP TABLE t}
+          - sql: {database: notes, defaults: true, up: SELECT wrong FROM defaults, down: SELECT 1}
+          - sql: {database: notes, defaults: true, up: SELECT key FROM defaults, down: SELECT value FROM defaults}
+
+        """)
+      let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+      let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+      #expect(texts.count == 1 && texts[0].hasPrefix("0001_a.yaml:3:48: no such column: wrong"), "\(texts)")
+      try lab.migration(
+        "0001_a.yaml", "steps:\n  - sql: {database: notes, defaults: yes, up: SELECT 1, down: SELECT 1}\n")
+      #expect(failure { try lab.catalog() }.text.contains("0001_a.yaml:2:38: `defaults` is true or false"))
+    }
+  }
+}
