@@ -39,6 +39,8 @@ let package = Package(
     .systemLibrary(
       name: "CLibZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
     .systemLibrary(
+      name: "CLibZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(
       name: "CLibArchive", pkgConfig: "libarchive",
       providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
 
@@ -52,7 +54,9 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "ArchiveFile",
-      dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZstd", system],
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZ", "CLibZstd", system,
+      ],
       swiftSettings: small),
     .target(
       name: "AppContainer",
@@ -78,6 +82,13 @@ let package = Package(
       ],
       swiftSettings: small),
     .target(
+      name: "DeviceBackups",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerTransaction", grdb, system,
+      ],
+      swiftSettings: small),
+    .target(
       name: "MigrationEngine",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
@@ -96,7 +107,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
       ],
       swiftSettings: small),
     .target(
@@ -104,7 +115,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "Drydock", grdb,
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "Drydock", grdb,
       ],
       swiftSettings: small),
     .target(
@@ -112,7 +124,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "Drydock",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "Drydock",
         "DrydockTesting", mustache,
       ],
       swiftSettings: small),
@@ -123,7 +136,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "DrydockTesting",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "DrydockTesting",
         "Drydock", "Reports",
         arguments,
       ],
@@ -185,6 +199,14 @@ let package = Package(
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "TestSupport", grdb, system,
       ],
       exclude: ["HostileArchives"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DeviceBackupsTests",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
+      ],
+      exclude: ["Samples", "make_device_backup.py"],
       swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",
