@@ -120,6 +120,8 @@ package final class ForeignArchive {
       if !isRead { try read { _, _ in } }
       end = archive_filter_bytes(archive, 0)
     }
+    // libarchive may take a piece that cannot be read for the end.
+    if let failure = pieces?.failure { throw failure }
     try checkEnd(after: end)
   }
 

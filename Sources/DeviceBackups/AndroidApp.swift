@@ -158,7 +158,7 @@ package struct AndroidApp: ImportedApp {
       throw DrydockError(
         .unsafeName, "the backup has a hard link, which Android does not write", path: member.printableName)
     case .file(let size):
-      try target.putFile(path, group, metadata, size: size) { file in
+      try target.putFile(path, group, metadata, space: size) { file in
         var position: UInt64 = 0
         try read { offset, piece in
           try file.writeZeros(offset - position)
@@ -166,7 +166,7 @@ package struct AndroidApp: ImportedApp {
           position = offset + UInt64(piece.count)
         }
         try file.writeZeros(size - position)
-        return nil
+        return (size, nil)
       }
     }
   }

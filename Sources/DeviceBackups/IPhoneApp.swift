@@ -87,17 +87,19 @@ package struct IPhoneApp: ImportedApp {
   private func put(
     _ file: BackupFile, _ size: UInt64, _ group: String?, _ target: inout ImportTarget
   ) throws {
-    var count: UInt64 = 0
-    let before = target.report.files
-    try target.putFile(file.path, group, file.metadata, size: size) { staged in
-      try opened.read(file) { piece in
+    let stored = try target.putFile(
+      file.path, group, file.metadata, space: opened.storedSize(of: file)
+    ) { staged in
+      var count: UInt64 = 0
+      let missing = try opened.read(file) { piece in
         count += UInt64(piece.count)
         try staged.write(piece)
       }
+      return (count, missing)
     }
-    guard target.report.files > before, count != size else { return }
+    guard let stored, stored != size else { return }
     target.report.leaveOut(
-      "\(file.path)", "imported with \(count) bytes, although the backup's index says \(size)")
+      "\(file.path)", "imported with \(stored) bytes, although the backup's index says \(size)")
   }
 
   // MARK: The keychain
@@ -117,8 +119,9 @@ package struct IPhoneApp: ImportedApp {
         "the keychain of a backup that is not encrypted can be read on its device only; no item was imported")
       return
     }
-    guard file.size <= 256 << 20 else {
-      throw IPhoneBackup.damaged("its keychain has \(file.size) bytes", source)
+    let size = try opened.storedSize(of: file)
+    guard size <= 256 << 20 else {
+      throw IPhoneBackup.damaged("its keychain has \(size) bytes", source)
     }
     var bytes: [UInt8] = []
     if let reason = try opened.read(file, { bytes += $0 }) {

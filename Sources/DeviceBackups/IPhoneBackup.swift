@@ -176,20 +176,34 @@ package struct OpenedBackup {
       guard let kind = BackupContents.Kind(domain: row.domain) else { return }
       var contents =
         found[row.domain] ?? BackupContents(id: String(row.domain.dropFirst(kind.prefix.count)), kind: kind)
-      if case .file(let size)? = try BackupFile(row)?.kind {
-        contents.files += 1
-        contents.bytes += min(size, UInt64(Int64.max) - contents.bytes)
+      do {
+        if case .file(let size)? = try BackupFile(row)?.kind {
+          contents.files += 1
+          contents.bytes += min(size, UInt64(Int64.max) - contents.bytes)
+        }
+      } catch is DrydockError {
+        // Damaged records of one app do not prevent the import of another's.
+        contents.damaged += 1
       }
       found[row.domain] = contents
     }
     return found.values.sorted { ($0.kind, $0.id) < ($1.kind, $1.id) }
   }
 
+  private func name(of file: BackupFile) throws -> ContainerPath {
+    try ContainerPath(String(file.id.prefix(2)) + "/" + file.id)
+  }
+
+  /// The bytes that a file's content takes in the backup, at most a block more than it has.
+  func storedSize(of file: BackupFile) throws -> UInt64 {
+    try backup.directory.status(name(of: file))?.size ?? 0
+  }
+
   /// The pieces of a file's content.
   ///
   /// - Returns: why it is not in the backup; nil when it is.
   func read(_ file: BackupFile, _ body: ([UInt8]) throws -> Void) throws -> String? {
-    let name = try ContainerPath(String(file.id.prefix(2)) + "/" + file.id)
+    let name = try name(of: file)
     guard try backup.directory.status(name)?.type == .file else {
       return file.size == 0 ? nil : "the backup does not have its content"
     }
@@ -233,4 +247,6 @@ package struct BackupContents: Sendable, Codable, Equatable {
   package var id: String, kind: Kind
   /// Files and the bytes of their contents.
   package var files = 0, bytes: UInt64 = 0
+  /// Paths that an import would refuse.
+  package var damaged = 0
 }

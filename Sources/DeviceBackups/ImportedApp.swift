@@ -88,7 +88,7 @@ struct ImportTarget {
   mutating func putDirectory(_ path: ContainerPath, _ group: String?, _ metadata: FileMetadata) throws {
     // The roots are not the app's.
     if path.isRoot { return }
-    directories.append((try place(path, group), metadata))
+    directories.append((try place(path, group), Self.safe(metadata)))
   }
 
   mutating func putLink(
@@ -100,26 +100,44 @@ struct ImportTarget {
     try staged.putLink(at: place(path, group), target: target, metadata: metadata)
   }
 
-  /// - Parameter fill: writes the content; returns why there is none, and then the file is left out.
+  /// - Parameters:
+  ///   - space: what the content takes at most.
+  ///   - fill: writes the content, and returns its size, or why there is none: then the file is left out.
+  /// - Returns: the size; nil for a file that was left out.
+  @discardableResult
   mutating func putFile(
-    _ path: ContainerPath, _ group: String?, _ metadata: FileMetadata, size: UInt64,
-    _ fill: (StageFile) throws -> String?
-  ) throws {
+    _ path: ContainerPath, _ group: String?, _ metadata: FileMetadata, space: UInt64,
+    _ fill: (StageFile) throws -> (size: UInt64, missing: String?)
+  ) throws -> UInt64? {
     let place = try place(path, group)
     guard !path.isRoot else {
       throw DrydockError(.unsafeName, "the backup has a file in the place of a directory", path: "\(place)")
     }
     do {
-      try staged.putFile(at: place, metadata: metadata, size: size) {
-        if let reason = try fill($0) { throw Missing(reason: reason) }
+      var size: UInt64 = 0
+      try staged.putFile(at: place, metadata: Self.safe(metadata), size: space) {
+        let (count, missing) = try fill($0)
+        if let missing { throw Missing(reason: missing) }
+        size = count
       }
       report.files += 1
       report.bytes += size
       if let group { report.groups[group, default: 0] += 1 }
       staged.progress?.add(bytes: size, files: 1)
+      return size
     } catch let error as Missing {
       report.leaveOut("\(place)", error.reason)
+      return nil
     }
+  }
+
+  /// Without attributes that give rights, such as capabilities: a backup is not to be trusted with them.
+  private static func safe(_ metadata: FileMetadata) -> FileMetadata {
+    var metadata = metadata
+    #if os(Linux)
+      metadata.attributes.removeAll { !$0.name.hasPrefix("user.") }
+    #endif
+    return metadata
   }
 
   private struct Missing: Error { var reason: String }

@@ -31,6 +31,7 @@ package struct ContainerImport {
   package func create(
     at path: String, options: TransactionOptions
   ) throws -> (outcome: TransactionOutcome<ImportReport>, container: Container) {
+    try requireOutside(path)
     let planned = try Container.planned(at: path, configuration: configuration, instance: instance)
     let root = try planned?.root ?? Container(at: path, configuration: configuration).root
     let places = try GroupPlaces(app.groups, beside: root)
@@ -50,6 +51,18 @@ package struct ContainerImport {
       places.removeEmpty()
       throw error
     }
+  }
+
+  /// A backup is never changed, and so nothing is written into its directory.
+  private func requireOutside(_ path: String) throws {
+    let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(
+      separator: "/")
+    let above = realPath(path) ?? realPath(parent.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : parent)
+    guard let source = realPath(app.source), let above, above == source || above.hasPrefix(source + "/")
+    else {
+      return
+    }
+    throw DrydockError(.overlap, "is in the backup, which is not changed; name another place", path: path)
   }
 
   private func stage(
@@ -78,6 +91,8 @@ package struct ContainerImport {
   package func snapshot(
     into repository: Repository?, orTo file: String, options: SnapshotOptions, transaction: TransactionOptions
   ) throws -> (report: ImportReport, snapshot: SnapshotReport) {
+    try requireOutside(repository?.path ?? file)
+    try repository?.createIfNeeded()
     let scratch = try ScratchDirectory.temporary()
     let root = scratch.directory.full("container")
     do {

@@ -20,7 +20,7 @@ SEQUENCEs {UTF8String, value}, then the tag.
 A file of `adb backup` has the lines ANDROID BACKUP, version, compressed, encryption; encrypted also salt, checksum salt,
 rounds, IV, key blob (hexadecimal); then a tar, compressed with zlib, encrypted with AES-256-CBC.
 """
-import hashlib, hmac, io, os, plistlib, shutil, sqlite3, struct, sys, tarfile, zlib
+import hashlib, hmac, io, os, plistlib, shutil, sqlite3, struct, sys, tarfile, tempfile, zlib
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.keywrap import aes_key_wrap
@@ -184,6 +184,8 @@ class IPhoneBackup:
 
     def finish(self, schema=None, manifest={}):
         database = self.directory + "/Manifest.db"
+        if os.path.exists(database):
+            os.remove(database)
         db = sqlite3.connect(database)
         db.executescript(schema or """
             CREATE TABLE Files (fileID TEXT PRIMARY KEY, domain TEXT, relativePath TEXT, flags INTEGER, file BLOB);
@@ -222,17 +224,13 @@ APP, GROUP, SHARED = "AppDomain-com.example.notes", "AppDomainGroup-group.com.ex
 
 
 def database(*statements):
-    path = "/tmp/make_device_backup.sqlite"
-    if os.path.exists(path):
-        os.remove(path)
-    db = sqlite3.connect(path)
-    for statement in statements:
-        db.execute(statement)
-    db.commit()
-    db.close()
-    content = open(path, "rb").read()
-    os.remove(path)
-    return content
+    with tempfile.TemporaryDirectory() as directory:
+        db = sqlite3.connect(directory + "/db")
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+        db.close()
+        return open(directory + "/db", "rb").read()
 
 
 def item(keybag, number, attributes, version=3):
@@ -359,7 +357,9 @@ def android_tar(extra=(), bare=False):
             add("shared/0/DCIM/p.jpg", b"not of an app")
         for arguments in extra:
             add(**arguments)
-    return stream.getvalue()
+    # Android ends a tar with two blocks of zeros, Python with more.
+    data = stream.getvalue().rstrip(b"\0")
+    return data + bytes(-len(data) % 512 + 1024)
 
 
 def main(target, what=None):

@@ -80,7 +80,7 @@ package enum DeviceSource: String, Sendable, Codable, CaseIterable {
   }
 
   /// The error for a command that needs a container.
-  func error(_ path: String) -> DrydockError {
+  package func error(_ path: String) -> DrydockError {
     let next =
       self == .simulator
       ? "name a container in its data/Containers/Data/Application" : "import the data of an app from it"

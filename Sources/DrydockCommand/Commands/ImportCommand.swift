@@ -6,8 +6,9 @@ struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import", abstract: "Make a container of an app's data in a backup of a device.",
     discussion: """
-      The backup is only read. The guide "Importing containers" has the ways of
-      containers from phones, simulators and computers, and back.
+      The backup is only read. The guide "Importing containers" describes this
+      and the other ways of a container from a device and back. With --json each
+      command prints one JSON document.
 
       Examples:
         drydock import iphone-backup DIR --list
@@ -65,7 +66,10 @@ struct ImportIPhoneBackupCommand: Subcommand {
     ImportText.write(backup)
     Output.table(
       contents.map {
-        [$0.kind.rawValue, $0.id, Output.count($0.files, "file"), Output.size($0.bytes)]
+        [
+          $0.kind.rawValue, $0.id, Output.count($0.files, "file"), Output.size($0.bytes),
+          $0.damaged > 0 ? "\($0.damaged) damaged" : "",
+        ]
       })
     if contents.isEmpty { Output.note("the backup has no app with data") }
   }
@@ -197,7 +201,6 @@ struct ImportTargetOptions: ParsableArguments {
       try outcome.throwUnlessClean()
     } else {
       let place = output == nil ? repository.path(configuration).map(Repository.init) : nil
-      try place?.createIfNeeded()
       var options = SnapshotOptions()
       (options.lockTimeout, options.busyTimeout) = (transaction.lockTimeout, transaction.busyTimeout)
       options.encryption = try recipients.encryption(configuration)
@@ -251,7 +254,20 @@ struct ImportTargetOptions: ParsableArguments {
     Output.line("  app: \(app.app)\n  layout: \(app.layout.rawValue)\n  groups:")
     // Relative to the container, so that both can be moved together.
     let folder = ContainerImport.groupsDirectory(of: container.root).split(separator: "/").last ?? ""
-    for group in container.groups { Output.line("    \(group.id): ../\(folder)/\(group.id)") }
+    for group in container.groups {
+      Output.line("    \(Self.yaml(group.id)): \(Self.yaml("../\(folder)/\(group.id)"))")
+    }
+  }
+
+  /// A name as it is written in YAML.
+  private static func yaml(_ name: String) -> String {
+    let isPlain = name.utf8.allSatisfy { byte in
+      byte < 0x80
+        && (UnicodeScalar(byte).properties.isAlphabetic || (0x30...0x39).contains(byte)
+          || "._-/".utf8.contains(byte))
+    }
+    let escaped = name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return isPlain && !name.isEmpty ? name : "\"\(escaped)\""
   }
 
   private func document(
