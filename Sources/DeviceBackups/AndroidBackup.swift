@@ -19,6 +19,9 @@ package final class AndroidBackup: Sendable {
 
   /// - Throws: `DrydockError`: `notFound`, `notAContainer` for another file, `newerFormat`, `damaged`.
   package init(at path: String) throws {
+    if let source = DeviceSource.find(at: path), source != .androidBackup {
+      throw DeviceSource.mismatch(source, path)
+    }
     let file: FileDescriptor
     do {
       // Without waiting: a FIFO must be refused instead of hanging.

@@ -20,8 +20,10 @@ package struct IPhoneBackup: Sendable {
   ///   iOS 9 or earlier.
   package init(at path: String) throws {
     self.path = path
+    let source = DeviceSource.find(at: path)
+    if source == .androidBackup || source == .simulator { throw DeviceSource.mismatch(source, path) }
     directory = try Directory(path)
-    guard DeviceSource.find(at: path) == .iphoneBackup else {
+    guard source == .iphoneBackup else {
       let backups = (try? DeviceSource.backups(in: directory)) ?? []
       let names = backups.prefix(10).map(\.description).joined(separator: ", ")
       throw DrydockError(
@@ -131,6 +133,13 @@ package struct IPhoneBackup: Sendable {
       throw Self.damaged("a file cannot be decrypted, or was cut", directory.full(name))
     }
     if !rest.isEmpty { try body(rest) }
+  }
+}
+
+extension DeviceSource {
+  /// The error for a reader of another kind of backup.
+  static func mismatch(_ source: DeviceSource?, _ path: String) -> DrydockError {
+    DrydockError(.notAContainer, "\(source?.name ?? "something else"), which is imported as such", path: path)
   }
 }
 

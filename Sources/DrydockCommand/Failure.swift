@@ -137,7 +137,7 @@ enum Advice {
       "", .notAContainer, "a directory of device backups (",
       "`drydock import iphone-backup DIRECTORY/NAME --list`"
     ),
-    ("", .notAContainer, "an Android backup", "`drydock import android-backup FILE --list`"),
+    ("", .notAContainer, "an Android backup (adb", "`drydock import android-backup FILE --list`"),
     ("", .vaultLocked, "device key", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
     ("", .noIdentity, "passphrase", "--identity-passphrase-file FILE"),
     ("", .noIdentity, "", "--identity FILE, or DRYDOCK_IDENTITY"),

@@ -19,6 +19,8 @@ SEQUENCEs {UTF8String, value}, then the tag.
 
 A file of `adb backup` has the lines ANDROID BACKUP, version, compressed, encryption; encrypted also salt, checksum salt,
 rounds, IV, key blob (hexadecimal); then a tar, compressed with zlib, encrypted with AES-256-CBC.
+
+Other readers open the samples: iphone_backup_decrypt 0.11.2 and android-backup 0.2.0, both of PyPI.
 """
 import hashlib, hmac, io, os, plistlib, shutil, sqlite3, struct, sys, tarfile, tempfile, zlib
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
