@@ -26,6 +26,8 @@ public struct ContainerInspection: Sendable, Codable {
     public var logBytes: UInt64
     /// Its number of tables; nil when SQLite cannot open it.
     public var tables: Int?
+    /// What a known framework stores in it; nil for other databases.
+    public var description: DatabaseDescription?
   }
 
   /// What a rule keeps out of a backup.
@@ -96,10 +98,13 @@ public struct ContainerInspection: Sendable, Codable {
       case .file where entry.path == container.vaultPath:
         (vault, vaultBytes) = (entry.path, entry.status.size)
         readVault(staged)
-      case .file where container.isSettings(entry.path):
-        var file = Settings(path: entry.path, bytes: entry.status.size, keys: nil)
+      // A previous version that counts instead of its file is not listed beside it.
+      case .file where container.isSettings(entry.path.ofPreferencesBackup ?? entry.path):
+        let path = entry.path.ofPreferencesBackup ?? entry.path
+        if try path != entry.path && staged.live.status(path) != nil { continue }
+        var file = Settings(path: path, bytes: entry.status.size, keys: nil)
         do {
-          file.keys = try staged.defaults(entry.path)?.root.count
+          file.keys = try staged.defaults(path)?.root.count
         } catch let error as DrydockError {
           file.problem = error.message
         }
@@ -112,6 +117,11 @@ public struct ContainerInspection: Sendable, Codable {
     }
     warnings = ContainerWarning.find(
       in: container, excluded: excluded.map { ($0.path, $0.rule) }, settings: staged.defaults)
+    for database in databases {
+      warnings += (database.description?.warnings ?? []).map {
+        ContainerWarning(kind: .databaseContent, path: database.path, message: $0)
+      }
+    }
   }
 
   private mutating func readVault(_ staged: StagedContainer) {
@@ -145,9 +155,12 @@ public struct ContainerInspection: Sendable, Codable {
   private mutating func add(_ unit: DatabaseUnit, _ size: UInt64, _ staged: StagedContainer) throws {
     let sidecars = try unit.sidecars.map { ($0, try staged.status(of: $0)?.size ?? 0) }
     let tables = try? staged.tableCount(of: unit.main)
+    let description = try tables.flatMap { _ in try staged.description(of: unit) }
     databases.append(
       Database(
         path: unit.main, bytes: sidecars.reduce(size) { $0 + $1.1 },
-        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables))
+        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables,
+        description: description))
+    staged.releaseDatabase(at: unit.main)
   }
 }

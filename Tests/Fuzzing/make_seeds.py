@@ -30,6 +30,10 @@ for path in glob.glob(repository + "/Tests/BackupRepositoryTests/HostileArchives
         seed("manifest", name, tar[at:-1024])
 for number, value in enumerate([{}, {"a": [1, 2.5, "t", b"d", True, "ü" * 20], "b": {"c": plistlib.UID(3)}}, [2**63]]):
     seed("plist", f"binary-{number}", plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+samples = os.path.join(repository, "Tests/FormatsTests/AndroidSettings")
+for target, ending in (("preferences", "xml"), ("datastore", "preferences_pb")):
+    for path in sorted(glob.glob(f"{samples}/*.{ending}")):
+        seed(target, os.path.basename(path), open(path, "rb").read())
 U = plistlib.UID
 named = lambda name: {"$classname": name, "$classes": [name, "NSObject"]}
 archived = {

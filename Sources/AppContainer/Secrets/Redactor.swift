@@ -1,5 +1,6 @@
 import AgeEncryption
 import Formats
+import Foundation
 
 /// Redacts secrets in output: a secret is replaced with its length and a fingerprint, such as
 /// `(secret, 24 characters, #3f9a1c2e)`.
@@ -53,6 +54,19 @@ package struct Redactor: Sendable {
     }
     endWord()
     return result
+  }
+
+  /// A text with given secrets redacted, as they are and in base64.
+  package func shown(_ text: String, without secrets: [SecretBytes]) -> String {
+    var text = text
+    for secret in secrets.sorted(by: { $0.count > $1.count }) where secret.count >= Self.leastKnown {
+      let replacement = shown(secret: secret)
+      let data = secret.withBytes { Data($0) }
+      for form in [String(validating: data, as: UTF8.self), data.base64EncodedString()].compactMap(\.self) {
+        text = text.replacing(form, with: replacement)
+      }
+    }
+    return text
   }
 
   /// Redacts a secret text.
@@ -120,6 +134,10 @@ package struct Redactor: Sendable {
   // MARK: Values
 
   private func shown(_ value: PropertyListValue, _ name: SecretName, depth: Int) -> String {
+    // A part of a set may be a secret.
+    if case .set(let values) = value {
+      return shown(.array(values.strings.map { .string($0) }), name, depth: depth)
+    }
     if SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value) {
       return shown(secret: value)
     }
@@ -174,6 +192,7 @@ private struct TextHashes {
   func hasPart(of value: PropertyListValue) -> Bool {
     switch value {
     case .array(let values): values.contains(where: hasPart)
+    case .set(let values): values.strings.contains { hasPart(of: .string($0)) }
     case .dictionary(let values): values.values.contains(where: hasPart)
     default: Self.hash(of: value).map(hashes.contains) ?? false
     }
@@ -183,6 +202,8 @@ private struct TextHashes {
     switch value {
     case .array(let values):
       for value in values { add(value, depth: depth) }
+    case .set(let values):
+      for text in values.strings { add(.string(text), depth: depth) }
     case .dictionary(let values):
       for value in values.values { add(value, depth: depth) }
     default:

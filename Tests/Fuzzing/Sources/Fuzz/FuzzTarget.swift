@@ -29,6 +29,10 @@ enum FuzzTarget: String, CaseIterable {
   case header
   /// A binary or XML property list.
   case plist
+  /// SharedPreferences: what is accepted is written, and read again as the same.
+  case preferences
+  /// A DataStore file, likewise.
+  case datastore
   /// A keyed archive: what is read is written as JSON and as a property list, and these are read again.
   case unarchive
   /// An age file, armored or not.
@@ -62,6 +66,8 @@ enum FuzzTarget: String, CaseIterable {
       case .tables: try readTables(bytes)
       case .header: _ = try Archive.Header(decoding: bytes, path: "header")
       case .plist: _ = try PropertyListDocument(bytes: bytes)
+      case .preferences: try readSettings(bytes, "shared_prefs/a.xml")
+      case .datastore: try readSettings(bytes, "a.preferences_pb")
       case .unarchive: try readKeyedArchive(bytes)
       case .age: try openAge(bytes)
       case .stanzas: try openStanzas(bytes)
