@@ -43,6 +43,8 @@ let package = Package(
     .systemLibrary(
       name: "CLibZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
     .systemLibrary(
+      name: "CLibZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(
       name: "CLibArchive", pkgConfig: "libarchive",
       providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
 
@@ -56,7 +58,9 @@ let package = Package(
       swiftSettings: fast),
     .target(
       name: "ArchiveFile",
-      dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZstd", system],
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZ", "CLibZstd", system,
+      ],
       swiftSettings: small),
     .target(
       name: "AppContainer",
@@ -82,6 +86,13 @@ let package = Package(
       ],
       swiftSettings: small),
     .target(
+      name: "DeviceBackups",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerTransaction", grdb, system,
+      ],
+      swiftSettings: small),
+    .target(
       name: "MigrationEngine",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
@@ -100,7 +111,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
       ],
       swiftSettings: small),
     .target(
@@ -108,7 +119,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "Drydock", grdb,
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "Drydock", grdb,
       ],
       swiftSettings: small),
     .target(
@@ -116,7 +128,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "Drydock",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "Drydock",
         "DrydockTesting", mustache,
       ],
       swiftSettings: small),
@@ -127,7 +140,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "ContainerAudit", "DrydockTesting",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "DrydockTesting",
         "Drydock", "Reports",
         arguments,
       ],
@@ -190,6 +204,14 @@ let package = Package(
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "TestSupport", grdb, system,
       ],
       exclude: ["HostileArchives"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DeviceBackupsTests",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
+      ],
+      exclude: ["Samples", "make_device_backup.py"],
       swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",

@@ -17,6 +17,7 @@ class Drydock < Formula
   depends_on macos: :sequoia
   depends_on "openssl@3"
   depends_on "zstd"
+  uses_from_macos "zlib"
   uses_from_macos "sqlite"
 
   def install

@@ -210,11 +210,11 @@ extension [UInt8] {
 }
 
 extension DrydockError {
-  static func damaged(_ what: String) -> Self {
+  package static func damaged(_ what: String) -> Self {
     Self(.damaged, "\(what); the archive is damaged: use another copy, or fetch it again")
   }
 
-  static func truncated(_ what: String) -> Self {
+  package static func truncated(_ what: String) -> Self {
     Self(.truncated, "\(what); the archive was cut short: use another copy, or fetch it again")
   }
 

@@ -17,7 +17,9 @@ import SystemPackage
 package final class ForeignArchive {
   package let path: String
   private let format: ForeignFormat
-  private let file: FileDescriptor
+  /// Nil for a tar that arrives in pieces.
+  private let file: FileDescriptor?
+  private let pieces: TarPieces?
   private let archive: OpaquePointer
   private let fileSize: UInt64
 
@@ -37,7 +39,7 @@ package final class ForeignArchive {
         return nil
       }
       guard let archive = archive_read_new() else { throw LibArchive.outOfMemory }
-      (self.format, self.file, self.archive) = (format, file, archive)
+      (self.format, self.file, self.pieces, self.archive) = (format, file, nil, archive)
       fileSize = UInt64(clamping: try file.seek(offset: 0, from: .end))
       try file.seek(offset: 0, from: .start)
     } catch {
@@ -46,9 +48,21 @@ package final class ForeignArchive {
     }
   }
 
+  /// A tar that arrives in pieces, such as from a file that is decrypted.
+  ///
+  /// - Parameters:
+  ///   - path: the file's, for messages.
+  ///   - fileSize: how large the file is, for the limit of its expansion.
+  ///   - next: the next piece; nil at the end.
+  package init(tarFrom path: String, fileSize: UInt64, next: @escaping () throws -> [UInt8]?) throws {
+    guard let archive = archive_read_new() else { throw LibArchive.outOfMemory }
+    (self.path, self.archive, self.fileSize) = (path, archive, fileSize)
+    (format, file, pieces) = (.tar, nil, TarPieces(next))
+  }
+
   deinit {
     archive_read_free(archive)
-    try? file.close()
+    try? file?.close()
   }
 
   /// Walks all members, once. `visit` receives each member and a reader of its content, which yields chunks with their
@@ -78,7 +92,7 @@ package final class ForeignArchive {
     }
     // AppleDouble members are members like others, on every system.
     archive_read_set_options(archive, "!mac-ext")
-    try check(archive_read_open_fd(archive, file.rawValue, 1 << 18), "opening it")
+    try check(open(), "opening it")
     var tree = MemberTree()
     var size: UInt64 = 0
     var entry: OpaquePointer?
@@ -106,7 +120,19 @@ package final class ForeignArchive {
       if !isRead { try read { _, _ in } }
       end = archive_filter_bytes(archive, 0)
     }
+    // libarchive may take a piece that cannot be read for the end.
+    if let failure = pieces?.failure { throw failure }
     try checkEnd(after: end)
+  }
+
+  private func open() -> Int32 {
+    guard let pieces else { return archive_read_open_fd(archive, file?.rawValue ?? -1, 1 << 18) }
+    return archive_read_open(
+      archive, Unmanaged.passUnretained(pieces).toOpaque(), nil,
+      { _, pieces, start in
+        guard let pieces else { return -1 }
+        return Unmanaged<TarPieces>.fromOpaque(pieces).takeUnretainedValue().read(start)
+      }, nil)
   }
 
   private func content(
@@ -149,6 +175,8 @@ package final class ForeignArchive {
   }
 
   private func check(_ status: Int32, _ doing: String) throws {
+    // Whatever libarchive makes of it: the piece that could not be read is the reason.
+    if let failure = pieces?.failure { throw failure }
     guard status != ARCHIVE_OK else { return }
     let reason = LibArchive.reason(archive)
     if reason.contains("runcated") || (format == .zip && reason.hasPrefix("Unrecognized archive format")) {
@@ -176,6 +204,34 @@ package final class ForeignArchive {
       freelocale(locale)
     }
     try body()
+  }
+}
+
+/// The pieces of a tar, as libarchive asks for them.
+private final class TarPieces {
+  private let next: () throws -> [UInt8]?
+  private var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  private(set) var failure: (any Error)?
+
+  init(_ next: @escaping () throws -> [UInt8]?) { self.next = next }
+
+  deinit { piece.deallocate() }
+
+  /// Lends the next piece until the next call; 0 at the end, -1 for a failure.
+  func read(_ start: UnsafeMutablePointer<UnsafeRawPointer?>?) -> Int {
+    do {
+      // An empty piece would be the end.
+      var bytes = try next()
+      while bytes?.isEmpty == true { bytes = try next() }
+      piece.deallocate()
+      piece = .allocate(byteCount: bytes?.count ?? 0, alignment: 1)
+      piece.copyBytes(from: bytes ?? [])
+      start?.pointee = UnsafeRawPointer(piece.baseAddress)
+      return piece.count
+    } catch {
+      failure = error
+      return -1
+    }
   }
 }
 

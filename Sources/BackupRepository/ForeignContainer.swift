@@ -198,19 +198,8 @@ final class Unpacking {
 
   private func metadata(_ member: ArchiveMember) -> FileMetadata {
     var metadata = member.metadata
-    metadata.attributes = metadata.attributes.map(attribute)
+    metadata.attributes = metadata.attributes.map(\.named)
     return metadata
-  }
-
-  /// Attribute names of macOS have no namespace, which Linux requires.
-  private func attribute(_ attribute: ExtendedAttribute) -> ExtendedAttribute {
-    var attribute = attribute
-    #if os(Linux)
-      if !["user.", "system.", "security.", "trusted."].contains(where: attribute.name.hasPrefix) {
-        attribute.name = "user." + attribute.name
-      }
-    #endif
-    return attribute
   }
 
   /// Turns macOS's files of attributes into attributes, and gives directories their mode and time.
@@ -234,7 +223,7 @@ final class Unpacking {
     if let status = try root.status(target), status.type == .file || status.type == .directory {
       // Attributes can be set on writable paths only.
       try root.setMode(status.mode | 0o200, of: target)
-      for attribute in attributes.map(attribute) where try root.attribute(attribute.name, of: target) == nil {
+      for attribute in attributes.map(\.named) where try root.attribute(attribute.name, of: target) == nil {
         try root.setAttribute(attribute, of: target)
       }
       try root.setMode(status.mode, of: target)

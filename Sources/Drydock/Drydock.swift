@@ -48,6 +48,7 @@
 @_exported import ContainerAudit
 @_exported import ContainerDiff
 @_exported import ContainerTransaction
+@_exported import DeviceBackups
 @_exported import DrydockErrors
 @_exported import FileSystem
 @_exported import Formats

@@ -27,7 +27,8 @@ struct RootCommand: ParsableCommand {
       """,
     version: DrydockVersion.number,
     subcommands: [
-      InspectCommand.self, ExplainCommand.self, AuditCommand.self, SnapshotCommand.self, ListCommand.self,
+      InspectCommand.self, ExplainCommand.self, AuditCommand.self, ImportCommand.self, SnapshotCommand.self,
+      ListCommand.self,
       ShowCommand.self,
       VerifyCommand.self, ForgetCommand.self, TagCommand.self, DiffCommand.self, ExportCommand.self,
       RekeyCommand.self, RestoreCommand.self,

@@ -121,6 +121,16 @@ package struct ExtendedAttribute: Hashable, Sendable, Codable {
     self.value = value
   }
 
+  /// The attribute as this system names it. Attribute names of Apple's systems have no namespace, which Linux requires.
+  package var named: ExtendedAttribute {
+    #if os(Linux)
+      if !["user.", "system.", "security.", "trusted."].contains(where: name.hasPrefix) {
+        return ExtendedAttribute(name: "user." + name, value: value)
+      }
+    #endif
+    return self
+  }
+
   /// Compares bytes: to a file system, two Unicode spellings of one text are two names.
   package static func == (left: Self, right: Self) -> Bool {
     left.name.utf8.elementsEqual(right.name.utf8) && left.value == right.value

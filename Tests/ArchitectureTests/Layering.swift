@@ -16,14 +16,23 @@ enum Layering {
     (
       "DrydockTesting",
       transaction.union([
-        "Drydock", "ContainerAudit", "MigrationEngine", "BackupRepository", "ArchiveFile", "GRDB",
+        "Drydock", "ContainerAudit", "MigrationEngine", "BackupRepository", "DeviceBackups", "ArchiveFile",
+        "GRDB",
       ])
     ),
-    ("Drydock", transaction.union(["ContainerAudit", "MigrationEngine", "BackupRepository", "ArchiveFile"])),
+    (
+      "Drydock",
+      transaction.union([
+        "ContainerAudit", "MigrationEngine", "BackupRepository", "DeviceBackups", "ArchiveFile",
+      ])
+    ),
     (
       "ContainerAudit", container.union(["ContainerTransaction", "MigrationEngine", "GRDB", "SystemPackage"])
     ),
     ("MigrationEngine", container.union(["ContainerTransaction", "GRDB", "Subprocess"])),
+    (
+      "DeviceBackups", container.union(["ContainerTransaction", "ArchiveFile", "GRDB", "SystemPackage"])
+    ),
     ("BackupRepository", transaction.union(["ArchiveFile", "GRDB", "SystemPackage"])),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
@@ -33,13 +42,13 @@ enum Layering {
     ),
     (
       "ArchiveFile",
-      ["FileSystem", "AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZstd", "SystemPackage"]
+      ["FileSystem", "AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZ", "CLibZstd", "SystemPackage"]
     ),
     ("FileSystem", ["AgeEncryption", "DrydockErrors", "CPlatform", "SystemPackage"]),
     ("Formats", ["DrydockErrors", "Yams"]),
     ("AgeEncryption", ["DrydockErrors", "CLibCrypto", "SystemPackage"]),
     ("DrydockErrors", []),
-    ("CLibArchive", []), ("CLibCrypto", []), ("CLibZstd", []), ("CPlatform", []),
+    ("CLibArchive", []), ("CLibCrypto", []), ("CLibZ", []), ("CLibZstd", []), ("CPlatform", []),
     // Programs and helpers of the tests, which use the package as its users do.
     ("NotesApp", ["GRDB"]),
     ("TestSupport", []),
@@ -55,7 +64,7 @@ enum Layering {
 
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
-    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
+    "CLibArchive", "CLibCrypto", "CLibZ", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
     "Mustache", "GRDBSQLite",
   ]
 

@@ -10,7 +10,8 @@ final class CanarySandbox {
   var environment: [String: String?] = [:]
   /// The directories that are containers.
   static let containers: Set<String> = [
-    "Notes", "Changed", "Empty", "Again", "Fresh", "Trial", "Template", "Fixtures", "Failed",
+    "Notes", "Changed", "Empty", "Again", "Fresh", "Trial", "Template", "Fixtures", "Failed", "Phone",
+    "Phone.groups", "Robot",
   ]
   /// Containers whose token is in the vault by now: it must be nowhere else.
   var moved: Set<String> = []

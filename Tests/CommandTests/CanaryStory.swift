@@ -85,6 +85,46 @@ struct CanaryStory {
     step("verify -r Backups"),
     step("tag latest -r Backups --add keep"), step("forget -r Backups --keep-tag keep --dry-run"),
     step("forget -r Backups --keep-last 1"),
+    // Backups of devices, encrypted with a password, with secrets in files and in the keychain.
+    step(
+      "import iphone-backup Device --list --password-file Keys/password.txt",
+      before: { canaries in
+        let password = Canary.sealed.value("password")
+        try canaries.sandbox.write("Keys/password.txt", password + "\n")
+        try canaries.sandbox.write("Keys/item.txt", Canary.sealed.value("keychain"))
+        try ImportTests.make(
+          """
+          import plistlib
+          password, value = open("Keys/password.txt", "rb").read().strip(), open("Keys/item.txt", "rb").read()
+          keybag = m.Keybag(password)
+          phone = m.IPhoneBackup("Device", keybag)
+          phone.add(m.APP, "Documents/secret.txt", b"\(Canary.plain.value("phone"))")
+          phone.add(m.GROUP, "shared.txt", b"\(Canary.plain.value("shared"))")
+          item = lambda account, **more: m.item(keybag, 6, {"agrp": "com.example.notes", "acct": account, "svce": "s", "pdmn": "ak", "v_Data": value, **more})
+          keychain = {"genp": [item("a"), item("b", gena=value, icmt="c"), item("d", pdmn="dku")]}
+          phone.add("KeychainDomain", "keychain-backup.plist", plistlib.dumps(keychain))
+          phone.finish()
+          stuff = dict(name="apps/com.example.notes/f/secret.txt", content=b"\(Canary.plain.value("robot"))")
+          m.android("robot.ab", password=password, tar=m.android_tar([stuff], bare=True))
+          """, in: canaries.sandbox)
+      }),
+    step(
+      "import iphone-backup Device --app com.example.notes Phone --password-file Keys/password.txt",
+      exits: [3]
+    ),
+    step(
+      "import iphone-backup Device --app com.example.notes Again2 --password-file Keys/garbage.txt",
+      exits: [64]),
+    step(
+      "import iphone-backup Device --app com.example.notes Again2 --password-file Keys/first", exits: [4]),
+    step(
+      "import iphone-backup Device --app com.example.notes -o phone.tar.zst.age --password-file Keys/password.txt --recipients-file Keys/identity.pub",
+      exits: [3]),
+    step("vault list Phone"), step("inspect Phone"), step("inspect Device"), step("inspect robot.ab"),
+    step("import android-backup robot.ab --password-file Keys/password.txt"),
+    step("import android-backup robot.ab --app com.example.notes Robot --password-file Keys/password.txt"),
+    step(
+      "import android-backup robot.ab --app com.example.notes Again2 --password-file Keys/second", exits: [4]),
     // Fixtures, which are for everybody's eyes.
     step(
       "fixture capture Notes used --fixtures Fixtures --rows 3",

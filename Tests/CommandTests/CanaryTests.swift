@@ -127,6 +127,7 @@ struct CanaryTests {
       "PROGRESS": "json",
       "DEVICE_KEY": "\(sandbox(CanarySandbox.device)):\(sandbox("Keys/device2.txt"))",
       "RECIPIENTS": try canaries.recipient("identity"), "KILL_AT": nil,
+      "PASSWORD_FILE": sandbox("Keys/password.txt"),
     ]
     let folder = Sandbox.repository + "/Sources/DrydockCommand"
     var known: Set<String> = []

@@ -40,6 +40,22 @@ struct GuideStoryTests {
     drydock release 4.0.0
     """
 
+  @Test("The guide to imports goes as it is written")
+  func imports() throws {
+    try Sandbox.with { sandbox in
+      let story = try GuideStory("ImportingContainers")
+      #expect(story.parts.count >= 3)
+      try sandbox.shell(
+        """
+        mkdir -p work/Backup; cd work; cp -r '\(ImportTests.sample("encrypted"))' Backup/00008030-001A2B3C4D5E6F70
+        cp '\(ImportTests.sample("plain-5.ab"))' backup.ab; echo 'correct horse' > password
+        '\(sandbox.program)' keygen -o device.txt
+        """)
+      let found = try story.differences(in: sandbox, at: "work", home: "/Users/ada")
+      #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
+    }
+  }
+
   @Test(
     "The story goes as it is written",
     arguments: [

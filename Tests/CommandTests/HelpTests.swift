@@ -29,7 +29,7 @@ struct HelpTests {
       "inspect", "explain", "audit", "snapshot", "list", "show", "verify", "diff", "export", "restore",
       "migrate", "status", "validate", "test", "fixture", "new", "release", "repair",
       "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
-      "forget", "tag",
+      "forget", "tag", "import",
     ]
     let commands = try Self.commands()
     #expect(wanted.filter { !commands.contains($0) } == [])

@@ -37,8 +37,9 @@ struct Transcript: Equatable {
     let programs = (sandbox.program as NSString).deletingLastPathComponent
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     // A session says itself where the device key is.
-    let environment = sandbox.environment.merging(["PATH": "\(programs):\(path)", "DRYDOCK_DEVICE_KEY": nil])
-    {
+    let environment = sandbox.environment.merging([
+      "PATH": "\(programs):\(path)", "DRYDOCK_DEVICE_KEY": nil, "DEVICE_BACKUPS": ImportTests.sample(""),
+    ]) {
       $1
     }
     for (number, step) in steps.enumerated() {

@@ -61,5 +61,17 @@ other = b'{"class": "internetPassword", "server": "h", "port": 443, "accessible"
 vault = b'{"format": 1, "device": "00112233445566778899aabbccddeeff", "recipients": ["age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"], "items": [%s], "later": true}'
 for number, items in enumerate([b"", item, other, item + b"," + other, item + b"," + item]):
     seed("vault", str(number), vault % items)
+sys.dont_write_bytecode = True
+sys.path.insert(0, repository + "/Tests/DeviceBackupsTests")
+import make_device_backup as backups
+seed("keybag", "sample", backups.Keybag().bytes)
+for name in ("plain-5", "stored-1", "encrypted-5"):
+    seed("androidbackup", name, open(f"{repository}/Tests/DeviceBackupsTests/Samples/{name}.ab", "rb").read())
+index = repository + "/Tests/DeviceBackupsTests/Samples/plain/Manifest.db"
+seed("backupindex", "sample", open(index, "rb").read())
+import sqlite3
+for number, (record,) in enumerate(sqlite3.connect(f"file:{index}?immutable=1", uri=True).execute("SELECT file FROM Files")):
+    seed("mbfile", str(number), record)
+seed("keychain", "item", backups.der({"acct": "a", "agrp": "g", "pdmn": "ak", "sync": 1, "cdat": ("20261101101500Z",), "gena": b"\0", "v_Data": b"v"}))
 for path in glob.glob(repository + "/Tests/Fuzzing/Finds/*/*"):
     seed(os.path.basename(os.path.dirname(path)), "find-" + os.path.basename(path), open(path, "rb").read())

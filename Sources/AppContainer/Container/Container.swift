@@ -53,12 +53,14 @@ public struct Container: Sendable {
         path: anchor)
     }
     let root = isBundle ? try bundle.directory("AppData") : bundle
+    let detected = try ContainerLayout.detect(in: root)
+    if let source = try DeviceSource(directory: root, layout: detected) { throw source.error(path) }
     let identity = ContainerIdentity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
     self.anchor = anchor
     self.root = isBundle ? anchor + "/AppData" : anchor
     self.configuration = configuration
     (givenInstance, isPlanned) = (instance, false)
-    layout = try configuration.layout ?? (isBundle ? .ios : ContainerLayout.detect(in: root))
+    layout = configuration.layout ?? (isBundle ? .ios : detected)
     app = configuration.app ?? identity.app ?? identity.name
     self.instance = instance ?? identity.instance ?? identity.name
     (groups, missingGroups) = try ContainerGroup.resolve(
@@ -147,6 +149,7 @@ public struct Container: Sendable {
     do {
       _ = try Directory(resolved)
     } catch let error as DrydockError where error.code == .notAContainer {
+      if DeviceSource.isAndroidBackup(resolved) { throw DeviceSource.androidBackup.error(path) }
       throw DrydockError(
         .notAContainer,
         "this is a file; a container is a directory with an app's data, or, for reading, a zip or tar of one",

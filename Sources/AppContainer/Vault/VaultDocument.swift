@@ -162,6 +162,11 @@ extension VaultItem {
     unknown = fields.unknown
   }
 
+  /// Adds a field that this version does not use, such as an attribute of a keychain that a vault has no name for.
+  package mutating func setUnknown(_ name: String, _ value: JSONValue) {
+    unknown = UnknownFields(unknown.fields.map { (ExactText($0.key), $0.value) } + [(ExactText(name), value)])
+  }
+
   /// Whether the document has fields of the item that this version does not know.
   package var hasUnknownFields: Bool { !unknown.isEmpty }
 

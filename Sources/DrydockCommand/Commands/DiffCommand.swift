@@ -110,6 +110,7 @@ struct DiffCommand: Subcommand {
     _ body: (Comparing.Operand, inout ArchiveKeys) throws -> Void
   ) throws {
     if FileManager.default.fileExists(atPath: name) {
+      if let source = DeviceSource.find(at: name) { throw source.error(name) }
       let opening = try keys.opening(name)
       return try Comparing.with(
         at: name, configuration: configuration, keys: opening, limit: expansion.limit()

@@ -27,6 +27,9 @@ struct InspectCommand: Subcommand {
   private static let shownItems = 20
 
   func run() throws {
+    if page.html == nil, let source = DeviceSource.find(at: container.path) {
+      return try ImportText.inspect(source, container.path, asJSON: common.json)
+    }
     try page.reporting("Container", container.path) {
       var configuration = try common.configuration()
       configuration.coreDataModel = model

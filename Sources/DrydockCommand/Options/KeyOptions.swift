@@ -116,6 +116,10 @@ struct RecipientOptions: ParsableArguments {
   @Flag(help: "Write an archive that is not encrypted, whatever drydock.yaml says.")
   var noEncryption = false
 
+  var isGiven: Bool {
+    !recipients.isEmpty || !recipientsFiles.isEmpty || passphraseFile != nil || passphrase || noEncryption
+  }
+
   /// To whom, as flags say, else `DRYDOCK_RECIPIENTS` (separated by commas or blanks), else `recipients:` of
   /// drydock.yaml; nil for an archive that is not encrypted.
   func encryption(_ configuration: ContainerConfiguration) throws -> AgeTarget? {
@@ -165,14 +169,14 @@ enum Passphrase {
   private static let limit = 4096
 
   /// The one line of a file.
-  static func read(_ file: String) throws -> SecretBytes {
+  static func read(_ file: String, _ name: String = "passphrase") throws -> SecretBytes {
     try SecretFile.read(file, limit: limit).withBytes { bytes in
       let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
       let rest = bytes[line.endIndex...]
       guard !line.isEmpty, rest.isEmpty || rest.elementsEqual("\n".utf8) || rest.elementsEqual("\r\n".utf8)
       else {
         throw UsageError(
-          message: "\(file) is not a passphrase file; it must hold one line, the passphrase")
+          message: "\(file) is not a \(name) file; it must hold one line, the \(name)")
       }
       return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: line))
     }

@@ -7,6 +7,7 @@ import SystemPackage
 @testable import AppContainer
 @testable import ArchiveFile
 @testable import BackupRepository
+@testable import DeviceBackups
 @testable import Formats
 
 /// What can be fed with any bytes. Each either accepts them or throws one of Drydock's own errors: everything else, a
@@ -44,6 +45,16 @@ enum FuzzTarget: String, CaseIterable {
   case keys
   /// The document in a vault: what is accepted is written, and read again as the same.
   case vault
+  /// The keybag of a device backup.
+  case keybag
+  /// A record of a file in a device backup.
+  case mbfile
+  /// The index of a device backup as SQLite's bytes.
+  case backupindex
+  /// A whole file of `adb backup`.
+  case androidbackup
+  /// The attributes of a keychain item.
+  case keychain
 
   func run(_ bytes: [UInt8]) {
     do {
@@ -63,6 +74,11 @@ enum FuzzTarget: String, CaseIterable {
       case .chunks: try openChunks(bytes)
       case .keys: try readKeys(bytes)
       case .vault: try readVault(bytes)
+      case .keybag: _ = try BackupKeybag(bytes)
+      case .mbfile: try readRecord(bytes)
+      case .backupindex: try readIndex(bytes)
+      case .androidbackup: try readAndroidBackup(bytes)
+      case .keychain: try readKeychainItem(bytes)
       }
     } catch is DrydockError, is DrydockError, is DrydockError, is DrydockError, is DrydockError {
       // Refused: what is to be done with nearly everything.

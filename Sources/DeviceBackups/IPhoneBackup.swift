@@ -1,0 +1,261 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
+import SystemPackage
+
+/// A backup of an iPhone or iPad as Finder and iTunes write it: a directory of files named by hashes, and an index. It is
+/// only read.
+package struct IPhoneBackup: Sendable {
+  package let path: String
+  package let isEncrypted: Bool
+  /// What `Info.plist` says: the device's name, its system, and when the backup was made, where known.
+  package let device: String?, system: String?, time: String?
+  let directory: Directory
+  private let manifest: PropertyListDictionary
+
+  /// - Throws: `DrydockError`: `notFound`, `notAContainer` for another directory, `damaged`, `newerFormat` for a backup of
+  ///   iOS 9 or earlier.
+  package init(at path: String) throws {
+    self.path = path
+    let source = DeviceSource.find(at: path)
+    if source == .androidBackup || source == .simulator { throw DeviceSource.mismatch(source, path) }
+    directory = try Directory(path)
+    guard source == .iphoneBackup else {
+      let backups = (try? DeviceSource.backups(in: directory)) ?? []
+      let names = backups.prefix(10).map(\.description).joined(separator: ", ")
+      throw DrydockError(
+        .notAContainer,
+        backups.isEmpty
+          ? "not a device backup: it has no Manifest.plist and Manifest.db; name the directory of one device"
+          : "a directory of device backups; name one of them: \(names)", path: path)
+    }
+    guard try directory.status(BackupIndex.name)?.type == .file else {
+      throw DrydockError(
+        .newerFormat, "a backup of iOS 9 or earlier (Manifest.mbdb), which is not supported", path: path)
+    }
+    manifest = try Self.propertyList("Manifest.plist", directory)
+    switch manifest["IsEncrypted"] {
+    case .boolean(let flag)?: isEncrypted = flag
+    case nil: isEncrypted = false
+    default: throw Self.damaged("`IsEncrypted` of Manifest.plist is not a Bool", path)
+    }
+    let info = (try? Self.propertyList("Info.plist", directory)) ?? [:]
+    device = info.text("Device Name")
+    system = info.text("Product Version").map { "iOS \($0)" }
+    if case .date(let date)? = info["Last Backup Date"] { time = UTCTime.text(date) } else { time = nil }
+  }
+
+  private static func propertyList(
+    _ name: ContainerPath, _ directory: Directory
+  ) throws -> PropertyListDictionary {
+    do {
+      return try PropertyListFile(bytes: directory.contents(name)).root
+    } catch let error as DrydockError where error.code == .malformed {
+      throw damaged("\(name) cannot be read (\(error.message))", directory.path)
+    }
+  }
+
+  static func damaged(_ what: String, _ path: String) -> DrydockError {
+    DrydockError(.damaged, "the backup is damaged: \(what); use another copy of it", path: path)
+  }
+
+  /// The groups that `Manifest.plist` gives an app, if it does.
+  func declaredGroups(of app: String) -> Set<String> {
+    guard case .dictionary(let apps)? = manifest["Applications"], case .dictionary(let own)? = apps[app]
+    else {
+      return []
+    }
+    switch own["GroupContainers"] {
+    case .dictionary(let groups)?: return Set(groups.keys.map(\.text))
+    case .array(let groups)?:
+      return Set(groups.compactMap { if case .string(let id) = $0 { id } else { nil } })
+    default: return []
+    }
+  }
+
+  /// Opens the index.
+  ///
+  /// - Parameter password: of an encrypted backup; nil for one that is not encrypted.
+  /// - Throws: `DrydockError`: `badKey` for a wrong password, `damaged`, `limit`.
+  package func opened(with password: SecretBytes?) throws -> OpenedBackup {
+    do {
+      return try open(password)
+    } catch let error as DrydockError {
+      throw error.at(path)
+    }
+  }
+
+  private func open(_ password: SecretBytes?) throws -> OpenedBackup {
+    let index = directory.full(BackupIndex.name)
+    guard isEncrypted else {
+      return OpenedBackup(
+        backup: self, keys: [:],
+        index: try BackupIndex(index) { file in
+          try read(BackupIndex.name, nil) { _ = try file.writeAll($0) }
+        })
+    }
+    guard let password else {
+      throw DrydockError(.badKey, "the backup is encrypted, and no password was given")
+    }
+    guard case .data(let keybag)? = manifest["BackupKeyBag"], keybag.count <= 1 << 20 else {
+      throw Self.damaged("Manifest.plist has no keybag", path)
+    }
+    let keys = try BackupKeybag(keybag).unlock(password)
+    guard case .data(let bytes)? = manifest["ManifestKey"], let own = ClassWrappedKey(bytes),
+      let key = try own.unwrapped(keys)
+    else { throw Self.damaged("the key of its index cannot be opened", path) }
+    return OpenedBackup(
+      backup: self, keys: keys,
+      index: try BackupIndex(index) { file in
+        try read(BackupIndex.name, key) { _ = try file.writeAll($0) }
+      })
+  }
+
+  /// The pieces of a file of the backup, decrypted where there is a key.
+  func read(_ name: ContainerPath, _ key: SecretBytes?, _ body: ([UInt8]) throws -> Void) throws {
+    // Without waiting: a FIFO must be refused instead of hanging.
+    let file = try directory.open(name, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    guard try FileStatus(of: file, path: directory.full(name)).type == .file else {
+      throw Self.damaged("it has something that is not a file", directory.full(name))
+    }
+    var pieces = FilePieces(file, directory.full(name))
+    let cipher = try key.map { try CBCDecryption(key: $0, iv: [UInt8](repeating: 0, count: 16)) }
+    while let piece = try pieces.next() {
+      let plain = try cipher?.update(piece) ?? piece
+      if !plain.isEmpty { try body(plain) }
+    }
+    guard let cipher else { return }
+    guard let rest = cipher.finish() else {
+      throw Self.damaged("a file cannot be decrypted, or was cut", directory.full(name))
+    }
+    if !rest.isEmpty { try body(rest) }
+  }
+}
+
+extension DeviceSource {
+  /// The error for a reader of another kind of backup.
+  static func mismatch(_ source: DeviceSource?, _ path: String) -> DrydockError {
+    DrydockError(.notAContainer, "\(source?.name ?? "something else"), which is imported as such", path: path)
+  }
+}
+
+extension PropertyListDictionary {
+  func text(_ key: String) -> String? { if case .string(let text)? = self[key] { text } else { nil } }
+}
+
+/// A file, read from a place on to its end.
+struct FilePieces {
+  private static let size = 256 << 10
+  private let file: FileDescriptor
+  private let path: String
+  private var offset: Int64
+
+  init(_ file: FileDescriptor, _ path: String, from offset: Int64 = 0) {
+    (self.file, self.path, self.offset) = (file, path, offset)
+  }
+
+  /// Nil at the end.
+  mutating func next() throws -> [UInt8]? {
+    var piece = [UInt8](repeating: 0, count: Self.size)
+    do {
+      let count = try piece.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: offset, into: $0) }
+      offset += Int64(count)
+      piece.removeLast(piece.count - count)
+    } catch let error as Errno {
+      throw DrydockError.system("cannot read", path, error)
+    }
+    return piece.isEmpty ? nil : piece
+  }
+}
+
+/// A device backup whose index can be read, with the keys of its classes.
+package struct OpenedBackup {
+  package let backup: IPhoneBackup
+  let keys: [UInt32: SecretBytes]
+  let index: BackupIndex
+
+  /// All apps, groups and extensions with data, sorted.
+  package func list() throws -> [BackupContents] {
+    var found: [String: BackupContents] = [:]
+    try index.rows { row in
+      guard let kind = BackupContents.Kind(domain: row.domain) else { return }
+      var contents =
+        found[row.domain] ?? BackupContents(id: String(row.domain.dropFirst(kind.prefix.count)), kind: kind)
+      do {
+        if case .file(let size)? = try BackupFile(row)?.kind {
+          contents.files += 1
+          contents.bytes += min(size, UInt64(Int64.max) - contents.bytes)
+        }
+      } catch is DrydockError {
+        // Damaged records of one app do not prevent the import of another's.
+        contents.damaged += 1
+      }
+      found[row.domain] = contents
+    }
+    return found.values.sorted { ($0.kind, $0.id) < ($1.kind, $1.id) }
+  }
+
+  private func name(of file: BackupFile) throws -> ContainerPath {
+    try ContainerPath(String(file.id.prefix(2)) + "/" + file.id)
+  }
+
+  /// The bytes that a file's content takes in the backup, at most a block more than it has.
+  func storedSize(of file: BackupFile) throws -> UInt64 {
+    try backup.directory.status(name(of: file))?.size ?? 0
+  }
+
+  /// The pieces of a file's content.
+  ///
+  /// - Returns: why it is not in the backup; nil when it is.
+  func read(_ file: BackupFile, _ body: ([UInt8]) throws -> Void) throws -> String? {
+    let name = try name(of: file)
+    guard try backup.directory.status(name)?.type == .file else {
+      return file.size == 0 ? nil : "the backup does not have its content"
+    }
+    guard backup.isEncrypted else {
+      try backup.read(name, nil, body)
+      return nil
+    }
+    guard let wrapped = file.key else {
+      return file.size == 0 ? nil : "it has no key, in an encrypted backup"
+    }
+    guard let key = try wrapped.unwrapped(keys) else { return "its key cannot be opened" }
+    try backup.read(name, key, body)
+    return nil
+  }
+}
+
+/// An app, a group or an extension in a backup, and what it has there.
+package struct BackupContents: Sendable, Codable, Equatable {
+  package enum Kind: String, Sendable, Codable, CaseIterable, Comparable {
+    case app, group, plugin
+
+    var prefix: String {
+      switch self {
+      case .app: AppDomain.app
+      case .group: AppDomain.group
+      case .plugin: AppDomain.plugin
+      }
+    }
+
+    init?(domain: String) {
+      guard let kind = Self.allCases.first(where: { domain.hasPrefix($0.prefix) }) else { return nil }
+      self = kind
+    }
+
+    package static func < (left: Self, right: Self) -> Bool {
+      left.rawValue.utf8.count == right.rawValue.utf8.count
+        ? left.rawValue < right.rawValue : left.rawValue.utf8.count < right.rawValue.utf8.count
+    }
+  }
+
+  package var id: String, kind: Kind
+  /// Files and the bytes of their contents.
+  package var files = 0, bytes: UInt64 = 0
+  /// Paths that an import would refuse.
+  package var damaged = 0
+}

@@ -1,0 +1,367 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct ImportCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import", abstract: "Make a container of an app's data in a backup of a device.",
+    discussion: """
+      The backup is only read. The guide "Importing containers" describes this
+      and the other ways of a container from a device and back. With --json each
+      command prints one JSON document.
+
+      Examples:
+        drydock import iphone-backup DIR --list
+        drydock import iphone-backup DIR --app com.example.notes Notes
+        drydock import android-backup backup.ab --app com.example.notes -r Backups
+      """, subcommands: [ImportIPhoneBackupCommand.self, ImportAndroidBackupCommand.self])
+}
+
+struct ImportIPhoneBackupCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "iphone-backup",
+    abstract: "Import an app's data from a backup that Finder or iTunes made of an iPhone or iPad.",
+    discussion: """
+      The app's groups come too: those that the backup names as the app's, and
+      those that are named after it. Of an encrypted backup the keychain items of
+      the app's access groups go into the vault, with --device-key; the exit code
+      is 3 when something stays behind.
+
+      Examples:
+        drydock import iphone-backup DIR --list
+        drydock import iphone-backup DIR --app com.example.notes Notes
+      """)
+
+  @Argument(
+    help: ArgumentHelp("The backup: the directory of one device, with Manifest.db.", valueName: "backup"),
+    completion: .directory)
+  var backup: String
+  @Option(help: ArgumentHelp("The app's bundle id; without it, the apps are listed.", valueName: "id"))
+  var app: String?
+  @Option(
+    name: .customLong("group"),
+    help: ArgumentHelp("Also import this app group; repeatable.", valueName: "id"))
+  var groups: [String] = []
+  @Option(
+    name: .customLong("access-group"),
+    help: ArgumentHelp(
+      "Also import keychain items of this access group; repeatable. By default: the app's id, with or without a team's prefix.",
+      valueName: "group"))
+  var accessGroups: [String] = []
+  @OptionGroup var target: ImportTargetOptions
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let isList = try target.isList(app, common)
+    let found = try IPhoneBackup(at: backup)
+    let password = try target.password(isNeeded: found.isEncrypted, backup)
+    let opened = try found.opened(with: password)
+    guard let app, !isList else { return try list(opened.list(), found) }
+    try target.run(
+      IPhoneApp(app, in: opened, groups: groups, accessGroups: accessGroups), common: common)
+  }
+
+  private func list(_ contents: [BackupContents], _ backup: IPhoneBackup) {
+    if common.json { return Output.json(["backup": BackupDocument(backup), "contents": contents]) }
+    ImportText.write(backup)
+    Output.table(
+      contents.map {
+        [
+          $0.kind.rawValue, $0.id, Output.count($0.files, "file"), Output.size($0.bytes),
+          $0.damaged > 0 ? "\($0.damaged) damaged" : "",
+        ]
+      })
+    if contents.isEmpty { Output.note("the backup has no app with data") }
+  }
+}
+
+struct ImportAndroidBackupCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "android-backup", abstract: "Import an app's data from a file that `adb backup` made.",
+    discussion: """
+      The app's program, if the backup has it, is not imported. Data of storage
+      other than the app's directory becomes a group: external-files, obb,
+      device-protected.
+
+      Examples:
+        drydock import android-backup backup.ab
+        drydock import android-backup backup.ab --app com.example.notes Notes
+      """)
+
+  @Argument(help: ArgumentHelp("The backup, a file NAME.ab.", valueName: "backup"), completion: .file())
+  var backup: String
+  @Option(help: ArgumentHelp("The app's package; without it, the apps are listed.", valueName: "package"))
+  var app: String?
+  @OptionGroup var target: ImportTargetOptions
+  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let isList = try target.isList(app, common)
+    let found = try AndroidBackup(at: backup)
+    let key = try found.key(target.password(isNeeded: found.isEncrypted, backup))
+    guard let app, !isList else { return try list(found.list(key, limit: expansion.limit()), found) }
+    try target.run(AndroidApp(app, in: found, key, limit: expansion.limit()), common: common)
+  }
+
+  private func list(_ contents: [AndroidContents], _ backup: AndroidBackup) {
+    if common.json { return Output.json(["backup": BackupDocument(backup), "contents": contents]) }
+    ImportText.write(backup)
+    Output.table(
+      contents.map {
+        [
+          $0.package, Output.count($0.files, "file"), Output.size($0.bytes),
+          $0.hasProgram ? "with its program" : "",
+        ]
+      })
+    if contents.isEmpty { Output.note("the backup has no app") }
+  }
+}
+
+/// Where an import goes, and what opens the backup.
+struct ImportTargetOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "The container to create: a path where nothing is, or an empty directory.", valueName: "container"),
+    completion: .file())
+  var path: String?
+  @OptionGroup var repository: RepositoryOptions
+  @Option(
+    name: .shortAndLong,
+    help: ArgumentHelp("Write an archive into this file, which must not exist, instead.", valueName: "file"),
+    completion: .file())
+  var output: String?
+  @Flag(help: "List what the backup has of apps, and import nothing.") var list = false
+  @Option(
+    help: ArgumentHelp(
+      "Open an encrypted backup with the password in this file (or named pipe, or /dev/fd/3).",
+      valueName: "file"),
+    completion: .file())
+  var passwordFile: String?
+  @Option(
+    name: .customLong("container"),
+    help: ArgumentHelp("Name of this instance; by default the backup's name.", valueName: "name"))
+  var instance: String?
+  @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var wait: WaitOptions
+  @OptionGroup var showing: ProgressOptions
+
+  /// Whether the apps are only listed; an import needs one target.
+  func isList(_ app: String?, _ common: CommonOptions) throws -> Bool {
+    if list || app == nil {
+      guard path == nil, output == nil, repository.repository == nil else {
+        throw UsageError(
+          message: "which app? give --app ID; without a target, the apps of the backup are listed")
+      }
+      return true
+    }
+    guard [path, output, repository.repository].compactMap({ $0 }).count <= 1 else {
+      throw UsageError(message: "give a container, -o FILE or -r REPOSITORY, only one of them")
+    }
+    guard try path != nil || output != nil || repository.path(common.configuration()) != nil else {
+      throw UsageError(message: "where to? give a container to create, -o FILE or -r REPOSITORY")
+    }
+    guard path == nil || !recipients.isGiven else {
+      throw UsageError(message: "a container is not encrypted; give recipients or a passphrase with -o or -r")
+    }
+    return false
+  }
+
+  /// The backup's password: from a file, or from a person.
+  func password(isNeeded: Bool, _ backup: String) throws -> SecretBytes? {
+    guard isNeeded else { return nil }
+    if let file = passwordFile ?? Environment["PASSWORD_FILE"] {
+      return try Passphrase.read(file, "password")
+    }
+    guard Passphrase.canAsk else {
+      throw UsageError(
+        message:
+          "\(backup) is encrypted, and there is no terminal to ask for its password; give --password-file FILE"
+      )
+    }
+    return try Passphrase.ask("password of the backup \(backup)")
+  }
+
+  func run(_ app: some ImportedApp, common: CommonOptions) throws {
+    let configuration = try common.configuration()
+    let work = ContainerImport(app, configuration: configuration, instance: instance)
+    var transaction = try wait.transaction(deviceKeys)
+    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+    defer { display.end() }
+    transaction.progress = display.progress
+    let report: ImportReport
+    if let path {
+      let (outcome, container) = try work.create(at: path, options: transaction)
+      display.end()
+      report = outcome.value
+      if common.json { Output.json(outcome.document(document(report, app, container))) }
+      outcome.report(on: container, asJSON: common.json) { write($0, app, container) }
+      if !common.json { ImportText.warn(report) }
+      try outcome.throwUnlessClean()
+    } else {
+      let place = output == nil ? repository.path(configuration).map(Repository.init) : nil
+      var options = SnapshotOptions()
+      (options.lockTimeout, options.busyTimeout) = (transaction.lockTimeout, transaction.busyTimeout)
+      options.encryption = try recipients.encryption(configuration)
+      options.deviceKeys = options.encryption == nil ? nil : transaction.deviceKeys
+      (options.isFull, options.keys, options.cache) = (false, ArchiveKeys.ofEnvironment(), Environment.cache)
+      options.progress = display.progress
+      let result = try work.snapshot(
+        into: place, orTo: output ?? "", options: options, transaction: transaction)
+      display.end()
+      report = result.report
+      write(report, result.snapshot, app, common)
+      if result.snapshot.isIncomplete { throw ExitStatus.incomplete.code }
+    }
+    if report.isIncomplete { throw ExitStatus.incomplete.code }
+  }
+
+  private func write(
+    _ report: ImportReport, _ snapshot: SnapshotReport, _ app: some ImportedApp, _ common: CommonOptions
+  ) {
+    if common.json {
+      var document = document(report, app, nil)
+      (document["path"], document["archive"], document["snapshot"]) = (
+        snapshot.path, snapshot.archive, snapshot.snapshot
+      )
+      (document["encrypted"], document["skipped"], document["excluded"]) = (
+        snapshot.isEncrypted, snapshot.skipped, snapshot.excluded
+      )
+      return Output.json(document)
+    }
+    if !common.quiet {
+      Output.line(snapshot.path)
+      let excluded = snapshot.excluded.count
+      Output.message(
+        ImportText.summary(report, app)
+          + (excluded > 0 ? "; excluded \(Output.count(excluded, "path")) by rule" : ""))
+      for (path, reason) in snapshot.raw.sorted(by: { $0.key < $1.key }) {
+        Output.warning("stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
+      }
+    }
+    ImportText.warn(report)
+  }
+
+  private func write(_ report: ImportReport, _ app: some ImportedApp, _ container: Container) {
+    Output.line(ImportText.summary(report, app))
+    Output.line("  \(container.root)")
+    for group in container.groups {
+      Output.line("group \(group.id): \(Output.count(report.groups[group.id] ?? 0, "file"))\n  \(group.root)")
+    }
+    guard !container.groups.isEmpty else { return }
+    Output.line("a drydock.yaml for it:")
+    Output.line("  app: \(app.app)\n  layout: \(app.layout.rawValue)\n  groups:")
+    // Relative to the container, so that both can be moved together.
+    let folder = ContainerImport.groupsDirectory(of: container.root).split(separator: "/").last ?? ""
+    for group in container.groups {
+      Output.line("    \(Self.yaml(group.id)): \(Self.yaml("../\(folder)/\(group.id)"))")
+    }
+  }
+
+  /// A name as it is written in YAML.
+  private static func yaml(_ name: String) -> String {
+    let isPlain = name.utf8.allSatisfy { byte in
+      byte < 0x80
+        && (UnicodeScalar(byte).properties.isAlphabetic || (0x30...0x39).contains(byte)
+          || "._-/".utf8.contains(byte))
+    }
+    let escaped = name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    return isPlain && !name.isEmpty ? name : "\"\(escaped)\""
+  }
+
+  private func document(
+    _ report: ImportReport, _ app: some ImportedApp, _ container: Container?
+  ) -> JSONObject {
+    [
+      "app": app.app, "layout": app.layout, "container": container?.root,
+      "groups": container.map { Dictionary(uniqueKeysWithValues: $0.groups.map { ($0.id, $0.root) }) },
+      "files": report.files, "bytes": report.bytes, "vault_items": report.vaultItems,
+      "left_out": report.leftOut, "notes": report.notes,
+    ]
+  }
+}
+
+/// What a backup is, in JSON.
+private struct BackupDocument: Encodable, Sendable {
+  var source: DeviceSource, encrypted: Bool
+  var device: String?, system: String?, time: String?
+  var version: Int?, compressed: Bool?
+
+  init(_ backup: IPhoneBackup) {
+    (source, encrypted) = (.iphoneBackup, backup.isEncrypted)
+    (device, system, time) = (backup.device, backup.system, backup.time)
+  }
+
+  init(_ backup: AndroidBackup) {
+    (source, encrypted, version, compressed) = (
+      .androidBackup, backup.isEncrypted, backup.version, backup.isCompressed
+    )
+  }
+}
+
+enum ImportText {
+  static func write(_ backup: IPhoneBackup) {
+    let details = [
+      backup.device.map { "\"\($0)\"" }, backup.system, backup.time,
+      backup.isEncrypted ? "encrypted" : "not encrypted",
+    ]
+    Output.line("\(DeviceSource.iphoneBackup.name): \(details.compactMap { $0 }.joined(separator: ", "))")
+    Output.line("  \(realPath(backup.path) ?? backup.path)")
+  }
+
+  static func write(_ backup: AndroidBackup) {
+    Output.line(
+      "\(DeviceSource.androidBackup.name): version \(backup.version), "
+        + "\(backup.isCompressed ? "compressed" : "not compressed"), "
+        + "\(backup.isEncrypted ? "encrypted" : "not encrypted")")
+    Output.line("  \(realPath(backup.path) ?? backup.path)")
+  }
+
+  static func summary(_ report: ImportReport, _ app: some ImportedApp) -> String {
+    let items = report.vaultItems.isEmpty ? "" : ", \(Output.count(report.vaultItems.count, "vault item"))"
+    return "imported \(app.app): \(Output.count(report.files, "file")), \(Output.size(report.bytes))\(items)"
+  }
+
+  private static let shown = 20
+
+  static func warn(_ report: ImportReport) {
+    for note in report.notes { Output.note(note) }
+    for left in report.leftOut.prefix(shown) { Output.warning("\(left.name): \(left.reason)") }
+    let more = report.leftOut.count - shown
+    if more > 0 { Output.warning("and \(more) more of these; --json lists all") }
+  }
+
+  /// Says what a backup or a simulator's device is, and which command makes a container of it.
+  static func inspect(_ source: DeviceSource, _ path: String, asJSON: Bool) throws {
+    switch source {
+    case .iphoneBackup:
+      let backup = try IPhoneBackup(at: path)
+      if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
+      write(backup)
+      Output.advice("`drydock import iphone-backup \(quoted(path)) --list` lists the apps in it")
+    case .androidBackup:
+      let backup = try AndroidBackup(at: path)
+      if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
+      write(backup)
+      Output.advice("`drydock import android-backup \(quoted(path)) --list` lists the apps in it")
+    case .iphoneBackups, .simulator:
+      if asJSON { return Output.json(["source": source, "path": path]) }
+      Output.line("\(source.name)\n  \(realPath(path) ?? path)")
+      if source == .simulator {
+        Output.advice(
+          "its containers are in data/Containers/Data/Application: `drydock inspect` one of them, such as the one that "
+            + "`xcrun simctl get_app_container DEVICE APP data` prints")
+      } else {
+        for name in (try? DeviceSource.backups(in: Directory(path))) ?? [] { Output.line("  \(name)") }
+        Output.advice(
+          "`drydock import iphone-backup \(quoted(path))/NAME --list` lists the apps in one of them")
+      }
+    }
+  }
+
+  private static func quoted(_ path: String) -> String {
+    path.allSatisfy { $0.isLetter || $0.isNumber || "/._-~".contains($0) }
+      ? path : "'" + path.replacing("'", with: #"'\''"#) + "'"
+  }
+}

@@ -1,0 +1,552 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `drydock import` on the samples that make_device_backup.py wrote, and on hostile ones that it writes here.
+@Suite("Importing from backups of devices")
+struct ImportTests {
+  static let app = "com.example.notes"
+  static let folder = Sandbox.repository + "/Tests/DeviceBackupsTests"
+
+  static func sample(_ name: String) -> String { folder + "/Samples/" + name }
+
+  /// Runs a script that has the module of make_device_backup.py as `m`.
+  static func make(_ script: String, in sandbox: Sandbox) throws {
+    let start =
+      "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, '\(folder)'); import make_device_backup as m\n"
+    // The system's own, which has the system's packages.
+    let result = try Command.run(
+      "/usr/bin/python3", ["-c", start + script], directory: sandbox.directory.path)
+    guard result.succeeded else { throw SystemFailure("\(result)") }
+  }
+
+  /// Imports into `Notes`.
+  static func run(
+    _ kind: String, _ backup: String, in sandbox: Sandbox, _ more: String..., to target: [String] = ["Notes"]
+  ) throws -> CommandResult {
+    try sandbox.drydock(
+      ["import", kind, backup, "--app", app, "--password-file", "password"] + target + more)
+  }
+
+  static func with(_ body: (Sandbox) throws -> Void) throws {
+    try Sandbox.with { sandbox in
+      try sandbox.write("password", "correct horse\n")
+      try body(sandbox)
+    }
+  }
+
+  // MARK: What comes
+
+  static let contents: [String: String] = [
+    "Documents/empty.txt": "", "Documents/zwölf ü.txt": "größer\n",
+    "Library/Preferences/com.example.notes.plist": "bplist00",
+  ]
+
+  @Test(
+    "Contents, modes, times, links and attributes come from a backup, plain and encrypted",
+    arguments: ["plain", "encrypted"])
+  func iphone(_ name: String) throws {
+    try Self.with { sandbox in
+      let before = try TreeListing(Self.sample(name))
+      let result = try Self.run("iphone-backup", Self.sample(name), in: sandbox, "--json")
+      #expect(result.exitCode == (name == "plain" ? 0 : 3), "\(result)")
+      let tree = try sandbox.tree("Notes").without("Library/Vault")
+      #expect(
+        tree.paths.sorted() == [
+          "Documents", "Documents/Empty", "Documents/Photos", "Documents/Photos/a.jpg", "Documents/block.bin",
+          "Documents/empty.txt", "Documents/link", "Documents/zwölf ü.txt", "Library",
+          "Library/Application Support",
+          "Library/Application Support/notes.sqlite", "Library/Preferences",
+          "Library/Preferences/com.example.notes.plist",
+        ])
+      for (path, text) in Self.contents {
+        #expect(try sandbox.read("Notes/" + path).starts(with: text.utf8), "\(path)")
+      }
+      try Self.make(
+        """
+        import os, plistlib, sqlite3
+        check = lambda path: open("Notes/" + path, "rb").read()
+        assert check("Documents/Photos/a.jpg") == m.secret("photo", 20001)
+        assert check("Documents/block.bin") == m.secret("block", 4096)
+        assert plistlib.loads(check("Library/Preferences/com.example.notes.plist")) == {"theme": "dark", "launches": 41}
+        db = sqlite3.connect("file:Notes/Library/Application Support/notes.sqlite?immutable=1", uri=True)
+        assert db.execute("SELECT * FROM note").fetchall() == [(1, "made up")]
+        status = lambda path: (oct(os.lstat("Notes/" + path).st_mode), os.lstat("Notes/" + path).st_mtime_ns)
+        time = lambda seconds: (m.DAY + seconds) * 10**9
+        assert status("Documents/Photos/a.jpg") == ("0o100644", time(3)), status("Documents/Photos/a.jpg")
+        assert status("Documents/zwölf ü.txt") == ("0o100444", time(0))
+        assert status("Documents/Empty") == ("0o40700", time(-100))
+        assert status("Documents") == ("0o40755", time(9))
+        assert status("Library/Preferences/com.example.notes.plist") == ("0o100600", time(1))
+        assert os.readlink("Notes/Documents/link") == "Photos/a.jpg" and status("Documents/link")[1] == time(0)
+        names = {name: os.getxattr("Notes/Documents/Photos/a.jpg", name) for name in os.listxattr("Notes/Documents/Photos/a.jpg")}
+        assert names == {"user.com.example.tag": b"red", "user.com.apple.metadata:kMDItemWhereFroms": b"bplist00",
+                         "user.drydock.protection-class": b"NSFileProtectionComplete"}, names
+        assert open("Notes.groups/group.example.shared/shared.txt", "rb").read() == b"of two apps\\n"
+        assert os.listdir("Notes.groups/group.com.example.notes/Library/Preferences") == ["group.com.example.notes.plist"]
+        """, in: sandbox)
+      #expect(try sandbox.names("Notes.groups") == ["group.com.example.notes", "group.example.shared"])
+      #expect(try sandbox.names("tmp") == [])
+      try TreeListing(Self.sample(name)).expectSame(as: before, comparing: TreeListing.untouched)
+    }
+  }
+
+  @Test("The keychain items of the app's access groups come into the vault, value for value")
+  func keychain() throws {
+    try Self.with { sandbox in
+      let result = try Self.run(
+        "iphone-backup", Self.sample("encrypted"), in: sandbox, "--access-group",
+        "A1B2C3D4E5.com.example.billing")
+      #expect(result.exitCode == 3 && result.errors.contains("com.example.notes/local"), "\(result)")
+      #expect(result.errors.contains("2 keychain items of the device"))
+      let items = try #require(try sandbox.document("vault", "list", "Notes")["items"] as? [[String: Any]])
+      #expect(items.count == 7)
+      for (name, value) in [
+        ("com.example.notes/auth", "made-up-token-of-ada"), ("com.example.notes/sync", "pässword"),
+        ("shared/widget", "of the group"), ("billing/key", "of a named access group"),
+        ("imap://ada@mail.example.com:143/", "mail"),
+      ] { #expect(try sandbox.succeed("vault", "get", "Notes", name) == value, "\(name)") }
+      let named = { (account: String) in
+        items.first { ($0["attributes"] as? [String: String])?["account"] == account }
+      }
+      let auth = try #require(named("auth"))
+      let attributes = try #require(auth["attributes"] as? [String: String])
+      #expect(auth["accessible"] as? String == "whenUnlocked" && attributes["label"] == "Sign-in")
+      #expect(attributes["access_group"] == "A1B2C3D4E5.com.example.notes")
+      #expect(auth["created"] as? String == "2026-11-01T10:15:00Z")
+      #expect(named("sync")?["synchronizable"] as? Bool == true)
+      // What a vault has no name for is kept in its document.
+      let opened = try Command.run(
+        Tools.system("age"), ["-d", "-i", sandbox("device.key"), sandbox("Notes/Library/Vault/vault.age")]
+      ).output
+      #expect(opened.contains(#""keychain_gena": "AP8=""#), "\(opened)")
+    }
+  }
+
+  @Test("Without a device key the items are named, and nothing else stays behind")
+  func noDeviceKey() throws {
+    try Self.with { sandbox in
+      let result = try sandbox.drydock(
+        [
+          "import", "iphone-backup", Self.sample("encrypted"), "--app", Self.app, "Notes", "--password-file",
+          "password", "--json",
+        ],
+        environment: ["DRYDOCK_DEVICE_KEY": nil])
+      #expect(result.exitCode == 3)
+      let document = try #require(
+        try JSONSerialization.jsonObject(with: Data(result.outputBytes)) as? [String: Any])
+      let left = try #require(document["left_out"] as? [[String: String]])
+      #expect(left.filter { $0["reason"]?.contains("no device key") == true }.count == 6)
+      #expect(document["files"] as? Int == 8 && !sandbox.exists("Notes/Library/Vault"))
+    }
+  }
+
+  @Test(
+    "An Android backup becomes the app's directory, whatever its form",
+    arguments: ["plain-5", "stored-1", "encrypted-5"])
+  func android(_ name: String) throws {
+    try Self.with { sandbox in
+      let result = try Self.run("android-backup", Self.sample(name + ".ab"), in: sandbox)
+      #expect(result.exitCode == 3 && result.errors.contains("key-value") == false, "\(result)")
+      #expect(
+        try sandbox.tree("Notes").paths.sorted() == [
+          "app_webview", "app_webview/x.bin", "databases", "databases/notes.db", "files", "files/empty",
+          "files/photos",
+          "files/photos/a.jpg", "no_backup", "no_backup/token", "shared_prefs",
+          "shared_prefs/com.example.notes_preferences.xml",
+        ])
+      try Self.make(
+        """
+        import os
+        assert open("Notes/files/photos/a.jpg", "rb").read() == m.secret("photo", 20001)
+        status = lambda path: (oct(os.lstat("Notes/" + path).st_mode), os.lstat("Notes/" + path).st_mtime_ns)
+        assert status("files/photos/a.jpg") == ("0o100600", (m.DAY + 9) * 10**9)
+        assert status("files/photos") == ("0o40700", (m.DAY + 8) * 10**9)
+        assert status("shared_prefs/com.example.notes_preferences.xml")[0] == "0o100660"
+        assert open("Notes.groups/external-files/export.txt").read() == "on shared storage"
+        assert open("Notes.groups/device-protected/files/early.txt").read() == "before the first unlock"
+        """, in: sandbox)
+    }
+  }
+
+  @Test(
+    "Straight into an archive, with the same content as of the container, and no copy left on disk",
+    arguments: [("iphone-backup", "plain"), ("android-backup", "plain-5.ab")])
+  func archive(_ kind: String, _ name: String) throws {
+    try Self.with { sandbox in
+      _ = try Self.run(kind, Self.sample(name), in: sandbox)
+      let groups = try sandbox.names("Notes.groups").filter { !$0.hasPrefix(".") }
+      let layout = kind == "iphone-backup" ? "ios" : "android"
+      try sandbox.write(
+        "own.yaml",
+        "app: \(Self.app)\nlayout: \(layout)\ngroups:\n"
+          + groups.map { "  \($0): ../Notes.groups/\($0)\n" }.joined())
+      let own = try sandbox.document("snapshot", "Notes", "-o", "own.tar.zst", "--config", "own.yaml")
+      for target in [["-o", "made.tar.zst"], ["-r", "Backups"]] {
+        let result = try Self.run(
+          kind, Self.sample(name), in: sandbox, "--json", "--container", "phone", to: target)
+        #expect([0, 3].contains(result.exitCode), "\(result)")
+        let made = try #require(
+          try JSONSerialization.jsonObject(with: Data(result.outputBytes)) as? [String: Any])
+        let path = try #require(made["path"] as? String)
+        let shown = try sandbox.document("show", path)
+        let paths = (shown["entries"] as? [[String: Any]])?.compactMap { $0["path"] as? String }
+        let ownPaths = (try sandbox.document("show", "own.tar.zst")["entries"] as? [[String: Any]])?
+          .compactMap { $0["path"] as? String }
+        #expect(paths == ownPaths && paths?.isEmpty == false && own["snapshot"] != nil)
+        let header = try #require(shown["header"] as? [String: Any])
+        #expect(header["instance"] as? String == "phone" && header["app"] as? String == Self.app)
+      }
+      #expect(try sandbox.names("tmp") == [])
+      let restored = try sandbox.drydock("restore", "made.tar.zst", "Restored")
+      #expect([0, 3].contains(restored.exitCode), "\(restored)")
+      // What a rule excludes is not in an archive.
+      try sandbox.tree("Restored").expectSame(
+        as: sandbox.tree("Notes").without("no_backup"), comparing: TreeListing.timeless)
+    }
+  }
+
+  @Test("A target in the backup is refused")
+  func overlap() throws {
+    try Self.with { sandbox in
+      try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("B"))
+      let before = try sandbox.tree("B")
+      for target in [["B/Notes"], ["-o", "B/x.tar.zst"], ["-r", "B/Repository"], ["-r", "B"]] {
+        let result = try Self.run("iphone-backup", "B", in: sandbox, to: target)
+        #expect(result.exitCode == 1 && result.errors.contains("is in the backup"), "\(result)")
+      }
+      try sandbox.tree("B").expectSame(as: before, comparing: TreeListing.untouched)
+    }
+  }
+
+  @Test("One app's damaged records do not prevent the import of another's")
+  func otherDamaged() throws {
+    try Self.with { sandbox in
+      try Self.make(
+        "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.add('AppDomain-com.example.other', 'x', b'x', id='0' * 40); b.finish()",
+        in: sandbox)
+      #expect(try sandbox.succeed("import", "iphone-backup", "B", "--list").contains("1 damaged"))
+      #expect(try Self.run("iphone-backup", "B", in: sandbox).succeeded)
+    }
+  }
+
+  @Test("An empty directory is filled; one with data is refused, and so are the groups'")
+  func targets() throws {
+    try Self.with { sandbox in
+      try FileManager.default.createDirectory(atPath: sandbox("Notes"), withIntermediateDirectories: false)
+      #expect(try Self.run("iphone-backup", Self.sample("plain"), in: sandbox).succeeded)
+      let before = try sandbox.tree(".").without("tmp")
+      let again = try Self.run("iphone-backup", Self.sample("plain"), in: sandbox)
+      #expect(again.exitCode == 1 && again.errors.contains("has data already"), "\(again)")
+      try sandbox.write("Other.groups/group.example.shared/x", "here")
+      let other = try Self.run("iphone-backup", Self.sample("plain"), in: sandbox, to: ["Other"])
+      #expect(other.exitCode == 1 && other.errors.contains("has data already"), "\(other)")
+      #expect(!sandbox.exists("Other") && !sandbox.exists("Other.groups/group.com.example.notes"))
+      try sandbox.tree(".").without("tmp", "Other.groups").without(Self.states(sandbox)).expectSame(
+        as: before.without(Self.states(sandbox)), comparing: TreeListing.timeless)
+    }
+  }
+
+  private static func states(_ sandbox: Sandbox) throws -> [String] {
+    try sandbox.names().filter { $0.hasPrefix(".drydock-") }
+  }
+
+  // MARK: What is refused
+
+  /// A backup with one hostile path, by a line of Python.
+  static let hostile: [(name: String, line: String, message: String)] = [
+    ("a path that leads out", "b.add(m.APP, '../../outside.txt', b'x')", "not a path below a container"),
+    ("an absolute path", "b.add(m.APP, '/tmp/outside.txt', b'x')", "not a path below a container"),
+    ("a NUL", "b.add(m.APP, 'a\\0b', b'x')", "not a path below a container"),
+    ("another name of a content", "b.add(m.APP, 'x', b'x', id='0' * 40)", "not the hash of its path"),
+    ("a name that leads out", "b.add(m.APP, 'x', id='../../x')", "not 40 hexadecimal digits"),
+    ("a name in capitals", "b.add(m.APP, 'x', b'x', id='A' * 40)", "not 40 hexadecimal digits"),
+    ("a path of Drydock", "b.add(m.APP, '.groups/g/x', b'x')", "a name that Drydock uses itself"),
+    ("a record that is none", "b.add(m.APP, 'x', b'x', blob=b'bplist00')", "its record cannot be read"),
+    (
+      "a file below a file", "b.add(m.APP, 'x', b'x'); b.add(m.APP, 'x/y', b'y')",
+      "a file exists at this path"
+    ),
+    (
+      "a file below a link", "b.add(m.APP, 'x', flags=4, target='/tmp'); b.add(m.APP, 'x/y', b'y')",
+      "exists at this path"
+    ),
+    (
+      "a group that leads out", "b.add('AppDomainGroup-group.com.example.notes./../../x', 'y', b'y')",
+      "a group whose id is not a name"
+    ),
+  ]
+
+  @Test("A hostile backup is refused, and nothing is left", arguments: 0..<hostile.count, [false, true])
+  func hostilePath(_ number: Int, _ isEncrypted: Bool) throws {
+    let (name, line, message) = Self.hostile[number]
+    try Self.with { sandbox in
+      try Self.make(
+        "b = m.IPhoneBackup('B', \(isEncrypted ? "m.Keybag()" : "None")); b.add(m.APP, 'Documents/a', b'a')\n\(line)\nb.finish()",
+        in: sandbox)
+      try Self.expectRefusal("iphone-backup", "B", "\(name): \(message)", message, 4, sandbox, isAlso: 1)
+    }
+  }
+
+  /// Runs an import that must fail without a trace.
+  private static func expectRefusal(
+    _ kind: String, _ backup: String, _ name: String, _ message: String, _ code: Int32, _ sandbox: Sandbox,
+    isAlso other: Int32? = nil
+  ) throws {
+    let outside = try sandbox.tree(".").without("tmp")
+    for target in [["Notes"], ["-o", "x.tar.zst"]] {
+      let result = try run(kind, backup, in: sandbox, to: target)
+      #expect(result.exitCode == code || result.exitCode == other, "\(name)\n\(result)")
+      #expect(result.errors.contains(message), "\(name)\n\(result)")
+      #expect(result.signal == nil && !sandbox.exists("Notes") && !sandbox.exists("x.tar.zst"))
+    }
+    #expect(try sandbox.names("tmp") == [])
+    let states = try states(sandbox)
+    try sandbox.tree(".").without("tmp").without(states).expectSame(
+      as: outside, comparing: TreeListing.timeless)
+    #expect(!FileManager.default.fileExists(atPath: "/tmp/outside.txt"))
+  }
+
+  /// A damaged backup as a whole.
+  static let damaged: [(name: String, script: String, message: String, code: Int32)] = [
+    ("no index", "import os; os.remove('B/Manifest.db')", "not a device backup", 1),
+    ("no Manifest.plist", "import os; os.remove('B/Manifest.plist')", "not a device backup", 1),
+    ("an empty index", "open('B/Manifest.db', 'w').close()", "is not a database", 4),
+    ("no plist", "open('B/Manifest.plist', 'w').write('x')", "cannot be read", 4),
+    ("a flag that is no Bool", "b.finish(manifest={'IsEncrypted': 'yes'})", "`IsEncrypted`", 4),
+    ("said to be encrypted", "b.finish(manifest={'IsEncrypted': True})", "no keybag", 4),
+    (
+      "said not to be encrypted",
+      "b = m.IPhoneBackup('B', m.Keybag()); b.finish(manifest={'IsEncrypted': False})", "is not a database", 4
+    ),
+    (
+      "billions of rounds",
+      "b = m.IPhoneBackup('B', m.Keybag()); k = m.Keybag().bytes.replace(b'DPIC\\0\\0\\0\\4\\0\\0\\0\\5', b'DPIC\\0\\0\\0\\4\\xff\\xff\\xff\\xff'); b.finish(manifest={'BackupKeyBag': k})",
+      "4294967295 rounds", 4
+    ),
+    (
+      "another password", "b = m.IPhoneBackup('B', m.Keybag(b'another')); b.finish()",
+      "the password does not open", 4
+    ),
+    (
+      "a key of another class",
+      "b = m.IPhoneBackup('B', m.Keybag()); b.finish(manifest={'ManifestKey': bytes(44)})",
+      "the key of its index", 4
+    ),
+    (
+      "a view",
+      "b.finish(schema=\"CREATE VIEW Files AS SELECT '' fileID, '' domain, '' relativePath, 1 flags, '' file\")",
+      "no table `Files`", 4
+    ),
+    (
+      "a computed column",
+      "b.finish(schema=\"CREATE TABLE Files (fileID, domain, relativePath, flags, file AS (hex(zeroblob(100000000))))\")",
+      "computed columns", 4
+    ),
+    ("no column", "b.finish(schema='CREATE TABLE Files (fileID, domain)')", "lacks a column", 4),
+    ("no such app", "b = m.IPhoneBackup('B'); b.finish()", "no data of com.example.notes", 1),
+    (
+      "a cut content",
+      "b = m.IPhoneBackup('B', m.Keybag()); b.add(m.APP, 'x', b'x' * 40); b.finish(); f = __import__('glob').glob('B/??/*')[0]; open(f, 'r+b').truncate(40)",
+      "cannot be decrypted, or was cut", 4
+    ),
+    (
+      "a link as a content",
+      "import os, glob; f = glob.glob('B/??/*')[0]; os.remove(f); os.symlink('/etc/passwd', f)", "", 3
+    ),
+    ("a FIFO as a content", "import os, glob; f = glob.glob('B/??/*')[0]; os.remove(f); os.mkfifo(f)", "", 3),
+  ]
+
+  @Test("A damaged backup is refused, or the file left out", arguments: 0..<damaged.count)
+  func damagedBackup(_ number: Int) throws {
+    let (name, script, message, code) = Self.damaged[number]
+    try Self.with { sandbox in
+      try Self.make(
+        "b = m.IPhoneBackup('B'); b.add(m.APP, 'Documents/a', b'a' * 100); b.finish()\n\(script)", in: sandbox
+      )
+      guard code == 3 else {
+        return try Self.expectRefusal("iphone-backup", "B", name, message, code, sandbox)
+      }
+      let result = try Self.run("iphone-backup", "B", in: sandbox)
+      #expect(
+        result.exitCode == 3 && result.errors.contains("Documents/a: the backup does not have its content"),
+        "\(result)")
+      #expect(!sandbox.exists("Notes/Documents/a"))
+    }
+  }
+
+  @Test("Sizes and flags of single files that lie are reported, and everything else comes")
+  func lies() throws {
+    try Self.with { sandbox in
+      try Self.make(
+        """
+        b = m.IPhoneBackup('B', m.Keybag())
+        b.add(m.APP, 'good', b'good')
+        b.add(m.APP, 'longer', b'0123456789', size=3)
+        b.add(m.APP, 'shorter', b'0123456789', size=1 << 60)
+        b.add(m.APP, 'gone', size=10)
+        b.add(m.APP, 'empty', size=0)
+        b.rows.append((__import__('hashlib').sha1((m.APP + '-plain').encode()).hexdigest(), m.APP, 'plain', 1, m.record('plain', 0o100644, 4, m.DAY, 3)))
+        b.finish()
+        name = __import__('hashlib').sha1((m.APP + '-plain').encode()).hexdigest()
+        import os; os.makedirs('B/' + name[:2], exist_ok=True); open('B/' + name[:2] + '/' + name, 'w').write('nope')
+        """, in: sandbox)
+      let result = try Self.run("iphone-backup", "B", in: sandbox)
+      #expect(result.exitCode == 3, "\(result)")
+      for line in [
+        "longer: imported with 10 bytes, although the backup's index says 3",
+        "shorter: imported with 10 bytes, although the backup's index says 1152921504606846976",
+        "gone: the backup does not have its content", "plain: it has no key, in an encrypted backup",
+      ] { #expect(result.errors.contains(line), "\(result)") }
+      #expect(try sandbox.tree("Notes").paths.sorted() == ["empty", "good", "longer", "shorter"])
+    }
+  }
+
+  /// Members of a hostile tar in an Android backup.
+  static let hostileMembers: [(name: String, arguments: String, message: String)] = [
+    ("leads out", "name='apps/com.example.notes/f/../../../x', content=b'x'", "has the component"),
+    ("is absolute", "name='/apps/com.example.notes/f/x', content=b'x'", "is absolute"),
+    ("comes twice", "name='apps/com.example.notes/f/empty', content=b'x'", "occurs twice"),
+    (
+      "comes twice by another token", "name='apps/com.example.notes/r/files/empty', content=b'x'",
+      "has the path twice"
+    ),
+    (
+      "is a hard link", "name='apps/com.example.notes/f/h', type=b'1', link='apps/com.example.notes/f/empty'",
+      "a hard link"
+    ),
+    ("is a hard link out", "name='apps/com.example.notes/f/h', type=b'1', link='/etc/passwd'", "is absolute"),
+    ("is below a link", "name='apps/com.example.notes/f/l/x', content=b'x'", "which is not a directory"),
+    ("is a device", "name='apps/com.example.notes/f/d', type=b'3'", "is a device"),
+    (
+      "is the state of Drydock", "name='apps/com.example.notes/r/.drydock-state/journal', content=b'x'",
+      "Drydock uses itself"
+    ),
+    (
+      "is a group of Drydock", "name='apps/com.example.notes/r/.groups/x/y', content=b'x'",
+      "Drydock uses itself"
+    ),
+    ("is a file in place of a directory", "name='apps/com.example.notes/ef', content=b'x'", "exists"),
+  ]
+
+  @Test("A hostile member is refused, and nothing is left", arguments: 0..<hostileMembers.count)
+  func hostileMember(_ number: Int) throws {
+    let (name, arguments, message) = Self.hostileMembers[number]
+    try Self.with { sandbox in
+      try Self.make(
+        """
+        link = dict(name='apps/com.example.notes/f/l', type=b'2', link='/tmp')
+        m.android('B.ab', tar=m.android_tar([link, dict(\(arguments))]))
+        """, in: sandbox)
+      if message == "exists" {
+        // A token alone is no path: it is left out.
+        let result = try Self.run("android-backup", "B.ab", in: sandbox)
+        #expect(result.exitCode == 4 || result.exitCode == 3, "\(result)")
+        return
+      }
+      try Self.expectRefusal("android-backup", "B.ab", name, message, 4, sandbox)
+    }
+  }
+
+  @Test(
+    "A cut and a hostile .ab are refused",
+    arguments: [
+      ("cut", "m.android('B.ab', cut=9000)", 4),
+      (
+        "rounds",
+        "m.android('B.ab', password=m.PASSWORD); d = open('B.ab', 'rb').read().replace(b'\\n7\\n', b'\\n4000000000\\n', 1); open('B.ab', 'wb').write(d)",
+        4
+      ),
+    ] as [(String, String, Int32)])
+  func hostileFile(_ name: String, _ script: String, _ code: Int32) throws {
+    try Self.with { sandbox in
+      try Self.make(script, in: sandbox)
+      try Self.expectRefusal(
+        "android-backup", "B.ab", name, name == "cut" ? "cut short" : "4000000000 rounds", code, sandbox)
+    }
+  }
+
+  // MARK: Interruptions
+
+  @Test(
+    "A killed import leaves no part of a container, and the next one completes it",
+    arguments: [
+      "staged", "checked", "tree-built", "synced", "rewalked", "committed", "partly-exchanged", "exchanged",
+      "carried", "done",
+    ])
+  func kill(_ point: String) throws {
+    try Self.with { sandbox in
+      let words = ["import", "iphone-backup", Self.sample("plain"), "--app", Self.app]
+      let killed = try sandbox.drydock(words + ["Notes"], environment: ["DRYDOCK_KILL_AT": point])
+      #expect(killed.signal != nil, "\(killed)")
+      #expect(try sandbox.drydock(words + ["Whole"]).succeeded)
+      let whole = try sandbox.tree("Whole")
+      if sandbox.exists("Notes") {
+        try sandbox.tree("Notes").expectSame(as: whole, comparing: TreeListing.timeless)
+      } else {
+        #expect(
+          try sandbox.tree("Notes.groups").paths.filter { !$0.hasPrefix(".drydock-") }.allSatisfy {
+            !$0.contains("/")
+          })
+      }
+      let again = try sandbox.drydock(words + ["Notes"])
+      #expect(again.succeeded || again.errors.contains("has data already"), "\(again)")
+      try sandbox.tree("Notes").expectSame(as: whole, comparing: TreeListing.timeless)
+      for group in ["group.com.example.notes", "group.example.shared"] {
+        try sandbox.tree("Notes.groups/" + group).expectSame(
+          as: sandbox.tree("Whole.groups/" + group), comparing: TreeListing.timeless)
+      }
+    }
+  }
+
+  // MARK: Inspecting
+
+  @Test("Commands that need a container name the import", arguments: ["plain", "plain-5.ab"])
+  func refusal(_ name: String) throws {
+    try Self.with { sandbox in
+      let command = name == "plain" ? "drydock import iphone-backup" : "drydock import android-backup"
+      for words in [
+        ["snapshot", "-o", "x.tar.zst"], ["migrate"], ["status"], ["log"], ["explain", "tmp"], ["rollback"],
+        ["vault", "list"], ["audit"],
+      ] {
+        let count = words.first == "vault" ? 2 : 1
+        let result = try sandbox.drydock(words.prefix(count) + [Self.sample(name)] + words.dropFirst(count))
+        #expect(result.exitCode == 1 && result.errors.contains(command), "\(words)\n\(result)")
+      }
+      let difference = try sandbox.drydock("diff", Self.sample(name), Self.sample(name))
+      #expect(difference.exitCode == 1 && difference.errors.contains(command), "\(difference)")
+      #expect(try sandbox.succeed("inspect", Self.sample(name)).contains(command))
+    }
+  }
+
+  @Test("A directory of backups and a simulator's device say what they are")
+  func parents() throws {
+    try Self.with { sandbox in
+      let name = "00008030-001A2B3C4D5E6F70"
+      try sandbox.run(
+        Tools.system("mkdir"), "-p", sandbox("Backup"), sandbox("Device/data/Containers/Data/Application/X"))
+      try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("Backup/" + name))
+      let list = try sandbox.succeed("inspect", "Backup")
+      #expect(list.contains("a directory of device backups") && list.contains(name))
+      #expect(try sandbox.succeed("inspect", "Device").contains("simctl get_app_container"))
+      let result = try sandbox.drydock("import", "iphone-backup", "Backup", "--list")
+      #expect(result.exitCode == 1 && result.errors.contains("name one of them: \(name)"))
+      for path in ["Backup", "Device"] {
+        #expect(try sandbox.drydock("snapshot", path, "-o", "x.tar.zst").exitCode == 1)
+      }
+    }
+  }
+
+  @Test("A tar of `adb exec-out run-as` is a container without an import")
+  func runAs() throws {
+    try Self.with { sandbox in
+      _ = try Self.run("android-backup", Self.sample("plain-5.ab"), in: sandbox)
+      // As `run-as com.example.notes tar c .` writes it, in the app's directory.
+      try sandbox.run(
+        Tools.system("tar"), "--format=ustar", "-C", sandbox("Notes"), "-cf", sandbox("notes.tar"), ".")
+      try sandbox.remove("drydock.yaml")
+      #expect(try sandbox.succeed("inspect", "notes.tar").contains("(android)"))
+      #expect(try sandbox.succeed("snapshot", "notes.tar", "-o", "x.tar.zst").hasSuffix("x.tar.zst\n"))
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import AgeEncryption
+import ArchiveFile
+import DrydockErrors
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DeviceBackups
+
+@Suite("Android backups")
+struct AndroidBackupTests {
+  static let samples = ["plain-5", "stored-1", "encrypted-5", "encrypted-1"]
+
+  private static func password(_ name: String) -> SecretBytes {
+    name == "encrypted-1" ? SecretBytes(Array("pässword".utf8)) : Samples.password
+  }
+
+  private static func contents(of path: String, _ password: SecretBytes) throws -> [String: [UInt8]] {
+    let backup = try AndroidBackup(at: path)
+    var found: [String: [UInt8]] = [:]
+    try backup.members(backup.key(password), .standard) { member, read in
+      var bytes: [UInt8] = []
+      try read { _, piece in bytes += piece }
+      found[member.printableName] = bytes
+    }
+    return found
+  }
+
+  @Test("Every form has the same members", arguments: samples)
+  func members(_ name: String) throws {
+    let found = try Self.contents(of: Samples.path(name + ".ab"), Self.password(name))
+    let plain = try Self.contents(of: Samples.path("stored-1.ab"), Samples.password)
+    #expect(found == plain && found.count == 18)
+    #expect(found["apps/com.example.notes/ef/export.txt"] == Array("on shared storage".utf8))
+  }
+
+  @Test("The list has files and bytes of each app, without its program", arguments: samples)
+  func list(_ name: String) throws {
+    let backup = try AndroidBackup(at: Samples.path(name + ".ab"))
+    let list = try backup.list(backup.key(Self.password(name)), limit: .standard)
+    #expect(list.map(\.package) == ["com.example.notes", "com.example.other"])
+    #expect(
+      list[0].files == 9 && list[0].hasProgram && list[0].groups == ["device-protected", "external-files"])
+    #expect(list[1].files == 1 && list[1].bytes == 14 && !list[1].hasProgram)
+  }
+
+  @Test("A wrong password, and none, are refused as such", arguments: ["encrypted-5", "encrypted-1"])
+  func wrongPassword(_ name: String) throws {
+    let backup = try AndroidBackup(at: Samples.path(name + ".ab"))
+    for password in [nil, SecretBytes([]), SecretBytes(Array("wrong".utf8))] {
+      let error = #expect(throws: DrydockError.self) { try backup.key(password) }
+      #expect(error?.code == .badKey && error?.code.exitCode == 4)
+    }
+  }
+
+  @Test("Every prefix of a file is refused", arguments: samples)
+  func prefixes(_ name: String) throws {
+    let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: Samples.path(name + ".ab"))))
+    try TemporaryDirectory.with { directory in
+      // Each byte of the header, and of the last blocks; in between some.
+      // Without its last block of zeros a tar is whole; an encrypted or compressed one is not.
+      let end = name == "stored-1" ? bytes.count - 1024 : bytes.count
+      let lengths = Array(0..<700) + Array(stride(from: 700, to: end - 40, by: 997)) + Array(end - 40..<end)
+      for length in lengths {
+        try RawFiles.write(Array(bytes.prefix(length)), to: Array(directory("cut.ab").utf8))
+        let error = #expect(throws: DrydockError.self, "\(length)") {
+          try Self.contents(of: directory("cut.ab"), Self.password(name))
+        }
+        #expect(
+          [.truncated, .damaged, .notAContainer, .newerFormat, .badKey].contains(error?.code),
+          "\(length): \(error as Any)")
+      }
+    }
+  }
+
+  @Test("Flipped bytes give errors or other contents, never a crash", arguments: samples)
+  func flips(_ name: String) throws {
+    let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: Samples.path(name + ".ab"))))
+    try TemporaryDirectory.with { directory in
+      for index in Array(0..<600) + Array(stride(from: 600, to: bytes.count, by: 641)) {
+        var changed = bytes
+        changed[index] ^= 0x11
+        try RawFiles.write(changed, to: Array(directory("changed.ab").utf8))
+        do { _ = try Self.contents(of: directory("changed.ab"), Self.password(name)) } catch is DrydockError {
+        }
+      }
+    }
+  }
+
+  @Test(
+    "Headers that lie are refused",
+    arguments: [
+      ("ANDROID BACKUP\n6\n0\nnone\n", DrydockError.Code.newerFormat),
+      ("ANDROID BACKUP\n0\n0\nnone\n", .newerFormat),
+      ("ANDROID BACKUP\n5\n2\nnone\n", .damaged), ("ANDROID BACKUP\n5\n0\nDES\n", .encrypted),
+      ("ANDROID BACKUPS\n5\n0\nnone\n", .notAContainer), ("ANDROID BACKUP\n5\n0\n", .truncated),
+      ("ANDROID BACKUP\n5\n0\nAES-256\nAB\nAB\n4000000000\nAB\nAB\n", .limit),
+      ("ANDROID BACKUP\n5\n0\nAES-256\nAB\nAB\n99999999999999999999999\nAB\nAB\n", .damaged),
+      ("ANDROID BACKUP\n5\n0\nAES-256\nAB\nAB\n-1\nAB\nAB\n", .damaged),
+      ("ANDROID BACKUP\n5\n0\nAES-256\nXY\nAB\n1\nAB\nAB\n", .damaged),
+      ("ANDROID BACKUP\n5\n0\nAES-256\nAB\nAB\n1\nAB\nAB\n", .damaged),
+      ("ANDROID BACKUP\n5\n0\nAES-256\n" + String(repeating: "AB", count: 9000), .truncated),
+    ])
+  func header(_ text: String, _ code: DrydockError.Code) throws {
+    try TemporaryDirectory.with { directory in
+      try RawFiles.write(Array(text.utf8), to: Array(directory("x.ab").utf8))
+      let error = #expect(throws: DrydockError.self) {
+        try Self.contents(of: directory("x.ab"), Samples.password)
+      }
+      #expect(error?.code == code, "\(error as Any)")
+    }
+  }
+
+  @Test("Data that expands without end is stopped at the limit")
+  func bomb() throws {
+    try TemporaryDirectory.with { directory in
+      let script = """
+        import zlib, tarfile, io
+        info = tarfile.TarInfo("apps/com.example.notes/f/zeros"); info.size = 300_000_000
+        head = info.tobuf(tarfile.USTAR_FORMAT)
+        c = zlib.compressobj(9)
+        with open("bomb.ab", "wb") as f:
+          f.write(b"ANDROID BACKUP\\n5\\n1\\nnone\\n" + c.compress(head))
+          for _ in range(300): f.write(c.compress(bytes(1_000_000)))
+          f.write(c.flush())
+        """
+      let made = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)
+      #expect(made.succeeded)
+      let backup = try AndroidBackup(at: directory("bomb.ab"))
+      let error = #expect(throws: DrydockError.self) {
+        try backup.list(nil, limit: ExpansionLimit(bytes: 10_000_000))
+      }
+      #expect(error?.code == .limit && error?.code.exitCode == 4)
+    }
+  }
+}
