@@ -290,11 +290,17 @@ private struct SettingsComparison {
   func difference(_ redactor: Redactor) -> [ContainerDifference.Setting] {
     keys.map { key in
       let (before, after) = (old[key], new[key])
-      return .init(
+      var difference = ContainerDifference.Setting(
         file: file, key: redactor.shown(name: key.text),
         change: before == nil ? .added : after == nil ? .removed : .changed,
         before: before.map { redactor.shown($0, key: key.text) },
         after: after.map { redactor.shown($0, key: key.text) })
+      // Only the type differs: an int has become a long.
+      if let before, let after, difference.before == difference.after, before.typeName != after.typeName {
+        difference.before?.append(" (\(before.typeName))")
+        difference.after?.append(" (\(after.typeName))")
+      }
+      return difference
     }
   }
 }

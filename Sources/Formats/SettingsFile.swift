@@ -81,6 +81,9 @@ package struct SettingsFile: Sendable, Equatable {
     }
   }
 
+  /// Whether the file can be rewritten without losing a part of it.
+  package var canBeWritten: Bool { obstacle == nil }
+
   /// Whether the file has more than settings of known types.
   package var hasUnknownParts: Bool {
     unknownFields != DataStorePreferences.UnknownFields() || obstacle != nil
