@@ -12,6 +12,9 @@ import Testing
     "script",
     // The random containers have no keyed archive.
     "files.unarchive",
+    // Nor a Core Data store.
+    "coredata.rename-attribute", "coredata.add-attribute", "coredata.rename-entity", "coredata.add-entity",
+    "coredata.convert",
   ]
   /// Operations whose arguments are lists of changes, patterns or formats: Swift plans write them with `.named(_:_:)`.
   private static let namedOnly: Set = [
@@ -19,6 +22,9 @@ import Testing
     "files.set-protection", "vault.convert", "vault.move-to",
     // A plan has `.custom` instead.
     "script",
+    // They read a file beside the migration, which a plan has not; `.named(_:_:)` runs `coredata.convert`.
+    "coredata.rename-attribute", "coredata.add-attribute", "coredata.rename-entity", "coredata.add-entity",
+    "coredata.convert",
   ]
 
   private let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

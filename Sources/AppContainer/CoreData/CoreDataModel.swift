@@ -28,6 +28,17 @@ package struct CoreDataModel: Sendable {
     hashes.sorted { $0.key.utf16.lexicographicallyPrecedes($1.key.utf16) }
   }
 
+  /// The model with the hashes of these entities only, and of others that it does not have.
+  package func having(_ names: Set<String>, and others: [String: [UInt8]]) -> CoreDataModel {
+    let part = hashes.filter { names.contains($0.key) }.merging(others) { own, _ in own }
+    return CoreDataModel(
+      name: name, hashes: part, listedChecksum: part == hashes ? listedChecksum : nil)
+  }
+
+  private init(name: String, hashes: [String: [UInt8]], listedChecksum: String?) {
+    (self.name, self.hashes, self.listedChecksum) = (name, hashes, listedChecksum)
+  }
+
   /// Reads a version of a `VersionInfo.plist`.
   ///
   /// - Throws: `DrydockError` (`malformed`).

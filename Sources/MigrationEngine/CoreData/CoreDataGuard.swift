@@ -6,6 +6,8 @@ import GRDB
 /// and `Z_PRIMARYKEY` has the largest keys.
 struct CoreDataGuard {
   private let model: CoreDataModel?
+  /// Whether other steps may have to add or rename entities before the store has all of the model's.
+  private let isPart: Bool
   private let schema: [Row]
   private let schemaVersion: Int?
   private let metadata: [Row]
@@ -14,10 +16,12 @@ struct CoreDataGuard {
 
   /// Nil when the database is not a Core Data store.
   ///
-  /// - Parameter model: the new model; nil when the schema must not change.
-  init?(_ db: Database, model: CoreDataModel?) throws {
+  /// - Parameters:
+  ///   - model: the new model; nil when the schema must not change.
+  ///   - isPart: whether the change is one of several that lead to the model.
+  init?(_ db: Database, model: CoreDataModel?, isPart: Bool = false) throws {
     guard try db.isCoreDataStore() else { return nil }
-    self.model = model
+    (self.model, self.isPart) = (model, isPart)
     schema = try db.schemaRows()
     schemaVersion = try Self.schemaVersion(db)
     metadata = try Self.metadata(db)
@@ -90,6 +94,22 @@ struct CoreDataGuard {
     // A store may have been created for some entities of its model only: those that it never had may be missing.
     let missing = new.subtracting(after.names).subtracting(old.subtracting(before)).sorted()
     let extra = after.names.subtracting(new).subtracting(before.subtracting(old)).sorted()
+    let notes = isPart ? Self.notes(missing: missing, extra: extra, of: model) : []
+    if !isPart { try Self.require(noneOf: missing, extra, in: model) }
+    if let entity = after.all.first(where: {
+      $0.parent == 0 && new.contains($0.name) && after.table(of: $0) == nil
+    }) {
+      throw StepFailure(message: "the entity \(entity.name) has no table Z\(entity.name.uppercased())")
+    }
+    let kept = metadata.hashes.filter { extra.contains($0.key) }
+    try metadata.adopt(isPart ? model.having(after.names, and: kept) : model)
+    try metadata.write(db)
+    // A copy of the old model, which would contradict the metadata.
+    if try db.tableExists("Z_MODELCACHE") { try db.execute(sql: "DELETE FROM Z_MODELCACHE") }
+    return notes
+  }
+
+  private static func require(noneOf missing: [String], _ extra: [String], in model: CoreDataModel) throws {
     if let name = missing.first {
       throw StepFailure(
         message:
@@ -102,16 +122,17 @@ struct CoreDataGuard {
           "Z_PRIMARYKEY has the entity \(name), and the model `\(model.name)` does not: delete or rename its row"
       )
     }
-    if let entity = after.all.first(where: {
-      $0.parent == 0 && new.contains($0.name) && after.table(of: $0) == nil
-    }) {
-      throw StepFailure(message: "the entity \(entity.name) has no table Z\(entity.name.uppercased())")
+  }
+
+  private static func notes(missing: [String], extra: [String], of model: CoreDataModel) -> [String] {
+    let parts = [("without", missing), ("with", extra)].filter { !$0.1.isEmpty }.map {
+      "\($0.0) \($0.1.joined(separator: ", "))"
     }
-    try metadata.adopt(model)
-    try metadata.write(db)
-    // A copy of the old model, which would contradict the metadata.
-    if try db.tableExists("Z_MODELCACHE") { try db.execute(sql: "DELETE FROM Z_MODELCACHE") }
-    return []
+    if parts.isEmpty { return [] }
+    return [
+      "the store is not yet of the model `\(model.name)`: it is \(parts.joined(separator: ", and ")); other steps must "
+        + "change that"
+    ]
   }
 
   private static func schemaVersion(_ db: Database) throws -> Int? {

@@ -84,6 +84,13 @@ struct OperationKind: Sendable {
     (self.name, self.keys) = (name, keys)
     self.decode = { reader, _ in try decode(reader) }
   }
+
+  init(
+    _ name: String, _ keys: [String],
+    decodeWithFiles: @escaping @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
+  ) {
+    (self.name, self.keys, decode) = (name, keys, decodeWithFiles)
+  }
 }
 
 enum Operations {
@@ -95,10 +102,10 @@ enum Operations {
       OperationKind(CreateDirectory.self), OperationKind(WriteFile.self), OperationKind(RunScript.self),
       OperationKind(Unarchive.self), OperationKind(ComputeDefaults.self),
       OperationKind(ComputeVaultItems.self), OperationKind(ExportColumn.self),
-      OperationKind(ImportColumn.self),
+      OperationKind(ImportColumn.self), OperationKind(ConvertCoreData.self),
     ] + SetDefaults.kinds + TransferDefaults.kinds + ChangeVaultItems.kinds + TransferFiles.kinds
     + SetAttributes.kinds
-    + ChangeDocuments.kinds
+    + ChangeDocuments.kinds + ChangeCoreData.kinds
 
   static let named = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 

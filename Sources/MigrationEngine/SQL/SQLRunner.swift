@@ -100,12 +100,13 @@ enum MigrationTransaction {
   ///
   /// - Parameters:
   ///   - model: the new model of a Core Data store; nil when its schema must not change.
+  ///   - isPart: whether the change is one of several that lead to the model.
   ///   - guardsRoom: whether Room's hash must change with the schema; false when the body validates the schema.
   ///   - body: gets a guard that checks such a store between statements; nil for other databases.
   /// - Returns: notes for the report.
   /// - Throws: ``StepFailure`` about foreign keys and Core Data, and the errors of the body.
   static func run(
-    _ db: Database, model: CoreDataModel? = nil, guardsRoom: Bool = true,
+    _ db: Database, model: CoreDataModel? = nil, isPart: Bool = false, guardsRoom: Bool = true,
     _ body: (CoreDataGuard?) throws -> Void
   ) throws -> [String] {
     let before: [Violation: Int]?
@@ -117,7 +118,7 @@ enum MigrationTransaction {
     }
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
-      let store = try CoreDataGuard(db, model: model)
+      let store = try CoreDataGuard(db, model: model, isPart: isPart)
       if model != nil, store == nil {
         throw StepFailure(message: "the database is not a Core Data store: leave `core-data` out")
       }

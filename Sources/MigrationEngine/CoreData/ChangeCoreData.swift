@@ -1,0 +1,156 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import Formats
+import GRDB
+
+/// A Core Data store that an operation names, with the model that it is changed to.
+struct CoreDataTarget: Sendable {
+  static let keys = ["database", "if-missing"]
+
+  let database: String
+  private let position: YAMLPosition
+  private let ifMissing: IfMissing
+
+  init(_ reader: YAMLReader) throws {
+    let node = try reader.required("database")
+    (database, position) = (try node.text("`database`"), node.position)
+    ifMissing = try reader.ifMissing()
+  }
+
+  /// Changes the store in one transaction.
+  ///
+  /// - Parameter model: the model that the change leads to; nil when the schema stays.
+  /// - Returns: notes; nil when there is no such database.
+  func change(
+    on stage: StagedContainer, to model: CoreDataModel?, _ body: (inout CoreDataSchema) throws -> [String]
+  ) throws -> [String]? {
+    guard let path = try stage.namedDatabase(database, at: position) else {
+      if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
+      return nil
+    }
+    return try stage.writeDatabase(at: path, keepsJournal: false) { db in
+      var notes: [String] = []
+      do {
+        let more = try MigrationTransaction.run(db, model: model, isPart: true) { store in
+          guard store != nil else { throw StepFailure(message: "the database is not a Core Data store") }
+          var schema = try CoreDataSchema(db)
+          if model != nil, try db.tableExists("ANSCKRECORDMETADATA") {
+            throw StepFailure(
+              message:
+                "CloudKit mirrors the store, and would not be told of this change: migrate it with the app itself"
+            )
+          }
+          notes = try body(&schema) + schema.notes
+        }
+        return notes + more
+      } catch let error as DatabaseError where !error.isAboutTheDisk {
+        throw StepFailure(message: error.plainMessage)
+      }
+    }
+  }
+
+  var missing: String { "the database \(database) does not exist: skipped" }
+}
+
+/// `coredata.rename-attribute`, `coredata.add-attribute`, `coredata.rename-entity` and `coredata.add-entity`: change the
+/// schema of a Core Data store and its metadata as Core Data would.
+struct ChangeCoreData: MigrationOperation {
+  static let name = "coredata"
+  static let keys = CoreDataTarget.keys + ["core-data"]
+  static let kinds = [
+    OperationKind(
+      "coredata.rename-attribute", keys + ["entity", "attribute", "to"], decodeWithFiles: decode),
+    OperationKind(
+      "coredata.add-attribute", keys + ["entity", "attribute", "type", "default"], decodeWithFiles: decode),
+    OperationKind("coredata.rename-entity", keys + ["entity", "to"], decodeWithFiles: decode),
+    OperationKind(
+      "coredata.add-entity", keys + ["entity", "parent", "attributes", "to-one"], decodeWithFiles: decode),
+  ]
+
+  private enum Change: Sendable {
+    case renameAttribute(entity: String, from: String, to: String)
+    case addAttribute(CoreDataAttribute, entity: String)
+    case renameEntity(from: String, to: String)
+    case addEntity(CoreDataNewEntity)
+  }
+
+  let name: String
+  private let target: CoreDataTarget
+  private let models: (up: CoreDataModel, down: CoreDataModel?)
+  private let change: Change
+
+  private static let decode: @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction = {
+    try ChangeCoreData(reading: $0, files: $1)
+  }
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    name = reader.what
+    target = try CoreDataTarget(reader)
+    let model = try reader.required("core-data")
+    models = try CoreDataModel.argument(
+      model, files: files, hasDown: model.mapping?["down-version"] != nil)
+    func text(_ key: String) throws -> String {
+      try CoreDataAttribute.name(reader.required(key), "`\(key)`")
+    }
+    switch name {
+    case "coredata.rename-attribute":
+      change = .renameAttribute(entity: try text("entity"), from: try text("attribute"), to: try text("to"))
+    case "coredata.add-attribute":
+      guard let type: CoreDataType = try reader.choice("type") else {
+        throw reader.position.error("\(name) needs the key `type`")
+      }
+      change = .addAttribute(
+        try CoreDataAttribute(text("attribute"), type, default: reader["default"]), entity: try text("entity")
+      )
+    case "coredata.rename-entity":
+      change = .renameEntity(from: try text("entity"), to: try text("to"))
+      try Self.require(text("to"), in: models.up, at: reader.required("to").position)
+    default:
+      let entity = try CoreDataNewEntity(reader)
+      change = .addEntity(entity)
+      try Self.require(entity.name, in: models.up, at: reader.required("entity").position)
+    }
+  }
+
+  private static func require(_ entity: String, in model: CoreDataModel, at position: YAMLPosition) throws {
+    guard model.hashes[entity] == nil else { return }
+    throw position.error(
+      "the model `\(model.name)` has no entity `\(entity)`; "
+        + NearestWord.hint(for: entity, among: model.hashes.keys.sorted()))
+  }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    let notes = try target.change(on: stage, to: models.up) { schema in
+      switch change {
+      case .renameAttribute(let entity, let old, let new):
+        try schema.rename(property: old, to: new, of: entity)
+      case .addAttribute(let attribute, let entity): try schema.add(attribute, to: entity)
+      case .renameEntity(let old, let new): try schema.rename(entity: old, to: new)
+      case .addEntity(let entity): try schema.add(entity)
+      }
+      return []
+    }
+    if notes == nil { recorded.skipped.append(target.database) }
+    return notes ?? [target.missing]
+  }
+
+  var reversal: Reversal { models.down == nil ? .none : .byArguments }
+
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    if recorded?.skipped.contains(target.database) == true { return [] }
+    guard let down = models.down else {
+      throw StepFailure(message: "\(name) has no inverse without `down-version`")
+    }
+    return try target.change(on: stage, to: down) { schema in
+      switch change {
+      case .renameAttribute(let entity, let old, let new):
+        try schema.rename(property: new, to: old, of: entity)
+      case .addAttribute(let attribute, let entity): try schema.drop(attribute, of: entity)
+      case .renameEntity(let old, let new): try schema.rename(entity: new, to: old)
+      case .addEntity(let entity): try schema.remove(entity)
+      }
+      return []
+    } ?? [target.missing]
+  }
+}

@@ -1,0 +1,157 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import Formats
+import Foundation
+import GRDB
+
+/// `coredata.convert`: converts the values of an attribute, by a map or by an SQL expression over the entity's attributes.
+struct ConvertCoreData: MigrationOperation {
+  static let name = "coredata.convert"
+  static let keys = CoreDataTarget.keys + ["entity", "attribute", "map", "sql", "down", "unmapped"]
+
+  private enum Rule: Sendable {
+    case map([(from: DatabaseValue, to: DatabaseValue)])
+    case expression(String)
+  }
+
+  private let target: CoreDataTarget
+  private let entity, attribute: String
+  private let rule: Rule
+  /// The rule of the down migration, if there is one.
+  private let down: Rule?
+  private let unmapped: Unmapped
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try CoreDataTarget(reader)
+    entity = try CoreDataAttribute.name(reader.required("entity"), "`entity`")
+    attribute = try CoreDataAttribute.name(reader.required("attribute"), "`attribute`")
+    let (key, node) = try reader.only(["map", "sql"], needs: "`map` or `sql`")
+    unmapped = try reader.choice("unmapped") ?? .fail
+    if key == "sql" {
+      rule = .expression(try node.text("`sql`"))
+      down = try reader.text("down").map { .expression($0) }
+      if let node = reader["unmapped"] { throw node.position.error("`unmapped` is for a `map`") }
+      return
+    }
+    if let node = reader["down"] {
+      throw node.position.error("`down` is for `sql`: a map has its own inverse")
+    }
+    let pairs = try node.pairs("`map`").pairs.map { pair in
+      guard let to = pair.value.scalar else {
+        throw pair.value.position.error("an attribute has a single value, not \(pair.value.summary)")
+      }
+      return (
+        from: try Self.stored(pair.key.value, at: pair.keyPosition),
+        to: try Self.stored(to.value, at: pair.value.position)
+      )
+    }
+    if pairs.isEmpty { throw node.position.error("`map` is empty") }
+    rule = .map(pairs)
+    let isOneToOne = Set(pairs.map(\.to)).count == pairs.count
+    down = isOneToOne && unmapped == .fail ? .map(pairs.map { (from: $0.to, to: $0.from) }) : nil
+  }
+
+  private static func stored(_ value: YAMLScalar.Value, at position: YAMLPosition) throws -> DatabaseValue {
+    switch value {
+    case .null: .null
+    case .boolean(let value): (value ? 1 : 0).databaseValue
+    case .integer(let number): number.databaseValue
+    case .unsigned: throw position.error("SQLite has no integer above \(Int64.max)")
+    case .int(let number): Int64(number).databaseValue
+    case .long(let number): number.databaseValue
+    case .real(let number): number.databaseValue
+    case .single(let number): Double(number).databaseValue
+    case .text(let text): text.databaseValue
+    case .date(let date): date.timeIntervalSinceReferenceDate.databaseValue
+    case .data(let bytes): Data(bytes).databaseValue
+    }
+  }
+
+  var reversal: Reversal { down == nil ? .none : .byArguments }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    let notes = try target.change(on: stage, to: nil) { try convert(by: rule, unmapped, &$0) }
+    if notes == nil { recorded.skipped.append(target.database) }
+    return notes ?? [target.missing]
+  }
+
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    if recorded?.skipped.contains(target.database) == true { return [] }
+    guard let down else {
+      throw StepFailure(message: "\(name) has no inverse: say `down` with an expression")
+    }
+    return try target.change(on: stage, to: nil) { try convert(by: down, .keep, &$0) } ?? [target.missing]
+  }
+
+  private func convert(
+    by rule: Rule, _ unmapped: Unmapped, _ schema: inout CoreDataSchema
+  ) throws -> [String] {
+    let (entity, table) = try schema.entity(self.entity)
+    _ = try schema.columns(of: attribute, in: table, entity: self.entity)
+    let place = (table: quotedIdentifier(table), column: CoreDataSchema.column(attribute))
+    let rows = schema.condition(for: entity)
+    switch rule {
+    case .map(let pairs): try apply(pairs, unmapped, to: place, where: rows, schema.db)
+    case .expression(let text): try apply(text, to: place, where: rows, schema)
+    }
+    var notes: [String] = []
+    if try schema.db.tableExists("ANSCKRECORDMETADATA") {
+      notes.append(
+        "\(self.entity).\(attribute): CloudKit mirrors the store, and gets the converted values when the app next changes "
+          + "these objects")
+    }
+    return notes
+  }
+
+  private typealias Place = (table: String, column: String)
+
+  private func apply(
+    _ pairs: [(from: DatabaseValue, to: DatabaseValue)], _ unmapped: Unmapped, to place: Place,
+    where rows: String, _ db: Database
+  ) throws {
+    let isMapped = pairs.map { _ in "\(place.column) IS ?" }.joined(separator: " OR ")
+    let keys = StatementArguments(pairs.map(\.from))
+    let others = "\(rows) AND \(place.column) IS NOT NULL AND NOT (\(isMapped))"
+    switch unmapped {
+    case .fail:
+      let count =
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM \(place.table) WHERE \(others)", arguments: keys) ?? 0
+      guard count == 0 else {
+        throw StepFailure(
+          message:
+            "`\(entity).\(attribute)` has \(count) values that the map has no entry for: add them, or say `unmapped: keep` "
+            + "or `unmapped: delete`")
+      }
+    case .keep: break
+    case .delete:
+      try db.execute(
+        sql: "UPDATE \(place.table) SET \(place.column) = NULL WHERE \(others)", arguments: keys)
+    }
+    let cases = pairs.map { _ in "WHEN \(place.column) IS ? THEN ?" }.joined(separator: " ")
+    try db.execute(
+      sql: "UPDATE \(place.table) SET \(place.column) = CASE \(cases) END WHERE \(rows) AND (\(isMapped))",
+      arguments: StatementArguments(pairs.flatMap { [$0.from, $0.to] }) + keys)
+  }
+
+  /// The attributes are columns of an inner query, under their own names: SQLite ignores the case of names.
+  private func apply(
+    _ expression: String, to place: Place, where rows: String, _ schema: CoreDataSchema
+  ) throws {
+    let name = String(place.table.dropFirst().dropLast())
+    let columns = try schema.columns(of: name).map(\.name).filter { $0.hasPrefix("Z") && !$0.hasPrefix("Z_") }
+    let list = columns.map { column in
+      "\(place.table).\(quotedIdentifier(column)) AS \(quotedIdentifier(String(column.dropFirst())))"
+    }.joined(separator: ", ")
+    do {
+      // The line end ends a comment in the expression.
+      try schema.db.execute(
+        sql: """
+          UPDATE \(place.table) SET \(place.column) = (SELECT (\(expression)
+          ) FROM (SELECT \(list))) WHERE \(rows)
+          """)
+    } catch let error as DatabaseError where !error.isAboutTheDisk {
+      throw StepFailure(message: "the expression for `\(entity).\(attribute)`: \(error.plainMessage)")
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import Formats
+import Foundation
+import GRDB
+
+/// The type of an attribute, by its name in Xcode's model editor.
+enum CoreDataType: String, CaseIterable, Sendable {
+  case integer16 = "integer-16"
+  case integer32 = "integer-32"
+  case integer64 = "integer-64"
+  case boolean, decimal, double, float, string, date, uuid, uri, binary, transformable
+
+  /// The type that Core Data declares for the column.
+  var columnType: String {
+    switch self {
+    case .integer16, .integer32, .integer64, .boolean: "INTEGER"
+    case .decimal: "DECIMAL"
+    case .double, .float: "FLOAT"
+    case .date: "TIMESTAMP"
+    case .string, .uri: "VARCHAR"
+    case .uuid, .binary, .transformable: "BLOB"
+    }
+  }
+
+  /// A value in this type as Core Data stores it; nil when it does not fit.
+  func stored(_ value: YAMLScalar.Value) -> DatabaseValue? {
+    switch (self, value) {
+    case (.integer16, .integer(let number)): Int16(exactly: number).map { Int64($0).databaseValue }
+    case (.integer32, .integer(let number)): Int32(exactly: number).map { Int64($0).databaseValue }
+    case (.integer64, .integer(let number)), (.decimal, .integer(let number)): number.databaseValue
+    case (.boolean, .boolean(let value)): (value ? 1 : 0).databaseValue
+    case (.double, .real(let number)), (.decimal, .real(let number)): number.databaseValue
+    case (.double, .integer(let number)): Double(exactly: number)?.databaseValue
+    case (.float, .real(let number)): Double(Float(number)).databaseValue
+    case (.float, .integer(let number)): Float(exactly: number).map { Double($0).databaseValue }
+    case (.string, .text(let text)), (.uri, .text(let text)): text.databaseValue
+    case (.date, .date(let date)): date.timeIntervalSinceReferenceDate.databaseValue
+    case (.uuid, .text(let text)):
+      UUID(uuidString: text).map { uuid in withUnsafeBytes(of: uuid.uuid) { Data($0) }.databaseValue }
+    case (.binary, .data(let bytes)), (.transformable, .data(let bytes)): Data(bytes).databaseValue
+    default: nil
+    }
+  }
+}
+
+/// A new attribute with its default value.
+struct CoreDataAttribute: Sendable {
+  let name: String
+  let type: CoreDataType
+  /// Nil for NULL.
+  var value: DatabaseValue?
+
+  init(_ name: String, _ type: CoreDataType, default node: YAMLNode? = nil) throws {
+    (self.name, self.type) = (name, type)
+    guard let node, !node.isNull else { return }
+    guard let scalar = node.scalar, let value = type.stored(scalar.value) else {
+      throw node.position.error("`default` is \(node.summary), which does not fit the type \(type.rawValue)")
+    }
+    self.value = value
+  }
+
+  /// The name of an entity, an attribute or a relationship.
+  static func name(_ node: YAMLNode, _ what: String) throws -> String {
+    try checked(node.text(what), at: node.position)
+  }
+
+  static func checked(_ name: String, at position: YAMLPosition) throws -> String {
+    guard name.wholeMatch(of: /[A-Za-z][A-Za-z0-9_]*/) != nil else {
+      throw position.error(
+        "`\(name)` is not a name in a Core Data model: letters, digits and `_`, starting with a letter")
+    }
+    return name
+  }
+}
+
+/// A new entity with its attributes and to-one relationships.
+struct CoreDataNewEntity: Sendable {
+  let name: String
+  let parent: String?
+  let attributes: [CoreDataAttribute]
+  let relationships: [String]
+
+  init(_ reader: YAMLReader) throws {
+    name = try CoreDataAttribute.name(reader.required("entity"), "`entity`")
+    parent = try reader["parent"].map { try CoreDataAttribute.name($0, "`parent`") }
+    attributes =
+      try reader["attributes"]?.pairs("`attributes`").pairs.map { pair in
+        let name = try CoreDataAttribute.checked(pair.key.source, at: pair.keyPosition)
+        let word = try pair.value.text("the type of `\(name)`")
+        guard let type = CoreDataType(rawValue: word) else {
+          throw pair.value.position.error(
+            "`\(word)` is not a type of attributes; "
+              + NearestWord.hint(for: word, among: CoreDataType.allCases.map(\.rawValue)))
+        }
+        return try CoreDataAttribute(name, type)
+      } ?? []
+    relationships =
+      try reader["to-one"]?.elements("`to-one`").map { try CoreDataAttribute.name($0, "a relationship") }
+      ?? []
+    if let node = reader["to-one"], parent != nil, !relationships.isEmpty {
+      throw node.position.error("an entity with a parent gets its relationships with `sql`")
+    }
+    let names = (attributes.map(\.name) + relationships).map { $0.uppercased() }
+    if Set(names).count < names.count {
+      throw reader.position.error("two of the names differ at most in upper and lower case")
+    }
+  }
+
+  /// The definitions of the columns of its table, in Core Data's order.
+  var columns: [String] {
+    func columns(_ type: String) -> [String] {
+      attributes.filter { $0.type.columnType == type }.map { CoreDataSchema.column($0.name) }.sorted()
+        .map { "\($0) \(type)" }
+    }
+    let relations = relationships.map { CoreDataSchema.column($0) + " INTEGER" }.sorted()
+    return ["Z_PK INTEGER PRIMARY KEY", "Z_ENT INTEGER", "Z_OPT INTEGER"] + columns("INTEGER") + relations
+      + ["DECIMAL", "FLOAT", "TIMESTAMP", "VARCHAR", "BLOB"].flatMap(columns)
+  }
+}

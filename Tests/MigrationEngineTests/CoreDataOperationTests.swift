@@ -1,0 +1,415 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// The operations on the stores of `CoreDataStores`; the store of the second model, which another program wrote, is what they
+/// must make of the first one.
+@Suite struct CoreDataOperationTests {
+  private static let model =
+    "core-data: {version-info: VersionInfo.plist, version: Notes 2, down-version: Notes}"
+  private static let toSecond = [
+    "coredata.rename-attribute: {database: notes, entity: Note, attribute: pinned, to: favourite, \(model)}",
+    "coredata.add-attribute: {database: notes, entity: Note, attribute: language, type: string, default: en, \(model)}",
+    "coredata.rename-entity: {database: notes, entity: Tag, to: Label, \(model)}",
+    "coredata.add-entity: {database: notes, entity: Comment, attributes: {written: date, text: string}, \(model)}",
+  ]
+
+  private func with<T>(
+    _ steps: [String], store: String = "Notes.sqlite", sql: String = "", head: String = "",
+    _ body: (Lab) throws -> T
+  ) throws -> T {
+    try Lab.with { lab in
+      try RawFiles.write(
+        CoreDataSamples.bytes(store), to: Array(lab.directory("container/\(Lab.oldDatabase)").utf8))
+      if !sql.isEmpty {
+        let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+        try queue.close()
+      }
+      _ = try lab.baseline(0)
+      let info = try String(contentsOfFile: CoreDataSamples.versionInfo, encoding: .utf8)
+      try lab.migration("0001_test/VersionInfo.plist", info)
+      try lab.migration(
+        "0001_test/migration.yaml", "steps:\n" + steps.map { "  - \($0)\n" }.joined() + head)
+      return try body(lab)
+    }
+  }
+
+  /// All that a store has, in a form that does not depend on the order of columns and rows.
+  private static func content(_ db: Database) throws -> [String: [String]] {
+    var content: [String: [String]] = [:]
+    for table in try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'") {
+      let columns = try Row.fetchAll(db, sql: "PRAGMA table_info(\(quotedIdentifier(table)))")
+      content["columns of " + table] = columns.map { "\($0["name"] as String) \($0["type"] as String)" }
+        .sorted()
+      content["rows of " + table] = try Row.fetchAll(db, sql: "SELECT * FROM \(quotedIdentifier(table))").map
+      { row in
+        row.filter { $0.0 != "Z_PLIST" && $0.0 != "Z_CONTENT" }.map { "\($0.0)=\($0.1)" }.sorted()
+          .joined(separator: " ")
+      }.sorted()
+    }
+    let indexes = try Row.fetchAll(
+      db, sql: "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+    for index in indexes {
+      let name: String = index["name"]
+      content["index " + name] =
+        [index["tbl_name"]]
+        + (try String.fetchAll(db, sql: "SELECT name FROM pragma_index_info(?)", arguments: [name]))
+    }
+    content["rows of Z_MODELCACHE"] = nil
+    let plist = try #require(try Data.fetchOne(db, sql: "SELECT Z_PLIST FROM Z_METADATA"))
+    content["metadata"] = try PropertyListFile(bytes: [UInt8](plist)).root.sorted().map {
+      "\($0.key)=\($0.value)"
+    }
+    if case .dictionary(let hashes)? = try PropertyListFile(bytes: [UInt8](plist)).root[
+      "NSStoreModelVersionHashes"]
+    {
+      content["hashes"] = hashes.sorted().map { pair in
+        if case .data(let bytes) = pair.value { "\(pair.key) \(bytes)" } else { pair.key }
+      }
+    }
+    content["integrity"] = try String.fetchAll(db, sql: "PRAGMA integrity_check")
+    return content
+  }
+
+  private func content(_ lab: Lab) throws -> [String: [String]] {
+    try Transaction.inspect(try lab.container) { try $0.readDatabase(at: Lab.oldDatabase, Self.content) }
+  }
+
+  private func content(of sample: String) throws -> [String: [String]] {
+    try TemporaryDirectory.with { directory in
+      try RawFiles.write(CoreDataSamples.bytes(sample), to: Array(directory("a").utf8))
+      return try DatabaseQueue(path: directory("a")).read(Self.content)
+    }
+  }
+
+  private func expectEqual(_ found: [String: [String]], _ expected: [String: [String]]) {
+    for key in Set(found.keys).union(expected.keys).sorted() {
+      #expect(found[key] == expected[key], "\(key)")
+    }
+  }
+
+  @Test("The steps make what another program writes for the new model, and down steps what was there")
+  func wholeModel() throws {
+    try with(Self.toSecond) { lab in
+      let notes = try lab.migrate().migrations.first?.notes ?? []
+      expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
+      #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM Z_MODELCACHE").isEmpty)
+      #expect(
+        notes.contains {
+          $0.contains("not yet of the model `Notes 2`: it is without Comment, Label, and with Tag")
+        })
+      #expect(!notes.contains { $0.contains("keeps its name") }, "\(notes)")
+      try lab.rollback(down: true)
+      expectEqual(try content(lab), try content(of: "Notes.sqlite"))
+    }
+  }
+
+  @Test("Each order of the steps leads to the same store")
+  func orders() throws {
+    try with(Self.toSecond.reversed()) { lab in
+      try lab.migrate()
+      expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
+    }
+  }
+
+  @Test("What is not understood stays")
+  func unknownTables() throws {
+    let sql = """
+      CREATE TABLE Z_5OTHER (a, b); INSERT INTO Z_5OTHER VALUES (1, 2);
+      CREATE TABLE ZNOTHING (Z_PK INTEGER PRIMARY KEY, x); INSERT INTO ZNOTHING VALUES (1, 'kept');
+      CREATE TABLE later (Z_ENT); INSERT INTO later VALUES (5);
+      CREATE VIEW titles AS SELECT ZTITLE FROM ZNOTE;
+      CREATE INDEX own ON ZTAG (ZNAME);
+      CREATE INDEX Z_Tag_byName ON ZTAG (ZNAME COLLATE BINARY ASC);
+      """
+    try with(Self.toSecond, sql: sql) { lab in
+      try lab.migrate()
+      let found = try content(lab)
+      #expect(found["rows of Z_5OTHER"] == ["a=1 b=2"])
+      #expect(found["rows of ZNOTHING"] == ["Z_PK=1 x=\"kept\""])
+      #expect(found["rows of later"] == ["Z_ENT=5"])
+      #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM titles").count == 5)
+      #expect(found["index own"] == ["ZLABEL", "ZNAME"])
+      #expect(found["index Z_Label_byName"] == ["ZLABEL", "ZNAME"])
+    }
+  }
+
+  @Test("Relationships are renamed with their order and index, and numbered columns with their entities")
+  func relationships() throws {
+    let sql =
+      "ALTER TABLE ZFOLDER ADD COLUMN Z5_COVER INTEGER; CREATE INDEX ZFOLDER_Z5_COVER_INDEX ON ZFOLDER (Z5_COVER);"
+    let rename =
+      "coredata.rename-attribute: {database: notes, entity: Note, attribute: folder, to: place, \(Self.model)}"
+    try with([rename] + Self.toSecond, sql: sql) { lab in
+      try lab.migrate()
+      let found = try content(lab)
+      #expect(found["columns of ZNOTE"]?.contains("ZPLACE INTEGER") == true)
+      #expect(found["columns of ZNOTE"]?.contains("Z_FOK_PLACE INTEGER") == true)
+      #expect(found["index ZNOTE_ZPLACE_INDEX"] == ["ZNOTE", "ZPLACE"])
+      #expect(found["index ZNOTE_ZFOLDER_INDEX"] == nil)
+      // Note is the entity 7 now.
+      #expect(found["index ZFOLDER_Z7_COVER_INDEX"] == ["ZFOLDER", "Z7_COVER"])
+    }
+  }
+
+  @Test("An entity with a parent shares its table")
+  func inheritance() throws {
+    let steps = [
+      "coredata.add-attribute: {database: notes, entity: Photo, attribute: height, type: integer-32, default: 480, \(Self.model)}",
+      "coredata.rename-entity: {database: notes, entity: Tag, to: Label, \(Self.model)}",
+      "coredata.add-entity: {database: notes, entity: Comment, parent: Label, attributes: {text: string}, \(Self.model)}",
+    ]
+    try with(steps) { lab in
+      try lab.migrate()
+      let found = try content(lab)
+      #expect(
+        try lab.query(Lab.oldDatabase, "SELECT ZHEIGHT FROM ZATTACHMENT ORDER BY Z_PK").map { $0[0] as Int? }
+          == [nil, 480, nil])
+      #expect(found["columns of ZLABEL"]?.contains("ZTEXT VARCHAR") == true)
+      #expect(found["index ZLABEL_Z_ENT_INDEX"] == ["ZLABEL", "Z_ENT"])
+      #expect(found["rows of Z_PRIMARYKEY"]?.contains("Z_ENT=6 Z_MAX=0 Z_NAME=\"Comment\" Z_SUPER=5") == true)
+      try lab.rollback(down: true)
+      expectEqual(try content(lab), try content(of: "Notes.sqlite"))
+    }
+  }
+
+  @Test("Down steps say what is lost")
+  func lost() throws {
+    try with(Self.toSecond) { lab in
+      try lab.migrate()
+      let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+      try queue.writeWithoutTransaction {
+        try $0.execute(
+          sql:
+            "UPDATE ZNOTE SET ZLANGUAGE = 'de' WHERE Z_PK < 3; INSERT INTO ZCOMMENT (Z_PK, Z_ENT) VALUES (1, 4);"
+        )
+      }
+      try queue.close()
+      let notes = try lab.rollback(down: true).notes
+      #expect(
+        notes.contains { $0.hasSuffix("Note.language: 2 values other than the default are lost") }, "\(notes)"
+      )
+      #expect(notes.contains { $0.hasSuffix("Comment: 1 rows are lost") }, "\(notes)")
+    }
+  }
+
+  @Test(arguments: [
+    (
+      "rename-attribute", "entity: Note, attribute: pined, to: x",
+      "the entity Note has no attribute `pined`: the table ZNOTE has no column ZPINED; did you mean `pinned`?"
+    ),
+    (
+      "rename-attribute", "entity: Note, attribute: pinned, to: Title",
+      "has an attribute `Title` already (column ZTITLE)"
+    ),
+    (
+      "rename-attribute", "entity: Note, attribute: a, to: b",
+      "the store has no entity `Note`; did you mean `Note`?"
+    ),
+    ("rename-attribute", "entity: CHANGE, attribute: a, to: b", "the store has no entity `CHANGE`"),
+    ("rename-attribute", "entity: Note, attribute: 'a b', to: b", "`a b` is not a name in a Core Data model"),
+    (
+      "add-attribute", "entity: Note, attribute: rating, type: string",
+      "the table ZNOTE has a column ZRATING already"
+    ),
+    (
+      "add-attribute", "entity: Note, attribute: x, type: text",
+      "`type` is integer-16, integer-32, integer-64, boolean"
+    ),
+    (
+      "add-attribute", "entity: Note, attribute: x, type: integer-16, default: 70000",
+      "`default` is the integer 70000, which does not fit the type integer-16"
+    ),
+    ("add-attribute", "entity: Note, attribute: x", "coredata.add-attribute needs the key `type`"),
+    (
+      "rename-entity", "entity: Tag, to: Lable",
+      "the model `Notes 2` has no entity `Lable`; did you mean `Label`?"
+    ),
+    ("rename-entity", "entity: Tag, to: Note", "the store has an entity `Note` already"),
+    ("add-entity", "entity: Folder", "the store has an entity `Folder` already"),
+    ("add-entity", "entity: Comment, parent: Nothing", "the store has no entity `Nothing`"),
+    (
+      "add-entity", "entity: Comment, attributes: {a: strin}",
+      "`strin` is not a type of attributes; did you mean `string`?"
+    ),
+    (
+      "add-entity", "entity: Comment, attributes: {a: string, A: date}",
+      "two of the names differ at most in upper and lower case"
+    ),
+    (
+      "add-entity", "entity: Comment, parent: Tag, to-one: [note]",
+      "an entity with a parent gets its relationships with `sql`"
+    ),
+  ])
+  func refused(_ operation: String, _ arguments: String, _ message: String) throws {
+    try with(["coredata.\(operation): {database: notes, \(arguments), \(Self.model)}"]) { lab in
+      let error = failure { try lab.migrate() }
+      #expect(error.text.contains(message), "\(error.text)")
+      expectEqual(try content(lab), try content(of: "Notes.sqlite"))
+    }
+  }
+
+  @Test(arguments: [
+    (
+      "UPDATE Z_PRIMARYKEY SET Z_ENT = 60 WHERE Z_ENT = 6; UPDATE ZTAG SET Z_ENT = 60",
+      "are not numbered in the order of their names"
+    ),
+    ("UPDATE Z_PRIMARYKEY SET Z_SUPER = 2 WHERE Z_ENT = 1", "are not numbered in the order of their names"),
+    ("CREATE TABLE ANSCKRECORDMETADATA (Z_PK INTEGER PRIMARY KEY)", "CloudKit mirrors the store"),
+    ("DROP TABLE ZTAG", "the entity Tag has no table: the store is corrupt"),
+    ("DELETE FROM Z_METADATA", "Z_METADATA has not one row with a Z_PLIST"),
+    ("DROP TABLE Z_PRIMARYKEY", "is not a Core Data store"),
+    ("CREATE TABLE ZLABEL (a)", "the store has a table ZLABEL already"),
+  ])
+  func otherStores(_ sql: String, _ message: String) throws {
+    try with([Self.toSecond[2]], sql: sql) { lab in
+      let before = try? content(lab)
+      let error = failure { try lab.migrate() }
+      #expect(error.text.contains(message), "\(error.text)")
+      if let before { expectEqual(try content(lab), before) }
+    }
+  }
+
+  @Test("A numbered column makes an attribute ambiguous")
+  func ambiguous() throws {
+    let step =
+      "coredata.rename-attribute: {database: notes, entity: Sketch, attribute: width, to: w, \(Self.model)}"
+    try with([step], sql: "ALTER TABLE ZATTACHMENT ADD COLUMN ZWIDTH1 INTEGER") { lab in
+      #expect(failure { try lab.migrate() }.text.contains("has a numbered column beside ZWIDTH"))
+    }
+  }
+
+  @Test("Without `down-version` a step cannot be reverted")
+  func irreversible() throws {
+    let step =
+      "coredata.rename-attribute: {database: notes, entity: Note, attribute: pinned, to: favourite, core-data: {version-info: VersionInfo.plist}}"
+    try with([step]) { lab in
+      let migration = try lab.catalog().migrations.first
+      #expect(migration?.isReversible == false)
+    }
+  }
+
+  // MARK: Values
+
+  private func converted(
+    _ arguments: String, column: String = "ZRATING", sql: String = "", store: String = "Notes.sqlite",
+    after: (Lab) throws -> Void = { _ in }
+  ) throws -> String {
+    try with(["coredata.convert: {database: notes, \(arguments)}"], store: store, sql: sql) { lab in
+      let error = failure { try lab.migrate() }
+      guard error.text == "no error" else { return error.text }
+      let values = try lab.query(Lab.oldDatabase, "SELECT quote(\(column)) FROM ZNOTE ORDER BY Z_PK").map {
+        $0[0] as String
+      }
+      try after(lab)
+      return values.joined(separator: " ")
+    }
+  }
+
+  @Test("Values are converted by a map, which has its own inverse")
+  func maps() throws {
+    let map = "entity: Note, attribute: rating, map: {1: 5, 2: 4, 3: 3, 4: 2, 5: 1}"
+    let reverted: (Lab) throws -> Void = { lab in
+      try lab.rollback(down: true)
+      #expect(
+        try lab.query(Lab.oldDatabase, "SELECT ZRATING FROM ZNOTE ORDER BY Z_PK").map { $0[0] as Int } == [
+          1, 2, 3, 4, 5,
+        ])
+    }
+    #expect(try converted(map, after: reverted) == "5 4 3 2 1")
+    #expect(
+      try converted("entity: Note, attribute: rating, map: {1: 2, 2: 3}, unmapped: keep") == "2 3 3 4 5")
+    #expect(
+      try converted("entity: Note, attribute: rating, map: {1: 2, 2: null}, unmapped: delete")
+        == "2 NULL NULL NULL NULL")
+    #expect(
+      try converted(
+        "entity: Note, attribute: body, map: {'…': short, null: none}, unmapped: keep", column: "ZBODY")
+        == "'short' '……' '………' 'none' '……………'")
+    #expect(
+      try converted("entity: Note, attribute: rating, map: {1: 2, 2: 3}")
+        .contains("`Note.rating` has 3 values that the map has no entry for"))
+  }
+
+  @Test("Values are computed by SQLite from the attributes by their names")
+  func expressions() throws {
+    #expect(try converted("entity: Note, attribute: rating, sql: rating * 10 + pinned") == "11 20 31 40 51")
+    let reverted: (Lab) throws -> Void = { lab in
+      try lab.rollback(down: true)
+      let rows = try lab.query(Lab.oldDatabase, "SELECT ZRATING FROM ZNOTE ORDER BY Z_PK")
+      #expect(rows.map { $0[0] as Int } == [1, 2, 3, 4, 5])
+    }
+    let tenfold = try converted(
+      "entity: Note, attribute: rating, sql: rating * 10, down: rating / 10", after: reverted)
+    #expect(tenfold == "10 20 30 40 50")
+    #expect(
+      try converted(
+        "entity: Note, attribute: title, sql: \"'<' || lower(Title) || '>' -- loud\"", column: "ZTITLE"
+      )
+      .hasPrefix("'<note 1>' '<note 2>'"))
+    #expect(
+      try converted("entity: Note, attribute: rating, sql: ratin")
+        .contains("the expression for `Note.rating`: no such column: ratin"))
+    #expect(try converted("entity: Note, attribute: rating, sql: ''").contains("syntax error"))
+    #expect(
+      try converted("entity: Note, attribute: rating, sql: '1); DROP TABLE ZNOTE; --'").contains(
+        "the expression for"))
+  }
+
+  @Test("Only the rows of the entity are converted")
+  func familyOnly() throws {
+    try with([
+      "coredata.convert: {database: notes, entity: Photo, attribute: name, sql: upper(name), down: lower(name)}"
+    ]) { lab in
+      try lab.migrate()
+      let names = try lab.query(Lab.oldDatabase, "SELECT ZNAME FROM ZATTACHMENT ORDER BY Z_PK").map {
+        $0[0] as String
+      }
+      #expect(names == ["a.txt", "B.JPG", "c"])
+    }
+    try with([
+      "coredata.convert: {database: notes, entity: Attachment, attribute: name, sql: upper(name), down: lower(name)}"
+    ]) { lab in
+      try lab.migrate()
+      let names = try lab.query(Lab.oldDatabase, "SELECT ZNAME FROM ZATTACHMENT ORDER BY Z_PK").map {
+        $0[0] as String
+      }
+      #expect(names == ["A.TXT", "B.JPG", "C"])
+    }
+  }
+
+  @Test(arguments: [
+    ("entity: Note, attribute: rating", "coredata.convert needs `map` or `sql`"),
+    ("entity: Note, attribute: rating, map: {}", "`map` is empty"),
+    ("entity: Note, attribute: rating, map: {1: [2]}", "an attribute has a single value, not a list"),
+    ("entity: Note, attribute: rating, map: {1: 2}, down: x", "`down` is for `sql`"),
+    ("entity: Note, attribute: rating, sql: x, unmapped: keep", "`unmapped` is for a `map`"),
+    ("entity: Note, attribute: rating, map: {1: 18446744073709551615}", "SQLite has no integer above"),
+  ])
+  func invalidConversions(_ arguments: String, _ message: String) throws {
+    #expect(try converted(arguments).contains(message))
+  }
+
+  @Test("A missing database is skipped, or fails")
+  func missing() throws {
+    let step = "coredata.convert: {database: notes, entity: Note, attribute: rating, sql: '1', down: '2'"
+    for (ending, message) in [
+      ("}", "no error"), (", if-missing: fail}", "the database notes is not in the container"),
+    ] {
+      try Lab.with { lab in
+        _ = try lab.baseline(0)
+        try lab.migration("0001_test.yaml", "steps:\n  - \(step)\(ending)\n")
+        #expect(failure { try lab.migrate() }.text.contains(message))
+      }
+    }
+  }
+}
