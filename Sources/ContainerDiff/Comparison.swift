@@ -310,7 +310,7 @@ private struct SettingsComparison {
   func difference(_ redactor: Redactor) -> [ContainerDifference.Setting] {
     keys.map { key in
       let (before, after) = (old[key], new[key])
-      return .init(
+      var difference = ContainerDifference.Setting(
         file: file, key: redactor.shown(name: key.text),
         change: before == nil ? .added : after == nil ? .removed : .changed,
         before: before.map { redactor.shownDecoded($0, named: SecretName(key.text)) },
@@ -321,6 +321,12 @@ private struct SettingsComparison {
               redactor.difference(from: before, to: after, named: SecretName(key.text)))
           }
         })
+      // Only the type differs: an int has become a long.
+      if let before, let after, difference.before == difference.after, before.typeName != after.typeName {
+        difference.before?.append(" (\(before.typeName))")
+        difference.after?.append(" (\(after.typeName))")
+      }
+      return difference
     }
   }
 }

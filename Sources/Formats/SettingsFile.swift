@@ -37,7 +37,7 @@ package struct SettingsFile: Sendable, Equatable {
       self.init(format: .dataStore)
       (root, unknownFields) = try DataStorePreferences.read(bytes)
     } else if SharedPreferences.isBegun(by: bytes)
-      || Self.isSharedPreferences(path) && !PropertyListDocument.isBegun(by: bytes)
+      || Self.isSharedPreferences(path) && !Self.isPropertyList(bytes)
     {
       self.init(format: .sharedPreferences)
       (root, obstacle) = try SharedPreferences.read(bytes)
@@ -49,6 +49,11 @@ package struct SettingsFile: Sendable, Equatable {
 
   /// `NAME.preferences_pb`: the format has no magic number.
   private static func isDataStore(_ path: String) -> Bool { path.hasSuffix(".preferences_pb") }
+
+  private static func isPropertyList(_ bytes: [UInt8]) -> Bool {
+    PropertyListDocument.isBinary(bytes)
+      || String(decoding: bytes.prefix(512), as: UTF8.self).contains("<plist")
+  }
 
   /// `shared_prefs/NAME.xml`.
   package static func isSharedPreferences(_ path: String) -> Bool {
@@ -75,6 +80,9 @@ package struct SettingsFile: Sendable, Equatable {
     case .dataStore: return DataStorePreferences.write(values, unknownFields)
     }
   }
+
+  /// Whether the file can be rewritten without losing a part of it.
+  package var canBeWritten: Bool { obstacle == nil }
 
   /// Whether the file has more than settings of known types.
   package var hasUnknownParts: Bool {

@@ -23,8 +23,7 @@ package enum SharedPreferences {
     guard !keysets.contains(where: { settings[$0] != nil }) else {
       throw DrydockError(
         .unsupported,
-        "EncryptedSharedPreferences: the key that opens them is in this device's keystore, so only the app on this device "
-          + "can read them; the file is preserved as it is")
+        "EncryptedSharedPreferences: only the app on this device can read them, with a key in its keystore")
     }
     return (settings, reader.obstacle)
   }

@@ -115,7 +115,7 @@ import Testing
     ("steps:\n  - defaults.delete: {prefix: '', destructive: x}\n", "0001_a.yaml:2:31: an empty prefix"),
     ("steps:\n  - defaults.convert: {key: a}\n", "0001_a.yaml:2:23: defaults.convert needs `type` or `map`"),
     (
-      "steps:\n  - defaults.convert: {key: a, type: int}\n",
+      "steps:\n  - defaults.convert: {key: a, type: number}\n",
       "`type` of defaults.convert is one of string, integer"
     ),
     (

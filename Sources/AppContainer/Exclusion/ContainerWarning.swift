@@ -113,7 +113,9 @@ extension ContainerWarning {
       do {
         _ = try read(path)
       } catch let error as DrydockError where error.code == .unsupported {
-        found.append(Self(kind: .settings, path: path, message: error.message))
+        let message =
+          "\(error.message); it is lost when the app is reinstalled or the backup is restored on another device"
+        found.append(Self(kind: .settings, path: path, message: message))
       } catch {
         // Corrupt files are reported elsewhere.
       }

@@ -186,17 +186,20 @@ extension StagedContainer {
   }
 
   /// Moves a path with everything below it. A database goes with its external data and arrives as one
-  /// consistent file, without sidecars.
+  /// consistent file, without sidecars; SharedPreferences arrive as the app reads them, without a previous version.
   ///
   /// - Throws: ``DrydockError``: `missing`, or `exists` when something is at the target.
   package func move(_ source: ContainerPath, to target: ContainerPath) throws {
-    try copy(source, to: target)
+    let read = try settingsSource(of: source)
+    try copy(read, to: target)
     stage.overlay.origins[target] = stage.overlay.origins[source] ?? source
-    try remove(source)
+    if try status(of: source) != nil { try remove(source) }
+    if read != source { try remove(read) }
   }
 
   /// Copies a path with everything below it; see ``move(_:to:)``.
   package func copy(_ source: ContainerPath, to target: ContainerPath) throws {
+    let source = try settingsSource(of: source)
     guard let status = try status(of: source) else { throw missing(source) }
     guard try self.status(of: target) == nil else {
       throw DrydockError(.exists, "already exists", path: target.description)

@@ -137,7 +137,7 @@ struct CaptureWriter {
     let bytes = try contents(settings)
     let label = CapturePlace(label: settings.description)
     guard var file = try? SettingsFile(bytes: bytes, path: settings.description),
-      file.format != .propertyList(.xml)
+      file.format != .propertyList(.xml), file.canBeWritten
     else {
       return try add(file: settings)
     }
@@ -151,7 +151,9 @@ struct CaptureWriter {
       try write(path.withSuffix(".yaml"), text: yaml.isEmpty ? ["{}"] : yaml.map { String($0.dropFirst(2)) })
     } else {
       try describe(settings, as: path, mode: Self.fileMode)
-      try write(path, file.encoded())
+      // Parts of unknown types are searched as text.
+      let encoded = try file.encoded()
+      try write(path, file.hasUnknownParts ? values.data(encoded, label) : encoded)
     }
     report.settings += 1
   }
