@@ -148,7 +148,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
       ],
-      swiftSettings: strict),
+      exclude: ["PropertyLists"], swiftSettings: strict),
     .testTarget(
       name: "FileSystemTests",
       dependencies: [

@@ -45,13 +45,10 @@ struct DefaultsTarget: Sendable {
     switch kind {
     case .file(let path): return path
     case .suite(let name, let position):
-      if let path = container.configuration.defaults[name] { return path }
-      // An app group's settings are in the group itself.
-      if let path = container.groupDefaults(name) { return path }
-      let known = Set(container.configuration.defaults.keys).union(container.configuration.groups.keys)
+      if let path = container.suitePath(name) { return path }
       throw position.error(
         "drydock.yaml has no settings file `\(name)` under `defaults:`, and no group of that id; "
-          + NearestWord.hint(for: name, among: Array(known)))
+          + NearestWord.hint(for: name, among: container.suiteNames))
     case .standard:
       if let path = container.standardDefaults { return path }
       throw StepFailure(

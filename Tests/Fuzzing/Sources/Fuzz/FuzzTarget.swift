@@ -26,8 +26,10 @@ enum FuzzTarget: String, CaseIterable {
   case tables
   /// `drydock.json`.
   case header
-  /// A binary or XML property list.
+  /// A property list in any form and encoding.
   case plist
+  /// A property list in OpenStep's or GNUstep's text form: what is accepted is written, and read again as the same.
+  case openstep
   /// A keyed archive: what is read is written as JSON and as a property list, and these are read again.
   case unarchive
   /// An age file, armored or not.
@@ -51,6 +53,7 @@ enum FuzzTarget: String, CaseIterable {
       case .tables: try readTables(bytes)
       case .header: _ = try Archive.Header(decoding: bytes, path: "header")
       case .plist: _ = try PropertyListDocument(bytes: bytes)
+      case .openstep: try readOpenStep(bytes)
       case .unarchive: try readKeyedArchive(bytes)
       case .age: try openAge(bytes)
       case .stanzas: try openStanzas(bytes)
@@ -63,6 +66,14 @@ enum FuzzTarget: String, CaseIterable {
     } catch {
       fatalError("not an error of ours: \(error)")
     }
+  }
+
+  private func readOpenStep(_ bytes: [UInt8]) throws {
+    guard let text = TextEncoding.plain.decode(bytes), let (value, form) = try OpenStepPropertyList.read(text)
+    else { return }
+    let written = try OpenStepPropertyList.write(value, form)
+    let again = try OpenStepPropertyList.read(written)?.value
+    guard again == value else { fatalError("read differently than written") }
   }
 
   // MARK: Whole archives
