@@ -148,7 +148,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
       ],
-      exclude: ["PropertyLists"], swiftSettings: strict),
+      exclude: ["AndroidSettings", "PropertyLists"],
+      swiftSettings: strict),
     .testTarget(
       name: "FileSystemTests",
       dependencies: [

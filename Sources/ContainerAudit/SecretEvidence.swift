@@ -95,7 +95,7 @@ enum SecretEvidence {
   static func isSecret(value: PropertyListValue, name: String) -> Bool {
     switch value {
     case .string(let text): isStrong(text) || isCode(text, name)
-    case .integer(let number): isCode("\(number)", name)
+    case .integer, .int, .long: isCode(value.description, name)
     case .data(let bytes): bytes.count >= 16 && bytes.count <= 8192 && Set(bytes).count >= 10
     default: false
     }
@@ -134,6 +134,8 @@ struct SecretValueSearch {
     left -= 16
     guard left > 0, depth < 40 else { return nil }
     switch value {
+    case .set(let values):
+      return evidence(in: .array(values.strings.map { .string($0) }), name: name, isSecret: isSecret, depth)
     case .array(let values):
       for value in values {
         if let found = evidence(in: value, name: name, isSecret: isSecret, depth + 1) { return found }
@@ -183,6 +185,8 @@ extension SecretValueSearch {
     case .string(let text):
       left -= text.utf8.count
       return ContainerPaths.isIn(text)
+    case .set(let values):
+      for text in values.strings where findsPath(in: .string(text), depth: depth + 1) { return true }
     case .array(let values):
       for value in values where findsPath(in: value, depth: depth + 1) { return true }
     case .dictionary(let values):

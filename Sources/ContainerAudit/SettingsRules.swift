@@ -1,12 +1,6 @@
 import AppContainer
-import DrydockErrors
 import FileSystem
 import Formats
-import Foundation
-
-#if canImport(FoundationXML)
-  import FoundationXML
-#endif
 
 extension AuditRule {
   static let settings = [
@@ -58,20 +52,14 @@ struct SettingsRules {
   }
 
   /// Whether a file has settings: a property list, or what Android keeps in `shared_prefs`.
-  static func covers(_ path: ContainerPath, _ container: Container) -> Bool {
-    container.isSettings(path) || isShared(path, container)
-  }
-
-  private static func isShared(_ path: ContainerPath, _ container: Container) -> Bool {
-    container.layout == .android && path.parent == "shared_prefs" && path.nameString.hasSuffix(".xml")
-  }
+  static func covers(_ path: ContainerPath, _ container: Container) -> Bool { container.isSettings(path) }
 
   func check(_ context: inout AuditContext) {
     let name = path.nameString
     // The system's own files, which no app can change.
     if name.hasPrefix("com.apple.") || name.hasPrefix(".") { return }
     do {
-      let values = try read(context)
+      let values = try context.staged.defaults(path)?.root ?? [:]
       if status.size > Self.largeSize {
         context.findings.add(
           .settingsLarge, path.description, "it has \(status.size) bytes and \(values.count) settings")
@@ -80,13 +68,6 @@ struct SettingsRules {
     } catch {
       context.skip(path, error)
     }
-  }
-
-  private func read(_ context: AuditContext) throws -> PropertyListDictionary {
-    if Self.isShared(path, context.container) {
-      return try SharedPreferences.read(context.staged.read(path), path: path)
-    }
-    return try context.staged.defaults(path)?.root ?? [:]
   }
 
   private func check(_ values: PropertyListDictionary, _ context: inout AuditContext) {
@@ -191,60 +172,6 @@ enum ArchivedClasses {
     let bare = name.drop { $0 == "_" }
     return apple.contains { prefix in
       bare.hasPrefix(prefix) && bare.dropFirst(prefix.count).first?.isUppercase ?? false
-    }
-  }
-}
-
-/// The settings files of Android.
-enum SharedPreferences {
-  /// Reads a file of `shared_prefs`: a `<map>` of named values.
-  static func read(_ bytes: [UInt8], path: ContainerPath) throws -> PropertyListDictionary {
-    let reader = Reader()
-    let parser = XMLParser(data: Data(bytes))
-    parser.delegate = reader
-    guard parser.parse(), reader.isMap else {
-      throw DrydockError(.malformed, "not a file of shared preferences", path: path.description)
-    }
-    return reader.values
-  }
-
-  private final class Reader: NSObject, XMLParserDelegate {
-    var values: PropertyListDictionary = [:]
-    var isMap = false
-    private var name: String?
-    private var text = ""
-
-    func parser(
-      _ parser: XMLParser, didStartElement element: String, namespaceURI: String?,
-      qualifiedName: String?, attributes: [String: String] = [:]
-    ) {
-      text = ""
-      if element == "map" { isMap = true }
-      // The texts of a set belong to its name.
-      guard let key = attributes["name"] else { return }
-      name = key
-      guard let value = attributes["value"] else { return }
-      switch element {
-      case "int", "long": values[key] = Int64(value).map { .integer($0) }
-      case "boolean": values[key] = .boolean(value == "true")
-      case "float": values[key] = Double(value).map { .real($0) }
-      default: break
-      }
-    }
-
-    func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
-
-    func parser(
-      _ parser: XMLParser, didEndElement element: String, namespaceURI: String?, qualifiedName: String?
-    ) {
-      guard element == "string", let name else { return }
-      if case .array(let values)? = values[name] {
-        self.values[name] = .array(values + [.string(text)])
-      } else {
-        values[name] =
-          values[name] == nil ? .string(text) : .array([values[name], .string(text)].compactMap { $0 })
-      }
-      text = ""
     }
   }
 }

@@ -114,10 +114,11 @@ package struct Comparison {
       case (let old?, let new?):
         compared += 1
         try compare(old, new)
-      case (let entry?, nil): try add(entry, .removed, in: before)
-      case (nil, let entry?): try add(entry, .added, in: after)
+      case (let entry?, nil): try add(entry, .removed)
+      case (nil, let entry?): try add(entry, .added)
       case (nil, nil): break
       }
+      try compareSettings(ofBackup: path)
     } catch let error as DrydockError where error.code == .permission {
       notCompared.append(NotCompared(path: path, reason: OmissionReason.unreadable, isLoss: true))
     } catch let error as DrydockError where error.code == .notFound {
@@ -127,9 +128,7 @@ package struct Comparison {
 
   private func takes(_ store: ComparisonOptions.Store) -> Bool { options.stores.contains(store) }
 
-  private mutating func add(
-    _ entry: ComparedEntry, _ change: ContainerDifference.Change, in side: any ComparisonSide
-  ) throws {
+  private mutating func add(_ entry: ComparedEntry, _ change: ContainerDifference.Change) throws {
     let path = entry.path
     switch entry.kind {
     case .database:
@@ -139,8 +138,8 @@ package struct Comparison {
       if takes(.vault) { try compareVaults(path, change) }
       return
     case .settings where takes(.defaults):
-      let values = try side.settings(of: path) ?? [:]
-      settings.append((path, change == .added ? [:] : values, change == .added ? values : [:]))
+      // The side without it may have its previous version.
+      settings.append((path, try before.settings(of: path) ?? [:], try after.settings(of: path) ?? [:]))
     default: break
     }
     guard takes(.files) else { return }
@@ -213,6 +212,15 @@ package struct Comparison {
     guard let a = try before.settings(of: path), let b = try after.settings(of: path) else { return false }
     settings.append((path, a, b))
     return true
+  }
+
+  /// Compares the settings of a SharedPreferences file that has a previous version on one side, which counts there: the
+  /// files themselves may be equal, or missing.
+  private mutating func compareSettings(ofBackup path: ContainerPath) throws {
+    guard takes(.defaults), let file = path.ofPreferencesBackup,
+      !settings.contains(where: { $0.path == file })
+    else { return }
+    settings.append((file, try before.settings(of: file) ?? [:], try after.settings(of: file) ?? [:]))
   }
 
   /// A list of items has no digest.

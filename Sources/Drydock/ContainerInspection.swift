@@ -96,10 +96,13 @@ public struct ContainerInspection: Sendable, Codable {
       case .file where entry.path == container.vaultPath:
         (vault, vaultBytes) = (entry.path, entry.status.size)
         readVault(staged)
-      case .file where container.isSettings(entry.path):
-        var file = Settings(path: entry.path, bytes: entry.status.size, keys: nil)
+      // A previous version that counts instead of its file is not listed beside it.
+      case .file where container.isSettings(entry.path.ofPreferencesBackup ?? entry.path):
+        let path = entry.path.ofPreferencesBackup ?? entry.path
+        if try path != entry.path && staged.live.status(path) != nil { continue }
+        var file = Settings(path: path, bytes: entry.status.size, keys: nil)
         do {
-          file.keys = try staged.defaults(entry.path)?.root.count
+          file.keys = try staged.defaults(path)?.root.count
         } catch let error as DrydockError {
           file.problem = error.message
         }

@@ -257,6 +257,7 @@ struct BinaryPropertyListWriter {
   private mutating func add(_ value: PropertyListValue) -> Int32 {
     switch value {
     case .array(let values): return add(Self.array, values.map { add($0) })
+    case .set(let values): return add(Self.array, values.strings.map { add(.string($0)) })
     case .dictionary(let values):
       let sorted = values.sorted()
       var numbers: [Int32] = []
@@ -383,7 +384,8 @@ struct BinaryPropertyListWriter {
   private static func append(_ value: PropertyListValue, to bytes: inout [UInt8]) {
     switch value {
     case .boolean(let value): bytes.append(value ? 0x09 : 0x08)
-    case .integer(let value): append(integer: value, to: &bytes)
+    case .integer(let value), .long(let value): append(integer: value, to: &bytes)
+    case .int(let value): append(integer: Int64(value), to: &bytes)
     case .unsigned(let value):
       bytes.append(0x14)
       append(0, 8, to: &bytes)
@@ -415,7 +417,7 @@ struct BinaryPropertyListWriter {
         bytes.append(opaque.marker)
       }
       bytes += opaque.payload
-    case .array, .dictionary: return
+    case .array, .dictionary, .set: return
     }
   }
 

@@ -6,8 +6,10 @@ extension JSONValue {
     switch value {
     case .string(let text): self = .string(JSONString(text))
     case .boolean(let bool): self = .boolean(bool)
-    case .integer(let number): self = .number(JSONNumber(number))
+    case .integer(let number), .long(let number): self = .number(JSONNumber(number))
+    case .int(let number): self = .number(JSONNumber(Int64(number)))
     case .unsigned(let number): self = .number(JSONNumber(number))
+    case .set(let values): self = .array(JSONArray(values.strings.map { .string(JSONString($0)) }))
     case .real(let real):
       guard let number = JSONNumber(real) else { return nil }
       self = .number(number)
@@ -91,7 +93,9 @@ extension YAMLNode {
       }
       return .number(number)
     case .text(let text): return .string(JSONString(text))
-    case .date, .data:
+    case .int(let number): return .number(JSONNumber(Int64(number)))
+    case .long(let number): return .number(JSONNumber(number))
+    case .date, .data, .single:
       throw position.error("JSON cannot represent \(summary): write it as text, as the app reads it")
     }
   }
@@ -107,7 +111,11 @@ extension YAMLNode {
           "a setting cannot be null: quote it if it is text, or delete the key instead")
       }
       return value
-    case .sequence(let nodes): return .array(try nodes.map { try $0.propertyListValue() })
+    case .sequence(let nodes):
+      let values = try nodes.map { try $0.propertyListValue() }
+      guard isSet else { return .array(values) }
+      guard let set = StringSet(array: values) else { throw position.error("`!set` needs different texts") }
+      return .set(set)
     case .mapping(let mapping): return .dictionary(try mapping.propertyListValues())
     }
   }
@@ -137,6 +145,9 @@ extension YAMLScalar.Value {
     case .unsigned(let value): .unsigned(value)
     case .real(let value): .real(value)
     case .text(let text): .string(text)
+    case .int(let value): .int(value)
+    case .long(let value): .long(value)
+    case .single(let value): .single(value)
     case .date(let date): .date(date)
     case .data(let bytes): .data(bytes)
     }

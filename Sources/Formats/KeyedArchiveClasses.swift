@@ -166,8 +166,8 @@ extension PropertyListValue {
   fileprivate var keyText: String? {
     switch self {
     case .string(let text): text
-    case .boolean, .integer, .unsigned, .real, .single, .date: description
-    case .data, .array, .dictionary, .unknown: nil
+    case .boolean, .integer, .unsigned, .real, .single, .int, .long, .date: description
+    case .data, .array, .set, .dictionary, .unknown: nil
     }
   }
 }

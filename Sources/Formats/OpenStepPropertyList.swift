@@ -360,7 +360,9 @@ private struct OpenStepWriter {
       indent(depth)
       text += "}".utf8
     case .boolean(let value) where form.isTyped: text += "<*B\(value ? "Y" : "N")>".utf8
-    case .integer(let value) where form.isTyped: text += "<*I\(value)>".utf8
+    case .integer(let value) where form.isTyped, .long(let value) where form.isTyped:
+      text += "<*I\(value)>".utf8
+    case .int(let value) where form.isTyped: text += "<*I\(value)>".utf8
     case .unsigned(let value) where form.isTyped: text += "<*I\(value)>".utf8
     case .real(let value) where form.isTyped && value.isFinite: text += "<*R\(value)>".utf8
     case .single(let value) where form.isTyped && value.isFinite: text += "<*R\(Double(value))>".utf8

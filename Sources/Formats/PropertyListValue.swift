@@ -1,6 +1,9 @@
 import Foundation
 
-/// A value in a property list with its exact type: as in the file, Bool, integer and real are three types.
+/// A setting with its exact type: as in the file, Bool, integer and real are three types.
+///
+/// `integer` and `array` are also what a migration writes without naming a type; in Android's files, numbers are `int` or
+/// `long`, and lists are sets of strings.
 public indirect enum PropertyListValue: Sendable {
   case string(String)
   case boolean(Bool)
@@ -10,8 +13,14 @@ public indirect enum PropertyListValue: Sendable {
   case unsigned(UInt64)
   /// A 64-bit real.
   case real(Double)
-  /// A 32-bit real (binary files only).
+  /// A 32-bit real (binary property lists, and Android's `float`).
   case single(Float)
+  /// Android's 32-bit integer: an app that reads it as a `long` fails.
+  case int(Int32)
+  /// Android's 64-bit integer: an app that reads it as an `int` fails.
+  case long(Int64)
+  /// Android's set of strings.
+  case set(StringSet)
   /// A point in time; XML files keep whole seconds only.
   case date(Date)
   case data([UInt8])
@@ -27,6 +36,9 @@ public indirect enum PropertyListValue: Sendable {
     case .boolean: "Bool"
     case .integer, .unsigned: "integer"
     case .real, .single: "real"
+    case .int: "int"
+    case .long: "long"
+    case .set: "string set"
     case .date: "date"
     case .data: "data"
     case .array: "array"
@@ -35,10 +47,14 @@ public indirect enum PropertyListValue: Sendable {
     }
   }
 
-  /// Whether both have the same type and value. A 32-bit real matches the 64-bit real of the same number: only a file
-  /// distinguishes them.
+  /// Whether both have the same type and value. A 32-bit real matches the 64-bit real of the same number, an integer the
+  /// `int` or `long`, and an array the set of the same strings: only a file distinguishes them. An `int` matches no `long`.
   public func matches(_ other: PropertyListValue) -> Bool {
     switch (self, other) {
+    case (.int(let left), .integer(let right)), (.integer(let right), .int(let left)): Int64(left) == right
+    case (.long(let left), .integer(let right)), (.integer(let right), .long(let left)): left == right
+    case (.set(let left), .array(let right)), (.array(let right), .set(let left)):
+      StringSet(array: right) == left
     case (.single(let left), .real(let right)): Double(left).bitPattern == right.bitPattern
     case (.real(let left), .single(let right)): left.bitPattern == Double(right).bitPattern
     case (.array(let left), .array(let right)):
@@ -60,6 +76,9 @@ extension PropertyListValue: Hashable {
     case (.unsigned(let left), .unsigned(let right)): left == right
     case (.real(let left), .real(let right)): left.bitPattern == right.bitPattern
     case (.single(let left), .single(let right)): left.bitPattern == right.bitPattern
+    case (.int(let left), .int(let right)): left == right
+    case (.long(let left), .long(let right)): left == right
+    case (.set(let left), .set(let right)): left == right
     case (.date(let left), .date(let right)): left == right
     case (.data(let left), .data(let right)): left == right
     case (.array(let left), .array(let right)): left == right
@@ -77,6 +96,9 @@ extension PropertyListValue: Hashable {
     case .unsigned(let value): hasher.combine(value)
     case .real(let value): hasher.combine(value.bitPattern)
     case .single(let value): hasher.combine(value.bitPattern)
+    case .int(let value): hasher.combine(value)
+    case .long(let value): hasher.combine(value)
+    case .set(let values): hasher.combine(values)
     case .date(let date): hasher.combine(date)
     case .data(let bytes): hasher.combine(bytes)
     case .array(let values): hasher.combine(values)
@@ -87,12 +109,29 @@ extension PropertyListValue: Hashable {
 }
 
 extension PropertyListValue {
-  /// An object of a binary property list that is preserved as its bytes.
+  /// A value that is preserved as its bytes: an object of a binary property list, or an Android value of unknown type.
   public struct Opaque: Hashable, Sendable {
+    /// The marker of an element of SharedPreferences, which no binary property list has.
+    static let element: UInt8 = 0xF0
+    /// The marker of a value of DataStore.
+    static let message: UInt8 = 0xF1
+
     /// The first byte: kind and size.
     let marker: UInt8
     /// The bytes after the marker and the count, if any.
     let payload: [UInt8]
+
+    /// Whether it is of an Android file.
+    var isAndroids: Bool { marker == Self.element || marker == Self.message }
+
+    /// The value of an Android file as bytes, with its kind before it; nil for others.
+    package var androidBytes: [UInt8]? { isAndroids ? [marker] + payload : nil }
+
+    package init?(androidBytes bytes: [UInt8]) {
+      guard let marker = bytes.first else { return nil }
+      self.init(marker: marker, payload: Array(bytes.dropFirst()))
+      if !isAndroids { return nil }
+    }
 
     init(marker: UInt8, payload: [UInt8]) { (self.marker, self.payload) = (marker, payload) }
 
@@ -124,6 +163,9 @@ extension PropertyListValue: CustomStringConvertible {
     case .unsigned(let value): "\(value)"
     case .real(let value): "\(value)"
     case .single(let value): "\(value)"
+    case .int(let value): "\(value)"
+    case .long(let value): "\(value)"
+    case .set(let values): values.strings.description
     case .date(let date): YAMLDate.text(date)
     case .data(let bytes): "data (\(bytes.count) bytes)"
     case .array(let values): "[" + values.map(\.description).joined(separator: ", ") + "]"
@@ -155,6 +197,49 @@ extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLit
 }
 
 extension PropertyListValue: ExpressibleByStringInterpolation {}
+
+extension PropertyListValue {
+  /// Whether both have the same type, or one of them has no size or is an array; see ``matches(_:)``.
+  package func isOfType(like other: PropertyListValue) -> Bool {
+    switch (self, other) {
+    case (.integer, .int), (.integer, .long), (.int, .integer), (.long, .integer), (.array, .set),
+      (.set, .array):
+      true
+    default: typeName == other.typeName
+    }
+  }
+
+  /// The number of an integer of any type; nil for other values, and above `Int64.max`.
+  package var anyInteger: Int64? {
+    switch self {
+    case .integer(let number), .long(let number): number
+    case .int(let number): Int64(number)
+    default: nil
+    }
+  }
+}
+
+/// Different strings without an order, as Android's settings have them.
+public struct StringSet: Hashable, Sendable, ExpressibleByArrayLiteral {
+  /// Sorted.
+  private let texts: [ExactText]
+
+  /// Of equal strings one remains.
+  public init(_ strings: some Sequence<String>) { texts = Set(strings.map { ExactText($0) }).sorted() }
+
+  public init(arrayLiteral elements: String...) { self.init(elements) }
+
+  /// Nil when an element is not a string, or occurs twice.
+  package init?(array: [PropertyListValue]) {
+    var strings: [String] = []
+    for case .string(let text) in array { strings.append(text) }
+    self.init(strings)
+    guard strings.count == array.count, texts.count == array.count else { return nil }
+  }
+
+  /// The strings in the order of their scalars.
+  public var strings: [String] { texts.map(\.text) }
+}
 
 /// Values by key, as in a property list: keys with different scalars differ even if Unicode considers them equal.
 public struct PropertyListDictionary: Hashable, Sendable {

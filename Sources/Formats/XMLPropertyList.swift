@@ -323,12 +323,13 @@ struct XMLPropertyListWriter {
     return encoding.encode(writer.text)
   }
 
-  private mutating func add(_ value: PropertyListValue, depth: Int) throws {
-    indent(depth)
+  private mutating func add(_ value: PropertyListValue, depth: Int, isIndented: Bool = false) throws {
+    if !isIndented { indent(depth) }
     switch value {
     case .string(let text): element("string", text)
     case .boolean(let value): text += (value ? "<true/>\n" : "<false/>\n").utf8
-    case .integer(let value): element("integer", "\(value)")
+    case .integer(let value), .long(let value): element("integer", "\(value)")
+    case .int(let value): element("integer", "\(value)")
     case .unsigned(let value): element("integer", "\(value)")
     case .real(let value): element("real", Self.text(value))
     case .single(let value): element("real", Self.text(Double(value)))
@@ -338,6 +339,7 @@ struct XMLPropertyListWriter {
       try group("array", isEmpty: values.isEmpty, depth) { writer in
         for value in values { try writer.add(value, depth: depth + 1) }
       }
+    case .set(let values): try add(.array(values.strings.map { .string($0) }), depth: depth, isIndented: true)
     case .dictionary(let values):
       try group("dict", isEmpty: values.isEmpty, depth) { writer in
         for (key, value) in values.sorted() {

@@ -60,9 +60,10 @@ struct YAMLTreeBuilder {
       note(value, at: position)
       return YAMLNode(content: .scalar(value), position: position)
     case .sequence(let sequence):
-      try checkTag(sequence.tag, "!!seq", at: position)
+      let isSet = sequence.tag.rawValue == "!set"
+      if !isSet { try checkTag(sequence.tag, "!!seq", at: position) }
       let nodes = try sequence.map { try self.node($0, depth: depth + 1) }
-      return YAMLNode(content: .sequence(nodes), position: position)
+      return YAMLNode(content: .sequence(nodes), position: position, isSet: isSet)
     case .mapping(let mapping):
       try checkTag(mapping.tag, "!!map", at: position)
       let pairs = try mapping.map { try pair($0.key, $0.value, depth: depth) }

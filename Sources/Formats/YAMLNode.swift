@@ -17,6 +17,8 @@ package struct YAMLNode: Sendable {
   package var content: Content
   /// Where the node starts.
   package var position: YAMLPosition
+  /// Whether it is a sequence with the tag `!set`.
+  package var isSet = false
 
   /// The value when this is a scalar.
   package var scalar: YAMLScalar? {
@@ -56,6 +58,8 @@ package struct YAMLScalar: Hashable, Sendable {
     /// Only above `Int64.max`.
     case unsigned(UInt64)
     case real(Double)
+    /// Android's number types: `!int`, `!long` and `!float`.
+    case int(Int32), long(Int64), single(Float)
     case text(String)
     case date(Date)
     case data([UInt8])
@@ -68,6 +72,9 @@ package struct YAMLScalar: Hashable, Sendable {
       case .integer(let value): "the integer \(value)"
       case .unsigned(let value): "the integer \(value)"
       case .real(let value): "the real \(value)"
+      case .int(let value): "the int \(value)"
+      case .long(let value): "the long \(value)"
+      case .single(let value): "the float \(value)"
       case .text(let value): "the text `\(value)`"
       case .date: "a date"
       case .data(let bytes): "data of \(bytes.count) bytes"

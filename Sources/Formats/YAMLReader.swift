@@ -116,6 +116,9 @@ extension YAMLNode {
     switch value {
     case .array(let values):
       self.init(values.map { YAMLNode($0, at: position) }, at: position)
+    case .set(let values):
+      self.init(values.strings.map { YAMLNode(.string($0), at: position) }, at: position)
+      isSet = true
     case .dictionary(let values):
       self.init(values.sorted().map { (.string($0.key), YAMLNode($0.value, at: position)) }, at: position)
     default:
@@ -152,10 +155,12 @@ extension YAMLScalar {
       case .integer(let number): (.integer(number), "\(number)")
       case .unsigned(let number): (.unsigned(number), "\(number)")
       case .real(let real): (.real(real), "\(real)")
-      case .single(let real): (.real(Double(real)), "\(real)")
+      case .single(let real): (.single(real), "\(real)")
+      case .int(let number): (.int(number), "\(number)")
+      case .long(let number): (.long(number), "\(number)")
       case .date(let date): (.date(date), YAMLDate.text(date))
       case .data(let bytes): (.data(bytes), "")
-      case .array, .dictionary, .unknown: (.null, "")
+      case .array, .set, .dictionary, .unknown: (.null, "")
       }
     self.init(value: scalar, source: source, isPlain: false)
   }

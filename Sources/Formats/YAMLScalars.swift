@@ -42,11 +42,12 @@ enum YAMLCoreSchema {
   }
 }
 
-/// Scalars with an explicit tag: the standard ones, and `!date` and `!data` for property lists.
+/// Scalars with an explicit tag: the standard ones, `!date` and `!data` for property lists, and Android's types of numbers.
 enum YAMLTags {
   private static let prefix = "tag:yaml.org,2002:"
   private static let scalarTags = [
     "!!str", "!!int", "!!float", "!!bool", "!!null", "!!binary", "!date", "!data",
+    "!int", "!long", "!float",
   ]
 
   /// The value of `text` with a tag as the parser expands it, or an error at `position`.
@@ -62,6 +63,17 @@ enum YAMLTags {
     case "!!int":
       switch resolved {
       case .integer, .unsigned: return resolved ?? .null
+      default: break
+      }
+    case "!int":
+      if case .integer(let number) = resolved, let number = Int32(exactly: number) { return .int(number) }
+    case "!long":
+      if case .integer(let number) = resolved { return .long(number) }
+    case "!float":
+      // The nearest one: `!float 0.1` is what the app stores for 0.1.
+      switch resolved {
+      case .real(let value) where Float(value).isFinite == value.isFinite: return .single(Float(value))
+      case .integer(let value): return .single(Float(value))
       default: break
       }
     case "!!float":

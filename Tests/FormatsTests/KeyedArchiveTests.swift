@@ -216,7 +216,7 @@ extension PropertyListValue {
     case .data(let bytes): Data(bytes) as NSData
     case .array(let values): values.map(\.object) as NSArray
     case .dictionary(let values): values.compactMapValues { $0.object } as NSDictionary
-    case .unsigned, .single, .unknown: NSNull()
+    case .unsigned, .single, .int, .long, .set, .unknown: NSNull()
     }
   }
 }

@@ -35,6 +35,10 @@ for path in glob.glob(f"{repository}/Tests/FormatsTests/PropertyLists/*.[ps][lt]
     seed("plist", name, data)
     if name.startswith(("gnustep-openstep", "gnustep-typed", "openstep", "strings-utf8")):
         seed("openstep", name, data)
+samples = os.path.join(repository, "Tests/FormatsTests/AndroidSettings")
+for target, ending in (("preferences", "xml"), ("datastore", "preferences_pb")):
+    for path in sorted(glob.glob(f"{samples}/*.{ending}")):
+        seed(target, os.path.basename(path), open(path, "rb").read())
 U = plistlib.UID
 named = lambda name: {"$classname": name, "$classes": [name, "NSObject"]}
 archived = {

@@ -142,7 +142,7 @@ import Testing
       try lab.set(["k": 0])
       _ = try lab.baseline(0)
       nonisolated(unsafe) var staged: StagedContainer?
-      nonisolated(unsafe) var meanwhile: [PropertyListFile?] = []
+      nonisolated(unsafe) var meanwhile: [SettingsFile?] = []
       let first = MigrationStage.custom(version: 1, "first") { context in
         for number in 1...50 {
           try context.settings.set(number, for: SettingKey<Int>("k\(number)"))

@@ -38,7 +38,7 @@ struct StepLab {
   }
 
   func set(_ values: PropertyListDictionary, at path: ContainerPath = Lab.settings) throws {
-    try stage.setDefaults(PropertyListFile(root: values), at: path)
+    try stage.setDefaults(SettingsFile(format: .propertyList(.binary), root: values), at: path)
   }
 
   func write(_ path: ContainerPath, _ text: String) throws { try stage.write(Array(text.utf8), to: path) }

@@ -163,8 +163,11 @@ public struct Container: Sendable {
   /// The app's settings file; nil when neither configuration nor layout names one.
   public var standardDefaults: ContainerPath? {
     if let configured = configuration.defaults["standard"] { return configured }
-    guard layout == .ios else { return nil }
-    return try? ContainerPath("Library/Preferences/\(app).plist")
+    switch layout {
+    case .ios: return try? ContainerPath("Library/Preferences/\(app).plist")
+    case .android: return try? ContainerPath.sharedPreferences.appending("\(app)_preferences.xml")
+    case .generic: return nil
+    }
   }
 
   public var historyPath: ContainerPath { layout.historyPath }
@@ -189,6 +192,7 @@ extension Container {
   /// Whether a path is a settings file, which is compared and undone key by key.
   package func isSettings(_ path: ContainerPath) -> Bool {
     if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
+    if isAndroidSettings(path) { return true }
     // In a group, of any layout, the path alone decides: archives are compared without the group.
     if let group = path.inGroup {
       return group.path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")

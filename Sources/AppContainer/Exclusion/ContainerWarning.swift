@@ -1,3 +1,4 @@
+import DrydockErrors
 import FileSystem
 import Formats
 
@@ -19,6 +20,8 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
     case group
     /// A setting that looks like a secret, which is readable in the settings file and in plain archives.
     case secret
+    /// A settings file that only the app on this device can read, or that is read from its previous version.
+    case settings
   }
 
   package var kind: Kind
@@ -44,7 +47,7 @@ extension ContainerWarning {
   ///   - settings: reads a settings file.
   package static func find(
     in container: Container, excluded: [(ContainerPath, Exclusion)], secrets: Bool = true,
-    settings: ((ContainerPath) throws -> PropertyListFile?)? = nil
+    settings: ((ContainerPath) throws -> SettingsFile?)? = nil
   ) -> [Self] {
     guard let root = try? container.open() else { return [] }
     var warnings = rootWarnings(root, container)
@@ -63,8 +66,9 @@ extension ContainerWarning {
       guard exclusion.rule == .cacheTag || container.layout.emptiedPlaces.contains(top) else { continue }
       try? look(at: top, in: root, container.layout, &left, &warnings)
     }
+    let read = settings ?? root.settings
+    warnings += androidWarnings(root, container, excluded.map(\.0), read)
     if secrets {
-      let read = settings ?? { try PropertyListFile(bytes: root.contents($0)) }
       warnings += SecretSettings.find(in: container, root: root, excluded: excluded.map(\.0), read)
     }
     return warnings
@@ -84,6 +88,31 @@ extension ContainerWarning {
           "the vault is excluded from backups (\(exclusion)), so its secrets are lost with the device; move it, or add it "
           + "to `include:` in drydock.yaml")
     ]
+  }
+
+  private static func androidWarnings(
+    _ root: Directory, _ container: Container, _ excluded: [ContainerPath],
+    _ read: (ContainerPath) throws -> SettingsFile?
+  ) -> [Self] {
+    guard container.layout == .android else { return [] }
+    return container.settingsFiles(in: root).flatMap { path -> [Self] in
+      guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
+      var found: [Self] = []
+      if let backup = path.preferencesBackup, (try? root.status(backup))??.type == .file {
+        let message =
+          "Android replaces this file with \(backup.nameString), which the app left when it was ended "
+          + "while writing; the settings are read from there"
+        found.append(Self(kind: .settings, path: path, message: message))
+      }
+      do {
+        _ = try read(path)
+      } catch let error as DrydockError where error.code == .unsupported {
+        found.append(Self(kind: .settings, path: path, message: error.message))
+      } catch {
+        // Corrupt files are reported elsewhere.
+      }
+      return found
+    }
   }
 
   private struct LimitReached: Error {}
@@ -237,7 +266,7 @@ enum UserContent {
 enum SecretSettings {
   static func find(
     in container: Container, root: Directory, excluded: [ContainerPath],
-    _ read: (ContainerPath) throws -> PropertyListFile?
+    _ read: (ContainerPath) throws -> SettingsFile?
   ) -> [ContainerWarning] {
     container.settingsFiles(in: root).flatMap { path -> [ContainerWarning] in
       guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
@@ -281,6 +310,13 @@ extension Container {
     if layout == .ios, let directory = try? root.directory(preferences), let names = try? directory.names() {
       paths.formUnion(names.map { preferences.appending(name: $0) }.filter(isSettings))
     }
-    return paths.filter { (try? root.status($0))??.type == .file }.sorted()
+    for folder in [ContainerPath.sharedPreferences, .dataStore] where layout == .android {
+      let names = (try? root.directory(folder).names()) ?? []
+      let found = names.map { folder.appending(name: $0) }
+      paths.formUnion((found + found.compactMap(\.ofPreferencesBackup)).filter(isSettings))
+    }
+    return paths.filter { path in
+      [path, path.preferencesBackup].compactMap { $0 }.contains { (try? root.status($0))??.type == .file }
+    }.sorted()
   }
 }

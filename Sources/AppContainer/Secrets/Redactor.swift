@@ -142,6 +142,10 @@ package struct Redactor: Sendable {
   // MARK: Values
 
   private func shown(_ value: PropertyListValue, _ name: SecretName, depth: Int) -> String {
+    // A part of a set may be a secret.
+    if case .set(let values) = value {
+      return shown(.array(values.strings.map { .string($0) }), name, depth: depth)
+    }
     if SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value) {
       return shown(secret: value)
     }
@@ -196,6 +200,7 @@ private struct TextHashes {
   func hasPart(of value: PropertyListValue) -> Bool {
     switch value {
     case .array(let values): values.contains(where: hasPart)
+    case .set(let values): values.strings.contains { hasPart(of: .string($0)) }
     case .dictionary(let values): values.values.contains(where: hasPart)
     default: Self.hash(of: value).map(hashes.contains) ?? false
     }
@@ -205,6 +210,8 @@ private struct TextHashes {
     switch value {
     case .array(let values):
       for value in values { add(value, depth: depth) }
+    case .set(let values):
+      for text in values.strings { add(.string(text), depth: depth) }
     case .dictionary(let values):
       for value in values.values { add(value, depth: depth) }
     default:

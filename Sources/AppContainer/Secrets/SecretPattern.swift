@@ -36,7 +36,10 @@ package enum SecretPattern {
       case .code, .suspicious: return bytes.count >= 8
       case .plain: return false
       }
-    case .integer(let number): return isSecret(number.magnitude, name)
+    case .integer(let number), .long(let number): return isSecret(number.magnitude, name)
+    case .int(let number): return isSecret(UInt64(number.magnitude), name)
+    case .set(let values):
+      return values.strings.contains { isSecret(leaf: .string($0), name: name, looksInside: looksInside) }
     case .unsigned(let number): return isSecret(number, name)
     case .real(let number): return isSecret(number, name)
     case .single(let number): return isSecret(Double(number), name)
@@ -108,6 +111,9 @@ struct SecretSearch {
     case .array(let values):
       for value in values where finds(in: value, name, depth: depth) { return true }
       return false
+    case .set(let values):
+      for text in values.strings where finds(in: .string(text), name, depth: depth) { return true }
+      return false
     case .dictionary(let values):
       let names = SecretFields(values, inside: name)
       for (key, value) in values {
@@ -128,6 +134,8 @@ struct SecretSearch {
     switch value {
     case .array(let values):
       for value in values { visit(value, name, body) }
+    case .set(let values):
+      for text in values.strings { visit(.string(text), name, body) }
     case .dictionary(let values):
       let names = SecretFields(values, inside: name)
       for (key, value) in values { visit(value, names[key], body) }
@@ -139,6 +147,7 @@ struct SecretSearch {
     switch value {
     case .string(let text): text.utf8.count + 16
     case .data(let bytes): bytes.count + 16
+    case .set(let values): values.strings.reduce(16) { $0 + $1.utf8.count + 16 }
     case .dictionary(let values): values.count * 32 + 16
     default: 16
     }

@@ -76,8 +76,12 @@ package struct ArchiveSide: ComparisonSide {
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? { entry.digest }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
+    let source = try Container.settingsSource(path) { try archive.manifest.entry($0)?.kind == .file }
+    guard try archive.manifest.entry(source) != nil else { return nil }
     // A settings file is a few kilobytes.
-    try contents(of: path, limit: 64 << 20).flatMap { try PropertyListFile.settings(in: $0) }
+    return try contents(of: source, limit: 64 << 20).flatMap {
+      try SettingsFile.settings(in: $0, path: path.description)
+    }
   }
 
   package func vault(of path: ContainerPath) throws -> ComparedVault? {

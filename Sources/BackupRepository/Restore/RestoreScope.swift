@@ -28,7 +28,8 @@ struct RestoreScope {
       case .database?, .rawDatabase?:
         tops.append(DatabaseUnit.externalDataPath(of: path))
         tops += DatabaseFormat.sidecarSuffixes.map(path.withSuffix)
-      default: break
+      // A previous version that stays would replace what is restored.
+      default: if let backup = path.preferencesBackup { tops.append(backup) }
       }
     }
     (self.tops, stores, self.recorded, self.live, self.container) = (
@@ -55,7 +56,7 @@ struct RestoreScope {
       return .databases
     }
     let isFile = recorded.kinds[path].map { $0 == .file } ?? (live[path]?.kind == .file)
-    return isFile && container.isSettings(path) ? .defaults : .files
+    return isFile && container.isSettings(path.ofPreferencesBackup ?? path) ? .defaults : .files
   }
 
   private func isDatabase(_ path: ContainerPath) -> Bool {

@@ -146,7 +146,9 @@ package struct ContentSide: ComparisonSide {
   }
 
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
-    try staged.settingsIfAny(in: contents(of: path))
+    let source = try Container.settingsSource(path) { try content.status(of: $0)?.type == .file }
+    guard try content.status(of: source) != nil else { return nil }
+    return try staged.settingsIfAny(in: contents(of: source), at: path)
   }
 
   private func contents(of path: ContainerPath) throws -> [UInt8] {

@@ -5,7 +5,7 @@ import FileSystem
 import GRDB
 import Synchronization
 
-/// Checks what is about to be committed: staged databases are whole, staged property lists parse, a staged vault opens.
+/// Checks what is about to be committed: staged databases are whole, staged settings files parse, a staged vault opens.
 struct StageCheck {
   let staged: StagedContainer
 
@@ -20,8 +20,8 @@ struct StageCheck {
           StagedDatabase(
             path: path, name: try whole(inode, path), stage: staged.stage.directory,
             hasDigest: inode.digest != nil))
-      } else if path.nameString.hasSuffix(".plist"), staged.container.isSettings(path) {
-        _ = try staged.defaults(path)
+      } else if staged.container.isSettings(path) {
+        try checkSettings(path)
       } else if path == staged.container.vaultPath {
         try checkVault(path)
       }
@@ -49,6 +49,11 @@ struct StageCheck {
         path: path.description)
     }
     return try staged.mergedDatabase(inode, at: path)
+  }
+
+  /// Encrypted settings can be moved, but not read.
+  private func checkSettings(_ path: ContainerPath) throws {
+    do { _ = try staged.defaults(path) } catch let error as DrydockError where error.code == .unsupported {}
   }
 
   /// Without a key there is nothing to be seen; sealed to other keys it may be on purpose.

@@ -4,34 +4,54 @@ import FileSystem
 import Formats
 
 extension StagedContainer {
-  /// A settings file as it will be; nil when there is none.
+  /// A settings file as it will be; nil when there is none. The previous version of a SharedPreferences file counts where
+  /// it exists.
   ///
-  /// - Throws: `DrydockError` with code `malformed` when it is not a property list with a dictionary on top.
-  package func defaults(_ path: ContainerPath) throws -> PropertyListFile? {
-    guard try status(of: path) != nil else { return nil }
+  /// - Throws: `DrydockError`: `malformed` when it is not a settings file, `unsupported` when it is encrypted.
+  package func defaults(_ path: ContainerPath) throws -> SettingsFile? {
+    let source = try settingsSource(of: path)
+    guard try status(of: source) != nil else { return nil }
     do {
-      return try settingsCache.file(of: read(path))
-    } catch var error as DrydockError where error.code == .malformed {
+      return try settingsCache.file(of: read(source), path: path.description)
+    } catch var error as DrydockError where [.malformed, .unsupported].contains(error.code) {
       error.path = path.description
       throw error
     }
   }
 
-  /// The settings in a file's bytes; nil when they are none.
-  func settingsIfAny(in bytes: [UInt8]) throws -> PropertyListDictionary? {
+  package func defaultsExist(at path: ContainerPath) throws -> Bool {
+    try status(of: settingsSource(of: path)) != nil
+  }
+
+  /// The file that has the settings of a path.
+  func settingsSource(of path: ContainerPath) throws -> ContainerPath {
+    try Container.settingsSource(path) { try status(of: $0)?.type == .file }
+  }
+
+  /// The settings in a file's bytes; nil when there are none, or when they are encrypted.
+  func settingsIfAny(in bytes: [UInt8], at path: ContainerPath) throws -> PropertyListDictionary? {
     do {
-      return try settingsCache.file(of: bytes).root
-    } catch let error as DrydockError where error.code == .malformed {
+      return try settingsCache.file(of: bytes, path: path.description).root
+    } catch let error as DrydockError where [.malformed, .unsupported].contains(error.code) {
       return nil
     }
   }
 
-  /// Writes a settings file, in its own format.
-  package func setDefaults(_ file: PropertyListFile, at path: ContainerPath) throws {
-    let bytes = try file.encoded()
+  /// Writes a settings file, in its own format. The previous version of a SharedPreferences file is removed, as Android
+  /// does after writing.
+  package func setDefaults(_ file: SettingsFile, at path: ContainerPath) throws {
+    let bytes: [UInt8]
+    do {
+      bytes = try file.encoded()
+    } catch var error as DrydockError {
+      error.path = error.path ?? path.description
+      throw error
+    }
     try write(bytes, to: path)
     // XML rounds dates, so that what is read is not always what was written.
-    if file.format == .binary { settingsCache.add(file, bytes) }
+    if file.format == .propertyList(.binary) { settingsCache.add(file, bytes, path.description) }
+    let source = try settingsSource(of: path)
+    if source != path { try remove(source) }
   }
 }
 
@@ -101,14 +121,17 @@ extension StagedContainer {
 /// The settings files that were read or written last, before a change and after it: a migration asks for them again and
 /// again, and large ones take a second to read.
 struct SettingsCache {
-  private var files: [(bytes: [UInt8], file: PropertyListFile)] = []
+  private var files: [(bytes: [UInt8], path: String, file: SettingsFile)] = []
 
-  mutating func file(of bytes: [UInt8]) throws -> PropertyListFile {
-    if let known = files.first(where: { $0.bytes == bytes }) { return known.file }
-    let file = try PropertyListFile(bytes: bytes)
-    add(file, bytes)
+  /// - Parameter path: where the file is, which decides on its format.
+  mutating func file(of bytes: [UInt8], path: String) throws -> SettingsFile {
+    if let known = files.first(where: { $0.bytes == bytes && $0.path == path }) { return known.file }
+    let file = try SettingsFile(bytes: bytes, path: path)
+    add(file, bytes, path)
     return file
   }
 
-  mutating func add(_ file: PropertyListFile, _ bytes: [UInt8]) { files = files.suffix(1) + [(bytes, file)] }
+  mutating func add(_ file: SettingsFile, _ bytes: [UInt8], _ path: String) {
+    files = files.suffix(1) + [(bytes, path, file)]
+  }
 }

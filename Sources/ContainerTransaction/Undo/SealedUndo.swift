@@ -20,7 +20,9 @@ struct Sealing: Codable, Sendable {
   var older: [ContainerPath]
 
   /// Whether what is kept of a file is sealed.
-  func covers(_ path: ContainerPath) -> Bool { settings.contains { $0.path == path } }
+  func covers(_ path: ContainerPath) -> Bool {
+    settings.contains { $0.path == path || $0.path.preferencesBackup == path }
+  }
 
   /// Seals a file that is kept, and removes it. It may be run again after a crash at any moment.
   func seal(_ name: ContainerPath, in directory: Directory) throws {
@@ -95,8 +97,10 @@ struct MovedSettings: Codable, Sendable {
   /// Has a stage keep sealed what it takes out of such settings.
   func keepSealed(in staged: StagedContainer) throws {
     for setting in settings where staged.stage.overlay[setting.path] != nil {
-      guard try staged.live.status(setting.path)?.type == .file,
-        let value = try PropertyListFile.settings(in: staged.live.contents(setting.path))?[setting.key],
+      let source = try Container.settingsSource(setting.path) { try staged.live.status($0)?.type == .file }
+      guard try staged.live.status(source)?.type == .file,
+        let value = try SettingsFile.settings(
+          in: staged.live.contents(source), path: setting.path.description)?[setting.key],
         // A file that is no longer readable as settings has changed: then it is sealed.
         (try? staged.defaults(setting.path))?.root[setting.key] != value
       else { continue }
@@ -158,8 +162,8 @@ extension [MovedSecret] {
   }
 
   /// Whether a file's content holds one of the values.
-  func areHeld(inFile bytes: [UInt8]) -> Bool {
-    guard let file = try? PropertyListFile(bytes: bytes) else {
+  func areHeld(inFile bytes: [UInt8], path: ContainerPath?) -> Bool {
+    guard let file = try? SettingsFile(bytes: bytes, path: path?.description ?? "") else {
       return contains { $0.isHeld(inBytes: bytes) }
     }
     return !keys(in: file.root).isEmpty
@@ -172,9 +176,10 @@ extension PropertyListValue {
     switch self {
     case .string(let text): [Array(text.utf8)]
     case .data(let bytes): [bytes]
+    case .set(let values): values.strings.map { Array($0.utf8) }
     case .array(let values): values.flatMap(\.textParts)
     case .dictionary(let values): values.values.flatMap(\.textParts)
-    case .boolean, .integer, .unsigned, .real, .single, .date, .unknown: []
+    case .boolean, .integer, .unsigned, .real, .single, .int, .long, .date, .unknown: []
     }
   }
 }
@@ -207,12 +212,12 @@ struct HeldSecrets {
         status.size <= Self.sizeLimit
       else { continue }
       let bytes = try state.directory.contents(kept.file)
-      let file = try? PropertyListFile(bytes: bytes)
+      let file = try? SettingsFile(bytes: bytes, path: kept.path?.description ?? "")
       // An earlier value of the same setting may open something still.
       let hasEarlier = secrets.contains {
         $0.path == kept.path ?? $0.path && file?.root[$0.key] != nil
       }
-      guard hasEarlier || secrets.areHeld(inFile: bytes) else { continue }
+      guard hasEarlier || secrets.areHeld(inFile: bytes, path: kept.path) else { continue }
       found.files.append(kept.file)
       guard let path = kept.path, let file else { continue }
       found.settings += secrets.keys(in: file.root).map { Sealing.Setting(path: path, key: $0) }
@@ -248,7 +253,8 @@ struct HeldSecrets {
   }
 
   private func isSettings(_ path: ContainerPath) -> Bool {
-    container.isSettings(path) || secrets.contains { $0.path == path }
+    let path = path.ofPreferencesBackup ?? path
+    return container.isSettings(path) || secrets.contains { $0.path == path }
   }
 }
 

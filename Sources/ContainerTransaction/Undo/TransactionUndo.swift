@@ -16,6 +16,8 @@ struct TransactionUndo {
   var conflicts: [RollbackConflict] = []
   /// Settings that are in the vault, or were: whatever they are called, they are secrets.
   private var secrets: Set<Sealing.Setting> = []
+  /// Previous versions of SharedPreferences files whose settings are undone key by key.
+  private var merged: Set<ContainerPath> = []
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
@@ -38,9 +40,9 @@ struct TransactionUndo {
     record.changes = ChangeRecords(changes)
     for change in record.changes {
       switch change.granularity {
-      case .settings: try undoSettings(change)
+      case .settings: try undoSettings(change, backup: backup(of: change, in: record))
       case .vault: try undoVault(change)
-      case .database, .file: try undoWhole(change)
+      case .database, .file: if !merged.contains(change.path) { try undoWhole(change) }
       case .sidecar, .directory: continue
       }
     }
@@ -112,20 +114,31 @@ struct TransactionUndo {
     return node.type == .file ? "\(node.size) bytes" : node.type.rawValue
   }
 
-  private mutating func undoSettings(_ change: ChangeRecord) throws {
-    // Untouched since: the very file comes back.
-    if try staged.contentDigest(of: change.path) == change.after?.digest, change.before != nil {
-      return try putBack(change)
+  /// The previous version of a SharedPreferences file that the transaction removed: it had the settings before.
+  private func backup(of change: ChangeRecord, in record: UndoRecord) -> ChangeRecord? {
+    guard let backup = change.path.preferencesBackup.flatMap({ record.changes[$0] }) else { return nil }
+    return backup.before?.type == .file && backup.after == nil ? backup : nil
+  }
+
+  private mutating func undoSettings(_ change: ChangeRecord, backup: ChangeRecord?) throws {
+    // Untouched since: the very files come back.
+    if try staged.contentDigest(of: change.path) == change.after?.digest,
+      try staged.settingsSource(of: change.path) == change.path
+    {
+      if change.before != nil { return try putBack(change) }
+      if backup != nil { return try undoWhole(change) }
     }
     var (before, written): (PropertyListDictionary, PropertyListDictionary) = ([:], [:])
-    var present: PropertyListFile?
+    var present: SettingsFile?
     do {
-      (before, written) = (try settings(change.kept, kept), try settingsWritten(change))
-      let isAbsent = try staged.status(of: change.path) == nil
-      present = try isAbsent ? PropertyListFile() : staged.defaults(change.path)
+      before = try settings((backup ?? change).kept, kept, of: change.path)
+      written = try settingsWritten(change)
+      present = try staged.defaults(change.path) ?? SettingsFile(newAt: change.path.description)
     } catch let error as DrydockError where [.malformed, .unsupported].contains(error.code) {}
     // One of the three is not a settings file: then there are no keys to compare.
     guard var file = present else { return try undoWhole(change) }
+    // Put back as a file, it would replace what the app has written since.
+    if let backup { merged.insert(backup.path) }
     for key in before.differingKeys(from: written) {
       let now = file.root[key]
       if now == before[key] { continue }
@@ -144,21 +157,23 @@ struct TransactionUndo {
       }
       file.root[key] = before[key]
     }
-    if file.root.isEmpty && change.before == nil {
+    if file.root.isEmpty && change.before == nil && backup == nil {
       if try staged.status(of: change.path) != nil { try staged.remove(change.path) }
     } else {
       try staged.setDefaults(file, at: change.path)
     }
   }
 
-  func settings(_ name: ContainerPath?, _ kept: UndoFiles) throws -> PropertyListDictionary {
+  func settings(
+    _ name: ContainerPath?, _ kept: UndoFiles, of path: ContainerPath
+  ) throws -> PropertyListDictionary {
     guard let name else { return [:] }
-    return try PropertyListFile(bytes: kept.contents(name)).root
+    return try SettingsFile(bytes: kept.contents(name), path: path.description).root
   }
 
   func settingsWritten(_ change: ChangeRecord) throws -> PropertyListDictionary {
     let (name, kept) = written(change)
-    return try settings(name, kept)
+    return try settings(name, kept, of: change.path)
   }
 
   private mutating func undoDirectory(_ change: ChangeRecord) throws {
@@ -309,9 +324,11 @@ extension TransactionUndo {
   /// again.
   func keepSealed(_ record: UndoRecord, to recipients: [AgeRecipient]) throws {
     for setting in record.sealing?.settings ?? [] {
-      for change in record.changes where change.path == setting.path {
+      for change in record.changes
+      where (change.path.ofPreferencesBackup ?? change.path) == setting.path {
         let value =
-          try settings(change.kept, kept)[setting.key] ?? settingsWritten(change)[setting.key]
+          try settings(change.kept, kept, of: change.path)[setting.key]
+          ?? settingsWritten(change)[setting.key]
         guard let value else { continue }
         staged.keepSealed(
           MovedSecret(path: setting.path, key: setting.key, value: value), to: recipients)

@@ -94,7 +94,9 @@ struct CaptureWriter {
       report.files += 1
     case .database: try add(database: entry.path)
     case .file where entry.path == container.vaultPath: try addVault(keys)
-    case .file where entry.path == Self.appleMetadata || container.isSettings(entry.path):
+    case .file
+    where entry.path == Self.appleMetadata
+      || container.isSettings(entry.path.ofPreferencesBackup ?? entry.path):
       try add(settings: entry.path)
     case .file: try add(file: entry.path)
     case .sidecar: break
@@ -134,7 +136,9 @@ struct CaptureWriter {
   private mutating func add(settings: ContainerPath) throws {
     let bytes = try contents(settings)
     let label = CapturePlace(label: settings.description)
-    guard var file = try? PropertyListFile(bytes: bytes), file.format == .binary else {
+    guard var file = try? SettingsFile(bytes: bytes, path: settings.description),
+      file.format != .propertyList(.xml)
+    else {
       return try add(file: settings)
     }
     var named = label
@@ -142,7 +146,7 @@ struct CaptureWriter {
     file.root = try values.dictionary(file.root, named)
     try values.collectFields(of: bytes, label)
     let path = try path(settings)
-    if let yaml = GoldenYAML.lines(file.root), path.nameString.hasSuffix(".plist") {
+    if !file.hasUnknownParts, path.hasYAML, let yaml = GoldenYAML.lines(file.root, of: path) {
       try describe(settings, as: path, mode: Self.settingsMode)
       try write(path.withSuffix(".yaml"), text: yaml.isEmpty ? ["{}"] : yaml.map { String($0.dropFirst(2)) })
     } else {
@@ -155,7 +159,7 @@ struct CaptureWriter {
   private mutating func add(file: ContainerPath) throws {
     let path = try path(file)
     // By their names something would be made of them.
-    if [".sql", ".plist.yaml", ".plist.xml"].contains(where: path.nameString.hasSuffix) {
+    if path.nameString.hasSuffix(".sql") || FixtureFiles.settings(madeBy: path) != nil {
       setup.add(path, to: .verbatim)
     }
     let bytes = try contents(file)

@@ -278,6 +278,10 @@ extension CapturedValues {
     case .real(let number):
       guard let whole = Int64(exactly: number) else { return value }
       return try Double(self.number("\(whole)", place)).map { .real($0) } ?? value
+    case .int(let number): return try Int32(self.number("\(number)", place)).map { .int($0) } ?? value
+    case .long(let number): return try Int64(self.number("\(number)", place)).map { .long($0) } ?? value
+    case .set(let values):
+      return .set(StringSet(try values.strings.map { try text($0, place, depth: depth) }))
     case .date(let date): return .date(try self.date(date, place))
     case .array(let values): return .array(try values.map { try self.value($0, place, depth: depth) })
     case .dictionary(let values): return .dictionary(try dictionary(values, place, depth: depth))

@@ -87,7 +87,7 @@ struct DownCheck {
     }
     let root = try Directory(container.root)
     guard let path = container.standardDefaults, try root.status(path) != nil else { return nil }
-    let settings = try PropertyListFile(bytes: root.contents(path)).root
+    let settings = try SettingsFile(bytes: root.contents(path), path: path.description).root
     return Set(settings.keys).isSubset(of: markers) ? path : nil
   }
 

@@ -5,7 +5,8 @@ import Formats
 import GRDB
 
 /// The files of a fixture: `NAME.sql` is the content of the database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml`
-/// that of the binary property list `NAME.plist`; all else is taken as it is.
+/// that of the binary property list `NAME.plist`, `shared_prefs/NAME.xml.yaml` and `NAME.preferences_pb.yaml` that of
+/// Android's settings files; all else is taken as it is.
 struct FixtureFiles {
   private let fixture: Directory
   private let onlyInWAL: Set<ContainerPath>
@@ -62,12 +63,10 @@ struct FixtureFiles {
           database, in: target, onlyInWAL: onlyInWAL.contains(database), file: source.full(entry.path))
         return database
       }
-      for suffix in [".yaml", ".xml"] {
-        guard let settings = path.without(suffix: suffix), settings.nameString.hasSuffix(".plist") else {
-          continue
-        }
+      if let settings = Self.settings(madeBy: path) {
         try requireFree(settings, entry, source, target)
-        try target.create(settings, FixtureSettings(entry.path, in: source).encoded(), mode: 0o600)
+        try target.create(
+          settings, FixtureSettings(entry.path, in: source).encoded(for: settings), mode: 0o600)
         return nil
       }
     }
@@ -88,6 +87,15 @@ struct FixtureFiles {
     return nil
   }
 
+  /// The settings file that a file of a fixture gives; nil when it is none of these.
+  static func settings(madeBy path: ContainerPath) -> ContainerPath? {
+    if let settings = path.without(suffix: ".xml"), settings.nameString.hasSuffix(".plist") {
+      return settings
+    }
+    guard let settings = path.without(suffix: ".yaml") else { return nil }
+    return settings.hasYAML ? settings : nil
+  }
+
   private func requireFree(
     _ path: ContainerPath, _ entry: WalkEntry, _ source: Directory, _ target: Directory
   ) throws {
@@ -97,7 +105,7 @@ struct FixtureFiles {
   }
 }
 
-/// A property list as YAML or XML.
+/// A settings file as YAML, or a property list as XML.
 struct FixtureSettings {
   private let file: String
   private let bytes: [UInt8]
@@ -108,8 +116,8 @@ struct FixtureSettings {
     isXML = path.nameString.hasSuffix(".xml")
   }
 
-  /// The binary property list, as Apple's systems write settings.
-  func encoded() throws -> [UInt8] {
+  /// The file in the format of its path: a binary property list in Apple's layouts.
+  func encoded(for path: ContainerPath) throws -> [UInt8] {
     if isXML {
       do {
         let list = try PropertyListDocument(bytes: bytes)
@@ -124,11 +132,25 @@ struct FixtureSettings {
     }
     let root = try YAMLDocument(bytes, file: file).root
     let values = try root.flatMap { $0.isNull ? nil : try $0.pairs("a property list").propertyListValues() }
-    return try PropertyListFile(format: .binary, root: values ?? [:]).encoded()
+    var settings = SettingsFile(newAt: path.description)
+    for (key, value) in values ?? [:] {
+      do {
+        try settings.set(value, for: key)
+      } catch let error as UnfitSetting {
+        throw DrydockError(.badFixture, "the setting `\(key)` \(error.problem)", path: file)
+      }
+    }
+    return try settings.encoded()
   }
 }
 
 extension ContainerPath {
+  /// Whether a fixture can have the settings file as YAML.
+  var hasYAML: Bool {
+    let name = nameString
+    return name.hasSuffix(".plist") || name.hasSuffix(".preferences_pb") || preferencesBackup != nil
+  }
+
   /// The path without a suffix of its name; nil when the name has another suffix, or nothing else.
   fileprivate func without(suffix: String) -> ContainerPath? {
     guard name.count > suffix.utf8.count, name.suffix(suffix.utf8.count) == Array(suffix.utf8)[...]

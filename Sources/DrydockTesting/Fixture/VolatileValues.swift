@@ -137,6 +137,7 @@ struct ValueNormalizer {
     switch value {
     case .string(let string): .string(text(string))
     case .array(let values): .array(values.map(settings))
+    case .set(let values): .set(StringSet(values.strings.map { text($0) }))
     case .dictionary(let values): .dictionary(settings(values))
     default: value
     }
@@ -148,6 +149,9 @@ struct ValueNormalizer {
     case .boolean: .boolean(false)
     case .integer, .unsigned: .integer(0)
     case .real, .single: .real(0)
+    case .int: .int(0)
+    case .long: .long(0)
+    case .set: .set([])
     case .date: .date(Date(timeIntervalSinceReferenceDate: 0))
     case .data, .unknown: .data([])
     case .array: .array([])

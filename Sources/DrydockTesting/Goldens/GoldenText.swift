@@ -156,7 +156,7 @@ package struct GoldenText: Sendable {
 
   /// - Returns: false for values that YAML cannot hold.
   private mutating func addSettings(_ path: ContainerPath, _ values: PropertyListDictionary) -> Bool {
-    guard let yaml = GoldenYAML.lines(values) else { return false }
+    guard let yaml = GoldenYAML.lines(values, of: path) else { return false }
     let (file, id) = (Golden.defaults, [path.description, "settings"])
     let name = "\(GoldenYAML.quoted(GoldenLine.text(path))):" + (yaml.isEmpty ? " {}" : "")
     add(GoldenEntry(id, path.description, nil, at: file, add(name, to: file), name))
@@ -166,7 +166,7 @@ package struct GoldenText: Sendable {
       entry.name = { "\(path): \($0.shown(name: key))" }
       entry.whole = shown
       var field = GoldenEntry.Field(
-        "value", GoldenYAML.text(value) ?? "", "the setting has another value", shown: shown)
+        "value", GoldenYAML.text(value, of: path) ?? "", "the setting has another value", shown: shown)
       field.type = value.typeName
       entry.fields = [field]
       add(entry)

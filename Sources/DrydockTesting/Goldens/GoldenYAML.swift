@@ -1,15 +1,18 @@
 import AgeEncryption
 import AppContainer
+import FileSystem
 import Formats
 import Foundation
 
 /// Values as YAML that reads back as the same values with the same types.
 enum GoldenYAML {
   /// Settings: one line for each key, sorted and indented; nil for values that YAML cannot hold.
-  static func lines(_ settings: PropertyListDictionary) -> [String]? {
+  ///
+  /// - Parameter path: where the settings are. Property lists have no `!float`: an app reads both reals as one type.
+  static func lines(_ settings: PropertyListDictionary, of path: ContainerPath) -> [String]? {
     guard areKeys(settings) else { return nil }
     let lines = settings.sorted().compactMap { key, value in
-      text(value).map { "  \(quoted(key)): \($0)" }
+      text(value, of: path).map { "  \(quoted(key)): \($0)" }
     }
     return lines.count == settings.count ? lines : nil
   }
@@ -50,6 +53,14 @@ enum GoldenYAML {
     Set(values.keys.map(\.text)).count == values.count
   }
 
+  /// The value of a setting.
+  static func text(_ value: PropertyListValue, of path: ContainerPath) -> String? {
+    if case .single(let number) = value, !path.nameString.hasSuffix(".plist"), number.isFinite {
+      return "!float \(number)"
+    }
+    return text(value)
+  }
+
   /// A value in flow style.
   static func text(_ value: PropertyListValue) -> String? {
     switch value {
@@ -59,6 +70,10 @@ enum GoldenYAML {
     case .unsigned(let value): return "\(value)"
     case .real(let value): return real(value)
     case .single(let value): return real(Double(value))
+    case .int(let value): return "!int \(value)"
+    case .long(let value): return "!long \(value)"
+    case .set(let values):
+      return "!set [\(values.strings.map { quoted($0, isKey: false) }.joined(separator: ", "))]"
     case .date(let date):
       let text = YAMLDate.text(date)
       // Finer than a microsecond, or beyond the year 9999.

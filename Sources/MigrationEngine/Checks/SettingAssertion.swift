@@ -55,7 +55,7 @@ struct DefaultsAssertion: AssertionBody {
   }
 
   func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
-    let path = try target.path(in: stage.container)
+    let path = try target.path(in: stage)
     var stored: PropertyListValue?
     do {
       stored = try target.read(stage)?.root[key]
@@ -84,8 +84,8 @@ struct DefaultsAssertion: AssertionBody {
       passed = (value != nil) == exists
       wanted = exists ? "there" : "absent"
     case .type(let type):
-      passed = value.map { SettingValueType(of: $0) == type } ?? false
-      wanted = "a \(type.rawValue)"
+      passed = value.map(type.includes) ?? false
+      wanted = (type == .int || type == .integer ? "an " : "a ") + type.rawValue
     case .before:
       passed = before == now
       wanted = "what it was before"
@@ -98,7 +98,7 @@ struct DefaultsAssertion: AssertionBody {
       found: value.map { redactor.shown($0, key: key) },
       sentence: "the setting `\(key)` is \(shown), not \(wanted)")
     if case .values(let values) = expected, let first = values.first {
-      let isOtherType = value.map { $0.typeName != first.typeName } ?? false
+      let isOtherType = value.map { !$0.isOfType(like: first) } ?? false
       func shown(_ value: PropertyListValue) -> String {
         (isOtherType ? "the \(value.typeName) " : "") + redactor.shown(value, key: key)
       }

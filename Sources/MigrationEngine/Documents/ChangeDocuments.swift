@@ -77,7 +77,7 @@ struct ChangeDocuments: MigrationAction {
     guard !changes.isEmpty else { return notes }
     edit.values[key] = try setting.value()
     recorded.documents.append(
-      DownValues.Document(file: try target.path(in: stage.container), key: key, changes: changes))
+      DownValues.Document(file: try target.path(in: stage), key: key, changes: changes))
     return try notes + edit.save(to: stage, &recorded)
   }
 

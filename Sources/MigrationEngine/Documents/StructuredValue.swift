@@ -236,21 +236,53 @@ extension PropertyListValue: StructuredValue {
   init(key: String, value: PropertyListValue) { self = .dictionary([key: value]) }
 
   init(stored: String) throws {
+    if let typed = try Self.typed(stored) {
+      self = typed
+      return
+    }
     guard let data = Data(base64Encoded: stored) else {
       throw DrydockError(.malformed, "a recorded value is not base64")
     }
     self = try PropertyListDocument(bytes: [UInt8](data)).value
   }
 
-  /// A binary property list in base64, which keeps every type.
+  /// A binary property list in base64, which keeps every type. Types that only Android has are named before it.
   var stored: String {
+    switch self {
+    case .int(let number): return "int:\(number)"
+    case .long(let number): return "long:\(number)"
+    case .set(let values): return "set:" + PropertyListValue.array(values.strings.map { .string($0) }).stored
+    case .unknown(let opaque):
+      if let bytes = opaque.androidBytes { return "unknown:" + Data(bytes).base64EncodedString() }
+    default: break
+    }
     let bytes = try? PropertyListDocument(format: .binary, value: self).encoded()
     return Data(bytes ?? []).base64EncodedString()
   }
 
-  var integer: Int64? {
-    if case .integer(let number) = self { number } else { nil }
+  /// The value of a type that only Android has; nil for others.
+  private static func typed(_ stored: String) throws -> PropertyListValue? {
+    let parts = stored.split(separator: ":", maxSplits: 1).map(String.init)
+    guard parts.count == 2 else { return nil }
+    let value: PropertyListValue? =
+      switch parts[0] {
+      case "int": Int32(parts[1]).map { .int($0) }
+      case "long": Int64(parts[1]).map { .long($0) }
+      case "set":
+        if case .array(let values) = try PropertyListValue(stored: parts[1]) {
+          StringSet(array: values).map { .set($0) }
+        } else {
+          nil
+        }
+      case "unknown":
+        Data(base64Encoded: parts[1]).flatMap { Opaque(androidBytes: [UInt8]($0)) }.map { .unknown($0) }
+      default: nil
+      }
+    guard let value else { throw DrydockError(.malformed, "a recorded value has an unknown type") }
+    return value
   }
+
+  var integer: Int64? { anyInteger }
 
   func shown(_ redactor: Redactor, names: [String]) -> String {
     redactor.typed(self, of: names.last { SecretPattern.isSecret(self, key: $0) } ?? names.last ?? "")

@@ -34,7 +34,7 @@ struct VersionMarkerAccess {
       else {
         return nil
       }
-      guard case .integer(let number) = value, let number = Int(exactly: number) else {
+      guard let number = value.anyInteger.flatMap({ Int(exactly: $0) }) else {
         throw unreadable("is a \(value.typeName)")
       }
       return number
@@ -60,9 +60,9 @@ struct VersionMarkerAccess {
       guard let path = stage.container.standardDefaults else {
         return "\(name): the settings file is unknown"
       }
-      var file = try stage.defaults(path) ?? PropertyListFile()
-      guard file.root[key] != .integer(Int64(number)) else { return nil }
-      file.root[key] = .integer(Int64(number))
+      var file = try stage.defaults(path) ?? SettingsFile(newAt: path.description)
+      guard file.root[key]?.anyInteger != Int64(number) else { return nil }
+      try file.set(.integer(Int64(number)), for: key)
       try stage.setDefaults(file, at: path)
     case .userVersion(let database):
       guard let path = try stage.databasePlace(database) else {
@@ -142,7 +142,7 @@ package struct VersionMarkerSearch {
   package init(_ stage: StagedContainer, databases: [(name: String, path: ContainerPath)]) {
     if let path = stage.container.standardDefaults, let root = try? stage.defaults(path)?.root {
       for (key, value) in root where Self.isAboutTheSchema(key) {
-        guard case .integer(let number) = value, let number = Int(exactly: number), number >= 0 else {
+        guard let number = value.anyInteger.flatMap({ Int(exactly: $0) }), number >= 0 else {
           continue
         }
         findings.append(Finding(place: .defaults(key: key), number: number))

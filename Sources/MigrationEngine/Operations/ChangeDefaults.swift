@@ -161,7 +161,7 @@ struct TransferDefaults: MigrationAction {
 
   /// All values are read before any is written, so that names may be swapped.
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    let (sourcePath, targetPath) = try (from.path(in: stage.container), to.path(in: stage.container))
+    let (sourcePath, targetPath) = try (from.path(in: stage), to.path(in: stage))
     let isOneFile = sourcePath == targetPath
     if isOneFile && name == "defaults.move" {
       throw StepFailure(message: "`from` and `to` are the same settings file: use defaults.rename")
@@ -204,7 +204,7 @@ struct TransferDefaults: MigrationAction {
   /// Moves the settings back with their present values, and restores what they had replaced.
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     guard isMove else { return try DownValues.required(recorded).revert(on: stage) }
-    let (sourcePath, targetPath) = try (from.path(in: stage.container), to.path(in: stage.container))
+    let (sourcePath, targetPath) = try (from.path(in: stage), to.path(in: stage))
     let isOneFile = sourcePath == targetPath
     var target = try DefaultsEdit(to, stage)
     var moved: [(old: String, new: String, value: PropertyListValue)] = []
@@ -224,7 +224,10 @@ struct TransferDefaults: MigrationAction {
         if isOneFile { source.values[new] = value } else { target.values[new] = value }
         continue
       }
-      source.values[old] = value
+      // Another format may have changed the type.
+      let written = recorded?.setting(new, in: targetPath)?.after?.value
+      let original = recorded?.setting(old, in: sourcePath)?.before?.value
+      source.values[old] = !isOneFile && written == value ? original ?? value : value
     }
     if isOneFile {
       source.notes = target.notes

@@ -70,7 +70,7 @@ struct ConvertDefaults: MigrationOperation {
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     if recorded?.skipped.containsExactly(key) == true { return [] }
     var edit = try DefaultsEdit(target, stage)
-    let path = try target.path(in: stage.container)
+    let path = try target.path(in: stage)
     let noted = recorded?.setting(to, in: path)
     if let recorded, noted.map({ edit.values[to] == $0.after?.value }) ?? true {
       return try recorded.revertSettings(on: stage)
@@ -177,6 +177,7 @@ struct ValueMap: Sendable {
       number == (bool ? 1 : 0)
     case (.integer(let number), .real(let real)), (.real(let real), .integer(let number)):
       Double(number) == real
+    case (.int, .long), (.long, .int): key.anyInteger == value.anyInteger
     default: false
     }
   }
@@ -187,7 +188,7 @@ extension PropertyListValue {
   fileprivate var plain: String? {
     switch self {
     case .string(let text): text
-    case .boolean, .integer, .unsigned, .real, .single: description
+    case .boolean, .integer, .unsigned, .real, .single, .int, .long: description
     default: nil
     }
   }
@@ -196,12 +197,19 @@ extension PropertyListValue {
 /// The types that a setting can be converted to. Only exact conversions succeed.
 public enum SettingValueType: String, CaseIterable, Sendable {
   case string, integer, real, boolean, date, data
+  /// Android's numbers of 32 and 64 bits, and its real of 32 bits.
+  case int, long, float
+  /// Android's set of strings.
+  case set
 
   /// The type of a simple value; nil for others.
   init?(of value: PropertyListValue) {
     switch value {
     case .string: self = .string
     case .integer, .unsigned: self = .integer
+    case .int: self = .int
+    case .long: self = .long
+    case .set: self = .set
     case .real, .single: self = .real
     case .boolean: self = .boolean
     case .date: self = .date
@@ -210,10 +218,30 @@ public enum SettingValueType: String, CaseIterable, Sendable {
     }
   }
 
+  /// Whether a value has this type: an `int` and a `long` are integers, too, and a `float` is a real.
+  func includes(_ value: PropertyListValue) -> Bool {
+    switch (self, value) {
+    case (.integer, .int), (.integer, .long), (.float, .single): true
+    default: SettingValueType(of: value) == self
+    }
+  }
+
   /// The value in this type; nil when there is no exact conversion.
   func convert(_ value: PropertyListValue) -> PropertyListValue? {
-    if SettingValueType(of: value) == self { return value }
+    if includes(value) { return value }
     switch (self, value) {
+    case (_, .int(let number)): return convert(.integer(Int64(number)))
+    case (_, .long(let number)): return convert(.integer(number))
+    case (.int, _):
+      guard case .integer(let number)? = Self.integer.convert(value) else { return nil }
+      return Int32(exactly: number).map { .int($0) }
+    case (.long, _):
+      guard case .integer(let number)? = Self.integer.convert(value) else { return nil }
+      return .long(number)
+    case (.float, _):
+      guard case .real(let number)? = Self.real.convert(value) else { return nil }
+      return try? SettingsFile.Format.sharedPreferences.fitting(.real(number), replacing: nil)
+    case (.set, .array(let values)): return StringSet(array: values).map { .set($0) }
     case (.string, .boolean), (.string, .integer), (.string, .unsigned), (.string, .real), (.string, .single),
       (.string, .date):
       return .string(value.description)

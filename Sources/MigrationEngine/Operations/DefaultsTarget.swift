@@ -41,14 +41,28 @@ struct DefaultsTarget: Sendable {
     kind = suite.map { .suite($0, position) } ?? .standard
   }
 
-  func path(in container: Container) throws -> ContainerPath {
+  func path(in stage: StagedContainer) throws -> ContainerPath {
+    let container = stage.container
     switch kind {
     case .file(let path): return path
     case .suite(let name, let position):
-      if let path = container.suitePath(name) { return path }
+      if let path = container.configuration.defaults[name] { return path }
+      // An app group's settings are in the group itself.
+      if let path = container.groupDefaults(name) { return path }
+      let places = container.androidSettings(name)
+      let found = try places.filter { try stage.defaultsExist(at: $0) }
+      if found.count == 1 { return found[0] }
+      if !places.isEmpty {
+        let what = found.isEmpty ? "neither of the settings files" : "both settings files"
+        let names = places.map { "`\($0)`" }.joined(separator: " and ")
+        throw position.error(
+          "\(what) \(names) \(found.isEmpty ? "exists" : "exist"): name one of them with `file`, or in drydock.yaml "
+            + "under `defaults:`")
+      }
+      let known = Set(container.configuration.defaults.keys).union(container.configuration.groups.keys)
       throw position.error(
         "drydock.yaml has no settings file `\(name)` under `defaults:`, and no group of that id; "
-          + NearestWord.hint(for: name, among: container.suiteNames))
+          + NearestWord.hint(for: name, among: Array(known)))
     case .standard:
       if let path = container.standardDefaults { return path }
       throw StepFailure(
@@ -65,8 +79,8 @@ struct DefaultsTarget: Sendable {
     }
   }
 
-  func read(_ stage: StagedContainer) throws -> PropertyListFile? {
-    try stage.defaults(try path(in: stage.container))
+  func read(_ stage: StagedContainer) throws -> SettingsFile? {
+    try stage.defaults(try path(in: stage))
   }
 }
 
@@ -76,11 +90,11 @@ struct DefaultsEdit {
   var notes: [String] = []
   private let path: ContainerPath
   private let registered: PropertyListDictionary
-  private let original: PropertyListFile?
+  private let original: SettingsFile?
   private let redactor: Redactor
 
   init(_ target: DefaultsTarget, _ stage: StagedContainer) throws {
-    path = try target.path(in: stage.container)
+    path = try target.path(in: stage)
     registered = target.registered(in: stage.container)
     original = try stage.defaults(path)
     redactor = stage.redactor
@@ -140,24 +154,46 @@ struct DefaultsEdit {
     return try copy.save(to: stage, &unused)
   }
 
-  /// Writes the file when something changed; a missing one is created in the binary format.
+  /// Writes the file when something changed; a missing one is created in the format of its path, which is binary in
+  /// Apple's layouts. Each value takes a type that the format has.
   mutating func save(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var file = original ?? PropertyListFile()
+    var file = original ?? SettingsFile(newAt: path.description)
+    for key in file.root.differingKeys(from: values) {
+      guard let value = values[key] else { continue }
+      let fitting = try fitting(value, key.text, file)
+      if case (.array, .set) = (value, fitting) {
+        notes.append("\(shown(key.text)): the array becomes a string set, which has no order")
+      }
+      if case (.set, .array) = (value, fitting) {
+        notes.append("\(shown(key.text)): the string set becomes an array, since property lists have no sets")
+      }
+      if file.rounds(fitting) {
+        notes.append("\(shown(key.text)): the file is XML, which keeps whole seconds only")
+      }
+      values[key] = fitting
+    }
     let keys = file.root.differingKeys(from: values)
     guard !keys.isEmpty else { return notes }
-    for key in keys {
-      guard let value = values[key], file.rounds(value) else { continue }
-      notes.append("\(shown(key.text)): the file is XML, which keeps whole seconds only")
-    }
     if original == nil { try recorded.noteMade(path, on: stage) }
     let before = PropertyListDictionary(keys.compactMap { key in file.root[key].map { (key.text, $0) } })
     file.root = values
     try stage.setDefaults(file, at: path)
     // Record the values as they are read back: XML drops fractions of a second.
     let written = PropertyListDictionary(keys.compactMap { key in values[key].map { (key.text, $0) } })
-    let after = try PropertyListFile(bytes: PropertyListFile(format: file.format, root: written).encoded())
+    let after = try SettingsFile(
+      bytes: SettingsFile(format: file.format, root: written).encoded(), path: path.description)
     recorded.note(settings: path, before: before, after: after.root)
     return notes
+  }
+
+  private func fitting(
+    _ value: PropertyListValue, _ key: String, _ file: SettingsFile
+  ) throws -> PropertyListValue {
+    do {
+      return try file.format.fitting(value, replacing: file.root[key])
+    } catch let error as UnfitSetting {
+      throw StepFailure(message: "the setting \(shown(key)) \(error.problem)", path: path.description)
+    }
   }
 }
 
@@ -165,12 +201,13 @@ extension Redactor {
   /// A setting in a message, with its type: Bools, numbers and short text by value, the rest by type; secrets by length.
   func typed(_ value: PropertyListValue, of key: String) -> String {
     switch value {
-    case .array, .dictionary: value.nounPhrase
+    case .array, .set, .dictionary: value.nounPhrase
     // A migration may have renamed it: what could be a token is hidden under any name.
     case _ where SecretPattern.isSecret(value, key: key) || SecretPattern.isSecret(value, named: .suspicious):
       "\(value.nounPhrase) \(shown(value, key: key))"
     case .boolean(let bool): "the Bool \(bool)"
     case .integer, .unsigned: "the integer \(value)"
+    case .int, .long: "the \(value.typeName) \(value)"
     case .real, .single: "the real \(value)"
     case .string(let text) where text.count <= 40: "the text `\(text)`"
     case .string: "a long text"
@@ -180,5 +217,5 @@ extension Redactor {
 }
 
 extension PropertyListValue {
-  var nounPhrase: String { (typeName == "integer" || typeName == "array" ? "an " : "a ") + typeName }
+  var nounPhrase: String { (["integer", "int", "array"].contains(typeName) ? "an " : "a ") + typeName }
 }

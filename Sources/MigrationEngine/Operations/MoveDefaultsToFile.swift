@@ -41,7 +41,7 @@ struct MoveDefaultsToFile: MigrationOperation {
     }
     try recorded.noteMade(to, on: stage)
     // The file gets the permissions of the settings file.
-    try stage.write(bytes, to: to, mode: stage.metadata(of: target.path(in: stage.container))?.mode)
+    try stage.write(bytes, to: to, mode: stage.metadata(of: target.path(in: stage))?.mode)
     guard try encoding.setting(of: stage.read(to), like: value) == value else {
       throw StepFailure(
         message: "the file `\(to)`, read back, differs from the setting `\(key)`",
@@ -60,7 +60,7 @@ struct MoveDefaultsToFile: MigrationOperation {
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     let recorded = try DownValues.required(recorded)
     var edit = try DefaultsEdit(target, stage)
-    let path = try target.path(in: stage.container)
+    let path = try target.path(in: stage)
     guard let setting = recorded.setting(key, in: path), let before = setting.before?.value else { return [] }
     guard edit.values[key] == setting.after?.value else {
       return ["`\(key)` was changed since: kept, and `\(to)` too"]

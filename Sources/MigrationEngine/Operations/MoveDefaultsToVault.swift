@@ -59,7 +59,7 @@ struct MoveDefaultsToVault: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    let file = try target.path(in: stage.container)
+    let file = try target.path(in: stage)
     try recorded.noteMade(stage.container.vaultPath, on: stage)
     var changes: [SealedItems.Change] = []
     for (key, account) in moves {
@@ -136,7 +136,7 @@ extension MoveDefaultsToVault {
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard var vault = try stage.vault() else { return ["there is no vault: skipped"] }
-    let file = try target.path(in: stage.container)
+    let file = try target.path(in: stage)
     for item in try returns(recorded, stage) {
       guard let now = vault[item.written] else {
         edit.notes.append("the vault item \(item.written) does not exist: skipped")

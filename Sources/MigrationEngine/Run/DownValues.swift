@@ -206,7 +206,7 @@ extension DownValues {
     var notes: [String] = []
     for path in Set(settings.map(\.file)).sorted() {
       let original = try stage.defaults(path)
-      var file = original ?? PropertyListFile()
+      var file = original ?? SettingsFile(newAt: path.description)
       for setting in settings where setting.file == path {
         let now = file.root[setting.key]
         if now == setting.before?.value { continue }

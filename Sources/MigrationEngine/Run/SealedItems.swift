@@ -147,6 +147,9 @@ extension PropertyListValue {
     case .unsigned: .unsigned(0)
     case .real: .real(0)
     case .single: .single(0)
+    case .int: .int(0)
+    case .long: .long(0)
+    case .set(let values): .set(StringSet(values.strings.prefix(0)))
     case .date: .date(Date(timeIntervalSinceReferenceDate: 0))
     case .data: .data([])
     case .array(let values): .array(values.map(\.emptied))
@@ -161,6 +164,9 @@ extension PropertyListValue {
     case (.integer(let number), .single?): .single(Float(number))
     case (.integer(let number), .unsigned?): UInt64(exactly: number).map { .unsigned($0) } ?? self
     case (.real(let real), .single?): .single(Float(real))
+    case (.integer(let number), .int?): Int32(exactly: number).map { .int($0) } ?? self
+    case (.integer(let number), .long?): .long(number)
+    case (.array(let values), .set?): StringSet(array: values).map { .set($0) } ?? self
     case (.array(let values), .array(let others)?) where values.count == others.count:
       .array(zip(values, others).map { $0.typed(like: $1) })
     case (.dictionary(let values), .dictionary(let others)?):

@@ -206,12 +206,12 @@ final class SettingsDrafts {
   func set(_ value: PropertyListValue?, of key: String, _ suite: String?) throws {
     var edit = try edit(suite)
     edit.values[key] = value
-    edits[try target(suite).path(in: stage.container)] = edit
+    edits[try target(suite).path(in: stage)] = edit
   }
 
   private func edit(_ suite: String?) throws -> DefaultsEdit {
     let target = target(suite)
-    let path = try target.path(in: stage.container)
+    let path = try target.path(in: stage)
     if let edit = edits[path] { return edit }
     let edit = try DefaultsEdit(target, stage)
     edits[path] = edit

@@ -44,7 +44,7 @@ extension Bool: SettingValue {
 
 extension Int: SettingValue {
   public init?(setting: PropertyListValue) {
-    guard case .integer(let number) = setting else { return nil }
+    guard let number = setting.anyInteger else { return nil }
     self.init(exactly: number)
   }
 
@@ -57,7 +57,9 @@ extension Double: SettingValue {
     switch setting {
     case .real(let real): self = real
     case .single(let real): self.init(real)
-    case .integer(let number): self.init(exactly: number)
+    case .integer, .int, .long:
+      guard let number = setting.anyInteger else { return nil }
+      self.init(exactly: number)
     default: return nil
     }
   }
@@ -84,9 +86,14 @@ extension Data: SettingValue {
 }
 
 extension Array: SettingValue where Element: SettingValue {
-  /// Nil when one element has another type.
+  /// The elements of an array, or of a string set in sorted order. Nil when one has another type.
   public init?(setting: PropertyListValue) {
-    guard case .array(let values) = setting else { return nil }
+    let values: [PropertyListValue]
+    switch setting {
+    case .array(let array): values = array
+    case .set(let set): values = set.strings.map { .string($0) }
+    default: return nil
+    }
     let elements = values.compactMap(Element.init(setting:))
     guard elements.count == values.count else { return nil }
     self = elements

@@ -30,6 +30,10 @@ enum FuzzTarget: String, CaseIterable {
   case plist
   /// A property list in OpenStep's or GNUstep's text form: what is accepted is written, and read again as the same.
   case openstep
+  /// SharedPreferences: what is accepted is written, and read again as the same.
+  case preferences
+  /// A DataStore file, likewise.
+  case datastore
   /// A keyed archive: what is read is written as JSON and as a property list, and these are read again.
   case unarchive
   /// An age file, armored or not.
@@ -54,6 +58,8 @@ enum FuzzTarget: String, CaseIterable {
       case .header: _ = try Archive.Header(decoding: bytes, path: "header")
       case .plist: _ = try PropertyListDocument(bytes: bytes)
       case .openstep: try readOpenStep(bytes)
+      case .preferences: try readSettings(bytes, "shared_prefs/a.xml")
+      case .datastore: try readSettings(bytes, "a.preferences_pb")
       case .unarchive: try readKeyedArchive(bytes)
       case .age: try openAge(bytes)
       case .stanzas: try openStanzas(bytes)

@@ -1,0 +1,335 @@
+import AppContainer
+import ContainerDiff
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// Migrations of an Android app's settings.
+@Suite struct AndroidMigrationTests {
+  private static let own: ContainerPath = "shared_prefs/org.example.notes_preferences.xml"
+  private static let backup: ContainerPath = "shared_prefs/org.example.notes_preferences.xml.bak"
+  private static let store: ContainerPath = "files/datastore/settings.preferences_pb"
+
+  private static let values: PropertyListDictionary = [
+    "theme": "dark", "opened": .int(3), "last_sync": .long(5), "zoom": .single(1.5), "synced": true,
+    "tags": .set(["work", "home"]),
+  ]
+
+  private static func with<T>(_ body: (inout Lab) throws -> T) throws -> T {
+    try Lab.with { lab in
+      (lab.configuration.app, lab.configuration.layout) = ("org.example.notes", .android)
+      return try body(&lab)
+    }
+  }
+
+  private static func put(_ lab: Lab, _ path: ContainerPath, _ values: PropertyListDictionary) throws {
+    var file = SettingsFile(newAt: path.description)
+    if path.nameString.hasSuffix(".bak") { file = SettingsFile(format: .sharedPreferences) }
+    file.root = values
+    try lab.write(path, "")
+    try RawFiles.write(file.encoded(), to: Array(lab.directory("container/\(path)").utf8))
+  }
+
+  private static func look(_ lab: Lab, _ path: ContainerPath) throws -> PropertyListDictionary? {
+    try Transaction.inspect(try lab.container) { try $0.defaults(path)?.root }
+  }
+
+  private static func bytes(_ lab: Lab, _ path: ContainerPath) throws -> [UInt8] {
+    try Directory(lab.directory("container")).contents(path)
+  }
+
+  private static let moveAll = """
+    steps:
+      - defaults.move: {to: {file: \(store)}, all: true}
+    """
+
+  @Test(
+    "SharedPreferences become a DataStore with the same types, and come back by rollback and by down steps")
+  func moved() throws {
+    for down in [false, true] {
+      try Self.with { lab in
+        try Self.put(lab, Self.own, Self.values)
+        let before = try Self.bytes(lab, Self.own)
+        _ = try lab.baseline(0)
+        try lab.migration("0001_move.yaml", Self.moveAll)
+        let plan = try lab.plan()
+        let dry = try Transaction.dryRun(on: try lab.container) { stage in
+          try Migrator.run(plan, on: stage, stamp: lab.stamp)
+        }
+        #expect(dry.difference.settings.count == 12)
+        #expect(try Self.look(lab, Self.store) == nil)
+        try lab.migrate()
+        #expect(try Self.look(lab, Self.store) == Self.values)
+        #expect(try Self.look(lab, Self.own) == [:])
+        #expect(try String(decoding: Self.bytes(lab, Self.own), as: UTF8.self).hasSuffix(" ?>\n<map />\n"))
+        try lab.rollback(to: 0, down: down)
+        #expect(try Self.bytes(lab, Self.own) == before)
+        #expect(try !lab.exists(Self.store))
+      }
+    }
+  }
+
+  @Test("A rollback keeps what the app has written since")
+  func writtenSince() throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, Self.values)
+      _ = try lab.baseline(0)
+      try lab.run("  - defaults.set: {values: {theme: light, opened: 4}, if-exists: replace}")
+      #expect(try Self.look(lab, Self.own)?["opened"] == .int(4))
+      var now = try #require(try Self.look(lab, Self.own))
+      now["last_sync"] = .long(99)
+      try Self.put(lab, Self.own, now)
+      try lab.rollback()
+      var expected = Self.values
+      expected["last_sync"] = .long(99)
+      #expect(try Self.look(lab, Self.own) == expected)
+    }
+  }
+
+  @Test("Between property lists and Android's formats, and exactly back by down steps")
+  func otherFormats() throws {
+    try Self.with { lab in
+      let list: ContainerPath = "files/old.plist"
+      let values: PropertyListDictionary = [
+        "n": 5, "r": 0.1, "l": ["b", "a"], "big": .integer(1 << 40), "s": "x",
+      ]
+      try Self.put(lab, list, values)
+      try lab.migration(
+        "0001_move.yaml",
+        "steps:\n  - defaults.move: {from: {file: \(list)}, to: {file: \(Self.own)}, all: true}")
+      try lab.migration(
+        "0002_copy.yaml",
+        "steps:\n  - defaults.copy: {from: {file: \(Self.own)}, to: {file: files/new.plist}, all: true}")
+      _ = try lab.baseline(0)
+      let report = try lab.migrate()
+      #expect(
+        try Self.look(lab, Self.own) == [
+          "n": .int(5), "r": .single(0.1), "l": .set(["a", "b"]), "big": .long(1 << 40), "s": "x",
+        ])
+      #expect(
+        try Self.look(lab, "files/new.plist") == [
+          "n": 5, "r": .single(0.1), "l": ["a", "b"], "big": .integer(1 << 40), "s": "x",
+        ])
+      let notes = report.migrations.flatMap(\.notes).joined(separator: "\n")
+      #expect(
+        notes.contains("`l`: the array becomes a string set")
+          && notes.contains("the string set becomes an array"))
+      try lab.rollback(to: 0, down: true)
+      #expect(try Self.look(lab, list) == values)
+      #expect(try !lab.exists(Self.own) && !lab.exists("files/new.plist"))
+    }
+  }
+
+  @Test(
+    "What a format cannot hold is refused with the setting's name",
+    arguments: [
+      (
+        "defaults.set: {values: {a: !date 2026-01-01}}",
+        "the setting `a` is a date, which SharedPreferences cannot hold"
+      ),
+      ("defaults.set: {values: {a: {b: 1}}}", "the setting `a` is a dictionary"),
+      ("defaults.set: {values: {a: !data AAEC}}", "the setting `a` is data"),
+      ("defaults.set: {values: {a: [1]}}", "array of other values than different texts"),
+      ("defaults.set: {values: {a: 0.123456789}}", "a real of 64 bits"),
+      ("defaults.convert: {key: theme, type: int}", "does not fit the type int"),
+    ])
+  func refused(_ step: String, _ message: String) throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, Self.values)
+      let error = lab.failing("  - \(step)\n")
+      #expect(error.contains(message), "\(error)")
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("defaults.convert: {key: opened, type: long}", "opened", .long(3)),
+      ("defaults.convert: {key: last_sync, type: int}", "last_sync", .int(5)),
+      ("defaults.convert: {key: last_sync, type: integer}", "last_sync", .long(5)),
+      ("defaults.convert: {key: last_sync, type: string}", "last_sync", "5"),
+      ("defaults.convert: {key: zoom, map: {1.5: large}}", "zoom", "large"),
+      ("defaults.convert: {key: opened, map: {3: 7}}", "opened", .int(7)),
+      ("defaults.convert: {key: last_sync, to: sync, map: {1: 2}, unmapped: keep}", "sync", .long(5)),
+      ("defaults.set: {values: {last_sync: 7}, if-exists: replace}", "last_sync", .long(7)),
+      ("defaults.set: {values: {last_sync: !int 7}, if-exists: replace}", "last_sync", .int(7)),
+      ("defaults.set: {values: {tags: [a]}, if-exists: replace}", "tags", .set(["a"])),
+      ("defaults.set: {values: {wide: 3000000000}}", "wide", .long(3_000_000_000)),
+      ("defaults.rename: {keys: {tags: labels}}", "labels", .set(["home", "work"])),
+    ] as [(String, String, PropertyListValue)])
+  func types(_ step: String, _ key: String, _ value: PropertyListValue) throws {
+    for path in [Self.own, Self.store] {
+      try Self.with { lab in
+        lab.configuration.defaults["standard"] = path
+        try Self.put(lab, path, Self.values)
+        let before = try Self.bytes(lab, path)
+        _ = try lab.baseline(0)
+        try lab.run("  - \(step)")
+        #expect(try Self.look(lab, path)?[key] == value)
+        try lab.rollback(to: 0, down: true)
+        #expect(try Self.bytes(lab, path) == before)
+      }
+    }
+  }
+
+  @Test("A suite is the file of its name; where both exist, or none, the step has to say which")
+  func suites() throws {
+    try Self.with { lab in
+      let error = lab.failing("  - defaults.set: {suite: settings, values: {a: 1}}\n")
+      #expect(
+        error.contains("neither of the settings files `shared_prefs/settings.xml` and `\(Self.store)` exists")
+      )
+      try Self.put(lab, Self.store, ["a": .long(1)])
+      let stored = try lab.tried("  - defaults.set: {suite: settings, values: {a: 2}, if-exists: replace}\n")
+      { stage, _ in
+        try stage.settings(Self.store)
+      }
+      #expect(stored == ["a": .long(2)])
+      try Self.put(lab, "shared_prefs/settings.xml", [:])
+      #expect(
+        lab.failing("  - defaults.set: {suite: settings, values: {a: 1}}\n").contains("both settings files"))
+    }
+  }
+
+  @Test("The previous version of a file counts: it is read, replaced, and restored with the file")
+  func previousVersion() throws {
+    try Self.with { lab in
+      try lab.write(Self.own, "<?xml version='1.0' encoding='utf-8' standalone='yes' ?>\n<map>\n    <str")
+      try Self.put(lab, Self.backup, Self.values)
+      let (torn, before) = (try Self.bytes(lab, Self.own), try Self.bytes(lab, Self.backup))
+      #expect(try Self.look(lab, Self.own) == Self.values)
+      _ = try lab.baseline(0)
+      try lab.run("  - defaults.set: {values: {theme: light}, if-exists: replace}")
+      #expect(try !lab.exists(Self.backup))
+      #expect(try Self.look(lab, Self.own)?["theme"] == "light")
+
+      try lab.rollback()
+      #expect(try Self.bytes(lab, Self.own) == torn && Self.bytes(lab, Self.backup) == before)
+
+      // What the app wrote since is not replaced by the previous version.
+      try lab.rollback(redoing: true)
+      var now = try #require(try Self.look(lab, Self.own))
+      now["opened"] = .int(9)
+      try Self.put(lab, Self.own, now)
+      try lab.rollback()
+      var expected = Self.values
+      expected["opened"] = .int(9)
+      #expect(try Self.look(lab, Self.own) == expected)
+      #expect(try !lab.exists(Self.backup))
+    }
+  }
+
+  @Test("Also where only the previous version exists")
+  func onlyPreviousVersion() throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.backup, Self.values)
+      let before = try Self.bytes(lab, Self.backup)
+      _ = try lab.baseline(0)
+      try lab.run("  - defaults.delete: {keys: [theme], destructive: test}")
+      var expected = Self.values
+      expected["theme"] = nil
+      #expect(try Self.look(lab, Self.own) == expected && !lab.exists(Self.backup))
+      try lab.rollback()
+      #expect(try !lab.exists(Self.own) && Self.bytes(lab, Self.backup) == before)
+    }
+  }
+
+  @Test("Two states compare by what the app reads, although the files themselves are equal")
+  func differenceOfPreviousVersions() throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, ["a": .int(1)])
+      let old = try Self.snapshot(lab)
+      try Self.put(lab, Self.backup, ["a": .long(1), "b": true])
+      let settings = try Self.difference(old, lab).settings
+      #expect(settings.map(\.key) == ["a", "b"] && settings.allSatisfy { $0.file == Self.own })
+    }
+  }
+
+  /// A copy of the container as it is.
+  private static func snapshot(_ lab: Lab) throws -> String {
+    let copy = lab.directory("copy")
+    try FileManager.default.copyItem(atPath: lab.directory("container"), toPath: copy)
+    return copy
+  }
+
+  private static func difference(_ old: String, _ lab: Lab) throws -> ContainerDifference {
+    let before = try Container(at: old, configuration: lab.configuration)
+    return try Transaction.inspect(before) { before in
+      try Transaction.inspect(try lab.container) { after in
+        try Comparison(of: ContentSide(live: before), with: ContentSide(live: after)).difference
+      }
+    }
+  }
+
+  @Test(
+    "Encrypted preferences are compared, moved and rolled back as files, and no setting in them is touched")
+  func encrypted() throws {
+    try Self.with { lab in
+      let path: ContainerPath = "shared_prefs/secret.xml"
+      let keyset = "__androidx_security_crypto_encrypted_prefs_key_keyset__"
+      let file: PropertyListDictionary = ["AQUx8tYb": "AVp7dGhpcyBpcyBtYWRlIHVw", keyset: "12a901"]
+      try Self.put(lab, path, file)
+      let before = try Self.bytes(lab, path)
+      for step in [
+        "defaults.set: {suite: secret, values: {a: 1}}",
+        "defaults.delete: {suite: secret, keys: [a], destructive: x}",
+        "defaults.move: {from: {suite: secret}, all: true}",
+        "defaults.move: {to: {suite: secret}, keys: [a]}",
+      ] {
+        #expect(lab.failing("  - \(step)\n").contains("keystore"), "\(step)")
+      }
+      _ = try lab.baseline(0)
+      try lab.run("  - files.move: {from: \(path), to: shared_prefs/hidden.xml}")
+      #expect(try Self.bytes(lab, "shared_prefs/hidden.xml") == before)
+      try lab.rollback()
+      #expect(try Self.bytes(lab, path) == before)
+
+      let old = try Self.snapshot(lab)
+      var changed = file
+      changed["AQUx8tYb"] = "AVp7b3RoZXI="
+      try Self.put(lab, path, changed)
+      let difference = try Self.difference(old, lab)
+      #expect(difference.settings.isEmpty && difference.files.map(\.path) == [path])
+    }
+  }
+
+  @Test("A version marker is an `int` as the app reads it, or keeps the type that it has")
+  func versionMarker() throws {
+    for (path, first) in [(Self.own, PropertyListValue.int(1)), (Self.store, .long(1))] {
+      try Self.with { lab in
+        lab.configuration.defaults["standard"] = path
+        lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
+        try Self.put(lab, path, ["schema": first])
+        try lab.migration("0001_a.yaml", "steps: []")
+        try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {b: true}}")
+        let report = try lab.migrate()
+        #expect(report.migrations.count == 1)
+        let expected: PropertyListValue = path == Self.own ? .int(2) : .long(2)
+        #expect(try Self.look(lab, path) == ["schema": expected, "b": true])
+      }
+    }
+  }
+
+  @Test("A file that a step does not change is not rewritten")
+  func untouched() throws {
+    try Self.with { lab in
+      // An entry of a later version, and no order.
+      let bytes: [UInt8] = [
+        0x0A, 7, 0x0A, 1, 0x7A, 0x12, 2, 0x08, 1, 0x0A, 7, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x78, 1,
+      ]
+      try lab.write(Self.store, "")
+      try RawFiles.write(bytes, to: Array(lab.directory("container/\(Self.store)").utf8))
+      let after = try lab.tried(
+        "  - defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}\n"
+      ) {
+        try $0.read(Self.store)
+      }
+      #expect(after == bytes)
+    }
+  }
+}
