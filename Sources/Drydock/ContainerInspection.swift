@@ -26,6 +26,8 @@ public struct ContainerInspection: Sendable, Codable {
     public var logBytes: UInt64
     /// Its number of tables; nil when SQLite cannot open it.
     public var tables: Int?
+    /// What a known framework stores in it; nil for other databases.
+    public var description: DatabaseDescription?
   }
 
   /// What a rule keeps out of a backup.
@@ -115,6 +117,11 @@ public struct ContainerInspection: Sendable, Codable {
     }
     warnings = ContainerWarning.find(
       in: container, excluded: excluded.map { ($0.path, $0.rule) }, settings: staged.defaults)
+    for database in databases {
+      warnings += (database.description?.warnings ?? []).map {
+        ContainerWarning(kind: .databaseContent, path: database.path, message: $0)
+      }
+    }
   }
 
   private mutating func readVault(_ staged: StagedContainer) {
@@ -148,9 +155,12 @@ public struct ContainerInspection: Sendable, Codable {
   private mutating func add(_ unit: DatabaseUnit, _ size: UInt64, _ staged: StagedContainer) throws {
     let sidecars = try unit.sidecars.map { ($0, try staged.status(of: $0)?.size ?? 0) }
     let tables = try? staged.tableCount(of: unit.main)
+    let description = try tables.flatMap { _ in try staged.description(of: unit) }
     databases.append(
       Database(
         path: unit.main, bytes: sidecars.reduce(size) { $0 + $1.1 },
-        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables))
+        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables,
+        description: description))
+    staged.releaseDatabase(at: unit.main)
   }
 }

@@ -17,6 +17,10 @@ public enum VaultChange: Sendable {
   case rename(VaultItem.Address, to: VaultChange.Name)
   /// Changes when an item can be read: a new item replaces the old one.
   case setAccessibility(VaultItem.Address, VaultItem.Accessibility)
+  /// Changes what a user must present to read an item; nothing when nil.
+  case setAccessControl(VaultItem.Address, VaultItem.AccessControl?)
+  /// Changes whether the keychain copies an item to the user's other devices, which is part of its identity.
+  case setSynchronizable(VaultItem.Address, Bool)
   /// Seals the vault to other keys.
   case rekey([AgeRecipient])
 }
@@ -62,13 +66,16 @@ extension VaultChange {
       return VaultChange.Report(summary: "removed \(item)", item: item)
     case .rename(let address, let name): return try Self.rename(address, name, in: &vault)
     case .setAccessibility(let address, let accessibility):
-      var item = try vault.one(address)
-      let before = item.accessibility
-      item.accessibility = accessibility
-      try item.requireAllowed()
-      if before != accessibility { item.modified = UTCTime.text(Date()) }
-      vault.put(item)
+      let item = try Self.change(address, in: &vault) { $0.accessibility = accessibility }
       return VaultChange.Report(summary: "made \(item) accessible \(accessibility.rawValue)", item: item)
+    case .setAccessControl(let address, let accessControl):
+      let item = try Self.change(address, in: &vault) { $0.accessControl = accessControl }
+      let what = accessControl.map { "put \(item) under the access control \($0)" }
+      return VaultChange.Report(summary: what ?? "removed the access control of \(item)", item: item)
+    case .setSynchronizable(let address, let isSynchronizable):
+      let item = try Self.change(address, in: &vault) { $0.isSynchronizable = isSynchronizable }
+      return VaultChange.Report(
+        summary: "made \(item) \(isSynchronizable ? "synchronizable" : "not synchronizable")", item: item)
     case .rekey(let recipients):
       try vault.rekey(to: recipients)
       let number = vault.recipients.count
@@ -79,6 +86,24 @@ extension VaultChange {
             + "change the secrets as well"
         ], recipients: vault.recipients)
     }
+  }
+
+  /// Changes attributes of an item, and returns it as it is then.
+  private static func change(
+    _ address: VaultItem.Address, in vault: inout Vault, by change: (inout VaultItem) -> Void
+  ) throws -> VaultItem {
+    let old = try vault.one(address)
+    var new = old
+    change(&new)
+    if new == old { return old }
+    try new.requireAllowed()
+    if new.id != old.id, let present = vault[new.id] {
+      throw DrydockError(.exists, "the vault already has \(present); remove it first")
+    }
+    new.modified = UTCTime.text(Date())
+    vault.remove(old.id)
+    vault.put(new)
+    return new
   }
 
   private static func set(
@@ -216,11 +241,6 @@ extension VaultChange {
 extension VaultItem {
   /// - Throws: `DrydockError` with code `unsupported` for what a keychain does not accept.
   func requireAllowed() throws {
-    guard !isSynchronizable || accessibility.leavesDevice else {
-      throw DrydockError(
-        .unsupported,
-        "\(self) cannot be synchronizable and \(accessibility.rawValue): what goes to other devices is whenUnlocked or "
-          + "afterFirstUnlock")
-    }
+    if let problem { throw DrydockError(.unsupported, "\(self): \(problem)") }
   }
 }

@@ -20,6 +20,24 @@ extension Directory {
     return try file.contents(limit: limit, path: full(path))
   }
 
+  /// Reads a regular file of any size in pieces, in order.
+  package func read(_ path: ContainerPath, by body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    let file = try open(path, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+    defer { buffer.deallocate() }
+    while true {
+      let count: Int
+      do {
+        count = try file.read(into: buffer)
+      } catch let error as Errno {
+        throw DrydockError.system("cannot read", full(path), error)
+      }
+      if count == 0 { return }
+      try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+  }
+
   /// Writes a new file; an existing one is an error.
   package func create(_ path: ContainerPath, _ bytes: [UInt8], mode: UInt16 = 0o600) throws {
     try create(path, mode: mode) { try $0(bytes) }

@@ -27,7 +27,10 @@ enum Layering {
     ("BackupRepository", transaction.union(["ArchiveFile", "GRDB", "SystemPackage"])),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
-    ("AppContainer", ["FileSystem", "Formats", "AgeEncryption", "DrydockErrors", "GRDB", "SystemPackage"]),
+    (
+      "AppContainer",
+      ["FileSystem", "Formats", "AgeEncryption", "DrydockErrors", "GRDB", "GRDBSQLite", "SystemPackage"]
+    ),
     (
       "ArchiveFile",
       ["FileSystem", "AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZstd", "SystemPackage"]
@@ -53,7 +56,7 @@ enum Layering {
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
     "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
-    "Mustache",
+    "Mustache", "GRDBSQLite",
   ]
 
   /// What comes with Swift and the system, for everybody.

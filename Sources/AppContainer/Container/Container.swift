@@ -15,7 +15,7 @@ public struct Container: Sendable {
   public private(set) var app: String
   /// The instance of the app: given, the UUID in Apple's metadata, or the directory's name.
   public private(set) var instance: String
-  public private(set) var configuration: ContainerConfiguration
+  public package(set) var configuration: ContainerConfiguration
   /// The app groups, sorted by id.
   package let groups: [ContainerGroup]
   /// Configured groups whose directories do not exist, sorted by id.

@@ -13,6 +13,9 @@ public struct ContainerConfiguration: Sendable, Equatable {
       case userVersion(database: String)
       /// A field of a JSON file, by JSON pointer.
       case json(path: ContainerPath, pointer: String)
+      /// GRDB's table of applied migrations in a named database: how many of these, in their order, it has. Without
+      /// identifiers, its number of rows.
+      case grdb(database: String, identifiers: [String])
     }
 
     public var place: Place
@@ -36,6 +39,10 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// The places of each database over the versions, the current one first.
   public var databases: [String: [ContainerPath]] = [:]
   package var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
+  /// Compiled Core Data models by database: absolute paths of `.momd` directories or `VersionInfo.plist` files.
+  package var coreDataModels: [String: String] = [:]
+  /// A compiled model for all databases, in place of those.
+  package var coreDataModel: String?
   package var functions: [String: SQLFunction] = [:]
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
@@ -75,7 +82,7 @@ extension ContainerConfiguration {
 
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
-    "exclude", "include", "functions",
+    "exclude", "include", "functions", "core-data",
     "android", "migrations", "fixtures", "repository", "recipients", "retention", "snapshot",
     "audit",
   ]
@@ -130,6 +137,10 @@ extension ContainerConfiguration {
     }
     functions = try Self.functions(reader["functions"])
     vault = try reader["vault"].map(Self.path)
+    let models = try reader["core-data"].map { $0.isNull ? [] : try $0.pairs("`core-data`").pairs } ?? []
+    for pair in models {
+      coreDataModels[pair.key.source] = try model(pair, folder: folder)
+    }
     groups = try Self.groups(reader["groups"])
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
     exclude = try reader.texts("exclude").map { PatternList($0) } ?? []
@@ -146,7 +157,7 @@ extension ContainerConfiguration {
       text.hasPrefix("/") ? text : text == "." ? folder : folder + "/" + text
     }
     if let node = reader["migrations"], node.mapping != nil {
-      migrationTool = try MigrationTool(node, databases: databases.keys.sorted())
+      migrationTool = try MigrationTool(node, databases: databases.keys.sorted(), resolve)
       let keys = MigrationTool.keys
       migrations = resolve(
         try YAMLReader(node, what: "`migrations`", keys: keys).required("path").text("`path`"))
@@ -161,6 +172,27 @@ extension ContainerConfiguration {
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
     if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }
     if let node = reader["audit"], !node.isNull { audit = try AuditConfiguration(node) }
+  }
+
+  /// The path of a compiled model for a database that the file names.
+  private func model(_ pair: YAMLMapping.Pair, folder: String) throws -> String {
+    guard databases[pair.key.source] != nil else {
+      throw pair.keyPosition.error(
+        "`databases` has no `\(pair.key.source)`; "
+          + NearestWord.hint(for: pair.key.source, among: databases.keys.sorted()))
+    }
+    let text = try pair.value.text("the path of a compiled model (.momd)")
+    return text.hasPrefix("/") ? text : folder + "/" + text
+  }
+
+  /// The versions of the compiled model for a database; nil when none is configured.
+  ///
+  /// - Parameter name: the database's name, if it has one.
+  /// - Throws: `DrydockError` when the model cannot be read.
+  func coreDataModels(of name: String?) throws -> (versions: [CoreDataModel], isForThisDatabase: Bool)? {
+    if let coreDataModel { return (try CoreDataModel.all(in: coreDataModel), false) }
+    guard let path = name.flatMap({ coreDataModels[$0] }) else { return nil }
+    return (try CoreDataModel.all(in: path), true)
   }
 
   private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {
@@ -218,27 +250,40 @@ extension ContainerConfiguration {
 
   private static func marker(_ node: YAMLNode) throws -> VersionMarker {
     let reader = try YAMLReader(
-      node, what: "a version marker", keys: ["defaults", "pragma", "json", "pointer", "at", "absent"])
-    let given = ["defaults", "pragma", "json"].filter { reader[$0] != nil }
+      node, what: "a version marker",
+      keys: ["defaults", "pragma", "grdb", "json", "pointer", "at", "absent"])
+    let given = ["defaults", "pragma", "grdb", "json"].filter { reader[$0] != nil }
     guard given.count == 1 else {
       throw node.position.error(
-        "a version marker has one of `defaults: KEY`, `pragma: DATABASE`, `json: PATH`")
-    }
-    let place: VersionMarker.Place
-    if let key = try reader.text("defaults") {
-      place = .defaults(key: key)
-    } else if let database = try reader.text("pragma") {
-      place = .userVersion(database: database)
-    } else {
-      place = .json(path: try path(reader.required("json")), pointer: try pointer(reader["pointer"]))
+        "a version marker has one of `defaults: KEY`, `pragma: DATABASE`, `grdb: DATABASE`, `json: PATH`")
     }
     var at: [Int: Int] = [:]
+    var identifiers: [Int: String] = [:]
     for pair in try reader["at"]?.pairs("`at`").pairs ?? [] {
       guard let number = Int(pair.key.source) else {
         throw pair.keyPosition.error(
           "`at` maps the number of a migration to the app's number, as in {4: 2, 6: 3}")
       }
-      at[number] = Int(try pair.value.integer("the app's number"))
+      if given == ["grdb"], case .text(let identifier)? = pair.value.scalar?.value {
+        identifiers[number] = identifier
+      } else {
+        at[number] = Int(try pair.value.integer("the app's number"))
+      }
+    }
+    let place: VersionMarker.Place
+    if let database = try reader.text("grdb") {
+      guard identifiers.isEmpty || at.isEmpty else {
+        throw node.position.error("`at` of `grdb` has identifiers or numbers of migrations, not both")
+      }
+      let sorted = identifiers.sorted { $0.key < $1.key }
+      for (index, pair) in sorted.enumerated() { at[pair.key] = index + 1 }
+      place = .grdb(database: database, identifiers: sorted.map(\.value))
+    } else if let key = try reader.text("defaults") {
+      place = .defaults(key: key)
+    } else if let database = try reader.text("pragma") {
+      place = .userVersion(database: database)
+    } else {
+      place = .json(path: try path(reader.required("json")), pointer: try pointer(reader["pointer"]))
     }
     var absent: Int?
     if let node = reader["absent"], !node.isNull {
@@ -258,18 +303,23 @@ package struct MigrationTool: Sendable, Equatable {
     case golangMigrate = "golang-migrate"
     case goose
     case sqldelight
+    case room
   }
 
   package var format: Format
   /// The database, by its name in `drydock.yaml`.
   package var database: String
+  /// The directory of the schemas that Room exported.
+  package var schemas: String?
+  /// The directory of SQLDelight's `.sq` files.
+  package var sources: String?
 
-  package init(_ format: Format, database: String) {
-    (self.format, self.database) = (format, database)
+  package init(_ format: Format, database: String, schemas: String? = nil, sources: String? = nil) {
+    (self.format, self.database, self.schemas, self.sources) = (format, database, schemas, sources)
   }
 
   /// Reads `{path: …, format: …, database: …}` except the path.
-  init(_ node: YAMLNode, databases: [String]) throws {
+  init(_ node: YAMLNode, databases: [String], _ resolve: (String) -> String) throws {
     let reader = try YAMLReader(node, what: "`migrations`", keys: Self.keys)
     guard let format = try reader.choice("format", of: Format.self) else {
       throw reader.position.error(
@@ -281,10 +331,18 @@ package struct MigrationTool: Sendable, Equatable {
       throw database.position.error(
         "`databases` has no `\(name)`; " + NearestWord.hint(for: name, among: databases))
     }
-    self.init(format, database: name)
+    for (key, tool) in [("schemas", Format.room), ("sources", .sqldelight)] where tool != format {
+      if let node = reader[key] {
+        throw node.position.error("`\(key)` is for the format \(tool.rawValue), not for \(format.rawValue)")
+      }
+    }
+    if format == .room { _ = try reader.required("schemas") }
+    self.init(
+      format, database: name, schemas: try reader.text("schemas").map(resolve),
+      sources: try reader.text("sources").map(resolve))
   }
 
-  static let keys = ["path", "format", "database"]
+  static let keys = ["path", "format", "database", "schemas", "sources"]
 }
 
 /// The defaults that an app registers for its settings: the values of settings that are not stored.

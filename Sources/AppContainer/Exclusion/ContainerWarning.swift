@@ -20,6 +20,8 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
     case group
     /// A setting that looks like a secret, which is readable in the settings file and in plain archives.
     case secret
+    /// A database that its framework would not open, or that has lost data.
+    case databaseContent = "database-content"
     /// A settings file that only the app on this device can read, or that is read from its previous version.
     case settings
   }
@@ -28,6 +30,10 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
   /// Nil for a rule file.
   package var path: ContainerPath?
   package var message: String
+
+  package init(kind: Kind, path: ContainerPath?, message: String) {
+    (self.kind, self.path, self.message) = (kind, path, message)
+  }
 }
 
 extension ContainerWarning: CustomStringConvertible {

@@ -1,5 +1,6 @@
 import AgeEncryption
 import Formats
+import Foundation
 
 /// Redacts secrets in output: a secret is replaced with its length and a fingerprint, such as
 /// `(secret, 24 characters, #3f9a1c2e)`.
@@ -75,6 +76,19 @@ package struct Redactor: Sendable {
     }
     endWord()
     return result
+  }
+
+  /// A text with given secrets redacted, as they are and in base64.
+  package func shown(_ text: String, without secrets: [SecretBytes]) -> String {
+    var text = text
+    for secret in secrets.sorted(by: { $0.count > $1.count }) where secret.count >= Self.leastKnown {
+      let replacement = shown(secret: secret)
+      let data = secret.withBytes { Data($0) }
+      for form in [String(validating: data, as: UTF8.self), data.base64EncodedString()].compactMap(\.self) {
+        text = text.replacing(form, with: replacement)
+      }
+    }
+    return text
   }
 
   /// Redacts a secret text.

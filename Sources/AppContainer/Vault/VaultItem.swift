@@ -56,6 +56,18 @@ public struct VaultItem: Sendable {
 
   /// What makes it unique.
   public var id: ID { ID(self) }
+
+  /// Why a keychain does not accept it; nil when it does.
+  package var problem: String? {
+    guard isSynchronizable else { return nil }
+    if !accessibility.leavesDevice {
+      return
+        "it cannot be synchronizable and \(accessibility.rawValue): what goes to other devices is whenUnlocked or "
+        + "afterFirstUnlock"
+    }
+    return accessControl == nil
+      ? nil : "it cannot be synchronizable and under access control, which belongs to one device"
+  }
 }
 
 extension VaultItem: Equatable {

@@ -120,16 +120,28 @@ extension StagedContainer: ContainerContent {
     return (live, path)
   }
 
+  /// Reads a regular file of any size in pieces, in order.
+  ///
+  /// - Throws: ``DrydockError`` as ``read(_:)``, and what `body` throws.
+  package func read(_ path: ContainerPath, by body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    let location = try fileLocation(of: path)
+    try location.directory.read(location.path, by: body)
+  }
+
   /// The content of a regular file, up to 64 MiB.
   ///
   /// - Throws: ``DrydockError``: `missing`, or `io` when it cannot be read or is not a file.
   package func read(_ path: ContainerPath) throws -> [UInt8] {
+    let location = try fileLocation(of: path)
+    return try location.directory.contents(location.path)
+  }
+
+  private func fileLocation(of path: ContainerPath) throws -> (directory: Directory, path: ContainerPath) {
     guard let status = try status(of: path) else { throw missing(path) }
     guard status.type == .file else {
       throw DrydockError(.unsupported, "not a regular file; links are not followed", path: path.description)
     }
-    let location = location(of: path)
-    return try location.directory.contents(location.path)
+    return location(of: path)
   }
 
   /// Whether the stage changes anything directly in a directory.

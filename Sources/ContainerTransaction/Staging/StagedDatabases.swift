@@ -105,6 +105,22 @@ extension StagedContainer {
     }
   }
 
+  /// What a known framework stores in a database; nil for other databases.
+  package func description(of unit: DatabaseUnit) throws -> DatabaseDescription? {
+    let folder = try unit.externalData?.appending(CoreDataExternalData.directory)
+    let files = try folder.map { folder in
+      try children(of: folder).reduce(into: [String: UInt64]()) { sizes, path in
+        if let status = try status(of: path), status.type == .file { sizes[path.nameString] = status.size }
+      }
+    }
+    return try readDatabase(at: unit.main) { db in
+      try DatabaseDescription.of(
+        DescribedDatabase(
+          db, path: unit.main, externalFiles: files, configuration: container.configuration,
+          redactor: redactor))
+    }
+  }
+
   /// Changes a database: its captured copy becomes the staged one. Foreign keys are off and no transaction is
   /// open when the body starts. The stage is discarded on any failure, so nothing waits for the disk.
   ///

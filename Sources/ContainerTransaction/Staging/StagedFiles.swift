@@ -10,6 +10,13 @@ extension StagedContainer {
   ///
   /// - Parameter mode: permission bits that the file has to have, whatever it had before.
   package func write(_ bytes: [UInt8], to path: ContainerPath, mode: UInt16? = nil) throws {
+    try write(to: path, size: UInt64(bytes.count), mode: mode) { try $0.write(bytes) }
+  }
+
+  /// The same for a content that a closure writes in pieces.
+  package func write(
+    to path: ContainerPath, size: UInt64, mode: UInt16? = nil, fill: (StageFile) throws -> Void
+  ) throws {
     let existing = try status(of: path)
     if let existing, existing.type != .file {
       throw DrydockError(
@@ -20,7 +27,7 @@ extension StagedContainer {
     var metadata = try existing == nil ? newMetadata(in: path.parent, mode: 0o644) : self.metadata(of: path)
     if let mode { metadata?.mode = mode }
     metadata?.modified = Self.now()
-    try putFile(at: path, metadata: metadata, size: UInt64(bytes.count)) { try $0.write(bytes) }
+    try putFile(at: path, metadata: metadata, size: size, fill: fill)
   }
 
   /// Puts a file with metadata that is known already, such as an archive's.

@@ -9,6 +9,13 @@ struct InspectCommand: Subcommand {
 
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Only list what a backup excludes, with its size on disk and the rule.") var excluded = false
+  @Option(
+    help: ArgumentHelp(
+      """
+      A compiled Core Data model (NAME.momd, or the VersionInfo.plist in it), to find the version of stores; by default \
+      `core-data:` of drydock.yaml.
+      """, valueName: "file"), completion: .file())
+  var model: String?
   @OptionGroup var page: HTMLOptions
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
@@ -21,7 +28,9 @@ struct InspectCommand: Subcommand {
 
   func run() throws {
     try page.reporting("Container", container.path) {
-      try container.reading(common.configuration(), expansion, inspect)
+      var configuration = try common.configuration()
+      configuration.coreDataModel = model
+      try container.reading(configuration, expansion, inspect)
     }
   }
 
@@ -105,6 +114,7 @@ struct InspectCommand: Subcommand {
           (database.tables.map { Output.count($0, "table") } ?? "SQLite cannot open it") + log,
         ]
       })
+    for database in inspection.databases { write(database) }
     write(vaultOf: inspection)
     Output.line("files\n  \(Output.count(inspection.files, "file")), \(Output.size(inspection.fileBytes))")
     Output.line("excluded from backups")
@@ -115,6 +125,19 @@ struct InspectCommand: Subcommand {
           $0.rule.description,
         ]
       })
+  }
+
+  private func write(_ database: ContainerInspection.Database) {
+    guard let description = database.description else { return }
+    Output.line("  \(database.path): \(description.summary)")
+    Output.table(description.facts.map { [$0.name, $0.value] }, indent: "    ")
+    Output.table(
+      description.entities.map { entity in
+        [
+          "entity \(entity.name)", entity.rows.map { Output.count($0, "row") } ?? "no table",
+          entity.parent.map { "inherits from \($0)" } ?? "",
+        ]
+      }, indent: "    ")
   }
 
   private func write(vaultOf inspection: ContainerInspection) {

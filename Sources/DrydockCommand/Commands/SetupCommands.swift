@@ -147,7 +147,10 @@ struct ConfigurationTemplate {
       case .defaults(let key): "defaults: \(quoted(key))"
       case .userVersion(let database): "pragma: \(database)"
       case .json(let path, let pointer): "json: \(quoted(path.description)), pointer: \(quoted(pointer))"
+      case .grdb(let database, let identifiers):
+        "grdb: \(database), at: {0: \(quoted(identifiers.last ?? ""))}"
       }
+    if case .grdb = marker.place { return "{\(place)}" }
     if marker.number > released { return "{\(place), at: {0: \(marker.number)}}" }
     return "{\(place), absent: 0}"
   }

@@ -249,6 +249,61 @@ struct VaultSetAccessibilityCommand: Subcommand {
   func run() throws { try change.run(.setAccessibility(address.address(), accessibility), on: container) }
 }
 
+struct VaultSetAccessControlCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set-access-control",
+    abstract: "Change what a user must present to read an item.",
+    discussion: """
+      The flags given replace those that the item has. An item under access control
+      stays on its device, and cannot be synchronizable.
+
+      Examples:
+        drydock vault set-access-control Notes com.example.notes/auth \\
+          --access-control userPresence
+        drydock vault set-access-control Notes com.example.notes/auth --none
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var address: VaultAddressOptions
+  @Option(
+    help: ArgumentHelp("A flag, such as userPresence or devicePasscode; repeatable.", valueName: "flag"))
+  var accessControl: [VaultItem.AccessControl.Flag] = []
+  @Flag(help: "Remove the access control.") var none = false
+  @OptionGroup var change: VaultChangeOptions
+  var common: CommonOptions { change.common }
+
+  func run() throws {
+    guard none == accessControl.isEmpty else {
+      throw UsageError(message: "give --access-control FLAG, or --none to remove the access control")
+    }
+    let control = none ? nil : VaultItem.AccessControl(accessControl)
+    try change.run(.setAccessControl(address.address(), control), on: container)
+  }
+}
+
+struct VaultSetSynchronizableCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set-synchronizable",
+    abstract: "Change whether a keychain copies an item to the user's other devices.",
+    discussion: """
+      This is a part of the item's identity: another item may have the name already.
+      A synchronizable item is whenUnlocked or afterFirstUnlock, and not under access
+      control.
+
+      Example:
+        drydock vault set-synchronizable Notes com.example.notes/auth true
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var address: VaultAddressOptions
+  @Argument(help: ArgumentHelp("Whether it is synchronizable: true or false.", valueName: "value"))
+  var isSynchronizable: Bool
+  @OptionGroup var change: VaultChangeOptions
+  var common: CommonOptions { change.common }
+
+  func run() throws { try change.run(.setSynchronizable(address.address(), isSynchronizable), on: container) }
+}
+
 struct VaultRekeyCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Seal a vault to other device keys.",

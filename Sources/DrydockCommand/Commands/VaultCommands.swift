@@ -17,7 +17,8 @@ struct VaultCommand: ParsableCommand {
       """,
     subcommands: [
       VaultListCommand.self, VaultGetCommand.self, VaultSetCommand.self, VaultRemoveCommand.self,
-      VaultRenameCommand.self, VaultSetAccessibilityCommand.self, VaultRekeyCommand.self,
+      VaultRenameCommand.self, VaultSetAccessibilityCommand.self, VaultSetAccessControlCommand.self,
+      VaultSetSynchronizableCommand.self, VaultRekeyCommand.self,
     ])
 }
 

@@ -28,12 +28,19 @@ struct CatalogOptions: ParsableArguments {
 
   /// The other tool whose files the migrations are; nil for Drydock's own.
   func tool(_ configuration: ContainerConfiguration) throws -> MigrationTool? {
-    guard let format = format ?? configuration.migrationTool?.format else { return nil }
+    let configured = configuration.migrationTool
+    guard let format = format ?? configured?.format else { return nil }
+    guard format != .room || configured?.schemas != nil else {
+      throw UsageError(
+        message: "the format room needs the exported schemas: name their directory in drydock.yaml, as "
+          + "`migrations: {path: …, format: room, database: …, schemas: …}`")
+    }
     return try MigrationTool(
       format,
       database: knownDatabase(
-        database ?? configuration.migrationTool?.database, configuration,
-        for: "files of \(format.rawValue) are for one database"))
+        database ?? configured?.database, configuration,
+        for: "files of \(format.rawValue) are for one database"),
+      schemas: configured?.schemas, sources: configured?.sources)
   }
 
   /// A database of drydock.yaml, by its name; without one, the only one.

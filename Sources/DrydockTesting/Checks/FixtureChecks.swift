@@ -67,6 +67,8 @@ struct FixtureChecks {
     findings += try work.takeExpectation(before: container)
     let downCheck = DownCheck(work)
     if freshVersions.contains(fixture.version) { shapes[fixture.version] = try shape(of: container) }
+    let known = try DeclaredSchemaCheck.findings(container, at: fixture.version, work)
+    findings += known
     if downCheck.isNeeded { try downCheck.takeStart(container) }
 
     var watch = RunWatch()
@@ -82,12 +84,18 @@ struct FixtureChecks {
         FixtureResult.Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
     }
     attempt(.golden) { try $0.checkResult(container) }
+    attempt(.fresh) {
+      // What the app itself left different is not reported again.
+      $0.findings += try DeclaredSchemaCheck.findings(container, at: $0.latest, $0.work).filter { finding in
+        !known.contains { $0.place == finding.place && $0.found == finding.found }
+      }
+    }
     findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
     attempt(.again) { try $0.checkAgain(container) }
     if outcome.transaction == nil { return }
-    let known = findings.count
+    let count = findings.count
     attempt(.rollback) { try $0.checkRollback(container, before) }
-    guard findings.count == known else {
+    guard findings.count == count else {
       return notes.append("the down steps were not checked, because rolling back fails")
     }
     attempt(.down) { try $0.findings += downCheck.findings(container, &$0.notes) }

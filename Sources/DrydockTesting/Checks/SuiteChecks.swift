@@ -68,6 +68,25 @@ enum Coverage {
   }
 }
 
+/// The database of a container has the schema that the app's library declares for its version: Room's exported schema,
+/// SQLDelight's `.sq` files.
+enum DeclaredSchemaCheck {
+  static func findings(
+    _ container: Container, at version: Int, _ work: FixtureWork
+  ) throws -> [FixtureResult.Finding] {
+    guard let declared = try DeclaredSchema(work.catalog, work.runner.configuration) else { return [] }
+    return try declared.drift(in: work.runner.stage(on: container), at: version).map { drift in
+      var finding = FixtureResult.Finding(
+        .fresh,
+        "the database of version \(version) is not like one that the app creates"
+          + (drift.what.map { ": its \($0) differs" } ?? ""), place: drift.place)
+      (finding.expected, finding.found) = (drift.expected, drift.found)
+      (finding.file, finding.line) = (drift.file ?? work.fixture.directory + "/fixture.yaml", drift.line)
+      return finding
+    }
+  }
+}
+
 /// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema,
 /// the same keys of settings, the same flags and protection, the same accessibility of secrets. What the user put in
 /// differs.

@@ -53,10 +53,11 @@ struct MigrationParser {
   }
 
   private mutating func assertions(_ node: YAMLNode, _ what: String) -> [Assertion] {
-    attempt { try node.elements(what) }?.compactMap { element in
+    let files = files
+    return attempt { try node.elements(what) }?.compactMap { element in
       attempt {
         let (name, position, arguments) = try Self.single(element, "an element of \(what)")
-        return try Assertion(name, position: position, arguments: arguments)
+        return try Assertion(name, position: position, arguments: arguments, files: files)
       }
     } ?? []
   }

@@ -45,6 +45,7 @@ package struct MigrationValidation: Sendable {
     found += Self.unknownDatabases(readable, configuration)
     found += Self.statements(readable, configuration, incomplete: Set(incomplete.map(\.file)))
     found += Self.irreversibleSteps(catalog)
+    if found.isEmpty { found += DeclaredSchema.rehearsal(catalog, configuration) }
     do {
       // Unreadable migrations must not be reported as removed.
       found += try Releases.read(catalog.directory).problems(in: catalog, isComplete: problems.isEmpty)
@@ -72,9 +73,9 @@ package struct MigrationValidation: Sendable {
     let known = configuration.databases.keys.sorted()
     if known.isEmpty { return [] }
     return migrations.flatMap { migration in
-      let steps = (migration.steps + migration.down).compactMap { $0.operation as? RunSQL }
+      let steps = (migration.steps + migration.down).compactMap(\.database)
       let assertions = (migration.checks + migration.verifications).compactMap(\.database)
-      return (steps.map { ($0.database, $0.position) } + assertions).compactMap { name, position in
+      return (steps + assertions).compactMap { name, position in
         known.contains(name)
           ? nil : DrydockError(reading: StagedContainer.unknown(name, known, at: position))
       }
@@ -99,6 +100,16 @@ package struct MigrationValidation: Sendable {
       return check.problems
     } catch {
       return [DrydockError(.sql, "the statements could not be checked: \(DrydockError.text(of: error))")]
+    }
+  }
+}
+
+extension MigrationStep {
+  /// The database that it names, and where.
+  fileprivate var database: (String, YAMLPosition)? {
+    if let step = operation as? RunSQL { return (step.database, step.position) }
+    return (operation as? any ColumnOperation).map {
+      ($0.files.place.database, $0.files.place.positions.database)
     }
   }
 }
@@ -141,6 +152,7 @@ struct StatementCheck {
     if !isComplete { isSchemaKnown = false }
     for assertion in migration.checks { query(assertion) }
     for step in migration.steps {
+      check(step.operation)
       if let sql = step.operation as? RunSQL {
         run(sql.up, of: sql, destructive: sql.destructive?.text)
       } else if let sql = step.operation as? RunToolSQL {
@@ -172,13 +184,28 @@ struct StatementCheck {
       }
     }
     for step in migration.down {
+      check(step.operation)
       if let sql = step.operation as? RunSQL { run(sql.up, of: sql, destructive: sql.destructive?.text) }
+    }
+  }
+
+  /// Checks the expressions of a step.
+  private mutating func check(_ operation: any MigrationAction) {
+    do {
+      if let operation = operation as? any ComputingAction {
+        try operation.parameters.check(operation.expressions, in: ExpressionDatabase(settings))
+      } else if let files = (operation as? any ColumnOperation)?.files {
+        query(files.query(rowID: "1"), of: files.place.database, at: files.path.position)
+      }
+    } catch {
+      problems.append(DrydockError(reading: error))
     }
   }
 
   /// Whether a step may replace databases: it changes files, or is a script or closure.
   private static func mayReplaceDatabases(_ operation: any MigrationAction) -> Bool {
-    operation.name != "files.move" && !operation.name.hasPrefix("defaults.")
+    operation.name != "files.move" && !(operation is any ColumnOperation)
+      && !operation.name.hasPrefix("defaults.")
       && !operation.name.hasPrefix("vault.")
   }
 
@@ -195,19 +222,38 @@ struct StatementCheck {
 
   private mutating func query(_ assertion: Assertion) {
     guard let sql = assertion.body as? SQLAssertion else { return }
+    query(sql.query, of: sql.database, at: assertion.position)
+  }
+
+  private mutating func query(_ sql: String, of database: String, at position: YAMLPosition) {
     do {
-      let schema = try schema(of: sql.database)
-      try schema.read { _ = try $0.makeStatement(sql: sql.query) }
+      let schema = try schema(of: database)
+      try schema.read { _ = try $0.makeStatement(sql: sql) }
     } catch let error as DatabaseError {
-      report(error, sql.database, at: assertion.position)
+      report(error, database, at: position)
     } catch {
       problems.append(DrydockError(reading: error))
     }
   }
 
   private mutating func run(_ script: SQLScript, of step: RunSQL, destructive: String?) {
+    if step.defaults != nil { addDefaults(to: step.database, at: step.position) }
     check(script, of: step.database) {
       StatementRules(source: $0, destructive: destructive, language: step.language)
+    }
+    if step.defaults != nil {
+      try? schemas[step.database]?.writeWithoutTransaction {
+        try $0.execute(sql: "DROP TABLE IF EXISTS temp.defaults")
+      }
+    }
+  }
+
+  /// The table of settings, which exists for one step.
+  private mutating func addDefaults(to database: String, at position: YAMLPosition) {
+    do {
+      try schema(of: database).writeWithoutTransaction { try $0.execute(sql: DefaultsTable.creation) }
+    } catch {
+      problems.append(DrydockError(reading: error))
     }
   }
 

@@ -33,7 +33,12 @@ package struct Assertion: Sendable {
   init(_ body: any AssertionBody, at position: YAMLPosition) { (self.body, self.position) = (body, position) }
 
   /// Decodes a line of a migration.
-  init(_ name: String, position: YAMLPosition, arguments: YAMLNode) throws {
+  ///
+  /// - Parameter files: those that it may name; none in Swift.
+  init(
+    _ name: String, position: YAMLPosition, arguments: YAMLNode,
+    files: MigrationFiles = MigrationFiles(directory: "", isDirectory: false)
+  ) throws {
     func reader(_ keys: [String]) throws -> YAMLReader { try YAMLReader(arguments, what: name, keys: keys) }
     self.position = position
     switch name {
@@ -41,10 +46,11 @@ package struct Assertion: Sendable {
     case "defaults": body = try DefaultsAssertion(reader(DefaultsAssertion.keys))
     case "files": body = try FilesAssertion(reader(FilesAssertion.keys))
     case "vault": body = try VaultAssertion(reader(VaultAssertion.keys))
+    case "room": body = try RoomAssertion(arguments, files)
     default:
       throw position.error(
         "unknown check `\(name)`; "
-          + NearestWord.hint(for: name, among: ["sql", "defaults", "files", "vault"]))
+          + NearestWord.hint(for: name, among: ["sql", "defaults", "files", "vault", "room"]))
     }
   }
 
@@ -137,6 +143,8 @@ enum Observation: Equatable, Sendable {
   case items([VaultItem], place: String)
   /// Whether a path has Apple's flag, and its protection; nil when it is absent.
   case marks(Marks?)
+  /// What Room would refuse of a database, and its version.
+  case room([RoomDifference], version: Int)
 
   struct Marks: Equatable, Sendable {
     var isExcluded: Bool

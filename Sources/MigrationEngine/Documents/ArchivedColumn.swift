@@ -8,38 +8,22 @@ import Synchronization
 /// Keyed archives in a column of a database, for `files.unarchive`: SQLite calls the conversion for each row, so that the
 /// number of rows does not matter.
 struct ArchivedColumn: Sendable {
-  static let keys = ["database", "table", "where"]
+  static let keys = TableColumn.keys
 
   private static let function = "drydock_unarchive"
 
-  private let database: String
-  private let table: String
-  private let column: String
-  private let condition: String?
+  private let place: TableColumn
   private let store: Unarchive.Store
   private let ifMissing: IfMissing
-  private let positions: (database: YAMLPosition, table: YAMLPosition, column: YAMLPosition)
-  private let conditionPosition: YAMLPosition?
 
   init(reading reader: YAMLReader) throws {
-    let nodes = try (reader.required("database"), reader.required("table"), reader.required("column"))
-    database = try nodes.0.text("`database`")
-    table = try nodes.1.text("`table`")
-    column = try nodes.2.text("`column`")
-    positions = (nodes.0.position, nodes.1.position, nodes.2.position)
-    condition = try reader.text("where")
-    conditionPosition = reader["where"]?.position
+    place = try TableColumn(reading: reader)
     store = try reader.choice("store") ?? .text
     ifMissing = try reader.ifMissing()
   }
 
   func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
-    guard let path = try stage.namedDatabase(database, at: positions.database) else {
-      if ifMissing == .fail {
-        throw StepFailure(message: "the database \(database) is not in the container")
-      }
-      return ["the database \(database) does not exist: skipped"]
-    }
+    guard let path = try place.place(on: stage, ifMissing) else { return [place.missingNote] }
     return try stage.writeDatabase(at: path, keepsJournal: false) { db in
       var notes: [String] = []
       let more = try MigrationTransaction.run(db) { _ in notes = try convert(conversion, db) }
@@ -48,24 +32,22 @@ struct ArchivedColumn: Sendable {
   }
 
   private func convert(_ conversion: ArchiveConversion, _ db: Database) throws -> [String] {
-    try requireColumn(db)
-    let run = Run(conversion: conversion, store: store, column: "\(table).\(column)")
+    try place.require(db)
+    let run = Run(conversion: conversion, store: store, column: "\(place)")
     let function = DatabaseFunction(Self.function, argumentCount: 2) { try run.convert($0[0], row: $0[1]) }
     db.add(function: function)
     defer { db.remove(function: function) }
-    let name = quotedIdentifier(column)
-    let row = try hasRowID(db) ? "rowid" : "NULL"
-    // The line end ends a comment in the condition.
-    let rows = condition.map { " AND (\($0)\n)" } ?? ""
+    let name = quotedIdentifier(place.column)
+    let row = try place.rowID(db) ?? "NULL"
     let statement: Statement
     do {
       statement = try db.makeStatement(
         sql: """
-          UPDATE \(quotedIdentifier(table)) SET \(name) = \(Self.function)(\(name), \(row)) \
-          WHERE \(name) IS NOT NULL\(rows)
+          UPDATE \(quotedIdentifier(place.table)) SET \(name) = \(Self.function)(\(name), \(row)) \
+          WHERE \(name) IS NOT NULL\(place.furtherCondition)
           """)
     } catch let error as DatabaseError where !error.isAboutTheDisk {
-      throw (conditionPosition ?? positions.table).error(error.plainMessage)
+      throw place.error(error)
     }
     do {
       try statement.execute()
@@ -75,30 +57,12 @@ struct ArchivedColumn: Sendable {
     }
     if run.count == 0 {
       let what =
-        "no row of \(table) has a value in \(column)" + (condition == nil ? "" : " that `where` selects")
+        "no row of \(place.table) has a value in \(place.column)"
+        + (place.condition == nil ? "" : " that `where` selects")
       if ifMissing == .fail { throw StepFailure(message: what) }
       return ["\(what): skipped"]
     }
     return run.notes
-  }
-
-  private func requireColumn(_ db: Database) throws {
-    let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
-    guard let known = tables.first(where: { $0.lowercased() == table.lowercased() }) else {
-      throw positions.table.error(
-        "the database \(database) has no table `\(table)`; " + NearestWord.hint(for: table, among: tables))
-    }
-    let columns = try db.columns(in: known).map(\.name)
-    guard columns.contains(where: { $0.lowercased() == column.lowercased() }) else {
-      throw positions.column.error(
-        "the table \(table) has no column `\(column)`; " + NearestWord.hint(for: column, among: columns))
-    }
-  }
-
-  /// Whether the table has row IDs, which name the rows in messages.
-  private func hasRowID(_ db: Database) throws -> Bool {
-    let sql = "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND lower(name) = lower(?)"
-    return try Int.fetchOne(db, sql: sql, arguments: [table]) != 1
   }
 
   /// One run through the rows.

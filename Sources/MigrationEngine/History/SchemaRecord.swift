@@ -15,11 +15,23 @@ package struct SchemaRecord: Sendable, Equatable {
     (try? stage.readDatabase(at: database) { try find($0) }) ?? nil
   }
 
+  /// The identifiers of the migrations that GRDB applied, in their order; nil without its table.
+  package static func appliedByGRDB(_ db: Database) throws -> [String]? {
+    let sql = """
+      SELECT 1 FROM sqlite_schema JOIN pragma_table_info('grdb_migrations') AS c ON c.name = 'identifier'
+      WHERE type = 'table' AND sqlite_schema.name = 'grdb_migrations'
+      """
+    guard try Int.fetchOne(db, sql: sql) != nil else { return nil }
+    // GRDB keeps no order; the rows are in the order of their insertion.
+    return try DatabaseValue.fetchAll(
+      db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid"
+    )
+    .compactMap { String.fromDatabaseValue($0) }
+  }
+
   private static func find(_ db: Database) throws -> SchemaRecord? {
     let tables = try Set(String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'"))
-    if tables.contains("grdb_migrations") {
-      // GRDB keeps no order; the rows are in the order of their insertion.
-      let names = try String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid")
+    if let names = try appliedByGRDB(db) {
       let last = names.last.map { ", the last one is \($0.debugDescription)" } ?? ""
       return SchemaRecord(text: "GRDB applied \(names.count) migrations\(last) (table grdb_migrations)")
     }
@@ -27,7 +39,7 @@ package struct SchemaRecord: Sendable, Equatable {
       let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       return SchemaRecord(
         text: "Room's, version \(version): Room refuses a schema that its identity hash does not match "
-          + "(table room_master_table)")
+          + "(table room_master_table)", tool: .room)
     }
     if tables.isSuperset(of: ["Z_METADATA", "Z_PRIMARYKEY"]) {
       let entities = try Int.fetchOne(db, sql: "SELECT count(*) FROM Z_PRIMARYKEY") ?? 0

@@ -12,6 +12,7 @@ extension ContainerConfiguration.VersionMarker.Place {
     case .defaults(let key): "the setting `\(key)`"
     case .userVersion(let database): "the user_version of the database \(database)"
     case .json(let path, let pointer): "`\(pointer)` in \(path)"
+    case .grdb(let database, _): "the table grdb_migrations of the database \(database)"
     }
   }
 }
@@ -48,7 +49,16 @@ struct VersionMarkerAccess {
         throw unreadable("is not an integer")
       }
       return number
+    case .grdb(let database, let identifiers):
+      guard let applied = try appliedByGRDB(database) else { return nil }
+      if identifiers.isEmpty { return applied.count }
+      return identifiers.lastIndex(where: applied.contains).map { $0 + 1 } ?? 0
     }
+  }
+
+  private func appliedByGRDB(_ database: String) throws -> [String]? {
+    guard let path = try stage.databasePlace(database) else { return nil }
+    return try stage.readDatabase(at: path) { try SchemaRecord.appliedByGRDB($0) }
   }
 
   /// Writes the app's number where its place exists; a setting is created.
@@ -79,6 +89,26 @@ struct VersionMarkerAccess {
         return "\(name): its parent does not exist"
       }
       try stage.write(document.bytes, to: path)
+    case .grdb(let database, let identifiers):
+      guard let path = try stage.databasePlace(database), let present = try read() else {
+        return "\(name): the table does not exist: no version was written to it"
+      }
+      guard present != number else { return nil }
+      guard number <= identifiers.count else {
+        return "\(name): the identifiers are unknown, and none was written: name them in the marker's `at:`"
+      }
+      try stage.writeDatabase(at: path) { db in
+        try db.inTransaction {
+          for (index, identifier) in identifiers.enumerated() {
+            let sql =
+              index < number
+              ? "INSERT OR IGNORE INTO grdb_migrations (identifier) VALUES (?)"
+              : "DELETE FROM grdb_migrations WHERE identifier = ?"
+            try db.execute(sql: sql, arguments: [identifier])
+          }
+          return .commit
+        }
+      }
     }
     return nil
   }
@@ -135,7 +165,7 @@ package struct VersionMarkerSearch {
     package var number: Int
   }
 
-  /// Settings first, then databases whose `user_version` is not 0, the default.
+  /// Settings first, then databases with migrations of GRDB or whose `user_version` is not 0, the default.
   package private(set) var findings: [Finding] = []
 
   /// - Parameter databases: by name. Unreadable ones are skipped.
@@ -149,6 +179,10 @@ package struct VersionMarkerSearch {
       }
     }
     for (name, path) in databases {
+      let applied = try? stage.readDatabase(at: path) { try SchemaRecord.appliedByGRDB($0) }
+      if let last = (applied ?? nil)?.last {
+        findings.append(Finding(place: .grdb(database: name, identifiers: [last]), number: 1))
+      }
       let read = try? stage.readDatabase(at: path) { try Int.fetchOne($0, sql: "PRAGMA user_version") }
       guard let number = read ?? nil, number > 0 else { continue }
       findings.append(Finding(place: .userVersion(database: name), number: number))

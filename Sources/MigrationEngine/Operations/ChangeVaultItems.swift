@@ -4,8 +4,8 @@ import ContainerTransaction
 import Formats
 import Foundation
 
-/// `vault.rename`, `vault.move-to`, `vault.set-accessibility` and `vault.delete`: change attributes of the selected vault
-/// items, or remove the items.
+/// `vault.rename`, `vault.move-to`, `vault.set-accessibility`, `vault.set-access-control`, `vault.set-synchronizable` and
+/// `vault.delete`: change attributes of the selected vault items, or remove the items.
 struct ChangeVaultItems: MigrationAction {
   static let kinds = [
     OperationKind("vault.rename", ["to", "if-missing", "if-exists"] + VaultSelection.keys) { reader in
@@ -22,6 +22,17 @@ struct ChangeVaultItems: MigrationAction {
       _ = try reader.required("accessible")
       let accessibility: VaultItem.Accessibility = try reader.choice("accessible") ?? .whenUnlocked
       return try Self(reader, selection) { $0.accessibility = accessibility }
+    },
+    OperationKind("vault.set-access-control", ["access-control", "if-missing"] + VaultSelection.keys) {
+      reader in
+      let selection = try VaultSelection(reading: reader)
+      let control = try accessControl(reader.required("access-control"))
+      return try Self(reader, selection) { $0.accessControl = control }
+    },
+    OperationKind("vault.set-synchronizable", ["to", "if-missing", "if-exists"] + VaultSelection.keys) {
+      reader in
+      let isSynchronizable = try reader.required("to").boolean("`to`")
+      return try Self(reader, VaultSelection(reading: reader)) { $0.isSynchronizable = isSynchronizable }
     },
     OperationKind("vault.delete", ["destructive", "if-missing"] + VaultSelection.keys) { reader in
       let action = try Self(reader, VaultSelection(reading: reader), nil)
@@ -42,6 +53,19 @@ struct ChangeVaultItems: MigrationAction {
   private init(_ reader: YAMLReader, _ selection: VaultSelection, _ change: Change?) throws {
     (name, self.selection, self.change) = (reader.what, selection, change)
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  }
+
+  /// The flags of a list; nil when it is empty.
+  private static func accessControl(_ node: YAMLNode) throws -> VaultItem.AccessControl? {
+    let known = VaultItem.AccessControl.Flag.allCases.map(\.rawValue)
+    let flags = try node.texts("`access-control`").map { name in
+      guard let flag = VaultItem.AccessControl.Flag(rawValue: name) else {
+        throw node.position.error(
+          "unknown flag `\(name)` in `access-control`; " + NearestWord.hint(for: name, among: known))
+      }
+      return flag
+    }
+    return flags.isEmpty ? nil : VaultItem.AccessControl(flags)
   }
 
   /// Sets the service or the account, or a prefix of these.

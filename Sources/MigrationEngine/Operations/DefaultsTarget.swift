@@ -122,6 +122,11 @@ struct DefaultsEdit {
     return value
   }
 
+  /// The same without a failure or a note about an absent one.
+  mutating func seenOrNil(_ key: String) throws -> PropertyListValue? {
+    values[key] == nil && registered[key] == nil ? nil : try seen(key, .skip)
+  }
+
   /// The settings that start with a prefix, sorted; when there are none the step fails or adds a note.
   mutating func keys(withPrefix prefix: String, _ ifMissing: IfMissing) throws -> [String] {
     let found = values.keys.map(\.text).filter { $0.utf8.starts(with: prefix.utf8) }.sorted()

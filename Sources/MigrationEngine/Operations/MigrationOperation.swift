@@ -93,7 +93,9 @@ enum Operations {
       OperationKind(MoveDefaultsToFile.self), OperationKind(MoveDefaultsToVault.self),
       OperationKind(ConvertVaultItems.self), OperationKind(RunSQL.self), OperationKind(DeleteFiles.self),
       OperationKind(CreateDirectory.self), OperationKind(WriteFile.self), OperationKind(RunScript.self),
-      OperationKind(Unarchive.self),
+      OperationKind(Unarchive.self), OperationKind(ComputeDefaults.self),
+      OperationKind(ComputeVaultItems.self), OperationKind(ExportColumn.self),
+      OperationKind(ImportColumn.self),
     ] + SetDefaults.kinds + TransferDefaults.kinds + ChangeVaultItems.kinds + TransferFiles.kinds
     + SetAttributes.kinds
     + ChangeDocuments.kinds

@@ -7,7 +7,7 @@ import Foundation
 /// `script`: runs a program on a full private copy of the container; its changes are found by comparison.
 struct RunScript: MigrationOperation {
   static let name = "script"
-  static let keys = ScriptCommand.keys + ["environment", "timeout", "down"]
+  static let keys = ScriptCommand.keys + ["environment", "stdin", "timeout", "down"]
   /// Seconds.
   static let defaultTimeout = 600.0
   private static let longestTimeout = 86_400.0
@@ -17,6 +17,7 @@ struct RunScript: MigrationOperation {
   private let command: ScriptCommand
   private let down: ScriptCommand?
   private let environment: [String: String]
+  private let input: ScriptInput?
   private let timeout: Double
   private let files: MigrationFiles
 
@@ -27,6 +28,7 @@ struct RunScript: MigrationOperation {
       return try ScriptCommand(YAMLReader(node, what: "`down`", keys: ScriptCommand.keys), files)
     }
     environment = try ScriptEnvironment.additions(reader)
+    input = try reader["stdin"].map(ScriptInput.init)
     timeout = try reader["timeout"].map(Self.seconds) ?? Self.defaultTimeout
     self.files = files
   }
@@ -45,6 +47,7 @@ struct RunScript: MigrationOperation {
     return seconds
   }
 
+  var needsVault: Bool { input != nil }
   var reversal: Reversal { down == nil ? .none : .explicit }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
@@ -62,7 +65,8 @@ struct RunScript: MigrationOperation {
   private func run(
     _ command: ScriptCommand, direction: String, on stage: StagedContainer
   ) throws -> [String] {
-    try stage.changeCopy { copy in
+    let items = try input?.items(on: stage)
+    return try stage.changeCopy { copy in
       let folder = try ScriptFolder(in: copy.work, files)
       var variables = try ScriptEnvironment.variables(of: stage, root: copy.root.path)
       variables["DRYDOCK_DIRECTION"] = direction
@@ -70,10 +74,13 @@ struct RunScript: MigrationOperation {
       variables.merge(environment) { $1 }
       let process = ScriptProcess(
         executable: folder.executable(of: command), arguments: command.arguments, environment: variables,
-        directory: copy.root.path, timeout: timeout)
+        directory: copy.root.path, timeout: timeout, input: items?.encoded())
       do {
         let result = try process.run { try copy.users().map(\.description) }
-        return try notes(on: result, of: command, stage.redactor)
+        let secrets = items?.sorted.map(\.value) ?? []
+        return try notes(on: result, of: command) { text in
+          stage.redactor.shown(message: stage.redactor.shown(text, without: secrets))
+        }
       } catch let failure as ScriptProcess.StartFailure {
         throw StepFailure(message: "\(command) cannot be started: \(failure.reason)")
       }
@@ -84,10 +91,10 @@ struct RunScript: MigrationOperation {
   ///
   /// - Throws: ``StepFailure`` unless the program ended in time, with exit code 0, and without running child processes.
   private func notes(
-    on result: ScriptProcess.Outcome, of command: ScriptCommand, _ redactor: Redactor
+    on result: ScriptProcess.Outcome, of command: ScriptCommand, shown: (String) -> String
   ) throws -> [String] {
-    let output = redactor.shown(message: result.output.text)
-    let errors = redactor.shown(message: result.errors.text)
+    let output = shown(result.output.text)
+    let errors = shown(result.errors.text)
     if let problem = problem(result, command) {
       let text = ScriptOutput.lastLines(errors.isEmpty ? output : errors, Self.quotedLines)
       throw StepFailure(
@@ -160,6 +167,30 @@ struct ScriptCommand: Sendable, CustomStringConvertible {
     switch kind {
     case .file(let name), .program(let name): "`\(name)`"
     }
+  }
+}
+
+/// The argument `stdin`: what a script reads from standard input. Only vault items that the migration names.
+struct ScriptInput: Sendable {
+  private let selections: [(selection: VaultSelection, ifMissing: IfMissing)]
+
+  init(_ node: YAMLNode) throws {
+    let reader = try YAMLReader(node, what: "`stdin`", keys: ["vault"])
+    let vault = try reader.required("vault")
+    let nodes = vault.sequence ?? [vault]
+    if nodes.isEmpty { throw vault.position.error("`vault` of `stdin` is an empty list: name items") }
+    selections = try nodes.map { node in
+      let reader = try YAMLReader(
+        node, what: "`vault` of `stdin`", keys: ["if-missing"] + VaultSelection.keys)
+      return (try VaultSelection(reading: reader), try reader.ifMissing())
+    }
+  }
+
+  /// A document with these items, as a vault has it.
+  func items(on stage: StagedContainer) throws -> VaultDocument {
+    var edit = try VaultEdit(stage)
+    let items = try selections.flatMap { try edit.items($0.selection, $0.ifMissing) }
+    return VaultDocument(device: try stage.vault()?.device ?? "", items: items)
   }
 }
 

@@ -1,9 +1,11 @@
+import AgeEncryption
 import Dispatch
+import FileSystem
 import Foundation
 import Subprocess
 import Synchronization
 
-/// A process in its own session, with empty standard input, and a time limit for it and its child processes.
+/// A process in its own session, with empty standard input or a secret there, and a time limit for it and its child processes.
 struct ScriptProcess: Sendable {
   enum End: Sendable, Equatable {
     case exit(Int32)
@@ -37,6 +39,8 @@ struct ScriptProcess: Sendable {
   let directory: String
   /// Seconds.
   let timeout: Double
+  /// What it reads from standard input; nothing when nil.
+  var input: SecretBytes?
 
   /// Runs it, and blocks this thread until it has ended.
   ///
@@ -67,23 +71,33 @@ struct ScriptProcess: Sendable {
       arguments: Arguments(arguments), environment: .custom(variables), workingDirectory: .init(directory),
       platformOptions: options)
     do {
-      let result = try await Subprocess.run(
-        configuration, input: .none, output: .sequence, error: .sequence
-      ) { execution in
-        try await supervise(execution, users)
-      }
-      var outcome = result.closureResult
-      if outcome.end != .timedOut {
-        outcome.end =
-          switch result.terminationStatus {
-          case .exited(let code): .exit(code)
-          case .signaled(let signal): .signal(signal)
-          }
-      }
-      return outcome
+      guard let input else { return try await run(configuration, input: .none, users) }
+      let pipe = try SecretPipe(input)
+      return try await run(
+        configuration,
+        input: .fileDescriptor(.init(rawValue: pipe.readingEnd), closeAfterSpawningProcess: true), users)
     } catch let error as SubprocessError {
       throw StartFailure(reason: Self.reason(error))
     }
+  }
+
+  private func run<Input: InputProtocol>(
+    _ configuration: Configuration, input: Input, _ users: @escaping @Sendable () throws -> [String]
+  ) async throws -> Outcome {
+    let result = try await Subprocess.run(
+      configuration, input: input, output: .sequence, error: .sequence
+    ) { execution in
+      try await supervise(execution, users)
+    }
+    var outcome = result.closureResult
+    if outcome.end != .timedOut {
+      outcome.end =
+        switch result.terminationStatus {
+        case .exited(let code): .exit(code)
+        case .signaled(let signal): .signal(signal)
+        }
+    }
+    return outcome
   }
 
   private func supervise<Input: InputProtocol>(

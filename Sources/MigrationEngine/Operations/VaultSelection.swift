@@ -78,7 +78,7 @@ struct VaultEdit {
 
   /// The items of a selection; when there are none the step fails or adds a note.
   mutating func items(_ selection: VaultSelection, _ ifMissing: IfMissing) throws -> [VaultItem] {
-    let found = vault.map(selection.items) ?? []
+    let found = itemsOrNone(selection)
     if found.isEmpty {
       let why = vault == nil ? " (there is no vault)" : ""
       if ifMissing == .fail {
@@ -89,6 +89,9 @@ struct VaultEdit {
     return found
   }
 
+  /// The items of a selection, without a failure or a note when there are none.
+  func itemsOrNone(_ selection: VaultSelection) -> [VaultItem] { vault.map(selection.items) ?? [] }
+
   /// Changes items and their names. All old ones are removed before any new one is added, so that names may be swapped.
   mutating func change(
     _ items: [VaultItem], _ ifExists: IfExists = .fail, by change: (inout VaultItem) throws -> Void
@@ -98,6 +101,10 @@ struct VaultEdit {
       var new = old
       try change(&new)
       if new == old { continue }
+      if let problem = new.problem, old.problem == nil {
+        throw StepFailure(
+          message: "the vault item \(old) cannot be changed: \(problem)", path: path.description)
+      }
       new.modified = UTCTime.text(Date())
       if let other = moves.first(where: { $0.new.id == new.id }) {
         throw StepFailure(

@@ -29,7 +29,10 @@ struct ToolFolder {
         inOrder.append(file.number)
         if let other = found[file.number, default: [:]].updateValue(entry, forKey: file.way) {
           throw DrydockError(
-            .catalog, "\(other) has the same number: \(tool.format.rawValue) knows only one")
+            .catalog,
+            tool.format == .room
+              ? "\(other) leads to version \(file.number), too: keep one of them"
+              : "\(other) has the same number: \(tool.format.rawValue) knows only one")
         }
       } catch {
         add(error, entry)
@@ -48,6 +51,7 @@ struct ToolFolder {
       }
     }
     checkOrder(inOrder)
+    if tool.format == .room { checkChain(found.mapValues { $0[.whole] ?? "" }) }
   }
 
   private func read(_ number: Int, _ ways: [ToolFile.Way: String], in folder: Directory) throws -> Migration {
@@ -59,18 +63,71 @@ struct ToolFolder {
     if entry.hasSuffix(".go") {
       throw DrydockError(.catalog, "a migration in Go: only goose itself can run it")
     }
-    let script = try ToolScript(tool.format, ways: ways, files)
+    let file = try ToolFile(entry, tool.format)
+    let operation: RunToolSQL
+    if tool.format == .room, let file {
+      operation = try room(file, entry, &files)
+    } else {
+      let script = try ToolScript(tool.format, ways: ways, files)
+      operation = RunToolSQL(
+        tool: tool.format, database: tool.database,
+        position: YAMLPosition(file: files.display(entry), line: max(1, script.up.firstLine - 1), column: 1),
+        up: script.up, down: script.down, upInTransaction: script.upInTransaction,
+        downInTransaction: script.downInTransaction)
+    }
     var body = MigrationBody()
-    let position = YAMLPosition(file: files.display(entry), line: max(1, script.up.firstLine - 1), column: 1)
-    let operation = RunToolSQL(
-      tool: tool.format, database: tool.database, position: position, up: script.up, down: script.down,
-      upInTransaction: script.upInTransaction, downInTransaction: script.downInTransaction)
-    body.steps = [MigrationStep(position: position, operation: operation)]
-    let name = try ToolFile(entry, tool.format)?.name ?? ""
+    body.steps = [MigrationStep(position: operation.position, operation: operation)]
     var migration = Migration(
-      number: number, name: name, file: files.display(entry), checksum: try files.checksum(), body)
+      number: number, name: file?.name ?? "", file: files.display(entry), checksum: try files.checksum(), body
+    )
     migration.checksumWithoutDown = try files.checksum(without: ways[.down])
     return migration
+  }
+
+  /// The statements of a file, or those that Room derives from two schemas. Only derived ones are in the checksum: a newer
+  /// Room writes the same schema with other fields.
+  private func room(_ file: ToolFile, _ entry: String, _ files: inout MigrationFiles) throws -> RunToolSQL {
+    let schemas = RoomSchemaFolder(tool.schemas ?? "")
+    let position = YAMLPosition(file: files.display(entry), line: 1, column: 1)
+    func schema(_ version: Int) throws -> RoomSchema {
+      if let schema = try schemas.schema(version) { return schema }
+      throw position.error(
+        "\(schemas.path) has no \(version).json: export the schema of version \(version) (`room.schemaLocation`)"
+      )
+    }
+    let target = try schema(file.number)
+    let from = file.from ?? 0
+    var step = RoomStep(from: from, source: try schemas.schema(from), target: target, position: position)
+    let up: SQLScript
+    if entry.hasSuffix(".auto.yaml") {
+      let spec = try RoomAutoSpec(files.contents[entry] ?? [], file: files.display(entry))
+      let derived = try RoomAutoMigration(from: schema(from), to: target, spec)
+      step.tablesWithForeignKeys = derived.tablesWithForeignKeys
+      let text = derived.statements.map { $0 + ";\n" }.joined()
+      files.contents["statements"] = Array(text.utf8)
+      up = SQLScript(text: text, file: files.display(entry) + " (derived)", firstLine: 1)
+    } else {
+      up = try ToolScript(.room, ways: [.whole: entry], files).up
+    }
+    return RunToolSQL(
+      tool: .room, database: tool.database, position: position, up: up, down: nil, upInTransaction: true,
+      downInTransaction: true, room: step)
+  }
+
+  /// Each of Room's migrations starts where the one before ends.
+  private mutating func checkChain(_ files: [Int: String]) {
+    var last: (number: Int, name: String)?
+    for (number, name) in files.sorted(by: { $0.key < $1.key }) {
+      guard let from = try? ToolFile(name, .room)?.from else { continue }
+      if let last, from != last.number {
+        let what =
+          from > last.number
+          ? "no file migrates from version \(last.number) to \(from)"
+          : "it starts at version \(from), inside of \(last.name): each version has one way to the newest"
+        problems.append(DrydockError(.catalog, what, path: display + "/" + name))
+      }
+      last = (number, name)
+    }
   }
 
   /// dbmate runs files in the order of their names, and versions here are in the order of their numbers.
@@ -108,6 +165,8 @@ struct ToolFile: Equatable {
   let number: Int
   let name: String
   let way: Way
+  /// The version that one of Room's migrations starts at.
+  private(set) var from: Int?
 
   /// Nil for a file that the tool ignores.
   ///
@@ -121,6 +180,12 @@ struct ToolFile: Equatable {
     }
     // The file N of SQLDelight leads from version N to the next.
     self.number = format == .sqldelight ? number + 1 : number
+    guard format == .room else { return }
+    from = Int(file.prefix(while: Self.isDigit))
+    guard let from, from > 0, from < number else {
+      throw DrydockError(
+        .catalog, "a migration of Room leads from a version to a later one, such as 1_2.sql: rename the file")
+    }
   }
 
   private static func parts(
@@ -144,6 +209,11 @@ struct ToolFile: Equatable {
       guard file.hasSuffix(".sqm"), let start = file.firstIndex(where: isDigit) else { return nil }
       let version = file[start...].dropLast(4).prefix { isDigit($0) || ",:.-_T ".contains($0) }
       return (version.filter(isDigit), file, .whole)
+    case .room:
+      guard let match = file.wholeMatch(of: #/[0-9]+_([0-9]+)([_-].*)?\.(sql|auto\.yaml)/#) else {
+        return nil
+      }
+      return (String(match.1), file, .whole)
     }
   }
 
@@ -166,6 +236,7 @@ extension MigrationTool.Format {
     case .golangMigrate: "000001_name.up.sql with 000001_name.down.sql"
     case .goose: "00001_name.sql"
     case .sqldelight: "1.sqm"
+    case .room: "1_2.sql or 1_2.auto.yaml"
     }
   }
 
@@ -175,6 +246,9 @@ extension MigrationTool.Format {
   func seemsToBeMigration(_ file: String, inFolderOfNone: Bool) -> Bool {
     let name = file.lowercased()
     if self == .sqldelight, name.hasSuffix(".sqm") { return true }
+    if self == .room, name.hasSuffix(".yaml") || name.hasSuffix(".yml"), name.first?.isNumber == true {
+      return true
+    }
     guard name.hasSuffix(".sql") || name.hasSuffix(".sqm") else { return false }
     return inFolderOfNone || (self != .sqldelight && name.first?.isNumber == true)
   }

@@ -23,7 +23,7 @@ struct ToolRecord {
 
   /// The record's name in messages.
   var name: String {
-    tool.format == .sqldelight
+    tool.format.usesUserVersion
       ? "the user_version of the database \(tool.database)"
       : "\(tool.format.rawValue)'s table \(table) in the database \(tool.database)"
   }
@@ -57,7 +57,7 @@ struct ToolRecord {
         db, sql: "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
       ?? 0
     if tables == 0 { return .noDatabase }
-    if tool.format == .sqldelight {
+    if tool.format.usesUserVersion {
       let version = try userVersion(db)
       return version > 0 ? .applied(.through(1...version)) : .unmarked
     }
@@ -72,7 +72,7 @@ struct ToolRecord {
         """
       return try .applied(.each(numbers(db, sql)))
     case .golangMigrate: return try readPointer(db)
-    case .sqldelight: return .unmarked
+    case .sqldelight, .room: return .unmarked
     }
   }
 
@@ -105,7 +105,7 @@ struct ToolRecord {
   ///
   /// - Returns: a note when the database does not exist.
   func update(_ applied: Set<Int>, _ catalog: MigrationCatalog) throws -> [String] {
-    guard let place = try place, try tool.format != .sqldelight || stage.tableCount(of: place) > 0 else {
+    guard let place = try place, try !tool.format.usesUserVersion || stage.tableCount(of: place) > 0 else {
       return ["the database \(tool.database) does not exist: no version was written to it"]
     }
     try stage.writeDatabase(at: place) { db in
@@ -123,6 +123,7 @@ struct ToolRecord {
     case .sqldelight:
       let version = newest ?? max(0, (catalog.numbers.first ?? 1) - 1)
       try db.execute(sql: "PRAGMA user_version = \(version)")
+    case .room: try updateRoom(newest, catalog, db)
     case .golangMigrate:
       try db.execute(
         sql: """
@@ -149,6 +150,17 @@ struct ToolRecord {
     }
   }
 
+  /// Room's hash belongs to the version, and it is only written when Room would open the database.
+  private func updateRoom(_ newest: Int?, _ catalog: MigrationCatalog, _ db: Database) throws {
+    let version = newest ?? catalog.roomSteps.first?.from ?? 0
+    guard let schema = catalog.roomSchema(version) else {
+      return try db.execute(sql: "PRAGMA user_version = \(version)")
+    }
+    do { try schema.adopt(db) } catch let failure as StepFailure {
+      throw DrydockError(failure.code, failure.message)
+    }
+  }
+
   private func updateGoose(_ applied: Set<Int>, _ catalog: MigrationCatalog, _ db: Database) throws {
     if try !db.tableExists(table) {
       try db.execute(
@@ -172,6 +184,26 @@ struct ToolRecord {
           sql: "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", arguments: [number])
       }
     }
+  }
+}
+
+extension MigrationTool.Format {
+  /// Whether its record is `PRAGMA user_version`; then the app creates the database, and no migration does.
+  var usesUserVersion: Bool { self == .sqldelight || self == .room }
+}
+
+extension MigrationCatalog {
+  var roomSteps: [RoomStep] {
+    migrations.compactMap { ($0.steps.first?.operation as? RunToolSQL)?.room }
+  }
+
+  /// The exported schema of a version.
+  func roomSchema(_ version: Int) -> RoomSchema? {
+    for step in roomSteps {
+      if step.target.version == version { return step.target }
+      if let source = step.source, source.version == version { return source }
+    }
+    return nil
   }
 }
 

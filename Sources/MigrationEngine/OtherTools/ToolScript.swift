@@ -27,6 +27,7 @@ struct ToolScript {
       // With x-no-tx-wrap, which is not in the files, they have their own BEGIN and COMMIT.
       upInTransaction = !Self.beginsTransaction(up)
       downInTransaction = down.map { !Self.beginsTransaction($0) } ?? true
+    case .room: break
     case .sqldelight:
       up = SQLScript(bytes: SQLDelightText.stripped(up.bytes), file: up.file, firstLine: up.firstLine)
     }

@@ -52,6 +52,16 @@ struct DownValues: Sendable, Codable, Equatable {
     var before, after: [UInt8]?
   }
 
+  /// A row whose value the step exported to a file, or imported from one.
+  struct Row: Sendable, Codable, Equatable {
+    var id: Int64
+    var path: ContainerPath
+    /// What the column had before.
+    var before: ColumnFiles.Content
+    /// SHA-256 of an imported value.
+    var digest: SHA256.Digest? = nil
+  }
+
   /// Sorted by key, file after file.
   var settings: [Setting] = []
   var documents: [Document] = []
@@ -66,6 +76,7 @@ struct DownValues: Sendable, Codable, Equatable {
   var written: [Written] = []
   var moved: [Moved] = []
   var attributes: [Attribute] = []
+  var rows: [Row] = []
   /// The output of a script, with secrets redacted.
   var output: [String] = []
   /// The vault items that the step changed.
@@ -352,7 +363,7 @@ extension DownValues {
   /// The values of all steps of one run, as the undo entry stores them.
   struct Run: Codable {
     /// Undo entries of another format are only undone as a whole.
-    private static let currentFormat = 2
+    private static let currentFormat = 3
 
     private var format = currentFormat
     /// The version before the run.

@@ -117,6 +117,8 @@ extension VaultItem {
       item[attribute] = before[attribute]
     }
     if accessibility == after.accessibility { item.accessibility = before.accessibility }
+    if accessControl == after.accessControl { item.accessControl = before.accessControl }
+    if isSynchronizable == after.isSynchronizable { item.isSynchronizable = before.isSynchronizable }
     if value == after.value { item.value = before.value }
     if modified == after.modified { item.modified = before.modified }
     return item

@@ -8,7 +8,7 @@ import GRDB
 /// `sql`: runs statements on a named database, in one transaction.
 struct RunSQL: MigrationOperation {
   static let name = "sql"
-  static let keys = ["database", "up", "down", "file", "if-missing", "destructive", "core-data"]
+  static let keys = ["database", "up", "down", "file", "if-missing", "destructive", "core-data", "defaults"]
 
   /// The models of a Core Data store after the statements, and after the down statements.
   typealias Models = (up: CoreDataModel, down: CoreDataModel?)
@@ -28,14 +28,17 @@ struct RunSQL: MigrationOperation {
   /// Whether messages speak of the arguments of a step, or the directives of a `.sql` file.
   let language: SQLLanguage
   private let models: Models?
+  /// The settings that the statements see as a table, and the down statements, too.
+  let defaults: DefaultsTable?
 
   init(
     database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
-    destructive: DestructiveReason?, language: SQLLanguage, models: Models? = nil
+    destructive: DestructiveReason?, language: SQLLanguage, models: Models? = nil,
+    defaults: DefaultsTable? = nil
   ) throws {
     (self.database, self.position, self.up, self.down) = (database, position, up, down)
     (self.ifMissing, self.destructive) = (ifMissing, destructive)
-    (self.language, self.models) = (language, models)
+    (self.language, self.models, self.defaults) = (language, models, defaults)
     if up.isBlank { throw position.error("`sql` has no statement to run") }
     announcedLoss = try Self.announcedLoss(destructive, up)
   }
@@ -67,7 +70,7 @@ struct RunSQL: MigrationOperation {
       destructive: reader["destructive"].map(DestructiveReason.init), language: .steps,
       models: reader["core-data"].map {
         try CoreDataModel.argument($0, files: files, hasDown: down != nil)
-      })
+      }, defaults: DefaultsTable(reader["defaults"], at: reader.position))
   }
 
   /// The loss that the reason announces. A reason that names tables must name all whose data is destroyed.
@@ -105,7 +108,23 @@ struct RunSQL: MigrationOperation {
     }
     let runner = SQLRunner(
       script: up, destructive: destructive?.text, language: language, coreData: models?.up)
-    return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+    return try run(runner, at: path, on: stage, &recorded).notes
+  }
+
+  /// Runs statements, with the table of settings if they use it.
+  private func run(
+    _ runner: SQLRunner, at path: ContainerPath, on stage: StagedContainer, _ recorded: inout DownValues
+  ) throws -> (notes: [String], changed: [ExactText]) {
+    guard let defaults else {
+      return (try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }, [])
+    }
+    return try defaults.run(on: stage, &recorded) { around in
+      try stage.writeDatabase(at: path, keepsJournal: false) { db in
+        // Settings may be secrets: they must not reach a temporary file.
+        try db.execute(sql: "PRAGMA temp_store=MEMORY")
+        return try runner.run(db, around: around)
+      }
+    }
   }
 
   /// Whether a missing database is created: when the file says so, or its first statement creates a table.
@@ -139,7 +158,13 @@ struct RunSQL: MigrationOperation {
     }
     // Down statements may remove what the statements created.
     let runner = SQLRunner(script: down, destructive: "down", coreData: models?.down)
-    let notes = try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+    var unused = DownValues()
+    var (notes, changed) = try run(runner, at: path, on: stage, &unused)
+    if var settings = recorded {
+      // The settings that the down statements leave as the statements wrote them.
+      settings.settings.removeAll { changed.contains(ExactText($0.key)) }
+      notes += try settings.revertSettings(on: stage)
+    }
     if let recorded, recorded.made.contains(path), try stage.tableCount(of: path) == 0 {
       try stage.remove(path)
       try recorded.removeEmptyDirectories(on: stage)
@@ -175,6 +200,8 @@ struct RunToolSQL: MigrationAction {
   let down: SQLScript?
   let upInTransaction: Bool
   let downInTransaction: Bool
+  /// What Room does besides.
+  var room: RoomStep? = nil
 
   var name: String { "sql" }
   var reversal: Reversal { down == nil ? .none : .explicit }
@@ -194,12 +221,13 @@ struct RunToolSQL: MigrationAction {
     _ script: SQLScript, inTransaction: Bool, on stage: StagedContainer
   ) throws -> [String] {
     guard let place = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage),
-      try tool != .sqldelight || stage.tableCount(of: place) > 0
+      try !tool.usesUserVersion || stage.tableCount(of: place) > 0
     else {
       return ["the database \(database) does not exist: skipped; the app creates it with the newest schema"]
     }
-    if script.isBlank { return [] }
+    if script.isBlank, room == nil { return [] }
     return try stage.writeDatabase(at: place) { db in
+      if let room { return try run(room, db) }
       if inTransaction {
         return try MigrationTransaction.run(db) { _ in try statements(script, db, inTransaction: true) }
       }
@@ -211,9 +239,23 @@ struct RunToolSQL: MigrationAction {
     }
   }
 
-  /// The tools create a missing database, except SQLDelight, which creates it from other files.
+  /// Runs the statements as Room does, in one transaction with its hash and version.
+  func run(_ room: RoomStep, _ db: Database) throws -> [String] {
+    try MigrationTransaction.run(db, guardsRoom: false) { _ in
+      try room.begin(db)
+      try statements(up, db, inTransaction: true)
+      try room.finish(db)
+    }
+  }
+
+  /// Runs the statements in a database that is not in a container.
+  func rehearse(_ db: Database) throws {
+    if let room { _ = try run(room, db) } else { try statements(up, db, inTransaction: false) }
+  }
+
+  /// The tools create a missing database, except SQLDelight and Room, whose apps create it.
   private func newPlace(on stage: StagedContainer) throws -> ContainerPath? {
-    guard tool != .sqldelight, let place = stage.container.configuration.databases[database]?.first else {
+    guard !tool.usesUserVersion, let place = stage.container.configuration.databases[database]?.first else {
       return nil
     }
     try stage.write([], to: place)

@@ -13,10 +13,15 @@ struct SQLRunner {
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
+  /// - Parameter around: calls its argument, which runs the statements, in their transaction.
   /// - Returns: notes for the report.
-  func run(_ db: Database) throws -> [String] {
+  func run(
+    _ db: Database, around: (Database, () throws -> Void) throws -> Void = { try $1() }
+  ) throws -> [String] {
     do {
-      return try MigrationTransaction.run(db, model: coreData) { try runStatements(db, $0) }
+      return try MigrationTransaction.run(db, model: coreData) { store in
+        try around(db) { try runStatements(db, store) }
+      }
     } catch let failure as StepFailure {
       let code = failure.code == .stepFailed ? .sql : failure.code
       throw DrydockError(code, "\(script.position(at: 0)): \(worded(failure.message))")
@@ -95,11 +100,13 @@ enum MigrationTransaction {
   ///
   /// - Parameters:
   ///   - model: the new model of a Core Data store; nil when its schema must not change.
+  ///   - guardsRoom: whether Room's hash must change with the schema; false when the body validates the schema.
   ///   - body: gets a guard that checks such a store between statements; nil for other databases.
   /// - Returns: notes for the report.
   /// - Throws: ``StepFailure`` about foreign keys and Core Data, and the errors of the body.
   static func run(
-    _ db: Database, model: CoreDataModel? = nil, _ body: (CoreDataGuard?) throws -> Void
+    _ db: Database, model: CoreDataModel? = nil, guardsRoom: Bool = true,
+    _ body: (CoreDataGuard?) throws -> Void
   ) throws -> [String] {
     let before: [Violation: Int]?
     do {
@@ -114,7 +121,7 @@ enum MigrationTransaction {
       if model != nil, store == nil {
         throw StepFailure(message: "the database is not a Core Data store: leave `core-data` out")
       }
-      let room = try RoomGuard(db)
+      let room = guardsRoom ? try RoomGuard(db) : nil
       try body(store)
       guard db.isInsideTransaction else {
         throw StepFailure(message: "a statement ended the transaction of the migration")

@@ -109,7 +109,26 @@ private struct InspectionSections {
           Self.size(database.bytes, of: largest),
         ]
       }, noun: ("database", "databases"))
-    return HTMLPage.Section(id: "databases", heading: "Databases", blocks: [.table(table)])
+    let descriptions = inspection.databases.flatMap(blocks(of:))
+    return HTMLPage.Section(id: "databases", heading: "Databases", blocks: [.table(table)] + descriptions)
+  }
+
+  /// What a framework stores in a database.
+  private func blocks(of database: ContainerInspection.Database) -> [HTMLBlock] {
+    guard let description = database.description else { return [] }
+    var facts: [(name: String, value: [HTMLSpan])] = [
+      ("Database", [.code(database.path.description)]), ("Kind", [.plain(description.summary)]),
+    ]
+    facts += description.facts.map { ($0.name, [.plain($0.value)]) }
+    let entities = HTMLTable(
+      "Entities of \(database.path)", ["Entity", "#Rows", "Inherits from"],
+      description.entities.map { entity in
+        [
+          .headerCode(entity.name), entity.rows.map(HTMLCell.number) ?? .text("no table"),
+          .code(entity.parent ?? ""),
+        ]
+      }, noun: ("entity", "entities"))
+    return [.facts(facts)] + (description.entities.isEmpty ? [] : [.table(entities)])
   }
 
   private var secrets: HTMLPage.Section? {

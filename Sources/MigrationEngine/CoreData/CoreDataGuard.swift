@@ -1,7 +1,5 @@
 import AppContainer
 import DrydockErrors
-import Formats
-import Foundation
 import GRDB
 
 /// Keeps a Core Data store valid while a step changes it with SQL: its schema must fit the model that its metadata names,
@@ -18,17 +16,7 @@ struct CoreDataGuard {
   ///
   /// - Parameter model: the new model; nil when the schema must not change.
   init?(_ db: Database, model: CoreDataModel?) throws {
-    let columns = try String.fetchAll(
-      db,
-      sql: """
-        SELECT m.name || '.' || c.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
-        WHERE m.type = 'table' AND m.name IN ('Z_METADATA', 'Z_PRIMARYKEY')
-        """)
-    let needed = [
-      "Z_METADATA.Z_PLIST", "Z_PRIMARYKEY.Z_ENT", "Z_PRIMARYKEY.Z_NAME", "Z_PRIMARYKEY.Z_SUPER",
-      "Z_PRIMARYKEY.Z_MAX",
-    ]
-    guard Set(needed).isSubset(of: columns) else { return nil }
+    guard try db.isCoreDataStore() else { return nil }
     self.model = model
     schema = try db.schemaRows()
     schemaVersion = try Self.schemaVersion(db)
@@ -84,9 +72,14 @@ struct CoreDataGuard {
   }
 
   private func adopt(_ model: CoreDataModel, _ after: CoreDataEntities, _ db: Database) throws -> [String] {
-    var metadata = try CoreDataMetadata(db)
+    var metadata: CoreDataMetadata
+    do {
+      metadata = try CoreDataMetadata(db)
+    } catch let error as DrydockError {
+      throw StepFailure(message: error.message)
+    }
     let before = entities.names
-    let old = metadata.entities
+    let old = Set(metadata.hashes.keys)
     let new = Set(model.hashes.keys)
     guard !old.isDisjoint(with: new) else {
       throw StepFailure(
@@ -146,71 +139,11 @@ extension Database {
   }
 }
 
-/// The entities of a Core Data store, from `Z_PRIMARYKEY`: their numbers, and the largest key of each that was given out.
-struct CoreDataEntities {
-  struct Entity {
-    let number: Int64
-    let name: String
-    /// The number of the entity that it inherits from; 0 for none.
-    let parent: Int64
-    let largestKey: Int64
-  }
-
-  /// Numbers from here on are those of Core Data's own entities, such as the history of changes.
-  private static let ownNumbers: Int64 = 16000
-
-  let all: [Entity]
-  /// The tables of the store, by their names in capitals.
-  private let tables: [String: String]
-
-  init(_ db: Database) throws {
-    all = try Row.fetchAll(db, sql: "SELECT Z_ENT, Z_NAME, Z_SUPER, Z_MAX FROM Z_PRIMARYKEY ORDER BY Z_ENT")
-      .map {
-        Entity(
-          number: $0[0] ?? 0, name: $0[1] ?? "", parent: $0[2] ?? 0, largestKey: $0[3] ?? 0)
-      }
-    let names = try String.fetchAll(
-      db,
-      sql: """
-        SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c
-        WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL %' AND c.name IN ('Z_PK', 'Z_ENT')
-        GROUP BY m.name HAVING count(*) = 2
-        """)
-    tables = Dictionary(names.map { ($0.uppercased(), $0) }, uniquingKeysWith: { first, _ in first })
-  }
-
-  /// The names of the app's entities.
-  var names: Set<String> { Set(all.filter { $0.number < Self.ownNumbers }.map(\.name)) }
-
-  /// The entities that have a table, which those that inherit from them share.
-  var roots: [(entity: Entity, table: String)] {
-    all.compactMap { entity in
-      guard entity.parent == 0, let table = table(of: entity) else { return nil }
-      return (entity, table)
-    }
-  }
-
-  /// The table of an entity that inherits from none; nil when there is none.
-  func table(of entity: Entity) -> String? {
-    let prefix = entity.number < Self.ownNumbers ? "Z" : "A"
-    return tables[prefix + entity.name.uppercased()]
-  }
-
-  /// The numbers of an entity and of all that inherit from it.
-  private func family(of root: Entity) -> Set<Int64> {
-    var found: Set = [root.number]
-    while case let more = all.filter({ found.contains($0.parent) && !found.contains($0.number) }),
-      !more.isEmpty
-    {
-      found.formUnion(more.map(\.number))
-    }
-    return found
-  }
-
+extension CoreDataEntities {
   /// Rows of each app's table whose `Z_ENT` is none of the entities that the table is for.
   func strays(_ db: Database) throws -> [String: Int] {
     var strays: [String: Int] = [:]
-    for (root, table) in roots where root.number < Self.ownNumbers {
+    for (root, table) in roots where !root.isInternal {
       let numbers = family(of: root).map(String.init).joined(separator: ", ")
       let sql = """
         SELECT count(*) FROM \(quotedIdentifier(table)) WHERE Z_ENT IS NULL OR Z_ENT NOT IN (\(numbers))
@@ -231,45 +164,5 @@ struct CoreDataEntities {
         sql: "UPDATE Z_PRIMARYKEY SET Z_MAX = ? WHERE Z_ENT = ?", arguments: [largest, root.number])
       return "Z_PRIMARYKEY: the largest key of \(root.name) is \(largest) now (was \(root.largestKey))"
     }
-  }
-}
-
-/// The metadata of a Core Data store: one property list, in which apps store values, too.
-struct CoreDataMetadata {
-  private var file: PropertyListFile
-
-  /// - Throws: ``StepFailure`` when it is missing or corrupt.
-  init(_ db: Database) throws {
-    let rows = try Row.fetchAll(db, sql: "SELECT Z_PLIST FROM Z_METADATA")
-    guard rows.count == 1, let data = Data.fromDatabaseValue(rows[0][0]) else {
-      throw StepFailure(
-        message: "the Core Data store's metadata is corrupt: Z_METADATA has not one row with a Z_PLIST")
-    }
-    do {
-      file = try PropertyListFile(bytes: [UInt8](data))
-    } catch let error as DrydockError {
-      throw StepFailure(message: "the Core Data store's metadata is corrupt: \(error.message)")
-    }
-  }
-
-  /// The entities of the store's model.
-  var entities: Set<String> {
-    Set((file.root["NSStoreModelVersionHashes"]?.entityHashes ?? [:]).keys)
-  }
-
-  /// Sets the model's hashes and, where they exist, the values derived from them. The rest stays: the identifiers are hints
-  /// for people, and not in a VersionInfo.plist.
-  mutating func adopt(_ model: CoreDataModel) throws {
-    file.root["NSStoreModelVersionHashes"] = .dictionary(
-      PropertyListDictionary(model.hashes.map { ($0.key, .data($0.value)) }))
-    let derived = [
-      "NSStoreModelVersionHashesDigest": try model.digest(),
-      "NSStoreModelVersionChecksumKey": try model.checksum(),
-    ]
-    for (key, value) in derived where file.root[key] != nil { file.root[key] = .string(value) }
-  }
-
-  func write(_ db: Database) throws {
-    try db.execute(sql: "UPDATE Z_METADATA SET Z_PLIST = ?", arguments: [Data(try file.encoded())])
   }
 }

@@ -1,0 +1,209 @@
+import DrydockErrors
+import Formats
+import Foundation
+import GRDB
+
+extension DatabaseDescription {
+  /// Describes a store of Core Data or SwiftData; nil for other databases.
+  init?(coreData database: DescribedDatabase) throws {
+    guard (try? database.db.isCoreDataStore()) == true else { return nil }
+    self.init(.coreData, summary: "Core Data store")
+    if database.path.nameString == "default.store" {
+      facts.append(Fact("framework", "SwiftData (by the name default.store)"))
+    }
+    try describeModel(of: database)
+    do {
+      try describeEntities(of: database)
+      try describeHistory(of: database)
+      try describeExternalData(of: database)
+    } catch let error as DatabaseError {
+      warnings.append("the Core Data store is corrupt: \(error.plainMessage)")
+    }
+  }
+
+  private mutating func describeModel(of database: DescribedDatabase) throws {
+    let metadata: CoreDataMetadata
+    do {
+      metadata = try CoreDataMetadata(database.db)
+    } catch {
+      let reason = (error as? DrydockError)?.message ?? (error as? DatabaseError)?.plainMessage
+      return warnings.append(reason ?? "the Core Data store's metadata cannot be read")
+    }
+    let models = try database.configuration.coreDataModels(of: database.name)
+    let match = CoreDataVersionMatch(metadata.hashes, among: models?.versions)
+    facts.append(Fact("model version", match.text))
+    if let name = match.version { summary += ", model \(name)" }
+    if let warning = match.warning(isNamed: models?.isForThisDatabase == true) { warnings.append(warning) }
+    let identifiers = metadata.versionIdentifiers.map(database.redactor.shown(name:))
+    if !identifiers.isEmpty {
+      facts.append(
+        Fact(
+          "version identifiers", identifiers.joined(separator: ", ") + " (set by the app; may be outdated)"))
+    }
+    for (key, value) in metadata.ofApp {
+      facts.append(
+        Fact("metadata key \(database.redactor.shown(name: key))", database.redactor.shown(value, key: key)))
+    }
+  }
+
+  private mutating func describeEntities(of database: DescribedDatabase) throws {
+    let (db, redactor) = (database.db, database.redactor)
+    let found = try CoreDataEntities(db)
+    var counts: [Int64: Int] = [:]
+    for (root, table) in found.roots where !root.isInternal {
+      let family = found.family(of: root)
+      var strays = 0
+      let rows = try Row.fetchCursor(
+        db, sql: "SELECT Z_ENT, count(*) FROM \(quotedIdentifier(table)) GROUP BY Z_ENT")
+      while let row = try rows.next() {
+        let count = Int.fromDatabaseValue(row[1]) ?? 0
+        if let number = Int64.fromDatabaseValue(row[0]), family.contains(number) {
+          counts[number] = count
+        } else {
+          strays += count
+        }
+      }
+      let name = redactor.shown(name: root.name)
+      if strays > 0 {
+        warnings.append("\(strays) rows of \(name) have a Z_ENT that is not one of the table's entities")
+      }
+      let largest = try Int64.fetchOne(db, sql: "SELECT max(Z_PK) FROM \(quotedIdentifier(table))") ?? 0
+      if largest > root.largestKey {
+        warnings.append(
+          "the largest key of \(name) is \(largest), and Z_PRIMARYKEY has \(root.largestKey): Core Data would give keys "
+            + "out again")
+      }
+    }
+    for entity in found.ofApp {
+      let root = found.root(of: entity)
+      let name = redactor.shown(name: entity.name)
+      let parent = found.all.first { $0.number == entity.parent }?.name
+      let hasTable = root.flatMap(found.table(of:)) != nil
+      entities.append(
+        Entity(
+          name: name, rows: hasTable ? counts[entity.number] ?? 0 : nil,
+          parent: parent.map(redactor.shown(name:))))
+      if root == nil {
+        warnings.append("Z_PRIMARYKEY is corrupt: the entity \(name) has no entity at the top of its parents")
+      } else if !hasTable {
+        warnings.append("the entity \(name) has no table")
+      }
+    }
+  }
+
+  private mutating func describeHistory(of database: DescribedDatabase) throws {
+    let db = database.db
+    func count(_ table: String) throws -> Int? {
+      guard try db.tableExists(table) else { return nil }
+      return try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(table))")
+    }
+    if let transactions = try count("ATRANSACTION"), let changes = try count("ACHANGE") {
+      facts.append(
+        Fact(
+          "persistent history",
+          "\(transactions) \(transactions == 1 ? "transaction" : "transactions"), "
+            + "\(changes) \(changes == 1 ? "change" : "changes")"))
+    }
+    if let records = try count("ANSCKRECORDMETADATA") {
+      facts.append(Fact("CloudKit mirroring", "\(records) \(records == 1 ? "record" : "records")"))
+    }
+  }
+
+  private mutating func describeExternalData(of database: DescribedDatabase) throws {
+    let found = try CoreDataEntities(database.db)
+    var references: Set<String> = []
+    for (root, table) in found.roots where !root.isInternal {
+      references.formUnion(try CoreDataExternalData.references(in: table, of: database.db))
+    }
+    let files = database.externalFiles ?? [:]
+    if references.isEmpty, files.isEmpty { return }
+    let bytes: UInt64 = files.values.reduce(0, +)
+    facts.append(
+      Fact("external binary data", "\(files.count) \(files.count == 1 ? "file" : "files"), \(bytes) bytes"))
+    let names = Dictionary(files.keys.map { ($0.uppercased(), $0) }, uniquingKeysWith: { first, _ in first })
+    let missing = references.filter { names[$0] == nil }.sorted()
+    let orphaned = names.filter { !references.contains($0.key) }.values.sorted()
+    if let first = missing.first {
+      warnings.append(
+        "\(missing.count) of \(references.count) values in files of external binary data are missing, such as \(first)"
+      )
+    }
+    if let first = orphaned.first {
+      warnings.append(
+        "\(orphaned.count) files of external binary data belong to no row, such as \(database.redactor.shown(name: first))"
+      )
+    }
+  }
+}
+
+/// Values that Core Data stores in files beside the store. The column then has a byte 2 and the name of the file, a UUID.
+package enum CoreDataExternalData {
+  /// The directory of the files, in the directory that belongs to the database.
+  package static let directory = "_EXTERNAL_DATA"
+
+  /// The names of the files that the rows of a table refer to, in capitals.
+  static func references(in table: String, of db: Database) throws -> Set<String> {
+    var found: Set<String> = []
+    let columns = try String.fetchAll(
+      db, sql: "SELECT name FROM pragma_table_info(?) WHERE type = 'BLOB'", arguments: [table])
+    for column in columns.map(quotedIdentifier) {
+      // Some systems end the name with a NUL.
+      let values = try Data.fetchCursor(
+        db,
+        sql: """
+          SELECT substr(\(column), 2, 36) FROM \(quotedIdentifier(table))
+          WHERE typeof(\(column)) = 'blob' AND length(\(column)) IN (37, 38) AND substr(\(column), 1, 1) = x'02'
+          """)
+      while let value = try values.next() {
+        let name = String(decoding: value, as: UTF8.self)
+        if UUID(uuidString: name) != nil { found.insert(name.uppercased()) }
+      }
+    }
+    return found
+  }
+}
+
+/// Which version of a compiled model a store has, by the hashes of its entities.
+struct CoreDataVersionMatch {
+  /// The names of all versions that have these hashes.
+  private let names: [String]
+  /// Whether the version has entities that the store was not created for.
+  private let isPart: Bool
+  private let isGiven: Bool
+  /// The entities of the store that no version has with this hash.
+  private let unknown: [String]
+  private let shares: Bool
+
+  /// - Parameter versions: nil when no compiled model is given.
+  init(_ hashes: [String: [UInt8]], among versions: [CoreDataModel]?) {
+    let versions = versions ?? []
+    isGiven = !versions.isEmpty
+    let equal = versions.filter { $0.hashes == hashes }
+    let parts = versions.filter { version in
+      !hashes.isEmpty && hashes.allSatisfy { version.hashes[$0.key] == $0.value }
+    }
+    isPart = equal.isEmpty && !parts.isEmpty
+    names = (equal.isEmpty ? parts : equal).map(\.name)
+    unknown = hashes.filter { entity, hash in !versions.contains { $0.hashes[entity] == hash } }.keys.sorted()
+    shares = versions.contains { version in hashes.keys.contains { version.hashes[$0] != nil } }
+  }
+
+  var version: String? { names.first }
+
+  var text: String {
+    if !isGiven { return "unknown: no compiled model is given" }
+    if names.isEmpty {
+      return shares ? "none of the model's versions" : "unknown: the model has other entities"
+    }
+    return names.joined(separator: " or ") + (isPart ? " (some of its entities)" : "")
+  }
+
+  /// - Parameter isNamed: whether the model is meant for this database, rather than for any.
+  func warning(isNamed: Bool) -> String? {
+    guard isGiven, names.isEmpty, shares || isNamed else { return nil }
+    if !shares { return "the model in drydock.yaml has none of the store's entities" }
+    let differing = unknown.isEmpty ? "" : " (entities that none has: \(unknown.joined(separator: ", ")))"
+    return
+      "the store has none of the model's versions\(differing): an app with this model cannot open it"
+  }
+}

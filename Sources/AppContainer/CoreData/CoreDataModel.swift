@@ -1,0 +1,122 @@
+import AgeEncryption
+import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
+
+/// One version of a Core Data model, from the `VersionInfo.plist` of its compiled form (`.momd`): its identity, not its
+/// attributes.
+package struct CoreDataModel: Sendable {
+  /// The name of its `.xcdatamodel`.
+  package let name: String
+  /// 32 bytes for each entity.
+  package let hashes: [String: [UInt8]]
+  private let listedChecksum: String?
+
+  /// One checksum of all entities, which newer systems store beside the hashes.
+  package func checksum() throws -> String {
+    if let listedChecksum { return listedChecksum }
+    return Data(try SHA256.hash(sorted.flatMap(\.value)).bytes).base64EncodedString()
+  }
+
+  /// The same with the entities' names, which Core Data's migrations compare.
+  package func digest() throws -> String {
+    Data(try SHA512.hash(sorted.flatMap { Array($0.key.utf8) + $0.value })).base64EncodedString()
+  }
+
+  private var sorted: [(key: String, value: [UInt8])] {
+    hashes.sorted { $0.key.utf16.lexicographicallyPrecedes($1.key.utf16) }
+  }
+
+  /// Reads a version of a `VersionInfo.plist`.
+  ///
+  /// - Throws: `DrydockError` (`malformed`).
+  package init(named name: String, in info: PropertyListDictionary) throws {
+    let versions = try Self.versions(in: info)
+    self.name = name
+    guard let version = versions[name] else {
+      throw DrydockError(
+        .malformed,
+        "the model has no version `\(name)`; "
+          + NearestWord.hint(for: name, among: versions.keys.map(\.text)))
+    }
+    guard let hashes = version.entityHashes, !hashes.isEmpty else {
+      throw DrydockError(
+        .malformed, "the version `\(name)` of the model is corrupt: its entities have no hashes of 32 bytes")
+    }
+    self.hashes = hashes
+    if case .dictionary(let checksums)? = info["NSManagedObjectModel_VersionChecksums"],
+      case .string(let checksum)? = checksums[name]
+    {
+      listedChecksum = checksum
+    } else {
+      listedChecksum = nil
+    }
+  }
+
+  private static func versions(in info: PropertyListDictionary) throws -> PropertyListDictionary {
+    guard case .dictionary(let versions)? = info["NSManagedObjectModel_VersionHashes"] else {
+      throw DrydockError(
+        .malformed,
+        "the file is not the VersionInfo.plist of a compiled model (.momd): it has no "
+          + "NSManagedObjectModel_VersionHashes")
+    }
+    return versions
+  }
+
+  /// The name of the current version, if the file names one.
+  package static func currentVersion(in info: PropertyListDictionary) -> String? {
+    guard case .string(let name)? = info["NSManagedObjectModel_CurrentVersionName"] else { return nil }
+    return name
+  }
+
+  /// All versions of a compiled model, sorted by name.
+  ///
+  /// - Parameter path: a `.momd` directory, or the `VersionInfo.plist` in one.
+  package static func all(in path: String) throws -> [CoreDataModel] {
+    let info = try info(of: path)
+    do {
+      return try versions(in: info).sorted().map { try CoreDataModel(named: $0.key, in: info) }
+    } catch var error as DrydockError {
+      error.path = path
+      throw error
+    }
+  }
+
+  private static func info(of path: String) throws -> PropertyListDictionary {
+    let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    if let ending = [".xcdatamodeld", ".xcdatamodel", ".mom"].first(where: path.hasSuffix) {
+      throw DrydockError(
+        .unsupported,
+        "a file \(ending) does not list the versions of a model: name the compiled model, NAME.momd, which is in the app",
+        path: path)
+    }
+    let directory = path.hasSuffix(".momd") ? path : parent(of: path)
+    let name = path.hasSuffix(".momd") ? "VersionInfo.plist" : String(path.split(separator: "/").last ?? "")
+    do {
+      let bytes = try Directory(directory).contents(ContainerPath(name), limit: 1 << 20)
+      return try PropertyListFile(bytes: bytes).root
+    } catch var error as DrydockError {
+      error.path = path
+      throw error
+    }
+  }
+
+  private static func parent(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+}
+
+extension PropertyListValue {
+  /// The hashes of a model's entities; nil for another value.
+  package var entityHashes: [String: [UInt8]]? {
+    guard case .dictionary(let values) = self else { return nil }
+    var hashes: [String: [UInt8]] = [:]
+    for (entity, value) in values {
+      guard case .data(let bytes) = value, bytes.count == 32, hashes.updateValue(bytes, forKey: entity) == nil
+      else { return nil }
+    }
+    return hashes
+  }
+}

@@ -1,0 +1,83 @@
+import FileSystem
+import Formats
+import GRDB
+
+/// What the framework that made a database stores in it, under the framework's names. Secrets are redacted.
+public struct DatabaseDescription: Sendable, Codable, Equatable {
+  public enum Framework: String, Sendable, Codable {
+    case coreData = "core-data"
+  }
+
+  /// A property of the database, such as the version of its model.
+  public struct Fact: Sendable, Codable, Equatable {
+    public var name: String, value: String
+
+    package init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
+  }
+
+  /// An entity or a table of the app.
+  public struct Entity: Sendable, Codable, Equatable {
+    /// Its number of rows; nil when it has no table.
+    public var name: String, rows: Int?
+    /// The entity that it inherits from, and shares a table with.
+    public var parent: String?
+
+    package init(name: String, rows: Int?, parent: String? = nil) {
+      (self.name, self.rows, self.parent) = (name, rows, parent)
+    }
+  }
+
+  public var framework: Framework
+  /// What it is in a few words, such as `Core Data store, model Notes 2`.
+  public var summary: String
+  public var facts: [Fact] = [], entities: [Entity] = []
+  /// What may keep the app from opening the database, or loses data.
+  public var warnings: [String] = []
+
+  package init(_ framework: Framework, summary: String) {
+    (self.framework, self.summary) = (framework, summary)
+  }
+}
+
+/// A database to describe: a private copy of it, and what belongs to the live one.
+package struct DescribedDatabase {
+  /// A read-only connection to the copy.
+  package let db: Database
+  /// The path in the container.
+  package let path: ContainerPath
+  /// The sizes of the files in its directory of external binary data, by name; nil when there is no such directory.
+  package let externalFiles: [String: UInt64]?
+  package let configuration: ContainerConfiguration
+  package let redactor: Redactor
+
+  package init(
+    _ db: Database, path: ContainerPath, externalFiles: [String: UInt64]?,
+    configuration: ContainerConfiguration, redactor: Redactor
+  ) {
+    (self.db, self.path, self.externalFiles) = (db, path, externalFiles)
+    (self.configuration, self.redactor) = (configuration, redactor)
+  }
+
+  /// The name of the database in `drydock.yaml`, if it has one.
+  package var name: String? {
+    configuration.databases.filter { $0.value.contains(path) }.keys.min()
+  }
+}
+
+extension DatabaseDescription {
+  private typealias Recognizer = (DescribedDatabase) throws -> DatabaseDescription?
+
+  /// One for each framework. Each returns nil for a database that its framework did not make, and throws for nothing that the
+  /// content of the database causes: what is corrupt becomes a warning.
+  private static let recognizers: [@Sendable (DescribedDatabase) throws -> DatabaseDescription?] = [
+    { try DatabaseDescription(coreData: $0) }
+  ]
+
+  /// Describes a database that a known framework made; nil for others.
+  package static func of(_ database: DescribedDatabase) throws -> DatabaseDescription? {
+    for recognize in recognizers {
+      if let description = try recognize(database) { return description }
+    }
+    return nil
+  }
+}

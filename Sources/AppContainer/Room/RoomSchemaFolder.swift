@@ -1,0 +1,36 @@
+import DrydockErrors
+import FileSystem
+import Formats
+
+/// The directory of a database class's exported schemas.
+package struct RoomSchemaFolder: Sendable {
+  package let path: String
+
+  package init(_ path: String) { self.path = path }
+
+  /// The versions that have a file, ascending.
+  package func versions() throws -> [Int] {
+    try Directory(path).names().compactMap { bytes -> Int? in
+      let name = String(decoding: bytes, as: UTF8.self)
+      return name.hasSuffix(".json") ? Int(name.dropLast(5)) : nil
+    }.sorted()
+  }
+
+  /// The schema of a version; nil when it was not exported.
+  ///
+  /// - Throws: ``DrydockError`` `catalog` for an invalid file.
+  package func schema(_ version: Int) throws -> RoomSchema? {
+    let folder: Directory
+    do { folder = try Directory(path) } catch let error as DrydockError where error.code == .notFound {
+      throw DrydockError(.catalog, "the directory of Room's schemas does not exist", path: path)
+    }
+    let name = "\(version).json"
+    guard let file = try? ContainerPath(name), try folder.status(file) != nil else { return nil }
+    let schema = try RoomSchema(folder.contents(file, limit: RoomSchema.sizeLimit), file: path + "/" + name)
+    guard schema.version == version else {
+      throw DrydockError(
+        .catalog, "\(path)/\(name): the schema has version \(schema.version), not \(version)")
+    }
+    return schema
+  }
+}

@@ -1,0 +1,133 @@
+import AppContainer
+import ContainerTransaction
+import Formats
+
+/// What to do when an expression gives NULL.
+enum IfNull: String, CaseIterable, Sendable { case fail, keep, delete }
+
+/// What to do when a value that an expression needs does not exist.
+enum IfParameterMissing: String, CaseIterable, Sendable { case skip, fail, null }
+
+/// `defaults.compute`: writes settings that SQLite computes from settings.
+struct ComputeDefaults: MigrationOperation, ComputingAction {
+  static let name = "defaults.compute"
+  static let keys =
+    ["key", "value", "type", "values", "parameters", "if-null", "if-missing", "if-exists"]
+    + DefaultsTarget.keys
+
+  private struct Result: Sendable {
+    let key: String
+    let expression: SQLExpression
+    let type: ComputedType?
+  }
+
+  let parameters: ExpressionParameters
+  private let target: DefaultsTarget
+  private let results: [Result]
+  /// The settings that parameters stand for, where they are not named like them.
+  private let settings: [String: String]
+  private let ifNull: IfNull
+  private let ifMissing: IfParameterMissing
+  private let ifExists: IfExists
+
+  var expressions: [SQLExpression] { results.map(\.expression) }
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    results = try Self.results(reader)
+    parameters = try ExpressionParameters(reader["parameters"])
+    settings = try parameters.map { name, node in try node.text("the setting of `:\(name)`") }
+    ifNull = try reader.choice("if-null") ?? .fail
+    ifMissing = try reader.choiceOrNull("if-missing") ?? .skip
+    ifExists = try reader.ifExists()
+  }
+
+  private static func results(_ reader: YAMLReader) throws -> [Result] {
+    let (name, node) = try reader.only(
+      ["key", "values"], needs: "`key` and `value`, or `values` (setting: expression)")
+    if name == "key" {
+      return [
+        Result(
+          key: try node.text("`key`"), expression: try SQLExpression(reader.required("value"), "`value`"),
+          type: try reader.choice("type"))
+      ]
+    }
+    for other in ["value", "type"] {
+      guard let node = reader[other] else { continue }
+      throw node.position.error("`values` has an expression for each setting: write `\(other)` there")
+    }
+    let results = try node.pairs("`values`").pairs.map { pair in
+      let key = try pair.textKey("a setting's name")
+      if pair.value.mapping == nil {
+        return Result(key: key, expression: try SQLExpression(pair.value, "the value of `\(key)`"), type: nil)
+      }
+      let result = try YAMLReader(pair.value, what: "`\(key)` of `values`", keys: ["value", "type"])
+      return Result(
+        key: key, expression: try SQLExpression(result.required("value"), "`value`"),
+        type: try result.choice("type"))
+    }
+    if results.isEmpty { throw node.position.error("`values` is empty") }
+    return results
+  }
+
+  /// All expressions are evaluated before any setting is written.
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    let database = try ExpressionDatabase(stage.container.configuration)
+    try parameters.check(expressions, in: database)
+    var computed: [(result: Result, value: PropertyListValue?)] = []
+    var read: [String: PropertyListValue?] = [:]
+    for result in results {
+      let keys = try result.expression.parameters(in: database).map { settings[$0] ?? $0 }
+      for key in keys where read[key] == nil {
+        read[key] = try .some(
+          ifMissing == .null ? edit.seenOrNil(key) : edit.seen(key, ifMissing == .fail ? .fail : .skip))
+      }
+      if ifMissing == .skip, keys.contains(where: { read[$0] == .some(nil) }) { continue }
+      computed.append((result, try value(of: result, read, database)))
+    }
+    for (result, value) in computed {
+      guard let value else {
+        let name = edit.shown(result.key)
+        if ifNull == .delete { edit.values[result.key] = nil }
+        edit.notes.append(
+          "the expression for \(name) gives NULL: \(ifNull == .delete ? "deleted" : "left unchanged")")
+        continue
+      }
+      if let existing = edit.values[result.key], existing.matches(value) { continue }
+      // An expression that reads the setting changes it.
+      if try read[result.key] != nil || edit.mayWrite(result.key, ifExists) {
+        edit.values[result.key] = value
+      }
+    }
+    return try edit.save(to: stage, &recorded)
+  }
+
+  /// The value; nil when it is NULL, and that is no failure.
+  private func value(
+    of result: Result, _ read: [String: PropertyListValue?], _ database: ExpressionDatabase
+  ) throws -> PropertyListValue? {
+    func failure(_ reason: String) -> StepFailure {
+      StepFailure(
+        message: "\(result.expression.position): the setting `\(result.key)` cannot be computed: \(reason)")
+    }
+    do {
+      let value = try database.value(of: result.expression.sql) { parameter in
+        let key = settings[parameter] ?? parameter
+        guard let setting = read[key] ?? nil else { return .null }
+        do { return try SQLiteValue(setting) } catch let mismatch as ValueMismatch {
+          throw failure("the setting `\(key)` is \(mismatch.reason)")
+        }
+      }
+      if value == .null {
+        if ifNull != .fail { return nil }
+        throw failure("the expression gives NULL: say `if-null: keep` or `if-null: delete`")
+      }
+      return try result.type.map { try $0.setting(value) } ?? ComputedType.natural(value)
+    } catch let problem as ExpressionFailure {
+      throw failure(problem.message)
+    } catch let mismatch as ValueMismatch {
+      throw failure("the expression gives \(mismatch.reason)")
+    }
+  }
+}

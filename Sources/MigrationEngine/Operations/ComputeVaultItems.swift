@@ -1,0 +1,129 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import Formats
+
+/// `vault.compute`: gives vault items values that SQLite computes from vault items. No message has a value.
+struct ComputeVaultItems: MigrationOperation, ComputingAction {
+  static let name = "vault.compute"
+  static let keys = ["value", "parameters", "if-null", "if-missing"] + VaultSelection.keys
+
+  /// The parameters that mean the item itself.
+  private static let own: Set = ["value", "service", "account", "label", "access_group"]
+
+  let parameters: ExpressionParameters
+  private let selection: VaultSelection
+  private let expression: SQLExpression
+  /// The other items that parameters stand for.
+  private let others: [String: VaultSelection]
+  private let ifNull: IfNull
+  private let ifMissing: IfParameterMissing
+
+  var expressions: [SQLExpression] { [expression] }
+  var needsVault: Bool { true }
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    selection = try VaultSelection(reading: reader)
+    expression = try SQLExpression(reader.required("value"), "`value`")
+    parameters = try ExpressionParameters(reader["parameters"], known: Self.own)
+    others = try parameters.map { name, node in
+      try VaultSelection(
+        reading: YAMLReader(node, what: "`\(name)` of `parameters`", keys: VaultSelection.keys))
+    }
+    ifNull = try reader.choice("if-null") ?? .fail
+    ifMissing = try reader.choiceOrNull("if-missing") ?? .skip
+  }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    var edit = try VaultEdit(stage)
+    let database = try ExpressionDatabase(stage.container.configuration)
+    try parameters.check(expressions, in: database)
+    let names = try expression.parameters(in: database)
+    if let unknown = names.first(where: { !Self.own.contains($0) && others[$0] == nil }) {
+      throw expression.position.error(
+        "`:\(unknown)` is unknown: use `:value`, or name an item under `parameters`; "
+          + NearestWord.hint(for: unknown, among: Array(Self.own.union(others.keys))))
+    }
+    let items = try edit.items(selection, ifMissing == .fail ? .fail : .skip)
+    guard !items.isEmpty, let values = try otherValues(names, &edit) else { return edit.notes }
+    var (computed, gone): ([VaultItem.ID: SecretBytes], [VaultItem]) = ([:], [])
+    for item in items {
+      if let value = try value(for: item, values, database) {
+        computed[item.id] = value
+      } else {
+        edit.notes.append(
+          "the vault item \(item): the expression gives NULL: \(ifNull == .delete ? "deleted" : "left unchanged")"
+        )
+        if ifNull == .delete { gone.append(item) }
+      }
+    }
+    try edit.change(items) { item in
+      if let value = computed[item.id] { item.value = value }
+    }
+    edit.remove(gone)
+    return try edit.save(to: stage, &recorded)
+  }
+
+  /// The values of the other items; nil when one does not exist and the step is skipped.
+  private func otherValues(_ names: [String], _ edit: inout VaultEdit) throws -> [String: SQLiteValue]? {
+    var values: [String: SQLiteValue] = [:]
+    for name in names {
+      guard let selection = others[name] else { continue }
+      let found =
+        try ifMissing == .null
+        ? edit.itemsOrNone(selection) : edit.items(selection, ifMissing == .fail ? .fail : .skip)
+      guard found.count < 2 else {
+        throw StepFailure(
+          message:
+            "`:\(name)` stands for one vault item, and \(found.count) have \(selection): name more attributes"
+        )
+      }
+      if found.isEmpty, ifMissing == .skip { return nil }
+      values[name] = found.first.map { SQLiteValue($0.value) } ?? .null
+    }
+    return values
+  }
+
+  /// The new value of an item; nil when it is NULL, and that is no failure.
+  private func value(
+    for item: VaultItem, _ others: [String: SQLiteValue], _ database: ExpressionDatabase
+  ) throws -> SecretBytes? {
+    func failure(_ reason: String) -> StepFailure {
+      StepFailure(
+        message: "\(expression.position): the value of the vault item \(item) cannot be computed: \(reason)")
+    }
+    func text(_ text: String?) -> SQLiteValue { text.map { .text(SecretBytes(Array($0.utf8))) } ?? .null }
+    do {
+      let value = try database.value(of: expression.sql) { name in
+        switch name {
+        case "value": SQLiteValue(item.value)
+        case "service": text(item.service)
+        case "account": text(item.account)
+        case "label": text(item.label)
+        case "access_group": text(item.accessGroup)
+        default: others[name] ?? .null
+        }
+      }
+      switch value {
+      case .text(let bytes): return bytes
+      case .blob(let bytes): return bytes
+      case .integer, .real:
+        throw failure("the expression gives \(value.nounPhrase), not text: write CAST(… AS TEXT)")
+      case .null where ifNull == .fail:
+        throw failure("the expression gives NULL: say `if-null: keep` or `if-null: delete`")
+      case .null: return nil
+      }
+    } catch let problem as ExpressionFailure {
+      throw failure(problem.message)
+    }
+  }
+}
+
+extension SQLiteValue {
+  /// A vault item's value: text if it is UTF-8 without NUL characters, else data.
+  fileprivate init(_ value: SecretBytes) {
+    self =
+      value.withBytes { !$0.contains(0) && String(validating: $0, as: UTF8.self) != nil }
+      ? .text(value) : .blob(value)
+  }
+}

@@ -1,0 +1,183 @@
+import AgeEncryption
+import AppContainer
+import Formats
+import Foundation
+
+/// Why a setting cannot be a value of SQLite, or the other way round. It has no part of the value.
+struct ValueMismatch: Error {
+  let reason: String
+}
+
+/// The types of settings as SQL has them: what an expression gives, and the column `type` of the table `defaults`.
+enum ComputedType: String, CaseIterable, Sendable {
+  case boolean, integer, real, text, date, data, array, dictionary
+
+  /// The type of a setting; nil for one that SQL cannot represent.
+  init?(of value: PropertyListValue) {
+    switch value {
+    case .boolean: self = .boolean
+    case .integer, .unsigned: self = .integer
+    case .real, .single: self = .real
+    case .string: self = .text
+    case .date: self = .date
+    case .data: self = .data
+    case .array: self = .array
+    case .dictionary: self = .dictionary
+    case .unknown: return nil
+    }
+  }
+
+  /// The setting that a value of SQLite is in this type. Nothing is rounded, cut off or guessed.
+  func setting(_ value: SQLiteValue) throws -> PropertyListValue {
+    switch (self, value) {
+    case (.boolean, .integer(0)): return .boolean(false)
+    case (.boolean, .integer(1)): return .boolean(true)
+    case (.boolean, .integer): throw ValueMismatch(reason: "an integer other than 0 and 1, and not a boolean")
+    case (.integer, .integer(let number)): return .integer(number)
+    case (.integer, .real):
+      throw ValueMismatch(reason: "a real, not an integer: write CAST(… AS INTEGER), or round it")
+    case (.real, .real(let number)): return .real(number)
+    case (.real, .integer(let number)):
+      guard let real = Double(exactly: number) else {
+        throw ValueMismatch(reason: "an integer that no real represents exactly")
+      }
+      return .real(real)
+    case (.text, .text(let bytes)): return .string(try bytes.plainText())
+    case (.text, .integer), (.text, .real):
+      throw ValueMismatch(reason: "\(value.nounPhrase), not text: write CAST(… AS TEXT)")
+    case (.date, _): return .date(try Self.date(value))
+    case (.data, .blob(let bytes)): return .data(bytes.withBytes { Array($0) })
+    case (.data, .text): throw ValueMismatch(reason: "text, not data: write CAST(… AS BLOB)")
+    case (.array, .text(let bytes)), (.dictionary, .text(let bytes)): return try document(bytes)
+    default: throw ValueMismatch(reason: "\(value.nounPhrase), not \(nounPhrase)")
+    }
+  }
+
+  /// The setting that a value is without a type: what SQLite says that it is.
+  static func natural(_ value: SQLiteValue) throws -> PropertyListValue {
+    switch value {
+    case .integer: try ComputedType.integer.setting(value)
+    case .real: try ComputedType.real.setting(value)
+    case .text: try ComputedType.text.setting(value)
+    case .blob: try ComputedType.data.setting(value)
+    case .null: throw ValueMismatch(reason: "NULL, and a setting is never null")
+    }
+  }
+
+  private var nounPhrase: String {
+    switch self {
+    case .text, .data: rawValue
+    case .integer, .array: "an \(rawValue)"
+    default: "a \(rawValue)"
+    }
+  }
+
+  private static func date(_ value: SQLiteValue) throws -> Date {
+    switch value {
+    case .text(let bytes):
+      let text = try bytes.plainText()
+      // What SQLite's functions give is UTC, and does not say so.
+      if let date = YAMLDate.parse(text) ?? YAMLDate.parse(text + "Z") { return date }
+      throw ValueMismatch(reason: "text that is not a date such as 2026-12-01 10:15:00")
+    case .integer(let seconds): return Date(timeIntervalSince1970: Double(seconds))
+    case .real(let seconds) where seconds.isFinite: return Date(timeIntervalSince1970: seconds)
+    default: throw ValueMismatch(reason: "\(value.nounPhrase), not a date")
+    }
+  }
+
+  private func document(_ bytes: SecretBytes) throws -> PropertyListValue {
+    let json: JSONValue
+    do {
+      json = try JSONDocument(bytes: bytes.withBytes { Array($0) }).value
+    } catch {
+      throw ValueMismatch(reason: "text that is not JSON")
+    }
+    guard let value = json.propertyListValue else {
+      throw ValueMismatch(reason: "JSON with a null or a number that a setting cannot represent")
+    }
+    guard ComputedType(of: value) == self else {
+      throw ValueMismatch(reason: "JSON that is not \(nounPhrase)")
+    }
+    return value
+  }
+}
+
+extension SQLiteValue {
+  /// A setting as SQLite has it: a Bool as 1 or 0, a date as ISO 8601 text in UTC, an array or a dictionary as JSON.
+  init(_ setting: PropertyListValue) throws {
+    switch setting {
+    case .boolean(let bool): self = .integer(bool ? 1 : 0)
+    case .integer(let number): self = .integer(number)
+    case .unsigned: throw ValueMismatch(reason: "an integer above \(Int64.max), which SQLite does not have")
+    case .real(let number): self = try Self.checked(number)
+    case .single(let number): self = try Self.checked(Double(number))
+    case .string(let text): self = try .text(Self.utf8(text))
+    case .date(let date):
+      guard let text = date.exactText else {
+        throw ValueMismatch(reason: "a date outside of the years 1 to 9999")
+      }
+      self = try .text(Self.utf8(text))
+    case .data(let bytes): self = .blob(SecretBytes(bytes))
+    case .array, .dictionary:
+      guard let json = JSONValue(setting) else {
+        throw ValueMismatch(
+          reason: "\(setting.nounPhrase) with a date, data or another value that JSON does not have")
+      }
+      self = try .text(Self.utf8(JSONDocument(json, isIndented: false).text))
+    case .unknown: throw ValueMismatch(reason: "a value that only its app understands")
+    }
+  }
+
+  private static func checked(_ number: Double) throws -> SQLiteValue {
+    // SQLite would make it NULL.
+    if number.isNaN { throw ValueMismatch(reason: "NaN, which SQLite does not have") }
+    return .real(number)
+  }
+
+  private static func utf8(_ text: String) throws -> SecretBytes {
+    if text.utf8.contains(0) {
+      throw ValueMismatch(reason: "text with a NUL character, at which SQLite's functions end")
+    }
+    return SecretBytes(Array(text.utf8))
+  }
+
+  /// `an integer`, `NULL`.
+  var nounPhrase: String {
+    switch self {
+    case .null: "NULL"
+    case .integer: "an integer"
+    case .real: "a real"
+    case .text: "text"
+    case .blob: "data"
+    }
+  }
+}
+
+extension SecretBytes {
+  /// The text that these bytes are.
+  func plainText() throws -> String {
+    guard let text = withBytes({ String(validating: $0, as: UTF8.self) }) else {
+      throw ValueMismatch(reason: "text that is not UTF-8")
+    }
+    if text.utf8.contains(0) { throw ValueMismatch(reason: "text with a NUL character") }
+    return text
+  }
+}
+
+extension Date {
+  /// ISO 8601 text in UTC with as many digits of a second as are needed to read back the same date; nil outside of the
+  /// years 1 to 9999.
+  fileprivate var exactText: String? {
+    let text = YAMLDate.text(self)
+    guard let read = YAMLDate.parse(text) else { return nil }
+    if read == self { return text }
+    let seconds = timeIntervalSinceReferenceDate
+    let whole = YAMLDate.text(Date(timeIntervalSinceReferenceDate: seconds.rounded(.down))).dropLast()
+    for digits in 7...17 {
+      let fraction = String(format: "%.\(digits)f", seconds - seconds.rounded(.down)).dropFirst()
+      let text = String(whole) + fraction + "Z"
+      if YAMLDate.parse(text) == self { return text }
+    }
+    return nil
+  }
+}

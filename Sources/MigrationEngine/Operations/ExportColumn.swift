@@ -1,0 +1,122 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import FileSystem
+import Formats
+import GRDB
+
+/// `files.export-column`: each value of a column becomes a file.
+struct ExportColumn: MigrationOperation, ColumnOperation {
+  static let name = "files.export-column"
+  static let keys = ["to", "replace-with", "if-missing", "if-exists"] + ColumnFiles.keys
+
+  /// What the column has afterwards.
+  private enum Replacement: String, CaseIterable { case path, null, keep }
+
+  let files: ColumnFiles
+  private let replacement: Replacement
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    self.files = try ColumnFiles(reading: reader, path: "to")
+    _ = try reader.required("replace-with")
+    replacement = try reader.choiceOrNull("replace-with") ?? .keep
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  }
+
+  /// All paths are checked before any file is written.
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    var values = recorded
+    let notes = try files.change(on: stage, ifMissing) { db in
+      let rows = try files.rows(db, on: stage).filter { $0.content != .null }
+      if rows.isEmpty {
+        let what = "no row of \(files.place.table) has a value in \(files.place.column)"
+        if ifMissing == .fail { throw StepFailure(message: what) }
+        return ["\(what): skipped"]
+      }
+      try check(rows, db)
+      var notes = RowNotes()
+      for row in rows {
+        guard let path = row.path else { continue }
+        if try !isThere(row, path, db, stage) {
+          let isWritten = try values.write(path, on: stage, ifExists) {
+            try files.export(row.id, to: path, db, on: stage)
+          }
+          if !isWritten {
+            notes.add(
+              "`\(stage.redactor.shown(name: path.description))` exists already: kept, and row \(row.id) too")
+            continue
+          }
+        }
+        values.rows.append(
+          DownValues.Row(id: row.id, path: path, before: row.content == .data ? .data : .text))
+        switch replacement {
+        case .path: try files.set(row.id, to: row.text.databaseValue, db)
+        case .null: try files.set(row.id, to: .null, db)
+        case .keep: break
+        }
+      }
+      return notes.all
+    }
+    recorded = values
+    return notes
+  }
+
+  /// - Throws: ``StepFailure`` for a row that cannot become a file, and for two rows with one path.
+  private func check(_ rows: [ColumnFiles.Row], _ db: Database) throws {
+    let isUTF8 = try String.fetchOne(db, sql: "PRAGMA encoding") == "UTF-8"
+    var known: [ContainerPath: Int64] = [:]
+    for row in rows {
+      if row.content == .other { throw files.failure(row.id, "the value is a number, not text or data") }
+      if row.content != .data, !isUTF8 {
+        throw files.failure(row.id, "the database stores text as UTF-16: convert the column to data first")
+      }
+      guard let path = row.path else {
+        throw files.failure(row.id, "`to` gives NULL: exclude the row with `where`, or give it a path")
+      }
+      if let other = known.updateValue(row.id, forKey: path) {
+        throw files.failure(row.id, "`to` gives the same path as for row \(other)")
+      }
+    }
+  }
+
+  /// Whether the file has the value already.
+  private func isThere(
+    _ row: ColumnFiles.Row, _ path: ContainerPath, _ db: Database, _ stage: StagedContainer
+  ) throws -> Bool {
+    guard try stage.status(of: path)?.type == .file else { return false }
+    return try stage.digest(of: path) == files.digest(of: row.id, db)
+  }
+
+  /// Puts the present content of the files into the rows that still are as the step left them.
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    let recorded = try DownValues.required(recorded)
+    if replacement == .keep { return try recorded.revert(on: stage) }
+    if recorded.rows.isEmpty { return [] }
+    return try files.change(on: stage, .skip) { db in
+      var notes = RowNotes()
+      for row in recorded.rows {
+        let shown = "`\(stage.redactor.shown(name: row.path.description))`"
+        let now = try files.value(of: row.id, db)
+        let isSame =
+          replacement == .null
+          ? now?.type == "null" : now?.text.flatMap { try? ContainerPath($0) } == row.path
+        guard isSame else {
+          notes.add("row \(row.id) was changed since: left unchanged, and \(shown) too")
+          continue
+        }
+        guard try stage.status(of: row.path)?.type == .file else {
+          notes.add("\(shown) does not exist: row \(row.id) is left unchanged")
+          continue
+        }
+        try files.load(row.path, into: row.id, asText: row.before == .text, db, on: stage)
+        guard let written = recorded.written.first(where: { $0.path == row.path }) else { continue }
+        try stage.remove(row.path)
+        notes.add(contentsOf: try recorded.restore(written.replaced, on: stage))
+      }
+      try recorded.removeEmptyDirectories(on: stage)
+      return notes.all
+    }
+  }
+}

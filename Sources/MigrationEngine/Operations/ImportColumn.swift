@@ -1,0 +1,107 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import FileSystem
+import Formats
+import GRDB
+
+/// An operation on the files of a column, whose expressions are checked before anything runs.
+protocol ColumnOperation: MigrationAction {
+  var files: ColumnFiles { get }
+}
+
+/// `files.import-column`: files become the values of a column.
+struct ImportColumn: MigrationOperation, ColumnOperation {
+  static let name = "files.import-column"
+  static let keys = ["from", "as", "files", "if-missing", "if-exists"] + ColumnFiles.keys
+
+  private enum Form: String, CaseIterable { case data, text }
+  private enum Files: String, CaseIterable { case remove, keep }
+
+  let files: ColumnFiles
+  private let form: Form
+  /// What happens to the files.
+  private let after: Files
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    self.files = try ColumnFiles(reading: reader, path: "from")
+    form = try reader.choice("as") ?? .data
+    _ = try reader.required("files")
+    after = try reader.choice("files") ?? .keep
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    var values = recorded
+    let notes = try files.change(on: stage, ifMissing) { db in
+      var notes = RowNotes()
+      var imported: Set<ContainerPath> = []
+      for row in try files.rows(db, on: stage) {
+        guard let path = row.path else { continue }
+        let shown = "`\(stage.redactor.shown(name: path.description))`"
+        guard try stage.status(of: path) != nil else {
+          if ifMissing == .fail { throw files.failure(row.id, "\(shown) is not in the container") }
+          notes.add("row \(row.id): \(shown) does not exist: skipped")
+          continue
+        }
+        if row.content != .null, row.content != .path, ifExists != .replace {
+          let problem = "the column has a value already"
+          if ifExists == .fail {
+            throw files.failure(row.id, problem + ": say `if-exists: keep` or `if-exists: replace`")
+          }
+          notes.add("row \(row.id): \(problem): kept, and \(shown) too")
+          continue
+        }
+        try files.load(path, into: row.id, asText: form == .text, db, on: stage)
+        imported.insert(path)
+        values.rows.append(
+          DownValues.Row(
+            id: row.id, path: path, before: row.content, digest: try files.digest(of: row.id, db)))
+      }
+      for path in after == .remove ? imported.sorted() : [] {
+        try values.noteRemoved(path, on: stage)
+        try stage.remove(path)
+      }
+      return notes.all
+    }
+    recorded = values
+    return notes
+  }
+
+  /// Makes the present values files again.
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    let recorded = try DownValues.required(recorded)
+    if recorded.rows.isEmpty { return [] }
+    return try files.change(on: stage, .skip) { db in
+      var notes = RowNotes()
+      for row in recorded.rows {
+        guard row.before == .null || row.before == .path else {
+          throw files.failure(
+            row.id, "the value that the step replaced is not kept: roll the whole transaction back")
+        }
+        let shown = "`\(stage.redactor.shown(name: row.path.description))`"
+        guard let now = try files.value(of: row.id, db), ["blob", "text"].contains(now.type) else {
+          notes.add("row \(row.id) has no value any more: left unchanged, and \(shown) too")
+          continue
+        }
+        let digest = try files.digest(of: row.id, db)
+        if try stage.status(of: row.path) == nil {
+          if try digest != row.digest || recorded.lost.contains(row.path)
+            || stage.kept?.putBack(row.path) != true
+          {
+            try files.export(row.id, to: row.path, db, on: stage)
+          }
+        } else if try stage.digest(of: row.path) != digest {
+          notes.add("\(shown) has another content: kept, and row \(row.id) too")
+          continue
+        }
+        try files.set(
+          row.id,
+          to: row.before == .path ? String(decoding: row.path.bytes, as: UTF8.self).databaseValue : .null, db)
+      }
+      return notes.all
+    }
+  }
+}
