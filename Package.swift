@@ -166,7 +166,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
       ],
-      exclude: ["AndroidSettings"],
+      exclude: ["AndroidSettings", "PropertyLists"],
       swiftSettings: strict),
     .testTarget(
       name: "FileSystemTests",

@@ -8,9 +8,13 @@ package struct PropertyListFile: Sendable, Equatable {
     case binary
     /// XML. Dates have whole seconds.
     case xml
+    /// The text form of OpenStep and GNUstep.
+    case openStep = "openstep"
   }
 
   package var format: Format
+  /// How the text is written, which is preserved as well.
+  package var text = PropertyListText()
   package var root: PropertyListDictionary
 
   /// A new property list, binary by default, as Apple's systems write settings.
@@ -28,14 +32,14 @@ package struct PropertyListFile: Sendable, Equatable {
       throw DrydockError(
         .malformed, "the property list is of type \(document.value.typeName), not a dictionary of settings")
     }
-    (format, root) = (document.format, values)
+    (format, text, root) = (document.format, document.text, values)
   }
 
   /// The file's content. The same settings give the same bytes.
   ///
-  /// - Throws: `DrydockError` (`.unsupported`) for values that XML cannot represent.
+  /// - Throws: `DrydockError` (`.unsupported`) for values that the format cannot represent.
   package func encoded() throws -> [UInt8] {
-    try PropertyListDocument(format: format, value: .dictionary(root)).encoded()
+    try PropertyListDocument(format: format, value: .dictionary(root), text: text).encoded()
   }
 
   /// The settings in a file's bytes; nil when they are none.
@@ -52,9 +56,9 @@ package struct PropertyListFile: Sendable, Equatable {
 }
 
 extension PropertyListFile.Format {
-  /// Whether writing `value` in this format is lossy: XML has no fractions of a second.
+  /// Whether writing `value` in this format is lossy: text has no fractions of a second.
   package func rounds(_ value: PropertyListValue) -> Bool {
-    guard self == .xml else { return false }
+    guard self != .binary else { return false }
     switch value {
     case .date(let date):
       let seconds = date.timeIntervalSinceReferenceDate
@@ -66,13 +70,24 @@ extension PropertyListFile.Format {
   }
 }
 
+/// How a property list is written as text, which a file keeps when it is rewritten.
+package struct PropertyListText: Sendable, Equatable {
+  package var encoding = TextEncoding.plain
+  package var openStep = OpenStepPropertyList.Form()
+
+  package init() {}
+}
+
 /// A property list with any top value, and its format.
 package struct PropertyListDocument: Sendable, Equatable {
   package var format: PropertyListFile.Format
+  package var text: PropertyListText
   package var value: PropertyListValue
 
-  package init(format: PropertyListFile.Format, value: PropertyListValue) {
-    (self.format, self.value) = (format, value)
+  package init(
+    format: PropertyListFile.Format, value: PropertyListValue, text: PropertyListText = PropertyListText()
+  ) {
+    (self.format, self.value, self.text) = (format, value, text)
   }
 
   /// Reads a file's content.
@@ -81,24 +96,39 @@ package struct PropertyListDocument: Sendable, Equatable {
   package init(bytes: [UInt8]) throws {
     if Self.isBinary(bytes) {
       self.init(format: .binary, value: try BinaryPropertyListReader.read(bytes))
+      return
+    }
+    var text = PropertyListText()
+    if Self.isBegun(by: bytes) {
+      let (value, encoding) = try XMLPropertyList.read(bytes)
+      text.encoding = encoding
+      self.init(format: .xml, value: value, text: text)
     } else {
-      self.init(format: .xml, value: try XMLPropertyList.read(bytes))
+      text.encoding = TextEncoding(of: bytes)
+      let decoded = text.encoding.decode(bytes) ?? []
+      guard !decoded.contains(0), let (value, form) = try OpenStepPropertyList.read(decoded) else {
+        let what = bytes.isEmpty ? "the file is empty" : "neither binary, XML nor OpenStep text"
+        throw DrydockError(.malformed, "not a property list: \(what)")
+      }
+      text.openStep = form
+      self.init(format: .openStep, value: value, text: text)
     }
   }
 
   /// The file's content. The same value gives the same bytes.
   ///
-  /// - Throws: `DrydockError` (`.unsupported`) for values that XML cannot represent.
+  /// - Throws: `DrydockError` (`.unsupported`) for values that the format cannot represent.
   package func encoded() throws -> [UInt8] {
     switch format {
     case .binary: BinaryPropertyListWriter.write(value)
-    case .xml: try XMLPropertyListWriter.write(value)
+    case .xml: try XMLPropertyListWriter.write(value, text.encoding)
+    case .openStep: text.encoding.encode(try OpenStepPropertyList.write(value, text.openStep))
     }
   }
 
   package static func isBinary(_ bytes: [UInt8]) -> Bool { bytes.starts(with: BinaryPropertyList.magic) }
 
-  /// Whether bytes start like a property list: with the binary format's magic, or with a `<`.
+  /// Whether bytes start like a property list in binary or XML: with the binary format's magic, or with a `<`.
   package static func isBegun(by bytes: [UInt8]) -> Bool {
     if isBinary(bytes) { return true }
     return bytes.first { !($0 <= 0x20 || $0 >= 0x80) } == UInt8(ascii: "<")

@@ -13,6 +13,8 @@ package struct SettingsFile: Sendable, Equatable {
   /// The format, which is preserved when the file is rewritten.
   package let format: Format
   package var root: PropertyListDictionary
+  /// How a property list is written as text.
+  private var text = PropertyListText()
   /// What a DataStore file has besides the settings.
   private var unknownFields = DataStorePreferences.UnknownFields()
   /// Why the file cannot be rewritten without losing a part of it.
@@ -44,6 +46,7 @@ package struct SettingsFile: Sendable, Equatable {
     } else {
       let list = try PropertyListFile(bytes: bytes)
       self.init(format: .propertyList(list.format), root: list.root)
+      text = list.text
     }
   }
 
@@ -75,7 +78,8 @@ package struct SettingsFile: Sendable, Equatable {
       throw DrydockError(.unsupported, "a setting \(error.problem)")
     }
     switch format {
-    case .propertyList(let format): return try PropertyListFile(format: format, root: values).encoded()
+    case .propertyList(let format):
+      return try PropertyListDocument(format: format, value: .dictionary(values), text: text).encoded()
     case .sharedPreferences: return SharedPreferences.write(values)
     case .dataStore: return DataStorePreferences.write(values, unknownFields)
     }

@@ -7,13 +7,10 @@ enum XMLPropertyList {
   /// The key of a reference in a keyed archive.
   static let reference = "CF$UID"
 
-  static func read(_ bytes: [UInt8]) throws -> PropertyListValue {
-    let start = bytes.prefix(64).filter { !($0 <= 0x20 || $0 >= 0x80) }
-    guard start.first == UInt8(ascii: "<") else {
-      let what = bytes.isEmpty ? "the file is empty" : "neither binary nor XML"
-      throw DrydockError(.malformed, "not a property list: \(what)")
-    }
-    return try XMLPropertyListReader.read(try utf8(bytes))
+  /// The value in a file, and the encoding in which it is written again.
+  static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, encoding: TextEncoding) {
+    let encoding = TextEncoding(of: bytes)
+    return (try XMLPropertyListReader.read(try utf8(bytes, encoding)), encoding)
   }
 
   static func damaged(_ what: String) -> DrydockError {
@@ -21,29 +18,22 @@ enum XMLPropertyList {
   }
 
   /// The text as UTF-8.
-  private static func utf8(_ bytes: [UInt8]) throws -> [UInt8] {
-    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return try checked(Array(bytes.dropFirst(3))) }
-    if bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) || bytes.prefix(2).contains(0) {
-      guard let text = String(data: Data(bytes), encoding: .utf16), !text.utf8.contains(0) else {
-        throw damaged("not valid UTF-16")
+  private static func utf8(_ bytes: [UInt8], _ encoding: TextEncoding) throws -> [UInt8] {
+    if encoding == .plain, let name = try declaredEncoding(bytes),
+      !["utf-8", "us-ascii", "ascii"].contains(name)
+    {
+      guard ["iso-8859-1", "latin1"].contains(name) else {
+        throw damaged("the encoding is not UTF-8, UTF-16 or ISO-8859-1")
       }
-      return Array(text.drop { $0 == "\u{FEFF}" }.utf8)
+      return bytes.flatMap { Array(String(UnicodeScalar($0)).utf8) }
     }
-    switch try encoding(bytes) {
-    case "utf-8", nil: return try checked(bytes)
-    case "us-ascii", "ascii": return try checked(bytes)
-    case "iso-8859-1", "latin1": return bytes.flatMap { Array(String(UnicodeScalar($0)).utf8) }
-    default: throw damaged("the encoding is not UTF-8, UTF-16 or ISO-8859-1")
-    }
-  }
-
-  private static func checked(_ bytes: [UInt8]) throws -> [UInt8] {
-    guard String(validating: bytes, as: UTF8.self) != nil else { throw damaged("not valid UTF-8") }
-    return bytes
+    guard let text = encoding.decode(bytes) else { throw damaged("not valid \(encoding.xmlName)") }
+    guard !text.contains(0) else { throw damaged("a zero character") }
+    return text
   }
 
   /// The encoding in the first line, in lower case.
-  private static func encoding(_ bytes: [UInt8]) throws -> String? {
+  private static func declaredEncoding(_ bytes: [UInt8]) throws -> String? {
     let start = String(decoding: bytes.prefix(200), as: UTF8.self)
     guard let end = start.range(of: "?>"), start.hasPrefix("<?xml"),
       let name = start[..<end.lowerBound].firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)
@@ -316,20 +306,21 @@ struct XMLPropertyListReader {
 /// Encodes the format as Apple's systems do: keys in order, indented with tabs.
 struct XMLPropertyListWriter {
   private static let lineLength = 76
-  private var text = Array(
-    """
-    <?xml version="1.0" encoding="UTF-8"?>
-    <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-    <plist version="1.0">
-
-    """.utf8)
+  private var text: [UInt8] = []
 
   /// - Throws: `DrydockError` (`.unsupported`) for values that the format cannot represent.
-  static func write(_ value: PropertyListValue) throws -> [UInt8] {
+  static func write(_ value: PropertyListValue, _ encoding: TextEncoding = .plain) throws -> [UInt8] {
     var writer = XMLPropertyListWriter()
+    writer.text = Array(
+      """
+      <?xml version="1.0" encoding="\(encoding.xmlName)"?>
+      <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+      <plist version="1.0">
+
+      """.utf8)
     try writer.add(value, depth: 0)
     writer.text += "</plist>\n".utf8
-    return writer.text
+    return encoding.encode(writer.text)
   }
 
   private mutating func add(_ value: PropertyListValue, depth: Int, isIndented: Bool = false) throws {

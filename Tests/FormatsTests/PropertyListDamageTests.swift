@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct PropertyListDamageTests {
   @Test(arguments: [
-    ("", "the file is empty"), ("hello", "neither binary nor XML"), ("{a = 1;}", "neither binary nor XML"),
+    ("", "the file is empty"), ("hello", "neither binary, XML nor OpenStep text"),
     ("bplist00", "too short"), ("bplist00" + String(repeating: "x", count: 60), "trailer"),
     ("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key>", "is corrupt"),
     ("<plist version=\"1.0\"><array/></plist>", "of type array"),
@@ -78,8 +78,14 @@ import Testing
       return Int((state >> 33) % UInt64(bound))
     }
     var survived = 0
-    for format in [PropertyListFile.Format.binary, .xml] {
-      let bytes = try PropertyListFile(format: format, root: root).encoded()
+    var files = try [PropertyListFile.Format.binary, .xml].map {
+      try PropertyListFile(format: $0, root: root).encoded()
+    }
+    for name in ["gnustep-typed.plist", "openstep-plist-utf8.plist", "plistlib-utf16le.plist"] {
+      // Without the white space at the end, so that every prefix is incomplete.
+      files.append(Array(try PropertyListSampleTests.sample(name).reversed().drop { $0 <= 0x20 }.reversed()))
+    }
+    for bytes in files {
       for cut in 0..<min(bytes.count, 500) {
         #expect(throws: DrydockError.self) { try PropertyListFile(bytes: Array(bytes.prefix(cut))) }
       }

@@ -30,6 +30,11 @@ for path in glob.glob(repository + "/Tests/BackupRepositoryTests/HostileArchives
         seed("manifest", name, tar[at:-1024])
 for number, value in enumerate([{}, {"a": [1, 2.5, "t", b"d", True, "ü" * 20], "b": {"c": plistlib.UID(3)}}, [2**63]]):
     seed("plist", f"binary-{number}", plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+for path in glob.glob(f"{repository}/Tests/FormatsTests/PropertyLists/*.[ps][lt]*"):
+    name, data = os.path.basename(path), open(path, "rb").read()
+    seed("plist", name, data)
+    if name.startswith(("gnustep-openstep", "gnustep-typed", "openstep", "strings-utf8")):
+        seed("openstep", name, data)
 samples = os.path.join(repository, "Tests/FormatsTests/AndroidSettings")
 for target, ending in (("preferences", "xml"), ("datastore", "preferences_pb")):
     for path in sorted(glob.glob(f"{samples}/*.{ending}")):

@@ -27,6 +27,28 @@ package struct Redactor: Sendable {
     shown(value, name, depth: 0)
   }
 
+  /// The description of a part of a setting, which the names around it may make a secret.
+  ///
+  /// - Parameter inside: the members and indexes that lead to the part.
+  /// - Returns: the text, and whether the part was found and shown as it is.
+  package func shown(
+    _ value: PropertyListValue, key: String, inside tokens: [String]
+  ) -> (text: String, isShown: Bool) {
+    var (part, name) = (value, SecretName(key))
+    for token in tokens {
+      switch part {
+      case .dictionary(let values):
+        name = SecretFields(values, inside: name)[token]
+        part = values[token] ?? part
+      case .array(let values):
+        part = Int(token).flatMap { values.indices.contains($0) ? values[$0] : nil } ?? part
+      default: break
+      }
+    }
+    let text = shown(part, named: name)
+    return (text, text == part.description)
+  }
+
   /// A name, redacted if it is a secret itself: keys of settings may be tokens.
   package func shown(name: String) -> String {
     SecretText.isSecret(name) ? shown(secret: name) : name

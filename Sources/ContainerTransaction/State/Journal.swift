@@ -7,7 +7,7 @@ import SystemPackage
 
 extension TransactionLogEntry {
   public enum Kind: String, Sendable, Codable {
-    case migrate, restore, rollback, redo, baseline, repair, vault
+    case migrate, restore, rollback, redo, baseline, repair, vault, defaults
   }
 }
 

@@ -306,7 +306,9 @@ extension CapturedValues {
   /// Nil if it is not a property list, or one that must be searched as text, too.
   private mutating func propertyList(_ bytes: [UInt8], _ place: CapturePlace, _ depth: Int) throws -> [UInt8]?
   {
-    guard let document = try? PropertyListDocument(bytes: bytes) else { return nil }
+    guard let document = try? PropertyListDocument(bytes: bytes), document.format != .openStep else {
+      return nil
+    }
     try collectFields(of: bytes, place, depth: depth)
     var changed = document
     changed.value = try value(document.value, place, depth: depth + 1)
@@ -315,7 +317,7 @@ extension CapturedValues {
     // The old bytes may contain unreferenced objects: they are kept only where their length leaves no room for any.
     case .binary: return changed == document && encoded.count == bytes.count ? bytes : encoded
     // Comments are not values.
-    case .xml: return changed == document ? nil : encoded
+    case .xml, .openStep: return changed == document ? nil : encoded
     }
   }
 

@@ -103,6 +103,25 @@ extension StructuredValue {
   }
 }
 
+extension PropertyListValue {
+  /// The part that a JSON pointer leads to; nil when there is none.
+  package func value(at pointer: JSONPointer) -> PropertyListValue? { self[pointer] }
+
+  /// Sets a part, which may be a new member or the one after the last element (`-`); nil removes it.
+  ///
+  /// - Throws: `DrydockError` with code `missing` when the pointer leads nowhere.
+  package mutating func set(_ value: PropertyListValue?, at pointer: JSONPointer) throws {
+    do {
+      try change(pointer) { container, place in
+        guard container[place] == nil else { return container[place] = value }
+        let isNew = if case .array(let count) = container.shape { place == .element(count) } else { true }
+        guard let value, isNew else { throw EditFailure("`\(pointer)` does not exist") }
+        container.insert(value, at: place, order: nil)
+      }
+    } catch let failure as EditFailure { throw DrydockError(.missing, failure.message) }
+  }
+}
+
 /// Why a change inside a value cannot be made.
 struct EditFailure: Error {
   let message: String

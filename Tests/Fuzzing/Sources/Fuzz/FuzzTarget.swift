@@ -27,8 +27,10 @@ enum FuzzTarget: String, CaseIterable {
   case tables
   /// `drydock.json`.
   case header
-  /// A binary or XML property list.
+  /// A property list in any form and encoding.
   case plist
+  /// A property list in OpenStep's or GNUstep's text form: what is accepted is written, and read again as the same.
+  case openstep
   /// SharedPreferences: what is accepted is written, and read again as the same.
   case preferences
   /// A DataStore file, likewise.
@@ -66,6 +68,7 @@ enum FuzzTarget: String, CaseIterable {
       case .tables: try readTables(bytes)
       case .header: _ = try Archive.Header(decoding: bytes, path: "header")
       case .plist: _ = try PropertyListDocument(bytes: bytes)
+      case .openstep: try readOpenStep(bytes)
       case .preferences: try readSettings(bytes, "shared_prefs/a.xml")
       case .datastore: try readSettings(bytes, "a.preferences_pb")
       case .unarchive: try readKeyedArchive(bytes)
@@ -85,6 +88,14 @@ enum FuzzTarget: String, CaseIterable {
     } catch {
       fatalError("not an error of ours: \(error)")
     }
+  }
+
+  private func readOpenStep(_ bytes: [UInt8]) throws {
+    guard let text = TextEncoding.plain.decode(bytes), let (value, form) = try OpenStepPropertyList.read(text)
+    else { return }
+    let written = try OpenStepPropertyList.write(value, form)
+    let again = try OpenStepPropertyList.read(written)?.value
+    guard again == value else { fatalError("read differently than written") }
   }
 
   // MARK: Whole archives
