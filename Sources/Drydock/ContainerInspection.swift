@@ -18,6 +18,8 @@ public struct ContainerInspection: Sendable, Codable {
     /// Its path, size in bytes and number of keys; nil when it cannot be read.
     public var path: ContainerPath, bytes: UInt64, keys: Int?
     public var problem: String?
+    /// The suite that it is, such as `standard` or an app group's id.
+    public var suite: String?
   }
 
   public struct Database: Sendable, Codable {
@@ -91,6 +93,10 @@ public struct ContainerInspection: Sendable, Codable {
       staged.progress?.add(files: 1)
       if let rule = entry.exclusion {
         exclude(entry, rule, &linked)
+        // iOS excludes it, and yet its limits concern the app.
+        if case .file = entry.kind, container.isKeyValueStore(entry.path) {
+          try add(settings: entry.path, entry.status.size, staged)
+        }
         continue
       }
       switch entry.kind {
@@ -102,26 +108,40 @@ public struct ContainerInspection: Sendable, Codable {
       case .file where container.isSettings(entry.path.ofPreferencesBackup ?? entry.path):
         let path = entry.path.ofPreferencesBackup ?? entry.path
         if try path != entry.path && staged.live.status(path) != nil { continue }
-        var file = Settings(path: path, bytes: entry.status.size, keys: nil)
-        do {
-          file.keys = try staged.defaults(path)?.root.count
-        } catch let error as DrydockError {
-          file.problem = error.message
-        }
-        settings.append(file)
+        try add(settings: path, entry.status.size, staged)
       case .file:
         files += 1
         fileBytes += entry.status.size
       default: break
       }
     }
-    warnings = ContainerWarning.find(
+    warnings += ContainerWarning.find(
       in: container, excluded: excluded.map { ($0.path, $0.rule) }, settings: staged.defaults)
     for database in databases {
       warnings += (database.description?.warnings ?? []).map {
         ContainerWarning(kind: .databaseContent, path: database.path, message: $0)
       }
     }
+  }
+
+  private mutating func add(settings path: ContainerPath, _ size: UInt64, _ staged: StagedContainer) throws {
+    var file = Settings(path: path, bytes: size, keys: nil)
+    file.suite = staged.container.suite(of: path)
+    do {
+      let root = try staged.defaults(path)?.root
+      if let root, staged.container.isKeyValueStore(path) {
+        let store = KeyValueStore(root)
+        file.keys = store.values.count
+        warnings += store.excesses.map {
+          ContainerWarning(kind: .keyValueStore, path: path, message: "the iCloud key-value store has \($0)")
+        }
+      } else {
+        file.keys = root?.count
+      }
+    } catch let error as DrydockError {
+      file.problem = error.message
+    }
+    settings.append(file)
   }
 
   private mutating func readVault(_ staged: StagedContainer) {
