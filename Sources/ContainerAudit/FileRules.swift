@@ -298,7 +298,7 @@ enum UserDataRule {
         context.findings.add(
           .userDataNotInBackup, path.description, "the vault is excluded from backups",
           mend: "move it, or add it to `include:` in drydock.yaml")
-      case .rootFlag, .rule, .group, .secret, .databaseContent, .settings: break
+      case .rootFlag, .rule, .group, .secret, .databaseContent, .settings, .keyValueStore: break
       }
     }
   }

@@ -33,6 +33,14 @@ extension AuditRule {
         + "written so is not in the archive",
       mend: "decode it once into JSON or a property list: `files.unarchive`, for files, settings and columns",
       source: "https://developer.apple.com/documentation/foundation/nssecurecoding"),
+    AuditRule(
+      .cloudStoreLimit, .error, "an iCloud key-value store beyond its limits",
+      why:
+        "iCloud takes 1024 keys of at most 128 characters and 1 MB of values; beyond that it stores no change, and reports "
+        + "it only to apps that observe it",
+      mend:
+        "move values to the app's settings or to files: `defaults.move` with `from: {suite: icloud}`, `defaults.move-to-file`",
+      source: "https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore"),
   ]
 }
 
@@ -60,6 +68,11 @@ struct SettingsRules {
     if name.hasPrefix("com.apple.") || name.hasPrefix(".") { return }
     do {
       let values = try context.staged.defaults(path)?.root ?? [:]
+      if context.container.isKeyValueStore(path) {
+        for excess in KeyValueStore(values).excesses {
+          context.findings.add(.cloudStoreLimit, path.description, excess)
+        }
+      }
       if status.size > Self.largeSize {
         context.findings.add(
           .settingsLarge, path.description, "it has \(status.size) bytes and \(values.count) settings")

@@ -19,6 +19,8 @@ public struct ContainerInspection: Sendable, Codable {
     /// Its path, size in bytes and number of keys; nil when it cannot be read.
     public var path: ContainerPath, bytes: UInt64, keys: Int?
     public var problem: String?
+    /// The suite that it is, such as `standard` or an app group's id.
+    public var suite: String?
     /// The settings that hold a document in text or data; some of many.
     public var documents: [Document]?
   }
@@ -99,6 +101,10 @@ public struct ContainerInspection: Sendable, Codable {
       staged.progress?.add(files: 1)
       if let rule = entry.exclusion {
         exclude(entry, rule, &linked)
+        // iOS excludes it, and yet its limits concern the app.
+        if case .file = entry.kind, container.isKeyValueStore(entry.path) {
+          try add(settings: entry.path, entry.status.size, staged)
+        }
         continue
       }
       switch entry.kind {
@@ -110,22 +116,14 @@ public struct ContainerInspection: Sendable, Codable {
       case .file where container.isSettings(entry.path.ofPreferencesBackup ?? entry.path):
         let path = entry.path.ofPreferencesBackup ?? entry.path
         if try path != entry.path && staged.live.status(path) != nil { continue }
-        var file = Settings(path: path, bytes: entry.status.size, keys: nil)
-        do {
-          let values = try staged.defaults(path)?.root ?? [:]
-          file.keys = values.count
-          file.documents = Self.documents(in: values, staged.redactor)
-        } catch let error as DrydockError {
-          file.problem = error.message
-        }
-        settings.append(file)
+        try add(settings: path, entry.status.size, staged)
       case .file:
         files += 1
         fileBytes += entry.status.size
       default: break
       }
     }
-    warnings = ContainerWarning.find(
+    warnings += ContainerWarning.find(
       in: container, excluded: excluded.map { ($0.path, $0.rule) }, settings: staged.defaults)
     for database in databases {
       warnings += (database.description?.warnings ?? []).map {
@@ -146,6 +144,27 @@ public struct ContainerInspection: Sendable, Codable {
         Document(key: redactor.shown(name: key), value: redactor.shown(document, named: name)))
     }
     return documents.isEmpty ? nil : documents
+  }
+
+  private mutating func add(settings path: ContainerPath, _ size: UInt64, _ staged: StagedContainer) throws {
+    var file = Settings(path: path, bytes: size, keys: nil)
+    file.suite = staged.container.suite(of: path)
+    do {
+      let root = try staged.defaults(path)?.root
+      if let root, staged.container.isKeyValueStore(path) {
+        let store = KeyValueStore(root)
+        file.keys = store.values.count
+        warnings += store.excesses.map {
+          ContainerWarning(kind: .keyValueStore, path: path, message: "the iCloud key-value store has \($0)")
+        }
+      } else {
+        file.keys = root?.count
+      }
+      file.documents = Self.documents(in: root ?? [:], staged.redactor)
+    } catch let error as DrydockError {
+      file.problem = error.message
+    }
+    settings.append(file)
   }
 
   private mutating func readVault(_ staged: StagedContainer) {

@@ -4,7 +4,7 @@
 ///
 /// | Noun | Verbs |
 /// |---|---|
-/// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `baseline`, `repair`, `rollback`, `recover`, `log`, `vault`, `changeVault` |
+/// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `baseline`, `repair`, `rollback`, `recover`, `log`, `settings`, `changeSettings`, `vault`, `changeVault` |
 /// | ``Archive`` | `paths`, `restore(to:)`, `dryRunRestore(to:)`, `verify` |
 /// | ``Repository`` | `list`, `archive`, `remove`, `forget`, `tag` |
 /// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |

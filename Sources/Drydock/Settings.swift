@@ -11,17 +11,22 @@ extension Container {
   public func settings(
     _ place: SettingsPlace = .standard, options: TransactionOptions = TransactionOptions()
   ) throws -> PropertyListDictionary? {
-    try settingsFile(place, options: options)?.root
+    try settingsFile(place, options: options)?.file.root
   }
 
+  /// The file with the settings as the app sees them: of an iCloud key-value store the values.
   package func settingsFile(
     _ place: SettingsPlace, options: TransactionOptions = TransactionOptions()
-  ) throws -> PropertyListFile? {
-    try DiscardedStage(on: self, options: options).defaults(place.path(in: self))
+  ) throws -> (path: ContainerPath, file: SettingsFile)? {
+    let stage = try DiscardedStage(on: self, options: options)
+    let path = try place.path(in: self, exists: stage.defaultsExist)
+    guard var file = try stage.defaults(path) else { return nil }
+    if isKeyValueStore(path) { file.root = KeyValueStore(file.root).values }
+    return (path, file)
   }
 
   /// Changes settings in one transaction, which can be undone; changes nothing when they are already so. The file keeps
-  /// its format; a missing one is created in the binary format.
+  /// its format; a missing one is created in the format that the app reads at its path.
   ///
   /// - Throws: ``DrydockError``; nothing has changed then.
   @discardableResult
@@ -53,27 +58,44 @@ extension Container {
 }
 
 private struct PlannedSettings {
-  var file: PropertyListFile
+  var file: SettingsFile
   var isUnchanged: Bool
   var report: SettingsChange.Report
 }
 
 extension SettingsChange {
   fileprivate func plan(_ staged: StagedContainer, _ place: SettingsPlace) throws -> PlannedSettings {
-    let path = try place.path(in: staged.container)
+    let (container, redactor) = (staged.container, staged.redactor)
+    let path = try place.path(in: container, exists: staged.defaultsExist)
     let present = try staged.defaults(path)
-    var file = present ?? PropertyListFile()
+    var file = present ?? SettingsFile(newAt: path.description)
+    let store = container.isKeyValueStore(path) ? KeyValueStore(file.root) : nil
     do {
-      let (settings, summary) = try made(in: file.root, staged.redactor)
-      var report = SettingsChange.Report(summary: "\(summary) in \(path)", file: path)
-      let isUnchanged = present != nil && file.root == settings
-      for key in file.root.differingKeys(from: settings) {
+      let before = store?.values ?? file.root
+      let (settings, summary) = try made(in: before, redactor)
+      var report = SettingsChange.Report(summary: "\(summary) \(path)", file: path)
+      if settings == before {
+        return PlannedSettings(file: file, isUnchanged: present != nil, report: report)
+      }
+      try store?.requireWritable(settings, path.description)
+      for key in before.differingKeys(from: settings) {
+        try file.set(settings[key], for: key.text, shown: redactor.shown(name: key.text))
         guard let value = settings[key], file.rounds(value) else { continue }
         report.notes.append(
-          "`\(staged.redactor.shown(name: key.text))`: this file keeps dates as whole seconds only")
+          "`\(redactor.shown(name: key.text))`: this file keeps dates as whole seconds only")
       }
-      file.root = settings
-      return PlannedSettings(file: file, isUnchanged: isUnchanged, report: report)
+      return PlannedSettings(file: file, isUnchanged: file == present, report: report)
     } catch let error as DrydockError { throw error.at(path.description) }
+  }
+}
+
+extension SettingsFile {
+  /// Sets a value as the format represents it, or removes it.
+  ///
+  /// - Throws: ``DrydockError`` with code `unsupported`.
+  fileprivate mutating func set(_ value: PropertyListValue?, for key: String, shown name: String) throws {
+    do { try set(value, for: key) } catch let error as UnfitSetting {
+      throw DrydockError(.unsupported, "the setting `\(name)` \(error.problem)")
+    }
   }
 }

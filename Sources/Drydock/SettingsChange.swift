@@ -73,7 +73,7 @@ extension SettingsChange {
 }
 
 extension SettingsChange {
-  /// The settings with the change made.
+  /// The settings with the change made, and the summary without the file.
   ///
   /// - Throws: ``DrydockError``: `missing` for what is to be deleted or changed inside, `stepFailed` for a value that
   ///   nothing can be added to.
@@ -84,22 +84,23 @@ extension SettingsChange {
     switch self {
     case .set(let address, let value):
       try address.set(value, in: &settings, redactor)
-      return (settings, "set \(address.shown(redactor))")
+      return (settings, "set \(address.shown(redactor)) in")
     case .add(let address, let value):
       let present = try address.inside.isEmpty ? settings[address.key] : address.value(in: settings, redactor)
       try address.set(present.map { try Self.sum($0, value) } ?? value, in: &settings, redactor)
-      return (settings, "added to \(address.shown(redactor))")
+      return (settings, "added to \(address.shown(redactor)) in")
     case .delete(let addresses):
       for address in addresses {
         _ = try address.value(in: settings, redactor)
         try address.set(nil, in: &settings, redactor)
       }
-      return (settings, "deleted " + addresses.map { $0.shown(redactor) }.joined(separator: ", "))
+      let names = addresses.map { $0.shown(redactor) }.joined(separator: ", ")
+      return (settings, "deleted \(names) from")
     case .merge(let new, let isReplacing):
       let count = new.count == 1 ? "1 setting" : "\(new.count) settings"
-      if isReplacing { return (new, "replaced all settings with \(count)") }
+      if isReplacing { return (new, "replaced all settings with \(count) in") }
       settings.merge(new) { _, new in new }
-      return (settings, "imported \(count)")
+      return (settings, "imported \(count) into")
     }
   }
 

@@ -37,10 +37,10 @@ struct Failure {
   }
 
   /// What the argument parser says of an invalid command line, without what looks like a secret in it: a
-  /// mistyped `vault` command may have the value of an item where none belongs.
+  /// mistyped `vault` or `defaults` command may have a value where none belongs.
   static func usage(_ text: String, arguments: [String]) -> String {
     var text = Redactor().shown(message: text)
-    guard arguments.first == "vault" else { return text }
+    guard arguments.first == "vault" || arguments.first == "defaults" else { return text }
     for argument in arguments.dropFirst(2) where !argument.hasPrefix("-") {
       text.replace("'\(argument)'", with: "(\(argument.count) characters)")
     }
@@ -83,6 +83,8 @@ enum Advice {
     ("vault", .notFound, "no vault", "`drydock vault set` creates one"),
     ("vault", .ambiguous, "", "--account, --access-group ('' for none) or --class"),
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
+    ("defaults", .notFound, "no settings file", "`drydock defaults write` creates one"),
+    ("defaults", .missing, "is unknown", "--file PATH"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
     (
       "rollback", .conflict, "Down migrations",

@@ -37,7 +37,7 @@ struct RootCommand: ParsableCommand {
       ValidateCommand.self, TestCommand.self, FixtureCommand.self, NewCommand.self, ReleaseCommand.self,
       BaselineCommand.self, RepairCommand.self,
       RollbackCommand.self, LogCommand.self, RecoverCommand.self,
-      VaultCommand.self, KeygenCommand.self, InitCommand.self,
+      DefaultsCommand.self, VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])
 
   /// The main job, in two columns; what is too long for the first has its meaning below.

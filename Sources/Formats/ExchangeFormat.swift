@@ -4,10 +4,13 @@ import DrydockErrors
 package enum ExchangeFormat: String, CaseIterable, Sendable {
   case xml, binary, json, openstep
 
-  /// Reads a file in any of the formats, which is recognized by its content.
+  /// Reads a file in any of the formats, which is recognized by its content, or a settings file of Android.
   ///
   /// - Throws: `DrydockError` (`.malformed`), also for a null in JSON.
-  package static func read(_ bytes: [UInt8]) throws -> PropertyListValue {
+  package static func read(_ bytes: [UInt8], path: String) throws -> PropertyListValue {
+    if SettingsFile.isDataStore(path) || SharedPreferences.isBegun(by: bytes) {
+      return .dictionary(try SettingsFile(bytes: bytes, path: path).root)
+    }
     let start = bytes.first { $0 > 0x20 && $0 < 0x80 }
     // Both JSON and OpenStep text start with a brace, and pairs of the latter have an equals sign.
     if start == UInt8(ascii: "[") || start == UInt8(ascii: "{"), !isOpenStep(bytes) {
@@ -25,7 +28,11 @@ package enum ExchangeFormat: String, CaseIterable, Sendable {
   }
 
   /// - Throws: `DrydockError` (`.unsupported`) for a value that the format cannot represent, with its place.
-  package func encode(_ value: PropertyListValue) throws -> [UInt8] {
+  package func encode(_ original: PropertyListValue) throws -> [UInt8] {
+    let value: PropertyListValue
+    do { value = try original.inPropertyList() } catch let error as UnfitSetting {
+      throw DrydockError(.unsupported, "a setting \(error.problem)")
+    }
     switch self {
     case .binary: return try PropertyListDocument(format: .binary, value: value).encoded()
     case .xml: return try PropertyListDocument(format: .xml, value: value).encoded()

@@ -51,7 +51,7 @@ package struct SettingsFile: Sendable, Equatable {
   }
 
   /// `NAME.preferences_pb`: the format has no magic number.
-  private static func isDataStore(_ path: String) -> Bool { path.hasSuffix(".preferences_pb") }
+  static func isDataStore(_ path: String) -> Bool { path.hasSuffix(".preferences_pb") }
 
   private static func isPropertyList(_ bytes: [UInt8]) -> Bool {
     PropertyListDocument.isBinary(bytes)
@@ -177,7 +177,7 @@ extension SettingsFile.Format: CustomStringConvertible {
 
 extension PropertyListValue {
   /// The value with the types of a property list: its integers have no size, and it has arrays for sets.
-  fileprivate func inPropertyList() throws -> PropertyListValue {
+  func inPropertyList() throws -> PropertyListValue {
     switch self {
     case .int(let number): return .integer(Int64(number))
     case .long(let number): return .integer(number)

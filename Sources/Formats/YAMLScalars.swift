@@ -2,9 +2,9 @@ import Foundation
 
 /// The YAML 1.2 core schema: the types of plain scalars. Yams' own resolver follows YAML 1.1, where `no` is false and
 /// `12:30` is 750.
-enum YAMLCoreSchema {
+package enum YAMLCoreSchema {
   /// The value of a plain scalar; nil for a number that does not fit 64 bits.
-  static func resolve(_ text: String) -> YAMLScalar.Value? {
+  package static func resolve(_ text: String) -> YAMLScalar.Value? {
     switch text {
     case "", "~", "null", "Null", "NULL": return .null
     case "true", "True", "TRUE": return .boolean(true)

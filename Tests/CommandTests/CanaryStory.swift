@@ -71,6 +71,34 @@ struct CanaryStory {
     step("vault rekey Notes --new-device-key Keys/device.txt --new-device-key Keys/device2.txt"),
     step("vault remove Notes com.example.notes/third --dry-run"),
     step("vault remove Notes com.example.notes/third"), step("rollback Notes"), step("rollback Notes --redo"),
+    // Settings.
+    step("defaults read Notes"), step("defaults read Notes password"),
+    step("defaults read Notes credentials --path /inner/x/0"),
+    step("defaults read Notes cookies --path /0/Value"),
+    step("defaults read Notes --file Library/Preferences/com.example.other.plist"),
+    step("defaults read Notes passwort", exits: [1]),
+    step(
+      "defaults write Notes password --value-file - --dry-run", input: Canary.plain.value("written")),
+    step("defaults write Notes password --value-file -", input: Canary.plain.value("written")),
+    step(
+      "defaults write Notes password --value-file - --type int", input: Canary.plain.value("written"),
+      exits: [64]),
+    step(
+      "defaults write Notes credentials --value-file - --add",
+      input: "{more: \(Canary.plain.value("written"))}"),
+    step("defaults delete Notes credentials --path /inner --dry-run"),
+    step("defaults delete Notes credentials --path /inner"),
+    step(
+      "defaults import Notes - --dry-run", input: #"{"password": "\#(Canary.plain.value("imported"))"}"#),
+    step("defaults import Notes -", input: #"{"password": "\#(Canary.plain.value("imported"))"}"#),
+    step(
+      "defaults import Notes -", input: #"{"password": "\#(Canary.plain.value("imported"))", "n": null}"#,
+      exits: [1]),
+    step("defaults export Notes Keys/settings.plist"),
+    step("defaults export Notes Keys/settings.json --to json", exits: [1]),
+    step("defaults convert Keys/settings.plist --to openstep --output Keys/settings.text", exits: [1]),
+    step("defaults convert Keys/settings.plist --to binary --in-place"),
+    step("log Notes"),
     // Archives, plain and encrypted.
     step("snapshot Notes -o plain.tar.zst --no-encryption"),
     step("snapshot Notes -r Backups --no-encryption"),

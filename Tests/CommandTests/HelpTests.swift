@@ -28,7 +28,7 @@ struct HelpTests {
     let wanted = [
       "inspect", "explain", "audit", "snapshot", "list", "show", "verify", "diff", "export", "restore",
       "migrate", "status", "validate", "test", "fixture", "new", "release", "repair",
-      "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
+      "baseline", "rollback", "log", "recover", "keygen", "vault", "defaults", "init",
       "forget", "tag", "import",
     ]
     let commands = try Self.commands()

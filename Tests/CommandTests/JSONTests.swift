@@ -46,6 +46,15 @@ struct JSONTests {
     ["rekey", "Notes", "--new-device-key", "device.key"], ["remove", "Notes", "s/b"],
   ]
 
+  /// And for settings.
+  static let defaultsSuccesses: [[String]] = [
+    ["read", "Notes"], ["read", "Notes", "user_name"], ["write", "Notes", "theme", "dark", "--dry-run"],
+    ["write", "Notes", "theme", "dark"], ["delete", "Notes", "theme"],
+    ["export", "Notes", "settings.plist"], ["import", "Notes", "settings.plist", "--dry-run"],
+    ["import", "Notes", "settings.plist"],
+    ["convert", "settings.plist", "--to", "binary", "--output", "settings.bin"],
+  ]
+
   @Test("Every command prints one document, and keys are snake case")
   func success() throws {
     try Sandbox.with { sandbox in
@@ -53,7 +62,9 @@ struct JSONTests {
       try sandbox.addFixture("v0")
       let archive = try sandbox.snapshot()
       var seen: Set<String> = []
-      for arguments in Self.successes + Self.vaultSuccesses.map({ ["vault"] + $0 }) {
+      for arguments in Self.successes + Self.vaultSuccesses.map({ ["vault"] + $0 })
+        + Self.defaultsSuccesses.map({ ["defaults"] + $0 })
+      {
         let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
         let result = try sandbox.drydock(words)
         #expect(result.succeeded, "\(words) \(result)")

@@ -167,6 +167,17 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
         ["blob": .data([UInt8](repeating: 7, count: 20_000))],
         at: "Library/Preferences/com.apple.keyboard.plist")
     },
+    finds(.cloudStoreLimit, "more than 1024 keys") {
+      try $0.settings(
+        PropertyListDictionary((0..<1025).map { ("key\($0)", .boolean(true)) }),
+        at: "Library/SyncedPreferences/com.example.notes.plist")
+    },
+    ignores(.cloudStoreLimit, "1024 keys in iCloud, and more in the settings") {
+      try $0.settings(
+        PropertyListDictionary((0..<1024).map { ("key\($0)", .boolean(true)) }),
+        at: "Library/SyncedPreferences/com.example.notes.plist")
+      try $0.settings(PropertyListDictionary((0..<1030).map { ("key\($0)", .boolean(true)) }))
+    },
     finds(.jsonInSettings, "a list of 100 objects") {
       let list = (0..<100).map { #"{"title": "Task \#($0)"}"# }.joined(separator: ",")
       try $0.settings(["tasks": .string("[\(list)]")])

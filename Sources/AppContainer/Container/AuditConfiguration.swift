@@ -15,6 +15,7 @@ public enum AuditRuleID: String, Sendable, Codable, CaseIterable {
   case jsonInSettings = "json-in-settings"
   case pathInSettings = "container-path-in-settings"
   case customClassInArchive = "custom-class-in-archive"
+  case cloudStoreLimit = "icloud-store-limit"
 
   // MARK: Vault
   case keychainAlways = "keychain-always-accessible"

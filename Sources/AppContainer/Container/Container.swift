@@ -195,7 +195,7 @@ extension Container {
   /// Whether a path is a settings file, which is compared and undone key by key.
   package func isSettings(_ path: ContainerPath) -> Bool {
     if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
-    if isAndroidSettings(path) { return true }
+    if isAndroidSettings(path) || isKeyValueStore(path) { return true }
     // In a group, of any layout, the path alone decides: archives are compared without the group.
     if let group = path.inGroup {
       return group.path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")

@@ -12,15 +12,30 @@ public enum SettingsPlace: Sendable, Hashable {
 
   /// The file, which may not exist.
   ///
-  /// - Throws: ``DrydockError`` with code `missing` for an unknown suite or an app whose settings file is unknown.
-  package func path(in container: Container) throws -> ContainerPath {
+  /// - Parameter exists: whether there is a settings file at a path: of the two that Android has for a name, one must exist.
+  /// - Throws: ``DrydockError``: `missing` for an unknown suite or an app whose settings file is unknown, `ambiguous` for a
+  ///   name of two files.
+  package func path(
+    in container: Container, exists: (ContainerPath) throws -> Bool
+  ) throws -> ContainerPath {
     switch self {
     case .file(let path): return path
     case .suite(let name):
       if let path = container.suitePath(name) { return path }
+      let places = container.androidSettings(name)
+      let found = try places.filter(exists)
+      if found.count == 1 { return found[0] }
+      if !places.isEmpty {
+        let what = found.isEmpty ? "neither of the settings files" : "both settings files"
+        let names = places.map { "`\($0)`" }.joined(separator: " and ")
+        throw DrydockError(
+          found.isEmpty ? .missing : .ambiguous,
+          "\(what) \(names) \(found.isEmpty ? "exists" : "exist"): name one of them with `file`, or in drydock.yaml "
+            + "under `defaults:`")
+      }
       throw DrydockError(
         .missing,
-        "no settings file is named `\(name)`: drydock.yaml has none under `defaults:`, and no group of that id; "
+        "drydock.yaml has no settings file `\(name)` under `defaults:`, and no group of that id; "
           + NearestWord.hint(for: name, among: container.suiteNames))
     case .standard:
       if let path = container.standardDefaults { return path }
@@ -52,6 +67,11 @@ extension Container {
   /// The name of the suite in a file, if it has one.
   package func suite(of path: ContainerPath) -> String? {
     if path == standardDefaults { return "standard" }
-    return suiteNames.first { suitePath($0) == path }
+    if let name = suiteNames.first(where: { suitePath($0) == path }) { return name }
+    let name = path.nameString
+    if layout == .android, let dot = name.lastIndex(of: "."), isAndroidSettings(path) {
+      return String(name[..<dot])
+    }
+    return nil
   }
 }

@@ -24,6 +24,8 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
     case databaseContent = "database-content"
     /// A settings file that only the app on this device can read, or that is read from its previous version.
     case settings
+    /// An iCloud key-value store beyond the limits of iCloud.
+    case keyValueStore = "key-value-store"
   }
 
   package var kind: Kind

@@ -3,6 +3,7 @@ import ArchiveFile
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
+import Formats
 import Foundation
 
 /// Brings a container back to the state of a snapshot, in one transaction.
@@ -138,6 +139,7 @@ package enum Restore {
         among: changes.contents.entries(archive), links: changes.links, changes.members)
       throw error.naming(unreadable ?? [])
     }
+    let keptValues = try mergeKeyValueStores(among: changes.contents.paths, staged)
     // A restore that reads all contents also checks what comes after the last one.
     for part in archive.parts.indices where try changes.readsAll(of: part, archive) {
       try archive.parts[part].checkEnd(changes.members[part])
@@ -158,6 +160,7 @@ package enum Restore {
     }
     var report = changes.report
     report.bytesRead = archive.bytesRead
+    report.keptValues = keptValues
     try finishing(staged)
     return report
   }
@@ -175,6 +178,27 @@ package enum Restore {
     }
     plan.leave(unreadable)
     return plan.changes
+  }
+
+  /// Merges restored iCloud key-value stores into the live ones: another device may have written newer values.
+  ///
+  /// - Returns: how many keys of each kept another value than the archive's.
+  private static func mergeKeyValueStores(
+    among paths: some Sequence<ContainerPath>, _ staged: StagedContainer
+  ) throws -> [RestoreReport.KeptValues] {
+    var kept: [RestoreReport.KeptValues] = []
+    for path in paths where staged.container.isKeyValueStore(path) {
+      guard try staged.live.status(path)?.type == .file,
+        let live = try? SettingsFile(bytes: staged.live.contents(path), path: path.description),
+        let archived = try? staged.defaults(path)
+      else { continue }
+      var result = live
+      let count: Int
+      (result.root, count) = KeyValueStore.merged(live: live.root, archived: archived.root)
+      try staged.setDefaults(result, at: path)
+      if count > 0 { kept.append(RestoreReport.KeptValues(path: path, keys: count)) }
+    }
+    return kept
   }
 
   /// Removes directories where something else comes.
@@ -307,6 +331,11 @@ public struct RestoreReport: Sendable {
   public var missingGroups: [String] = []
   /// Archives that could not be read, with the paths that were not restored for it.
   public var unreadable: [UnreadableArchive] = []
+  /// An iCloud key-value store of which keys kept their live values, and how many.
+  package struct KeptValues: Sendable, Codable, Equatable {
+    package var path: ContainerPath, keys: Int
+  }
+  package var keptValues: [KeptValues] = []
   package var bytesRead: UInt64 = 0
 
   package init() {}

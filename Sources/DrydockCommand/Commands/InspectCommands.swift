@@ -102,11 +102,12 @@ struct InspectCommand: Subcommand {
     }
     Output.line("settings")
     Output.table(
-      inspection.settings.map {
-        [
-          $0.path.description, Output.size($0.bytes),
-          $0.keys.map { Output.count($0, "key") } ?? "cannot be read" + ($0.problem.map { ": \($0)" } ?? ""),
-        ]
+      inspection.settings.map { file in
+        let keys =
+          file.keys.map { Output.count($0, "key") } ?? "cannot be read"
+          + (file.problem.map { ": \($0)" } ?? "")
+        let suite = file.suite.flatMap { $0 == "standard" ? nil : ", suite \($0)" } ?? ""
+        return [file.path.description, Output.size(file.bytes), keys + suite]
       })
     for file in inspection.settings {
       guard let documents = file.documents else { continue }

@@ -147,6 +147,7 @@ struct RestoreCommand: Subcommand {
     return [
       "restored": report.restored, "removed": report.removed, "spared": report.preserved,
       "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
+      "kept_values": report.keptValues,
       "missing_groups": report.missingGroups, "unreadable_archives": report.unreadable,
       "unchanged": report.unchanged, "bytes_read": report.bytesRead,
       "vault": report.vault, "migration": result.migration,
@@ -167,6 +168,11 @@ struct RestoreCommand: Subcommand {
     let more = report.preserved.count - Self.shown
     if more > 0 { Output.line("  … and \(more) more are preserved; --json lists them") }
     for path in report.restoredUnderExcluded { Output.line("  restored, although now excluded: \(path)") }
+    for kept in report.keptValues {
+      Output.line(
+        "  \(kept.path): \(Output.count(kept.keys, "key")) of iCloud \(kept.keys == 1 ? "keeps its" : "keep their") "
+          + "value, which another device may have written since")
+    }
     for path in report.withoutSetID.prefix(Self.shown) {
       Output.line("  without its set-id bits or capabilities: \(path)")
     }

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import FileSystem
 import Formats
 
@@ -46,23 +47,11 @@ struct DefaultsTarget: Sendable {
     switch kind {
     case .file(let path): return path
     case .suite(let name, let position):
-      if let path = container.configuration.defaults[name] { return path }
-      // An app group's settings are in the group itself.
-      if let path = container.groupDefaults(name) { return path }
-      let places = container.androidSettings(name)
-      let found = try places.filter { try stage.defaultsExist(at: $0) }
-      if found.count == 1 { return found[0] }
-      if !places.isEmpty {
-        let what = found.isEmpty ? "neither of the settings files" : "both settings files"
-        let names = places.map { "`\($0)`" }.joined(separator: " and ")
-        throw position.error(
-          "\(what) \(names) \(found.isEmpty ? "exists" : "exist"): name one of them with `file`, or in drydock.yaml "
-            + "under `defaults:`")
+      do {
+        return try SettingsPlace.suite(name).path(in: container, exists: stage.defaultsExist)
+      } catch let error as DrydockError where [.missing, .ambiguous].contains(error.code) {
+        throw position.error(error.message)
       }
-      let known = Set(container.configuration.defaults.keys).union(container.configuration.groups.keys)
-      throw position.error(
-        "drydock.yaml has no settings file `\(name)` under `defaults:`, and no group of that id; "
-          + NearestWord.hint(for: name, among: Array(known)))
     case .standard:
       if let path = container.standardDefaults { return path }
       throw StepFailure(
@@ -91,6 +80,7 @@ struct DefaultsEdit {
   private let path: ContainerPath
   private let registered: PropertyListDictionary
   private let original: SettingsFile?
+  private let isKeyValueStore: Bool
   private let redactor: Redactor
 
   init(_ target: DefaultsTarget, _ stage: StagedContainer) throws {
@@ -98,7 +88,9 @@ struct DefaultsEdit {
     registered = target.registered(in: stage.container)
     original = try stage.defaults(path)
     redactor = stage.redactor
+    isKeyValueStore = stage.container.isKeyValueStore(path)
     values = original?.root ?? [:]
+    if isKeyValueStore { values = KeyValueStore(values).values }
   }
 
   /// A setting's name in a message: a name that no migration mentions may contain a secret.
@@ -163,6 +155,11 @@ struct DefaultsEdit {
   /// Apple's layouts. Each value takes a type that the format has.
   mutating func save(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var file = original ?? SettingsFile(newAt: path.description)
+    if isKeyValueStore {
+      let store = KeyValueStore(file.root)
+      if store.values == values { return notes }
+      try store.requireWritable(values, path.description)
+    }
     for key in file.root.differingKeys(from: values) {
       guard let value = values[key] else { continue }
       let fitting = try fitting(value, key.text, file)
@@ -185,8 +182,8 @@ struct DefaultsEdit {
     try stage.setDefaults(file, at: path)
     // Record the values as they are read back: XML drops fractions of a second.
     let written = PropertyListDictionary(keys.compactMap { key in values[key].map { (key.text, $0) } })
-    let after = try SettingsFile(
-      bytes: SettingsFile(format: file.format, root: written).encoded(), path: path.description)
+    file.root = written
+    let after = try SettingsFile(bytes: file.encoded(), path: path.description)
     recorded.note(settings: path, before: before, after: after.root)
     return notes
   }

@@ -1,0 +1,154 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// The options of commands that change settings, except for the container, which comes first.
+struct SettingsChangeOptions: ParsableArguments {
+  @Flag(help: "Show what would change, and change nothing.") var dryRun = false
+  @OptionGroup var place: SettingsPlaceOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var use: UseOptions
+  @OptionGroup var common: CommonOptions
+
+  private func document(_ report: SettingsChange.Report) -> JSONObject {
+    ["summary": report.summary, "file": report.file, "notes": report.notes]
+  }
+
+  /// Makes a change, or shows what it would change.
+  func run(_ change: SettingsChange, on container: ContainerOptions) throws {
+    let place = try place.place()
+    let opened = try container.open(common.configuration())
+    let options = try container.wait.transaction(deviceKeys, use)
+    if dryRun {
+      let outcome = try opened.dryRunSettingsChange(change, in: place, options: options)
+      for note in outcome.value.notes { Output.note("\(note)") }
+      if common.json {
+        var document = document(outcome.value)
+        document["difference"] = outcome.difference
+        document["conflicts"] = [ContainerPath]()
+        return Output.json(document)
+      }
+      Output.line("dry run: nothing was changed; it would have \(outcome.value.summary)")
+      return DifferenceText.write(outcome.difference)
+    }
+    let outcome = try opened.changeSettings(change, in: place, options: options)
+    if common.json { Output.json(outcome.document(document(outcome.value))) }
+    for note in outcome.value.notes { Output.note("\(note)") }
+    outcome.report(on: opened, asJSON: common.json) {
+      Output.line($0.summary)
+      if outcome.transaction == nil { Output.line("nothing to change") }
+    }
+    try outcome.throwUnlessClean()
+  }
+}
+
+struct DefaultsWriteCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "write", abstract: "Set a setting; creates the settings file if there is none.",
+    discussion: """
+      Without --type, a value has the type that it has in a migration (YAML 1.2): true,
+      42 and 0.5 are not texts, yes and 12:30 are; a list or dictionary is in brackets.
+      Other users can see arguments: give a secret with --value-file, or put it into
+      the vault.
+
+      Examples:
+        drydock defaults write Notes theme dark
+        drydock defaults write Notes version 7 --type string
+        drydock defaults write Notes tags '[urgent]' --add
+        drydock defaults write Notes accounts Ada --path /0/name
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @Argument(help: "The name of the setting, literally: a dot means nothing.") var key: String
+  @Argument(help: "The value.") var value: String?
+  @Option(
+    help: ArgumentHelp(
+      "The type: string, int, long (Android's), float, bool, date, data (in base64), array or dict.",
+      valueName: "type"))
+  var type: SettingType?
+  @Option(
+    help: ArgumentHelp(
+      "Read the value from this file; - is standard input. With --type data its bytes are the value.",
+      valueName: "file"), completion: .file())
+  var valueFile: String?
+  @Flag(help: "Add the elements to the list, or the members to the dictionary, that the setting is.")
+  var add = false
+  @OptionGroup var part: SettingPartOptions
+  @OptionGroup var change: SettingsChangeOptions
+  var common: CommonOptions { change.common }
+
+  func run() throws {
+    let address = try part.address(key)
+    let value = try parsed()
+    try change.run(add ? .add(address, value) : .set(address, value), on: container)
+  }
+
+  /// The largest value.
+  private static let limit = 16 << 20
+
+  private func parsed() throws -> PropertyListValue {
+    switch (value, valueFile) {
+    case (let value?, nil): return try SettingType.value(of: value, as: type)
+    case (nil, let file?):
+      let content =
+        try file == "-"
+        ? SecretFile.readStandardInput(limit: Self.limit) : SecretFile.read(file, limit: Self.limit)
+      if type == .data { return .data(content.withBytes { Array($0) }) }
+      guard let text = content.withBytes({ String(validating: $0, as: UTF8.self) }) else {
+        throw UsageError(message: "the value is not UTF-8 text; --type data writes any bytes")
+      }
+      // Files of text end with a line break.
+      return try SettingType.value(of: text.hasSuffix("\n") ? String(text.dropLast()) : text, as: type)
+    case (nil, nil):
+      throw UsageError(message: "no value is given; give it behind the key, or --value-file FILE")
+    case (_?, _?): throw UsageError(message: "give either a value or --value-file, not both")
+    }
+  }
+}
+
+struct DefaultsDeleteCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "delete", abstract: "Delete settings.",
+    discussion: """
+      Examples:
+        drydock defaults delete Notes old_theme old_font
+        drydock defaults delete Notes accounts --path /1
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @Argument(help: "The names of the settings, literally: a dot means nothing.") var keys: [String]
+  @OptionGroup var part: SettingPartOptions
+  @OptionGroup var change: SettingsChangeOptions
+  var common: CommonOptions { change.common }
+
+  func run() throws {
+    if part.path != nil, keys.count > 1 { throw UsageError(message: "--path is for a single setting") }
+    try change.run(.delete(try keys.map(part.address)), on: container)
+  }
+}
+
+struct DefaultsImportCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "import", abstract: "Read settings from a property list or JSON file.",
+    discussion: """
+      Settings of the same name are replaced; all others stay, or are deleted with
+      --replace. The file may have any form that `drydock defaults convert` reads.
+
+      Examples:
+        drydock defaults import Notes settings.plist --dry-run
+        jq .settings state.json | drydock defaults import Notes -
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @Argument(help: "The file; - is standard input.", completion: .file()) var input: String
+  @Flag(help: "Delete the settings that the file does not have.") var replace = false
+  @OptionGroup var change: SettingsChangeOptions
+  var common: CommonOptions { change.common }
+
+  func run() throws {
+    guard case .dictionary(let settings) = try PropertyListInput.read(input) else {
+      throw DrydockError(.malformed, "the file has no dictionary of settings on top", path: input)
+    }
+    try change.run(.merge(settings, replacing: replace), on: container)
+  }
+}

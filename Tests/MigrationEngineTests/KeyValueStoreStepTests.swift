@@ -1,0 +1,75 @@
+import FileSystem
+import Formats
+import Foundation
+import Testing
+
+@testable import MigrationEngine
+
+/// The iCloud key-value store is a suite like any other, with limits.
+@Suite struct KeyValueStoreStepTests {
+  private static let cloud: ContainerPath = "Library/SyncedPreferences/com.example.lab.plist"
+  private static let records: PropertyListDictionary = [
+    "version": 1, "values": ["theme": ["value": "dark", "timestamp": 1]],
+  ]
+
+  private func lab(_ cloud: PropertyListDictionary?, _ body: (Lab) throws -> Void) throws {
+    try Lab.with { lab in
+      lab.configuration.defaults["icloud"] = Self.cloud
+      try lab.set(["color": "red", "n": 1])
+      if let cloud {
+        try FileManager.default.createDirectory(
+          atPath: lab.directory("container/Library/SyncedPreferences"), withIntermediateDirectories: true)
+        try lab.write(Self.cloud, settings: cloud)
+      }
+      try body(lab)
+    }
+  }
+
+  @Test func settingsMoveThereAndBack() throws {
+    try lab(nil) { lab in
+      try lab.tried(
+        """
+          - defaults.move: {keys: [color], to: {suite: icloud}}
+          - defaults.copy: {keys: {color: cloudColor}, from: {suite: icloud}}
+
+        """
+      ) { stage, _ in
+        #expect(try stage.settings(Self.cloud) == ["color": "red"])
+        let own = try #require(try stage.settings())
+        #expect(own["cloudColor"] == "red" && own["color"] == nil && own["n"] == 1)
+      }
+    }
+  }
+
+  @Test func aStepThatExceedsTheLimitsFails() throws {
+    try lab(PropertyListDictionary((0..<1024).map { ("key\($0)", .boolean(true)) })) { lab in
+      #expect(
+        lab.failing("  - defaults.move: {keys: [color], to: {suite: icloud}}\n")
+          .contains("beyond its limits: 1025 keys"))
+      // Replacing a value, and deleting one, is within them.
+      try lab.tried(
+        """
+          - defaults.set: {suite: icloud, values: {key1: x}, if-exists: replace}
+          - defaults.delete: {suite: icloud, keys: [key2], destructive: "made up"}
+          - defaults.move: {keys: [color], to: {suite: icloud}}
+
+        """
+      ) { stage, _ in #expect(try stage.settings(Self.cloud)?.count == 1024) }
+    }
+  }
+
+  @Test func recordsOfTheSystemAreReadOnly() throws {
+    try lab(Self.records) { lab in
+      try lab.tried("  - defaults.copy: {keys: [theme], from: {suite: icloud}}\n") { stage, _ in
+        #expect(try stage.settings()?["theme"] == "dark")
+        #expect(try stage.settings(Self.cloud) == Self.records)
+      }
+      for step in [
+        "defaults.move: {keys: [theme], from: {suite: icloud}}",
+        "defaults.set: {suite: icloud, values: {a: 1}}",
+      ] {
+        #expect(lab.failing("  - \(step)\n").contains("the form of the system's iCloud daemon"))
+      }
+    }
+  }
+}
