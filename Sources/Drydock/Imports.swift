@@ -136,9 +136,11 @@ private struct GroupPlaces {
     guard !groups.isEmpty else { return }
     do {
       madeParent = FollowedStatus.identity(parent) == nil
-      let directory = try Directory.opened(creating: parent)
+      // As the container itself: open to its user only.
+      if madeParent { try Self.above(parent).createDirectory(Self.name(of: parent)) }
+      let directory = try Directory(parent)
       for group in groups where try directory.status(ContainerPath(group)) == nil {
-        try directory.createDirectory(ContainerPath(group), mode: 0o755)
+        try directory.createDirectory(ContainerPath(group))
         made.append(group)
       }
     } catch {
@@ -151,9 +153,14 @@ private struct GroupPlaces {
   func removeEmpty() {
     guard let directory = try? Directory(parent) else { return }
     for group in made { try? directory.removeDirectory(ContainerPath(group)) }
-    guard madeParent, let slash = parent.lastIndex(of: "/"),
-      let above = try? Directory(String(parent[..<slash]) + "/")
-    else { return }
-    try? above.removeDirectory(ContainerPath(String(parent[parent.index(after: slash)...])))
+    if madeParent { try? Self.above(parent).removeDirectory(Self.name(of: parent)) }
+  }
+
+  private static func above(_ path: String) throws -> Directory {
+    try Directory(path.split(separator: "/").dropLast().reduce("/") { $0 + $1 + "/" })
+  }
+
+  private static func name(of path: String) throws -> ContainerPath {
+    try ContainerPath(String(path.split(separator: "/").last ?? ""))
   }
 }

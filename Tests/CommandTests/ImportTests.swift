@@ -78,6 +78,8 @@ struct ImportTests {
         assert status("Documents/Empty") == ("0o40700", time(-100))
         assert status("Documents") == ("0o40755", time(9))
         assert status("Library/Preferences/com.example.notes.plist") == ("0o100600", time(1))
+        for place in ("Notes", "Notes.groups", "Notes.groups/group.example.shared"):
+            assert oct(os.stat(place).st_mode) == "0o40700", place
         assert os.readlink("Notes/Documents/link") == "Photos/a.jpg" and status("Documents/link")[1] == time(0)
         names = {name: os.getxattr("Notes/Documents/Photos/a.jpg", name) for name in os.listxattr("Notes/Documents/Photos/a.jpg")}
         assert names == {"user.com.example.tag": b"red", "user.com.apple.metadata:kMDItemWhereFroms": b"bplist00",
