@@ -204,6 +204,10 @@ package struct Comparison {
       file.modeBefore = old.mode.map { String($0, radix: 8) }
       file.modeAfter = new.mode.map { String($0, radix: 8) }
     }
+    if aspects.contains(.attributes) {
+      let (a, b) = (try? old.protection(), try? new.protection())
+      if a != b { (file.protectionBefore, file.protectionAfter) = (a, b) }
+    }
     difference.files.append(file)
   }
 

@@ -196,9 +196,9 @@ import Testing
       try queue.close()
       let notes = try lab.rollback(down: true).notes
       #expect(
-        notes.contains { $0.hasSuffix("Note.language: 2 values other than the default are lost") }, "\(notes)"
+        notes.contains { $0.hasSuffix("Note.language: lost values other than the default: 2") }, "\(notes)"
       )
-      #expect(notes.contains { $0.hasSuffix("Comment: 1 rows are lost") }, "\(notes)")
+      #expect(notes.contains { $0.hasSuffix("Comment: lost rows: 1") }, "\(notes)")
     }
   }
 

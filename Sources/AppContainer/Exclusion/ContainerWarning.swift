@@ -21,6 +21,8 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
     case secret
     /// A database that its framework would not open, or that has lost data.
     case databaseContent = "database-content"
+    /// Files with a weaker protection class than `drydock.yaml` requires.
+    case protection
   }
 
   package var kind: Kind

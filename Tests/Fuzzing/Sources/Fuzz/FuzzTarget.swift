@@ -30,6 +30,8 @@ enum FuzzTarget: String, CaseIterable {
   case plist
   /// A keyed archive: what is read is written as JSON and as a property list, and these are read again.
   case unarchive
+  /// A document in a value, as it is decoded to be shown and compared.
+  case decoded
   /// An age file, armored or not.
   case age
   /// The stanzas of an age header, with the right authentication code.
@@ -52,6 +54,7 @@ enum FuzzTarget: String, CaseIterable {
       case .header: _ = try Archive.Header(decoding: bytes, path: "header")
       case .plist: _ = try PropertyListDocument(bytes: bytes)
       case .unarchive: try readKeyedArchive(bytes)
+      case .decoded: decode(bytes)
       case .age: try openAge(bytes)
       case .stanzas: try openStanzas(bytes)
       case .chunks: try openChunks(bytes)
