@@ -45,11 +45,11 @@ import Testing
   /// Foundation's own archiver is the independent writer.
   @Test func archivesOfFoundation() throws {
     let object: NSDictionary = [
-      "theme": "dark", "sizes": [1, 2.5], "url": NSURL(string: "https://example.com/a") as Any,
+      "theme": "dark", "sizes": [1.5, 2.5], "url": NSURL(string: "https://example.com/a") as Any,
     ]
     let data = try NSKeyedArchiver.archivedData(withRootObject: object, requiringSecureCoding: false)
     let text = shown([UInt8](data))
-    #expect(text.hasPrefix("keyed archive {sizes: [1, 2.5], theme: \"dark\""), "\(text)")
+    #expect(text.hasPrefix("keyed archive {sizes: [1.5, 2.5], theme: \"dark\""), "\(text)")
   }
 
   @Test func classesAndCycles() throws {
