@@ -122,6 +122,12 @@ import Testing
         #expect(!"\(String(describing: difference))".contains("q7Zk3VwX9pLm"))
       }
     }
+    // A secret is one under any name in the same document.
+    let twice = Array(#"{"version": "\#(Self.secret)", "token": "\#(Self.secret)"}"#.utf8)
+    #expect(!shown(twice, key: key).contains("q7Zk3VwX9pLm"))
+    let none = Data("{}".utf8)
+    let found = Redactor().difference(from: .data(twice), to: .data([UInt8](none)), named: .plain)
+    #expect(found?.fields.count == 2 && !"\(String(describing: found))".contains("q7Zk3VwX9pLm"))
     // The class of an object names its fields.
     let archive = try Self.archive([
       .dictionary(["$class": Self.reference(2), "content": secret]), Self.classNamed("AuthToken"),

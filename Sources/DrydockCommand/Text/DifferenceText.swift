@@ -115,7 +115,7 @@ struct DifferenceText {
       told.append("protection \(file.protectionBefore ?? "unset") → \(file.protectionAfter ?? "unset")")
     }
     let aspects = told.isEmpty ? "" : "  \(told.joined(separator: ", "))"
-    let document = file.document.map { " \(fields($0))" } ?? ""
+    let document = file.document.map { "  \(fields($0).dropFirst(2))" } ?? ""
     return "\(sign(file.change)) \(file.path)\(kind)\(moved)\(sizes(file))\(aspects)\(document)"
   }
 
