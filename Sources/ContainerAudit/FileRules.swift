@@ -12,6 +12,12 @@ extension AuditRule {
       mend: "`files.set-protection`",
       source: "https://developer.apple.com/documentation/uikit/encrypting-your-app-s-files"),
     AuditRule(
+      .protectionBelowRule, .error, "a weaker protection class than drydock.yaml requires",
+      why:
+        "a rule under `protection:` names the class of this path; the file is readable at other times, too",
+      mend: "`files.set-protection`",
+      source: "https://developer.apple.com/documentation/uikit/encrypting-your-app-s-files"),
+    AuditRule(
       .worldReadable, .warning, "a file that every user can read",
       why: "other apps or users of the machine can read it",
       mend: "create it with mode 0600; a step `script` changes the mode of existing files",
@@ -101,6 +107,8 @@ struct FileRules {
   private var total: UInt64 = 0
   private var files = 0
   private var recordedClasses = 0
+  /// Files that break a rule of `protection:`, by the required class.
+  private var broken: [ProtectionClass: Counts] = [:]
   private var weak = Counts(), readable = Counts(), writable = Counts()
 
   init(_ container: Container, policy: ProtectionClass?) {
@@ -195,25 +203,20 @@ struct FileRules {
 
   // MARK: Protection
 
-  private static func rank(_ protection: ProtectionClass) -> Int {
-    switch protection {
-    case .none: 0
-    case .completeUntilFirstUserAuthentication: 1
-    case .completeUnlessOpen: 2
-    case .completeWhenUserInactive: 3
-    case .complete: 4
-    }
-  }
-
   private mutating func checkProtection(_ entry: ScannedEntry, _ context: inout AuditContext) {
-    guard let policy, container.layout == .ios, entry.exclusion == nil else { return }
+    let rules = container.configuration.protection
+    let hasPolicy = policy != nil && container.layout == .ios && entry.exclusion == nil
+    guard hasPolicy || !rules.isEmpty else { return }
     if case .sidecar = entry.kind { return }
     do {
-      let value = try context.staged.live.attribute(ProtectionClass.attribute, of: entry.currentPath)
-      let recorded = ProtectionClass.allCases.first { value.map($0.appleName.utf8.elementsEqual) ?? false }
+      let recorded = try context.staged.live.protection(of: entry.currentPath)
+      if let rule = rules.broken(by: entry.path, with: recorded) {
+        return broken[rule.required, default: Counts()].add(entry.path)
+      }
+      guard hasPolicy, let policy else { return }
       if recorded != nil { recordedClasses += 1 }
       if recorded == nil && isDefault { return }
-      if Self.rank(recorded ?? .completeUntilFirstUserAuthentication) < Self.rank(policy) {
+      if (recorded ?? .completeUntilFirstUserAuthentication).isWeaker(than: policy) {
         weak.add(entry.path)
       }
     } catch {
@@ -227,6 +230,10 @@ struct FileRules {
     while !open.isEmpty { close(&context) }
     report(
       weak, .protectionBelowPolicy, "no class, or a weaker one than \(policy?.rawValue ?? "")", &context)
+    for (required, counts) in broken.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      report(
+        counts, .protectionBelowRule, "no class, or a weaker one than \(required.rawValue)", &context)
+    }
     if policy != nil, isDefault, recordedClasses == 0, files > 0, container.layout == .ios {
       context.notChecked.append(
         "protection classes: no file has a recorded one, and the app's default applies on the device")
@@ -298,7 +305,8 @@ enum UserDataRule {
         context.findings.add(
           .userDataNotInBackup, path.description, "the vault is excluded from backups",
           mend: "move it, or add it to `include:` in drydock.yaml")
-      case .rootFlag, .rule, .group, .secret, .databaseContent, .settings, .keyValueStore: break
+      case .rootFlag, .rule, .group, .secret, .databaseContent, .settings, .keyValueStore,
+        .protection: break
       }
     }
   }

@@ -183,7 +183,9 @@ package struct Comparison {
   private func compareDocuments(
     _ old: ComparedEntry, _ new: ComparedEntry
   ) throws -> ContainerDifference.DocumentFields? {
-    guard let sizes = old.size.flatMap({ a in new.size.map { max(a, $0) } }), sizes <= Self.documentLimit,
+    // Drydock's history is no data of the app.
+    guard !old.path.components.contains(where: { $0.elementsEqual(".drydock".utf8) }),
+      let sizes = old.size.flatMap({ a in new.size.map { max(a, $0) } }), sizes <= Self.documentLimit,
       let a = try before.contents(of: old).flatMap({ DecodedDocument(bytes: $0) }),
       let b = try after.contents(of: new).flatMap({ DecodedDocument(bytes: $0) })
     else { return nil }
@@ -202,6 +204,10 @@ package struct Comparison {
     if aspects.contains(.mode) {
       file.modeBefore = old.mode.map { String($0, radix: 8) }
       file.modeAfter = new.mode.map { String($0, radix: 8) }
+    }
+    if aspects.contains(.attributes) {
+      let (a, b) = (try? old.protection(), try? new.protection())
+      if a != b { (file.protectionBefore, file.protectionAfter) = (a, b) }
     }
     difference.files.append(file)
   }

@@ -128,6 +128,16 @@ package struct ComparedEntry: Sendable {
     attributes = shown
   }
 
+  /// The name of the recorded class of data protection, by its digest.
+  func protection() throws -> String? {
+    guard let digest = attributes?[ProtectionClass.attribute] else { return nil }
+    let known = try ProtectionClass.allCases.first {
+      try Self.digest(of: ExtendedAttribute(name: ProtectionClass.attribute, value: Array($0.appleName.utf8)))
+        == digest
+    }
+    return known?.rawValue ?? "unknown"
+  }
+
   /// A short form of an attribute's value: the beginning of its digest.
   package static func digest(of attribute: ExtendedAttribute) throws -> String {
     try attribute.value.withUnsafeBytes { String(try SHA256.hash($0).hex.prefix(16)) }

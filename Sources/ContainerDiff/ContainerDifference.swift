@@ -150,6 +150,8 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var modeBefore: String?, modeAfter: String?
     /// What differs inside, if both are documents.
     public var document: DocumentFields?
+    /// The class of data protection before and after, where it differs; nil for none.
+    public var protectionBefore: String?, protectionAfter: String?
   }
 
   /// Settings, by file and key.

@@ -25,6 +25,11 @@ public struct ContainerInspection: Sendable, Codable {
     public var documents: [Document]?
   }
 
+  /// A class of data protection, and the number of files that have it.
+  public struct Protection: Sendable, Codable {
+    public var `class`: String, files: Int
+  }
+
   /// A setting with a keyed archive, a property list or JSON, shortened, secrets redacted.
   public struct Document: Sendable, Codable {
     public var key: String, value: String
@@ -74,6 +79,8 @@ public struct ContainerInspection: Sendable, Codable {
   /// Files that are neither settings nor databases: their number and size in bytes.
   public var files = 0, fileBytes: UInt64 = 0
   public var excluded: [Excluded] = []
+  /// The recorded classes of files and databases; nil when none is recorded.
+  public var protection: [Protection]?
   /// What may not be intended.
   package var warnings: [ContainerWarning] = []
 
@@ -95,6 +102,7 @@ public struct ContainerInspection: Sendable, Codable {
       versionProblem = (error as? DrydockError)?.message ?? String(describing: error)
     }
     var linked: Set<FileIdentity> = []
+    var protected = ProtectedFiles(rules: container.configuration.protection)
     var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
     staged.progress?.begin(.inspect)
     while let entry = try scan.nextEntry() {
@@ -107,6 +115,7 @@ public struct ContainerInspection: Sendable, Codable {
         }
         continue
       }
+      if entry.status.type == .file { protected.add(entry, in: staged.live) }
       switch entry.kind {
       case .database(let unit): try add(unit, entry.status.size, staged)
       case .file where entry.path == container.vaultPath:
@@ -125,6 +134,7 @@ public struct ContainerInspection: Sendable, Codable {
     }
     warnings += ContainerWarning.find(
       in: container, excluded: excluded.map { ($0.path, $0.rule) }, settings: staged.defaults)
+    (protection, warnings) = (protected.classes, warnings + protected.warnings)
     for database in databases {
       warnings += (database.description?.warnings ?? []).map {
         ContainerWarning(kind: .databaseContent, path: database.path, message: $0)
@@ -205,5 +215,41 @@ public struct ContainerInspection: Sendable, Codable {
         logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables,
         description: description))
     staged.releaseDatabase(at: unit.main)
+  }
+}
+
+/// The protection classes of a container's files, and those that are weaker than `drydock.yaml` requires.
+private struct ProtectedFiles {
+  let rules: ProtectionRules
+  private var counts: [ProtectionClass: Int] = [:]
+  private var broken: [String: (rule: ProtectionRules.Rule, count: Int, example: ContainerPath)] = [:]
+
+  init(rules: ProtectionRules) { self.rules = rules }
+
+  mutating func add(_ entry: ScannedEntry, in root: Directory) {
+    if case .sidecar = entry.kind { return }
+    // A file that vanishes has no class.
+    let found = try? root.protection(of: entry.currentPath)
+    if let found { counts[found, default: 0] += 1 }
+    guard let rule = rules.broken(by: entry.path, with: found) else { return }
+    broken[rule.path, default: (rule, 0, entry.path)].count += 1
+  }
+
+  var classes: [ContainerInspection.Protection]? {
+    if counts.isEmpty { return nil }
+    return ProtectionClass.allCases.compactMap { known in
+      counts[known].map { ContainerInspection.Protection(class: known.rawValue, files: $0) }
+    }
+  }
+
+  var warnings: [ContainerWarning] {
+    broken.values.sorted { $0.rule.path < $1.rule.path }.map { found in
+      ContainerWarning(
+        kind: .protection, path: nil,
+        message:
+          "files of `\(found.rule.path)` with no protection class, or a weaker one than "
+          + "\(found.rule.required.rawValue): \(found.count), such as \(found.example); `files.set-protection` changes it"
+      )
+    }
   }
 }

@@ -24,6 +24,13 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
     Self(rule: rule, name: name, isFinding: false, build: build)
   }
 
+  private static func protectionRules(_ text: String) throws -> ProtectionRules {
+    guard let node = try YAMLDocument(Array(text.utf8), file: "drydock.yaml").root else {
+      return ProtectionRules()
+    }
+    return try ProtectionRules(node)
+  }
+
   static let all = secrets + settings + vault + files + databases + declarations
 
   private static let secrets = [
@@ -269,6 +276,27 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       ])
       try $0.put("Documents/a.txt", "text")
     },
+    finds(.protectionBelowRule, "no class, and a weaker one") {
+      $0.configuration.protection = try protectionRules("[{path: \"Documents/**\", require: complete}]")
+      try $0.put("Documents/a.txt", "text")
+      try $0.put("Documents/b.txt", "text")
+      try $0.protect("Documents/b.txt", .completeUnlessOpen)
+    },
+    finds(.protectionBelowRule, "a directory, in a container of any layout") {
+      $0.configuration.layout = .generic
+      $0.configuration.protection = try protectionRules("[{path: secrets, require: completeUnlessOpen}]")
+      try $0.put("secrets/deep/a.txt", "text")
+      try $0.protect("secrets/deep/a.txt", .none)
+    },
+    ignores(.protectionBelowRule, "the class, another path, and an exception before the rule") {
+      $0.configuration.protection = try protectionRules(
+        "[{path: Documents/public, require: none}, {path: \"Documents/**\", require: completeUnlessOpen}]")
+      try $0.put("Documents/a.txt", "text")
+      try $0.protect("Documents/a.txt", .complete)
+      try $0.put("Documents/public/b.txt", "text")
+      try $0.put("Library/c.txt", "text")
+    },
+    ignores(.protectionBelowRule, "no rule") { try $0.put("Documents/a.txt", "text") },
     finds(.worldReadable, "a file of an Android app") {
       $0.configuration.layout = .android
       try $0.put("files/a", "text", mode: 0o644)

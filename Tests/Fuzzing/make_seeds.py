@@ -51,6 +51,8 @@ archived = {
 for name, objects in archived.items():
     value = {"$version": 100000, "$archiver": "NSKeyedArchiver", "$top": {"root": U(1)}, "$objects": ["$null", *objects]}
     seed("unarchive", name, plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+    seed("decoded", name, plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+seed("decoded", "json", b'{"profile": {"theme": "dark", "n": [1, null, 2.5e3, "\\u00e9"]}, "token": "made-up"}')
 for path in glob.glob(repository + "/Tests/AgeEncryptionTests/Vectors/*"):
     name, (head, file) = os.path.basename(path), open(path, "rb").read().split(b"\n\n", 1)
     seed("age", name, file)

@@ -102,8 +102,8 @@ import Testing
       "INSERT INTO ZNOTE (Z_PK, Z_ENT) VALUES (90, 5)",
       "the largest key of Note is 90, and Z_PRIMARYKEY has 5: Core Data would give keys out again"
     ),
-    ("UPDATE ZTAG SET Z_ENT = 5", "3 rows of Tag have a Z_ENT that is not one of the table's entities"),
-    ("UPDATE ZTAG SET Z_ENT = 'x'", "3 rows of Tag have a Z_ENT that is not one of the table's entities"),
+    ("UPDATE ZTAG SET Z_ENT = 5", "rows of Tag with a Z_ENT that is not one of the table's entities: 3"),
+    ("UPDATE ZTAG SET Z_ENT = 'x'", "rows of Tag with a Z_ENT that is not one of the table's entities: 3"),
     ("DROP TABLE ZTAG", "the entity Tag has no table"),
     (
       "UPDATE Z_PRIMARYKEY SET Z_SUPER = 2 WHERE Z_ENT = 1",
@@ -123,11 +123,11 @@ import Testing
     ),
     (
       "UPDATE ZATTACHMENT SET ZDATA = CAST(x'02' || '6D1B0F6A-6C1E-4E0B-9A57-0C1F5B1C2D3F' AS BLOB) WHERE Z_PK = 1",
-      "1 of 2 values in files of external binary data are missing, such as 6D1B0F6A-6C1E-4E0B-9A57-0C1F5B1C2D3F"
+      "values in missing files of external binary data: 1 of 2, such as 6D1B0F6A-6C1E-4E0B-9A57-0C1F5B1C2D3F"
     ),
     (
       "UPDATE ZATTACHMENT SET ZDATA = NULL",
-      "1 files of external binary data belong to no row, such as 5D1B0F6A-6C1E-4E0B-9A57-0C1F5B1C2D3E"
+      "files of external binary data that belong to no row: 1, such as 5D1B0F6A-6C1E-4E0B-9A57-0C1F5B1C2D3E"
     ),
   ])
   func warnings(_ sql: String, _ warning: String) throws {

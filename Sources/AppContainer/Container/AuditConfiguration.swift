@@ -24,6 +24,7 @@ public enum AuditRuleID: String, Sendable, Codable, CaseIterable {
 
   // MARK: Files
   case protectionBelowPolicy = "protection-below-policy"
+  case protectionBelowRule = "protection-below-rule"
   case worldReadable = "world-readable-file"
   case worldWritable = "world-writable-file"
   case cacheInBackup = "cache-in-backup"

@@ -52,6 +52,8 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// Patterns of paths that are included although a rule excludes them.
   package var include: PatternList = []
   package var android: AndroidConfiguration?
+  /// The protection classes that paths must have.
+  package var protection = ProtectionRules()
   /// An absolute path, as are the following; nil for the default, `Migrations` beside the file.
   public var migrations: String?
   /// The tool whose format the migrations have; nil for Drydock's.
@@ -82,7 +84,7 @@ extension ContainerConfiguration {
 
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
-    "exclude", "include", "functions", "core-data",
+    "exclude", "include", "functions", "core-data", "protection",
     "android", "migrations", "fixtures", "repository", "recipients", "retention", "snapshot",
     "audit",
   ]
@@ -169,6 +171,7 @@ extension ContainerConfiguration {
     if let node = reader["recipients"], !node.isNull {
       recipients = try node.elements("`recipients`").map(Self.recipient)
     }
+    if let node = reader["protection"], !node.isNull { protection = try ProtectionRules(node) }
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
     if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }
     if let node = reader["audit"], !node.isNull { audit = try AuditConfiguration(node) }

@@ -33,7 +33,9 @@ extension DatabaseDescription {
     let match = CoreDataVersionMatch(metadata.hashes, among: models?.versions)
     facts.append(Fact("model version", match.text))
     if let name = match.version { summary += ", model \(name)" }
-    if let warning = match.warning(isNamed: models?.isForThisDatabase == true) { warnings.append(warning) }
+    if let warning = match.warning(isNamed: models?.isForThisDatabase == true) {
+      warnings.append(database.redactor.shown(message: warning))
+    }
     let identifiers = metadata.versionIdentifiers.map(database.redactor.shown(name:))
     if !identifiers.isEmpty {
       facts.append(
@@ -67,7 +69,7 @@ extension DatabaseDescription {
       }
       let name = redactor.shown(name: root.name)
       if strays > 0 {
-        warnings.append("\(strays) rows of \(name) have a Z_ENT that is not one of the table's entities")
+        warnings.append("rows of \(name) with a Z_ENT that is not one of the table's entities: \(strays)")
       }
       let largest = try Int64.fetchOne(db, sql: "SELECT max(Z_PK) FROM \(quotedIdentifier(table))") ?? 0
       if largest > root.largestKey {
@@ -127,12 +129,13 @@ extension DatabaseDescription {
     let orphaned = names.filter { !references.contains($0.key) }.values.sorted()
     if let first = missing.first {
       warnings.append(
-        "\(missing.count) of \(references.count) values in files of external binary data are missing, such as \(first)"
+        "values in missing files of external binary data: \(missing.count) of \(references.count), such as \(first)"
       )
     }
     if let first = orphaned.first {
       warnings.append(
-        "\(orphaned.count) files of external binary data belong to no row, such as \(database.redactor.shown(name: first))"
+        "files of external binary data that belong to no row: \(orphaned.count), such as "
+          + database.redactor.shown(name: first)
       )
     }
   }

@@ -26,6 +26,8 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
     case settings
     /// An iCloud key-value store beyond the limits of iCloud.
     case keyValueStore = "key-value-store"
+    /// Files with a weaker protection class than `drydock.yaml` requires.
+    case protection
   }
 
   package var kind: Kind

@@ -101,7 +101,8 @@ extension Redactor {
 
   /// Such as `keyed archive {theme: "dark"}`; a long one is cut.
   package func shown(_ document: DecodedDocument, named name: SecretName) -> String {
-    "\(document.form.rawValue) \(Self.cut(shown(document.value, named: name), Self.shownLength.document))"
+    let text = knowing([["": document.value]]).shown(document.value, named: name)
+    return "\(document.form.rawValue) \(Self.cut(text, Self.shownLength.document))"
   }
 
   /// The document in a text or data; nil when there is none, or all of it is secret.
@@ -123,7 +124,8 @@ extension Redactor {
     from old: DecodedDocument, to new: DecodedDocument, named name: SecretName
   ) -> DocumentDifference? {
     var difference = DocumentDifference()
-    compare(old.value, new.value, name, "", &difference)
+    // A secret of one field is one in the others.
+    knowing([["": old.value], ["": new.value]]).compare(old.value, new.value, name, "", &difference)
     return difference.fields.isEmpty ? nil : difference
   }
 

@@ -26,6 +26,7 @@ extension StagedContainer {
     }
     var metadata = try existing == nil ? newMetadata(in: path.parent, mode: 0o644) : self.metadata(of: path)
     if let mode { metadata?.mode = mode }
+    if existing == nil { metadata?.protection = container.configuration.protection.rule(for: path)?.required }
     metadata?.modified = Self.now()
     try putFile(at: path, metadata: metadata, size: size, fill: fill)
   }

@@ -126,6 +126,10 @@ struct InspectCommand: Subcommand {
     for database in inspection.databases { write(database) }
     write(vaultOf: inspection)
     Output.line("files\n  \(Output.count(inspection.files, "file")), \(Output.size(inspection.fileBytes))")
+    if let protection = inspection.protection {
+      Output.line("protection classes")
+      Output.table(protection.map { [$0.class, Output.count($0.files, "file")] })
+    }
     Output.line("excluded from backups")
     Output.table(
       inspection.excluded.map {

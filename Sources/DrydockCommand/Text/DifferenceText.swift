@@ -108,11 +108,14 @@ struct DifferenceText {
   private func line(_ file: ContainerDifference.File) -> String {
     let kind = file.type == .directory ? "/" : file.type == .symbolicLink ? " (link)" : ""
     let moved = file.movedFrom.map { " (from \($0))" } ?? ""
-    let told = file.aspects.filter { $0 != .content }.map { aspect in
+    var told = file.aspects.filter { $0 != .content }.map { aspect in
       aspect == .mode ? "mode \(file.modeBefore ?? "?") → \(file.modeAfter ?? "?")" : aspect.rawValue
     }
+    if file.protectionBefore != nil || file.protectionAfter != nil {
+      told.append("protection \(file.protectionBefore ?? "unset") → \(file.protectionAfter ?? "unset")")
+    }
     let aspects = told.isEmpty ? "" : "  \(told.joined(separator: ", "))"
-    let document = file.document.map { " \(fields($0))" } ?? ""
+    let document = file.document.map { "  \(fields($0).dropFirst(2))" } ?? ""
     return "\(sign(file.change)) \(file.path)\(kind)\(moved)\(sizes(file))\(aspects)\(document)"
   }
 

@@ -113,7 +113,7 @@ struct CoreDataSchema {
       sql: "SELECT count(*) FROM \(quotedIdentifier(table)) WHERE \(column) IS NOT ?",
       arguments: [attribute.value])
     if let count, count > 0 {
-      notes.append("\(name).\(attribute.name): \(count) values other than the default are lost")
+      notes.append("\(name).\(attribute.name): lost values other than the default: \(count)")
     }
     try db.execute(sql: "ALTER TABLE \(quotedIdentifier(table)) DROP COLUMN \(column)")
   }
@@ -183,7 +183,7 @@ struct CoreDataSchema {
     }
     let rows = try Int.fetchOne(
       db, sql: "SELECT count(*) FROM \(quotedIdentifier(table)) WHERE \(condition(for: entity))")
-    if let rows, rows > 0 { notes.append("\(new.name): \(rows) rows are lost") }
+    if let rows, rows > 0 { notes.append("\(new.name): lost rows: \(rows)") }
     if entity.parent == 0 {
       try db.execute(sql: "DROP TABLE \(quotedIdentifier(table))")
     } else {

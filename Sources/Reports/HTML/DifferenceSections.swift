@@ -293,6 +293,10 @@ struct DifferenceSections {
         var aspects = file.aspects.filter { $0 != .content }.map { aspect in
           aspect == .mode ? "mode \(file.modeBefore ?? "?") → \(file.modeAfter ?? "?")" : aspect.rawValue
         }
+        if file.protectionBefore != nil || file.protectionAfter != nil {
+          aspects.append(
+            "protection \(file.protectionBefore ?? "unset") → \(file.protectionAfter ?? "unset")")
+        }
         aspects +=
           file.document.map { document in
             document.fields.map { "\($0.name): \($0.before ?? "none") → \($0.after ?? "none")" }

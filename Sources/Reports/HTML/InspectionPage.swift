@@ -25,6 +25,10 @@ extension HTMLPage {
       let missing = group.exists ? [] : [HTMLSpan.muted(" does not exist")]
       facts.append(("Group", [.plain(group.id), .plain(" "), .code(group.root)] + missing))
     }
+    if let protection = inspection.protection {
+      let counts = protection.map { "\($0.class): \(HTMLNumber.count($0.files, "file"))" }
+      facts.append(("Protection classes", [.plain(counts.joined(separator: ", "))]))
+    }
     if let pending {
       facts.append(
         ("Pending migrations", [.plain(pending.isEmpty ? "none" : pending.joined(separator: ", "))]))

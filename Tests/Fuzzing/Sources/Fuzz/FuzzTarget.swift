@@ -37,6 +37,8 @@ enum FuzzTarget: String, CaseIterable {
   case datastore
   /// A keyed archive: what is read is written as JSON and as a property list, and these are read again.
   case unarchive
+  /// A document in a value, as it is decoded to be shown and compared.
+  case decoded
   /// An age file, armored or not.
   case age
   /// The stanzas of an age header, with the right authentication code.
@@ -72,6 +74,7 @@ enum FuzzTarget: String, CaseIterable {
       case .preferences: try readSettings(bytes, "shared_prefs/a.xml")
       case .datastore: try readSettings(bytes, "a.preferences_pb")
       case .unarchive: try readKeyedArchive(bytes)
+      case .decoded: decode(bytes)
       case .age: try openAge(bytes)
       case .stanzas: try openStanzas(bytes)
       case .chunks: try openChunks(bytes)
