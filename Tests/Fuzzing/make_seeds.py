@@ -61,5 +61,7 @@ other = b'{"class": "internetPassword", "server": "h", "port": 443, "accessible"
 vault = b'{"format": 1, "device": "00112233445566778899aabbccddeeff", "recipients": ["age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"], "items": [%s], "later": true}'
 for number, items in enumerate([b"", item, other, item + b"," + other, item + b"," + item]):
     seed("vault", str(number), vault % items)
+for path in glob.glob(repository + "/Tests/MigrationEngineTests/RoomSamples/schemas/*.json"):
+    seed("roomschema", os.path.basename(path), open(path, "rb").read())
 for path in glob.glob(repository + "/Tests/Fuzzing/Finds/*/*"):
     seed(os.path.basename(os.path.dirname(path)), "find-" + os.path.basename(path), open(path, "rb").read())

@@ -42,6 +42,8 @@ enum FuzzTarget: String, CaseIterable {
   case chunks
   /// A file of age keys.
   case keys
+  /// A schema that Room exported: the database that it declares is made in memory.
+  case roomschema
   /// The document in a vault: what is accepted is written, and read again as the same.
   case vault
 
@@ -62,6 +64,7 @@ enum FuzzTarget: String, CaseIterable {
       case .stanzas: try openStanzas(bytes)
       case .chunks: try openChunks(bytes)
       case .keys: try readKeys(bytes)
+      case .roomschema: try readRoomSchema(bytes)
       case .vault: try readVault(bytes)
       }
     } catch is DrydockError, is DrydockError, is DrydockError, is DrydockError, is DrydockError {
