@@ -80,5 +80,7 @@ import sqlite3
 for number, (record,) in enumerate(sqlite3.connect(f"file:{index}?immutable=1", uri=True).execute("SELECT file FROM Files")):
     seed("mbfile", str(number), record)
 seed("keychain", "item", backups.der({"acct": "a", "agrp": "g", "pdmn": "ak", "sync": 1, "cdat": ("20261101101500Z",), "gena": b"\0", "v_Data": b"v"}))
+for path in glob.glob(repository + "/Tests/MigrationEngineTests/RoomSamples/schemas/*.json"):
+    seed("roomschema", os.path.basename(path), open(path, "rb").read())
 for path in glob.glob(repository + "/Tests/Fuzzing/Finds/*/*"):
     seed(os.path.basename(os.path.dirname(path)), "find-" + os.path.basename(path), open(path, "rb").read())

@@ -59,10 +59,16 @@ import Testing
       "the column `body` of the table `note` is in version 2 and not in 3: say whether it was deleted or renamed: "
         + "`delete-columns: {note: [body]}`, or `rename-columns: {note: {body: NEW}}`"
     ),
-    ("rename-tables: {folder: shelf}\nrename-columns: {note: {body: text}, note_fts: {body: text}}", "1_2.auto.yaml:1:17: version 3 has no table `shelf`"),
+    (
+      "rename-tables: {folder: shelf}\nrename-columns: {note: {body: text}, note_fts: {body: text}}",
+      "1_2.auto.yaml:1:17: version 3 has no table `shelf`"
+    ),
     ("rename-columns: {note: {body: txt}}", "the table `note` of version 3 has no column `txt`"),
     ("delete-tables: [nope]", "1_2.auto.yaml:1:17: version 2 has no table `nope`"),
-    ("delete-tables: [tag]\nrename-tables: {folder: notebook}\nrename-columns: {note: {body: text}, note_fts: {body: text}}", "`delete-tables` names `tag`, and version 3 has that table"),
+    (
+      "delete-tables: [tag]\nrename-tables: {folder: notebook}\nrename-columns: {note: {body: text}, note_fts: {body: text}}",
+      "`delete-tables` names `tag`, and version 3 has that table"
+    ),
     ("delete-columns: {note: [nope]}", "the table `note` of version 2 has no column `nope`"),
     (
       "rename-table: {folder: notebook}",

@@ -138,7 +138,8 @@ import Testing
       _ = try lab.migrate(with: catalog, to: 3)
       try lab.change("PRAGMA foreign_keys = OFF; UPDATE note SET notebook_id = 'nowhere' WHERE id = 7")
       let report = try lab.migrate(with: catalog)
-      #expect(report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
+      #expect(
+        report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
       let step = try #require((catalog.migrations[1].steps.first?.operation as? RunToolSQL)?.room)
       let error = failure {
         try step.target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws in
@@ -146,7 +147,9 @@ import Testing
           try step.finish(db)
         }
       }
-      #expect(error.text.contains("the foreign keys of the table note refer to missing rows of notebook (1 rows)"), "\(error.text)")
+      #expect(
+        error.text.contains("the foreign keys of the table note refer to missing rows of notebook (1 rows)"),
+        "\(error.text)")
     }
   }
 

@@ -6,6 +6,7 @@ import GRDB
 public struct DatabaseDescription: Sendable, Codable, Equatable {
   public enum Framework: String, Sendable, Codable {
     case coreData = "core-data"
+    case room, grdb
   }
 
   /// A property of the database, such as the version of its model.
@@ -70,7 +71,8 @@ extension DatabaseDescription {
   /// One for each framework. Each returns nil for a database that its framework did not make, and throws for nothing that the
   /// content of the database causes: what is corrupt becomes a warning.
   private static let recognizers: [@Sendable (DescribedDatabase) throws -> DatabaseDescription?] = [
-    { try DatabaseDescription(coreData: $0) }
+    { try DatabaseDescription(coreData: $0) }, { try DatabaseDescription(room: $0) },
+    { try DatabaseDescription(grdb: $0) },
   ]
 
   /// Describes a database that a known framework made; nil for others.

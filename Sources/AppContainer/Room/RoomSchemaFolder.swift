@@ -8,6 +8,28 @@ package struct RoomSchemaFolder: Sendable {
 
   package init(_ path: String) { self.path = path }
 
+  /// The directory below another whose schema of a version has a hash, such as `app/schemas/com.example.AppDatabase`.
+  ///
+  /// - Returns: its path below the other; nil when none is found in the first thousand directories.
+  package static func find(below path: String, _ identity: RoomIdentity) -> String? {
+    var found: String?
+    var left = 1_000
+    try? Directory(path).walk { _, _ in
+    } visit: { entry in
+      guard entry.status.type == .directory, found == nil, left > 0 else { return .over }
+      left -= 1
+      let name = entry.name.nameString
+      if name.hasPrefix(".") || ["build", "node_modules"].contains(name) { return .over }
+      guard entry.path.parent.nameString == "schemas" else { return .into }
+      let folder = RoomSchemaFolder("\(path)/\(entry.path)")
+      if let hash = identity.hash, (try? folder.schema(identity.version))?.identityHash == hash {
+        found = entry.path.description
+      }
+      return .over
+    }
+    return found
+  }
+
   /// The versions that have a file, ascending.
   package func versions() throws -> [Int] {
     try Directory(path).names().compactMap { bytes -> Int? in

@@ -134,8 +134,15 @@ struct ConfigurationTemplate {
       let (name, tool) = databases.lazy.compactMap({ name, _ in records[name]?.tool.map { (name, $0) } })
         .first
     else { return "migrations: Migrations" }
+    var more = ""
+    if tool == .room {
+      let path = records[name]?.room.flatMap {
+        RoomSchemaFolder.find(below: FileManager.default.currentDirectoryPath, $0)
+      }
+      more = ", schemas: \(path.map(quoted) ?? "app/schemas/DATABASE")"
+    }
     return """
-      # If the directory is \(tool.rawValue)'s: migrations: {path: migrations, format: \(tool.rawValue), database: \(name)}
+      # If the directory is \(tool.rawValue)'s: migrations: {path: migrations, format: \(tool.rawValue), database: \(name)\(more)}
       migrations: Migrations
       """
   }

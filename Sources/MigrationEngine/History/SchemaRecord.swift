@@ -9,37 +9,23 @@ package struct SchemaRecord: Sendable, Equatable {
   package var text: String
   /// The format of the tool's migration directory, which Drydock can read.
   package var tool: MigrationTool.Format?
+  package var room: RoomIdentity?
 
   /// The record in a database; nil when there is none.
   package static func find(in database: ContainerPath, of stage: StagedContainer) -> SchemaRecord? {
     (try? stage.readDatabase(at: database) { try find($0) }) ?? nil
   }
 
-  /// The identifiers of the migrations that GRDB applied, in their order; nil without its table.
-  package static func appliedByGRDB(_ db: Database) throws -> [String]? {
-    let sql = """
-      SELECT 1 FROM sqlite_schema JOIN pragma_table_info('grdb_migrations') AS c ON c.name = 'identifier'
-      WHERE sqlite_schema.type = 'table' AND sqlite_schema.name = 'grdb_migrations'
-      """
-    guard try Int.fetchOne(db, sql: sql) != nil else { return nil }
-    // GRDB keeps no order; the rows are in the order of their insertion.
-    return try DatabaseValue.fetchAll(
-      db, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid"
-    )
-    .compactMap { String.fromDatabaseValue($0) }
-  }
-
   private static func find(_ db: Database) throws -> SchemaRecord? {
     let tables = try Set(String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'"))
-    if let names = try appliedByGRDB(db) {
+    if let names = try db.appliedByGRDB() {
       let last = names.last.map { ", the last one is \($0.debugDescription)" } ?? ""
       return SchemaRecord(text: "GRDB applied \(names.count) migrations\(last) (table grdb_migrations)")
     }
-    if tables.contains("room_master_table") {
-      let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+    if let room = try RoomIdentity(db) {
       return SchemaRecord(
-        text: "Room's, version \(version): Room refuses a schema that its identity hash does not match "
-          + "(table room_master_table)", tool: .room)
+        text: "Room's, version \(room.version): Room refuses a schema that its identity hash does not match "
+          + "(table room_master_table)", tool: .room, room: room)
     }
     if tables.isSuperset(of: ["Z_METADATA", "Z_PRIMARYKEY"]) {
       let entities = try Int.fetchOne(db, sql: "SELECT count(*) FROM Z_PRIMARYKEY") ?? 0

@@ -58,7 +58,7 @@ struct VersionMarkerAccess {
 
   private func appliedByGRDB(_ database: String) throws -> [String]? {
     guard let path = try stage.databasePlace(database) else { return nil }
-    return try stage.readDatabase(at: path) { try SchemaRecord.appliedByGRDB($0) }
+    return try stage.readDatabase(at: path) { try $0.appliedByGRDB() }
   }
 
   /// Writes the app's number where its place exists; a setting is created.
@@ -179,7 +179,7 @@ package struct VersionMarkerSearch {
       }
     }
     for (name, path) in databases {
-      let applied = try? stage.readDatabase(at: path) { try SchemaRecord.appliedByGRDB($0) }
+      let applied = try? stage.readDatabase(at: path) { try $0.appliedByGRDB() }
       if let last = (applied ?? nil)?.last {
         findings.append(Finding(place: .grdb(database: name, identifiers: [last]), number: 1))
       }

@@ -47,6 +47,8 @@ enum FuzzTarget: String, CaseIterable {
   case chunks
   /// A file of age keys.
   case keys
+  /// A schema that Room exported: the database that it declares is made in memory.
+  case roomschema
   /// The document in a vault: what is accepted is written, and read again as the same.
   case vault
   /// The keybag of a device backup.
@@ -79,6 +81,7 @@ enum FuzzTarget: String, CaseIterable {
       case .stanzas: try openStanzas(bytes)
       case .chunks: try openChunks(bytes)
       case .keys: try readKeys(bytes)
+      case .roomschema: try readRoomSchema(bytes)
       case .vault: try readVault(bytes)
       case .keybag: _ = try BackupKeybag(bytes)
       case .mbfile: try readRecord(bytes)
