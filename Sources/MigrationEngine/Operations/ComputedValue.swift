@@ -11,13 +11,19 @@ struct ValueMismatch: Error {
 /// The types of settings as SQL has them: what an expression gives, and the column `type` of the table `defaults`.
 enum ComputedType: String, CaseIterable, Sendable {
   case boolean, integer, real, text, date, data, array, dictionary
+  /// Android's types.
+  case int, long, float, set
 
   /// The type of a setting; nil for one that SQL cannot represent.
   init?(of value: PropertyListValue) {
     switch value {
     case .boolean: self = .boolean
     case .integer, .unsigned: self = .integer
-    case .real, .single: self = .real
+    case .real: self = .real
+    case .single: self = .float
+    case .int: self = .int
+    case .long: self = .long
+    case .set: self = .set
     case .string: self = .text
     case .date: self = .date
     case .data: self = .data
@@ -34,7 +40,13 @@ enum ComputedType: String, CaseIterable, Sendable {
     case (.boolean, .integer(1)): return .boolean(true)
     case (.boolean, .integer): throw ValueMismatch(reason: "an integer other than 0 and 1, and not a boolean")
     case (.integer, .integer(let number)): return .integer(number)
-    case (.integer, .real):
+    case (.long, .integer(let number)): return .long(number)
+    case (.int, .integer(let number)):
+      guard let number = Int32(exactly: number) else {
+        throw ValueMismatch(reason: "an integer of more than 32 bits")
+      }
+      return .int(number)
+    case (.integer, .real), (.int, .real), (.long, .real):
       throw ValueMismatch(reason: "a real, not an integer: write CAST(… AS INTEGER), or round it")
     case (.real, .real(let number)): return .real(number)
     case (.real, .integer(let number)):
@@ -42,6 +54,10 @@ enum ComputedType: String, CaseIterable, Sendable {
         throw ValueMismatch(reason: "an integer that no real represents exactly")
       }
       return .real(real)
+    case (.float, .real), (.float, .integer):
+      let real = try ComputedType.real.setting(value)
+      if let float = try? SettingsFile.Format.sharedPreferences.fitting(real, replacing: nil) { return float }
+      throw ValueMismatch(reason: "a real that no float represents: round it")
     case (.text, .text(let bytes)): return .string(try bytes.plainText())
     case (.text, .integer), (.text, .real):
       throw ValueMismatch(reason: "\(value.nounPhrase), not text: write CAST(… AS TEXT)")
@@ -49,6 +65,11 @@ enum ComputedType: String, CaseIterable, Sendable {
     case (.data, .blob(let bytes)): return .data(bytes.withBytes { Array($0) })
     case (.data, .text): throw ValueMismatch(reason: "text, not data: write CAST(… AS BLOB)")
     case (.array, .text(let bytes)), (.dictionary, .text(let bytes)): return try document(bytes)
+    case (.set, .text(let bytes)):
+      guard case .array(let values) = try ComputedType.array.document(bytes),
+        let strings = StringSet(array: values)
+      else { throw ValueMismatch(reason: "JSON that is not an array of different texts") }
+      return .set(strings)
     default: throw ValueMismatch(reason: "\(value.nounPhrase), not \(nounPhrase)")
     }
   }
@@ -67,7 +88,7 @@ enum ComputedType: String, CaseIterable, Sendable {
   private var nounPhrase: String {
     switch self {
     case .text, .data: rawValue
-    case .integer, .array: "an \(rawValue)"
+    case .integer, .int, .array: "an \(rawValue)"
     default: "a \(rawValue)"
     }
   }
@@ -107,7 +128,8 @@ extension SQLiteValue {
   init(_ setting: PropertyListValue) throws {
     switch setting {
     case .boolean(let bool): self = .integer(bool ? 1 : 0)
-    case .integer(let number): self = .integer(number)
+    case .integer(let number), .long(let number): self = .integer(number)
+    case .int(let number): self = .integer(Int64(number))
     case .unsigned: throw ValueMismatch(reason: "an integer above \(Int64.max), which SQLite does not have")
     case .real(let number): self = try Self.checked(number)
     case .single(let number): self = try Self.checked(Double(number))
@@ -118,7 +140,7 @@ extension SQLiteValue {
       }
       self = try .text(Self.utf8(text))
     case .data(let bytes): self = .blob(SecretBytes(bytes))
-    case .array, .dictionary:
+    case .array, .dictionary, .set:
       guard let json = JSONValue(setting) else {
         throw ValueMismatch(
           reason: "\(setting.nounPhrase) with a date, data or another value that JSON does not have")
