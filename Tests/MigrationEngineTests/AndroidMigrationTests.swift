@@ -326,8 +326,8 @@ import Testing
       try RawFiles.write(bytes, to: Array(lab.directory("container/\(Self.store)").utf8))
       let after = try lab.tried(
         "  - defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}\n"
-      ) {
-        try $0.read(Self.store)
+      ) { stage, _ in
+        try stage.read(Self.store)
       }
       #expect(after == bytes)
     }
