@@ -95,7 +95,9 @@ import Testing
     let none = try await run("cat\n", stdin: "{vault: {service: nobody, if-missing: fail}}")
     #expect(none.error.contains("no vault item has service `nobody`"))
     let empty = try await run("cat > Documents/in.json\n", stdin: "{vault: {service: nobody}}")
-    #expect(empty.error == "no error", "\(empty)")
+    #expect(
+      empty.error == "no error" && empty.notes.contains("no vault item has service `nobody`: skipped"),
+      "\(empty)")
     let locked = try await run("cat\n", stdin: "{vault: {service: chosen}}", keys: false)
     #expect(locked.error.contains("script of the migration 0001_a needs the device key"), "\(locked)")
     for (stdin, words) in [

@@ -251,7 +251,10 @@ struct StatementCheck {
   /// The table of settings, which exists for one step.
   private mutating func addDefaults(to database: String, at position: YAMLPosition) {
     do {
-      try schema(of: database).writeWithoutTransaction { try $0.execute(sql: DefaultsTable.creation) }
+      try schema(of: database).writeWithoutTransaction { db in
+        if try DefaultsTable.collides(with: db) { throw position.error(DefaultsTable.collision) }
+        try db.execute(sql: DefaultsTable.creation)
+      }
     } catch {
       problems.append(DrydockError(reading: error))
     }

@@ -16,8 +16,11 @@ struct ColumnFiles: Sendable {
 
   let place: TableColumn
   let path: SQLExpression
+  /// Whether rows without a value are left out.
+  private let needsValue: Bool
 
-  init(reading reader: YAMLReader, path key: String) throws {
+  init(reading reader: YAMLReader, path key: String, needsValue: Bool) throws {
+    self.needsValue = needsValue
     place = try TableColumn(reading: reader)
     path = try SQLExpression(reader.required(key), "`\(key)`")
     try path.requireSameInEachRun()
@@ -64,7 +67,7 @@ struct ColumnFiles: Sendable {
     return """
       SELECT \(rowID), typeof(\(column)), (\(path.sql)
       ), \(column) IS (\(path.sql)
-      ) FROM \(quotedIdentifier(place.table)) WHERE 1\(place.furtherCondition)
+      ) FROM \(quotedIdentifier(place.table)) WHERE \(needsValue ? "\(column) IS NOT NULL" : "1")\(place.furtherCondition)
       """
   }
 

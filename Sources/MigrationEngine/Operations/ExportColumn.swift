@@ -19,7 +19,7 @@ struct ExportColumn: MigrationOperation, ColumnOperation {
   private let ifExists: IfExists
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    self.files = try ColumnFiles(reading: reader, path: "to")
+    self.files = try ColumnFiles(reading: reader, path: "to", needsValue: true)
     _ = try reader.required("replace-with")
     replacement = try reader.choiceOrNull("replace-with") ?? .keep
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
@@ -29,7 +29,7 @@ struct ExportColumn: MigrationOperation, ColumnOperation {
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var values = recorded
     let notes = try files.change(on: stage, ifMissing) { db in
-      let rows = try files.rows(db, on: stage).filter { $0.content != .null }
+      let rows = try files.rows(db, on: stage)
       if rows.isEmpty {
         let what = "no row of \(files.place.table) has a value in \(files.place.column)"
         if ifMissing == .fail { throw StepFailure(message: what) }

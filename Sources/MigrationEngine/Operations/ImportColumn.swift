@@ -26,7 +26,7 @@ struct ImportColumn: MigrationOperation, ColumnOperation {
   private let ifExists: IfExists
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    self.files = try ColumnFiles(reading: reader, path: "from")
+    self.files = try ColumnFiles(reading: reader, path: "from", needsValue: false)
     form = try reader.choice("as") ?? .data
     _ = try reader.required("files")
     after = try reader.choice("files") ?? .keep

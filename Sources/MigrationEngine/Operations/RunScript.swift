@@ -74,13 +74,14 @@ struct RunScript: MigrationOperation {
       variables.merge(environment) { $1 }
       let process = ScriptProcess(
         executable: folder.executable(of: command), arguments: command.arguments, environment: variables,
-        directory: copy.root.path, timeout: timeout, input: items?.encoded())
+        directory: copy.root.path, timeout: timeout, input: items?.document.encoded())
       do {
         let result = try process.run { try copy.users().map(\.description) }
-        let secrets = items?.sorted.map(\.value) ?? []
-        return try notes(on: result, of: command) { text in
-          stage.redactor.shown(message: stage.redactor.shown(text, without: secrets))
-        }
+        let secrets = items?.document.sorted.map(\.value) ?? []
+        return try (items?.notes ?? [])
+          + notes(on: result, of: command) { text in
+            stage.redactor.shown(message: stage.redactor.shown(text, without: secrets))
+          }
       } catch let failure as ScriptProcess.StartFailure {
         throw StepFailure(message: "\(command) cannot be started: \(failure.reason)")
       }
@@ -187,10 +188,12 @@ struct ScriptInput: Sendable {
   }
 
   /// A document with these items, as a vault has it.
-  func items(on stage: StagedContainer) throws -> VaultDocument {
+  ///
+  /// - Returns: the document, and notes on items that do not exist.
+  func items(on stage: StagedContainer) throws -> (document: VaultDocument, notes: [String]) {
     var edit = try VaultEdit(stage)
     let items = try selections.flatMap { try edit.items($0.selection, $0.ifMissing) }
-    return VaultDocument(device: try stage.vault()?.device ?? "", items: items)
+    return (VaultDocument(device: try stage.vault()?.device ?? "", items: items), edit.notes)
   }
 }
 

@@ -14,6 +14,11 @@ struct DefaultsTable: Sendable {
   static let collision =
     "the database has a table `defaults`, which the settings would hide: compute them with `defaults.compute` instead"
 
+  static func collides(with db: Database) throws -> Bool {
+    let sql = "SELECT 1 FROM main.sqlite_schema WHERE name = 'defaults' COLLATE NOCASE"
+    return try Int.fetchOne(db, sql: sql) != nil
+  }
+
   private let target: DefaultsTarget
 
   /// `true` for the app's own settings, or a mapping `{suite}` or `{file}`.
@@ -69,8 +74,7 @@ struct DefaultsTable: Sendable {
     }
 
     func write(to db: Database) throws {
-      let sql = "SELECT 1 FROM main.sqlite_schema WHERE name = 'defaults' COLLATE NOCASE"
-      if try Int.fetchOne(db, sql: sql) != nil { throw StepFailure(message: DefaultsTable.collision) }
+      if try DefaultsTable.collides(with: db) { throw StepFailure(message: DefaultsTable.collision) }
       try db.execute(sql: DefaultsTable.creation)
       let insert = try db.makeStatement(sql: "INSERT INTO temp.defaults VALUES (?, ?, ?)")
       for (key, row) in rows.sorted(by: { $0.key < $1.key }) {
