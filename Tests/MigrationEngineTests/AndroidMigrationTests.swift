@@ -303,7 +303,9 @@ import Testing
     for (path, first) in [(Self.own, PropertyListValue.int(1)), (Self.store, .long(1))] {
       try Self.with { lab in
         lab.configuration.defaults["standard"] = path
-        lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
+        lab.configuration.versionMarkers = [
+          .init(place: .defaults(key: "schema"), at: [1: 1, 2: 2])
+        ]
         try Self.put(lab, path, ["schema": first])
         try lab.migration("0001_a.yaml", "steps: []")
         try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {b: true}}")
@@ -326,8 +328,8 @@ import Testing
       try RawFiles.write(bytes, to: Array(lab.directory("container/\(Self.store)").utf8))
       let after = try lab.tried(
         "  - defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}\n"
-      ) {
-        try $0.read(Self.store)
+      ) { stage, _ in
+        try stage.read(Self.store)
       }
       #expect(after == bytes)
     }
