@@ -76,8 +76,8 @@ import Testing
             table note: column pinned: affinity INTEGER expected, found TEXT (2.json:31)
             table note: column pinned: NOT NULL expected, found nullable (2.json:31)
             table note: column pinned: default 0 expected, found none (2.json:31)
-            table tag: missing (2.json:88)
-            view titles: missing (2.json:180)
+            table tag: missing (2.json:83)
+            view titles: missing (2.json:164)
           """, "\(text)")
       #expect(try lab.column("PRAGMA user_version") == ["1"])
       #expect(
@@ -142,7 +142,7 @@ import Testing
         report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
       let step = try #require((catalog.migrations[1].steps.first?.operation as? RunToolSQL)?.room)
       let error = failure {
-        try step.target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws in
+        try step.target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws -> Void in
           try db.execute(sql: "INSERT INTO note (title, notebook_id) VALUES ('x', 'nowhere')")
           try step.finish(db)
         }
