@@ -240,6 +240,9 @@ struct SharedPreferencesReader {
       index += 1
     }
     guard index > start else { throw index < bytes.count ? damaged("an element without name") : cut }
+    guard bytes[start] != UInt8(ascii: "!"), bytes[start] != UInt8(ascii: "?") else {
+      throw damaged("an invalid declaration")
+    }
     return String(decoding: bytes[start..<index], as: UTF8.self)
   }
 

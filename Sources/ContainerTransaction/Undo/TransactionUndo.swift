@@ -171,6 +171,15 @@ struct TransactionUndo {
     return try SettingsFile(bytes: kept.contents(name), path: path.description).root
   }
 
+  /// The settings before the transaction; none in a file that could not be read, beside its previous version.
+  func settingsBefore(_ change: ChangeRecord) throws -> PropertyListDictionary {
+    do {
+      return try settings(change.kept, kept, of: change.path)
+    } catch let error as DrydockError where [.malformed, .unsupported].contains(error.code) {
+      return [:]
+    }
+  }
+
   func settingsWritten(_ change: ChangeRecord) throws -> PropertyListDictionary {
     let (name, kept) = written(change)
     return try settings(name, kept, of: change.path)
@@ -327,7 +336,7 @@ extension TransactionUndo {
       for change in record.changes
       where (change.path.ofPreferencesBackup ?? change.path) == setting.path {
         let value =
-          try settings(change.kept, kept, of: change.path)[setting.key]
+          try settingsBefore(change)[setting.key]
           ?? settingsWritten(change)[setting.key]
         guard let value else { continue }
         staged.keepSealed(

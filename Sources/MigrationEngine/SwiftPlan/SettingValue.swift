@@ -51,6 +51,49 @@ extension Int: SettingValue {
   public var setting: PropertyListValue { .integer(Int64(self)) }
 }
 
+/// Android's `int`.
+extension Int32: SettingValue {
+  public init?(setting: PropertyListValue) {
+    guard let number = setting.anyInteger else { return nil }
+    self.init(exactly: number)
+  }
+
+  public var setting: PropertyListValue { .int(self) }
+}
+
+/// Android's `long`.
+extension Int64: SettingValue {
+  public init?(setting: PropertyListValue) {
+    guard let number = setting.anyInteger else { return nil }
+    self = number
+  }
+
+  public var setting: PropertyListValue { .long(self) }
+}
+
+/// Android's `float`.
+extension Float: SettingValue {
+  public init?(setting: PropertyListValue) {
+    guard case .single(let number) = setting else { return nil }
+    self = number
+  }
+
+  public var setting: PropertyListValue { .single(self) }
+}
+
+extension StringSet: SettingValue {
+  /// Also an array of different strings.
+  public init?(setting: PropertyListValue) {
+    switch setting {
+    case .set(let set): self = set
+    case .array(let values): self.init(array: values)
+    default: return nil
+    }
+  }
+
+  public var setting: PropertyListValue { .set(self) }
+}
+
 extension Double: SettingValue {
   /// Also an integer that a real holds exactly: an app that stores 14 reads 14.0.
   public init?(setting: PropertyListValue) {
