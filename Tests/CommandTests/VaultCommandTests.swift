@@ -90,7 +90,7 @@ import Testing
     try VaultSandbox.with { sandbox in
       try sandbox.set(
         "mail.example.com/ada", "x", "--class", "internetPassword", "--protocol", "imap", "--port", "993",
-        "--synchronizable", "--access-control", "userPresence")
+        "--synchronizable")
       #expect(try sandbox.names() == ["imap://ada@mail.example.com:993 [synchronizable]"])
       #expect(try sandbox.value("mail.example.com", "--class", "inet", "--synchronizable") == Array("x".utf8))
       try sandbox.succeed("vault", "rename", "Notes", "mail.example.com", "mail.example.org")
