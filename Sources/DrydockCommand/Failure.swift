@@ -85,6 +85,7 @@ enum Advice {
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("defaults", .notFound, "no settings file", "`drydock defaults write` creates one"),
     ("defaults", .missing, "is unknown", "--file PATH"),
+    ("defaults", .unsupported, "convert the file", "`drydock defaults convert FILE --to xml`"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
     (
       "rollback", .conflict, "Down migrations",
@@ -133,6 +134,13 @@ enum Advice {
     ("", .locked, "", "--lock-timeout SECONDS waits longer"),
     ("", .notVisible, "", "leave --require-visible out"),
     ("", .limit, "raise it if you trust", "--max-size SIZE"),
+    ("import", .missing, "list its apps", "--list"),
+    ("", .notAContainer, "a device backup of an iPhone", "`drydock import iphone-backup DIRECTORY --list`"),
+    (
+      "", .notAContainer, "a directory of device backups (",
+      "`drydock import iphone-backup DIRECTORY/NAME --list`"
+    ),
+    ("", .notAContainer, "an Android backup (adb", "`drydock import android-backup FILE --list`"),
     ("", .vaultLocked, "device key", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
     ("", .noIdentity, "passphrase", "--identity-passphrase-file FILE"),
     ("", .noIdentity, "", "--identity FILE, or DRYDOCK_IDENTITY"),
