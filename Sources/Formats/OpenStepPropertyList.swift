@@ -427,7 +427,8 @@ private struct OpenStepWriter {
     let types = form.isTyped ? "" : ", only text, data, lists and dictionaries"
     return DrydockError(
       .unsupported,
-      "an OpenStep property list cannot represent \(what) \(value.typeName)\(types); convert the file to XML or binary"
+      "an OpenStep property list cannot represent \(what) \(value.typeName)\(types); "
+        + "write it as text, or convert the file to XML or binary"
     )
   }
 }
