@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerDiff
 import ContainerTransaction
@@ -332,6 +333,71 @@ import Testing
         try stage.read(Self.store)
       }
       #expect(after == bytes)
+    }
+  }
+
+  @Test(
+    "A secret that moves to the vault is nowhere in the clear, also not in what is kept of a previous version"
+  )
+  func movedToVault() throws {
+    try Self.with { lab in
+      let secret = "canary-01234-android"
+      var values = Self.values
+      values["token"] = .string(secret)
+      try Self.put(lab, Self.own, ["token": .string(secret)])
+      try Self.put(lab, Self.backup, values)
+      let before = try Self.bytes(lab, Self.backup)
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      _ = try lab.baseline(0)
+      try lab.run(
+        "  - vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}")
+      #expect(try Self.look(lab, Self.own) == Self.values)
+      let root = lab.directory.path
+      for name in try #require(FileManager.default.subpaths(atPath: root)) {
+        guard let bytes = FileManager.default.contents(atPath: root + "/" + name) else { continue }
+        #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
+      }
+      try lab.rollback()
+      #expect(try Self.bytes(lab, Self.backup) == before)
+    }
+  }
+
+  @Test("A stage in Swift reads and writes Android's types")
+  func swiftStage() throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, Self.values)
+      _ = try lab.baseline(0)
+      let stage = MigrationStage.custom(version: 1, "types") { context in
+        let opened = try context.settings.value(for: SettingKey<Int32>("opened")) ?? 0
+        let synced = try context.settings.value(for: SettingKey<Int64>("last_sync")) ?? 0
+        try context.settings.set(opened + 1, for: SettingKey<Int32>("opened"))
+        try context.settings.set(synced + 1, for: SettingKey<Int64>("last_sync"))
+        try context.settings.set(0.1, for: SettingKey<Float>("zoom"))
+        try context.settings.set(["new"], for: SettingKey<StringSet>("tags"))
+        try context.settings.set(7, for: SettingKey<Int>("plain"))
+      }
+      try lab.migrate(MigrationCatalog(stages: [stage]))
+      #expect(
+        try Self.look(lab, Self.own) == [
+          "theme": "dark", "opened": .int(4), "last_sync": .long(6), "zoom": .single(0.1), "synced": true,
+          "tags": .set(["new"]), "plain": .int(7),
+        ])
+    }
+  }
+
+  @Test("SharedPreferences move as the app reads them")
+  func movedFile() throws {
+    try Self.with { lab in
+      try lab.write(Self.own, "<map><str")
+      try Self.put(lab, Self.backup, Self.values)
+      let (torn, before) = (try Self.bytes(lab, Self.own), try Self.bytes(lab, Self.backup))
+      _ = try lab.baseline(0)
+      try lab.run("  - files.move: {from: \(Self.own), to: shared_prefs/settings.xml}")
+      #expect(try Self.bytes(lab, "shared_prefs/settings.xml") == before)
+      #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
+      try lab.rollback()
+      #expect(try Self.bytes(lab, Self.own) == torn && Self.bytes(lab, Self.backup) == before)
+      #expect(try !lab.exists("shared_prefs/settings.xml"))
     }
   }
 }
