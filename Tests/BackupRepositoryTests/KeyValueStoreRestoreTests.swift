@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct KeyValueStoreRestoreTests {
   private func settings(_ lab: Lab) throws -> PropertyListDictionary {
-    try PropertyListFile(bytes: RawFiles.read(lab.full("cloud.plist"))).root
+    try PropertyListFile(bytes: Array(RawFiles.read(lab.full("cloud.plist")))).root
   }
 
   private func write(_ lab: Lab, _ values: PropertyListDictionary) throws {

@@ -54,13 +54,13 @@ import Testing
           - defaults.move: {keys: [color], to: {suite: icloud}}
 
         """
-      ) { stage, _ in #expect(try stage.settings(Self.cloud)?.count == 1024) }
+      ) { stage, _ throws in #expect(try stage.settings(Self.cloud)?.count == 1024) }
     }
   }
 
   @Test func recordsOfTheSystemAreReadOnly() throws {
     try lab(Self.records) { lab in
-      try lab.tried("  - defaults.copy: {keys: [theme], from: {suite: icloud}}\n") { stage, _ in
+      try lab.tried("  - defaults.copy: {keys: [theme], from: {suite: icloud}}\n") { stage, _ throws in
         #expect(try stage.settings()?["theme"] == "dark")
         #expect(try stage.settings(Self.cloud) == Self.records)
       }
