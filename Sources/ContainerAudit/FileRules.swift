@@ -306,7 +306,8 @@ enum UserDataRule {
           .userDataNotInBackup, path.description, "the vault is excluded from backups",
           mend: "move it, or add it to `include:` in drydock.yaml")
       case .rootFlag, .rule, .group, .secret, .databaseContent, .settings, .keyValueStore,
-        .protection: break
+        .protection:
+        break
       }
     }
   }

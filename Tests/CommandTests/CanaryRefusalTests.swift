@@ -38,11 +38,11 @@ struct CanaryRefusalTests {
     "- defaults.compute: {key: password, value: \"json_extract('{}', :password)\"}",
     "- defaults.compute: {key: nickname, value: \":password || ''\"}",
     "- defaults.compute: {key: nickname, value: ':header', type: date}",
-    "- files.export-column: {database: notes, table: login, column: user, to: password, replace-with: path}",
+    "- files.export-column: {database: notes, table: login, column: password, to: \"'Exported/' || rowid\", replace-with: path}",
     "- files.export-column: {database: notes, table: login, column: password, to: \"'../' || password\", replace-with: keep}",
-    "- files.import-column: {database: notes, table: login, column: user, from: password, files: remove}",
+    "- files.import-column: {database: notes, table: login, column: user, from: \"'../' || password\", files: remove}",
     "- sql: {database: notes, defaults: true, down: SELECT 1, up: \"UPDATE defaults SET value = 1 WHERE key = 'password'\"}",
-    "- sql: {database: notes, defaults: true, down: SELECT 1, up: \"INSERT INTO defaults(key) SELECT password FROM login\"}",
+    "- sql: {database: notes, defaults: true, down: SELECT 1, up: \"INSERT INTO defaults(key, value) SELECT 'nickname', password FROM login\"}",
   ]
 
   /// SQL on rows that are secrets.

@@ -60,7 +60,10 @@ struct GuideStoryTests {
     "The story goes as it is written",
     arguments: [
       ("FirstMigration", ""), ("AdoptingAnApp", ""), ("WhenAMigrationWentWrong", Self.released),
-      ("Settings", "cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada"),
+      (
+        "Settings",
+        "cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada; \"$DRYDOCK\" init Ada"
+      ),
     ])
   func story(_ name: String, preparation: String) throws {
     try Sandbox.with { sandbox in

@@ -107,10 +107,7 @@ extension Database {
   /// The identifiers of the migrations that GRDB applied, in the order of their insertion, since GRDB keeps no other; nil
   /// without its table.
   package func appliedByGRDB() throws -> [String]? {
-    let sql = """
-      SELECT 1 FROM sqlite_schema JOIN pragma_table_info('grdb_migrations') AS c ON c.name = 'identifier'
-      WHERE sqlite_schema.type = 'table' AND sqlite_schema.name = 'grdb_migrations'
-      """
+    let sql = "SELECT 1 FROM pragma_table_info('grdb_migrations') WHERE name = 'identifier'"
     guard try Int.fetchOne(self, sql: sql) != nil else { return nil }
     return try DatabaseValue.fetchAll(
       self, sql: "SELECT identifier FROM grdb_migrations ORDER BY rowid LIMIT 10000"

@@ -106,8 +106,8 @@ struct InspectCommand: Subcommand {
         let keys =
           file.keys.map { Output.count($0, "key") } ?? "cannot be read"
           + (file.problem.map { ": \($0)" } ?? "")
-        let suite = file.suite.flatMap { $0 == "standard" ? nil : ", suite \($0)" } ?? ""
-        return [file.path.description, Output.size(file.bytes), keys + suite]
+        let suite = file.suite.flatMap { $0 == "standard" ? nil : "suite \($0), " } ?? ""
+        return [file.path.description, Output.size(file.bytes), suite + keys]
       })
     for file in inspection.settings {
       guard let documents = file.documents else { continue }
