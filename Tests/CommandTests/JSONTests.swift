@@ -86,7 +86,9 @@ struct JSONTests {
       #expect(text.exitCode == 1, "drydock.yaml is there already: \(text)")
       try sandbox.remove("drydock.yaml")
       _ = try Self.document(sandbox.drydock("init", "--json", "Notes"))
-      #expect(seen.union(["init", "repair", "import"]) == Set(try HelpTests.commands()), "a command is not tried here")
+      #expect(
+        seen.union(["init", "repair", "import"]) == Set(try HelpTests.commands()),
+        "a command is not tried here")
     }
   }
 
