@@ -57,6 +57,10 @@ package struct IPhoneApp: ImportedApp {
   package func stage(into staged: StagedContainer) throws -> ImportReport {
     var target = ImportTarget(staged)
     target.report.notes = notes
+    if opened.backup.isUnfinished {
+      target.report.leaveOut(
+        "what the device had not backed up yet", "the backup was not completed (`SnapshotState` of Status.plist)")
+    }
     var files: [(group: String?, file: BackupFile)] = []
     var keychain: BackupFile?
     try opened.index.rows { row in
@@ -146,7 +150,9 @@ package struct IPhoneApp: ImportedApp {
     let rule = VaultReturn(toSameDevice: false, fromEncrypted: true, includesSynchronizable: true)
     var wanted: [VaultItem] = []
     for item in items.sorted(by: { $0.id < $1.id }) {
-      if let refusal = rule.refusal(of: item) {
+      if wanted.last?.id == item.id {
+        target.report.leaveOut("\(item)", "another item of the same name was imported")
+      } else if let refusal = rule.refusal(of: item) {
         target.report.leaveOut("\(item)", "\(refusal)")
       } else {
         wanted.append(item)

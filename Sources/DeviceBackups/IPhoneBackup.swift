@@ -11,6 +11,8 @@ import SystemPackage
 package struct IPhoneBackup: Sendable {
   package let path: String
   package let isEncrypted: Bool
+  /// Whether `Status.plist` says that the backup was not completed.
+  let isUnfinished: Bool
   /// What `Info.plist` says: the device's name, its system, and when the backup was made, where known.
   package let device: String?, system: String?, time: String?
   let directory: Directory
@@ -43,6 +45,8 @@ package struct IPhoneBackup: Sendable {
     default: throw Self.damaged("`IsEncrypted` of Manifest.plist is not a Bool", path)
     }
     let info = (try? Self.propertyList("Info.plist", directory)) ?? [:]
+    let state = (try? Self.propertyList("Status.plist", directory))?.text("SnapshotState")
+    isUnfinished = state.map { $0 != "finished" } ?? false
     device = info.text("Device Name")
     system = info.text("Product Version").map { "iOS \($0)" }
     if case .date(let date)? = info["Last Backup Date"] { time = UTCTime.text(date) } else { time = nil }

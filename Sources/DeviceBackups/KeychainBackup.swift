@@ -37,6 +37,8 @@ struct KeychainBackup {
         case .deviceOnly?: deviceOnly += 1
         case .attributes(let attributes)?:
           guard let group = attributes.text("agrp"), accepts(group) else { continue }
+          // The mark of a deleted item that other devices still have to learn of.
+          if [.integer(1), .boolean(true)].contains(attributes["tomb"]) { continue }
           guard let item = VaultItem(itemClass, keychain: attributes) else {
             unreadable += 1
             continue

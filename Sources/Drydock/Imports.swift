@@ -31,9 +31,9 @@ package struct ContainerImport {
   package func create(
     at path: String, options: TransactionOptions
   ) throws -> (outcome: TransactionOutcome<ImportReport>, container: Container) {
-    try requireOutside(path)
     let planned = try Container.planned(at: path, configuration: configuration, instance: instance)
     let root = try planned?.root ?? Container(at: path, configuration: configuration).root
+    try requireOutside(root)
     let places = try GroupPlaces(app.groups, beside: root)
     do {
       var own = configuration
@@ -55,9 +55,10 @@ package struct ContainerImport {
 
   /// A backup is never changed, and so nothing is written into its directory.
   private func requireOutside(_ path: String) throws {
-    let parent = path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(
-      separator: "/")
-    let above = realPath(path) ?? realPath(parent.isEmpty ? (path.hasPrefix("/") ? "/" : ".") : parent)
+    var trimmed = Substring(path)
+    while trimmed.count > 1, trimmed.hasSuffix("/") { trimmed.removeLast() }
+    let parent = trimmed.lastIndex(of: "/").map { $0 == trimmed.startIndex ? "/" : trimmed[..<$0] } ?? "."
+    let above = realPath(String(trimmed)) ?? realPath(String(parent))
     guard let source = realPath(app.source), let above, above == source || above.hasPrefix(source + "/")
     else {
       return
@@ -134,6 +135,11 @@ private struct GroupPlaces {
     parent = ContainerImport.groupsDirectory(of: root)
     roots = Dictionary(uniqueKeysWithValues: groups.map { [parent] in ($0, parent + "/" + $0) })
     guard !groups.isEmpty else { return }
+    for path in [parent] + roots.values.sorted() {
+      guard let real = realPath(path), real != path else { continue }
+      throw DrydockError(
+        .exists, "is a symbolic link, but groups are imported into directories; remove it", path: path)
+    }
     do {
       madeParent = FollowedStatus.identity(parent) == nil
       // As the container itself: open to its user only.

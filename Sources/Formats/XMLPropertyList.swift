@@ -326,14 +326,14 @@ struct XMLPropertyListWriter {
   private mutating func add(_ value: PropertyListValue, depth: Int, isIndented: Bool = false) throws {
     if !isIndented { indent(depth) }
     switch value {
-    case .string(let text): element("string", text)
+    case .string(let text): try element("string", text)
     case .boolean(let value): text += (value ? "<true/>\n" : "<false/>\n").utf8
-    case .integer(let value), .long(let value): element("integer", "\(value)")
-    case .int(let value): element("integer", "\(value)")
-    case .unsigned(let value): element("integer", "\(value)")
-    case .real(let value): element("real", Self.text(value))
-    case .single(let value): element("real", Self.text(Double(value)))
-    case .date(let date): element("date", try Self.text(date))
+    case .integer(let value), .long(let value): try element("integer", "\(value)")
+    case .int(let value): try element("integer", "\(value)")
+    case .unsigned(let value): try element("integer", "\(value)")
+    case .real(let value): try element("real", Self.text(value))
+    case .single(let value): try element("real", Self.text(Double(value)))
+    case .date(let date): try element("date", Self.text(date))
     case .data(let bytes): data(bytes, depth)
     case .array(let values):
       try group("array", isEmpty: values.isEmpty, depth) { writer in
@@ -344,7 +344,7 @@ struct XMLPropertyListWriter {
       try group("dict", isEmpty: values.isEmpty, depth) { writer in
         for (key, value) in values.sorted() {
           writer.indent(depth + 1)
-          writer.element("key", key)
+          try writer.element("key", key)
           try writer.add(value, depth: depth + 1)
         }
       }
@@ -352,11 +352,11 @@ struct XMLPropertyListWriter {
       guard let reference = opaque.keyedArchiveReference, reference <= UInt32.max else {
         throw Self.unsupported("a value of unknown kind")
       }
-      group("dict", isEmpty: false, depth) { writer in
+      try group("dict", isEmpty: false, depth) { writer in
         writer.indent(depth + 1)
-        writer.element("key", XMLPropertyList.reference)
+        try writer.element("key", XMLPropertyList.reference)
         writer.indent(depth + 1)
-        writer.element("integer", "\(reference)")
+        try writer.element("integer", "\(reference)")
       }
     }
   }
@@ -375,7 +375,11 @@ struct XMLPropertyListWriter {
     for _ in 0..<depth { text.append(UInt8(ascii: "\t")) }
   }
 
-  private mutating func element(_ name: String, _ content: String) {
+  private mutating func element(_ name: String, _ content: String) throws {
+    // Readers refuse the whole file for one of them.
+    if let character = content.unicodeScalars.first(where: Self.isMissingInXML) {
+      throw Self.unsupported("a text with the character U+" + String(format: "%04X", character.value))
+    }
     text += "<\(name)>".utf8
     for byte in content.utf8 {
       switch byte {
@@ -386,6 +390,15 @@ struct XMLPropertyListWriter {
       }
     }
     text += "</\(name)>\n".utf8
+  }
+
+  /// Whether XML 1.0 has no such character, not even escaped.
+  private static func isMissingInXML(_ character: Unicode.Scalar) -> Bool {
+    switch character.value {
+    case 0x09, 0x0A, 0x0D: false
+    case 0..<0x20, 0xFFFE, 0xFFFF: true
+    default: false
+    }
   }
 
   private mutating func data(_ bytes: [UInt8], _ depth: Int) {

@@ -19,7 +19,13 @@ public enum SettingsPlace: Sendable, Hashable {
     in container: Container, exists: (ContainerPath) throws -> Bool
   ) throws -> ContainerPath {
     switch self {
-    case .file(let path): return path
+    case .file(let path):
+      let own = container.historyPath.parent
+      guard path != container.vaultPath, path != own, !path.isInside(own) else {
+        throw DrydockError(
+          .unsupported, "this file is Drydock's own, and not a settings file", path: path.description)
+      }
+      return path
     case .suite(let name):
       if let path = container.suitePath(name) { return path }
       let places = container.androidSettings(name)

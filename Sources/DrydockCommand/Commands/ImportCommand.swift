@@ -249,9 +249,13 @@ struct ImportTargetOptions: ParsableArguments {
     for group in container.groups {
       Output.line("group \(group.id): \(Output.count(report.groups[group.id] ?? 0, "file"))\n  \(group.root)")
     }
-    guard !container.groups.isEmpty else { return }
+    // What the directory itself does not show, other commands have to be told.
+    let seen = try? Container(at: container.root)
+    if container.groups.isEmpty && seen?.app == app.app && seen?.layout == app.layout { return }
     Output.line("a drydock.yaml for it:")
-    Output.line("  app: \(app.app)\n  layout: \(app.layout.rawValue)\n  groups:")
+    Output.line("  app: \(Self.yaml(app.app))\n  layout: \(app.layout.rawValue)")
+    if container.groups.isEmpty { return }
+    Output.line("  groups:")
     // Relative to the container, so that both can be moved together.
     let folder = ContainerImport.groupsDirectory(of: container.root).split(separator: "/").last ?? ""
     for group in container.groups {
