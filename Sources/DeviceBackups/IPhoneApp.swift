@@ -59,7 +59,8 @@ package struct IPhoneApp: ImportedApp {
     target.report.notes = notes
     if opened.backup.isUnfinished {
       target.report.leaveOut(
-        "what the device had not backed up yet", "the backup was not completed (`SnapshotState` of Status.plist)")
+        "what the device had not backed up yet",
+        "the backup was not completed (`SnapshotState` of Status.plist)")
     }
     var files: [(group: String?, file: BackupFile)] = []
     var keychain: BackupFile?

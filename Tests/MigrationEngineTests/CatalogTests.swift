@@ -73,7 +73,10 @@ import Testing
       "steps:\n  - defaults.renmae: {}\n",
       "0001_a.yaml:2:5: unknown operation `defaults.renmae`; did you mean `defaults.rename`?"
     ),
-    ("steps:\n  - shell: {}\n", "0001_a.yaml:2:5: unknown operation `shell`; known here: coredata.add-attribute"),
+    (
+      "steps:\n  - shell: {}\n",
+      "0001_a.yaml:2:5: unknown operation `shell`; known here: coredata.add-attribute"
+    ),
     (
       "steps:\n  - defaults.rename: {kyes: {a: b}}\n",
       "0001_a.yaml:2:23: unknown key `kyes` in defaults.rename; did you mean `keys`?"

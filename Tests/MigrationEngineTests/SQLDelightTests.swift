@@ -171,6 +171,7 @@ import Testing
       #expect(failure { try lab.plan() }.text.contains("is 0, which means no migration"))
     }
     try lab("{grdb: notes}", ["v1", "v2", "v3"]) { (lab: Lab) throws in
+      try lab.release()
       #expect(try lab.plan().detected.version == 3)
       let notes = try lab.migrate().notes
       #expect(
