@@ -1,0 +1,197 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The samples of Room and SQLDelight, written by Python's SQLite, through the commands.
+@Suite("Databases of Room, SQLDelight and GRDB")
+struct RoomCommandTests {
+  private static let samples = Sandbox.repository + "/Tests/MigrationEngineTests"
+  private static let place = "Notes/databases/notes.db"
+
+  /// A project with a container that an app of the first version wrote.
+  private func withRoom(_ body: (Sandbox) throws -> Void) throws {
+    try Sandbox.with { sandbox in
+      try sandbox.shell(
+        """
+        mkdir -p app Notes/databases Notes/shared_prefs
+        cp -r \(Self.samples)/RoomSamples/migrations migrations
+        mkdir -p app/schemas && cp -r \(Self.samples)/RoomSamples/schemas app/schemas/com.example.Notes
+        cp \(Self.samples)/RoomSamples/notes-1.db \(Self.place)
+        """)
+      try sandbox.write(
+        "drydock.yaml",
+        """
+        app: com.example.notes
+        layout: android
+        databases: {notes: databases/notes.db}
+        migrations: {path: migrations, format: room, database: notes, schemas: app/schemas/com.example.Notes}
+        """)
+      try body(sandbox)
+    }
+  }
+
+  private func sql(_ sandbox: Sandbox, _ path: String, _ sql: String) throws -> String {
+    try sandbox.run(Tools.system("sqlite3"), sandbox(path), sql)
+  }
+
+  @Test("A Room container from the first look to the newest version, and back")
+  func story() throws {
+    try withRoom { sandbox in
+      let validated = try sandbox.succeed("validate")
+      #expect(validated.hasPrefix("3 migrations, in order\n"), "\(validated)")
+      var inspected = try sandbox.succeed("inspect", "Notes")
+      for words in [
+        "Room database, version 1", "matches 1.json", "identity hash", "version 1, by", "note_fts",
+      ] {
+        #expect(
+          inspected.contains(words.replacing("version 1, by", with: "schema version: 1, by")), "\(inspected)")
+      }
+      #expect(try sandbox.succeed("status", "Notes").contains("version 1 of 4"))
+      try sandbox.succeed("migrate", "Notes")
+      #expect(
+        try sql(sandbox, Self.place, "PRAGMA user_version; SELECT title FROM note;") == "4\nMilk\nPaint\n")
+      inspected = try sandbox.succeed("inspect", "Notes")
+      #expect(inspected.contains("matches 4.json"), "\(inspected)")
+      try sandbox.succeed("rollback", "Notes")
+      #expect(
+        try sql(sandbox, Self.place, "PRAGMA user_version; SELECT body FROM note WHERE id = 1;")
+          == "1\ntwo bottles\n")
+    }
+  }
+
+  @Test("A migration with a wrong result fails by name, in validate and in migrate, and changes nothing")
+  func wrongResult() throws {
+    try withRoom { sandbox in
+      try sandbox.shell("rm migrations/1_2.auto.yaml")
+      try sandbox.write(
+        "migrations/1_2.sql", "CREATE TABLE tag (id INTEGER NOT NULL, label TEXT, PRIMARY KEY(id));\n")
+      let difference = "table note: column pinned: missing"
+      let validated = try sandbox.drydock("validate")
+      #expect(validated.exitCode == 4 && validated.errors.contains(difference), "\(validated)")
+      let migrated = try sandbox.drydock("migrate", "Notes")
+      #expect(migrated.exitCode == 1 && migrated.errors.contains(difference), "\(migrated)")
+      #expect(
+        migrated.errors.contains("table tag: column label: NOT NULL expected, found nullable"), "\(migrated)")
+      #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
+    }
+  }
+
+  @Test("inspect names what Room would refuse")
+  func inspectWarns() throws {
+    try withRoom { sandbox in
+      _ = try sql(
+        sandbox, Self.place, "DROP INDEX index_note_title; UPDATE room_master_table SET identity_hash = 'x'")
+      let inspected = try sandbox.drydock("inspect", "Notes")
+      #expect(inspected.output.contains("differs from 1.json"), "\(inspected)")
+      #expect(
+        inspected.errors.contains("table note: index index_note_title (title): missing"), "\(inspected)")
+      #expect(inspected.errors.contains("its identity hash is not that of 1.json"), "\(inspected)")
+    }
+  }
+
+  @Test("init finds Room's database and the directory of its schemas")
+  func initFindsSchemas() throws {
+    try withRoom { sandbox in
+      try sandbox.remove("drydock.yaml")
+      try sandbox.succeed("init", "Notes")
+      let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      #expect(
+        written.contains(
+          "format: room, database: notes, schemas: \"app/schemas/com.example.Notes\"}"), "\(written)")
+    }
+  }
+
+  @Test("drydock test compares the databases of fixtures with what the app creates")
+  func fixtures() throws {
+    try withRoom { sandbox in
+      for name in ["good", "drifted"] {
+        try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container")
+        try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
+      }
+      _ = try sql(
+        sandbox, "Fixtures/drifted/container/databases/notes.db",
+        "ALTER TABLE folder ADD COLUMN color TEXT; DROP INDEX index_note_title")
+      let result = try sandbox.drydock("test")
+      #expect(result.exitCode == 1, "\(result)")
+      #expect(result.output.contains("table folder: column color"), "\(result)")
+      #expect(result.output.contains("table note: index index_note_title (title)"), "\(result)")
+      try sandbox.succeed("test", "good", "--record")
+      let good = try sandbox.drydock("test", "good")
+      #expect(good.exitCode == 0, "\(good)")
+    }
+  }
+
+  @Test("SQLDelight's fixtures are compared with the .sq files")
+  func sqlDelight() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.shell(
+        """
+        mkdir -p Fixtures/old/container/databases Fixtures/drifted/container/databases
+        cp -r \(Self.samples)/SQLDelightSamples/sources sources
+        cp -r \(Self.samples)/SQLDelightSamples/migrations migrations
+        cp sources/1.db Fixtures/old/container/databases/books.db
+        cp \(Self.samples)/SQLDelightSamples/drifted.db Fixtures/drifted/container/databases/books.db
+        """)
+      for name in ["old", "drifted"] { try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n") }
+      try sandbox.write(
+        "drydock.yaml",
+        """
+        app: com.example.books
+        layout: android
+        databases: {books: databases/books.db}
+        migrations: {path: migrations, format: sqldelight, database: books, sources: sources}
+        """)
+      try sandbox.succeed("validate")
+      let result = try sandbox.drydock("test")
+      #expect(result.exitCode == 1, "\(result)")
+      #expect(result.output.contains("table book: column shelf"), "\(result)")
+      #expect(result.output.contains("trigger book_log"), "\(result)")
+      try sandbox.succeed("test", "old", "--record")
+      try sandbox.succeed("test", "old")
+    }
+  }
+
+  @Test("GRDB's migrations are shown in their order, and init proposes a version marker")
+  func grdb() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.shell("mkdir -p Notes/Documents Notes/Library")
+      _ = try sql(
+        sandbox, "Notes/Documents/notes.sqlite",
+        """
+        CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY); CREATE TABLE note (id INTEGER PRIMARY KEY);
+        INSERT INTO grdb_migrations VALUES ('v2 notes'), ('v10'), ('a: tags');
+        """)
+      let inspected = try sandbox.succeed("inspect", "Notes")
+      #expect(inspected.contains("GRDB, 3 migrations"), "\(inspected)")
+      let places = ["v2 notes", "v10", "a: tags"].compactMap { inspected.range(of: $0)?.lowerBound }
+      #expect(places.count == 3 && places == places.sorted())
+      try sandbox.remove("drydock.yaml")
+      try sandbox.succeed("init", "Notes")
+      let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      #expect(written.contains("- {grdb: notes, at: {0: \"a: tags\"}}"), "\(written)")
+      #expect(
+        try sandbox.succeed("inspect", "Notes").contains("schema version: 0, by the table grdb_migrations"))
+    }
+  }
+
+  @Test("Keys that belong to another format are errors with their place")
+  func configuration() throws {
+    try withRoom { sandbox in
+      let text = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      for (old, new, message) in [
+        (", schemas: app/schemas/com.example.Notes", "", "needs the key `schemas`"),
+        ("schemas:", "sources:", "`sources` is for the format sqldelight, not for room"),
+        ("format: room", "format: goose", "`schemas` is for the format room, not for goose"),
+      ] {
+        try sandbox.write("drydock.yaml", text.replacing(old, with: new))
+        let result = try sandbox.drydock("validate")
+        #expect(result.exitCode == 4 && result.errors.contains(message), "\(result)")
+        #expect(result.errors.contains("drydock.yaml:4:"), "\(result)")
+      }
+      try sandbox.write("drydock.yaml", text.replacing(/migrations: \{.*\n?/, with: ""))
+      let options = try sandbox.drydock(
+        "validate", "-m", "migrations", "--format", "room", "--database", "notes")
+      #expect(options.exitCode == 64 && options.errors.contains("needs the exported schemas"), "\(options)")
+    }
+  }
+}
