@@ -240,6 +240,34 @@ import Testing
     }
   }
 
+  @Test(
+    "A value that contains its name, or that has fields of a later version, is neither renamed nor moved",
+    arguments: [
+      "defaults.rename: {keys: {a: c}}", "defaults.rename: {keys: {a: b, b: a}}",
+      "defaults.copy: {keys: {a: c}, to: {file: shared_prefs/other.xml}}",
+      "defaults.move: {keys: {a: c}, to: {file: files/datastore/other.preferences_pb}}",
+      "defaults.copy: {keys: [a], to: {file: files/other.plist}}",
+    ])
+  func notTransferable(_ step: String) throws {
+    for path in [Self.own, Self.store] {
+      try Self.with { lab in
+        lab.configuration.defaults["standard"] = path
+        try lab.write(path, "<map><later name='a'>x</later><int name='b' value='1' /></map>")
+        if path == Self.store {
+          // A field 3 beside the value of `a`.
+          let bytes: [UInt8] = [
+            0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1, 0x0A, 7, 0x0A, 1, 0x62, 0x12, 2, 0x08, 1,
+          ]
+          try RawFiles.write(bytes, to: Array(lab.directory("container/\(path)").utf8))
+        }
+        let error = lab.failing("  - \(step)\n")
+        #expect(
+          error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
+        #expect(error.contains("the setting `"), "\(error)")
+      }
+    }
+  }
+
   @Test("Two states compare by what the app reads, although the files themselves are equal")
   func differenceOfPreviousVersions() throws {
     try Self.with { lab in
