@@ -240,6 +240,52 @@ import Testing
     }
   }
 
+  @Test("A transaction that writes a file and its previous version is undone and redone exactly")
+  func writtenPreviousVersion() throws {
+    for hasPrevious in [false, true] {
+      try Self.with { lab in
+        try Self.put(lab, Self.own, ["k": "OLD"])
+        if hasPrevious { try Self.put(lab, Self.backup, ["k": "OLDER"]) }
+        func states() throws -> [[UInt8]?] {
+          try [Self.own, Self.backup].map { try lab.exists($0) ? try Self.bytes(lab, $0) : nil }
+        }
+        _ = try lab.baseline(0)
+        let before = try states()
+        try lab.run(
+          """
+            - files.write: {path: \(Self.own), text: '<map><string name="k">MAIN</string></map>', if-exists: replace}
+            - files.write: {path: \(Self.backup), text: '<map><string name="k">BAK</string></map>', if-exists: replace}
+
+          """)
+        let after = try states()
+        try lab.rollback()
+        #expect(try states() == before)
+        try lab.rollback(redoing: true)
+        #expect(try states() == after)
+        // Changed since: nothing is put back.
+        try Self.put(lab, Self.own, ["k": "APP"])
+        let changed = try states()
+        #expect(failure { try lab.rollback() }.code != nil)
+        #expect(try states() == changed)
+      }
+    }
+  }
+
+  @Test("The redo of a change that removed the previous version removes it again")
+  func redonePreviousVersion() throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, ["k": "MAIN"])
+      try Self.put(lab, Self.backup, ["k": "BAK", "other": true])
+      _ = try lab.baseline(0)
+      try lab.run("  - defaults.set: {values: {k: NEW}, if-exists: replace}")
+      let after = try Self.bytes(lab, Self.own)
+      try lab.rollback()
+      #expect(try Self.look(lab, Self.own) == ["k": "BAK", "other": true])
+      try lab.rollback(redoing: true)
+      #expect(try Self.bytes(lab, Self.own) == after && !lab.exists(Self.backup))
+    }
+  }
+
   @Test(
     "A value that contains its name, or that has fields of a later version, is neither renamed nor moved",
     arguments: [
@@ -265,6 +311,23 @@ import Testing
           error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
         #expect(error.contains("the setting `"), "\(error)")
       }
+    }
+  }
+
+  @Test("A rollback does not lose fields of a later version: after changes of the app it is a conflict")
+  func rolledBackFields() throws {
+    try Self.with { lab in
+      lab.configuration.defaults["standard"] = Self.store
+      try lab.write(Self.store, "")
+      let bytes: [UInt8] = [0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1]
+      try RawFiles.write(bytes, to: Array(lab.directory("container/\(Self.store)").utf8))
+      _ = try lab.baseline(0)
+      try lab.run("  - files.write: {path: \(Self.store), text: '', if-exists: replace}")
+      try Self.put(lab, Self.store, ["new": true])
+      #expect(failure { try lab.rollback() }.code != nil)
+      try Self.put(lab, Self.store, [:])
+      try lab.rollback()
+      #expect(try Self.bytes(lab, Self.store) == bytes)
     }
   }
 
