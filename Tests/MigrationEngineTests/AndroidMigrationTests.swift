@@ -286,6 +286,20 @@ import Testing
     }
   }
 
+  @Test("A deleted file goes with its previous version, and both come back", arguments: [false, true])
+  func deletedPreviousVersion(down: Bool) throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, ["k": "MAIN"])
+      try Self.put(lab, Self.backup, ["k": "BAK"])
+      let before = try (Self.bytes(lab, Self.own), Self.bytes(lab, Self.backup))
+      _ = try lab.baseline(0)
+      try lab.run("  - files.delete: {path: \(Self.own), destructive: test}")
+      #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
+      try lab.rollback(to: 0, down: down)
+      #expect(try (Self.bytes(lab, Self.own), Self.bytes(lab, Self.backup)) == before)
+    }
+  }
+
   @Test(
     "A value that contains its name, or that has fields of a later version, is neither renamed nor moved",
     arguments: [
