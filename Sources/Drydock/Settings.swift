@@ -84,6 +84,10 @@ extension SettingsChange {
         report.notes.append(
           "`\(redactor.shown(name: key.text))`: this file keeps dates as whole seconds only")
       }
+      if let loss = file.loss {
+        throw DrydockError(
+          .unsupported, "the setting `\(redactor.shown(name: loss.key))` \(loss.problem)")
+      }
       return PlannedSettings(file: file, isUnchanged: file == present, report: report)
     } catch let error as DrydockError { throw error.at(path.description) }
   }

@@ -11,6 +11,9 @@ package enum DataStorePreferences {
     /// By key: beside key and value, and in the value.
     var entries: [ExactText: [UInt8]] = [:]
     var values: [ExactText: [UInt8]] = [:]
+
+    /// The settings that have such fields.
+    var keys: Set<ExactText> { Set(entries.keys).union(values.keys) }
   }
 
   static func read(_ bytes: [UInt8]) throws -> (PropertyListDictionary, UnknownFields) {

@@ -71,6 +71,7 @@ package struct SettingsFile: Sendable, Equatable {
     if let obstacle {
       throw DrydockError(.unsupported, "the settings file has \(obstacle), which rewriting it would lose")
     }
+    if let loss { throw DrydockError(.unsupported, "a setting \(loss.problem)") }
     let values: PropertyListDictionary
     do {
       values = try root.mapValues { try format.fitting($0, replacing: nil) }
@@ -87,6 +88,41 @@ package struct SettingsFile: Sendable, Equatable {
 
   /// Whether the file can be rewritten without losing a part of it.
   package var canBeWritten: Bool { obstacle == nil }
+
+  /// The first setting of which writing the file would lose or misname a part; the problem completes "the setting `key` …".
+  package var loss: (key: String, problem: String)? {
+    if let key = unknownFields.keys.filter({ root[$0] == nil }).min() {
+      return (key.text, Self.fieldsProblem)
+    }
+    guard format == .sharedPreferences else { return nil }
+    for (key, value) in root.sorted() {
+      guard case .unknown(let opaque) = value, let name = SharedPreferences.name(of: opaque),
+        !name.isExactly(key)
+      else { continue }
+      return (key, "has a value that only its app understands and that contains its name: leave it as it is")
+    }
+    return nil
+  }
+
+  /// Why a setting cannot get another name or go to another file; nil when it can.
+  package func problemOfTransfer(_ key: String) -> String? {
+    unknownFields.keys.contains(ExactText(key)) ? Self.fieldsProblem : nil
+  }
+
+  private static let fieldsProblem =
+    "has fields that only its app understands, which would be lost: keep it in this file, under its name"
+
+  /// Whether two states of a file have the same fields that are not settings.
+  package func hasSameUnknownFields(as other: SettingsFile?) -> Bool {
+    unknownFields == other?.unknownFields ?? DataStorePreferences.UnknownFields()
+  }
+
+  /// A file of this format with these settings and nothing else.
+  package func containing(only settings: PropertyListDictionary) -> SettingsFile {
+    var file = self
+    (file.root, file.unknownFields) = (settings, DataStorePreferences.UnknownFields())
+    return file
+  }
 
   /// Whether the file has more than settings of known types.
   package var hasUnknownParts: Bool {

@@ -32,6 +32,13 @@ package enum SharedPreferences {
     DrydockError(.malformed, "the SharedPreferences file is corrupt: \(what)")
   }
 
+  /// The name that an element of unknown type contains; nil for other values.
+  static func name(of opaque: PropertyListValue.Opaque) -> String? {
+    guard opaque.marker == PropertyListValue.Opaque.element else { return nil }
+    var reader = SharedPreferencesReader(opaque.payload)
+    return (try? reader.firstElement())?["name"]
+  }
+
   /// The file as Android writes it. Android's order is not defined; here it is that of the keys.
   static func write(_ settings: PropertyListDictionary) -> [UInt8] {
     var text = Array("<?xml version='1.0' encoding='utf-8' standalone='yes' ?>\n".utf8)

@@ -98,6 +98,10 @@ import Testing
     let other = Array("dark".utf8)
     let start = try #require(bytes.firstRange(of: other)).lowerBound
     #expect(changed == Array(bytes[..<start]) + Array("blue".utf8) + Array(bytes[(start + 4)...]))
+    // Its note would be lost.
+    try file.set(nil, for: "theme")
+    #expect(file.loss?.key == "theme")
+    #expect { try file.encoded() } throws: { ($0 as? DrydockError)?.code == .unsupported }
   }
 
   @Test("Elements that no app stores are preserved; of two entries the last counts")
@@ -115,6 +119,14 @@ import Testing
     let written = String(decoding: try file.encoded(), as: UTF8.self)
     for element in elements { #expect(written.contains("    \(element)\n"), "\(element)") }
     #expect(try SettingsFile(bytes: Array(written.utf8), path: "a.xml") == file)
+
+    // An element contains its name.
+    for key in ["a", "b", "c", "d", "e", "f", "g"] {
+      var renamed = file
+      (renamed.root["new"], renamed.root[key]) = (file.root[key], nil)
+      #expect(renamed.loss?.key == "new")
+      #expect { try renamed.encoded() } throws: { ($0 as? DrydockError)?.code == .unsupported }
+    }
 
     let twice = "<map><int name=\"a\" value=\"1\"/><int name=\"a\" value=\"2\"></int></map>"
     #expect(try SettingsFile(bytes: Array(twice.utf8), path: "a.xml").root == ["a": .int(2)])

@@ -240,6 +240,111 @@ import Testing
     }
   }
 
+  @Test("A transaction that writes a file and its previous version is undone and redone exactly")
+  func writtenPreviousVersion() throws {
+    for hasPrevious in [false, true] {
+      try Self.with { lab in
+        try Self.put(lab, Self.own, ["k": "OLD"])
+        if hasPrevious { try Self.put(lab, Self.backup, ["k": "OLDER"]) }
+        func states() throws -> [[UInt8]?] {
+          try [Self.own, Self.backup].map { try lab.exists($0) ? try Self.bytes(lab, $0) : nil }
+        }
+        _ = try lab.baseline(0)
+        let before = try states()
+        try lab.run(
+          """
+            - files.write: {path: \(Self.own), text: '<map><string name="k">MAIN</string></map>', if-exists: replace}
+            - files.write: {path: \(Self.backup), text: '<map><string name="k">BAK</string></map>', if-exists: replace}
+
+          """)
+        let after = try states()
+        try lab.rollback()
+        #expect(try states() == before)
+        try lab.rollback(redoing: true)
+        #expect(try states() == after)
+        // Changed since: nothing is put back.
+        try Self.put(lab, Self.own, ["k": "APP"])
+        let changed = try states()
+        #expect(failure { try lab.rollback() }.code != nil)
+        #expect(try states() == changed)
+      }
+    }
+  }
+
+  @Test("The redo of a change that removed the previous version removes it again")
+  func redonePreviousVersion() throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, ["k": "MAIN"])
+      try Self.put(lab, Self.backup, ["k": "BAK", "other": true])
+      _ = try lab.baseline(0)
+      try lab.run("  - defaults.set: {values: {k: NEW}, if-exists: replace}")
+      let after = try Self.bytes(lab, Self.own)
+      try lab.rollback()
+      #expect(try Self.look(lab, Self.own) == ["k": "BAK", "other": true])
+      try lab.rollback(redoing: true)
+      #expect(try Self.bytes(lab, Self.own) == after && !lab.exists(Self.backup))
+    }
+  }
+
+  @Test("A deleted file goes with its previous version, and both come back", arguments: [false, true])
+  func deletedPreviousVersion(down: Bool) throws {
+    try Self.with { lab in
+      try Self.put(lab, Self.own, ["k": "MAIN"])
+      try Self.put(lab, Self.backup, ["k": "BAK"])
+      let before = try (Self.bytes(lab, Self.own), Self.bytes(lab, Self.backup))
+      _ = try lab.baseline(0)
+      try lab.run("  - files.delete: {path: \(Self.own), destructive: test}")
+      #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
+      try lab.rollback(to: 0, down: down)
+      #expect(try (Self.bytes(lab, Self.own), Self.bytes(lab, Self.backup)) == before)
+    }
+  }
+
+  @Test(
+    "A value that contains its name, or that has fields of a later version, is neither renamed nor moved",
+    arguments: [
+      "defaults.rename: {keys: {a: c}}", "defaults.rename: {keys: {a: b, b: a}}",
+      "defaults.copy: {keys: {a: c}, to: {file: shared_prefs/other.xml}}",
+      "defaults.move: {keys: {a: c}, to: {file: files/datastore/other.preferences_pb}}",
+      "defaults.copy: {keys: [a], to: {file: files/other.plist}}",
+    ])
+  func notTransferable(_ step: String) throws {
+    for path in [Self.own, Self.store] {
+      try Self.with { lab in
+        lab.configuration.defaults["standard"] = path
+        try lab.write(path, "<map><later name='a'>x</later><int name='b' value='1' /></map>")
+        if path == Self.store {
+          // A field 3 beside the value of `a`.
+          let bytes: [UInt8] = [
+            0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1, 0x0A, 7, 0x0A, 1, 0x62, 0x12, 2, 0x08, 1,
+          ]
+          try RawFiles.write(bytes, to: Array(lab.directory("container/\(path)").utf8))
+        }
+        let error = lab.failing("  - \(step)\n")
+        #expect(
+          error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
+        #expect(error.contains("the setting `"), "\(error)")
+      }
+    }
+  }
+
+  @Test("A rollback does not lose fields of a later version: after changes of the app it is a conflict")
+  func rolledBackFields() throws {
+    try Self.with { lab in
+      lab.configuration.defaults["standard"] = Self.store
+      try lab.write(Self.store, "")
+      let bytes: [UInt8] = [0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1]
+      try RawFiles.write(bytes, to: Array(lab.directory("container/\(Self.store)").utf8))
+      _ = try lab.baseline(0)
+      try lab.run("  - files.write: {path: \(Self.store), text: '', if-exists: replace}")
+      try Self.put(lab, Self.store, ["new": true])
+      #expect(failure { try lab.rollback() }.code != nil)
+      try Self.put(lab, Self.store, [:])
+      try lab.rollback()
+      #expect(try Self.bytes(lab, Self.store) == bytes)
+    }
+  }
+
   @Test("Two states compare by what the app reads, although the files themselves are equal")
   func differenceOfPreviousVersions() throws {
     try Self.with { lab in

@@ -82,6 +82,23 @@ import Testing
       Case(
         step: "{key: s, value: \"'[1]'\", type: set}", before: [:], after: nil,
         says: "JSON that is not an array of different texts"),
+      // Without `type`, a setting keeps a type that SQLite does not have.
+      Case(step: "{key: b, value: 'NOT :b'}", before: ["b": true], after: ["b": false]),
+      Case(
+        step: "{key: b, value: ':b + 1'}", before: ["b": true], after: nil,
+        says: "the setting is a boolean: say `type`"),
+      Case(step: "{key: b, value: ':b + 1', type: integer}", before: ["b": true], after: ["b": 2]),
+      Case(
+        step: "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\"}", before: ["tags": ["a", 2]],
+        after: ["tags": ["a", 2, "new"]]),
+      Case(
+        step: "{key: at, value: 'unixepoch(:at)'}",
+        before: ["at": .date(Date(timeIntervalSinceReferenceDate: 0))], after: nil,
+        says: "an integer, not a date"),
+      Case(step: "{key: n, value: ':n / 2.0'}", before: ["n": 1], after: ["n": 0.5]),
+      Case(
+        step: "{key: b, value: \"'x'\", if-exists: keep}", before: ["b": true], after: ["b": true],
+        says: "kept"),
       // What is missing.
       Case(
         step: "{key: a, value: ':b'}", before: ["c": 1], after: ["c": 1], says: "`b` does not exist: skipped"),
@@ -219,16 +236,25 @@ import Testing
           - defaults.compute: {key: i, value: ':i + 1', suite: android}
           - defaults.compute: {key: l, value: ':l + 1', suite: android}
           - defaults.compute: {key: f, value: ':f * 3', suite: android}
-          - defaults.compute: {key: s, value: "json_insert(:s, '$[#]', 'c')", type: set, suite: android}
+          - defaults.compute: {key: s, value: "json_insert(:s, '$[#]', 'c')", suite: android}
+          - defaults.compute: {key: b, value: 'NOT :b', suite: android}
           - sql: {database: notes, defaults: {suite: android}, up: "UPDATE defaults SET value = value + 1 WHERE type IN ('int', 'long', 'float'); INSERT INTO defaults VALUES ('new', 'long', 1)", down: SELECT 1}
 
         """
       ) { stage, _ in try stage.settings("shared_prefs/notes.xml") }
       #expect(
         after == [
-          "i": .int(3), "l": .long(3), "f": .single(2.5), "s": .set(["a", "b", "c"]), "t": "x", "b": true,
+          "i": .int(3), "l": .long(3), "f": .single(2.5), "s": .set(["a", "b", "c"]), "t": "x", "b": false,
           "new": .long(1),
         ])
+      for (key, value, reason) in [
+        ("l", "9223372036854775807 + :l", "a real, not an integer"), ("i", ":i + 2147483647", "32 bits"),
+        ("s", "'x'", "not JSON"),
+      ] {
+        let error = lab.failing(
+          "  - defaults.compute: {key: \(key), value: \"\(value)\", if-exists: replace, suite: android}\n")
+        #expect(error.contains(reason) && error.contains("say `type` to change that"), "\(error)")
+      }
     }
   }
 

@@ -40,7 +40,12 @@ struct TransactionUndo {
     record.changes = ChangeRecords(changes)
     for change in record.changes {
       switch change.granularity {
-      case .settings: try undoSettings(change, backup: backup(of: change, in: record))
+      case .settings:
+        if try isWhole(change, in: record) {
+          try undoWhole(change)
+        } else {
+          try undoSettings(change, backup: backup(of: change, in: record))
+        }
       case .vault: try undoVault(change)
       case .database, .file: if !merged.contains(change.path) { try undoWhole(change) }
       case .sidecar, .directory: continue
@@ -120,6 +125,16 @@ struct TransactionUndo {
     return backup.before?.type == .file && backup.after == nil ? backup : nil
   }
 
+  /// Whether a settings file is undone as a file, since the app reads its previous version: the transaction wrote or kept
+  /// that one.
+  private func isWhole(_ change: ChangeRecord, in record: UndoRecord) throws -> Bool {
+    guard let path = change.path.preferencesBackup else { return false }
+    if let backup = record.changes[path] { return backup.after != nil }
+    // The app would have changed the file before it wrote a previous version.
+    return try staged.status(of: path) != nil
+      && staged.contentDigest(of: change.path) == change.after?.digest
+  }
+
   private mutating func undoSettings(_ change: ChangeRecord, backup: ChangeRecord?) throws {
     // Untouched since: the very files come back.
     if try staged.contentDigest(of: change.path) == change.after?.digest,
@@ -128,15 +143,21 @@ struct TransactionUndo {
       if change.before != nil { return try putBack(change) }
       if backup != nil { return try undoWhole(change) }
     }
-    var (before, written): (PropertyListDictionary, PropertyListDictionary) = ([:], [:])
-    var present: SettingsFile?
+    var found: (before: SettingsFile, written: SettingsFile, present: SettingsFile)?
     do {
-      before = try settings((backup ?? change).kept, kept, of: change.path)
-      written = try settingsWritten(change)
-      present = try staged.defaults(change.path) ?? SettingsFile(newAt: change.path.description)
+      let (name, keptWritten) = self.written(change)
+      found = (
+        try self.file((backup ?? change).kept, kept, of: change.path),
+        try self.file(name, keptWritten, of: change.path),
+        try staged.defaults(change.path) ?? SettingsFile(newAt: change.path.description)
+      )
     } catch let error as DrydockError where [.malformed, .unsupported].contains(error.code) {}
-    // One of the three is not a settings file: then there are no keys to compare.
-    guard var file = present else { return try undoWhole(change) }
+    // One of the three is not a settings file, or they differ in more than settings: there are no keys to compare.
+    guard let states = found, states.before.hasSameUnknownFields(as: states.written),
+      states.present.hasSameUnknownFields(as: states.written)
+    else { return try undoWhole(change) }
+    let (before, written) = (states.before.root, states.written.root)
+    var file = states.present
     // Put back as a file, it would replace what the app has written since.
     if let backup { merged.insert(backup.path) }
     for key in before.differingKeys(from: written) {
@@ -167,8 +188,14 @@ struct TransactionUndo {
   func settings(
     _ name: ContainerPath?, _ kept: UndoFiles, of path: ContainerPath
   ) throws -> PropertyListDictionary {
-    guard let name else { return [:] }
-    return try SettingsFile(bytes: kept.contents(name), path: path.description).root
+    try file(name, kept, of: path).root
+  }
+
+  private func file(
+    _ name: ContainerPath?, _ kept: UndoFiles, of path: ContainerPath
+  ) throws -> SettingsFile {
+    guard let name else { return SettingsFile(newAt: path.description) }
+    return try SettingsFile(bytes: kept.contents(name), path: path.description)
   }
 
   /// The settings before the transaction; none in a file that could not be read, beside its previous version.

@@ -170,6 +170,7 @@ struct TransferDefaults: MigrationAction {
     var moved: [(old: String, new: String, value: PropertyListValue)] = []
     for (old, new) in try pairs(&source) {
       if let value = try source.source(old, ifMissing) {
+        try source.requireTransferable(old)
         moved.append((old, new, value))
         if isMove { source.values[old] = nil }
       } else {

@@ -151,7 +151,9 @@ struct DeleteFiles: MigrationOperation {
     var notes: [String] = []
     for selection in paths {
       let found = try selection.matches(in: stage, ifMissing, &notes)
-      for path in found where try stage.status(of: path) != nil {
+      // Android would replace a missing file with its previous version.
+      let all = found.flatMap { [$0, $0.preferencesBackup].compactMap { $0 } }
+      for path in all where try stage.status(of: path) != nil {
         try stage.requireNoHistory(in: path)
         try recorded.noteRemoved(path, on: stage)
         try stage.remove(path)

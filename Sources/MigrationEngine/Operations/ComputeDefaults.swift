@@ -84,7 +84,9 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
           ifMissing == .null ? edit.seenOrNil(key) : edit.seen(key, ifMissing == .fail ? .fail : .skip))
       }
       if ifMissing == .skip, keys.contains(where: { read[$0] == .some(nil) }) { continue }
-      computed.append((result, try value(of: result, read, database)))
+      let isReplaced = read[result.key] != nil || ifExists == .replace
+      let old = isReplaced ? edit.values[result.key] : nil
+      computed.append((result, try value(of: result, replacing: old, read, database)))
     }
     for (result, value) in computed {
       guard let value else {
@@ -105,7 +107,8 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
 
   /// The value; nil when it is NULL, and that is no failure.
   private func value(
-    of result: Result, _ read: [String: PropertyListValue?], _ database: ExpressionDatabase
+    of result: Result, replacing old: PropertyListValue?, _ read: [String: PropertyListValue?],
+    _ database: ExpressionDatabase
   ) throws -> PropertyListValue? {
     func failure(_ reason: String) -> StepFailure {
       StepFailure(
@@ -123,7 +126,8 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
         if ifNull != .fail { return nil }
         throw failure("the expression gives NULL: say `if-null: keep` or `if-null: delete`")
       }
-      return try result.type.map { try $0.setting(value) } ?? ComputedType.natural(value)
+      if let type = result.type { return try type.setting(value) }
+      return try ComputedType.natural(value, replacing: old)
     } catch let problem as ExpressionFailure {
       throw failure(problem.message)
     } catch let mismatch as ValueMismatch {

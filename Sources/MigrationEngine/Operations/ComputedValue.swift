@@ -85,6 +85,25 @@ enum ComputedType: String, CaseIterable, Sendable {
     }
   }
 
+  /// The same where it replaces a setting: a type that SQLite does not have stays.
+  static func natural(
+    _ value: SQLiteValue, replacing old: PropertyListValue?
+  ) throws -> PropertyListValue {
+    switch old.flatMap(ComputedType.init(of:)) {
+    case nil, .integer, .real, .text, .data: return try natural(value)
+    case let type?:
+      do {
+        // A number may be a date or not.
+        if case (.date, .integer) = (type, value) { throw ValueMismatch(reason: "an integer, not a date") }
+        if case (.date, .real) = (type, value) { throw ValueMismatch(reason: "a real, not a date") }
+        return try type.setting(value)
+      } catch let mismatch as ValueMismatch {
+        throw ValueMismatch(
+          reason: "\(mismatch.reason); the setting is \(type.nounPhrase): say `type` to change that")
+      }
+    }
+  }
+
   private var nounPhrase: String {
     switch self {
     case .text, .data: rawValue

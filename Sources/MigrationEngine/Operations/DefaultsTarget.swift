@@ -107,6 +107,12 @@ struct DefaultsEdit {
     return nil
   }
 
+  /// - Throws: ``StepFailure`` when another name or file would lose a part of a setting.
+  func requireTransferable(_ key: String) throws {
+    guard let problem = original?.problemOfTransfer(key) else { return }
+    throw StepFailure(message: "the setting \(shown(key)) \(problem)", path: path.description)
+  }
+
   /// The value that the app reads: the stored one, otherwise the registered default.
   mutating func seen(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
     guard values[key] == nil, let value = registered[key] else { return try source(key, ifMissing) }
@@ -179,11 +185,13 @@ struct DefaultsEdit {
     if original == nil { try recorded.noteMade(path, on: stage) }
     let before = PropertyListDictionary(keys.compactMap { key in file.root[key].map { (key.text, $0) } })
     file.root = values
+    if let loss = file.loss {
+      throw StepFailure(message: "the setting \(shown(loss.key)) \(loss.problem)", path: path.description)
+    }
     try stage.setDefaults(file, at: path)
     // Record the values as they are read back: XML drops fractions of a second.
     let written = PropertyListDictionary(keys.compactMap { key in values[key].map { (key.text, $0) } })
-    file.root = written
-    let after = try SettingsFile(bytes: file.encoded(), path: path.description)
+    let after = try SettingsFile(bytes: file.containing(only: written).encoded(), path: path.description)
     recorded.note(settings: path, before: before, after: after.root)
     return notes
   }

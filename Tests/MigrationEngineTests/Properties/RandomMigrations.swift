@@ -108,8 +108,8 @@ struct RandomMigrations {
     "defaults.compute": {
       let key = $0.one("a", "b", "c", "d")
       let value = $0.one(
-        "\"typeof(:\(key)) || ' computed'\"", ":\(key) IS NULL",
-        "coalesce(length(CAST(:\(key) AS BLOB)), 0) / 2.0")
+        "\"typeof(:\(key)) || ' computed'\", type: text", "\":\(key) IS NULL\", type: boolean",
+        "\"coalesce(length(CAST(:\(key) AS BLOB)), 0) / 2.0\", type: real")
       return
         "{key: \($0.key()), value: \(value), if-missing: null, if-exists: \($0.one("replace", "keep"))\($0.suite())}"
     },
