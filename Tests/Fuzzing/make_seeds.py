@@ -36,9 +36,9 @@ for path in glob.glob(f"{repository}/Tests/FormatsTests/PropertyLists/*.[ps][lt]
     if name.startswith(("gnustep-openstep", "gnustep-typed", "openstep", "strings-utf8")):
         seed("openstep", name, data)
 samples = os.path.join(repository, "Tests/FormatsTests/AndroidSettings")
-for target, ending in (("preferences", "xml"), ("datastore", "preferences_pb")):
+for kind, ending in (("preferences", "xml"), ("datastore", "preferences_pb")):
     for path in sorted(glob.glob(f"{samples}/*.{ending}")):
-        seed(target, os.path.basename(path), open(path, "rb").read())
+        seed(kind, os.path.basename(path), open(path, "rb").read())
 U = plistlib.UID
 named = lambda name: {"$classname": name, "$classes": [name, "NSObject"]}
 archived = {
