@@ -64,7 +64,7 @@ extension SettingsChange {
   }
 
   public struct Report: Sendable {
-    /// What was done, such as ``set `theme` in Library/Preferences/com.example.notes.plist``; also in the transaction log.
+    /// What was done, such as "set theme in Library/Preferences/com.example.notes.plist"; also in the transaction log.
     public var summary: String
     public var file: ContainerPath
     /// What may not be intended.

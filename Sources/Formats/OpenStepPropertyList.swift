@@ -324,8 +324,12 @@ private struct OpenStepWriter {
   private var text: [UInt8] = []
 
   static func write(_ value: PropertyListValue, _ form: OpenStepPropertyList.Form) throws -> [UInt8] {
+    var form = form
+    // A text alone is taken for a property list only in quotes.
+    if case .string = value { form.isStringsFile = true }
     var writer = OpenStepWriter(form: form)
-    if form.isStringsFile, case .dictionary(let values) = value {
+    // A strings file without pairs would be no property list at all.
+    if form.isStringsFile, case .dictionary(let values) = value, !values.isEmpty {
       for (key, value) in values.sorted() { try writer.add(key, value, depth: 0) }
     } else {
       try writer.add(value, depth: 0)

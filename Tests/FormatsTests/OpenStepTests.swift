@@ -56,6 +56,13 @@ import Testing
     }
   }
 
+  @Test func whatWouldBeNoPropertyListIsWrittenAsOne() throws {
+    for (written, value) in [("\"Done\"", PropertyListValue.string("Done")), ("a = b;", .dictionary([:]))] {
+      let form = try #require(try OpenStepPropertyList.read(Array(written.utf8))).form
+      #expect(try OpenStepPropertyList.read(OpenStepPropertyList.write(value, form))?.value == value)
+    }
+  }
+
   @Test func formIsKept() throws {
     let file = try read("{ b = \"é\"; \"a c\" = (x, {k = <01>;}); empty = {}; none = (); }")
     #expect(
