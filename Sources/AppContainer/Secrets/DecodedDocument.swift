@@ -123,6 +123,7 @@ extension Redactor {
   package func difference(
     from old: DecodedDocument, to new: DecodedDocument, named name: SecretName
   ) -> DocumentDifference? {
+    if old.value.matches(new.value) { return nil }
     var difference = DocumentDifference()
     // A secret of one field is one in the others.
     knowing([["": old.value], ["": new.value]]).compare(old.value, new.value, name, "", &difference)
