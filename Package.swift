@@ -45,6 +45,8 @@ let package = Package(
     .systemLibrary(
       name: "CLibZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
     .systemLibrary(
+      name: "CLibCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    .systemLibrary(
       name: "CLibArchive", pkgConfig: "libarchive",
       providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
 
@@ -61,6 +63,9 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZ", "CLibZstd", system,
       ],
+      swiftSettings: small),
+    .target(
+      name: "RemoteStorage", dependencies: ["DrydockErrors", "AgeEncryption", "CLibCurl", system],
       swiftSettings: small),
     .target(
       name: "AppContainer",
@@ -82,7 +87,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", grdb, system,
+        "ContainerTransaction", "RemoteStorage", grdb, system,
       ],
       swiftSettings: small),
     .target(
@@ -111,7 +116,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
+        "ContainerAudit",
       ],
       swiftSettings: small),
     .target(
@@ -119,7 +125,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
+        "ContainerAudit",
         "Drydock", grdb,
       ],
       swiftSettings: small),
@@ -128,7 +135,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
+        "ContainerAudit",
         "Drydock",
         "DrydockTesting", mustache,
       ],
@@ -140,7 +148,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
+        "ContainerAudit",
         "DrydockTesting",
         "Drydock", "Reports",
         arguments,

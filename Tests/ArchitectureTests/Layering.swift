@@ -24,6 +24,7 @@ enum Layering {
       "Drydock",
       transaction.union([
         "ContainerAudit", "MigrationEngine", "BackupRepository", "DeviceBackups", "ArchiveFile",
+        "RemoteStorage",
       ])
     ),
     (
@@ -33,7 +34,9 @@ enum Layering {
     (
       "DeviceBackups", container.union(["ContainerTransaction", "ArchiveFile", "GRDB", "SystemPackage"])
     ),
-    ("BackupRepository", transaction.union(["ArchiveFile", "GRDB", "SystemPackage"])),
+    (
+      "BackupRepository", transaction.union(["ArchiveFile", "RemoteStorage", "GRDB", "SystemPackage"])
+    ),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
     (
@@ -44,11 +47,13 @@ enum Layering {
       "ArchiveFile",
       ["FileSystem", "AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZ", "CLibZstd", "SystemPackage"]
     ),
+    ("RemoteStorage", ["AgeEncryption", "DrydockErrors", "CLibCurl", "SystemPackage"]),
     ("FileSystem", ["AgeEncryption", "DrydockErrors", "CPlatform", "SystemPackage"]),
     ("Formats", ["DrydockErrors", "Yams"]),
     ("AgeEncryption", ["DrydockErrors", "CLibCrypto", "SystemPackage"]),
     ("DrydockErrors", []),
-    ("CLibArchive", []), ("CLibCrypto", []), ("CLibZ", []), ("CLibZstd", []), ("CPlatform", []),
+    ("CLibArchive", []), ("CLibCrypto", []), ("CLibCurl", []), ("CLibZ", []), ("CLibZstd", []),
+    ("CPlatform", []),
     // Programs and helpers of the tests, which use the package as its users do.
     ("NotesApp", ["GRDB"]),
     ("TestSupport", []),
@@ -64,7 +69,8 @@ enum Layering {
 
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
-    "CLibArchive", "CLibCrypto", "CLibZ", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
+    "CLibArchive", "CLibCrypto", "CLibCurl", "CLibZ", "CLibZstd", "CPlatform", "Yams", "ArgumentParser",
+    "Subprocess",
     "Mustache", "GRDBSQLite",
   ]
 

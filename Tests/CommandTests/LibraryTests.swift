@@ -13,7 +13,7 @@ struct LibraryTests {
     let maps = [
       "\(built)/CPlatform.build", "\(Sandbox.repository)/Sources/CLibCrypto",
       "\(Sandbox.repository)/Sources/CLibZstd",
-      "\(Sandbox.repository)/Sources/CLibZ",
+      "\(Sandbox.repository)/Sources/CLibZ", "\(Sandbox.repository)/Sources/CLibCurl",
       "\(Sandbox.repository)/Sources/CLibArchive", "\(checkouts)/swift-system/Sources/CSystem/include",
       "\(checkouts)/Yams/Sources/CYaml/include", "\(checkouts)/GRDB.swift/Sources/GRDBSQLite",
       "\(checkouts)/swift-subprocess/Sources/_SubprocessCShims/include",

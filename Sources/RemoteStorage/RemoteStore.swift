@@ -1,0 +1,72 @@
+import DrydockErrors
+
+/// Files at a remote place: an S3 bucket below a prefix, or a directory of an SFTP server.
+///
+/// Names are relative to the place; a name may have one folder, as `locks/x`. Every function sends its requests again
+/// when the connection breaks or the server fails for a time, until a deadline; the error then says which request failed
+/// and how often it was tried. Safe to use from any thread; transfers of several threads run in parallel.
+package protocol RemoteStore: AnyObject, Sendable {
+  /// The place, as `s3://BUCKET/PREFIX` or `sftp://HOST/PATH`: never with credentials.
+  var url: String { get }
+
+  /// Makes the directory of an SFTP server when its parent exists; a bucket must exist.
+  ///
+  /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
+  func createIfNeeded() throws
+
+  /// The files in one folder, `""` for those at the top, sorted by name. A folder that does not exist has none.
+  ///
+  /// - Throws: `DrydockError`: `notFound` when the place itself does not exist, `permission`, `io`.
+  func list(_ folder: String) throws -> [RemoteFile]
+
+  /// One file; nil when it does not exist.
+  func file(_ name: String) throws -> RemoteFile?
+
+  /// Fills a buffer with the bytes at an offset, of that version of the file.
+  ///
+  /// - Throws: `DrydockError`: `notFound` when the file is gone, `changedMeanwhile` when it was replaced, `truncated` when it
+  ///   ends before, `permission`, `io`.
+  func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws
+
+  /// Writes a small file in one request, replacing one of that name.
+  ///
+  /// - Returns: the file as the server has it now.
+  func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile
+
+  /// Begins to write a large file, whose bytes come from a local file that is being written.
+  func upload(_ name: String, from source: RemoteSource) throws -> any RemoteUpload
+
+  /// Removes a file; one that does not exist is fine.
+  func remove(_ name: String) throws
+}
+
+/// A file at a remote place, in the version that a request has seen.
+package struct RemoteFile: Sendable, Hashable {
+  package var name: String
+  package var size: UInt64
+  /// By the server's clock, in nanoseconds since 1970, as exact as the server says it.
+  package var modified: Int64
+  /// Identifies the version: an ETag, or what an SFTP server has instead.
+  package var version: String
+}
+
+/// The bytes of an upload: called from several threads, for any range that was announced, also repeatedly.
+package typealias RemoteSource =
+  @Sendable (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
+
+/// A large file on its way. Parts are sent in the background as soon as their bytes are there; nothing has the name before
+/// ``publish(size:)``.
+package protocol RemoteUpload: AnyObject, Sendable {
+  /// Announces that the first `size` bytes of the source are final. Returns at once; errors of the transfer are thrown here
+  /// or by ``publish(size:)``.
+  func extend(to size: UInt64) throws
+
+  /// Sends the rest, and gives the file its name in one step, never replacing one. Safe to repeat when the reply is lost:
+  /// a file of this upload counts as published.
+  ///
+  /// - Returns: nil when there is another file of that name; what was sent is removed then.
+  func publish(size: UInt64) throws -> RemoteFile?
+
+  /// Stops, and removes what was sent, as far as the server can be reached.
+  func cancel()
+}
