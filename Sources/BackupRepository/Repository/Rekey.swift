@@ -28,22 +28,9 @@ package enum Rekey {
     encryption: AgeTarget, lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
     let archive = try ArchivePart(path: path, keys: keys, limit: limit)
-    let header = archive.header
-    let names = ArchiveName.candidates(
-      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
-      parent: header.parent, isEncrypted: true)
-    let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
-    let scratch = try destination.makeScratch()
-    do {
-      let size = try write(archive, into: scratch.directory, encryption, progress)
-      let copy = try scratch.directory.open(file, .readOnly)
-      defer { try? copy.close() }
-      let path = try destination.publish(
-        file, in: scratch.directory, as: names, destination.upload(copy, as: names))
-      return RekeyReport(source: archive.path, path: path, header: header, archiveBytes: size)
-    } catch let error as DrydockError {
-      throw destination.located(error)
-    }
+    return try publish(
+      archive, to: ArchiveDestination(target, lockTimeout: lockTimeout), as: archive.names, encryption,
+      progress)
   }
 
   static let file: ContainerPath = "archive"
@@ -131,11 +118,8 @@ extension Rekey {
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
     lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
-    guard !RemoteStores.isRemote(path) else {
-      throw DrydockError(
-        .unsupported,
-        "an archive at a remote place is not replaced in one step; write the copy into the repository, check it, then "
-          + "remove this one", path: path)
+    if RemoteStores.isRemote(path) {
+      return try replaceRemote(path, keys, limit, encryption, lockTimeout, progress)
     }
     var old = try ReplacedArchive(path)
     let archive = try old.open(path, keys, limit)
@@ -162,6 +146,55 @@ extension Rekey {
     try old.afterwards("it is encrypted to the new keys", name) { try lock.place.sync() }
     return RekeyReport(
       source: path, path: old.folder.full(name), header: archive.header, archiveBytes: size)
+  }
+}
+
+extension Rekey {
+  /// At a remote place the new archive gets another name, and then the old one is removed: killed in between, both are there.
+  private static func replaceRemote(
+    _ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit, _ encryption: AgeTarget, _ lockTimeout: Double,
+    _ progress: WorkProgress?
+  ) throws -> RekeyReport {
+    let repository = Repository.ofArchive(path)
+    let place = try RepositoryLock(repository.path, exclusive: true, timeout: lockTimeout).place
+    let archive = try ArchivePart(path: path, keys: keys, limit: limit)
+    let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
+    let names = archive.names.filter { !present.contains($0) }
+    guard !names.isEmpty else {
+      throw DrydockError(
+        .overlap, "the repository has copies of it under all names that the new one could have; remove them",
+        path: path)
+    }
+    var report = try publish(archive, to: ArchiveDestination(locked: place), as: names, encryption, progress)
+    try place.remove(ContainerPath(lastName(path)))
+    report.source = path
+    return report
+  }
+
+  private static func publish(
+    _ archive: ArchivePart, to destination: ArchiveDestination, as names: [String], _ encryption: AgeTarget,
+    _ progress: WorkProgress?
+  ) throws -> RekeyReport {
+    let scratch = try destination.makeScratch()
+    do {
+      let size = try write(archive, into: scratch.directory, encryption, progress)
+      let copy = try scratch.directory.open(file, .readOnly)
+      defer { try? copy.close() }
+      let path = try destination.publish(
+        file, in: scratch.directory, as: names, destination.upload(copy, as: names))
+      return RekeyReport(source: archive.path, path: path, header: archive.header, archiveBytes: size)
+    } catch let error as DrydockError {
+      throw destination.located(error)
+    }
+  }
+}
+
+extension ArchivePart {
+  /// The names that an encrypted copy of it may have.
+  fileprivate var names: [String] {
+    ArchiveName.candidates(
+      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
+      parent: header.parent, isEncrypted: true)
   }
 }
 
