@@ -257,14 +257,11 @@ final class SFTPStore: RemoteStore {
     guard let found = try state(name) else {
       throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again")
     }
-    guard let written = try state(temporary) else {
-      // An earlier attempt, whose reply was lost, gave it its name.
-      guard found.size == size else { throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again") }
-      return true
+    if try state(temporary) != nil { return false }
+    // An earlier attempt, whose reply was lost, gave it its name.
+    guard found.size == size else {
+      throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again")
     }
-    guard written.version == found.version else { return false }
-    // The server makes a second link before it removes the first one, and was stopped in between.
-    try run(["rm \(place.argument(temporary))"])
     return true
   }
 
