@@ -187,11 +187,21 @@ final class CurlPool: Sendable {
 
   func perform(_ request: CurlRequest, received: inout Int) throws -> CurlReply {
     let handle = try idle.withLock { $0.handles.popLast() } ?? CurlHandle()
-    // After an error the connection may be in an unknown state: the handle is closed with it.
-    let reply = try handle.perform(request, settings, received: &received)
-    let box = Idle(handles: [handle])
-    idle.withLock { if $0.handles.count < limit { $0.handles += box.handles } }
-    return reply
+    do {
+      let reply = try handle.perform(request, settings, received: &received)
+      putBack(handle)
+      return reply
+    } catch let failure as RemoteFailure where [.notFound, .exists].contains(failure.code) {
+      // The server's answer over SFTP.
+      putBack(handle)
+      throw failure
+    }
+    // After any other error the connection may be in an unknown state: it is closed with its handle.
+  }
+
+  private func putBack(_ handle: CurlHandle) {
+    let returned = Idle(handles: [handle])
+    idle.withLock { if $0.handles.count < limit { $0.handles += returned.handles } }
   }
 }
 
