@@ -69,6 +69,19 @@ public enum RemoteServers {
     return (changed, server.command)
   }
 
+  /// An S3 server that misbehaves as the bucket's name says. Its output has a line for each request.
+  public static func hostile(bucket: String) throws -> (RemotePlace, RunningCommand) {
+    let server = try start("hostile_server.py", [])
+    guard let endpoint = server.values["endpoint"], let port = URL(string: endpoint)?.port else {
+      throw SystemFailure("the server did not say its endpoint: \(server.values)")
+    }
+    let environment = [
+      "AWS_ACCESS_KEY_ID": "canary-key", "AWS_SECRET_ACCESS_KEY": "canary-secret",
+      "AWS_SESSION_TOKEN": "canary-token", "AWS_ENDPOINT_URL_S3": endpoint,
+    ]
+    return (RemotePlace(url: "s3://\(bucket)", environment: environment, port: port, directory: nil), server.command)
+  }
+
   // MARK: Starting
 
   private static func number() -> Int {
