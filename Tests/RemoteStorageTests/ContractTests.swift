@@ -19,7 +19,9 @@ enum PlaceKind: String, CaseIterable, Sendable {
 
 extension RemotePlace {
   /// A store of this place, with short pauses.
-  func store(_ folder: String = "", _ change: (inout RemoteOptions) -> Void = { _ in }) throws -> any RemoteStore {
+  func store(_ folder: String = "", _ change: (inout RemoteOptions) -> Void = { _ in }) throws
+    -> any RemoteStore
+  {
     var options = RemoteOptions(variables: environment)
     options.firstPause = 0.01
     options.noProgressLimit = 10
@@ -46,7 +48,8 @@ extension RemoteStore {
 func source(_ bytes: [UInt8]) -> RemoteSource {
   { target, offset in
     bytes.withUnsafeBytes {
-      target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<(Int(offset) + target.count)]))
+      target.copyMemory(
+        from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<(Int(offset) + target.count)]))
     }
   }
 }
@@ -59,7 +62,8 @@ func random(_ count: Int, seed: UInt64) -> [UInt8] {
 @Suite("Remote places: what every kind does")
 struct ContractTests {
   static let names = [
-    "plain", "a b  c", "a+b", "100%", "100%25", "ü-ö-é", "~x", "user@host", "(a)", "a&b=c", "q?r", "h#i", "x;y,z:1",
+    "plain", "a b  c", "a+b", "100%", "100%25", "ü-ö-é", "~x", "user@host", "(a)", "a&b=c", "q?r", "h#i",
+    "x;y,z:1",
     "it's", "\"quoted\"", "back\\slash", "[1]*", "日本", ".hidden", "locks/e f+g%h",
   ]
 

@@ -8,14 +8,16 @@ import Testing
 struct FaultTests {
   /// Random work through a proxy that breaks a third of the connections: every call succeeds, and the place has what a model
   /// has.
-  @Test("Random rounds through a faulty connection keep the model", arguments: PlaceKind.allCases, [1, 2] as [UInt64])
+  @Test(
+    "Random rounds through a faulty connection keep the model", arguments: PlaceKind.allCases,
+    [1, 2] as [UInt64])
   func rounds(_ kind: PlaceKind, _ seed: UInt64) throws {
     let place = try kind.make()
     let (faulty, proxy) = try RemoteServers.faulty(place, seed: seed, percent: 35)
     try withExtendedLifetime(proxy) {
       let store = try faulty.store { options in
         options.attempts = 40
-        options.noProgressLimit = 4
+        options.noProgressLimit = 3
       }
       let direct = try place.store()
       var random = SeededRandom(seed: seed)
@@ -25,7 +27,9 @@ struct FaultTests {
         let name = names.randomElement(using: &random) ?? ""
         let where_ = "round \(round): \(name)"
         // Seldom of several parts: the bytes are most of the time.
-        let size = Int.random(in: 0...4, using: &random) == 0 && round % 8 == 0 ? 17_000_000 : Int.random(in: 0...60_000, using: &random)
+        let size =
+          Int.random(in: 0...4, using: &random) == 0 && round % 8 == 0
+          ? 17_000_000 : Int.random(in: 0...60_000, using: &random)
         let bytes = random.bytes(size)
         switch Int.random(in: 0..<6, using: &random) {
         case 0:
@@ -54,6 +58,9 @@ struct FaultTests {
         #expect(try direct.bytes(file) == bytes)
       }
       #expect(try (direct.list("") + direct.list("f")).map(\.name).sorted() == model.keys.sorted())
+      // The test would prove nothing if the proxy did nothing.
+      let faults = proxy.output.split(separator: "\n").filter { $0.hasPrefix("fault") }
+      #expect(Set(faults).count >= 3 && faults.count >= 5, "\(faults)")
     }
   }
 }

@@ -43,13 +43,16 @@ public enum RemoteServers {
     return RemotePlace(
       url: "sftp://127.0.0.1:\(port)\(directory)",
       environment: [
-        "DRYDOCK_SSH_KEY": "\(base)/key", "DRYDOCK_SSH_KNOWN_HOSTS": "\(base)/known_hosts", "LOGNAME": NSUserName(),
+        "DRYDOCK_SSH_KEY": "\(base)/key", "DRYDOCK_SSH_KNOWN_HOSTS": "\(base)/known_hosts",
+        "LOGNAME": NSUserName(),
       ],
       port: port, directory: directory)
   }
 
   /// Starts a proxy in front of a place's server that fails as the seed and the percentage say.
-  public static func faulty(_ place: RemotePlace, seed: UInt64, percent: Int) throws -> (RemotePlace, RunningCommand) {
+  public static func faulty(_ place: RemotePlace, seed: UInt64, percent: Int) throws -> (
+    RemotePlace, RunningCommand
+  ) {
     let kind = place.directory == nil ? "http" : "ssh"
     let server = try start("fault_proxy.py", ["\(place.port)", kind, "\(seed)", "\(percent)"])
     guard let port = server.values["port"].flatMap({ Int($0) }) else {
@@ -61,7 +64,8 @@ public enum RemoteServers {
       changed.url = "sftp://127.0.0.1:\(port)\(directory)"
       let text = try String(contentsOfFile: known, encoding: .utf8)
       let file = "\(known)-\(port)"
-      try text.replacing("]:\(place.port) ", with: "]:\(port) ").write(toFile: file, atomically: true, encoding: .utf8)
+      try text.replacing("]:\(place.port) ", with: "]:\(port) ").write(
+        toFile: file, atomically: true, encoding: .utf8)
       changed.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = file
     } else {
       changed.environment["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:\(port)"
@@ -79,7 +83,9 @@ public enum RemoteServers {
       "AWS_ACCESS_KEY_ID": "canary-key", "AWS_SECRET_ACCESS_KEY": "canary-secret",
       "AWS_SESSION_TOKEN": "canary-token", "AWS_ENDPOINT_URL_S3": endpoint,
     ]
-    return (RemotePlace(url: "s3://\(bucket)", environment: environment, port: port, directory: nil), server.command)
+    return (
+      RemotePlace(url: "s3://\(bucket)", environment: environment, port: port, directory: nil), server.command
+    )
   }
 
   // MARK: Starting
@@ -104,7 +110,9 @@ public enum RemoteServers {
   private static func start(_ script: String, _ arguments: [String]) throws -> Server {
     let command = try Command.spawn("/usr/bin/python3", ["-u", "\(scripts)/\(script)"] + arguments)
     try command.waitForLine("ready")
-    let lines = command.output.split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1).map(String.init) }
+    let lines = command.output.split(separator: "\n").map {
+      $0.split(separator: " ", maxSplits: 1).map(String.init)
+    }
     return Server(
       command: command, values: Dictionary(lines.filter { $0.count == 2 }.map { ($0[0], $0[1]) }) { $1 })
   }

@@ -7,6 +7,7 @@ import http.server
 import re
 import sys
 import threading
+import time
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 objects = {}
@@ -85,13 +86,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(307, Location=f"http://127.0.0.1:{self.server.server_port}/stolen/x")
         if bucket == "always-503":
             return self.error(503, "SlowDown")
-        if bucket == "busy" and count <= 2:
-            return self.error(503, "SlowDown", Retry_After="1")
+        if bucket == "busy":
+            now = time.monotonic()
+            too_early = now < counts.get("wanted", 0)
+            counts["wanted"] = now + 1
+            if too_early:
+                return self.error(403, "TooEarly")
+            if count <= 2:
+                return self.error(503, "SlowDown", Retry_After="1")
         if bucket == "denied":
             return self.error(403, "SignatureDoesNotMatch")
         if bucket == "silent":
             threading.Event().wait(20)
             return
+        if "uploads=" in query and self.command == "GET":
+            now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+            uploads = [("p/old", "old", "2026-01-01T00:00:00.000Z"), ("p/new", "new", now),
+                       ("other", "other", "2026-01-01T00:00:00.000Z")]
+            return self.answer(200, ("<ListMultipartUploadsResult>" + "".join(
+                f"<Upload><Key>{k}</Key><UploadId>{i}</UploadId><Initiated>{t}</Initiated></Upload>"
+                for k, i, t in uploads) + "</ListMultipartUploadsResult>").encode())
         if self.command == "GET" and not key:
             if bucket == "endless":
                 return self.endless(200)
