@@ -99,7 +99,9 @@ struct AllowedSigner {
     let digits = Array((isUTC ? text.dropLast() : text[...]).utf8)
     let invalid = DrydockError(
       .badKey, "\(option) is not a time; write YYYYMMDD, YYYYMMDDHHMM or YYYYMMDDHHMMSS, with a Z for UTC")
-    guard [8, 12, 14].contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else { throw invalid }
+    guard [8, 12, 14].contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      throw invalid
+    }
     func field(_ start: Int, _ length: Int) -> Int {
       guard start + length <= digits.count else { return 0 }
       return digits[start..<start + length].reduce(0) { $0 * 10 + Int($1 - 0x30) }

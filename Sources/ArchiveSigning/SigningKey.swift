@@ -84,6 +84,18 @@ public struct SigningKey: Sendable, CustomStringConvertible {
     return lines.count > 1 && lines[1].count > 104
   }
 
+  /// The keys, of which no two write the same file.
+  ///
+  /// - Throws: ``DrydockError`` with code `usage`.
+  package static func separate(_ keys: [SigningKey]) throws -> [SigningKey] {
+    guard Set(keys.map(\.suffix)).count == keys.count else {
+      throw DrydockError(
+        .usage,
+        "two of the keys would write the same file; sign with one of minisign, and one of OpenSSH or signify")
+    }
+    return keys
+  }
+
   private var key: VerifyingKey {
     switch kind {
     case .minisign(let key): .minisign(key.publicKey)
@@ -91,8 +103,12 @@ public struct SigningKey: Sendable, CustomStringConvertible {
     }
   }
 
-  /// The public half, as the only trusted key.
-  package var trusted: TrustedKeys { TrustedKeys(key) }
+  /// The public halves, as the only trusted keys.
+  package static func trusted(_ keys: [SigningKey]) -> TrustedKeys {
+    var trusted = TrustedKeys()
+    trusted.keys = keys.map { TrustedKeys.Key(key: $0.key) }
+    return trusted
+  }
 
   /// The public half, never the secret.
   public var description: String { key.name }

@@ -94,8 +94,6 @@ public struct TrustedKeys: Sendable, Equatable {
 
   public init() {}
 
-  init(_ key: VerifyingKey, name: String? = nil) { keys = [Key(key: key, name: name)] }
-
   public var isEmpty: Bool { keys.isEmpty }
 
   /// Reads public keys: of minisign or signify, lines of OpenSSH's `.pub` files, and files of allowed signers.
@@ -145,6 +143,12 @@ public struct TrustedKeys: Sendable, Equatable {
     } else if let key = try AllowedSigner(line).key {
       keys.append(key)
     }
+  }
+
+  /// Whether a text is meant as a key, and not as a file's name.
+  package static func isKey(_ text: String) -> Bool {
+    MinisignPublicKey(text: text) != nil
+      || text.split(separator: " ").prefix(3).contains { SSHPublicKey.isType($0) }
   }
 
   /// A text for people, without what acts on a terminal.

@@ -38,10 +38,11 @@ struct SigningPrograms {
 
   /// Makes a key without a passphrase: `NAME.key` and `NAME.pub`.
   func makeKey(_ kind: Kind, _ name: String) throws -> (secret: String, open: String) {
-    let (secret, open) = (directory(name + ".key"), directory(name + ".pub"))
+    // signify insists on the suffix.
+    let (secret, open) = (directory(name + (kind == .signify ? ".sec" : ".key")), directory(name + ".pub"))
     switch kind {
     case .minisign: try must("minisign", ["-G", "-W", "-p", open, "-s", secret])
-    case .signify: try must("signify-openbsd", ["-G", "-n", "-c", name, "-p", open, "-s", name + ".sec"])
+    case .signify: try must("signify-openbsd", ["-G", "-n", "-c", name, "-p", open, "-s", secret])
     default:
       let options: [String] =
         switch kind {
@@ -53,9 +54,6 @@ struct SigningPrograms {
         }
       try must("ssh-keygen", ["-q", "-N", "", "-C", "\(name)@example.com", "-f", secret] + options)
       try FileManager.default.moveItem(atPath: secret + ".pub", toPath: open)
-    }
-    if kind == .signify {
-      try FileManager.default.moveItem(atPath: directory(name + ".sec"), toPath: secret)
     }
     return (secret, open)
   }
