@@ -22,10 +22,12 @@ package final class ArchiveWriter {
   /// - Parameters:
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
   ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
+  ///   - written: called, on any thread, with the size of what is in the file and will not change.
   package init(
-    to file: FileDescriptor, threads: Int? = nil, encryption: AgeTarget? = nil
+    to file: FileDescriptor, threads: Int? = nil, encryption: AgeTarget? = nil,
+    written: (@Sendable (UInt64) throws -> Void)? = nil
   ) throws {
-    sink = try ArchiveSink(file, encryption: encryption)
+    sink = try ArchiveSink(file, encryption: encryption, written: written)
     frames = FrameWriter(
       sink, level: 3, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
     encoder = try TarEncoder(TarSink(frames))

@@ -145,8 +145,10 @@ extension Archive {
 }
 
 extension Repository {
-  /// Creates the directory on its first use. Its parent must exist, so that a mistyped path does not become a repository.
+  /// Creates the directory on its first use. Its parent must exist, so that a mistyped path does not become a repository; so
+  /// must the bucket of a remote one.
   public func createIfNeeded() throws {
+    if isRemote { return try createRemoteIfNeeded() }
     let url = URL(fileURLWithPath: path)
     guard !FileManager.default.fileExists(atPath: path),
       FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)

@@ -34,7 +34,7 @@ package protocol RemoteStore: AnyObject, Sendable {
   func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile
 
   /// Begins to write a large file, whose bytes come from a local file that is being written.
-  func upload(_ name: String, from source: RemoteSource) throws -> any RemoteUpload
+  func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload
 
   /// Removes a file; one that does not exist is fine.
   func remove(_ name: String) throws

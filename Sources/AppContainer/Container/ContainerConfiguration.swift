@@ -170,7 +170,8 @@ extension ContainerConfiguration {
       migrations = try reader.text("migrations").map(resolve)
     }
     fixtures = try reader.text("fixtures").map(resolve)
-    repository = try reader.text("repository").map(resolve)
+    // A remote repository has a URL.
+    repository = try reader.text("repository").map { $0.contains("://") ? $0 : resolve($0) }
     if let node = reader["recipients"], !node.isNull {
       recipients = try node.elements("`recipients`").map(Self.recipient)
     }

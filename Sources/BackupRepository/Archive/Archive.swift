@@ -3,6 +3,7 @@ import AppContainer
 import ArchiveFile
 import DrydockErrors
 import FileSystem
+import RemoteStorage
 
 /// A snapshot, open for reading: an archive, and if it is incremental the archives that it needs, which are in the same
 /// directory.
@@ -77,8 +78,15 @@ public final class Archive {
   public var bytesRead: UInt64 { parts.reduce(0) { $0 + $1.reader.bytesRead } }
   public var fileSize: UInt64 { chainSize }
 
+  /// How an archive is encrypted; nil when it is not.
+  package static func encryption(path: String) throws -> ArchiveEncryption? {
+    do { return try ArchiveEncryption.of(Places.source(path)) } catch let error as DrydockError {
+      throw error.at(path)
+    }
+  }
+
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
-    try ArchivePart.header(ArchiveReader(path: path, keys: keys), path)
+    try ArchivePart.header(ArchiveReader(Places.source(path), path: path, keys: keys), path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
@@ -183,11 +191,7 @@ final class ArchivePart {
 
   init(path: String, keys: AgeKeys, limit: ExpansionLimit = .standard) throws {
     self.path = path
-    do {
-      reader = try ArchiveReader(path: path, keys: keys)
-    } catch let error as DrydockError where error.code == .io && FollowedStatus.identity(path) == nil {
-      throw DrydockError(.notFound, "no such archive; check the path", path: path, cause: error)
-    }
+    reader = try ArchiveReader(Places.source(path), path: path, keys: keys)
     header = try Self.header(reader, path)
     try reader.checkManifestMemory(ManifestReader.memory(ofText: reader.manifest.length), limit)
     manifest = try ManifestReader(reader, header, path: path)
@@ -204,6 +208,12 @@ final class ArchivePart {
         "holds a vault's items (\(MemberNames.vault)) without encryption, which Drydock never writes; if you decrypted "
           + "it, use the encrypted file", path: path)
     }
+  }
+
+  /// Identifies the file in the state that it has now; nil when it is gone. What is at a remote place never changes.
+  var version: String? {
+    if RemoteStores.isRemote(path) { return path }
+    return FollowedStatus.version(path).map { "\($0.identity) \($0.changed)" }
   }
 
   static func header(_ reader: ArchiveReader, _ path: String) throws -> Archive.Header {
@@ -269,10 +279,8 @@ private struct ChainSearch {
   }
 
   private func list() throws -> [String] {
-    let real = realPath(archive) ?? archive
-    let folder = real.lastIndex(of: "/").map { $0 == real.startIndex ? "/" : String(real[..<$0]) } ?? "."
-    let directory = try Directory(folder)
-    return try directory.names().filter(ArchiveName.isArchive).map { directory.full(ContainerPath(name: $0)) }
+    let place = try Places.ofFile(archive).place
+    return try place.list().names.filter(ArchiveName.isArchive).map { place.full(ContainerPath(name: $0)) }
       .sorted()
   }
 }

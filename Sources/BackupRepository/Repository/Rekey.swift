@@ -3,6 +3,7 @@ import AppContainer
 import ArchiveFile
 import DrydockErrors
 import FileSystem
+import RemoteStorage
 import SystemPackage
 
 package struct RekeyReport: Sendable {
@@ -35,7 +36,10 @@ package enum Rekey {
     let scratch = try destination.makeScratch()
     do {
       let size = try write(archive, into: scratch.directory, encryption, progress)
-      let path = try destination.publish(file, in: scratch.directory, as: names)
+      let copy = try scratch.directory.open(file, .readOnly)
+      defer { try? copy.close() }
+      let path = try destination.publish(
+        file, in: scratch.directory, as: names, destination.upload(copy, as: names))
       return RekeyReport(source: archive.path, path: path, header: header, archiveBytes: size)
     } catch let error as DrydockError {
       throw destination.located(error)
@@ -127,6 +131,12 @@ extension Rekey {
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
     lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
+    guard !RemoteStores.isRemote(path) else {
+      throw DrydockError(
+        .unsupported,
+        "an archive at a remote place is not replaced in one step; write the copy into the repository, check it, then "
+          + "remove this one", path: path)
+    }
     var old = try ReplacedArchive(path)
     let archive = try old.open(path, keys, limit)
     try old.check()
@@ -149,7 +159,7 @@ extension Rekey {
     let lock = try RepositoryLock(old.folder.path, exclusive: true, timeout: lockTimeout)
     try old.check()
     let name = try old.put(scratch.directory)
-    try old.afterwards("it is encrypted to the new keys", name) { try lock.directory.sync() }
+    try old.afterwards("it is encrypted to the new keys", name) { try lock.place.sync() }
     return RekeyReport(
       source: path, path: old.folder.full(name), header: archive.header, archiveBytes: size)
   }
@@ -178,7 +188,7 @@ private struct ReplacedArchive {
       throw DrydockError(.notFound, "no archive is there; give its file", path: path)
     }
     self.status = status
-    let isEncrypted = try ArchiveEncryption.of(path: path) != nil
+    let isEncrypted = try ArchiveEncryption.of(ArchiveSource(path: path)) != nil
     // An encrypted one has a plain name after a replacement that was interrupted before the last step.
     encryptedName =
       !isEncrypted || real.hasSuffix(ArchiveName.suffix)

@@ -13,7 +13,7 @@ extension Repository {
     package var encryption: ArchiveEncryption?
     /// The bytes of the archive without encryption.
     var contentSize: UInt64
-    var identity: FileIdentity
+    var file: PlaceFile
     /// Sorted; they are not in the archive, but in a file beside it.
     public internal(set) var tags: [String] = []
 

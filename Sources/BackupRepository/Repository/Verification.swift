@@ -19,7 +19,7 @@ package struct Verification {
   private var read: Set<VerifiedFile> = []
 
   private struct VerifiedFile: Hashable {
-    var archive: Archive.ID, file: FileVersion
+    var archive: Archive.ID, file: String
   }
 
   package init() {}
@@ -57,7 +57,7 @@ package struct Verification {
   ) throws -> VerificationReport {
     if data { progress?.begin(.verify, reading: archive) } else { progress?.begin(.verify) }
     let files = archive.parts.map { part in
-      FollowedStatus.version(part.path).map { VerifiedFile(archive: part.header.archive, file: $0) }
+      part.version.map { VerifiedFile(archive: part.header.archive, file: $0) }
     }
     let isRead = files.map { $0.map(read.contains) ?? false }
     let id = try SnapshotID()

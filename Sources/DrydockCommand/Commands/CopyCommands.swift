@@ -62,7 +62,7 @@ struct ExportCommand: Subcommand {
     var keys = try copy.key.keys()
     let encryption = try copy.recipients.encryption(configuration)
     let file = try repository.archive(archive, configuration, keys)
-    if encryption == nil, !copy.recipients.noEncryption, let present = try ArchiveEncryption.of(path: file) {
+    if encryption == nil, !copy.recipients.noEncryption, let present = try Archive.encryption(path: file) {
       throw UsageError(
         message:
           "\(file) is \(present), and the new archive would not be; give --recipient age1…, or "

@@ -279,9 +279,9 @@ struct TagCommand: Subcommand {
     let paths = try archives.map { try repository.archive($0, configuration, keys) }
     var tagged: [JSONObject] = []
     for path in paths {
-      let file = URL(fileURLWithPath: path)
-      let tags = try Repository(file.deletingLastPathComponent().path).tag(
-        file.lastPathComponent, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)
+      let name = path.split(separator: "/").last.map(String.init) ?? path
+      let tags = try Repository.ofArchive(path).tag(
+        name, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)
       tagged.append(["path": path, "tags": tags])
       if !common.json { Output.line("\(path)  \(tags.isEmpty ? "no tags" : tags.joined(separator: ", "))") }
     }

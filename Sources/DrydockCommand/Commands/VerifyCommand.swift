@@ -80,7 +80,7 @@ struct VerifyCommand: Subcommand {
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
         )
-      } catch  where archives.isEmpty && FollowedStatus.identity(path) == nil {
+      } catch  where archives.isEmpty && isGone(path, error) {
         // Removed since the repository was listed, perhaps while it was read.
         continue
       } catch {
@@ -107,6 +107,11 @@ struct VerifyCommand: Subcommand {
     if let failed { throw failed.status.code }
     if comparison?.isEqual == false { throw ExitStatus.pending.code }
     if comparison?.comparison.isIncomplete == true { throw ExitStatus.incomplete.code }
+  }
+
+  private func isGone(_ path: String, _ error: any Error) -> Bool {
+    Repository.isRemote(path)
+      ? (error as? DrydockError)?.code == .notFound : FollowedStatus.identity(path) == nil
   }
 
   /// The archives to verify, and those of a repository that cannot even be listed.

@@ -30,8 +30,8 @@ struct RepositoryOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of archives; by default `repository:` of drydock.yaml.", valueName: "directory"),
-    completion: .directory)
+      "The repository: a directory of archives, s3://BUCKET/PREFIX or sftp://HOST/PATH; by default `repository:` of drydock.yaml.",
+      valueName: "repository"), completion: .directory)
   var repository: String?
 
   func path(_ configuration: ContainerConfiguration) -> String? {
@@ -45,7 +45,7 @@ struct RepositoryOptions: ParsableArguments {
   func archive(
     _ name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false
   ) throws -> String {
-    if FileManager.default.fileExists(atPath: name) { return name }
+    if Repository.isRemote(name) || FileManager.default.fileExists(atPath: name) { return name }
     // `APP/INSTANCE@latest` has a slash, too.
     guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
       throw DrydockError(
@@ -79,7 +79,8 @@ extension RepositoryOptions {
   func archive(
     orContainer name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
   ) throws -> String {
-    guard !FileManager.default.fileExists(atPath: name), path(configuration) != nil,
+    guard !Repository.isRemote(name), !FileManager.default.fileExists(atPath: name),
+      path(configuration) != nil,
       !name.contains("/") || name.contains("@")
     else { return name }
     return try archive(name, configuration, keys)
