@@ -72,7 +72,7 @@ struct ArchiveStatement: Equatable {
       guard Int(version) != nil else { throw invalid }
       throw DrydockError(.newerFormat, "the statement is of a newer version; use a newer version of drydock")
     }
-    guard let archive = Archive.ID(hex: try next("# archive: ")), case let app = try next("# app: "),
+    guard let archive = Archive.ID(try next("# archive: ")), case let app = try next("# app: "),
       let instance = SHA256.Digest(hex: try next("# instance: ")), case let time = try next("# time: "),
       ArchiveTime.isWhole(time), let size = UInt64(try next("# size: ")),
       let contents = SHA256.Digest(hex: try next("# contents: ")),

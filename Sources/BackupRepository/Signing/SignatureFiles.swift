@@ -75,6 +75,10 @@ enum SignatureFiles {
     for suffix in suffixes { try place.remove(file(archive, suffix)) }
   }
 
+  static func hasStatement(of archive: ContainerPath, at place: any Place) throws -> Bool {
+    try place.file(file(archive, suffix)) != nil
+  }
+
   /// Whether there is any of the files.
   static func anyPresent(of archive: ContainerPath, at place: any Place) throws -> Bool {
     try suffixes.contains { try place.file(file(archive, $0)) != nil }
@@ -110,7 +114,7 @@ struct SignedStatement {
         throw DrydockError(.untrusted, "it is not signed")
       }
       return (signed, try signed.signer(trusted))
-    } catch let error as DrydockError where [.untrusted, .badSignature].contains(error.code) {
+    } catch let error as DrydockError where error.meansForgery {
       throw DrydockError(
         error.code,
         "\(error.message); only archives that a trusted key has signed are read here, use another one",
@@ -130,6 +134,12 @@ struct SignedStatement {
     }
   }
 
+  /// Throws unless a file that no key opens may be the one that was signed.
+  func requireOf(_ file: PlaceFile, _ label: ArchiveLabel?) throws {
+    guard statement.size == file.size, label.map({ statement.archive.description.hasPrefix($0.id) }) ?? true
+    else { throw DrydockError(.badSignature, "its statement is of another archive") }
+  }
+
   /// Throws unless all bytes are those that were signed.
   func requireAllBytes(_ reader: ArchiveReader) throws {
     guard try reader.fileDigest() == statement.sha256 else {
@@ -139,9 +149,23 @@ struct SignedStatement {
   }
 }
 
+/// How copies of archives are signed.
+package struct CopySigning: Sendable {
+  package var keys: [SigningKey]
+  /// Whose signatures the originals must have; nil when nothing was said.
+  package var trusted: TrustedKeys?
+
+  package init(keys: [SigningKey] = [], trusted: TrustedKeys? = nil) {
+    (self.keys, self.trusted) = (keys, trusted)
+  }
+
+  /// Whose signatures the originals must have, if copies are signed: the same as before, or those of the keys.
+  package var sources: TrustedKeys? { keys.isEmpty ? nil : trusted ?? SigningKey.trusted(keys) }
+}
+
 /// What is signed of an archive that is complete, and has no name yet.
 struct StatementDraft {
-  var header: Archive.Header, size: UInt64, sha256: SHA256.Digest, contents: SHA256.Digest
+  var header: Archive.Header, bytes: SignedBytes
   var keys: [SigningKey]
 
   /// Signs the archive under a name, before it has that.
@@ -153,7 +177,7 @@ struct StatementDraft {
         path: place.full(archive))
     }
     let statement = try ArchiveStatement(
-      header, fileName: name, size: size, sha256: sha256, contents: contents)
+      header, fileName: name, size: bytes.size, sha256: bytes.sha256, contents: bytes.contents)
     try SignatureFiles.write(statement, signedBy: keys, of: archive, at: place)
   }
 }

@@ -17,6 +17,11 @@ struct SigningOptions: ParsableArguments {
     completion: .file())
   var passphraseFile: String?
 
+  /// How copies of archives are signed: the originals must have been signed by who is trusted.
+  func copies(_ configuration: ContainerConfiguration) throws -> CopySigning {
+    CopySigning(keys: try keys(), trusted: try TrustOptions.standing(configuration))
+  }
+
   /// The keys in the files, or without any in those that `DRYDOCK_SIGN` names, separated by colons.
   func keys() throws -> [SigningKey] {
     let named = Environment["SIGN"]?.split(separator: ":").map(String.init) ?? []
@@ -44,8 +49,16 @@ struct TrustOptions: ParsableArguments {
   /// The keys in the files, else in those that `DRYDOCK_TRUSTED` names, separated by colons, else `trusted:` of drydock.yaml;
   /// nil if any archive is read.
   func keys(_ configuration: ContainerConfiguration) throws -> TrustedKeys? {
-    let named = Environment["TRUSTED"]?.split(separator: ":").map(String.init) ?? []
-    let files = files.isEmpty ? named : files
-    return try files.isEmpty ? configuration.trusted?.keys() : TrustedKeys(files: files)
+    try files.isEmpty ? Self.standing(configuration) : TrustedKeys(files: files)
   }
+
+  static func standing(_ configuration: ContainerConfiguration) throws -> TrustedKeys? {
+    let named = Environment["TRUSTED"]?.split(separator: ":").map(String.init) ?? []
+    return try named.isEmpty ? configuration.trusted?.keys() : TrustedKeys(files: named)
+  }
+}
+
+extension Signer {
+  /// The name that the key has among the trusted ones, and the key.
+  var shown: String { name.map { "\($0) (\(key))" } ?? key }
 }
