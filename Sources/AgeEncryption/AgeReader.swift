@@ -61,6 +61,9 @@ package final class AgeReader: Sendable {
     }
   }
 
+  /// See ``PayloadCipher/codeKey``.
+  package var codeKey: SecretBytes { cipher.codeKey }
+
   /// The length of the content in bytes.
   package var plainSize: UInt64 { layout.plainSize }
 

@@ -98,13 +98,17 @@ enum ArchiveBytes: Sendable {
 final class ArchiveSink: @unchecked Sendable {
   private let output: FileOutput
   private let seal: AgeWriter?
+  private let hash: SHA256?
 
   /// - Parameter encryption: to whom it is encrypted; nil for one that everybody can read.
   /// - Parameter written: called with the size of what is in the file and final; see ``FileOutput``.
+  /// - Parameter isSigned: whether ``signed(header:manifest:)`` is wanted in the end.
   init(
-    _ file: FileDescriptor, encryption: AgeTarget? = nil, written: FileOutput.Written? = nil
+    _ file: FileDescriptor, encryption: AgeTarget? = nil, written: FileOutput.Written? = nil,
+    isSigned: Bool = false
   ) throws {
-    let output = FileOutput(file, written: written)
+    hash = isSigned ? try SHA256() : nil
+    let output = FileOutput(file, written: written, hash: hash)
     self.output = output
     seal = try DrydockError.translating { try encryption.map { try AgeWriter(to: $0, sink: output.append) } }
   }
@@ -125,6 +129,14 @@ final class ArchiveSink: @unchecked Sendable {
       try DrydockError.translating {
         try AgeReader(size: source.size, writtenWith: seal.start) { try source.readExactly($0, at: $1) }
       })
+  }
+
+  /// What a signature binds, once the archive is finished; nil unless that was asked for at the beginning.
+  func signed(header: [UInt8], manifest: SHA256.Digest) throws -> SignedBytes? {
+    guard let hash else { return nil }
+    return SignedBytes(
+      size: fileSize, sha256: try hash.finalize(),
+      contents: try ContentsCode.make(header: header, manifest: manifest, key: seal?.start.cipher.codeKey))
   }
 
   /// Ends the archive. Throws `DrydockError` `.io`.

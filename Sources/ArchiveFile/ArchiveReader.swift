@@ -17,6 +17,7 @@ package final class ArchiveReader {
   /// Reads ranges on this archive's own thread, ahead where it pays.
   package let ranges: RangeReader
   let archive: ArchiveBytes
+  let source: ArchiveSource
   private let bytesReadAtOpening: UInt64
 
   /// Opens an archive.
@@ -29,7 +30,7 @@ package final class ArchiveReader {
   package init(_ source: ArchiveSource, path: String? = nil, keys: AgeKeys = AgeKeys()) throws {
     let probe: ArchiveProbe
     do {
-      fileSize = source.size
+      (self.source, fileSize) = (source, source.size)
       archive = try ArchiveBytes(source, keys: keys)
       probe = try ArchiveProbe(archive)
     } catch let error as DrydockError {

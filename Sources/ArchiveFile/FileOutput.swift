@@ -1,3 +1,4 @@
+import AgeEncryption
 import DrydockErrors
 import FileSystem
 import SystemPackage
@@ -16,6 +17,8 @@ final class FileOutput {
 
   private let file: FileDescriptor
   private let written: Written?
+  /// Of all bytes, where a signature needs it.
+  private let hash: SHA256?
   /// The bytes that were added, written or not.
   private(set) var size: UInt64 = 0
   /// Aligned as the system wants it of memory that a disk reads.
@@ -26,9 +29,11 @@ final class FileOutput {
   /// Nil before the first block, which a small archive does not fill.
   private var isDirect: Bool?
 
-  /// - Parameter written: for a reader that follows, for which the file stays in the page cache.
-  init(_ file: FileDescriptor, written: Written? = nil) {
-    (self.file, self.written) = (file, written)
+  /// - Parameters:
+  ///   - written: for a reader that follows, for which the file stays in the page cache.
+  ///   - hash: takes all bytes.
+  init(_ file: FileDescriptor, written: Written? = nil, hash: SHA256? = nil) {
+    (self.file, self.written, self.hash) = (file, written, hash)
     isDirect = written == nil ? nil : false
   }
 
@@ -40,6 +45,7 @@ final class FileOutput {
     while !rest.isEmpty {
       let part = UnsafeRawBufferPointer(rebasing: rest.prefix(block.count - filled))
       UnsafeMutableRawBufferPointer(rebasing: block[filled...]).copyMemory(from: part)
+      hash?.update(part)
       filled += part.count
       rest = rest.dropFirst(part.count)
       if filled == block.count { try writeBlock() }

@@ -13,6 +13,8 @@ public struct CompactionOptions: Sendable {
   public var recipients: [AgeRecipient] = []
   /// How large the content of an archive may be.
   public var limit = ExpansionLimit.standard
+  /// The keys that sign the new archives of signed chains.
+  package var signing = CopySigning()
 
   public init() {}
 }
@@ -120,6 +122,16 @@ struct Compaction {
       }
     }
     let ids = Set(chain.all.map(\.label.id))
+    if options.signing.keys.isEmpty,
+      let item = listing.items.first(where: {
+        $0.signature != .none && ids.contains($0.header.archive.description)
+      })
+    {
+      throw DrydockError(
+        .unsupported,
+        "it is signed, and new archives would not be, so its chain is not compacted; give the signing key",
+        path: item.path)
+    }
     for item in listing.items where !ids.contains(item.header.archive.description) {
       let isAfter = item.header.follows?.contains { older in ids.contains { $0.hasPrefix(older) } }
       guard isAfter == true else { continue }
@@ -139,13 +151,14 @@ struct Compaction {
     var newIDs: [Archive.ID: Archive.ID] = [:]
     do {
       for old in chain.kept {
-        let source = try Archive(path: old.paths[0], keys: keys, limit: options.limit)
+        let source = try Archive(
+          path: old.paths[0], keys: keys, limit: options.limit, trusted: options.signing.sources)
         progress?.begin(.export, reading: source)
         let former = try written.last.map { try Archive(path: $0.paths[0], keys: keys, limit: options.limit) }
         let new = try SnapshotCopy.write(
           source, since: former, tags: old.tags, newIDs,
           like: place.file(ContainerPath(lastName(old.paths[0])))?.status, encryption: encryption,
-          to: destination)
+          signing: options.signing.keys, to: destination)
         newIDs[source.header.archive] = new.header.archive
         written.append(
           StoredArchive(

@@ -190,18 +190,24 @@ extension Repository {
     let archives = listing.stored
     var (report, removed) = try decide(listing, archives)
     try remove(removed, in: place, progress)
-    try removeLeftTags(listing, archives, in: place)
+    try removeLeftFiles(listing, archives, in: place)
     try afterwards(&report, listing, archives, place)
     return report
   }
 
-  /// Removes the tags of archives that a killed snapshot did not publish. Nothing writes into the repository now.
-  private func removeLeftTags(
+  /// Removes the tags and signatures of archives that a killed snapshot did not publish. Nothing writes into the repository now.
+  private func removeLeftFiles(
     _ listing: Listing, _ archives: [StoredArchive], in place: any Place
   ) throws {
+    let names = try place.list().names
+    let present = Set(names)
+    for name in names {
+      let isLeft = SignatureFiles.archive(ofFile: name).map { !present.contains($0) } ?? false
+      if isLeft || SignatureFiles.isUnfinished(name) { try place.remove(ContainerPath(name: name)) }
+    }
     // Of files that were named by hand the ids may not be known.
     guard listing.unnamed.isEmpty else { return }
-    for name in try place.list().names {
+    for name in names {
       if let id = ArchiveTags.id(ofFile: name) {
         let isKnown = archives.contains { id.hasPrefix($0.label.id) }
         if !isKnown { try ArchiveTags.remove(of: id, in: place) }
@@ -217,7 +223,10 @@ extension Repository {
   ) throws {
     progress?.begin(.remove, totalFiles: archives.count)
     let byDepth = Dictionary(grouping: zip(archives, archives.depths), by: \.1)
-    let tagged = try Set(place.list().names.compactMap(ArchiveTags.id))
+    let names = try place.list().names
+    let (tagged, signed) = (
+      Set(names.compactMap(ArchiveTags.id)), Set(names.compactMap(SignatureFiles.archive))
+    )
     var removed = 0
     do {
       for depth in byDepth.keys.sorted(by: >) {
@@ -227,7 +236,9 @@ extension Repository {
             try ArchiveTags.remove(of: id, in: place)
           }
           for path in archive.paths {
-            try place.remove(ContainerPath(lastName(path)))
+            let name = try ContainerPath(lastName(path))
+            try place.remove(name)
+            if signed.contains(name.bytes) { try SignatureFiles.remove(of: name, at: place) }
           }
           removed += 1
           progress?.add(files: 1)

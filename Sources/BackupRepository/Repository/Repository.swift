@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
@@ -38,11 +39,14 @@ public struct Repository: Sendable {
   public func list(keys: AgeKeys = AgeKeys()) throws -> Listing { try list(keys: keys) { _ in true } }
 
   /// Lists only files whose names are those of certain archives, and files without such a name.
+  ///
+  /// - Parameter trusted: whose signatures are verified; nil to see only whether there are any.
   package func list(
-    keys: AgeKeys, progress: WorkProgress? = nil, where isWanted: (ArchiveLabel) -> Bool = { _ in true }
+    keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
+    where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
     do {
-      return try list(Places.open(path), keys, progress: progress, where: isWanted)
+      return try list(Places.open(path), keys, trusted: trusted, progress: progress, where: isWanted)
     } catch let error as DrydockError where error.code == .notFound && !isRemote {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
@@ -51,7 +55,7 @@ public struct Repository: Sendable {
   }
 
   func list(
-    _ place: any Place, _ keys: AgeKeys, progress: WorkProgress? = nil,
+    _ place: any Place, _ keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
     where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
     let present = try place.list()
@@ -59,10 +63,11 @@ public struct Repository: Sendable {
       ArchiveName.isArchive(bytes)
         && ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map(isWanted) ?? true
     }.map { ContainerPath(name: $0) }
+    let all = Set(present.names)
     var listing = Listing(repository: path)
     progress?.begin(.list, totalFiles: names.count)
     OrderedWork.run(names, jobs: place.parallelReads) { name in
-      Result { try present.file(name).flatMap { try found($0, in: place, keys) } }
+      Result { try present.file(name).flatMap { try found($0, in: place, all, keys, trusted) } }
     } deliver: { name, result in
       progress?.add(files: 1)
       switch result {
@@ -82,7 +87,9 @@ public struct Repository: Sendable {
   }
 
   /// An archive by its file; nil when it is gone.
-  private func found(_ file: PlaceFile, in place: any Place, _ keys: AgeKeys) throws -> Listing.Entry? {
+  private func found(
+    _ file: PlaceFile, in place: any Place, _ names: Set<[UInt8]>, _ keys: AgeKeys, _ trusted: TrustedKeys?
+  ) throws -> Listing.Entry? {
     let path = place.full(file.name)
     guard file.isFile else {
       throw DrydockError(
@@ -95,17 +102,26 @@ public struct Repository: Sendable {
       let source = try place.open(file)
       do {
         let reader = try ArchiveReader(source, keys: keys)
+        let json = try ArchivePart.json(reader, path)
+        let header = try Archive.Header(decoding: json, path: path)
         return .item(
           Item(
             path: path, size: file.size, modified: file.modified,
-            header: try ArchivePart.header(reader, path), encryption: reader.encryption,
-            contentSize: reader.contentSize, file: file))
+            header: header, encryption: reader.encryption,
+            contentSize: reader.contentSize, file: file,
+            signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
+              try $0.requireOf(header, json, reader)
+            }))
       } catch let error as DrydockError where error.code == .noIdentity {
         guard let encryption = try ArchiveEncryption.of(source) else { throw error }
+        let label = ArchiveName.label(of: lastName(path))
         return .sealed(
           Sealed(
             path: path, size: file.size, modified: file.modified,
-            label: ArchiveName.label(of: lastName(path)), encryption: encryption, error: error.at(path)))
+            label: label, encryption: encryption, error: error.at(path),
+            signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
+              try $0.requireOf(file, label)
+            }))
       }
     } catch let error as DrydockError where error.code == .notFound {
       return nil
@@ -145,6 +161,7 @@ public struct Repository: Sendable {
         try ArchiveTags.remove(of: item.header.archive.description, in: place)
       }
       try place.remove(name)
+      try SignatureFiles.remove(of: name, at: place)
       try place.sync()
     } catch let error as DrydockError where error.code == .checkFailed {
       throw error

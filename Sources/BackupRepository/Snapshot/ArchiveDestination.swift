@@ -164,11 +164,15 @@ package struct ArchiveDestination: Sendable {
   /// - Parameters:
   ///   - names: for a repository; the first free one is used.
   ///   - upload: what ``upload(_:as:)`` has returned.
+  ///   - statement: signed, and on disk before the file has its name; nil for an archive without signature.
   /// - Throws: `DrydockError`: `overlap` when none is.
   func publish(
-    _ file: ContainerPath, in scratch: Directory, as names: [String], _ upload: (any RemoteUpload)? = nil
+    _ file: ContainerPath, in scratch: Directory, as names: [String], _ upload: (any RemoteUpload)? = nil,
+    _ statement: StatementDraft? = nil
   ) throws -> String {
     if let upload {
+      // The name has a random id, so that it is free.
+      if let name = names.first { try statement?.write(ContainerPath(name), at: folder) }
       try folder.requireLocked()
       let size = try scratch.status(file)?.size ?? 0
       guard let published = try upload.publish(size: size) else {
@@ -182,7 +186,15 @@ package struct ArchiveDestination: Sendable {
     }
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
-      guard try scratch.moveNew(file, in: local.directory, to: target) else { continue }
+      if let statement {
+        // The signatures of an archive that is there are its own.
+        guard try folder.file(target) == nil else { continue }
+        try statement.write(target, at: folder)
+      }
+      guard try scratch.moveNew(file, in: local.directory, to: target) else {
+        if statement != nil { try SignatureFiles.remove(of: target, at: folder) }
+        continue
+      }
       do { try folder.sync() } catch let error as DrydockError {
         throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
 import Formats
@@ -25,6 +26,9 @@ final class ArchiveDraft {
   let work: Directory
   private let file: FileDescriptor
   private let names: [String]
+  private let signing: [SigningKey]
+  /// The header's bytes.
+  private let json: [UInt8]
   /// Sends the file while it is written; nil for a file of this machine.
   private let upload: (any RemoteUpload)?
   /// The place of the manifest, when it is in the archive.
@@ -36,10 +40,13 @@ final class ArchiveDraft {
   /// - Parameters:
   ///   - time: of the capture.
   ///   - encryption: the recipients; nil for an archive that everybody can read.
+  ///   - signing: the keys that sign it.
   init(
-    _ header: Archive.Header, time: Date, encryption: AgeTarget?, to destination: ArchiveDestination
+    _ header: Archive.Header, time: Date, encryption: AgeTarget?, signing: [SigningKey] = [],
+    to destination: ArchiveDestination
   ) throws {
-    (self.header, self.time, self.destination) = (header, time, destination)
+    (self.header, self.time, self.destination, self.signing) = (header, time, destination, signing)
+    json = try header.encoded()
     isEncrypted = encryption != nil
     scratch = try destination.makeScratch()
     if encryption == nil {
@@ -63,7 +70,8 @@ final class ArchiveDraft {
       upload = sending
       var written: (@Sendable (UInt64) throws -> Void)?
       if let sending { written = { try sending.extend(to: $0) } }
-      archive = try ArchiveWriter(to: file, encryption: encryption, written: written)
+      archive = try ArchiveWriter(
+        to: file, encryption: encryption, isSigned: !signing.isEmpty, written: written)
       manifest = try ManifestWriter(path: work.full(Self.manifestName), archive: header.archive)
       (self.file, self.upload) = (file, sending)
     } catch {
@@ -72,7 +80,6 @@ final class ArchiveDraft {
       guard let error = error as? DrydockError else { throw error }
       throw Self.explained(error, work, isEncrypted, destination)
     }
-    let json = try header.encoded()
     do {
       try archive.addMember(
         .file(Archive.Header.memberName, size: UInt64(json.count), modified: modified), contents: json)
@@ -150,6 +157,9 @@ final class ArchiveDraft {
   func publish(tags: [String] = [], like status: FileStatus? = nil) throws -> (path: String, size: UInt64) {
     let location = try addManifest()
     let size = try archive.finish(manifest: location)
+    let statement = try archive.signed(header: json, manifest: location).map {
+      StatementDraft(header: header, bytes: $0, keys: signing)
+    }
     self.location = location
     if let status {
       do {
@@ -161,7 +171,7 @@ final class ArchiveDraft {
     try scratch.directory.syncFile(file, Self.fileName)
     try destination.write(tags: tags, of: header.archive)
     do {
-      let path = try destination.publish(Self.fileName, in: scratch.directory, as: names, upload)
+      let path = try destination.publish(Self.fileName, in: scratch.directory, as: names, upload, statement)
       isPublished = true
       return (path, size)
     } catch let error as DrydockError {

@@ -87,6 +87,7 @@ struct ForgetCommand: Subcommand {
       their size; by default 25%.
       """, valueName: "share"))
   var compact: String?
+  @OptionGroup var signing: SigningOptions
   @OptionGroup var expansion: ExpansionOptions
   @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
   @Flag(help: "Do not ask before --everything removes archives.") var yes = false
@@ -139,6 +140,7 @@ struct ForgetCommand: Subcommand {
     }
     var options = CompactionOptions()
     options.share = Double(percent) / 100
+    options.signing = try signing.copies(configuration)
     (options.recipients, options.limit) = (
       try RecipientOptions.standing(configuration), try expansion.limit()
     )

@@ -86,11 +86,13 @@ extension RepositoryOptions {
   /// Opens an archive by its file's path, or by its name in the repository.
   func open(
     _ name: String, _ configuration: ContainerConfiguration, _ keys: inout ArchiveKeys,
-    _ expansion: ExpansionOptions, warnsOfClocks: Bool = false, acceptsGap: Bool = false
+    _ expansion: ExpansionOptions, trusted: TrustedKeys? = nil, warnsOfClocks: Bool = false,
+    acceptsGap: Bool = false
   ) throws -> Archive {
     let path = try archive(name, configuration, keys, warnsOfClocks: warnsOfClocks)
     return try Archive(
-      path: path, keys: keys.opening(path), limit: expansion.limit(), acceptsGap: acceptsGap)
+      path: path, keys: keys.opening(path), limit: expansion.limit(), trusted: trusted, acceptsGap: acceptsGap
+    )
   }
 
   /// A path as it was given, or an archive's that the repository knows by this name.
@@ -114,11 +116,12 @@ struct ArchiveOptions: ParsableArguments {
   @OptionGroup var expansion: ExpansionOptions
 
   func open(
-    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false,
-    acceptsGap: Bool = false
+    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, trusted: TrustedKeys? = nil,
+    warnsOfClocks: Bool = false, acceptsGap: Bool = false
   ) throws -> Archive {
     var keys = keys
     return try repository.open(
-      archive, configuration, &keys, expansion, warnsOfClocks: warnsOfClocks, acceptsGap: acceptsGap)
+      archive, configuration, &keys, expansion, trusted: trusted, warnsOfClocks: warnsOfClocks,
+      acceptsGap: acceptsGap)
   }
 }
