@@ -17,7 +17,7 @@ enum Layering {
       "DrydockTesting",
       transaction.union([
         "Drydock", "ContainerAudit", "MigrationEngine", "BackupRepository", "DeviceBackups", "ArchiveFile",
-        "GRDB",
+        "RemoteStorage", "GRDB",
       ])
     ),
     (
