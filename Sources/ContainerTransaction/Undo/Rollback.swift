@@ -56,7 +56,8 @@ extension Transaction {
       throw DrydockError(
         .conflict,
         "a later transaction is not of run \(run), so nothing was undone: \(later.record.transaction), which "
-          + "\(later.record.summary); undo that one first", path: container.root)
+          + "\(later.record.summary); `drydock rollback \(container.root)` undoes that one",
+        path: container.root)
     }
     if log.contains(where: { own.contains($0.transaction) && $0.state == .committed }) {
       throw DrydockError(

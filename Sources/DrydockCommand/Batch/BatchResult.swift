@@ -129,3 +129,8 @@ struct BatchSummary: Encodable {
     return ExitStatus.incomplete.rawValue
   }
 }
+
+extension String {
+  /// The last name of a path.
+  var lastName: String { split(separator: "/").last.map(String.init) ?? self }
+}

@@ -190,19 +190,22 @@ struct SnapshotCommand: Subcommand {
 extension SnapshotCommand {
   /// Takes a snapshot of every container of a batch. One that has an archive of the same run already is left out.
   private func run(_ batch: Batch, into place: Repository, _ options: SnapshotOptions) throws {
-    var options = options
     try place.createIfNeeded()
     // A random name is not asked for again.
-    let tag = batch.job.isNamed ? "run=\(batch.job.run)" : nil
-    options.tags += [tag].compactMap { $0 }
-    let index = try tag.map { _ in try ArchiveIndex(place) }
+    let run = batch.job.isNamed ? batch.job.run : nil
+    let index = try run.map { _ in try ArchiveIndex(place) }
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     display.progress?.begin(.snapshot)
-    let summary = batch.run(display.progress) { [options, run = batch.job.run] container in
-      if let tag, let path = try index?.archive(app: container.app, instance: container.instance, tagged: tag)
-      {
-        return BatchResult(state: .unchanged, text: "run \(run) has it already: \(path)")
+    let summary = batch.run(display.progress) { [options] container in
+      var options = options
+      if let run {
+        // Copies of a container have one instance: its directory's name is a part of the tag, as a hash.
+        let own = "run=\(run)/\(String(Shard.hash(container.anchor.lastName), radix: 16))"
+        if let path = try index?.archive(app: container.app, instance: container.instance, tagged: own) {
+          return BatchResult(state: .unchanged, text: "run \(run) has its archive already: \(path)")
+        }
+        options.tags += ["run=\(run)", own]
       }
       let report = try container.snapshot(into: place, options: options)
       let warnings = ContainerWarning.find(
@@ -211,8 +214,7 @@ extension SnapshotCommand {
       let size = Output.size(report.archiveBytes)
       let version = report.header.schemaVersion
       return BatchResult(
-        state: .changed,
-        text: report.isIncomplete ? "\(report.path), incomplete, exit 3" : "\(report.path), \(size)",
+        state: .changed, text: "\(report.path), \(report.isIncomplete ? "incomplete, exit 3" : size)",
         document: Self.document(report, warnings, options.tags),
         exit: report.isIncomplete ? .incomplete : nil,
         versions: (version, version))

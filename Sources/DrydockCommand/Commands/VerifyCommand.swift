@@ -69,7 +69,7 @@ struct VerifyCommand: Subcommand {
       guard let failure = Failure(known: error), failure.code != DrydockError.Code.noSpace.rawValue else {
         throw error
       }
-      let name = lastName(path)
+      let name = path.lastName
       let path = Redactor().shown(message: path)
       failed = failed ?? failure
       log?.add(
@@ -97,7 +97,7 @@ struct VerifyCommand: Subcommand {
         intact = path
         let version = report.header.schemaVersion
         log?.add(
-          lastName(path), path: path, BatchResult(state: .unchanged, text: "", versions: (version, version)),
+          path.lastName, path: path, BatchResult(state: .unchanged, text: "", versions: (version, version)),
           since: start)
         guard !common.json, !common.quiet else { continue }
         let depth = data ? "every byte" : "structure"
@@ -141,7 +141,7 @@ struct VerifyCommand: Subcommand {
     _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, _ shard: Shard?
   ) throws -> ([String], [Repository.Unreadable]) {
     // All archives of one container are in one shard: what they share is read once.
-    func isOwn(_ path: String) -> Bool { shard?.contains(ArchiveIndex.owner(ofFile: lastName(path))) ?? true }
+    func isOwn(_ path: String) -> Bool { shard?.contains(ArchiveIndex.owner(ofFile: path.lastName)) ?? true }
     if !archives.isEmpty { return (archives.filter(isOwn), []) }
     guard let path = repository.path(configuration) else {
       throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
@@ -220,7 +220,7 @@ extension VerifyCommand {
       let version = report.header.schemaVersion
       return BatchResult(
         state: .unchanged,
-        text: "\(lastName(path)), \(Output.count(report.entries, "path")), \(depth)",
+        text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)",
         document: ["path": path, "entries": report.entries, "content_bytes": report.contentBytes],
         versions: (version, version))
     }
@@ -228,6 +228,3 @@ extension VerifyCommand {
     try batch.finish(summary)
   }
 }
-
-/// The last name of a path.
-private func lastName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }

@@ -15,8 +15,8 @@ extension HTMLPage {
       ("Files", [.plain(HTMLNumber.grouped(summary.files))]),
       ("Time of all", [.plain(RunSummary.text(seconds: summary.seconds))]),
     ]
-    if let first = summary.first, let last = summary.last {
-      facts.append(("From, to", [.plain("\(first), \(last)")]))
+    if let first = summary.firstDone, let last = summary.lastDone {
+      facts.append(("First and last done", [.plain("\(first), \(last)")]))
     }
     for run in summary.runs.prefix(RunSummary.examples) { facts.append(("Run", [.code(run)])) }
     sections = [

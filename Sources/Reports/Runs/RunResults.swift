@@ -97,8 +97,8 @@ package struct RunResults {
       seconds: record.seconds ?? 0, time: record.time ?? "", file: file, changes: state == .changed ? 1 : 0)
     summary.seconds += new.seconds
     if !new.time.isEmpty {
-      summary.first = min(summary.first ?? new.time, new.time)
-      summary.last = max(summary.last ?? new.time, new.time)
+      summary.firstDone = min(summary.firstDone ?? new.time, new.time)
+      summary.lastDone = max(summary.lastDone ?? new.time, new.time)
     }
     if new.isFailure {
       new.failure = Int32(clamping: failures.count)
@@ -130,6 +130,7 @@ package struct RunResults {
     (summary.commands, summary.runs) = (commands.sorted(), runs.sorted())
     summary.states = Dictionary(uniqueKeysWithValues: RunState.allCases.map { ($0.rawValue, 0) })
     summary.containers = entries.count
+    summary.seconds = (summary.seconds * 1000).rounded() / 1000
     var causes: [Cause: RunSummary.Cause] = [:]
     var versions: [[Int?]: Int] = [:]
     var codes: Set<Int> = []

@@ -56,7 +56,7 @@ package struct RunSummary: Sendable, Encodable {
   package var problems: [Problem] = []
   /// The time of all containers together, and when the first and the last one were done.
   package var seconds = 0.0
-  package var first: String?, last: String?
+  package var firstDone: String?, lastDone: String?
   /// The exit codes of the containers, in the order of their names.
   package var exitCodes: [Int] = []
   package var exitCode: Int32 = 0

@@ -24,14 +24,15 @@ extension RunSummary {
     var gaps: [String] = []
     for group in shards {
       if group.missingCount > 0 {
+        let names = Self.named(group.missing, group.missingCount)
         gaps.append(
-          "no results of \(Self.named(group.missing, group.missingCount)) of `\(group.command)`: run each again with --shard I/N"
-        )
+          "no results of \(names) of `\(group.command)`; " + again(group.missing[0], group.missingCount))
       }
       if group.incompleteCount > 0 {
+        let names = Self.named(group.incomplete, group.incompleteCount)
         gaps.append(
-          "\(Self.named(group.incomplete, group.incompleteCount)) of `\(group.command)` did not finish: run each again with "
-            + "--shard I/N")
+          "\(names) of `\(group.command)` did not finish; "
+            + again(group.incomplete[0], group.incompleteCount))
       }
     }
     if count(.skipped) > 0 {
@@ -60,8 +61,16 @@ extension RunSummary {
       + (count > names.count ? " and \(count - names.count) more" : "")
   }
 
+  /// How a shard is run again.
+  private func again(_ shard: String, _ count: Int) -> String {
+    // Without shards the whole is one.
+    let part = shard == "1/1" ? "" : " with --shard \(shard)"
+    let run = runs.count == 1 ? "\(part.isEmpty ? " with" : "") --run \(runs[0])" : ""
+    return count == 1 ? "run it again\(part)\(run)" : "run each again, such as\(part)\(run)"
+  }
+
   private static func named(_ shards: [String], _ count: Int) -> String {
-    count == 1 ? "shard \(shards[0])" : "shards \(list(shards, count))"
+    count == 1 ? shards[0] == "1/1" ? "the job" : "shard \(shards[0])" : "shards \(list(shards, count))"
   }
 
   /// Seconds as people write them.
