@@ -145,15 +145,15 @@ struct FleetTests {
       // Three transactions of one run.
       try sandbox.succeed("migrate", "--all", "All", "--to", "5", "--each", "--run", "newer")
       try sandbox.succeed("migrate", "All/c1", "--to", "6")
-      try FileManager.default.removeItem(atPath: sandbox("All/c6"))
-      try sandbox.create("All/c6", photos: 0)
+      try sandbox.create("All/c7", photos: 0)
       let undo = ["rollback", "--all", "All", "--transaction-of", "newer", "--json"]
       let dry = try sandbox.drydock(undo + ["--dry-run"])
       #expect(try states(dry)[1] == "c2 pending 0", "\(dry)")
       let result = try sandbox.drydock(undo)
       #expect(
         try states(result) == [
-          "c1 failed 6", "c2 changed 0", "c3 changed 0", "c4 changed 0", "c5 changed 0", "c6 unchanged 0",
+          "c1 failed 6", "c2 changed 0", "c3 changed 0", "c4 changed 0", "c5 changed 0", "c6 changed 0",
+          "c7 unchanged 0",
         ], "\(result)")
       #expect(
         result.exitCode == 3 && result.errors.contains("a later transaction is not of run newer"), "\(result)"
@@ -166,7 +166,7 @@ struct FleetTests {
       #expect(
         try sandbox.succeed("rollback", "All/c2", "--transaction-of", "older").contains("nothing to do"))
       let none = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "unknown")
-      #expect(none.succeeded && none.output.contains("6 containers: 6 unchanged"), "\(none)")
+      #expect(none.succeeded && none.output.contains("7 containers: 7 unchanged"), "\(none)")
     }
   }
 
@@ -258,7 +258,7 @@ struct FleetTests {
   @Test("A file of results has complete lines only, is appended to, and belongs to one job")
   func resultFile() throws {
     try with { sandbox in
-      let status = ["status", "--all", "All", "--result", "r.jsonl"]
+      let status = ["status", "--all", "All", "--jobs", "1", "--result", "r.jsonl"]
       #expect(
         try sandbox.drydock(status + ["--json"]).output
           == String(decoding: sandbox.read("r.jsonl"), as: UTF8.self))
@@ -323,7 +323,7 @@ struct FleetTests {
       #expect(archives.count == 12)
 
       let verified = try sandbox.drydock("verify", "--all", "All", "-r", "Backups", "--data", "--json")
-      #expect(verified.succeeded && (try states(verified)).count == 6, "\(verified)")
+      #expect(try verified.succeeded && states(verified).count == 6, "\(verified)")
       try FileManager.default.createDirectory(atPath: sandbox("Empty"), withIntermediateDirectories: false)
       let none = try sandbox.drydock("verify", "--all", "All", "-r", "Empty")
       #expect(none.exitCode == 1 && none.output.contains("no archive of this container"), "\(none)")

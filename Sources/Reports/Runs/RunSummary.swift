@@ -74,7 +74,8 @@ package struct RunSummary: Sendable, Encodable {
 
   private enum CodingKeys: String, CodingKey {
     case files, commands, runs, containers, states, failures, slowest, versions, repeatedCount, repeated
-    case changedAgainCount, changedAgain, shards, leftOut, problemCount, problems, seconds, first, last,
+    case changedAgainCount, changedAgain, shards, leftOut, problemCount, problems, seconds, firstDone,
+      lastDone,
       exitCode
   }
 }
