@@ -16,6 +16,8 @@ public struct TransactionOptions: Sendable {
   package var undoLimits = UndoLimits()
   /// What opens the vault; nil leaves it sealed.
   public var deviceKeys: DeviceKeys?
+  /// The run over many containers that a transaction is a part of, for its record.
+  public var run: RunID?
   /// Counts what is done.
   public var progress: WorkProgress?
   /// Which way a commit may take.
@@ -83,7 +85,7 @@ package enum Transaction {
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
-    let begin = try JournalRecord(beginning: kind, summary, source: source)
+    let begin = try JournalRecord(beginning: kind, summary, source: source, options)
     var outcome = try change(container, under: lock, begin, options: options, body: body)
     outcome.recovered = recovered
     return outcome
@@ -109,7 +111,8 @@ package enum Transaction {
     case .unchanged(let value): outcome = TransactionOutcome(unchanged: value)
     case .change(let plan, let summary, let backUp):
       outcome = try change(
-        container, under: lock, JournalRecord(beginning: kind, summary), reads: reads, backUp: backUp,
+        container, under: lock, JournalRecord(beginning: kind, summary, options), reads: reads,
+        backUp: backUp,
         options: options
       ) { try body($0, plan) }
     }
@@ -220,7 +223,7 @@ package enum Transaction {
         path: container.root)
     }
     var unseen: UnseenProcesses?
-    let begin = try JournalRecord(beginning: kind, summary, source: source)
+    let begin = try JournalRecord(beginning: kind, summary, source: source, options)
     var outcome = try perform(container, begin, options, state, .atomicExchange, body) { folder in
       let root = try emptyRoot(of: container, in: folder, exclusive: true, options)
       if let flags = try state.rootParent().flags() { _ = root.setFlags(flags.inherited(by: .directory)) }

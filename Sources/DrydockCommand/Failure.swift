@@ -29,6 +29,11 @@ struct Failure {
     self = Failure(known: error) ?? Failure(.failed, "failed", String(describing: error), nil)
   }
 
+  /// A finding, by the kind of check.
+  init(check: String, _ status: ExitStatus, _ message: String, _ place: String?) {
+    self.init(status, check, message, place)
+  }
+
   private init(_ status: ExitStatus, _ code: String, _ message: String, _ path: String?) {
     // The library's messages have no secrets, but they quote command lines and the user's files.
     let redactor = Redactor()

@@ -35,7 +35,7 @@ struct RootCommand: ParsableCommand {
       MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, TestCommand.self, FixtureCommand.self, NewCommand.self, ReleaseCommand.self,
-      BaselineCommand.self, RepairCommand.self,
+      BaselineCommand.self, RepairCommand.self, SummaryCommand.self,
       RollbackCommand.self, LogCommand.self, RecoverCommand.self,
       DefaultsCommand.self, VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])

@@ -64,15 +64,17 @@ public struct FixtureSuite: Sendable {
     _ configuration: ContainerConfiguration, _ options: FixtureSuite.Options
   ) throws {
     (self.catalog, self.configuration, self.options) = (catalog, configuration, options)
-    self.isWhole = isWhole
+    self.isWhole = isWhole && options.shard?.count ?? 1 == 1
     releases = try Releases.read(catalog.directory)
     let patterns = PatternList(options.filter)
-    self.fixtures = fixtures.filter { fixture in
+    let selected = fixtures.filter { fixture in
       let path = ContainerPath(name: Array(fixture.name.utf8))
       if case .matched = patterns.verdict(of: path, isDirectory: true) { return true }
       return options.filter.isEmpty
     }
-    guard self.fixtures.isEmpty else { return }
+    // A shard may have none of them.
+    self.fixtures = selected.filter { options.shard?.contains($0.name) ?? true }
+    guard selected.isEmpty else { return }
     throw DrydockError(
       .notFound,
       "no fixture is called \(options.filter.map { "“\($0)”" }.joined(separator: " or ")); there are "
@@ -164,6 +166,8 @@ extension FixtureSuite {
     public var failsFast = false
     /// A directory that takes the containers of failures; nil when they are removed.
     public var keep: String?
+    /// The part of the fixtures that is checked; nil for all. What must be true over all fixtures is not checked then.
+    package var shard: Shard?
     /// So many rows of a column are listed in findings, and the rest is counted.
     package var rowLimit = Self.rowLimit
 

@@ -107,7 +107,7 @@ package struct MarkdownReport: Sendable {
   }
 
   /// Text in a paragraph or a cell. In an element `code`, GitHub looks for no mentions and numbers of issues.
-  private static func inline(_ text: String) -> String {
+  static func inline(_ text: String) -> String {
     let text = shortened(text)
     let isPlain = { (scalar: Unicode.Scalar) in
       scalar.isASCII && scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)

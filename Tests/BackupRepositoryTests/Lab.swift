@@ -13,7 +13,7 @@ final class Lab {
   let directory: TemporaryDirectory
   /// The container's path.
   let root: String
-  let repository: String
+  var repository: String
   var configuration = ContainerConfiguration()
 
   /// An empty container of the generic layout, or what the sample app makes.

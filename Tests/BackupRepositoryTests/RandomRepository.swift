@@ -31,6 +31,9 @@ struct RandomRepository {
   let keys: AgeKeys
   /// The arguments that name the repository, and open it.
   private(set) var place: [String]
+  /// What the program needs to reach a remote one.
+  private let variables: [String: String]
+  var isRemote: Bool { repository.isRemote }
   /// In the order of time.
   private(set) var expected: [Expected] = []
   /// What happened, for the message of a failure.
@@ -42,10 +45,11 @@ struct RandomRepository {
   var recipients: [AgeRecipient] { keys.identities.map(\.recipient) }
   var context: Comment { "seed \(seed): \(events.suffix(12).joined(separator: "; "))" }
 
-  init(seed: UInt64, isEncrypted: Bool) throws {
+  init(seed: UInt64, isEncrypted: Bool, at kind: PlaceKind = .directory) throws {
     self.seed = seed
     run = try RandomHistoryTests.RandomRun(seed: seed)
     let lab = run.lab
+    variables = try kind.use(for: lab)
     keys = AgeKeys(identities: isEncrypted ? [try .generate()] : [])
     place = ["-r", lab.repository]
     for identity in keys.identities {
@@ -67,7 +71,11 @@ struct RandomRepository {
 
   /// Runs the program to its end.
   func program(_ arguments: [String]) throws -> CommandResult {
-    try Command.run(Tools.drydock(), arguments, environment: ["TMPDIR": lab.directory("tmp")])
+    try Command.run(Tools.drydock(), arguments, environment: environment)
+  }
+
+  private var environment: [String: String] {
+    variables.merging(["TMPDIR": lab.directory("tmp"), "DRYDOCK_CACHE": lab.directory("cache")]) { $1 }
   }
 
   /// System calls of the program, and about how many a compaction has.
@@ -80,11 +88,12 @@ struct RandomRepository {
   mutating func kill(_ arguments: [String], at call: (name: String, number: Int)? = nil) throws
     -> CommandResult
   {
-    let environment = ["TMPDIR": lab.directory("tmp")]
+    let environment = environment
     let result: CommandResult
     let manner = call == nil ? Int.random(in: 0..<4, using: &run.random) : 0
     if manner < 2 {
-      let (name, most) = Self.calls[Int.random(in: 0..<Self.calls.count, using: &run.random)]
+      let calls = isRemote ? [("sendto", 60), ("openat2", 40), ("pwrite64", 20)] : Self.calls
+      let (name, most) = calls[Int.random(in: 0..<calls.count, using: &run.random)]
       let call = call ?? (name, Int.random(in: 1...most, using: &run.random))
       events.append("killed at \(call.name) \(call.number)")
       result = try Command.run(
@@ -108,7 +117,7 @@ struct RandomRepository {
   }
 
   private func archiveNames() throws -> [[UInt8]] {
-    try RawFiles.names(in: Array(lab.repository.utf8)).filter { $0.first != UInt8(ascii: ".") }
+    try Places.open(lab.repository).list().names.filter { $0.first != UInt8(ascii: ".") }
   }
 
   // MARK: What is there

@@ -19,10 +19,21 @@ import Testing
   }()
 
   @Test(arguments: seeds) func whatMustBeThereRestoresExactly(seed: UInt64) throws {
-    var history = try RandomRepository(seed: seed, isEncrypted: seed % 2 == 0)
+    try work(RandomRepository(seed: seed, isEncrypted: seed % 2 == 0), rounds: TestExtent.isFull ? 50 : 12)
+  }
+
+  /// The same at real servers, with kills at the calls that send.
+  @Test(arguments: [(PlaceKind.s3, 2), (.sftp, 1)] as [(PlaceKind, UInt64)])
+  func theSameAtRemotePlaces(kind: PlaceKind, seed: UInt64) throws {
+    try work(
+      RandomRepository(seed: seed, isEncrypted: seed % 2 == 0, at: kind), rounds: TestExtent.isFull ? 50 : 8)
+  }
+
+  private func work(_ history: RandomRepository, rounds: Int) throws {
+    var (history, seed) = (history, history.seed)
     // The times of the one kind are seconds apart, and many are equal; of the other they are days apart.
     var clock = seed % 3 == 0 ? Date().addingTimeInterval(-400 * 86_400) : nil
-    for round in 0..<(TestExtent.isFull ? 50 : 12) {
+    for round in 0..<rounds {
       history.events.append("ROUND \(round)")
       for _ in 0..<history.random(0...6) { try history.run.change() }
       clock?.addTimeInterval(Double(history.random(1...170)) * 3600)
@@ -37,8 +48,10 @@ import Testing
       if history.random(0...7) == 0 { try history.restoreInPlace() }
       if round % 10 == 5 { try history.expectAllRestored() }
     }
-    try history.killAtPublication()
-    try history.interruptCompaction(&clock)
+    if !history.isRemote {
+      try history.killAtPublication()
+      try history.interruptCompaction(&clock)
+    }
     try history.expectAllRestored()
     try history.compactAtTheEnd()
     try history.expectAllRestored()

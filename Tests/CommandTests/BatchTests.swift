@@ -56,7 +56,7 @@ struct BatchTests {
       #expect(last["exit_code"] as? Int == 3 && last["passed_over"] as? [String] == ["README"])
       #expect(
         last["summary"] as? [String: Int]
-          == ["containers": 4, "changed": 2, "pending": 0, "unchanged": 0, "failed": 2])
+          == ["containers": 4, "changed": 2, "pending": 0, "unchanged": 0, "failed": 2, "skipped": 0])
       // What is printed for one container is in each line; an error too, and for people on standard error.
       let anna = try #require(report[0]["result"] as? [String: Any])
       #expect(

@@ -40,6 +40,13 @@ struct GuideStoryTests {
     drydock release 4.0.0
     """
 
+  /// Eight customers' containers before the migration, one of them damaged.
+  private static let fleet =
+    released.replacing("drydock release 4.0.0", with: "") + """
+      mkdir Customers; for name in anna ben carl dora emil fay gus hana; do cp -r Ada Customers/$name; done
+      : > Customers/gus/Library/Preferences/com.example.trips.plist
+      """
+
   @Test("The guide to imports goes as it is written")
   func imports() throws {
     try Sandbox.with { sandbox in
@@ -60,6 +67,7 @@ struct GuideStoryTests {
     "The story goes as it is written",
     arguments: [
       ("FirstMigration", ""), ("AdoptingAnApp", ""), ("WhenAMigrationWentWrong", Self.released),
+      ("Fleets", Self.fleet),
       (
         "Settings",
         "cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada; \"$DRYDOCK\" init Ada"

@@ -75,6 +75,7 @@ struct Transcript: Equatable {
     line.replace(#/restored [0-9a-f]{8} /#, with: "restored {ID} ")
     line.replace(/\b\d+(\.\d+)? ms\b/, with: "{MS} ms")
     line.replace(/\b\d+\.\d\d s\b/, with: "{S} s")
+    line.replace(/"seconds":\d+(\.\d+)?/, with: #""seconds":{S}"#)
     line.replace(/\b\d+(\.\d+)? (B|kB|MB|GB)\b/, with: "{SIZE}")
     line.replace(/process \d+/, with: "process {PID}")
     // The widths of columns follow the sizes in them.

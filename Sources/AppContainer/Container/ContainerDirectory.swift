@@ -15,92 +15,164 @@ package struct ContainerDirectory: Sendable {
   /// dot, such as Drydock's state.
   package let skipped: [String]
 
-  /// Searches a directory for containers, not recursively.
+  /// Searches a directory for containers, not recursively. Nothing in them is opened but their directories.
   ///
-  /// - Parameter configuration: its stores identify containers.
+  /// - Parameters:
+  ///   - configuration: its stores identify containers.
+  ///   - shard: limits the search to names of this part; nil for all.
   /// - Throws: ``DrydockError``: `notFound` (the directory, or any container in it), `notAContainer` (a file, or a
   ///   container itself), `unreadable`.
-  package init(_ path: String, configuration: ContainerConfiguration = ContainerConfiguration()) throws {
+  package init(
+    _ path: String, configuration: ContainerConfiguration = ContainerConfiguration(), shard: Shard? = nil
+  ) throws {
     guard let resolved = try ownRealPath(path) else {
       throw DrydockError.lastCall("cannot find the directory of containers", path)
     }
     let directory = try Directory(resolved)
-    // Groups are checked when a container is opened.
     var alone = configuration
     alone.groups = [:]
-    if resolved != "/", try Container(at: resolved, configuration: alone).isRecognizable {
+    // It may be something of which only an error says what to do with it, such as a device backup.
+    if resolved != "/" { _ = try Container(at: resolved, configuration: alone) }
+    if resolved != "/", try Recognition(configuration).isContainer(resolved) {
       throw DrydockError(
         .notAContainer,
         "a container itself, not a directory of containers; name its parent directory", path: path)
     }
-    self.path = path
-    var (children, others): ([Child], [String]) = ([], [])
-    var roots: Set<String> = []
-    let entries = try directory.names().filter { $0.first != UInt8(ascii: ".") }.map { bytes in
-      (bytes: bytes, type: try directory.status(ContainerPath(name: bytes))?.type)
-    }
-    // The name of a directory takes precedence over that of a link to it.
-    for entry in entries.filter({ $0.type != .symbolicLink }) + entries.filter({ $0.type == .symbolicLink }) {
-      guard let name = String(validating: entry.bytes, as: UTF8.self) else {
-        others.append(String(decoding: entry.bytes, as: UTF8.self))
-        continue
-      }
-      let child = Child(name: name, path: resolved + "/" + name)
-      guard let root = realPath(child.path), Self.isContainer(root, entry.type, alone) else {
-        others.append(name)
-        continue
-      }
-      if roots.insert(root).inserted { children.append(Child(name: name, path: path + "/" + name)) }
+    let entries = try Self.entries(of: directory, resolved)
+    guard shard == nil || entries.contains(where: { $0.root != nil }) else {
+      throw DrydockError(.notFound, "no containers found: there is no directory in it", path: path)
     }
     // A group beside its containers may look like a container.
-    let groups = Set(
-      roots.flatMap { root in
-        ContainerGroup.configured(configuration, root: root).compactMap { realPath($0.root) }
-      })
-    others += children.filter { groups.contains(realPath($0.path) ?? "") }.map(\.name)
-    children.removeAll { groups.contains(realPath($0.path) ?? "") }
-    guard !children.isEmpty else {
+    let groups: Set<String> =
+      configuration.groups.isEmpty
+      ? []
+      : Set(
+        entries.compactMap(\.root).flatMap { root in
+          ContainerGroup.configured(configuration, root: root).compactMap { realPath($0.root) }
+        })
+    let recognition = Recognition(configuration)
+    var (children, others): ([Child], [String]) = ([], [])
+    for entry in entries where shard?.contains(entry.name) ?? true {
+      if let root = entry.root, !groups.contains(root), recognition.mayBeContainer(root) {
+        children.append(Child(name: entry.name, path: path + "/" + entry.name))
+      } else {
+        others.append(entry.name)
+      }
+    }
+    guard !children.isEmpty || shard != nil else {
       throw DrydockError(
         .notFound,
         "no containers found: no entry has an iOS or Android layout, a store of drydock.yaml, or a history of "
           + "migrations", path: path)
     }
+    self.path = path
     containers = children.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     skipped = others.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  /// An unreadable directory counts as a container, so that its error is reported.
-  private static func isContainer(_ root: String, _ type: FileType?, _ configuration: ContainerConfiguration)
-    -> Bool
-  {
-    guard type == .directory || type == .symbolicLink else { return false }
-    do {
-      return try Container(at: root, configuration: configuration).isRecognizable
-    } catch let error as DrydockError where error.code == .notAContainer {
-      return false
-    } catch {
-      return true
+  private struct Entry {
+    var name: String
+    /// The directory that it is or leads to; nil for anything else.
+    var root: String?
+  }
+
+  /// The entries of a directory that do not start with a dot. The name of a directory takes precedence over that of a link to
+  /// it, and of two links the first.
+  private static func entries(of directory: Directory, _ path: String) throws -> [Entry] {
+    var (entries, links): ([Entry], [Entry]) = ([], [])
+    for bytes in try directory.names() where bytes.first != UInt8(ascii: ".") {
+      guard let name = String(validating: bytes, as: UTF8.self) else {
+        entries.append(Entry(name: String(decoding: bytes, as: UTF8.self)))
+        continue
+      }
+      let root = path == "/" ? "/" + name : path + "/" + name
+      switch try directory.status(ContainerPath(name: bytes))?.type {
+      case .directory: entries.append(Entry(name: name, root: root))
+      case .symbolicLink: links.append(Entry(name: name, root: realPath(root)))
+      default: entries.append(Entry(name: name))
+      }
     }
+    var roots = Set(entries.compactMap(\.root))
+    return entries + links.filter { $0.root.map { roots.insert($0).inserted } ?? true }
   }
 }
 
-extension Container {
-  /// Whether the directory is recognized as a container: by its layout, a store of `drydock.yaml`, or Drydock's files. A
-  /// directory that the user names is always a container.
-  fileprivate var isRecognizable: Bool {
-    get throws {
-      if anchor != root { return true }
-      let directory = try Directory(root)
-      if try ContainerLayout.detect(in: directory) != .generic { return true }
-      var places = ContainerLayout.allCases.map(\.historyPath) + [ContainerPath.stateDirectory]
-      places += configuration.defaults.values
-      places += configuration.databases.values.joined()
-      places += configuration.versionMarkers.compactMap {
-        if case .json(let path, _) = $0.place { path } else { nil }
+extension ContainerDirectory {
+  /// The containers that a list names, one path a line, relative to a directory; blank lines and lines that start with `#` do not
+  /// count. Whether they exist is found out when it is their turn.
+  ///
+  /// - Parameters:
+  ///   - bytes: the list's content.
+  ///   - path: the list's path, for messages.
+  ///   - directory: the directory that paths are relative to; empty for the working directory.
+  /// - Throws: ``DrydockError``: `malformed` with the line, `notFound` for a list without paths.
+  package init(list bytes: [UInt8], at path: String, relativeTo directory: String, shard: Shard? = nil) throws
+  {
+    var (names, isEmpty): (Set<String>, Bool) = ([], true)
+    for (number, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      .enumerated()
+    {
+      guard let text = String(validating: line, as: UTF8.self), !line.contains(0) else {
+        throw DrydockError(
+          .malformed, "not a path in UTF-8; a list of containers has one path a line", path: path,
+          line: number + 1)
       }
-      places += [standardDefaults, configuration.vault].compactMap { $0 }
-      if let layout = configuration.layout { places += layout.ownDirectories }
-      return try places.contains { try directory.status($0) != nil }
+      let trimmed = text.drop { $0 == " " || $0 == "\t" }
+      let end = trimmed.reversed().prefix { $0 == " " || $0 == "\t" || $0 == "\r" }.count
+      let entry = trimmed.dropLast(end)
+      if entry.isEmpty || entry.hasPrefix("#") { continue }
+      isEmpty = false
+      let name = Self.normalized(entry)
+      if shard?.contains(name) ?? true { names.insert(name) }
+    }
+    if isEmpty { throw DrydockError(.notFound, "the list names no containers", path: path) }
+    self.path = path
+    let above = directory.isEmpty || directory.hasSuffix("/") ? directory : directory + "/"
+    containers = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map {
+      Child(name: $0, path: $0.hasPrefix("/") ? $0 : above + $0)
+    }
+    skipped = []
+  }
+
+  /// A path without empty components and `.`, so that one container has one name however it is written.
+  private static func normalized(_ path: Substring) -> String {
+    let components = path.split(separator: "/").filter { $0 != "." }
+    let joined = components.joined(separator: "/")
+    return path.hasPrefix("/") ? "/" + joined : joined.isEmpty ? "." : joined
+  }
+}
+
+/// Recognizes containers by their layout, a store of `drydock.yaml`, or Drydock's files. A directory that the user names is
+/// always a container.
+private struct Recognition {
+  private let places: [ContainerPath]
+
+  init(_ configuration: ContainerConfiguration) {
+    var places = ContainerLayout.allCases.map(\.historyPath) + [ContainerPath.stateDirectory]
+    places += configuration.defaults.values
+    places += configuration.databases.values.joined()
+    places += configuration.versionMarkers.compactMap {
+      if case .json(let path, _) = $0.place { path } else { nil }
+    }
+    places += [configuration.vault].compactMap { $0 }
+    if let layout = configuration.layout { places += layout.ownDirectories }
+    self.places = places
+  }
+
+  func isContainer(_ root: String) throws -> Bool {
+    let directory = try Directory(root)
+    if root.hasSuffix(".xcappdata"), try directory.status("AppData")?.type == .directory { return true }
+    if root.hasSuffix(".xcappdata/AppData") { return true }
+    if try ContainerLayout.detect(in: directory) != .generic { return true }
+    return try places.contains { try directory.status($0) != nil }
+  }
+
+  /// An unreadable directory counts as a container, so that its error is reported.
+  func mayBeContainer(_ root: String) -> Bool {
+    do { return try isContainer(root) } catch let error as DrydockError where error.code == .notAContainer {
+      return false
+    } catch {
+      return true
     }
   }
 }

@@ -34,6 +34,8 @@ struct JournalRecord: Codable, Sendable {
   var source: String?
   /// The file name of the backup taken before this transaction.
   var archive: String?
+  /// The run over many containers that it is a part of.
+  var run: RunID?
   /// Counts the transactions of a container through all its journals.
   var number: Int?
   // With `commit`: the inode of what is exchanged before and after; no `before` when it is created.
@@ -60,9 +62,12 @@ struct JournalRecord: Codable, Sendable {
     time = UTCTime.text(Date())
   }
 
-  init(beginning kind: TransactionLogEntry.Kind, _ summary: String, source: String? = nil) throws {
+  init(
+    beginning kind: TransactionLogEntry.Kind, _ summary: String, source: String? = nil,
+    _ options: TransactionOptions
+  ) throws {
     self.init(.begin, try TransactionID.new())
-    (self.kind, self.summary, self.source) = (kind, summary, source)
+    (self.kind, self.summary, self.source, run) = (kind, summary, source, options.run)
   }
 }
 
@@ -259,6 +264,8 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   public var source: String?
   /// The file name of the backup taken before this transaction.
   public var archive: String?
+  /// The run over many containers that it is a part of.
+  public var run: RunID?
 }
 
 extension Transaction {
@@ -290,7 +297,7 @@ extension Transaction {
         transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
         time: begin.time, state: entryState, changes: done?.changes ?? 0,
         undoBytes: try store.size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
-        source: begin.source, archive: begin.archive)
+        source: begin.source, archive: begin.archive, run: begin.run)
     }
   }
 }

@@ -36,6 +36,38 @@ extension Transaction {
   }
 }
 
+extension Transaction {
+  /// The newest transactions that are not undone yet, as far as they are of a run, the newest first; none where the run has
+  /// changed nothing or is undone already.
+  ///
+  /// - Throws: ``DrydockError``: `conflict` when transactions that are not of the run followed; `nothingToUndo` when what the run
+  ///   replaced is no longer kept; `vaultLocked`.
+  package static func undos(
+    of run: RunID, in container: Container, options: TransactionOptions = TransactionOptions()
+  ) throws -> [TransactionID] {
+    let log = try log(container).filter { $0.kind != .rollback }
+    let own = Set(log.filter { $0.run == run }.map(\.transaction))
+    if own.isEmpty { return [] }
+    let entries = try UndoLog(container, options.deviceKeys).undoable(redoing: false)
+    let newest = entries.prefix { own.contains($0.record.transaction) }
+    for entry in newest { try entry.kept.check(entry.record) }
+    if !newest.isEmpty { return newest.map(\.record.transaction) }
+    if let later = entries.first, entries.contains(where: { own.contains($0.record.transaction) }) {
+      throw DrydockError(
+        .conflict,
+        "a later transaction is not of run \(run), so nothing was undone: \(later.record.transaction), which "
+          + "\(later.record.summary); `drydock rollback \(container.root)` undoes that one",
+        path: container.root)
+    }
+    if log.contains(where: { own.contains($0.transaction) && $0.state == .committed }) {
+      throw DrydockError(
+        .nothingToUndo, "what run \(run) replaced is no longer kept; `drydock log` lists what can be undone",
+        path: container.root)
+    }
+    return []
+  }
+}
+
 /// A rollback on a stage: undoes transactions one after the other, and offers what their undo entries still hold to down
 /// steps.
 package final class Rollback {

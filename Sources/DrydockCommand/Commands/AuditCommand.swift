@@ -15,6 +15,7 @@ struct AuditCommand: Subcommand {
         drydock audit Notes
         drydock audit Notes --app Notes.ipa --fail-on error --sarif drydock.sarif
         drydock audit Notes --html audit.html
+        drydock audit --all Customers --fail-on error --shard 3/8 --result 3.jsonl
         drydock audit --rules
       """)
 
@@ -25,6 +26,7 @@ struct AuditCommand: Subcommand {
       of one.
       """, valueName: "container"))
   var path: String?
+  @OptionGroup var fleet: FleetOptions
   @Option(
     name: .customLong("container"),
     help: ArgumentHelp(
@@ -56,14 +58,26 @@ struct AuditCommand: Subcommand {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
+    try fleet.refuseJob()
     if rules, path != nil { throw ValidationError("--rules lists all rules, and takes no container") }
     if rules, log.sarif != nil { throw ValidationError("--rules lists all rules, and finds nothing") }
     if rules, page.html != nil { throw ValidationError("--html shows an audit, and --rules makes none") }
-    if !rules, path == nil { throw ValidationError("give a container, or --rules") }
+    if rules, fleet.all != nil { throw ValidationError("--rules lists all rules, and takes no container") }
+    if path != nil, fleet.all != nil {
+      throw ValidationError("give one container, or --all with a directory of containers")
+    }
+    if !rules, path == nil, fleet.all == nil { throw ValidationError("give a container, --all or --rules") }
+    if fleet.all != nil, log.sarif != nil || page.html != nil || instance != nil {
+      throw ValidationError(
+        "--sarif, --html and --container go with one container; `drydock summary` merges results")
+    }
   }
 
   func run() throws {
     if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
+    if let batch = try fleet.batch(common.configuration(), "audit", asJSON: common.json) {
+      return try run(batch)
+    }
     var container = ContainerOptions()
     (container.path, container.instance, container.wait) = (path ?? "", instance, wait)
     let reports = try PipelineReports(log)
@@ -108,6 +122,38 @@ struct AuditCommand: Subcommand {
       throw ExitStatus.validation.code
     }
     if !report.unreadable.isEmpty { throw ExitStatus.incomplete.code }
+  }
+}
+
+extension AuditCommand {
+  /// Audits every container of a batch.
+  private func run(_ batch: Batch) throws {
+    var options = AuditOptions()
+    options.transaction = try wait.transaction(deviceKeys)
+    options.app = try declaration()
+    let display = try showing.display(asJSON: common.json)
+    defer { display.end() }
+    display.progress?.begin(.inspect)
+    let summary = batch.run(display.progress) { [options, failOn] container in
+      let report = try container.audit(options)
+      let counts = AuditSeverity.allCases.reversed().map { ($0, report.count($0)) }.filter { $0.1 > 0 }
+      let text =
+        counts.isEmpty
+        ? "no findings" : counts.map { Output.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
+      var result = BatchResult(state: .unchanged, text: text, document: AuditText.document(report))
+      if let failOn,
+        let worst = report.findings.filter({ $0.severity >= failOn }).max(by: { $0.severity < $1.severity })
+      {
+        (result.state, result.exit) = (.failed, .validation)
+        result.failure = Failure(check: worst.rule.rawValue, .validation, worst.message, worst.path)
+      } else if !report.unreadable.isEmpty {
+        result.exit = .incomplete
+        result.text += "; \(Output.count(report.unreadable.count, "place")) could not be read, exit 3"
+      }
+      return result
+    }
+    display.end()
+    try batch.finish(summary)
   }
 }
 

@@ -25,6 +25,7 @@ struct MigrateCommand: Subcommand {
         drydock migrate Notes -m Migrations --dry-run --html changes.html
         drydock migrate Notes -m Migrations --to 3
         drydock migrate --all Customers -m Migrations --jobs 4 --json > report
+        drydock migrate --all Customers -m Migrations --shard 3/8 --result 3.jsonl
       """)
 
   @OptionGroup var container: ContainersOptions
@@ -87,7 +88,7 @@ struct MigrateCommand: Subcommand {
     let configuration = try common.configuration()
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
-    if let batch = try container.batch(configuration, asJSON: common.json) {
+    if let batch = try container.batch(configuration, "migrate", asJSON: common.json) {
       return try run(batch, display.progress)
     }
     if dryRun {
@@ -220,10 +221,11 @@ struct MigrateCommand: Subcommand {
   /// Migrates every container of a batch, each in a separate transaction.
   private func run(_ batch: Batch, _ progress: WorkProgress?) throws {
     let catalog = try migrations.catalog(batch.configuration)
-    let options = try options(batch.configuration)
+    var options = try options(batch.configuration)
+    options.transaction.run = batch.job.run
     let moved = Mutex<[String: [MovedSecret]]>([:])
     progress?.begin(.migrate)
-    var summary = batch.run(progress) { [to, each, dryRun, exitCode] container in
+    var summary = batch.run(progress) { [to, each, dryRun, exitCode, options] container in
       do {
         if dryRun { return try Self.show(container, catalog, options, exitCode: exitCode) }
         return try Self.migrate(container, catalog, options, each: each) { outcome in
@@ -244,7 +246,7 @@ struct MigrateCommand: Subcommand {
       }
     }
     MigrationText.warn(exposed: summary.exposed, notSearched: summary.notSearched)
-    try batch.finish(summary)
+    try batch.finish(summary, isUndone: true)
   }
 
   private static func migrate(
@@ -270,7 +272,8 @@ struct MigrateCommand: Subcommand {
   ) -> BatchResult {
     let reports = outcomes.map(\.value.report)
     let text = BatchResult.text(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0)
-    return BatchResult(outcomes, text, document)
+    return BatchResult(
+      outcomes, text, document, versions: (reports.first?.from, reports.last?.to))
   }
 
   private static func show(
@@ -278,11 +281,12 @@ struct MigrateCommand: Subcommand {
   ) throws -> BatchResult {
     let outcome = try container.dryRun(catalog, options: options)
     let text = BatchResult.text(from: outcome.value.from, to: outcome.value.to)
+    let versions: (Int?, Int?) = (outcome.value.from, outcome.value.to)
     guard outcome.value.changedAnything else {
-      return BatchResult(state: .unchanged, text: text, document: document(outcome))
+      return BatchResult(state: .unchanged, text: text, document: document(outcome), versions: versions)
     }
     return BatchResult(
       state: .pending, text: "\(text): \(BatchResult.text(outcome.difference))", document: document(outcome),
-      exit: exitCode ? .pending : nil)
+      exit: exitCode ? .pending : nil, versions: versions)
   }
 }

@@ -20,6 +20,7 @@ struct RollbackCommand: Subcommand {
         drydock rollback Notes -m Migrations --down
         drydock rollback Notes --redo
         drydock rollback --all Customers -m Migrations --to 3
+        drydock rollback --all Customers --transaction-of 4711
       """)
 
   @OptionGroup var container: ContainersOptions
@@ -28,6 +29,11 @@ struct RollbackCommand: Subcommand {
   @Flag(help: "Revert migrations by their down steps, on the data as it is now.") var down = false
   @Flag(help: "On a conflict, discard what the app has written since.") var discardNewer = false
   @Flag(help: "Undo the last rollback instead.") var redo = false
+  @Option(
+    help: ArgumentHelp(
+      "Undo what this run changed, as `drydock log` shows it, where nothing else followed.", valueName: "run")
+  )
+  var transactionOf: String?
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
@@ -57,6 +63,9 @@ struct RollbackCommand: Subcommand {
     if redo && (down || to != nil) {
       throw ValidationError("--redo undoes the last rollback as a whole: leave --to and --down out")
     }
+    if transactionOf != nil && (down || redo || to != nil) {
+      throw ValidationError("--transaction-of undoes what a run changed: leave --to, --down and --redo out")
+    }
   }
 
   func run() throws {
@@ -64,12 +73,15 @@ struct RollbackCommand: Subcommand {
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
     display.progress?.begin(.rollback)
-    if let batch = try container.batch(configuration, asJSON: common.json) {
+    let request = try request()
+    if let batch = try container.batch(configuration, "rollback", asJSON: common.json) {
       return try run(batch, request, catalog(configuration), display.progress)
     }
     var options = try container.wait.transaction(deviceKeys, use)
     options.progress = display.progress
-    if dryRun { return try container.one.reading(configuration, expansion) { try show($0, options) } }
+    if dryRun {
+      return try container.one.reading(configuration, expansion) { try show($0, request, options) }
+    }
     let opened = try container.one.open(configuration)
     let outcome = try opened.rollback(request, catalog: catalog(configuration), options: options)
     display.end()
@@ -80,7 +92,9 @@ struct RollbackCommand: Subcommand {
     try outcome.throwUnlessClean()
   }
 
-  private func show(_ opened: Container, _ options: TransactionOptions) throws {
+  private func show(
+    _ opened: Container, _ request: MigrationRollback.Request, _ options: TransactionOptions
+  ) throws {
     let outcome = try opened.dryRunRollback(
       request, catalog: catalog(opened.configuration), options: options)
     if common.json { return Output.json(Self.document(outcome)) }
@@ -90,10 +104,13 @@ struct RollbackCommand: Subcommand {
     DifferenceText.write(outcome.difference)
   }
 
-  var request: MigrationRollback.Request {
+  func request() throws -> MigrationRollback.Request {
     var request = MigrationRollback.Request()
     (request.version, request.bySteps) = (to, down)
     (request.discardingNewer, request.redoing) = (discardNewer, redo)
+    do { request.run = try transactionOf.map { try RunID($0) } } catch let error as DrydockError {
+      throw UsageError(message: "--transaction-of: \(error.message)")
+    }
     return request
   }
 
@@ -112,10 +129,11 @@ extension RollbackCommand {
     _ batch: Batch, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
     _ progress: WorkProgress?
   ) throws {
-    if request.version == nil { try refuseMixture(batch) }
-    let options = try container.wait.transaction(deviceKeys, use)
+    if request.version == nil, request.run == nil { try refuseMixture(batch) }
+    var options = try container.wait.transaction(deviceKeys, use)
+    options.run = batch.job.run
     try batch.finish(
-      batch.run(progress) { [dryRun] container in
+      batch.run(progress) { [dryRun, options] container in
         do {
           return dryRun
             ? try Self.show(container, request, catalog, options)
@@ -132,7 +150,9 @@ extension RollbackCommand {
     _ options: TransactionOptions
   ) throws -> BatchResult {
     let outcome = try container.rollback(request, catalog: catalog, options: options)
-    return BatchResult([outcome], text(outcome.value, request), outcome.document(document(outcome.value)))
+    return BatchResult(
+      [outcome], text(outcome.value, request), outcome.document(document(outcome.value)),
+      versions: (outcome.value.from, outcome.value.to))
   }
 
   private static func show(
@@ -144,11 +164,12 @@ extension RollbackCommand {
     return BatchResult(
       state: isThere ? .unchanged : .pending,
       text: text(outcome.value, request) + (isThere ? "" : ": " + BatchResult.text(outcome.difference)),
-      document: document(outcome))
+      document: document(outcome), versions: (outcome.value.from, outcome.value.to))
   }
 
   private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String
   {
+    if request.run != nil, report.isEmpty { return report.notes.joined(separator: "; ") }
     guard let from = report.from, let to = report.to else {
       let summaries = report.undone.map(\.summary).joined(separator: "; ")
       return "\(request.redoing ? "redone" : "undone"): \(summaries)"
@@ -160,7 +181,7 @@ extension RollbackCommand {
   /// an older one, which nobody means to undo.
   private func refuseMixture(_ batch: Batch) throws {
     var containers: [String: [String]] = [:]
-    for child in batch.directory.containers {
+    for child in batch.containers {
       // What fails here fails in the container's turn too, and is reported there.
       guard let container = try? Container(at: child.path, configuration: batch.configuration),
         (try? ContainerOptions.recovering(container)) != nil, let log = try? container.log(),
@@ -181,6 +202,6 @@ extension RollbackCommand {
       "the last transaction is not the same in all containers, so it is not clear what to undo; nothing was "
         + "changed: \(shown.joined(separator: "; "))\(containers.count > 5 ? "; and others" : ""). "
         + (redo ? "Redo them one by one" : "Give the version to go back to with --to"),
-      path: batch.directory.path)
+      path: batch.path)
   }
 }

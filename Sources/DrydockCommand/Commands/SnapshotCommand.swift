@@ -16,9 +16,10 @@ struct SnapshotCommand: Subcommand {
       Examples:
         drydock snapshot Notes -r Backups
         drydock snapshot Notes -r Backups --recipient age1… --tag release
+        drydock snapshot --all Customers -r Backups --run nightly-2026-11-20
       """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @OptionGroup var repository: RepositoryOptions
   @Option(
     name: .shortAndLong,
@@ -60,14 +61,16 @@ struct SnapshotCommand: Subcommand {
     }
     let encryption = try recipients.encryption(configuration)
     let signing = try signing.copies(configuration)
-    try container.reading(configuration, expansion) { try take($0, place, encryption, signing) }
+    if let batch = try container.batch(configuration, "snapshot", asJSON: common.json) {
+      guard let place else { throw UsageError(message: "--all needs -r REPOSITORY: -o names one file") }
+      return try run(batch, into: place, options(encryption, signing))
+    }
+    try container.one.reading(configuration, expansion) { try take($0, place, encryption, signing) }
   }
 
-  private func take(
-    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?, _ signing: CopySigning
-  ) throws {
+  /// How the archives are written, but for the progress.
+  private func options(_ encryption: AgeTarget?, _ signing: CopySigning) throws -> SnapshotOptions {
     let transaction = try container.wait.transaction(encryption == nil ? nil : deviceKeys)
-    try place?.createIfNeeded()
     var options = SnapshotOptions()
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
@@ -77,6 +80,14 @@ struct SnapshotCommand: Subcommand {
       encryption, transaction.deviceKeys, Environment.cache
     )
     (options.signing, options.trusted) = (signing.keys, signing.trusted)
+    return options
+  }
+
+  private func take(
+    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?, _ signing: CopySigning
+  ) throws {
+    try place?.createIfNeeded()
+    var options = try options(encryption, signing)
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     options.progress = display.progress
@@ -103,22 +114,27 @@ struct SnapshotCommand: Subcommand {
       Output.warning("the archive is not signed, and only signed ones are restored here; give --sign FILE")
     }
     if common.json {
-      let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
-      Output.json(
-        [
-          "path": report.path, "archive": report.archive, "snapshot": report.snapshot,
-          "kind": report.header.kind, "parent": report.header.parent,
-          "entries": report.entries, "content_bytes": report.contentBytes,
-          "archive_bytes": report.archiveBytes, "encrypted": report.isEncrypted,
-          "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
-          "vault": report.vault, "warnings": warnings,
-          "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
-          "signed_by": report.signedBy,
-        ])
+      Output.json(Self.document(report, warnings, tags))
     } else if !common.quiet {
       Output.line(report.path)
     }
     if report.isIncomplete { throw ExitStatus.incomplete.code }
+  }
+
+  private static func document(
+    _ report: SnapshotReport, _ warnings: [ContainerWarning], _ tags: [String]
+  ) -> JSONObject {
+    let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
+    return [
+      "path": report.path, "archive": report.archive, "snapshot": report.snapshot,
+      "kind": report.header.kind, "parent": report.header.parent,
+      "entries": report.entries, "content_bytes": report.contentBytes,
+      "archive_bytes": report.archiveBytes, "encrypted": report.isEncrypted,
+      "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
+      "vault": report.vault, "warnings": warnings,
+      "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
+      "signed_by": report.signedBy,
+    ]
   }
 
   private func printNotes(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
@@ -176,5 +192,42 @@ struct SnapshotCommand: Subcommand {
         "\(vault.path) is stored sealed, and readable on this device only; with --device-key the archive "
           + "also holds the items that may leave it")
     }
+  }
+}
+
+extension SnapshotCommand {
+  /// Takes a snapshot of every container of a batch. One that has an archive of the same run already is left out.
+  private func run(_ batch: Batch, into place: Repository, _ options: SnapshotOptions) throws {
+    try place.createIfNeeded()
+    // A random name is not asked for again.
+    let run = batch.job.isNamed ? batch.job.run : nil
+    let index = try run.map { _ in try ArchiveIndex(place) }
+    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+    defer { display.end() }
+    display.progress?.begin(.snapshot)
+    let summary = batch.run(display.progress) { [options] container in
+      var options = options
+      if let run {
+        // Copies of a container have one instance: its directory's name is a part of the tag, as a hash.
+        let own = "run=\(run)/\(String(Shard.hash(container.anchor.lastName), radix: 16))"
+        if let path = try index?.archive(app: container.app, instance: container.instance, tagged: own) {
+          return BatchResult(state: .unchanged, text: "run \(run) has its archive already: \(path)")
+        }
+        options.tags += ["run=\(run)", own]
+      }
+      let report = try container.snapshot(into: place, options: options)
+      let warnings = ContainerWarning.find(
+        in: container, excluded: report.excluded.map { ($0.path, $0.exclusion) },
+        secrets: options.encryption == nil)
+      let size = Output.size(report.archiveBytes)
+      let version = report.header.schemaVersion
+      return BatchResult(
+        state: .changed, text: "\(report.path), \(report.isIncomplete ? "incomplete, exit 3" : size)",
+        document: Self.document(report, warnings, options.tags),
+        exit: report.isIncomplete ? .incomplete : nil,
+        versions: (version, version))
+    }
+    display.end()
+    try batch.finish(summary)
   }
 }

@@ -29,6 +29,7 @@ struct TestCommand: Subcommand {
         drydock test -m Migrations --junit report.xml --jobs 4
         drydock test --markdown comment.md --sarif drydock.sarif --html report.html
         drydock test 'Fixtures/v1' -m Migrations --record
+        drydock test --shard 3/8 --result 3.jsonl
         drydock test -m Migrations --filter 'v*'
       """)
 
@@ -46,11 +47,15 @@ struct TestCommand: Subcommand {
       "The number of fixtures to check in parallel; by default the number of processors.",
       valueName: "number")) var jobs: Int?
   @Flag(help: "Stop at the first fixture that fails.") var failFast = false
+  @OptionGroup var job: JobOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
     if let jobs, jobs < 1 { throw ValidationError("--jobs \(jobs) would do nothing; give 1 or more") }
+    if record, let option = job.given {
+      throw ValidationError("--record records all fixtures: leave \(option) out")
+    }
   }
 
   func run() throws {
@@ -67,7 +72,10 @@ struct TestCommand: Subcommand {
     let reports = try PipelineReports(documents)
     if !found.problems.isEmpty { try reports.write(found) }
     try found.throwUnlessClean(asJSON: common.json)
-    let options = options()
+    let job = try job.job("test")
+    var log = try JobLog(self.job, job)
+    var options = options()
+    options.shard = job.shard
     var suite = try fixtures.suite(found.catalog, configuration, options)
     var recorded: [FixtureSuite.Golden]?
     var isRecorded = true
@@ -95,6 +103,7 @@ struct TestCommand: Subcommand {
     display.progress?.begin(item: number, of: count)
     let result = try suite.run {
       text.add($0)
+      log?.add($0)
       number = min(number + 1, count)
       display.progress?.begin(item: number, of: count)
     }
@@ -113,7 +122,9 @@ struct TestCommand: Subcommand {
     } else {
       text.end(result, showsAll: all, isRecorded: isRecorded)
     }
-    if !result.passed || !isRecorded { throw ExitStatus.failed.code }
+    let hasPassed = result.passed && isRecorded
+    let hasWritten = log?.finish(hasPassed ? 0 : ExitStatus.failed.rawValue) ?? true
+    if !hasPassed || !hasWritten { throw ExitStatus.failed.code }
   }
 
   /// Before minutes of checks, not after.
@@ -133,6 +144,24 @@ struct TestCommand: Subcommand {
     (options.failsFast, options.keep) = (failFast, keep)
     if all { options.rowLimit = .max }
     return options
+  }
+}
+
+extension JobLog {
+  /// Adds the result of a fixture.
+  fileprivate mutating func add(_ fixture: FixtureResult) {
+    var result = BatchResult(state: .unchanged, text: "", versions: (fixture.from, fixture.to))
+    switch fixture.state {
+    case .passed, .knownFailure: break
+    case .notRun: (result.state, result.exit) = (.skipped, .incomplete)
+    case .failed:
+      let finding = fixture.findings.first
+      (result.state, result.exit) = (.failed, .failed)
+      result.failure = Failure(
+        check: finding?.check.rawValue ?? "failed", .failed, finding?.message ?? "the fixture failed",
+        finding?.place)
+    }
+    add(fixture.name, path: fixture.directory, result, seconds: fixture.seconds)
   }
 }
 

@@ -40,7 +40,8 @@ struct LogCommand: Subcommand {
         return [
           entry.transaction.description, entry.kind.rawValue, entry.state.rawValue,
           "\(entry.summary) (\(Output.count(entry.changes, "path"))\(undo))"
-            + (entry.archive.map { ", after the snapshot \($0)" } ?? ""),
+            + (entry.archive.map { ", after the snapshot \($0)" } ?? "")
+            + (entry.run.map { ", run \($0)" } ?? ""),
         ]
       }, indent: "")
     for entry in entries {

@@ -16,13 +16,19 @@ struct VerifyCommand: Subcommand {
       ignored. With the device key the vault is compared by the items that a restore
       would bring back. Exits with 2 when they differ.
 
+      With --all the newest archive of each container is checked, and a container
+      without one has failed. With --shard alone it is the archives of the repository
+      that are divided.
+
       Examples:
         drydock verify -r Backups --data
         drydock verify A.tar.zst --container Notes
+        drydock verify --all Customers -r Backups --data
       """)
 
   @Argument(help: "Archives: files, or with -r ids; none means all of the repository.", completion: .file())
   var archives: [String] = []
+  @OptionGroup var fleet: FleetOptions
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Read every byte and compare it with its hash.") var data = false
   @Option(
@@ -41,6 +47,9 @@ struct VerifyCommand: Subcommand {
     if container != nil && archives.count != 1 {
       throw ValidationError("--container goes with one archive")
     }
+    if fleet.all != nil && !archives.isEmpty {
+      throw ValidationError("--all checks the newest archive of each container: give no archives")
+    }
   }
 
   func run() throws {
@@ -48,18 +57,28 @@ struct VerifyCommand: Subcommand {
     let limit = try expansion.limit()
     let trusted = try trust.keys(configuration)
     var keys = try key.keys()
+    if let batch = try fleet.batch(configuration, "verify", asJSON: common.json) {
+      return try run(batch, keys.all, limit)
+    }
+    let job = try fleet.job.job("verify")
+    var log = try JobLog(fleet.job, job)
     var failed: Failure?
     var checked: [JSONObject] = []
     var intact: String?
     var verification = Verification()
-    let (names, unreadable) = try names(configuration, keys)
+    let (names, unreadable) = try names(configuration, keys, job.shard)
+    var start = ContinuousClock.now
     func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
       guard let failure = Failure(known: error), failure.code != DrydockError.Code.noSpace.rawValue else {
         throw error
       }
+      let name = path.lastName
       let path = Redactor().shown(message: path)
       failed = failed ?? failure
+      log?.add(
+        name, path: path,
+        BatchResult(state: .failed, text: "", exit: failure.status, failure: failure), since: start)
       checked.append([
         "path": path, "ok": false, "error": failure.message, "unreadable_archives": failure.unreadable,
       ])
@@ -70,6 +89,7 @@ struct VerifyCommand: Subcommand {
     // Nobody reads on: hours of reading would be for nothing.
     for (index, name) in names.enumerated() where StandardStreams.fault == nil {
       var path = name
+      start = .now
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
@@ -81,6 +101,10 @@ struct VerifyCommand: Subcommand {
           "signer": report.signer,
         ])
         intact = path
+        let version = report.header.schemaVersion
+        log?.add(
+          path.lastName, path: path, BatchResult(state: .unchanged, text: "", versions: (version, version)),
+          since: start)
         guard !common.json, !common.quiet else { continue }
         let depth = data ? "every byte" : "structure"
         Output.line(
@@ -94,6 +118,7 @@ struct VerifyCommand: Subcommand {
         try reportDamaged(path, error)
       }
     }
+    start = .now
     for item in unreadable { try reportDamaged(item.path, item.error) }
     if checked.isEmpty && !common.json && !common.quiet { Output.line("no archives") }
     var document: JSONObject = ["archives": checked]
@@ -111,7 +136,9 @@ struct VerifyCommand: Subcommand {
       comparison = found
     }
     if common.json { Output.json(document) }
+    let isRecorded = log?.finish(failed?.status.rawValue ?? 0) ?? true
     if let failed { throw failed.status.code }
+    if !isRecorded { throw ExitStatus.failed.code }
     if comparison?.isEqual == false { throw ExitStatus.pending.code }
     if comparison?.comparison.isIncomplete == true { throw ExitStatus.incomplete.code }
   }
@@ -123,14 +150,17 @@ struct VerifyCommand: Subcommand {
 
   /// The archives to verify, and those of a repository that cannot even be listed.
   private func names(
-    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
+    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, _ shard: Shard?
   ) throws -> ([String], [Repository.Unreadable]) {
-    if !archives.isEmpty { return (archives, []) }
+    // All archives of one container are in one shard: what they share is read once.
+    func isOwn(_ path: String) -> Bool { shard?.contains(ArchiveIndex.owner(ofFile: path.lastName)) ?? true }
+    if !archives.isEmpty { return (archives.filter(isOwn), []) }
     guard let path = repository.path(configuration) else {
       throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
     }
     let listing = try Repository(path).list(keys: keys.quick)
-    return (listing.items.map(\.path) + listing.sealed.map(\.path), listing.unreadable)
+    let paths = listing.items.map(\.path) + listing.sealed.map(\.path)
+    return (paths.filter(isOwn), listing.unreadable.filter { isOwn($0.path) })
   }
 
   /// An archive against a container.
@@ -177,5 +207,36 @@ struct VerifyCommand: Subcommand {
       Output.line("not compared: \(Output.count(left, "vault item")) that no restore brings back here")
     }
     comparison.reportOmissions()
+  }
+}
+
+extension VerifyCommand {
+  /// Verifies the newest archive of every container of a batch.
+  private func run(_ batch: Batch, _ keys: AgeKeys, _ limit: ExpansionLimit) throws {
+    guard let path = repository.path(batch.configuration) else {
+      throw UsageError(message: "nothing to verify; give -r REPOSITORY")
+    }
+    let index = try ArchiveIndex(Repository(path))
+    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+    defer { display.end() }
+    display.progress?.begin(.verify)
+    let summary = batch.run(display.progress) { [data] container in
+      guard let path = index.newest(app: container.app, instance: container.instance) else {
+        throw DrydockError(
+          .notFound, "the repository has no archive of this container; `drydock snapshot` makes one",
+          path: container.root)
+      }
+      let archive = try Archive(path: path, keys: keys, limit: limit, acceptsGap: true)
+      let report = try Verification.run(archive, data: data)
+      let depth = data ? "every byte" : "structure"
+      let version = report.header.schemaVersion
+      return BatchResult(
+        state: .unchanged,
+        text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)",
+        document: ["path": path, "entries": report.entries, "content_bytes": report.contentBytes],
+        versions: (version, version))
+    }
+    display.end()
+    try batch.finish(summary)
   }
 }

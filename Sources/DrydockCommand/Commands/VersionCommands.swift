@@ -32,7 +32,7 @@ struct StatusCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
+    if let batch = try container.batch(configuration, "status", asJSON: common.json) { return try run(batch) }
     try container.one.reading(configuration, expansion, show)
   }
 
@@ -68,20 +68,22 @@ extension StatusCommand {
       batch.run { container in
         let plan = try container.status(catalog, options: options)
         let version = "version \(plan.detected.version) of \(plan.catalog.latest)"
+        let versions: (Int?, Int?) = (plan.detected.version, plan.detected.version)
         if let problem = plan.problems.first {
           let more = plan.problems.count > 1 ? " (and \(plan.problems.count - 1) more)" : ""
           return BatchResult(
             state: .failed,
             text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem.advised)\(more)",
-            document: Self.document(plan), exit: .validation)
+            document: Self.document(plan), exit: .validation, failure: Failure(problem), versions: versions)
         }
         if plan.pending.isEmpty {
-          return BatchResult(state: .unchanged, text: version, document: Self.document(plan))
+          return BatchResult(
+            state: .unchanged, text: version, document: Self.document(plan), versions: versions)
         }
         return BatchResult(
           state: .pending,
           text: "\(version), by \(plan.detected.source); \(plan.pending.count) pending",
-          document: Self.document(plan), exit: exitCode ? .pending : nil)
+          document: Self.document(plan), exit: exitCode ? .pending : nil, versions: versions)
       })
   }
 }
@@ -110,7 +112,9 @@ struct BaselineCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
+    if let batch = try container.batch(configuration, "baseline", asJSON: common.json) {
+      return try run(batch)
+    }
     let opened = try container.one.open(configuration)
     let outcome = try opened.baseline(
       migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
@@ -127,18 +131,21 @@ extension BaselineCommand {
   /// Sets the version of the batch's containers of unknown version; others would lose their history.
   func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
-    let options = try container.wait.transaction(nil, use)
+    var options = try container.wait.transaction(nil, use)
+    options.run = batch.job.run
     try batch.finish(
-      batch.run { [to] container in
+      batch.run { [to, options] container in
         if let detected = try Self.known(container, catalog, options) {
           return BatchResult(
-            state: .unchanged, text: "version \(detected.version) already, by \(detected.source)")
+            state: .unchanged, text: "version \(detected.version) already, by \(detected.source)",
+            versions: (detected.version, detected.version))
         }
         let outcome = try container.baseline(catalog, version: to, options: options)
-        var result = BatchResult([outcome], "version \(to)", Self.document(outcome, to))
+        var result = BatchResult(
+          [outcome], "version \(to)", Self.document(outcome, to), versions: (nil, to))
         result.notes = outcome.value.map { Notice(.note, $0) } + result.notes
         return result
-      })
+      }, isUndone: true)
   }
 
   /// The known version; nil when nothing shows it, or only a marker without a history.
@@ -191,7 +198,7 @@ struct RepairCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
+    if let batch = try container.batch(configuration, "repair", asJSON: common.json) { return try run(batch) }
     let opened = try container.one.open(configuration)
     let outcome = try opened.repair(
       migrations.catalog(configuration), accept: accept, remove: remove,
@@ -209,9 +216,10 @@ extension RepairCommand {
     if let unknown = accept.first(where: { catalog.migration($0) == nil }) {
       throw UsageError(message: "--accept \(unknown): there is no migration of that number")
     }
-    let options = try container.wait.transaction(nil, use)
+    var options = try container.wait.transaction(nil, use)
+    options.run = batch.job.run
     try batch.finish(
-      batch.run { [accept, remove] container in
+      batch.run { [accept, remove, options] container in
         do {
           let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
           return BatchResult(
@@ -220,6 +228,6 @@ extension RepairCommand {
           // This container needs no such repair.
           return BatchResult(state: .unchanged, text: error.message)
         }
-      })
+      }, isUndone: true)
   }
 }

@@ -53,7 +53,8 @@ enum RollbackText {
   ///   - steps: the same for migrations that are taken back by their steps.
   static func write(_ report: MigrationRollback.Report, verb: String, steps: String) {
     guard !report.isEmpty else {
-      return Output.line("nothing to do: the container has version \(report.to ?? 0)")
+      let reason = report.notes.first ?? "the container has version \(report.to ?? 0)"
+      return Output.line("nothing to do: \(reason)")
     }
     if let from = report.from, let to = report.to, from != to { Output.line("version \(from) → \(to)") }
     for undone in report.undone { Output.line("\(verb): \(undone.transaction), which \(undone.summary)") }

@@ -16,6 +16,8 @@ public enum MigrationRollback {
     public var discardingNewer = false
     /// Undoes the newest rollback instead.
     public var redoing = false
+    /// Undoes what this run changed, if nothing else followed; nil for the newest transaction, whatever it is of.
+    public var run: RunID?
 
     /// The newest transaction.
     public init() {}
@@ -107,8 +109,8 @@ private struct RollbackRun {
   /// The version now and the one to go back to; nil for the newest transaction.
   private let version: Int?
   private let target: Int?
-  /// The transaction that a rollback of one undoes.
-  private let newest: TransactionID?
+  /// The transactions that a rollback without a version undoes, the newest first.
+  private let newest: [TransactionID]
 
   init(
     _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
@@ -123,13 +125,13 @@ private struct RollbackRun {
       let status = try MigrationStatus(catalog, of: stage)
       let down = try DownMigration(status, to: request.version ?? Self.versionBeforeLastRun(status))
       try down.requireKeys(for: stage)
-      (version, target, newest) = (down.from, down.to, nil)
+      (version, target, newest) = (down.from, down.to, [])
       summary = "reverted to version \(down.to) by down steps"
       return
     }
     target = request.version
     if let target {
-      newest = nil
+      newest = []
       version = try Self.version(of: DiscardedStage(on: container, options: options), catalog)
       guard target >= 0, target <= version ?? 0 else {
         throw DrydockError(
@@ -141,19 +143,28 @@ private struct RollbackRun {
     } else {
       // The undo log can restore whatever state the history is in.
       version = nil
-      let newest = try Transaction.newestUndo(of: container, redoing: request.redoing, options: options)
-      self.newest = newest
-      summary = "undid \(newest)"
+      newest =
+        if let run = request.run {
+          try Transaction.undos(of: run, in: container, options: options)
+        } else {
+          [try Transaction.newestUndo(of: container, redoing: request.redoing, options: options)]
+        }
+      summary = "undid \(newest.map(\.description).joined(separator: ", "))"
     }
   }
 
-  /// Whether the container has the target version already.
-  var isDone: Bool { target != nil && target == version }
+  /// Whether the container has the target version already, or nothing of the run.
+  var isDone: Bool { target != nil && target == version || request.run != nil && newest.isEmpty }
 
   /// The report when nothing is done.
-  var report: MigrationRollback.Report { MigrationRollback.Report(from: version, to: version) }
+  var report: MigrationRollback.Report {
+    var report = MigrationRollback.Report(from: version, to: version)
+    report.notes = request.run.map { ["nothing of run \($0) is left to undo"] } ?? []
+    return report
+  }
 
   func run(_ rollback: Rollback) throws -> MigrationRollback.Report {
+    if request.run != nil && newest.isEmpty { return report }
     var report = MigrationRollback.Report()
     let stage = rollback.staged
     report.from = try version ?? MigrationHistory.readable(stage)?.version
@@ -161,8 +172,8 @@ private struct RollbackRun {
       try runDownSteps(to: target ?? 0, rollback, &report)
     } else if let target {
       try undo(to: target, rollback, &report)
-    } else if let newest {
-      try rollback.undoNewest(newest, redoing: request.redoing)
+    } else {
+      for transaction in newest { try rollback.undoNewest(transaction, redoing: request.redoing) }
     }
     (report.undone, report.discarded) = (rollback.report.undone, rollback.report.discarded)
     report.to = try target ?? MigrationHistory.readable(stage)?.version

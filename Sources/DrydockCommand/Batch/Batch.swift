@@ -1,0 +1,188 @@
+import ArgumentParser
+import Drydock
+import Foundation
+import Synchronization
+
+/// Runs a command on many containers, and goes on when one fails. Prints a row or a JSON line for each, in the order of their
+/// names, and a summary.
+struct Batch {
+  /// The directory of the containers, or the list of them.
+  let path: String
+  let containers: [ContainerDirectory.Child]
+  /// Other entries of the directory.
+  let skipped: [String]
+  /// How many containers of the job are left for a later wave.
+  let leftOut: Int
+  let configuration: ContainerConfiguration
+  let jobs: Int
+  let job: Job
+  /// How many may fail before no more are started; nil for any number.
+  let mostFailures: Int?
+  let asJSON: Bool
+  let file: ResultFile?
+
+  /// Does the work on each container, and prints each result.
+  ///
+  /// - Parameters:
+  ///   - progress: counts the containers.
+  ///   - work: runs on several threads.
+  /// - Returns: the summary, to be printed by ``finish(_:)``.
+  func run(
+    _ progress: WorkProgress? = nil, _ work: @escaping @Sendable (Container) throws -> BatchResult
+  ) -> BatchSummary {
+    let (start, count) = (ContinuousClock.now, containers.count)
+    var number = 1
+    progress?.begin(item: number, of: count)
+    var rows = BatchRows(names: containers.map(\.name), job: job, asJSON: asJSON)
+    let failures = Mutex(0)
+    OrderedWork.run(containers, jobs: jobs) { [configuration, job, mostFailures, asJSON, file] child in
+      let mayStart = mostFailures.map { most in failures.withLock { $0 <= most } } ?? true
+      let start = ContinuousClock.now
+      let (result, instance) = mayStart ? Self.result(of: child, configuration, work) : (.skipped, nil)
+      if result.isFailure { failures.withLock { $0 += 1 } }
+      guard asJSON || file != nil else { return (result, nil as String?) }
+      let line = ResultLine(
+        job: job, name: child.name, path: child.path, instance: instance,
+        seconds: (ContinuousClock.now - start) / .seconds(1))
+      let text = Output.encodedLine(line.document(result))
+      file?.append(text)
+      return (result, asJSON ? text : nil)
+    } deliver: { child, done in
+      rows.add(child, done.0, line: done.1)
+      number = min(number + 1, count)
+      progress?.begin(item: number, of: count)
+    }
+    rows.end()
+    (rows.summary.passedOver, rows.summary.leftOut) = (skipped, leftOut)
+    rows.summary.seconds = ResultLine.rounded((ContinuousClock.now - start) / .seconds(1))
+    return rows.summary
+  }
+
+  /// The result, and the container's instance where it could be opened.
+  private static func result(
+    of child: ContainerDirectory.Child, _ configuration: ContainerConfiguration,
+    _ work: (Container) throws -> BatchResult
+  ) -> (BatchResult, String?) {
+    var (notes, instance): ([Notice], String?) = ([], nil)
+    do {
+      let container = try Container(at: child.path, configuration: configuration)
+      instance = container.instance
+      notes = try ContainerOptions.recovering(container)
+      // A recovery may have replaced the container.
+      var result = try work(notes.isEmpty ? container : container.reopened())
+      result.notes = notes + result.notes
+      return (result, instance)
+    } catch {
+      return (BatchResult(child, Failure(error), notes), instance)
+    }
+  }
+
+  /// Prints the summary, and throws the exit code where it is not 0.
+  ///
+  /// - Parameter isUndone: whether `rollback` can undo the run.
+  func finish(_ summary: BatchSummary, isUndone: Bool = false) throws {
+    let line = Output.encodedLine(summary)
+    file?.append(line)
+    if asJSON {
+      Output.line(encoded: line)
+    } else {
+      let counts = BatchResult.State.allCases.map { (summary.count($0), $0.rawValue) }.filter { $0.0 > 0 }
+      let part = job.shard.map { " of shard \($0)" } ?? ""
+      Output.line(
+        "\(Output.count(containers.count, "container"))\(part)"
+          + (counts.isEmpty ? "" : ": " + counts.map { "\($0) \($1)" }.joined(separator: ", ")))
+      if isUndone, summary.count(.changed) > 0, !Output.isQuiet {
+        Output.advice(
+          "run \(job.run); `drydock rollback --all \(path) --transaction-of \(job.run)` undoes it")
+      }
+    }
+    if leftOut > 0 {
+      Output.note("\(Output.count(leftOut, "container")) left for later: without --first, all are worked on")
+    }
+    if !summary.passedOver.isEmpty {
+      let shown = summary.passedOver.prefix(5).map(\.printable)
+      let more = summary.passedOver.count > 5 ? " and \(summary.passedOver.count - 5) more" : ""
+      Output.note(
+        "skipped, because nothing shows that these are containers: "
+          + "\(shown.joined(separator: ", "))\(more)")
+    }
+    let isRecorded = file?.report() ?? true
+    if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }
+    if !isRecorded { throw ExitStatus.failed.code }
+  }
+}
+
+/// Prints the results of a batch as they come, and counts them.
+private struct BatchRows {
+  var summary: BatchSummary
+  private let nameWidth: Int
+  /// The exit codes that there were, in the order of their first container.
+  private var codes: [Int32] = []
+  /// How often each note came, without the container's path in it.
+  private var counts: [String: Int] = [:]
+  private static let stateWidth = BatchResult.State.allCases.map(\.rawValue.count).max() ?? 0
+  private static let notesShown = 3
+  /// Whether unseen processes were reported, which are the same for all containers.
+  private var hasReportedUnseen = false
+  private let asJSON: Bool
+
+  init(names: [String], job: Job, asJSON: Bool) {
+    summary = BatchSummary(job)
+    self.asJSON = asJSON
+    nameWidth = names.map(\.printable.count).max() ?? 0
+  }
+
+  /// - Parameter line: the result as JSON, if that is printed.
+  mutating func add(_ child: ContainerDirectory.Child, _ result: BatchResult, line: String?) {
+    summary.add(result.state)
+    if result.state != .skipped {
+      let code = result.exit?.rawValue ?? 0
+      if !codes.contains(code) { codes.append(code) }
+      summary.exitCode = BatchSummary.exitCode(of: codes)
+    }
+    for note in result.notes { report(note, of: child) }
+    if let unseen = result.unseen, !hasReportedUnseen {
+      Output.note("\(unseen.note)")
+      hasReportedUnseen = true
+    }
+    if let line {
+      Output.line(encoded: line)
+      if let failure = result.failure { Output.error("\(failure.text)") }
+    } else if result.state != .skipped {
+      let cells = [
+        Self.padded(child.name.printable, nameWidth), Self.padded(result.state.rawValue, Self.stateWidth),
+        result.text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+          .joined(separator: "; "),
+      ]
+      Output.line("  " + cells.joined(separator: "  "))
+    }
+  }
+
+  /// A note that every container has is printed only for the first ones.
+  private mutating func report(_ notice: Notice, of child: ContainerDirectory.Child) {
+    let kind = notice.text.replacing(realPath(child.path) ?? child.path, with: "")
+    counts[kind, default: 0] += 1
+    if counts[kind, default: 0] <= Self.notesShown {
+      Output.write(Notice(notice.role, "\(notice.text) (\(child.name.printable))"))
+    }
+  }
+
+  /// Reports how many notes were not shown, and how many containers were not started.
+  mutating func end() {
+    let more = counts.values.reduce(0) { $0 + max(0, $1 - Self.notesShown) }
+    if more > 0 {
+      Output.note("and \(more) more notes like these; --json lists them for each container")
+    }
+    let skipped = summary.count(.skipped)
+    if skipped > 0 {
+      summary.exitCode = ExitStatus.incomplete.rawValue
+      Output.error(
+        "\(Output.count(skipped, "container")) not started, because more had failed than --max-failures allows; run it "
+          + "again when the cause is removed")
+    }
+  }
+
+  private static func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
+}

@@ -1,0 +1,136 @@
+import Drydock
+import Foundation
+
+/// What a command did to one container of a batch.
+struct BatchResult: Sendable {
+  enum State: String, Encodable, CaseIterable, Sendable {
+    case changed
+    case pending
+    /// There was nothing to do.
+    case unchanged
+    /// It is unchanged, for the reported reason.
+    case failed
+    /// It was not started, because too many had failed.
+    case skipped
+  }
+
+  var state: State
+  /// What was done, in a few words.
+  var text: String
+  /// What the command prints for one container with `--json`; nil for one that is past what was asked for.
+  var document: JSONObject?
+  /// What the command would exit with for this container; nil for 0.
+  var exit: ExitStatus?
+  /// Lines for standard error.
+  var notes: [Notice] = []
+  /// Processes that may have had the container open without being seen.
+  var unseen: UnseenProcesses?
+  var failure: Failure?
+  /// The schema version before and after, as far as they are known.
+  var versions: (before: Int?, after: Int?) = (nil, nil)
+
+  /// Whether it is one too many for `--max-failures`.
+  var isFailure: Bool { exit != nil && exit != .pending }
+}
+
+extension BatchResult {
+  init<Value>(
+    _ outcomes: [TransactionOutcome<Value>], _ text: String, _ document: JSONObject,
+    versions: (before: Int?, after: Int?) = (nil, nil)
+  ) {
+    self.init(
+      state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed, text: text,
+      document: document, exit: outcomes.lazy.compactMap(\.exit).first,
+      notes: outcomes.flatMap(\.notices), unseen: outcomes.lazy.compactMap(\.unseen).first, versions: versions
+    )
+    if let exit { self.text += ", exit \(exit.rawValue)" }
+  }
+
+  init(_ child: ContainerDirectory.Child, _ failure: Failure, _ notes: [Notice]) {
+    // The row has the container's name.
+    let isAboutAll = failure.path == child.path || failure.path == realPath(child.path)
+    self.init(
+      state: .failed,
+      text: "exit \(failure.status.rawValue): \(isAboutAll ? failure.message : failure.text)",
+      exit: failure.status, notes: notes, failure: failure)
+  }
+
+  /// Of a container that was not started.
+  static var skipped: BatchResult {
+    BatchResult(state: .skipped, text: "not started: too many have failed", exit: .incomplete)
+  }
+
+  /// What would change, counted.
+  static func text(_ difference: ContainerDifference) -> String {
+    let counts = [
+      (difference.settings.count, "setting"), (difference.vault.count, "vault"),
+      (difference.databases.count, "database"), (difference.files.count, "file"),
+    ]
+    return counts.filter { $0.0 > 0 }.map { Output.count($0.0, $0.1) }.joined(separator: ", ")
+  }
+
+  static func text(from: Int, to: Int) -> String { from == to ? "version \(to)" : "version \(from) → \(to)" }
+}
+
+/// A line of the report with `--json`, and of a file of results: what became of one container, and which job did it.
+struct ResultLine {
+  var job: Job
+  /// Its name in the directory or the list.
+  var name: String, path: String
+  /// Its instance; nil where it could not be opened.
+  var instance: String?
+  var seconds: Double
+
+  func document(_ result: BatchResult) -> JSONObject {
+    [
+      "container": name, "path": path, "instance": instance, "state": result.state,
+      "exit_code": result.exit?.rawValue ?? 0, "notes": result.notes.map(\.text), "result": result.document,
+      "error": result.failure.map { $0.detail(status: $0.status) }, "version_before": result.versions.before,
+      "version_after": result.versions.after, "seconds": Self.rounded(seconds), "time": Date(),
+      "command": job.command, "run": job.run, "shard": job.shard?.description,
+    ]
+  }
+
+  /// To milliseconds.
+  static func rounded(_ seconds: Double) -> Double { (seconds * 1000).rounded() / 1000 }
+}
+
+/// The last line of the report with `--json`.
+struct BatchSummary: Encodable {
+  /// The number of containers, in all and by state.
+  private var summary = ["containers": 0].merging(
+    BatchResult.State.allCases.map { ($0.rawValue, 0) }, uniquingKeysWith: +)
+  var exitCode: Int32 = 0
+  var passedOver: [String] = []
+  /// As for one container, over all of them.
+  var exposed: [ExposedSecret] = [], notSearched: [String] = []
+  /// How many containers of the job are left for later, with `--first`.
+  var leftOut = 0
+  var command = "", run: RunID?, shard: String?
+  var seconds = 0.0
+
+  init(_ job: Job? = nil) {
+    (command, run, shard) = (job?.command ?? "", job?.run, job?.shard?.description)
+  }
+
+  func count(_ state: BatchResult.State) -> Int { summary[state.rawValue, default: 0] }
+
+  mutating func add(_ state: BatchResult.State) {
+    summary["containers", default: 0] += 1
+    summary[state.rawValue, default: 0] += 1
+  }
+
+  /// The exit code of a batch: the one that all share; `pending` when the others succeeded; that of the first when all
+  /// failed; else `incomplete`.
+  static func exitCode(of codes: [Int32]) -> Int32 {
+    let (kinds, good) = (Set(codes), Set([0, ExitStatus.pending.rawValue]))
+    if kinds.count > 1, kinds.isSubset(of: good) { return ExitStatus.pending.rawValue }
+    if kinds.count <= 1 || kinds.isDisjoint(with: good) { return codes.first ?? 0 }
+    return ExitStatus.incomplete.rawValue
+  }
+}
+
+extension String {
+  /// The last name of a path.
+  var lastName: String { split(separator: "/").last.map(String.init) ?? self }
+}

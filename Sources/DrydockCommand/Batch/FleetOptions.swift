@@ -1,0 +1,236 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// The options of a job that does a part of the work, and records what became of it.
+struct JobOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Only this part of the work: I/N, such as 3/8; or slurm, kubernetes or kubernetes/N, by the job's variables.",
+      valueName: "shard"))
+  var shard: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The name of the run, for the records of its transactions; by default the scheduler's, or a random one.",
+      valueName: "id"))
+  var run: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Also append the result of each, as a line of JSON, to this file, for `drydock summary`.",
+      valueName: "file"),
+    completion: .file())
+  var result: String?
+
+  /// An option that was given.
+  var given: String? {
+    [("--shard", shard), ("--run", run), ("--result", result)].first { $0.1 != nil }?.0
+  }
+
+  /// - Parameter command: its name, for the result.
+  func job(_ command: String) throws -> Job {
+    let part = try shard.map { try JobShard($0, variables: ProcessInfo.processInfo.environment) }
+    for name in [run, result].compactMap({ $0 }) { try refuseSecret(as: name) }
+    do {
+      return Job(
+        command: command, shard: part?.shard, run: try run.map { try RunID($0) } ?? part?.run ?? RunID.new(),
+        isNamed: run != nil || part?.run != nil)
+    } catch let error as DrydockError where error.code == .usage {
+      throw UsageError(message: "--run: \(error.message)")
+    }
+  }
+
+  /// The file that takes the lines.
+  func file() throws -> ResultFile? { try result.map { try ResultFile($0) } }
+}
+
+/// One of the processes that share the work of a run.
+struct Job: Sendable {
+  var command: String
+  var shard: Shard?
+  var run: RunID
+  /// Whether the run's name was given: others may work on it, or it may be done again.
+  var isNamed: Bool
+}
+
+/// The options of commands that work on many containers.
+struct FleetOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      """
+      Instead of one container: all containers in this directory, or those that a file names, one path a line; - reads \
+      the list from standard input.
+      """, valueName: "directory"),
+    completion: .file())
+  var all: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --all: the number of containers to work on in parallel; by default the number of processors, with `groups:` one.",
+      valueName: "number"))
+  var jobs: Int?
+
+  @OptionGroup var job: JobOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "With --all: only the first so many of the containers, or so many percent, in the order of their hashes.",
+      valueName: "number"))
+  var first: Portion?
+
+  @Option(
+    help: ArgumentHelp(
+      "With --all: start no more containers when more than so many, or so many percent, have failed.",
+      valueName: "number"))
+  var maxFailures: Portion?
+
+  func validate() throws {
+    if let jobs, jobs < 1 { throw ValidationError("--jobs \(jobs) would do nothing; give 1 or more") }
+    if let first, first.isNone { throw ValidationError("--first \(first) would do nothing; give 1 or more") }
+    let options = [
+      ("--jobs", jobs != nil), ("--first", first != nil), ("--max-failures", maxFailures != nil),
+    ]
+    if all == nil, let (option, _) = options.first(where: { $0.1 }) {
+      throw ValidationError("\(option) goes with --all")
+    }
+  }
+
+  /// Throws for an option of a job, of a command that has one without `--all` only.
+  func refuseJob() throws {
+    if all == nil, let option = job.given { throw ValidationError("\(option) goes with --all") }
+  }
+
+  /// The batch of containers that was asked for; nil for a single one.
+  ///
+  /// - Parameter command: its name, for the result.
+  func batch(_ configuration: ContainerConfiguration, _ command: String, asJSON: Bool) throws -> Batch? {
+    guard let all else { return nil }
+    let job = try self.job.job(command)
+    let found = try containers(all, configuration, job.shard)
+    let wave = first.map { $0.wave(of: found.containers) } ?? found.containers
+    // Containers beside each other share their groups, and who changes one locks them.
+    let most = configuration.groups.isEmpty ? ProcessInfo.processInfo.activeProcessorCount : 1
+    return Batch(
+      path: all, containers: wave, skipped: found.skipped, leftOut: found.containers.count - wave.count,
+      configuration: configuration, jobs: jobs ?? most, job: job,
+      mostFailures: maxFailures.map { $0.most(of: wave.count) }, asJSON: asJSON, file: try self.job.file())
+  }
+
+  private func containers(
+    _ path: String, _ configuration: ContainerConfiguration, _ shard: Shard?
+  ) throws -> ContainerDirectory {
+    if path == "-" {
+      let list = try FileHandle.standardInput.readToEnd() ?? Data()
+      return try ContainerDirectory(list: Array(list), at: "standard input", relativeTo: "", shard: shard)
+    }
+    var isDirectory: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue
+    else {
+      return try ContainerDirectory(path, configuration: configuration, shard: shard)
+    }
+    guard let file = FileHandle(forReadingAtPath: path) else {
+      throw DrydockError(
+        .permission, "the list of containers cannot be read; check its permissions", path: path)
+    }
+    defer { try? file.close() }
+    let list = try file.readToEnd() ?? Data()
+    let above = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+    return try ContainerDirectory(list: Array(list), at: path, relativeTo: above, shard: shard)
+  }
+}
+
+/// A number of containers, or a percentage of them.
+enum Portion: Equatable, Sendable, ExpressibleByArgument, CustomStringConvertible {
+  case count(Int)
+  case percent(Double)
+
+  init?(argument: String) {
+    if argument.hasSuffix("%") {
+      let number = argument.dropLast()
+      guard number.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }),
+        let percent = Double(number), percent <= 100
+      else { return nil }
+      self = .percent(percent)
+    } else if let count = Shard.number(argument) {
+      self = .count(count)
+    } else {
+      return nil
+    }
+  }
+
+  var isNone: Bool { self == .count(0) || self == .percent(0) }
+
+  var description: String {
+    switch self {
+    case .count(let count): "\(count)"
+    case .percent(let percent): percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%"
+    }
+  }
+
+  /// The containers whose hashes are the smallest, by name: a percentage is rounded up.
+  func wave(of containers: [ContainerDirectory.Child]) -> [ContainerDirectory.Child] {
+    let count =
+      switch self {
+      case .count(let count): min(count, containers.count)
+      case .percent(let percent): Int((Double(containers.count) * percent / 100).rounded(.up))
+      }
+    let hashes = containers.map { (hash: Shard.hash($0.name), child: $0) }
+    let first = hashes.sorted { ($0.hash, $0.child.name) < ($1.hash, $1.child.name) }.prefix(count)
+    return first.map(\.child).sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+  }
+
+  /// How many may fail: a percentage is rounded down.
+  func most(of total: Int) -> Int {
+    switch self {
+    case .count(let count): count
+    case .percent(let percent): Int((Double(total) * percent / 100).rounded(.down))
+    }
+  }
+}
+
+/// The options of commands that work on one container, or on many.
+struct ContainersOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      """
+      The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
+      or .tar.zst of one.
+      """, valueName: "container"), completion: .file())
+  var path: String?
+
+  @OptionGroup var fleet: FleetOptions
+
+  @Option(
+    name: .customLong("container"),
+    help: ArgumentHelp(
+      "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
+  var instance: String?
+
+  @OptionGroup var wait: WaitOptions
+
+  var all: String? { fleet.all }
+
+  func validate() throws {
+    try fleet.refuseJob()
+    switch (path, all) {
+    case (nil, nil): throw ValidationError("give a container, or --all with a directory of containers")
+    case (_?, _?): throw ValidationError("give one container, or --all with a directory of containers")
+    case (nil, _?):
+      if instance != nil { throw ValidationError("--container names one instance, and --all takes many") }
+    case (_?, nil): break
+    }
+  }
+
+  /// The one container that was given.
+  var one: ContainerOptions {
+    var options = ContainerOptions()
+    (options.path, options.instance, options.wait) = (path ?? "", instance, wait)
+    return options
+  }
+
+  /// The batch of containers that was asked for instead.
+  func batch(_ configuration: ContainerConfiguration, _ command: String, asJSON: Bool) throws -> Batch? {
+    try fleet.batch(configuration, command, asJSON: asJSON)
+  }
+}

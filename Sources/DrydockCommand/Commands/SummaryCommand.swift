@@ -1,0 +1,75 @@
+import ArgumentParser
+import Drydock
+import Foundation
+import Reports
+
+struct SummaryCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "summary", abstract: "Merge the results of many jobs that worked on containers.",
+    discussion: """
+      Reads the files that `--result`, or `--all` with --json, wrote. Counts each
+      container once, by its last result: a shard that was run again counts as one.
+      Shards without results, or that were killed, are listed. Lines that are cut or
+      foreign are reported, and the rest counted.
+
+      The exit code is that of one run over all containers; 3 if something is missing.
+
+      Examples:
+        drydock summary results/*.jsonl
+        drydock summary results/*.jsonl --markdown comment.md --html run.html
+      """)
+
+  @Argument(
+    help: ArgumentHelp("Files of results.", valueName: "file"), completion: .file())
+  var files: [String]
+  @Option(
+    help: ArgumentHelp("Also write the summary in Markdown, for a comment.", valueName: "file"),
+    completion: .file())
+  var markdown: String?
+  @OptionGroup var page: HTMLOptions
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let comment = try ReportFile(markdown, option: "--markdown")
+    try page.reporting("Run over many containers", "The results were not merged") {
+      var results = RunResults()
+      for file in files { try results.add(file) }
+      var summary = results.merged()
+      summary.exitCode =
+        summary.isIncomplete
+        ? ExitStatus.incomplete.rawValue : BatchSummary.exitCode(of: summary.exitCodes.map { Int32($0) })
+      try comment?.write(Data(RunSummaryMarkdown(summary).text.utf8))
+      try page.write(HTMLPage(summary))
+      if common.json { Output.json(encoding: summary) } else { write(summary) }
+      if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }
+    }
+  }
+
+  private func write(_ summary: RunSummary) {
+    Output.line("\(summary.title), \(Output.count(summary.files, "file"))")
+    Output.line(summary.conclusion, summary.failures.isEmpty && !summary.isIncomplete ? .passed : .failed)
+    let failures = summary.failures.map { cause in
+      [
+        "\(cause.count)", cause.code.printable, "exit \(cause.exitCode)",
+        "\(cause.container.printable): \((cause.message ?? "").printable)",
+      ]
+    }
+    table("failures by cause", failures, .error)
+    table("versions", summary.versions.map { ["\($0.count)", $0.text] })
+    if summary.slowest.count > 1 {
+      table(
+        "slowest", summary.slowest.map { [RunSummary.text(seconds: $0.seconds), $0.container.printable] })
+    }
+    for gap in summary.gaps { Output.warning(gap) }
+    if let repetition = summary.repetition { Output.note(repetition) }
+    for problem in summary.problems.prefix(RunSummary.examples) { Output.warning(problem.text.printable) }
+    let more = summary.problemCount - min(summary.problems.count, RunSummary.examples)
+    if more > 0 { Output.warning("and \(more) more such lines and files") }
+  }
+
+  private func table(_ title: String, _ rows: [[String]], _ role: TextRole? = nil) {
+    if rows.isEmpty { return }
+    Output.line(title)
+    Output.table(rows, roles: rows.map { _ in role })
+  }
+}

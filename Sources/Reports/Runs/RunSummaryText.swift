@@ -1,0 +1,133 @@
+import Drydock
+
+extension RunSummary {
+  /// What was done: the commands and the runs.
+  package var title: String {
+    let names = commands.isEmpty ? "no results" : commands.joined(separator: ", ")
+    switch runs.count {
+    case 0: return names
+    case 1: return "\(names), run \(runs[0])"
+    default: return "\(names), \(HTMLNumber.count(runs.count, "run"))"
+    }
+  }
+
+  /// The number of containers, by state.
+  package var conclusion: String {
+    let counts = RunState.allCases.map { ($0, count($0)) }.filter { $0.1 > 0 }
+    return HTMLNumber.count(containers, "container")
+      + (counts.isEmpty
+        ? "" : ": " + counts.map { "\(HTMLNumber.grouped($0.1)) \($0.0.rawValue)" }.joined(separator: ", "))
+  }
+
+  /// What is missing, and what to do, in sentences.
+  package var gaps: [String] {
+    var gaps: [String] = []
+    for group in shards {
+      if group.missingCount > 0 {
+        let names = Self.named(group.missing, group.missingCount)
+        gaps.append(
+          "no results of \(names) of `\(group.command)`; " + again(group.missing[0], group.missingCount))
+      }
+      if group.incompleteCount > 0 {
+        let names = Self.named(group.incomplete, group.incompleteCount)
+        gaps.append(
+          "\(names) of `\(group.command)` did not finish; "
+            + again(group.incomplete[0], group.incompleteCount))
+      }
+    }
+    if count(.skipped) > 0 {
+      gaps.append(
+        "\(HTMLNumber.count(count(.skipped), "container")) not started, because too many had failed")
+    }
+    if leftOut > 0 { gaps.append("\(HTMLNumber.count(leftOut, "container")) left for later by --first") }
+    if changedAgainCount > 0 {
+      gaps.append(
+        "\(HTMLNumber.count(changedAgainCount, "container")) changed more than once: "
+          + Self.list(changedAgain, changedAgainCount))
+    }
+    return gaps
+  }
+
+  /// Containers that several files have, in a sentence; nil for none.
+  package var repetition: String? {
+    if repeatedCount == 0 { return nil }
+    return
+      "\(HTMLNumber.count(repeatedCount, "container")) in several files, of which the last result counts: "
+      + Self.list(repeated, repeatedCount)
+  }
+
+  package static func list(_ names: [String], _ count: Int) -> String {
+    names.map(\.printable).joined(separator: ", ")
+      + (count > names.count ? " and \(count - names.count) more" : "")
+  }
+
+  /// How a shard is run again.
+  private func again(_ shard: String, _ count: Int) -> String {
+    // Without shards the whole is one.
+    let part = shard == "1/1" ? "" : " with --shard \(shard)"
+    let run = runs.count == 1 ? "\(part.isEmpty ? " with" : "") --run \(runs[0])" : ""
+    return count == 1 ? "run it again\(part)\(run)" : "run each again, such as\(part)\(run)"
+  }
+
+  private static func named(_ shards: [String], _ count: Int) -> String {
+    count == 1 ? shards[0] == "1/1" ? "the job" : "shard \(shards[0])" : "shards \(list(shards, count))"
+  }
+
+  /// Seconds as people write them.
+  package static func text(seconds: Double) -> String {
+    let rounded = (seconds * 100).rounded() / 100
+    let cents = Int((rounded * 100).rounded()) % 100
+    return "\(HTMLNumber.grouped(Int(rounded))).\(cents < 10 ? "0" : "")\(cents) s"
+  }
+}
+
+extension RunSummary.Problem {
+  /// `FILE:LINE: MESSAGE`.
+  package var text: String { "\(file)\(line.map { ":\($0)" } ?? ""): \(message)" }
+}
+
+/// A summary in Markdown, for a comment or a job's summary.
+package struct RunSummaryMarkdown {
+  private let summary: RunSummary
+
+  package init(_ summary: RunSummary) { self.summary = summary }
+
+  package var text: String {
+    var text = "### \(summary.exitCode == 0 ? "✅" : "❌") \(MarkdownReport.inline(summary.title))\n\n"
+    text += "\(summary.conclusion)\n\n"
+    for gap in summary.gaps { text += "- ⚠️ \(MarkdownReport.inline(gap))\n" }
+    if let repetition = summary.repetition { text += "- \(MarkdownReport.inline(repetition))\n" }
+    if !summary.gaps.isEmpty || summary.repetition != nil { text += "\n" }
+    add(
+      "| Failures | Cause | Exit code | Example |\n|---:|---|---:|---|\n",
+      summary.failures.map { cause in
+        let example = "\(cause.container): \(cause.message ?? "")"
+        return [
+          HTMLNumber.grouped(cause.count), MarkdownReport.inline(cause.code), "\(cause.exitCode)",
+          MarkdownReport.inline(example),
+        ]
+      }, to: &text)
+    add(
+      "| Containers | Versions |\n|---:|---|\n",
+      summary.versions.map { [HTMLNumber.grouped($0.count), $0.text] }, to: &text)
+    add(
+      "| Slowest | Time |\n|---|---:|\n",
+      summary.slowest.map { [MarkdownReport.inline($0.container), RunSummary.text(seconds: $0.seconds)] },
+      to: &text)
+    for problem in summary.problems.prefix(RunSummary.examples) {
+      text += "- \(MarkdownReport.inline(problem.text))\n"
+    }
+    let more = summary.problemCount - min(summary.problems.count, RunSummary.examples)
+    if more > 0 { text += "- and \(more) more such lines and files\n" }
+    return text
+  }
+
+  /// So many rows of a table are shown.
+  private static let rows = 20
+
+  private func add(_ header: String, _ rows: [[String]], to text: inout String) {
+    if rows.isEmpty { return }
+    text += header + rows.prefix(Self.rows).map { "| \($0.joined(separator: " | ")) |\n" }.joined()
+    text += rows.count > Self.rows ? "\nand \(rows.count - Self.rows) more\n\n" : "\n"
+  }
+}

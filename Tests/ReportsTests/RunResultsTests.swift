@@ -1,0 +1,181 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Reports
+
+@Suite("The summary of a run")
+struct RunResultsTests {
+  /// A line as a job writes it.
+  private static func line(
+    _ name: String, _ state: String, shard: String = "1/1", exit: Int = 0, time: Int = 0,
+    seconds: Double = 0.5,
+    versions: (Int, Int)? = (1, 2), error: String? = nil
+  ) -> String {
+    var document: [String: Any] = [
+      "container": name, "path": "all/" + name, "state": state, "exit_code": exit, "seconds": seconds,
+      "command": "migrate", "run": "r1", "shard": shard,
+      "time": String(format: "2026-11-20T10:%02d:00Z", time),
+      "notes": [String](), "result": ["anything": [1, [2, [3]]]],
+    ]
+    if let versions { (document["version_before"], document["version_after"]) = versions }
+    if let error {
+      document["error"] = ["code": error, "message": "cannot write \(name)", "exit_code": exit]
+    }
+    guard let data = try? JSONSerialization.data(withJSONObject: document, options: .sortedKeys) else {
+      return ""
+    }
+    return String(decoding: data, as: UTF8.self) + "\n"
+  }
+
+  private static func end(_ shard: String = "1/1", leftOut: Int = 0) -> String {
+    #"{"command":"migrate","exit_code":0,"left_out":\#(leftOut),"run":"r1","shard":"\#(shard)","summary":{"containers":1}}"#
+      + "\n"
+  }
+
+  private func summary(_ files: String...) throws -> RunSummary {
+    try summary(files.map { Array($0.utf8) })
+  }
+
+  private func summary(_ files: [[UInt8]]) throws -> RunSummary {
+    try TemporaryDirectory.with { folder in
+      var results = RunResults()
+      for (number, bytes) in files.enumerated() {
+        let path = folder("\(number + 1).jsonl")
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        try results.add(path)
+      }
+      var summary = results.merged()
+      for index in summary.problems.indices {
+        summary.problems[index].file = URL(fileURLWithPath: summary.problems[index].file).lastPathComponent
+      }
+      return summary
+    }
+  }
+
+  @Test("Counts, causes with an example, versions, the slowest, and complete shards")
+  func merged() throws {
+    let one =
+      Self.line("b", "changed", shard: "1/2", seconds: 9)
+      + Self.line("a", "unchanged", shard: "1/2", versions: (2, 2))
+    let two =
+      (1...12).map { Self.line("c\($0)", "failed", shard: "2/2", exit: 1, error: "noSpace") }.joined()
+      + Self.line("d", "failed", shard: "2/2", exit: 5, error: "locked")
+      + Self.line("e", "changed", shard: "2/2", exit: 6)
+    let found = try summary(one + Self.end("1/2"), two + Self.end("2/2"))
+    #expect(found.containers == 16 && found.count(.changed) == 2 && found.count(.failed) == 13)
+    #expect(found.failures.map(\.code) == ["noSpace", "exit 6", "locked"])
+    #expect(found.failures[0].count == 12 && found.failures[0].container == "c1")
+    #expect(found.failures[0].message == "cannot write c1")
+    #expect(found.versions.map(\.text) == ["1 → 2", "2 → 2"] && found.versions.map(\.count) == [1, 1])
+    #expect(found.slowest.count == 10 && found.slowest[0].container == "b")
+    #expect(found.shards.count == 1 && found.shards[0].complete == 2 && !found.isIncomplete)
+    #expect(found.exitCodes == [0, 1, 5, 6], "in the order of the names")
+    #expect(found.seconds == 16.5 && found.runs == ["r1"] && found.commands == ["migrate"])
+  }
+
+  @Test(
+    "A shard without its summary was killed; one without any line is missing; both are listed to be run again"
+  )
+  func gaps() throws {
+    let found = try summary(
+      Self.line("a", "changed", shard: "1/4") + Self.end("1/4"), Self.line("b", "changed", shard: "3/4"), "")
+    #expect(found.shards[0].incomplete == ["3/4"] && found.shards[0].missing == ["2/4", "4/4"])
+    #expect(found.isIncomplete)
+    #expect(
+      found.gaps == [
+        "no results of shards 2/4, 4/4 of `migrate`; run each again, such as with --shard 2/4 --run r1",
+        "shard 3/4 of `migrate` did not finish; run it again with --shard 3/4 --run r1",
+      ])
+    #expect(
+      found.problems.map(\.text) == [
+        "3.jsonl: no results: the job was killed before its first container was done, or is waiting"
+      ])
+    // A number that somebody wrote into a file must not cost time or memory.
+    let many = try summary(Self.line("a", "changed", shard: "1/9000000000000000000"))
+    #expect(many.shards[0].missingCount == 8_999_999_999_999_999_999 && many.shards[0].missing.count == 10)
+  }
+
+  @Test("Of a shard that was run again each container counts once, by what was done to it")
+  func again() throws {
+    let first =
+      Self.line("a", "changed", time: 1) + Self.line("b", "failed", exit: 1, time: 1, error: "noSpace")
+      + Self.line("c", "changed", time: 1) + Self.line("d", "skipped", exit: 3, time: 1)
+      + Self.line("e", "changed", time: 1)
+    let second =
+      Self.line("a", "unchanged", time: 2, versions: (2, 2)) + Self.line("b", "changed", time: 2)
+      + Self.line("c", "changed", time: 2) + Self.line("d", "changed", time: 2)
+      + Self.line("e", "failed", exit: 4, time: 2, error: "damaged") + Self.end()
+    for files in [[first, second], [second, first]] {
+      let found = try summary(files.map { Array($0.utf8) })
+      #expect(found.count(.changed) == 4 && found.count(.failed) == 1 && found.containers == 5)
+      #expect(found.versions.map(\.text) == ["1 → 2"] && found.versions.map(\.count) == [4])
+      #expect(found.failures.map(\.code) == ["damaged"], "what failed later has failed")
+      #expect(found.repeatedCount == 5 && found.repeated == ["a", "b", "c", "d", "e"])
+      #expect(found.changedAgainCount == 1 && found.changedAgain == ["c"])
+      #expect(!found.isIncomplete)
+    }
+  }
+
+  @Test("A wave leaves containers for later, until the rest is done")
+  func waves() throws {
+    let wave = Self.line("a", "changed") + Self.end(leftOut: 99)
+    #expect(try summary(wave).leftOut == 99)
+    #expect(try summary(wave, Self.line("b", "changed", shard: "1/2") + Self.end("1/2")).leftOut == 0)
+  }
+
+  @Test(
+    "A line that no job wrote is reported with its place, and the rest counted",
+    arguments: [
+      "{", "null", "[]", "\"a\"", "{}", #"{"container":"x"}"#,
+      #"{"container":"x","state":"gone","exit_code":0}"#,
+      #"{"container":"x","state":"changed","exit_code":"0"}"#,
+      #"{"container":"x","state":"changed","exit_code":999}"#,
+      #"{"container":"x","state":"changed","exit_code":0,"seconds":-1}"#,
+      #"{"container":"x","state":"changed","exit_code":0,"seconds":1e300}"#,
+      #"{"container":"x","state":"changed","exit_code":0,"shard":"0/0"}"#,
+      #"{"container":"x","state":"changed","exit_code":0,"version_after":1e30}"#,
+      #"{"container":7,"state":"changed","exit_code":0}"#, "\u{0}\u{1}",
+      String(repeating: "[", count: 100_000),
+      #"{"summary":{"containers":-1},"exit_code":0,"left_out":-5}"#,
+    ])
+  func hostile(_ text: String) throws {
+    let found = try summary(Self.line("a", "changed") + text + "\n" + Self.line("b", "changed") + Self.end())
+    #expect(found.count(.changed) == 2 && found.problems.count == 1, "\(found.problems)")
+    #expect(found.problems.first?.file == "1.jsonl" && found.problems.first?.line == 2 && found.isIncomplete)
+  }
+
+  @Test("A line that is cut, too long or not UTF-8 costs no other")
+  func cut() throws {
+    let whole = Self.line("a", "changed") + Self.end()
+    let cut = try summary(whole + Self.line("b", "changed").prefix(40))
+    #expect(cut.problems.map(\.message) == [RunSummary.Problem.cut] && cut.containers == 1)
+    #expect(!cut.isIncomplete, "the missing summary of a job says that")
+    let long = Array(repeating: UInt8(ascii: "x"), count: ResultLines.limit + 5)
+    let middle = try summary([long + Array(("\n" + whole).utf8), long])
+    #expect(middle.problems.map(\.line) == [1, 1, nil] && middle.containers == 1)
+    let bytes = try summary([Array(whole.utf8) + [0xFF, 0xFE, 0x0A]])
+    #expect(bytes.problems.map(\.line) == [3] && bytes.containers == 1)
+  }
+
+  @Test("Texts of results act neither in the page nor in Markdown")
+  func documents() throws {
+    var lines = ""
+    for (number, text) in PageSamples.hostile.enumerated() where !text.isEmpty {
+      lines += Self.line("\(number)" + text, "failed", exit: 1, error: text)
+    }
+    let found = try summary(lines)
+    let html = HTMLPage(found).html()
+    #expect(!html.contains("<script") && !html.contains("<img") && !html.contains("\u{202E}"))
+    let markdown = RunSummaryMarkdown(found).text
+    #expect(!markdown.contains("<script") && !markdown.contains("\u{202E}"))
+    #expect(html.contains("What is missing") && html.contains("Failures by cause"))
+  }
+
+  @Test("All of 20,000 containers are counted")
+  func many() throws {
+    let text = (1...20_000).map { Self.line("c\($0)", "changed", shard: "\($0 % 8 + 1)/8") }.joined()
+    let found = try summary(text + (1...8).map { Self.end("\($0)/8") }.joined())
+    #expect(found.containers == 20_000 && !found.isIncomplete && found.versions.map(\.count) == [20_000])
+  }
+}
