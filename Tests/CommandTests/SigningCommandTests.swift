@@ -40,7 +40,7 @@ struct SigningCommandTests {
       #expect(
         next.output.contains("\"kind\" : \"incremental\"") && next.output.contains("\"minisign "), "\(next)")
       let restored = try sandbox.drydock("restore", "latest", "New", "-r", "Backups")
-      #expect(restored.succeeded && restored.errors.contains("signed by minisign public key"), "\(restored)")
+      #expect(restored.succeeded && restored.errors.contains("signed by minisign "), "\(restored)")
 
       // Another key, on the command line and in a newer archive.
       let other = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/other.pub")
@@ -49,7 +49,7 @@ struct SigningCommandTests {
       let foreign = try sandbox.drydock("restore", "latest", "New", "-r", "Backups", "--yes")
       #expect(foreign.exitCode == 4 && foreign.errors.contains("not a trusted key"), "\(foreign)")
       let list = try sandbox.succeed("list", "-r", "Backups")
-      #expect(list.contains("signed by minisign public key") && list.contains("not trusted: "), "\(list)")
+      #expect(list.contains("signed by minisign ") && list.contains("not trusted: "), "\(list)")
     }
   }
 
