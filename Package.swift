@@ -175,7 +175,8 @@ let package = Package(
     .executableTarget(
       name: "NotesTool", dependencies: ["DrydockCommand", "Drydock", grdb], path: "Tests/NotesTool",
       swiftSettings: strict),
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: strict),
     .testTarget(
       name: "ArchitectureTests", exclude: ["PublicSurface.txt"], swiftSettings: strict),
     .testTarget(
@@ -203,6 +204,10 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "ArchiveFile", "FileSystem", "AgeEncryption", "TestSupport", system,
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "RemoteStorageTests",
+      dependencies: ["DrydockErrors", "AgeEncryption", "RemoteStorage", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "AppContainerTests",

@@ -49,7 +49,11 @@ enum ArchiveBytes: Sendable {
     }
     self = .sealed(
       try DrydockError.translating {
-        try AgeReader(size: source.size, keys: keys) { try source.readExactly($0, at: $1) }
+        // One request for a whole frame.
+        let batch = source.isRemote ? UInt64(ArchiveFormat.frameSize >> 16) + 2 : AgeReader.usualBatch
+        return try AgeReader(size: source.size, keys: keys, batch: batch) {
+          try source.readExactly($0, at: $1)
+        }
       })
   }
 

@@ -39,7 +39,7 @@ package final class ArchiveReader {
     self.path = path
     manifest = probe.manifest
     bytesReadAtOpening = probe.bytesRead
-    ranges = RangeReader(archive, probe.index, path: path)
+    ranges = RangeReader(archive, probe.index, path: path, isRemote: source.isRemote)
   }
 
   /// Opens an archive of this machine by its path.

@@ -12,10 +12,14 @@ package struct ArchiveSource: Sendable {
     @Sendable (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
 
   package let size: UInt64
+  /// Whether every read takes a request to a server: then a few large ones, and several at a time, take less time.
+  package let isRemote: Bool
   private let read: Read
 
   /// - Parameter read: throws `DrydockError` `.truncated` when the file ends before.
-  package init(size: UInt64, read: @escaping Read) { (self.size, self.read) = (size, read) }
+  package init(size: UInt64, isRemote: Bool = false, read: @escaping Read) {
+    (self.size, self.isRemote, self.read) = (size, isRemote, read)
+  }
 
   /// An open file, which must stay open as long as the source is used, and whose position is moved.
   ///

@@ -62,7 +62,8 @@ extension RemoteFailure {
       failure.refusesLogin = true
       return failure
     case CURLE_REMOTE_ACCESS_DENIED:
-      return RemoteFailure(.permission, "the server denies access", advice: "check the user and the permissions")
+      return RemoteFailure(
+        .permission, "the server denies access", advice: "check the user and the permissions")
     case CURLE_REMOTE_FILE_NOT_FOUND: return RemoteFailure(.notFound, "it does not exist")
     case CURLE_REMOTE_DISK_FULL:
       return RemoteFailure(.noSpace, "the server's disk is full", advice: "free space there")
@@ -73,7 +74,8 @@ extension RemoteFailure {
     case CURLE_SSH:
       // Version 3 of the protocol has one code for everything else, a full disk included.
       return RemoteFailure(
-        .io, reason, advice: "check the server's log and its free space, then run it again", isTransient: true)
+        .io, reason, advice: "check the server's log and its free space, then run it again", isTransient: true
+      )
     case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
       CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
       CURLE_SSL_CONNECT_ERROR, CURLE_WEIRD_SERVER_REPLY, CURLE_FAILED_INIT, CURLE_AGAIN,
@@ -89,7 +91,8 @@ extension RemoteFailure {
       return RemoteFailure(.notFound, "it does not exist")
     }
     if reason.hasSuffix("Permission denied") {
-      return RemoteFailure(.permission, "the server denies access", advice: "check the user and the permissions")
+      return RemoteFailure(
+        .permission, "the server denies access", advice: "check the user and the permissions")
     }
     return RemoteFailure(.exists, reason)
   }
@@ -136,9 +139,11 @@ extension RemoteFailure {
     switch (status, serverCode) {
     case (_, "NoSuchBucket"):
       return RemoteFailure(
-        .notFound, "the bucket does not exist", advice: "make it with the provider's tools, or correct the URL")
+        .notFound, "the bucket does not exist",
+        advice: "make it with the provider's tools, or correct the URL")
     case (404, _): return RemoteFailure(.notFound, "it does not exist")
-    case (412, _): return RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
+    case (412, _):
+      return RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
     case (_, "RequestTimeTooSkewed"):
       return RemoteFailure(.permission, reason, advice: "set this machine's clock")
     case (_, "SignatureDoesNotMatch"), (_, "InvalidAccessKeyId"), (_, "ExpiredToken"), (_, "InvalidToken"):

@@ -48,7 +48,7 @@ struct CurlReply {
 /// A handle of libcurl with its connection, which the next request uses again. One thread uses it at a time.
 final class CurlHandle {
   private let easy: UnsafeMutableRawPointer
-  private let message: UnsafeMutableBufferPointer<CChar>
+  private let message: UnsafeMutablePointer<CChar>
 
   private static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
@@ -74,7 +74,7 @@ final class CurlHandle {
   ) throws -> CurlReply {
     curl_easy_reset(easy)
     message[0] = 0
-    drydock_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message.baseAddress)
+    drydock_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message)
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_URL, request.url)
     set(CURLOPT_PATH_AS_IS, 1)
@@ -84,6 +84,7 @@ final class CurlHandle {
     set(CURLOPT_TCP_KEEPALIVE, 1)
     set(CURLOPT_FILETIME, 1)
     set(CURLOPT_CONNECTTIMEOUT_MS, Int(settings.noProgressLimit * 1000))
+    set(CURLOPT_TIMEOUT_MS, Int(settings.longestTime(request) * 1000))
     let piece = settings.rate?.piece ?? (512 << 10)
     set(CURLOPT_BUFFERSIZE, piece)
     set(CURLOPT_UPLOAD_BUFFERSIZE, max(piece, 16 << 10))
@@ -126,7 +127,8 @@ final class CurlHandle {
     guard code == CURLE_OK else {
       if let failure = transfer.failure { throw failure }
       throw RemoteFailure.curl(
-        code, String(cString: UnsafePointer(message.baseAddress!)), hostKey: transfer.hostKey, isHTTP: settings.isHTTP)
+        code, String(cString: message), hostKey: transfer.hostKey,
+        isHTTP: settings.isHTTP)
     }
     return reply(transfer)
   }
@@ -160,9 +162,22 @@ struct CurlSettings {
   var protocols: String
   var isHTTP: Bool
   var noProgressLimit: Double
+  var deadline: Double
   var rate: RateLimit?
   /// Sets credentials, certificates and keys.
   var apply: @Sendable (CurlHandle) -> Void
+
+  /// A guard against a server that sends a byte now and then: the deadline, and time for the bytes on a slow line.
+  fileprivate func longestTime(_ request: CurlRequest) -> Double {
+    var bytes: UInt64 =
+      switch request.target {
+      case .text(let limit): UInt64(limit)
+      case .buffer(let buffer, _): UInt64(buffer.count)
+      }
+    if case .send(_, let body) = request.operation { bytes += body.size }
+    // Several transfers share the rate.
+    return deadline + Double(bytes) / min(10_000, (rate?.bytesPerSecond ?? 1e9) / 16)
+  }
 }
 
 /// The idle handles of a store, so that connections are used again.
@@ -187,11 +202,21 @@ final class CurlPool: Sendable {
 
   func perform(_ request: CurlRequest, received: inout Int) throws -> CurlReply {
     let handle = try idle.withLock { $0.handles.popLast() } ?? CurlHandle()
-    // After an error the connection may be in an unknown state: the handle is closed with it.
-    let reply = try handle.perform(request, settings, received: &received)
-    let box = Idle(handles: [handle])
-    idle.withLock { if $0.handles.count < limit { $0.handles += box.handles } }
-    return reply
+    do {
+      let reply = try handle.perform(request, settings, received: &received)
+      putBack(handle)
+      return reply
+    } catch let failure as RemoteFailure where [.notFound, .exists].contains(failure.code) {
+      // The server's answer over SFTP.
+      putBack(handle)
+      throw failure
+    }
+    // After any other error the connection may be in an unknown state: it is closed with its handle.
+  }
+
+  private func putBack(_ handle: CurlHandle) {
+    let returned = Idle(handles: [handle])
+    idle.withLock { if $0.handles.count < limit { $0.handles += returned.handles } }
   }
 }
 

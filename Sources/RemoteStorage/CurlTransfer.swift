@@ -15,7 +15,9 @@ struct RequestBody {
   init(_ bytes: [UInt8]) {
     size = UInt64(bytes.count)
     read = { target, offset in
-      bytes.withUnsafeBytes { target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)...].prefix(target.count))) }
+      bytes.withUnsafeBytes {
+        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)...].prefix(target.count)))
+      }
     }
   }
 }

@@ -18,10 +18,13 @@ final class KnownHosts: Sendable {
     let sorted = Self.sorted(text)
     var template = Array("\(NSTemporaryDirectory())/drydock-known-hosts-XXXXXX".utf8CString)
     descriptor = mkstemp(&template)
-    guard descriptor >= 0 else { throw DrydockError(.io, "a temporary file cannot be made", path: NSTemporaryDirectory()) }
+    guard descriptor >= 0 else {
+      throw DrydockError(.io, "a temporary file cannot be made", path: NSTemporaryDirectory())
+    }
     unlink(template)
     let bytes = Array(sorted.utf8)
-    guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0, write(descriptor, bytes, bytes.count) == bytes.count else {
+    guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0, write(descriptor, bytes, bytes.count) == bytes.count
+    else {
       close(descriptor)
       throw DrydockError(.io, "a temporary file cannot be written", path: NSTemporaryDirectory())
     }
@@ -33,7 +36,9 @@ final class KnownHosts: Sendable {
     let lines = text.split(whereSeparator: \.isNewline).map { $0.split { $0 == " " || $0 == "\t" } }
     let revoked = Set(lines.filter { $0.first == "@revoked" && $0.count >= 4 }.map { $0[3] })
     let usable = lines.filter { $0.count >= 3 && !revoked.contains($0[2]) }
-    let types = ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"]
+    let types = [
+      "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa",
+    ]
     return types.flatMap { type in
       usable.filter { $0[1] == type && !$0[0].hasPrefix("@") && !$0[0].hasPrefix("#") }
         .map { $0.prefix(3).joined(separator: " ") + "\n" }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The bytes per second that all transfers of a store share.
 final class RateLimit: Sendable {
-  private let bytesPerSecond: Double
+  let bytesPerSecond: Double
   /// Until when the bytes that were already taken last, in seconds of the system's uptime.
   private let busyUntil = Mutex(0.0)
 

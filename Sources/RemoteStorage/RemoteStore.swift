@@ -48,6 +48,10 @@ package struct RemoteFile: Sendable, Hashable {
   package var modified: Int64
   /// Identifies the version: an ETag, or what an SFTP server has instead.
   package var version: String
+
+  package init(name: String, size: UInt64, modified: Int64, version: String) {
+    (self.name, self.size, self.modified, self.version) = (name, size, modified, version)
+  }
 }
 
 /// The bytes of an upload: called from several threads, for any range that was announced, also repeatedly.

@@ -27,7 +27,8 @@ enum RemoteTime {
 
   /// Seconds since 1970 of a time in UTC; nil for one that no calendar has.
   static func seconds(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int = 0) -> Int64? {
-    guard (1970...9999).contains(year), (1...12).contains(month), (1...31).contains(day), (0...23).contains(hour),
+    guard (1970...9999).contains(year), (1...12).contains(month), (1...31).contains(day),
+      (0...23).contains(hour),
       (0...59).contains(minute), (0...60).contains(second)
     else { return nil }
     var time = tm()

@@ -23,7 +23,8 @@ struct S3Place: Sendable {
   init(_ url: String, _ options: RemoteOptions) throws {
     let parts = url.dropFirst("s3://".count).split(separator: "/", omittingEmptySubsequences: false)
     let bucket = parts.first.map(String.init) ?? ""
-    guard (3...255).contains(bucket.utf8.count), bucket.utf8.allSatisfy(Self.isBucketByte), bucket != "..." else {
+    guard (3...255).contains(bucket.utf8.count), bucket.utf8.allSatisfy(Self.isBucketByte), bucket != "..."
+    else {
       throw DrydockError(
         .usage, "not an S3 place: the bucket's name is invalid; use s3://BUCKET/PREFIX",
         path: url.contains("@") ? nil : RemoteName.printable(url))
@@ -71,7 +72,8 @@ struct S3Place: Sendable {
 
   private static func region(_ options: RemoteOptions) throws -> String {
     let region = options.variable("AWS_REGION") ?? options.variable("AWS_DEFAULT_REGION") ?? "us-east-1"
-    guard region.utf8.count <= 64, region.utf8.allSatisfy({ isBucketByte($0) && $0 != UInt8(ascii: ".") }) else {
+    guard region.utf8.count <= 64, region.utf8.allSatisfy({ isBucketByte($0) && $0 != UInt8(ascii: ".") })
+    else {
       throw DrydockError(.badConfiguration, "AWS_REGION is invalid; set it to a name such as eu-central-1")
     }
     return region
@@ -80,7 +82,8 @@ struct S3Place: Sendable {
   private static func base(bucket: String, region: String, _ options: RemoteOptions) throws -> String {
     if let endpoint = options.variable("AWS_ENDPOINT_URL_S3") ?? options.variable("AWS_ENDPOINT_URL") {
       guard let url = URLComponents(string: endpoint), url.scheme == "https" || url.scheme == "http",
-        url.host?.isEmpty == false, url.user == nil, url.password == nil, url.query == nil, url.fragment == nil
+        url.host?.isEmpty == false, url.user == nil, url.password == nil, url.query == nil,
+        url.fragment == nil
       else {
         throw DrydockError(
           .badConfiguration,
@@ -115,7 +118,7 @@ struct S3Place: Sendable {
   func settings(_ options: RemoteOptions) -> CurlSettings {
     CurlSettings(
       protocols: base.hasPrefix("https:") ? "https" : "http", isHTTP: true,
-      noProgressLimit: options.noProgressLimit,
+      noProgressLimit: options.noProgressLimit, deadline: options.deadline,
       rate: options.rateLimit.map { RateLimit(bytesPerSecond: $0) }
     ) { [credentials, region, authorities] handle in
       handle.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))

@@ -120,14 +120,16 @@ final class S3Store: RemoteStore {
       let modified = entry["LastModified"].flatMap({ RemoteTime.iso($0.text) })
     else {
       throw DrydockError(
-        .unsafeName, "cannot be listed: the server's listing has an invalid entry: \(RemoteName.printable(raw))",
+        .unsafeName,
+        "cannot be listed: the server's listing has an invalid entry: \(RemoteName.printable(raw))",
         path: url)
     }
     let name = key.dropFirst(prefix.count)
     if name.isEmpty { return nil }
     guard RemoteName.isComponent(name) else {
       throw DrydockError(
-        .unsafeName, "cannot be listed: the server's listing has an unsafe name: \(RemoteName.printable(raw))",
+        .unsafeName,
+        "cannot be listed: the server's listing has an unsafe name: \(RemoteName.printable(raw))",
         path: url)
     }
     return RemoteFile(
@@ -216,7 +218,9 @@ final class S3Store: RemoteStore {
     try RemoteName.check(name)
     try retries.run(label("cannot be removed", "DELETE", name)) { _ in
       let reply = try send(.plain("DELETE"), key: place.key(name))
-      if reply.status != 404 || RemoteFailure.s3(reply).serverCode == "NoSuchBucket" { _ = try succeeded(reply) }
+      if reply.status != 404 || RemoteFailure.s3(reply).serverCode == "NoSuchBucket" {
+        _ = try succeeded(reply)
+      }
     }
   }
 

@@ -74,7 +74,8 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
     guard reply else {
       guard let other = try existing() else {
         throw DrydockError(
-          .changedMeanwhile, "cannot be written: another file of that name was there for a moment; run it again",
+          .changedMeanwhile,
+          "cannot be written: another file of that name was there for a moment; run it again",
           path: "\(store.url)/\(name)")
       }
       return try settle(other, size)
@@ -149,7 +150,8 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
     return try publishing("POST") { condition in
       // The server joins the parts before it answers.
       let reply = try store.send(
-        .send("POST", RequestBody(bytes)), key: key, query: [("uploadId", id)], fields: condition, digest: digest,
+        .send("POST", RequestBody(bytes)), key: key, query: [("uploadId", id)], fields: condition,
+        digest: digest,
         patience: max(store.options.noProgressLimit, store.options.deadline))
       // An earlier attempt, whose reply was lost, did it; or it is gone for good, and the caller finds no file.
       if reply.status == 404, RemoteFailure.s3(reply).serverCode == "NoSuchUpload" { return nil }
@@ -254,7 +256,8 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
     let tag = try store.retries.run(store.label("cannot be written", "PUT", name)) { _ in
       let reply = try store.succeeded(
         store.send(
-          .send("PUT", body), key: key, query: [("partNumber", "\(index + 1)"), ("uploadId", id)], digest: digest))
+          .send("PUT", body), key: key, query: [("partNumber", "\(index + 1)"), ("uploadId", id)],
+          digest: digest))
       guard let tag = reply.fields["etag"].map(S3Store.version), !tag.isEmpty,
         tag.utf8.allSatisfy({ (0x21...0x7e).contains($0) && !"<>&\"".utf8.contains($0) })
       else { throw RemoteFailure.protocolViolation("the server does not say the ETag of a part") }
@@ -293,7 +296,8 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
     try store.retries.run(store.label("cannot be written", "POST", name)) { _ in
       let document = try store.document(
         store.send(
-          .send("POST", RequestBody([])), key: key, query: [("uploads", "")], fields: ["\(Self.markField):\(mark)"]),
+          .send("POST", RequestBody([])), key: key, query: [("uploads", "")],
+          fields: ["\(Self.markField):\(mark)"]),
         "InitiateMultipartUploadResult")
       guard let id = document["UploadId"]?.text, !id.isEmpty, id.utf8.count <= 2048 else {
         throw RemoteFailure.protocolViolation("the server does not say the identifier of an upload")

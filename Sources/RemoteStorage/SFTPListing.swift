@@ -8,7 +8,9 @@ struct SFTPListingLine: Equatable {
   var modified: Int64
   var isRegularFile: Bool
 
-  private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+  private static let months = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ]
 
   /// A line such as `-rw-r--r--    1 user     group        1234 Nov 23 13:30 a name`; nil for anything else.
   ///
@@ -41,7 +43,8 @@ struct SFTPListingLine: Equatable {
     }
     guard parts.count == 2, let hour = parts[0], let minute = parts[1] else { return nil }
     // Without a year it is the latest such date; a server's time zone may be ahead.
-    let year = Calendar(identifier: .gregorian).component(.year, from: Date(timeIntervalSince1970: Double(now)))
+    let year = Calendar(identifier: .gregorian).component(
+      .year, from: Date(timeIntervalSince1970: Double(now)))
     return (year - 1...year + 1).compactMap {
       RemoteTime.seconds(year: $0, month: month, day: day, hour: hour, minute: minute)
     }.last { $0 <= now + 86_400 }

@@ -27,7 +27,9 @@ struct SFTPPlace: Sendable {
       .usage, "not an SFTP place; use sftp://[USER@]HOST[:PORT]/PATH", path: RemoteName.printable(url))
     (host, port) = try Self.hostAndPort(server, invalid)
     user = names.count == 2 ? String(names[0]) : options.variable("LOGNAME") ?? NSUserName()
-    guard !user.isEmpty, user.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7f }) else { throw invalid }
+    guard !user.isEmpty, user.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7f }) else {
+      throw invalid
+    }
 
     var components = rest.dropFirst(authority.count).split(separator: "/", omittingEmptySubsequences: false)
     guard components.count > 1 else { throw invalid }
@@ -51,7 +53,9 @@ struct SFTPPlace: Sendable {
       name.utf8.allSatisfy({ Self.isHostByte($0) || (bracket != nil && $0 == UInt8(ascii: ":")) })
     else { throw invalid }
     guard let colon else { return (String(host), nil) }
-    guard let port = Int(server[server.index(after: colon)...]), (1...65535).contains(port) else { throw invalid }
+    guard let port = Int(server[server.index(after: colon)...]), (1...65535).contains(port) else {
+      throw invalid
+    }
     return (String(host), port)
   }
 
@@ -82,7 +86,7 @@ struct SFTPPlace: Sendable {
   /// What libcurl needs for each request: the key that the server accepted last, and known_hosts.
   func settings(_ options: RemoteOptions, _ login: SSHLogin) -> CurlSettings {
     CurlSettings(
-      protocols: "sftp", isHTTP: false, noProgressLimit: options.noProgressLimit,
+      protocols: "sftp", isHTTP: false, noProgressLimit: options.noProgressLimit, deadline: options.deadline,
       rate: options.rateLimit.map { RateLimit(bytesPerSecond: $0) }
     ) { [user] handle in
       handle.set(CURLOPT_USERNAME, user)
@@ -117,7 +121,8 @@ final class SSHLogin: Sendable {
     if let key = options.variable("DRYDOCK_SSH_KEY") {
       guard access(key, R_OK) == 0 else {
         throw DrydockError(
-          .badConfiguration, "the key of DRYDOCK_SSH_KEY cannot be read; set it to the file of a private key", path: key)
+          .badConfiguration, "the key of DRYDOCK_SSH_KEY cannot be read; set it to the file of a private key",
+          path: key)
       }
       identities = [.file(key)]
       return

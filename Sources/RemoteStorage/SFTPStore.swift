@@ -93,7 +93,8 @@ final class SFTPStore: RemoteStore {
   private func lines(_ folder: String) throws -> [SFTPListingLine] {
     let reply = try perform(
       CurlRequest(
-        url: place.location(folder.isEmpty ? "" : folder) + (place.location(folder).hasSuffix("/") ? "" : "/"),
+        url: place.location(folder.isEmpty ? "" : folder)
+          + (place.location(folder).hasSuffix("/") ? "" : "/"),
         operation: .get, target: .text(limit: Self.listingLimit)))
     let now = Int64(Date().timeIntervalSince1970)
     return try String(decoding: reply.text, as: UTF8.self).split(separator: "\n").compactMap { text in
@@ -165,7 +166,8 @@ final class SFTPStore: RemoteStore {
     let (end, overflows) = offset.addingReportingOverflow(UInt64(target.count))
     guard !overflows, end <= file.size else {
       throw DrydockError(
-        .truncated, "the file has \(file.size) bytes; bytes after that were asked for", path: "\(url)/\(file.name)")
+        .truncated, "the file has \(file.size) bytes; bytes after that were asked for",
+        path: "\(url)/\(file.name)")
     }
     guard !target.isEmpty else { return }
     var done = 0
@@ -184,7 +186,9 @@ final class SFTPStore: RemoteStore {
             url: place.location(name), operation: .get, range: "\(offset + UInt64(done))-\(end - 1)",
             target: .buffer(rest, contentRange: nil)),
           received: &received)
-        if file.version.contains("-"), let seconds = reply.modified, Self.version(file.size, seconds) != file.version {
+        if file.version.contains("-"), let seconds = reply.modified,
+          Self.version(file.size, seconds) != file.version
+        {
           throw RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
         }
         guard received == rest.count else {
@@ -219,7 +223,8 @@ final class SFTPStore: RemoteStore {
     }
     guard let file = try file(name) else {
       throw DrydockError(
-        .changedMeanwhile, "was written, and removed by somebody else at once; run it again", path: "\(url)/\(name)")
+        .changedMeanwhile, "was written, and removed by somebody else at once; run it again",
+        path: "\(url)/\(name)")
     }
     return file
   }
@@ -257,14 +262,11 @@ final class SFTPStore: RemoteStore {
     guard let found = try state(name) else {
       throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again")
     }
-    guard let written = try state(temporary) else {
-      // An earlier attempt, whose reply was lost, gave it its name.
-      guard found.size == size else { throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again") }
-      return true
+    if try state(temporary) != nil { return false }
+    // An earlier attempt, whose reply was lost, gave it its name.
+    guard found.size == size else {
+      throw RemoteFailure(.notFound, "what was written is gone", advice: "run it again")
     }
-    guard written.version == found.version else { return false }
-    // The server makes a second link before it removes the first one, and was stopped in between.
-    try run(["rm \(place.argument(temporary))"])
     return true
   }
 
@@ -288,7 +290,11 @@ final class SFTPStore: RemoteStore {
 
   /// Removes what uploads have left that ended more than a day ago, once for each store.
   private func removeOldUploads() {
-    guard !hasRemovedOld.withLock({ let done = $0; $0 = true; return done }), let lines = try? lines("") else { return }
+    guard
+      !hasRemovedOld.withLock({
+        let done = $0; $0 = true; return done
+      }), let lines = try? lines("")
+    else { return }
     let yesterday = Int64((Date().timeIntervalSince1970 - 86_400) * 1e9)
     for line in lines where line.name.hasPrefix(Self.writingPrefix) {
       // The listing's time may be of another time zone.

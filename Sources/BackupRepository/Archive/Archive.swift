@@ -287,8 +287,10 @@ private struct ChainSearch {
     var problem: DrydockError?
     for path in files.filter(isNamed) + files.filter({ !isNamed($0) }) {
       do {
-        guard try Archive.header(path: path, keys: keys).archive == id else { continue }
+        // Of a file with another name it is not known yet whether it is worth reading its manifest.
+        guard try isNamed(path) || Archive.header(path: path, keys: keys).archive == id else { continue }
         let part = try ArchivePart(path: path, keys: keys, limit: limit, trusted: trusted)
+        guard part.header.archive == id else { continue }
         guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
           throw DrydockError(
             .damaged, "its parent, \(lastName(path).printable), is of another app or instance",

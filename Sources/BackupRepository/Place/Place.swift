@@ -101,7 +101,7 @@ enum PlaceFile: Sendable {
 enum Places {
   /// - Throws: `DrydockError`: `notFound`, `permission`, `usage` for an invalid URL.
   static func open(_ path: String) throws -> any Place {
-    if RemoteStores.isRemote(path) { return RemotePlace(try RemoteConnections.shared.store(path)) }
+    if RemoteStores.isRemote(path) { return RemotePlace(try RemoteConnections.shared.connection(path)) }
     return LocalPlace(try Directory(path))
   }
 

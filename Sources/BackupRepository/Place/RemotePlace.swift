@@ -8,16 +8,20 @@ import Synchronization
 /// A bucket, or a directory of a server.
 struct RemotePlace: Place {
   let store: any RemoteStore
+  private let cache: EdgeCache?
   /// The repository's lock, held as long as a copy of this value exists; nil for who only reads.
   private let lock: RemoteLock?
 
-  init(_ store: any RemoteStore, _ lock: RemoteLock? = nil) { (self.store, self.lock) = (store, lock) }
+  init(_ connection: RemoteConnections.Connection, _ lock: RemoteLock? = nil) {
+    (store, cache, self.lock) = (connection.store, connection.cache, lock)
+  }
 
   var path: String { store.url }
   var parallelReads: Int { 8 }
 
   func list() throws -> PlaceListing {
     let files = try store.list("")
+    cache?.keepOnly(files)
     let byName = Dictionary(files.map { ($0.name, $0) }) { first, _ in first }
     return PlaceListing(names: files.map { Array($0.name.utf8) }) { byName["\($0)"].map(PlaceFile.remote) }
   }
@@ -30,7 +34,7 @@ struct RemotePlace: Place {
     guard case .remote(let file) = file else {
       throw DrydockError(.invalidUse, "a local file at a remote place; report this", path: path)
     }
-    return RemoteArchive(store, file).source
+    return RemoteArchive(store, file, cache).source
   }
 
   func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8] {
@@ -75,14 +79,19 @@ struct RemotePlace: Place {
 private final class RemoteArchive: Sendable {
   private let store: any RemoteStore
   private let file: RemoteFile
+  private let cache: EdgeCache?
   private let edges = Mutex<[Range<UInt64>: [UInt8]]>([:])
 
   /// Of an encrypted archive, the beginning and the end are whole chunks of age; else its tables are there.
   private static let sealedEdge: UInt64 = 68 << 10, plainEdge: UInt64 = 8 << 10
 
-  init(_ store: any RemoteStore, _ file: RemoteFile) { (self.store, self.file) = (store, file) }
+  init(_ store: any RemoteStore, _ file: RemoteFile, _ cache: EdgeCache?) {
+    (self.store, self.file, self.cache) = (store, file, cache)
+  }
 
-  var source: ArchiveSource { ArchiveSource(size: file.size) { try self.read(into: $0, at: $1) } }
+  var source: ArchiveSource {
+    ArchiveSource(size: file.size, isRemote: true) { try self.read(into: $0, at: $1) }
+  }
 
   private func read(into target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     guard offset <= file.size, UInt64(target.count) <= file.size - offset else {
@@ -97,9 +106,13 @@ private final class RemoteArchive: Sendable {
       return try store.read(file, at: offset, into: target)
     }
     let bytes = try edges.withLock { edges in
-      if let bytes = edges[range] { return bytes }
+      if let bytes = edges[range] ?? cache?.bytes(file, range) {
+        edges[range] = bytes
+        return bytes
+      }
       var bytes = [UInt8](repeating: 0, count: range.count)
       try bytes.withUnsafeMutableBytes { try store.read(file, at: range.lowerBound, into: $0) }
+      cache?.keep(bytes, file, range)
       edges[range] = bytes
       return bytes
     }
@@ -115,33 +128,61 @@ private final class RemoteArchive: Sendable {
 package final class RemoteConnections: Sendable {
   package static let shared = RemoteConnections()
 
+  struct Connection {
+    var url: String
+    var store: any RemoteStore
+    var cache: EdgeCache?
+  }
+
   private struct State {
     var options: RemoteOptions?
-    var stores: [(url: String, store: any RemoteStore)] = []
+    var cache: String?
+    var connections: [Connection] = []
   }
 
   private let state = Mutex(State())
   /// More are closed, the oldest first.
   private static let most = 4
 
-  /// Uses these options for places that are not open yet; by default those of the environment.
-  package func use(_ options: RemoteOptions) { state.withLock { $0.options = options } }
+  /// Changes what is used for places that are not open yet; by default the environment has the options, and there is no cache.
+  ///
+  /// - Parameter cache: a directory for caches.
+  package func use(_ options: RemoteOptions, cache: String?) {
+    state.withLock { ($0.options, $0.cache) = (options, cache) }
+  }
 
-  /// Uses a store for a place.
-  package func use(_ store: any RemoteStore, for url: String) {
+  /// Uses certain options for one place.
+  package func use(_ options: RemoteOptions, for url: String) throws {
+    let store = try RemoteStores.open(url, options)
     state.withLock { state in
-      state.stores.removeAll { $0.url == url }
-      state.stores.append((url, store))
+      state.connections.removeAll { $0.url == url }
+      state.connections.append(Connection(url: url, store: store))
     }
   }
 
-  func store(_ url: String) throws -> any RemoteStore {
+  func connection(_ url: String) throws -> Connection {
     try state.withLock { state in
-      if let open = state.stores.first(where: { $0.url == url }) { return open.store }
-      let store = try RemoteStores.open(url, state.options ?? .environment())
-      state.stores.append((url, store))
-      if state.stores.count > Self.most { state.stores.removeFirst() }
-      return store
+      if let open = state.connections.first(where: { $0.url == url }) { return open }
+      let connection = Connection(
+        url: url, store: try RemoteStores.open(url, state.options ?? .environment()),
+        cache: try state.cache.map { try EdgeCache($0, of: url) })
+      state.connections.append(connection)
+      if state.connections.count > Self.most { state.connections.removeFirst() }
+      return connection
     }
+  }
+}
+
+extension Repository {
+  /// Limits the transfers of this process to and from remote places, and keeps the beginnings and ends of remote archives, which
+  /// make a list. For places that are not open yet.
+  ///
+  /// - Parameters:
+  ///   - rateLimit: bytes per second, all transfers together; nil for no limit.
+  ///   - cache: a directory for caches; nil for none.
+  package static func configureRemotePlaces(rateLimit: UInt64?, cache: String?) {
+    var options = RemoteOptions.environment()
+    options.rateLimit = rateLimit
+    RemoteConnections.shared.use(options, cache: cache)
   }
 }

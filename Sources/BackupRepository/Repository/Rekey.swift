@@ -33,26 +33,9 @@ package enum Rekey {
     progress: WorkProgress? = nil
   ) throws -> RekeyReport {
     let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
-    let (place, name) = try Places.ofFile(path)
-    let isSigned = try SignatureFiles.anyPresent(of: name, at: place)
-    let header = archive.header
-    let names = ArchiveName.candidates(
-      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
-      parent: header.parent, isEncrypted: true)
-    let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
-    let scratch = try destination.makeScratch()
-    do {
-      let (size, statement) = try write(archive, into: scratch.directory, encryption, signing.keys, progress)
-      let copy = try scratch.directory.open(file, .readOnly)
-      defer { try? copy.close() }
-      let path = try destination.publish(
-        file, in: scratch.directory, as: names, destination.upload(copy, as: names), statement)
-      return RekeyReport(
-        source: archive.path, path: path, header: header, archiveBytes: size,
-        losesSignature: isSigned && statement == nil)
-    } catch let error as DrydockError {
-      throw destination.located(error)
-    }
+    return try publish(
+      archive, to: ArchiveDestination(target, lockTimeout: lockTimeout), as: archive.names, encryption, signing.keys,
+      progress)
   }
 
   static let file: ContainerPath = "archive"
@@ -147,19 +130,11 @@ extension Rekey {
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
     signing: CopySigning = CopySigning(), lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
-    guard !RemoteStores.isRemote(path) else {
-      throw DrydockError(
-        .unsupported,
-        "an archive at a remote place is not replaced in one step; write the copy into the repository, check it, then "
-          + "remove this one", path: path)
+    if RemoteStores.isRemote(path) {
+      return try replaceRemote(path, keys, limit, encryption, signing, lockTimeout, progress)
     }
     var old = try ReplacedArchive(path)
-    guard try !signing.keys.isEmpty || !old.isSigned() else {
-      throw DrydockError(
-        .untrusted,
-        "it is signed, and its replacement would not be, so nothing was changed; give the signing key, or remove the "
-          + "files of its signature", path: path)
-    }
+    guard try !signing.keys.isEmpty || !old.isSigned() else { throw losesSignature(path) }
     let archive = try old.open(path, keys, limit, signing.sources)
     try old.check()
     try old.requireFreeName(beside: archive, keys, limit)
@@ -189,6 +164,71 @@ extension Rekey {
     try old.afterwards("it is encrypted to the new keys", name) { try lock.place.sync() }
     return RekeyReport(
       source: path, path: old.folder.full(name), header: archive.header, archiveBytes: size)
+  }
+}
+
+extension Rekey {
+  /// At a remote place the new archive gets another name, and then the old one is removed: killed in between, both are there.
+  private static func replaceRemote(
+    _ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit, _ encryption: AgeTarget, _ signing: CopySigning,
+    _ lockTimeout: Double, _ progress: WorkProgress?
+  ) throws -> RekeyReport {
+    let repository = Repository.ofArchive(path)
+    let place = try RepositoryLock(repository.path, exclusive: true, timeout: lockTimeout).place
+    let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
+    let old = ContainerPath(lastName(path))
+    guard try !signing.keys.isEmpty || !SignatureFiles.anyPresent(of: old, at: place) else {
+      throw losesSignature(path)
+    }
+    let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
+    let names = archive.names.filter { !present.contains($0) }
+    guard !names.isEmpty else {
+      throw DrydockError(
+        .overlap, "the repository has copies of it under all names that the new one could have; remove them",
+        path: path)
+    }
+    let report = try publish(
+      archive, to: ArchiveDestination(locked: place), as: names, encryption, signing.keys, progress)
+    try place.remove(old)
+    try SignatureFiles.remove(of: old, at: place)
+    return report
+  }
+
+  private static func losesSignature(_ path: String) -> DrydockError {
+    DrydockError(
+      .untrusted,
+      "it is signed, and its replacement would not be, so nothing was changed; give the signing key, or remove the "
+        + "files of its signature", path: path)
+  }
+
+  private static func publish(
+    _ archive: ArchivePart, to destination: ArchiveDestination, as names: [String], _ encryption: AgeTarget,
+    _ keys: [SigningKey], _ progress: WorkProgress?
+  ) throws -> RekeyReport {
+    let (place, name) = try Places.ofFile(archive.path)
+    let isSigned = try SignatureFiles.anyPresent(of: name, at: place)
+    let scratch = try destination.makeScratch()
+    do {
+      let (size, statement) = try write(archive, into: scratch.directory, encryption, keys, progress)
+      let copy = try scratch.directory.open(file, .readOnly)
+      defer { try? copy.close() }
+      let path = try destination.publish(
+        file, in: scratch.directory, as: names, destination.upload(copy, as: names), statement)
+      return RekeyReport(
+        source: archive.path, path: path, header: archive.header, archiveBytes: size,
+        losesSignature: isSigned && statement == nil)
+    } catch let error as DrydockError {
+      throw destination.located(error)
+    }
+  }
+}
+
+extension ArchivePart {
+  /// The names that an encrypted copy of it may have.
+  fileprivate var names: [String] {
+    ArchiveName.candidates(
+      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
+      parent: header.parent, isEncrypted: true)
   }
 }
 

@@ -27,7 +27,9 @@ public struct Repository: Sendable {
   package var isRemote: Bool { Self.isRemote(path) }
   package static func isRemote(_ path: String) -> Bool { RemoteStores.isRemote(path) }
 
-  package func createRemoteIfNeeded() throws { try RemoteConnections.shared.store(path).createIfNeeded() }
+  package func createRemoteIfNeeded() throws {
+    try RemoteConnections.shared.connection(path).store.createIfNeeded()
+  }
 
   /// Reads the headers of all archives, and nothing else of them. Other files are ignored.
   /// Of encrypted ones that no key opens, only the name is known.
@@ -45,7 +47,7 @@ public struct Repository: Sendable {
   ) throws -> Listing {
     do {
       return try list(Places.open(path), keys, trusted: trusted, progress: progress, where: isWanted)
-    } catch let error as DrydockError where error.code == .notFound {
+    } catch let error as DrydockError where error.code == .notFound && !isRemote {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
@@ -183,8 +185,9 @@ struct RepositoryLock {
   /// - Throws: `DrydockError`: `locked`, naming the holders; `notFound`, `permission`.
   init(_ path: String, exclusive: Bool, timeout: Double) throws {
     if RemoteStores.isRemote(path) {
-      let store = try RemoteConnections.shared.store(path)
-      place = RemotePlace(store, try RemoteLock(store, exclusive: exclusive, timeout: timeout))
+      let connection = try RemoteConnections.shared.connection(path)
+      place = RemotePlace(
+        connection, try RemoteLock(connection.store, exclusive: exclusive, timeout: timeout))
       return
     }
     do {
@@ -204,7 +207,9 @@ struct RepositoryLock {
 extension DrydockError {
   /// An error of the file system about a directory for archives.
   static func unusable(_ what: String, path: String, _ error: DrydockError) -> DrydockError {
-    switch error.code {
+    // What a server says has its own advice.
+    if RemoteStores.isRemote(path) { return error.at(path) }
+    return switch error.code {
     case .notFound:
       DrydockError(
         .notFound, "\(what) does not exist; check the path, or make it with mkdir", path: path, cause: error)

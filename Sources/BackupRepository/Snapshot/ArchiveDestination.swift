@@ -205,6 +205,22 @@ package struct ArchiveDestination: Sendable {
     throw Self.nameIsTaken(folder.full(try ContainerPath(fileName ?? names.first ?? "")))
   }
 
+  /// Throws if an archive is gone that a published one needs: at a remote place, somebody may remove it who did not see the
+  /// lock in time. The new one is removed then.
+  func requirePresent(_ parents: [Archive.ID], neededBy path: String) throws {
+    guard !(folder is LocalPlace), !parents.isEmpty else { return }
+    let ids = try folder.list().names.compactMap {
+      ArchiveName.label(of: String(decoding: $0, as: UTF8.self))?.id
+    }
+    guard let missing = parents.first(where: { id in !ids.contains { id.description.hasPrefix($0) } })
+    else { return }
+    try folder.remove(ContainerPath(lastName(path)))
+    throw DrydockError(
+      .changedMeanwhile,
+      "an archive that the new one needs (\(missing.short)) was removed meanwhile, so the new one was removed, too; run it "
+        + "again", path: folder.path)
+  }
+
   private static func nameIsTaken(_ path: String) -> DrydockError {
     DrydockError(
       .overlap,

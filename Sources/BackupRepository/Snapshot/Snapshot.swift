@@ -95,6 +95,7 @@ package enum Snapshot {
         from: container, lock.root, writer.vaultDigest, into: draft, request.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: request.includesExcluded)
       let (path, size) = try draft.publish(tags: request.tags)
+      try destination.requirePresent(parent?.headers.map(\.archive) ?? [], neededBy: path)
       var report = SnapshotReport(
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,

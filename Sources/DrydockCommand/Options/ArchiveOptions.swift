@@ -14,6 +14,11 @@ struct ExpansionOptions: ParsableArguments {
 
   func limit() throws -> ExpansionLimit {
     guard let text = maxSize ?? Environment["MAX_SIZE"] else { return .standard }
+    return ExpansionLimit(bytes: try Self.bytes(text))
+  }
+
+  /// A size: bytes, or a number with a unit.
+  static func bytes(_ text: String) throws -> UInt64 {
     let units: [String: UInt64] = [
       "": 1, "B": 1, "KB": 1000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000,
     ]
@@ -22,7 +27,7 @@ struct ExpansionOptions: ParsableArguments {
     guard let number = UInt64(digits), let factor = units[unit],
       case let (bytes, overflow) = number.multipliedReportingOverflow(by: factor), !overflow
     else { throw UsageError(message: "\(text) is not a size; give bytes, or a number with kB, MB, GB or TB") }
-    return ExpansionLimit(bytes: bytes)
+    return bytes
   }
 }
 
@@ -33,6 +38,19 @@ struct RepositoryOptions: ParsableArguments {
       "The repository: a directory of archives, s3://BUCKET/PREFIX or sftp://HOST/PATH; by default `repository:` of drydock.yaml.",
       valueName: "repository"), completion: .directory)
   var repository: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Limit all transfers to and from a remote repository to this many bytes per second, such as 2MB.",
+      valueName: "size"))
+  var limitRate: String?
+
+  /// Once the options are read, before any remote place is open.
+  func validate() throws {
+    let rate = try (limitRate ?? Environment["LIMIT_RATE"]).map(ExpansionOptions.bytes)
+    if rate == 0 { throw ValidationError("--limit-rate 0 would transfer nothing; give 1 or more") }
+    Repository.configureRemotePlaces(rateLimit: rate, cache: Environment.cache)
+  }
 
   func path(_ configuration: ContainerConfiguration) -> String? {
     repository ?? Environment["REPOSITORY"] ?? configuration.repository

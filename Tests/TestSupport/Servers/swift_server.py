@@ -30,7 +30,7 @@ use = egg:swift#{kind}
 
 PROXY = """
 [pipeline:main]
-pipeline = catch_errors gatekeeper healthcheck listing_formats s3api tempauth copy slo dlo versioned_writes proxy-server
+pipeline = catch_errors gatekeeper healthcheck cache listing_formats s3api tempauth copy slo dlo versioned_writes proxy-server
 
 [app:proxy-server]
 use = egg:swift#proxy
@@ -42,6 +42,9 @@ use = egg:swift#catch_errors
 use = egg:swift#gatekeeper
 [filter:healthcheck]
 use = egg:swift#healthcheck
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = 127.0.0.1:{memcache}
 [filter:listing_formats]
 use = egg:swift#listing_formats
 [filter:s3api]
@@ -94,9 +97,20 @@ def serve(directory, kind):
         os._exit(1)
 
 
+def serve_cache(port, user):
+    """The account server's accounts are made through it."""
+    process = os.fork()
+    if process:
+        return process
+    lifetime.with_parent()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.execvp("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-u", user, "-m", "16"])
+
+
 def start(directory):
     from swift.common.ring.builder import RingBuilder
 
+    memcache = lifetime.free_port()
     ports = {kind: lifetime.free_port() for kind in ["account", "container", "object", "proxy"]}
     user = pwd.getpwuid(os.getuid()).pw_name
     os.makedirs(f"{directory}/devices/disk")
@@ -105,7 +119,7 @@ def start(directory):
     for kind, port in ports.items():
         with open(f"{directory}/{kind}.conf", "w") as file:
             text = COMMON + (PROXY if kind == "proxy" else STORAGE)
-            file.write(text.format(port=port, directory=directory, user=user, kind=kind))
+            file.write(text.format(port=port, directory=directory, user=user, kind=kind, memcache=memcache))
         if kind != "proxy":
             builder = RingBuilder(4, 1, 0)
             builder.add_dev(
@@ -113,9 +127,9 @@ def start(directory):
                      replication_port=port, device="disk", weight=1.0))
             builder.rebalance()
             builder.get_ring().save(f"{directory}/{kind}.ring.gz")
-    processes = [serve(directory, kind) for kind in ports]
+    processes = [serve_cache(memcache, user)] + [serve(directory, kind) for kind in ports]
     try:
-        for port in ports.values():
+        for port in [memcache, *ports.values()]:
             lifetime.wait_for_port(port, processes)
     except SystemExit:
         for kind in ports:
