@@ -123,6 +123,36 @@ struct SigningCommandTests {
     }
   }
 
+  @Test("At remote places, too", arguments: ["s3", "sftp"])
+  func remote(_ kind: String) throws {
+    try with { sandbox in
+      let place = kind == "s3" ? try RemoteServers.s3() : try RemoteServers.sftp()
+      func drydock(_ arguments: String...) throws -> CommandResult {
+        try sandbox.drydock(arguments, environment: place.environment.mapValues { $0 })
+      }
+      for _ in 0..<2 {
+        let made = try drydock("snapshot", "Notes", "-r", place.url, "--sign", "keys/key.sec")
+        #expect(made.succeeded, "\(made)")
+      }
+      let verified = try drydock("verify", "-r", place.url, "--data", "--trusted", "keys/key.pub")
+      #expect(verified.succeeded && verified.output.contains("signed by minisign "), "\(verified)")
+      let restored = try drydock("restore", "latest", "New", "-r", place.url, "--trusted", "keys/key.pub")
+      #expect(restored.succeeded && restored.errors.contains("signed by minisign "), "\(restored)")
+      let refused = try drydock("restore", "latest", "Other", "-r", place.url, "--trusted", "keys/other.pub")
+      #expect(refused.exitCode == 4 && refused.errors.contains("not a trusted key"), "\(refused)")
+      let list = try drydock("list", "-r", place.url, "--trusted", "keys/key.pub")
+      #expect(
+        list.output.split(separator: "\n").dropFirst().allSatisfy { $0.contains("signed by minisign ") })
+      let forgotten = try drydock(
+        "forget", "-r", place.url, "--app", "com.example.notes", "--everything", "--yes")
+      #expect(forgotten.succeeded, "\(forgotten)")
+      if let directory = place.directory {
+        let left = try sandbox.shell("find '\(directory)' -type f -name '*.statement*'")
+        #expect(left.isEmpty)
+      }
+    }
+  }
+
   /// Each rename that publishes a file is a moment at which the program may be killed.
   @Test("Killed at each step of publishing, a snapshot leaves no archive without its signature")
   func killedSnapshots() throws {

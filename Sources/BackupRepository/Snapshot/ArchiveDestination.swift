@@ -186,15 +186,14 @@ package struct ArchiveDestination: Sendable {
     }
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
-      if let statement {
-        // The signatures of an archive that is there are its own.
-        guard try folder.file(target) == nil else { continue }
-        try statement.write(target, at: folder)
-      }
-      guard try scratch.moveNew(file, in: local.directory, to: target) else {
-        if statement != nil { try SignatureFiles.remove(of: target, at: folder) }
-        continue
-      }
+      // The signatures of an archive that is there are its own.
+      guard try statement == nil || folder.file(target) == nil else { continue }
+      var isPublished = false
+      // What was signed has no archive then.
+      defer { if statement != nil, !isPublished { try? SignatureFiles.remove(of: target, at: folder) } }
+      try statement?.write(target, at: folder)
+      isPublished = try scratch.moveNew(file, in: local.directory, to: target)
+      guard isPublished else { continue }
       do { try folder.sync() } catch let error as DrydockError {
         throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
