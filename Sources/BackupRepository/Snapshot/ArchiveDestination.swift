@@ -213,7 +213,9 @@ package struct ArchiveDestination: Sendable {
     }
     guard let missing = parents.first(where: { id in !ids.contains { id.description.hasPrefix($0) } })
     else { return }
-    try folder.remove(ContainerPath(lastName(path)))
+    let name = try ContainerPath(lastName(path))
+    try folder.remove(name)
+    try SignatureFiles.remove(of: name, at: folder)
     throw DrydockError(
       .changedMeanwhile,
       "an archive that the new one needs (\(missing.short)) was removed meanwhile, so the new one was removed, too; run it "
