@@ -139,7 +139,9 @@ public struct TrustedKeys: Sendable, Equatable {
   /// Adds the key of one line: `RW…` of minisign or signify, `ssh-ed25519 …`, or a line of allowed signers.
   package mutating func add(line: String, comment: String? = nil) throws {
     if let key = MinisignPublicKey(text: line) {
-      keys.append(Key(key: .minisign(key), name: comment.flatMap(Self.shown)))
+      // What the programs write there says no more than the key.
+      let isTheirs = comment.map { $0.contains("public key") } ?? true
+      keys.append(Key(key: .minisign(key), name: isTheirs ? nil : comment.flatMap(Self.shown)))
     } else if let key = try AllowedSigner(line).key {
       keys.append(key)
     }

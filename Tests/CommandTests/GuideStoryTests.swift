@@ -63,6 +63,18 @@ struct GuideStoryTests {
     }
   }
 
+  @Test("The guide to signatures goes as it is written")
+  func signatures() throws {
+    try Sandbox.with { sandbox in
+      let story = try GuideStory("SigningArchives")
+      #expect(story.parts.count >= 4)
+      try sandbox.create("signing/Notes", version: 4)
+      try sandbox.write("signing/drydock.yaml", "app: com.example.notes\n")
+      let found = try story.differences(in: sandbox, at: "signing", home: "/srv")
+      #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
+    }
+  }
+
   @Test(
     "The story goes as it is written",
     arguments: [

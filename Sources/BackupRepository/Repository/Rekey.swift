@@ -34,7 +34,8 @@ package enum Rekey {
   ) throws -> RekeyReport {
     let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
     return try publish(
-      archive, to: ArchiveDestination(target, lockTimeout: lockTimeout), as: archive.names, encryption, signing.keys,
+      archive, to: ArchiveDestination(target, lockTimeout: lockTimeout), as: archive.names, encryption,
+      signing.keys,
       progress)
   }
 

@@ -186,15 +186,14 @@ package struct ArchiveDestination: Sendable {
     }
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
-      if let statement {
-        // The signatures of an archive that is there are its own.
-        guard try folder.file(target) == nil else { continue }
-        try statement.write(target, at: folder)
-      }
-      guard try scratch.moveNew(file, in: local.directory, to: target) else {
-        if statement != nil { try SignatureFiles.remove(of: target, at: folder) }
-        continue
-      }
+      // The signatures of an archive that is there are its own.
+      guard try statement == nil || folder.file(target) == nil else { continue }
+      var isPublished = false
+      // What was signed has no archive then.
+      defer { if statement != nil, !isPublished { try? SignatureFiles.remove(of: target, at: folder) } }
+      try statement?.write(target, at: folder)
+      isPublished = try scratch.moveNew(file, in: local.directory, to: target)
+      guard isPublished else { continue }
       do { try folder.sync() } catch let error as DrydockError {
         throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
@@ -214,7 +213,9 @@ package struct ArchiveDestination: Sendable {
     }
     guard let missing = parents.first(where: { id in !ids.contains { id.description.hasPrefix($0) } })
     else { return }
-    try folder.remove(ContainerPath(lastName(path)))
+    let name = try ContainerPath(lastName(path))
+    try folder.remove(name)
+    try SignatureFiles.remove(of: name, at: folder)
     throw DrydockError(
       .changedMeanwhile,
       "an archive that the new one needs (\(missing.short)) was removed meanwhile, so the new one was removed, too; run it "

@@ -203,6 +203,7 @@ struct ConfigurationTemplate {
 
       # Public keys of age's to which archives are encrypted; `drydock keygen` makes one.
       # recipients: [age1…]
+      # trusted: [backup.pub]                   # public keys: restore only archives that one of them signed
 
       # Which archives `drydock forget` keeps; the rules are alternatives.
       # retention: {last: 7, daily: 14, weekly: 8, monthly: 12, yearly: 5, within: 90d, tags: [keep]}

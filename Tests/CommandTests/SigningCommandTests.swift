@@ -1,0 +1,220 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `--sign`, `--trusted` and `trusted:` with the real programs.
+@Suite("Signed archives on the command line")
+struct SigningCommandTests {
+  /// A sandbox with a container, a repository, and keys of minisign and OpenSSH.
+  private func with(_ body: (Sandbox) throws -> Void) throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 4)
+      try sandbox.shell(
+        """
+        mkdir Backups keys; cd keys
+        minisign -G -W -p key.pub -s key.sec > /dev/null; minisign -G -W -p other.pub -s other.sec > /dev/null
+        ssh-keygen -q -t ed25519 -N '' -C builder@example.com -f ssh
+        """)
+      try body(sandbox)
+    }
+  }
+
+  @Test("With a policy in drydock.yaml only signed archives are restored")
+  func policy() throws {
+    try with { sandbox in
+      try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full")
+      try sandbox.shell("printf 'trusted: [keys/key.pub]\\n' >> drydock.yaml")
+      for arguments in [["restore", "latest", "New", "-r", "Backups"], ["verify", "-r", "Backups"]] {
+        let refused = try sandbox.drydock(arguments)
+        #expect(
+          refused.exitCode == 4 && (refused.output + refused.errors).contains("not signed"), "\(refused)")
+      }
+      #expect(try !sandbox.names(".").contains("New"))
+      let unsigned = try sandbox.drydock("snapshot", "Notes", "-r", "Backups")
+      #expect(unsigned.succeeded && unsigned.errors.contains("the archive is not signed"))
+      // Its parent is not signed, so it is full.
+      let signed = try sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec")
+      #expect(signed.succeeded && signed.errors.contains("is a full one"), "\(signed)")
+      let next = try sandbox.drydock(
+        ["snapshot", "Notes", "-r", "Backups", "--json"], environment: ["DRYDOCK_SIGN": "keys/key.sec"])
+      #expect(
+        next.output.contains("\"kind\" : \"incremental\"") && next.output.contains("\"minisign "), "\(next)")
+      let restored = try sandbox.drydock("restore", "latest", "New", "-r", "Backups")
+      #expect(restored.succeeded && restored.errors.contains("signed by minisign "), "\(restored)")
+
+      // Another key, on the command line and in a newer archive.
+      let other = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/other.pub")
+      #expect(other.exitCode == 4)
+      try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/other.sec")
+      let foreign = try sandbox.drydock("restore", "latest", "New", "-r", "Backups", "--yes")
+      #expect(foreign.exitCode == 4 && foreign.errors.contains("not a trusted key"), "\(foreign)")
+      let list = try sandbox.succeed("list", "-r", "Backups")
+      #expect(list.contains("signed by minisign ") && list.contains("not trusted: "), "\(list)")
+    }
+  }
+
+  @Test(
+    "Keys in drydock.yaml, and what is wrong with them",
+    arguments: [
+      ("trusted: []", "`trusted` has no key"),
+      ("trusted: [ssh-ed25519 AAAA]", "drydock.yaml:"),
+      ("trused: [x]", "did you mean `trusted`"),
+      ("trusted: [a cert-authority ssh-ed25519 AAAA]", "the SSH key is malformed"),
+      ("trusted: [keys/none.pub]", "keys/none.pub"),
+      ("trusted: [keys/key.sec]", "this is a secret key"),
+    ])
+  func badPolicy(_ line: String, message: String) throws {
+    try with { sandbox in
+      let archive = try sandbox.snapshot("Notes")
+      try sandbox.shell("printf '%s\\n' '\(line)' >> drydock.yaml")
+      let result = try sandbox.drydock("verify", archive)
+      #expect(!result.succeeded && (result.output + result.errors).contains(message), "\(result)")
+    }
+  }
+
+  @Test("A key of ssh-keygen, in drydock.yaml as text")
+  func sshKey() throws {
+    try with { sandbox in
+      let key = try sandbox.shell("cat keys/ssh.pub").trimmingCharacters(in: .newlines)
+      try sandbox.shell("printf 'trusted:\\n  - %s\\n' '\(key)' >> drydock.yaml")
+      try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--sign", "keys/ssh")
+      let verified = try sandbox.succeed("verify", "-r", "Backups", "--data")
+      #expect(
+        verified.contains("every byte, signed by builder@example.com (ssh-ed25519 SHA256:"), "\(verified)")
+    }
+  }
+
+  @Test("Secret keys and passphrases are in no output, file or process argument")
+  func canary() throws {
+    try with { sandbox in
+      let passphrase = Canary.sealed.value("signing")
+      try sandbox.shell(
+        """
+        printf '\(passphrase)\\n\(passphrase)\\n' | minisign -G -p keys/sealed.pub -s keys/sealed.sec > tmp/made 2>&1
+        printf '\(passphrase)\\n' > keys/passphrase; printf 'wrong\\n' > keys/wrong; rm tmp/made
+        ssh-keygen -q -t ed25519 -N '\(passphrase)' -f keys/encrypted
+        """)
+      let secrets = try ["key.sec", "sealed.sec", "ssh", "encrypted"].map { name in
+        // The second line of each file has nothing but the key; of minisign's, the number of the key is not secret.
+        let line = try sandbox.shell("sed -n 2p keys/\(name)").trimmingCharacters(in: .newlines)
+        return String(line.suffix(40).prefix(24))
+      }.filter { !$0.contains("AAAAAAAAAAAA") }
+      let needles = Canary.needles(.sealed, keys: secrets)
+      let runs: [(arguments: [String], exit: Int32)] = [
+        (["--sign", "keys/sealed.sec", "--sign-passphrase-file", "keys/passphrase"], 0),
+        (["--sign", "keys/sealed.sec", "--sign-passphrase-file", "keys/wrong"], 4),
+        (["--sign", "keys/sealed.sec"], 4), (["--sign", "keys/encrypted"], 4),
+        (["--sign", "keys/key.pub"], 4),
+        (["--sign", "keys/passphrase"], 4), (["--sign", "keys/key.sec", "--sign", "keys/ssh"], 0),
+        (["--sign", "keys/key.sec", "--sign", "keys/other.sec"], 64), (["--sign", "keys/none"], 1),
+      ]
+      for (arguments, exit) in runs {
+        let result = try sandbox.drydock(
+          ["snapshot", "Notes", "-r", "Backups", "--full"] + arguments, environment: ["SSH_AUTH_SOCK": nil])
+        #expect(result.exitCode == exit, "\(arguments): \(result)")
+        #expect(needles.found(in: result.output + result.allErrors) == [])
+      }
+      for name in ["key.sec", "sealed.sec", "ssh", "encrypted", "passphrase"] {
+        let result = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/\(name)")
+        #expect(result.exitCode == 4 && needles.found(in: result.output + result.allErrors) == [], "\(name)")
+      }
+      let files = try sandbox.shell("cat Backups/*.statement*; find tmp -type f -exec cat {} +")
+      #expect(needles.found(in: files) == [])
+    }
+  }
+
+  @Test("At remote places, too", arguments: ["s3", "sftp"])
+  func remote(_ kind: String) throws {
+    try with { sandbox in
+      let place = kind == "s3" ? try RemoteServers.s3() : try RemoteServers.sftp()
+      func drydock(_ arguments: String...) throws -> CommandResult {
+        try sandbox.drydock(arguments, environment: place.environment.mapValues { $0 })
+      }
+      for _ in 0..<2 {
+        let made = try drydock("snapshot", "Notes", "-r", place.url, "--sign", "keys/key.sec")
+        #expect(made.succeeded, "\(made)")
+      }
+      let verified = try drydock("verify", "-r", place.url, "--data", "--trusted", "keys/key.pub")
+      #expect(verified.succeeded && verified.output.contains("signed by minisign "), "\(verified)")
+      let restored = try drydock("restore", "latest", "New", "-r", place.url, "--trusted", "keys/key.pub")
+      #expect(restored.succeeded && restored.errors.contains("signed by minisign "), "\(restored)")
+      let refused = try drydock("restore", "latest", "Other", "-r", place.url, "--trusted", "keys/other.pub")
+      #expect(refused.exitCode == 4 && refused.errors.contains("not a trusted key"), "\(refused)")
+      let list = try drydock("list", "-r", place.url, "--trusted", "keys/key.pub")
+      #expect(
+        list.output.split(separator: "\n").dropFirst().allSatisfy { $0.contains("signed by minisign ") })
+      let forgotten = try drydock(
+        "forget", "-r", place.url, "--app", "com.example.notes", "--everything", "--yes")
+      #expect(forgotten.succeeded, "\(forgotten)")
+      if let directory = place.directory {
+        let left = try sandbox.shell("find '\(directory)' -type f -name '*.statement*'")
+        #expect(left.isEmpty)
+      }
+    }
+  }
+
+  /// Each rename that publishes a file is a moment at which the program may be killed.
+  @Test("Killed at each step of publishing, a snapshot leaves no archive without its signature")
+  func killedSnapshots() throws {
+    try with { sandbox in
+      var finished = false
+      var kills = 0
+      for step in 1...40 where !finished {
+        let result = try killing(
+          step, sandbox, ["snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec"])
+        finished = result.succeeded
+        kills += finished ? 0 : 1
+        let verified = try sandbox.drydock("verify", "-r", "Backups", "--data", "--trusted", "keys/key.pub")
+        #expect(verified.succeeded, "step \(step): \(verified)")
+      }
+      #expect(finished && kills >= 3)
+      // What they left goes with the next forget.
+      try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec")
+      try sandbox.succeed("forget", "-r", "Backups", "--keep-last", "1")
+      #expect(try sandbox.names("Backups").filter { !$0.hasPrefix(".drydock") }.count == 3)
+    }
+  }
+
+  @Test("Killed at each step, rekey leaves the archive, and never with a signature that is not its own")
+  func killedRekey() throws {
+    try with { sandbox in
+      let recipient = try sandbox.key("identity")
+      try sandbox.succeed(
+        "snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec", "--recipient", recipient)
+      try sandbox.shell("cp -a Backups Template")
+      var finished = false
+      var unsigned = 0
+      for step in 1...40 where !finished {
+        try sandbox.shell("rm -rf Backups; cp -a Template Backups")
+        let result = try killing(
+          step, sandbox,
+          [
+            "rekey", "-r", "Backups", "--replace", "--identity", "identity", "--recipient", recipient,
+            "--sign", "keys/key.sec",
+          ])
+        finished = result.succeeded
+        let whole = try sandbox.drydock("verify", "-r", "Backups", "--data", "--identity", "identity")
+        #expect(whole.succeeded && whole.output.hasPrefix("ok"), "step \(step): \(whole)")
+        let signed = try sandbox.drydock(
+          "verify", "-r", "Backups", "--data", "--identity", "identity", "--trusted", "keys/key.pub")
+        if !signed.succeeded {
+          unsigned += 1
+          #expect(signed.output.contains("not signed"), "step \(step): \(signed)")
+        }
+      }
+      #expect(finished && unsigned > 0)
+    }
+  }
+
+  /// Runs the program until it has renamed, removed or linked that many files; it is killed then.
+  private func killing(_ step: Int, _ sandbox: Sandbox, _ arguments: [String]) throws -> CommandResult {
+    try Command.run(
+      Tools.system("strace"),
+      [
+        "-f", "-qq", "-o", "/dev/null", "-e", "trace=rename,renameat,renameat2,unlink,unlinkat,link,linkat",
+        "-e",
+        "inject=rename,renameat,renameat2,unlink,unlinkat,link,linkat:signal=KILL:when=\(step)",
+        sandbox.program,
+      ] + arguments, environment: sandbox.environment, directory: sandbox.directory.path)
+  }
+}
