@@ -34,7 +34,7 @@ package protocol RemoteStore: AnyObject, Sendable {
   func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile
 
   /// Begins to write a large file, whose bytes come from a local file that is being written.
-  func upload(_ name: String, from source: RemoteSource) throws -> any RemoteUpload
+  func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload
 
   /// Removes a file; one that does not exist is fine.
   func remove(_ name: String) throws
@@ -48,6 +48,10 @@ package struct RemoteFile: Sendable, Hashable {
   package var modified: Int64
   /// Identifies the version: an ETag, or what an SFTP server has instead.
   package var version: String
+
+  package init(name: String, size: UInt64, modified: Int64, version: String) {
+    (self.name, self.size, self.modified, self.version) = (name, size, modified, version)
+  }
 }
 
 /// The bytes of an upload: called from several threads, for any range that was announced, also repeatedly.

@@ -4,7 +4,7 @@ import FileSystem
 /// The archives of a repository by the names of their files, which are listed once for many containers. An archive that was
 /// renamed by hand is not in it.
 package struct ArchiveIndex: Sendable {
-  private let path: String
+  private let place: any Place
   /// By owner: the labels, and the names of the files.
   private var archives: [String: [(label: ArchiveLabel, name: String)]] = [:]
   /// The ids of archives with tags, by their first 8 digits.
@@ -12,23 +12,23 @@ package struct ArchiveIndex: Sendable {
 
   /// - Throws: ``DrydockError``: `notFound`, `permission`, `io`.
   package init(_ repository: Repository) throws {
-    path = repository.path
     do {
-      for bytes in try Directory(path).names() {
+      place = try Places.open(repository.path)
+      for bytes in try place.list().names {
         if let id = ArchiveTags.id(ofFile: bytes) { tagged[String(id.prefix(8)), default: []].append(id) }
         let name = String(decoding: bytes, as: UTF8.self)
         guard ArchiveName.isArchive(bytes), let label = ArchiveName.label(of: name) else { continue }
         archives[label.nameKey, default: []].append((label, name))
       }
     } catch let error as DrydockError {
-      throw DrydockError.unusable("the repository", path: path, error)
+      throw DrydockError.unusable("the repository", path: repository.path, error)
     }
   }
 
   /// The path of the newest archive of a container, by the times in the names.
   package func newest(app: String, instance: String) -> String? {
     let own = archives[ArchiveLabel.nameKey(app, instance), default: []]
-    return own.max { ($0.label.time, $0.name) < ($1.label.time, $1.name) }.map { path + "/" + $0.name }
+    return own.max { ($0.label.time, $0.name) < ($1.label.time, $1.name) }.map { place.path + "/" + $0.name }
   }
 
   /// The path of an archive of a container that has a tag; nil for none.
@@ -38,8 +38,8 @@ package struct ArchiveIndex: Sendable {
     let own = archives[ArchiveLabel.nameKey(app, instance), default: []]
     for archive in own.sorted(by: { $1.label.time < $0.label.time }) {
       for id in tagged[String(archive.label.id.prefix(8)), default: []] where id.hasPrefix(archive.label.id) {
-        if try ArchiveTags.read(of: id, in: Directory(path)).contains(tag) {
-          return path + "/" + archive.name
+        if try ArchiveTags.read(of: id, in: place).contains(tag) {
+          return place.path + "/" + archive.name
         }
       }
     }

@@ -36,6 +36,7 @@ struct SnapshotCommand: Subcommand {
     help: ArgumentHelp("Tag the archive in the repository; repeatable.", valueName: "tag"))
   var tags: [String] = []
   @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var signing: SigningOptions
   @OptionGroup var key: SourceKeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -59,15 +60,16 @@ struct SnapshotCommand: Subcommand {
       )
     }
     let encryption = try recipients.encryption(configuration)
+    let signing = try signing.copies(configuration)
     if let batch = try container.batch(configuration, "snapshot", asJSON: common.json) {
       guard let place else { throw UsageError(message: "--all needs -r REPOSITORY: -o names one file") }
-      return try run(batch, into: place, options(encryption))
+      return try run(batch, into: place, options(encryption, signing))
     }
-    try container.one.reading(configuration, expansion) { try take($0, place, encryption) }
+    try container.one.reading(configuration, expansion) { try take($0, place, encryption, signing) }
   }
 
   /// How the archives are written, but for the progress.
-  private func options(_ encryption: AgeTarget?) throws -> SnapshotOptions {
+  private func options(_ encryption: AgeTarget?, _ signing: CopySigning) throws -> SnapshotOptions {
     let transaction = try container.wait.transaction(encryption == nil ? nil : deviceKeys)
     var options = SnapshotOptions()
     options.lockTimeout = transaction.lockTimeout
@@ -77,14 +79,15 @@ struct SnapshotCommand: Subcommand {
     (options.encryption, options.deviceKeys, options.cache) = (
       encryption, transaction.deviceKeys, Environment.cache
     )
+    (options.signing, options.trusted) = (signing.keys, signing.trusted)
     return options
   }
 
   private func take(
-    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?
+    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?, _ signing: CopySigning
   ) throws {
     try place?.createIfNeeded()
-    var options = try options(encryption)
+    var options = try options(encryption, signing)
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     options.progress = display.progress
@@ -107,6 +110,9 @@ struct SnapshotCommand: Subcommand {
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: encryption == nil)
     printNotes(report, warnings, hasKeys: options.deviceKeys != nil)
+    if signing.keys.isEmpty, signing.trusted != nil, !common.json {
+      Output.warning("the archive is not signed, and only signed ones are restored here; give --sign FILE")
+    }
     if common.json {
       Output.json(Self.document(report, warnings, tags))
     } else if !common.quiet {
@@ -127,6 +133,7 @@ struct SnapshotCommand: Subcommand {
       "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
       "vault": report.vault, "warnings": warnings,
       "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
+      "signed_by": report.signedBy,
     ]
   }
 
@@ -145,6 +152,7 @@ struct SnapshotCommand: Subcommand {
     Output.message(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
         + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
+        + "\(report.signedBy.isEmpty ? "" : ", signed")"
         + "\(report.header.parent.map { ", the changes since \($0.short)" } ?? ""); "
         + "\(includeExcluded ? "stored although excluded:" : "excluded") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
@@ -194,6 +202,9 @@ extension SnapshotCommand {
     // A random name is not asked for again.
     let run = batch.job.isNamed ? batch.job.run : nil
     let index = try run.map { _ in try ArchiveIndex(place) }
+    if options.signing.isEmpty, options.trusted != nil, !common.json {
+      Output.warning("the archives are not signed, and only signed ones are restored here; give --sign FILE")
+    }
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     display.progress?.begin(.snapshot)

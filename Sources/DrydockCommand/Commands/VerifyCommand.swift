@@ -7,7 +7,9 @@ struct VerifyCommand: Subcommand {
     commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
     discussion: """
       Without --data the structure is checked: lengths, the manifest's hash, the
-      snapshot ID. With --data every byte is read and compared with its hash.
+      snapshot ID. With --data every byte is read and compared with its hash. With
+      --trusted, or `trusted:` in drydock.yaml, a trusted key must have signed each
+      archive, and those that it needs.
 
       With --container the archive is also compared with a container: files by every
       byte, databases by schema and rows. Paths that rules exclude from backups are
@@ -33,6 +35,7 @@ struct VerifyCommand: Subcommand {
     help: ArgumentHelp("Compare the archive with this container.", valueName: "container"),
     completion: .directory)
   var container: String?
+  @OptionGroup var trust: TrustOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -52,9 +55,10 @@ struct VerifyCommand: Subcommand {
   func run() throws {
     let configuration = try common.configuration()
     let limit = try expansion.limit()
+    let trusted = try trust.keys(configuration)
     var keys = try key.keys()
     if let batch = try fleet.batch(configuration, "verify", asJSON: common.json) {
-      return try run(batch, keys.all, limit)
+      return try run(batch, keys.all, limit, trusted)
     }
     let job = try fleet.job.job("verify")
     var log = try JobLog(fleet.job, job)
@@ -89,10 +93,12 @@ struct VerifyCommand: Subcommand {
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
-        let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, acceptsGap: true)
+        let archive = try Archive(
+          path: path, keys: keys.opening(path), limit: limit, trusted: trusted, acceptsGap: true)
         let report = try verification.verify(archive, data: data, progress: display.progress)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
+          "signer": report.signer,
         ])
         intact = path
         let version = report.header.schemaVersion
@@ -103,8 +109,9 @@ struct VerifyCommand: Subcommand {
         let depth = data ? "every byte" : "structure"
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
+            + (report.signer.map { ", signed by \($0.shown)" } ?? "")
         )
-      } catch  where archives.isEmpty && FollowedStatus.identity(path) == nil {
+      } catch  where archives.isEmpty && isGone(path, error) {
         // Removed since the repository was listed, perhaps while it was read.
         continue
       } catch {
@@ -117,7 +124,7 @@ struct VerifyCommand: Subcommand {
     var document: JSONObject = ["archives": checked]
     var comparison: Compared?
     if failed == nil, let container, let path = intact {
-      let archive = try Archive(path: path, keys: keys.opening(path), limit: limit)
+      let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, trusted: trusted)
       let found = try compare(archive, container, configuration, display.progress)
       document["container"] =
         [
@@ -134,6 +141,11 @@ struct VerifyCommand: Subcommand {
     if !isRecorded { throw ExitStatus.failed.code }
     if comparison?.isEqual == false { throw ExitStatus.pending.code }
     if comparison?.comparison.isIncomplete == true { throw ExitStatus.incomplete.code }
+  }
+
+  private func isGone(_ path: String, _ error: any Error) -> Bool {
+    Repository.isRemote(path)
+      ? (error as? DrydockError)?.code == .notFound : FollowedStatus.identity(path) == nil
   }
 
   /// The archives to verify, and those of a repository that cannot even be listed.
@@ -200,7 +212,9 @@ struct VerifyCommand: Subcommand {
 
 extension VerifyCommand {
   /// Verifies the newest archive of every container of a batch.
-  private func run(_ batch: Batch, _ keys: AgeKeys, _ limit: ExpansionLimit) throws {
+  private func run(
+    _ batch: Batch, _ keys: AgeKeys, _ limit: ExpansionLimit, _ trusted: TrustedKeys?
+  ) throws {
     guard let path = repository.path(batch.configuration) else {
       throw UsageError(message: "nothing to verify; give -r REPOSITORY")
     }
@@ -214,14 +228,18 @@ extension VerifyCommand {
           .notFound, "the repository has no archive of this container; `drydock snapshot` makes one",
           path: container.root)
       }
-      let archive = try Archive(path: path, keys: keys, limit: limit, acceptsGap: true)
+      let archive = try Archive(path: path, keys: keys, limit: limit, trusted: trusted, acceptsGap: true)
       let report = try Verification.run(archive, data: data)
       let depth = data ? "every byte" : "structure"
       let version = report.header.schemaVersion
       return BatchResult(
         state: .unchanged,
-        text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)",
-        document: ["path": path, "entries": report.entries, "content_bytes": report.contentBytes],
+        text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)"
+          + (report.signer.map { ", signed by \($0.shown)" } ?? ""),
+        document: [
+          "path": path, "entries": report.entries, "content_bytes": report.contentBytes,
+          "signer": report.signer,
+        ],
         versions: (version, version))
     }
     display.end()

@@ -1,0 +1,164 @@
+import CLibCurl
+import DrydockErrors
+
+/// Why one attempt of a request failed: translated from libcurl's and the servers' errors.
+struct RemoteFailure: Error {
+  var code: DrydockError.Code
+  /// What happened, without credentials.
+  var reason: String
+  var advice: String?
+  /// Whether the same request may succeed later.
+  var isTransient = false
+  /// Seconds that the server asks to wait.
+  var retryAfter: Double?
+  /// The HTTP status, when the server answered.
+  var status: Int?
+  /// The server's word for the error, as `NoSuchKey`.
+  var serverCode: String?
+  /// Whether the SSH server refused the key that was offered.
+  var refusesLogin = false
+
+  init(_ code: DrydockError.Code, _ reason: String, advice: String? = nil, isTransient: Bool = false) {
+    (self.code, self.reason, self.advice, self.isTransient) = (code, reason, advice, isTransient)
+  }
+
+  /// The error that a caller gets.
+  func error(_ label: RequestLabel, attempts: Int, seconds: Double) -> DrydockError {
+    let tries = attempts == 1 ? "" : ", \(attempts) attempts in \(Self.duration(seconds))"
+    let advice = advice ?? (isTransient ? "check the network and the server, then run it again" : nil)
+    return DrydockError(
+      code, "\(label.failure) (\(label.method)\(tries)): \(reason)\(advice.map { "; \($0)" } ?? "")",
+      path: label.url)
+  }
+
+  private static func duration(_ seconds: Double) -> String {
+    seconds < 120 ? "\(Int(seconds.rounded(.up))) s" : "\(Int((seconds / 60).rounded())) min"
+  }
+
+  /// A server that does not follow the protocol, or is hostile: trying again does not help.
+  static func protocolViolation(_ reason: String) -> RemoteFailure {
+    RemoteFailure(.unreadable, reason, advice: "check that the URL and the endpoint name the right server")
+  }
+}
+
+// MARK: libcurl
+
+extension RemoteFailure {
+  static func curl(
+    _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool
+  ) -> RemoteFailure {
+    let text = message.isEmpty ? String(cString: curl_easy_strerror(code)) : message
+    let reason = RemoteName.printable(text)
+    switch code {
+    case CURLE_PEER_FAILED_VERIFICATION where !isHTTP: return hostKeyRefused(hostKey)
+    case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
+      return RemoteFailure(
+        .io, "the server's certificate is refused: \(reason)",
+        advice: "set AWS_CA_BUNDLE to the file of the authority that signed it")
+    case CURLE_LOGIN_DENIED:
+      var failure = RemoteFailure(
+        .permission, "the server refuses every key",
+        advice: "load an Ed25519 or ECDSA key into ssh-agent, or set DRYDOCK_SSH_KEY to its file")
+      failure.refusesLogin = true
+      return failure
+    case CURLE_REMOTE_ACCESS_DENIED:
+      return RemoteFailure(
+        .permission, "the server denies access", advice: "check the user and the permissions")
+    case CURLE_REMOTE_FILE_NOT_FOUND: return RemoteFailure(.notFound, "it does not exist")
+    case CURLE_REMOTE_DISK_FULL:
+      return RemoteFailure(.noSpace, "the server's disk is full", advice: "free space there")
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      return RemoteFailure(
+        .unsupported, reason, advice: "install a libcurl that was built with this protocol")
+    case CURLE_QUOTE_ERROR: return command(reason)
+    case CURLE_SSH:
+      // Version 3 of the protocol has one code for everything else, a full disk included.
+      return RemoteFailure(
+        .io, reason, advice: "check the server's log and its free space, then run it again", isTransient: true
+      )
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+      CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
+      CURLE_SSL_CONNECT_ERROR, CURLE_WEIRD_SERVER_REPLY, CURLE_FAILED_INIT, CURLE_AGAIN,
+      CURLE_UPLOAD_FAILED, CURLE_SEND_FAIL_REWIND, CURLE_ABORTED_BY_CALLBACK, CURLE_BAD_DOWNLOAD_RESUME:
+      return RemoteFailure(.io, reason, isTransient: true)
+    default: return RemoteFailure(.io, reason)
+    }
+  }
+
+  /// A command over SFTP: libcurl has one code for all failures, and the server's words.
+  private static func command(_ reason: String) -> RemoteFailure {
+    if reason.hasSuffix("No such file or directory") {
+      return RemoteFailure(.notFound, "it does not exist")
+    }
+    if reason.hasSuffix("Permission denied") {
+      return RemoteFailure(
+        .permission, "the server denies access", advice: "check the user and the permissions")
+    }
+    return RemoteFailure(.exists, reason)
+  }
+
+  private static func hostKeyRefused(_ failure: HostKeyFailure?) -> RemoteFailure {
+    switch failure {
+    case .changed:
+      RemoteFailure(
+        .permission, "the server's key differs from the one in known_hosts; somebody may be in between",
+        advice: "ask the server's administrator for the fingerprint before you change known_hosts")
+    case .unknown, nil:
+      RemoteFailure(
+        .permission, "the server's key is not in known_hosts",
+        advice: "connect once with ssh and compare the fingerprint, or set DRYDOCK_SSH_KNOWN_HOSTS")
+    }
+  }
+}
+
+// MARK: S3
+
+extension RemoteFailure {
+  /// The error of an S3 server's reply.
+  static func s3(_ reply: CurlReply) -> RemoteFailure {
+    let document = S3Document.read(reply.text)
+    let serverCode = (document?.name == "Error" ? document?["Code"]?.text : nil).map(RemoteName.printable)
+    var failure = s3(status: reply.status, serverCode, region: reply.fields["x-amz-bucket-region"])
+    failure.status = reply.status
+    failure.serverCode = serverCode
+    failure.retryAfter = reply.fields["retry-after"].flatMap { Double($0) }.map { max($0, 0) }
+    return failure
+  }
+
+  private static let transientCodes: Set = [
+    "SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException",
+    "RequestLimitExceeded", "BandwidthLimitExceeded", "OperationAborted", "ConditionalRequestConflict",
+    "IncompleteBody",
+  ]
+
+  private static func s3(status: Int, _ serverCode: String?, region: String?) -> RemoteFailure {
+    let reason = "the server answered \(status)\(serverCode.map { " \($0)" } ?? "")"
+    if [408, 429, 500, 502, 503, 504].contains(status) || serverCode.map(transientCodes.contains) == true {
+      return RemoteFailure(.io, reason, isTransient: true)
+    }
+    switch (status, serverCode) {
+    case (_, "NoSuchBucket"):
+      return RemoteFailure(
+        .notFound, "the bucket does not exist",
+        advice: "make it with the provider's tools, or correct the URL")
+    case (404, _): return RemoteFailure(.notFound, "it does not exist")
+    case (412, _):
+      return RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
+    case (_, "RequestTimeTooSkewed"):
+      return RemoteFailure(.permission, reason, advice: "set this machine's clock")
+    case (_, "SignatureDoesNotMatch"), (_, "InvalidAccessKeyId"), (_, "ExpiredToken"), (_, "InvalidToken"):
+      return RemoteFailure(
+        .permission, reason,
+        advice: "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION")
+    case (401, _), (403, _):
+      return RemoteFailure(.permission, reason, advice: "check the credentials and the rights of their user")
+    case (300..<400, _), (_, "AuthorizationHeaderMalformed"):
+      let advice = region.map { "set AWS_REGION to \(RemoteName.printable($0))" }
+      return RemoteFailure(
+        .io, reason, advice: advice ?? "check AWS_REGION and the endpoint; redirects are not followed")
+    case (_, "XAmzContentSHA256Mismatch"), (_, "BadDigest"):
+      return RemoteFailure(.io, "\(reason): the data was damaged on the way", isTransient: true)
+    default: return RemoteFailure(.io, reason)
+    }
+  }
+}

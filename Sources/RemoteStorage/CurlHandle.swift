@@ -1,0 +1,232 @@
+import CLibCurl
+import DrydockErrors
+import Foundation
+import Synchronization
+
+/// One request over HTTP or SFTP.
+struct CurlRequest {
+  enum Operation {
+    /// Reads the body of a reply, a file or a directory.
+    case get
+    /// Asks for the size and time only.
+    case head
+    /// Sends a body with this HTTP method; over SFTP, writes a file.
+    case send(String, RequestBody)
+    /// An HTTP method without a body, in either direction.
+    case plain(String)
+    /// Over SFTP: runs these commands, one after the other.
+    case commands([String])
+  }
+
+  var url: String
+  var operation: Operation
+  /// HTTP header fields as `name:value`, in lower case: libcurl signs them as they are.
+  var fields: [String] = []
+  /// Over SFTP, `first-last`.
+  var range: String?
+  /// Over SFTP, the offset at which the server's file ends, and more is written.
+  var appendOffset: UInt64 = 0
+  var target = ReplyTarget.text(limit: 256 << 10)
+  /// Seconds without a byte, when the server may need longer than usual.
+  var patience: Double?
+}
+
+/// What the server answered.
+struct CurlReply {
+  /// The HTTP status; 0 over SFTP.
+  var status: Int
+  var fields: [String: String]
+  var text: [UInt8]
+  /// The bytes in the caller's buffer.
+  var received: Int
+  /// The size of what was asked for, if the server says it.
+  var size: UInt64?
+  /// The file's time in seconds since 1970, over SFTP.
+  var modified: Int64?
+}
+
+/// A handle of libcurl with its connection, which the next request uses again. One thread uses it at a time.
+final class CurlHandle {
+  private let easy: UnsafeMutableRawPointer
+  private let message: UnsafeMutablePointer<CChar>
+
+  private static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+  init() throws {
+    guard Self.isReady, let easy = curl_easy_init() else {
+      throw DrydockError(.io, "libcurl cannot be started")
+    }
+    self.easy = easy
+    message = .allocate(capacity: Int(CURL_ERROR_SIZE))
+  }
+
+  deinit {
+    curl_easy_cleanup(easy)
+    message.deallocate()
+  }
+
+  /// Sends a request and waits for the reply, whatever its HTTP status.
+  ///
+  /// - Throws: `RemoteFailure`, or what the body's source throws.
+  /// - Parameter received: the bytes in the caller's buffer, also when this throws.
+  func perform(
+    _ request: CurlRequest, _ settings: CurlSettings, received: inout Int
+  ) throws -> CurlReply {
+    curl_easy_reset(easy)
+    message[0] = 0
+    drydock_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message)
+    set(CURLOPT_NOSIGNAL, 1)
+    set(CURLOPT_URL, request.url)
+    set(CURLOPT_PATH_AS_IS, 1)
+    set(CURLOPT_PROTOCOLS_STR, settings.protocols)
+    set(CURLOPT_FOLLOWLOCATION, 0)
+    set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+    set(CURLOPT_TCP_KEEPALIVE, 1)
+    set(CURLOPT_FILETIME, 1)
+    set(CURLOPT_CONNECTTIMEOUT_MS, Int(settings.noProgressLimit * 1000))
+    set(CURLOPT_TIMEOUT_MS, Int(settings.longestTime(request) * 1000))
+    let piece = settings.rate?.piece ?? (512 << 10)
+    set(CURLOPT_BUFFERSIZE, piece)
+    set(CURLOPT_UPLOAD_BUFFERSIZE, max(piece, 16 << 10))
+    settings.apply(self)
+
+    var body: RequestBody?
+    var commands = CurlList()
+    switch request.operation {
+    case .get: break
+    case .head: set(CURLOPT_NOBODY, 1)
+    case .send(let method, let sent):
+      body = sent
+      set(CURLOPT_UPLOAD, 1)
+      if settings.isHTTP { set(CURLOPT_CUSTOMREQUEST, method) }
+      // libcurl subtracts the offset from the size.
+      drydock_curl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(request.appendOffset + sent.size))
+      if request.appendOffset > 0 {
+        drydock_curl_set_offset(easy, CURLOPT_RESUME_FROM_LARGE, curl_off_t(request.appendOffset))
+      }
+    case .plain(let method): set(CURLOPT_CUSTOMREQUEST, method)
+    case .commands(let lines):
+      commands = CurlList(lines)
+      set(CURLOPT_NOBODY, 1)
+      drydock_curl_set_list(easy, CURLOPT_QUOTE, commands.head)
+    }
+    let fields = CurlList(request.fields)
+    drydock_curl_set_list(easy, CURLOPT_HTTPHEADER, fields.head)
+    if let range = request.range { set(CURLOPT_RANGE, range) }
+
+    let transfer = CurlTransfer(
+      easy, body: body, bodyOffset: request.appendOffset, target: request.target, rate: settings.rate,
+      noProgressLimit: request.patience ?? settings.noProgressLimit, isHTTP: settings.isHTTP)
+    transfer.install()
+    let code = curl_easy_perform(easy)
+    received = transfer.received
+    // libcurl has used them until here.
+    withExtendedLifetime(transfer) {}
+    fields.free()
+    commands.free()
+    guard code == CURLE_OK else {
+      if let failure = transfer.failure { throw failure }
+      throw RemoteFailure.curl(
+        code, String(cString: message), hostKey: transfer.hostKey,
+        isHTTP: settings.isHTTP)
+    }
+    return reply(transfer)
+  }
+
+  private func reply(_ transfer: CurlTransfer) -> CurlReply {
+    var status = 0
+    var size: curl_off_t = -1
+    var modified: curl_off_t = -1
+    drydock_curl_long(easy, CURLINFO_RESPONSE_CODE, &status)
+    drydock_curl_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size)
+    drydock_curl_offset(easy, CURLINFO_FILETIME_T, &modified)
+    return CurlReply(
+      status: status, fields: transfer.fields, text: transfer.text, received: transfer.received,
+      size: size < 0 ? nil : UInt64(size), modified: modified < 0 ? nil : Int64(modified))
+  }
+
+  // MARK: Options
+
+  func set(_ option: CURLoption, _ value: Int) {
+    drydock_curl_set_long(easy, option, value)
+  }
+
+  func set(_ option: CURLoption, _ value: String) {
+    drydock_curl_set_string(easy, option, value)
+  }
+}
+
+/// What all requests of a store have in common.
+struct CurlSettings {
+  /// As `https` or `sftp`: libcurl refuses any other.
+  var protocols: String
+  var isHTTP: Bool
+  var noProgressLimit: Double
+  var deadline: Double
+  var rate: RateLimit?
+  /// Sets credentials, certificates and keys.
+  var apply: @Sendable (CurlHandle) -> Void
+
+  /// A guard against a server that sends a byte now and then: the deadline, and time for the bytes on a slow line.
+  fileprivate func longestTime(_ request: CurlRequest) -> Double {
+    var bytes: UInt64 =
+      switch request.target {
+      case .text(let limit): UInt64(limit)
+      case .buffer(let buffer, _): UInt64(buffer.count)
+      }
+    if case .send(_, let body) = request.operation { bytes += body.size }
+    // Several transfers share the rate.
+    return deadline + Double(bytes) / min(10_000, (rate?.bytesPerSecond ?? 1e9) / 16)
+  }
+}
+
+/// The idle handles of a store, so that connections are used again.
+final class CurlPool: Sendable {
+  private struct Idle: @unchecked Sendable {
+    // A handle is used by the thread that took it out, and by no other.
+    var handles: [CurlHandle] = []
+  }
+
+  private let idle = Mutex(Idle())
+  private let settings: CurlSettings
+  private let limit: Int
+
+  init(_ settings: CurlSettings, limit: Int) {
+    (self.settings, self.limit) = (settings, limit)
+  }
+
+  func perform(_ request: CurlRequest) throws -> CurlReply {
+    var received = 0
+    return try perform(request, received: &received)
+  }
+
+  func perform(_ request: CurlRequest, received: inout Int) throws -> CurlReply {
+    let handle = try idle.withLock { $0.handles.popLast() } ?? CurlHandle()
+    do {
+      let reply = try handle.perform(request, settings, received: &received)
+      putBack(handle)
+      return reply
+    } catch let failure as RemoteFailure where [.notFound, .exists].contains(failure.code) {
+      // The server's answer over SFTP.
+      putBack(handle)
+      throw failure
+    }
+    // After any other error the connection may be in an unknown state: it is closed with its handle.
+  }
+
+  private func putBack(_ handle: CurlHandle) {
+    let returned = Idle(handles: [handle])
+    idle.withLock { if $0.handles.count < limit { $0.handles += returned.handles } }
+  }
+}
+
+/// A list of strings as libcurl takes them, freed by ``free()``.
+private struct CurlList {
+  private(set) var head: UnsafeMutablePointer<curl_slist>?
+
+  init(_ lines: [String] = []) {
+    for line in lines { head = curl_slist_append(head, line) ?? head }
+  }
+
+  func free() { curl_slist_free_all(head) }
+}

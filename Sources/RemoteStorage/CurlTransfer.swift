@@ -1,0 +1,209 @@
+import CLibCurl
+import DrydockErrors
+import Foundation
+
+/// The bytes that a request sends, read when the connection takes them.
+struct RequestBody {
+  var size: UInt64
+  /// Fills a buffer with the bytes from an offset of this body.
+  var read: (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
+
+  init(size: UInt64, read: @escaping (UnsafeMutableRawBufferPointer, UInt64) throws -> Void) {
+    (self.size, self.read) = (size, read)
+  }
+
+  init(_ bytes: [UInt8]) {
+    size = UInt64(bytes.count)
+    read = { target, offset in
+      bytes.withUnsafeBytes {
+        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)...].prefix(target.count)))
+      }
+    }
+  }
+}
+
+/// Where the bytes of a reply go.
+enum ReplyTarget {
+  /// Into memory, at most so many bytes.
+  case text(limit: Int)
+  /// Into the caller's buffer, never past its end. Over HTTP, the reply must be this `Content-Range`.
+  case buffer(UnsafeMutableRawBufferPointer, contentRange: String?)
+}
+
+/// The state of one request while libcurl runs it: what its callbacks read and write.
+final class CurlTransfer {
+  private let body: RequestBody?
+  /// Where the body begins in the server's file: libcurl seeks by that file's offsets.
+  private let bodyOffset: UInt64
+  private let target: ReplyTarget
+  private let rate: RateLimit?
+  private let noProgressLimit: Double
+  private let isHTTP: Bool
+  private let easy: UnsafeMutableRawPointer
+
+  private var sent: UInt64 = 0
+  private var lastProgress = ProcessInfo.processInfo.systemUptime
+  /// Whether the bytes go into the caller's buffer, decided at the first one.
+  private var fillsBuffer: Bool?
+
+  /// The fields of the last reply's header, their names in lower case.
+  private(set) var fields: [String: String] = [:]
+  /// What arrived and is not in the caller's buffer: a listing, or an error in XML.
+  private(set) var text: [UInt8] = []
+  /// How many bytes are in the caller's buffer.
+  private(set) var received = 0
+  /// Why a callback stopped the request.
+  private(set) var failure: (any Error)?
+  /// What known_hosts says of the server's key, when the server was refused.
+  private(set) var hostKey: HostKeyFailure?
+
+  /// The most that an error, or the header of a reply, may have.
+  private static let errorLimit = 256 << 10
+
+  init(
+    _ easy: UnsafeMutableRawPointer, body: RequestBody?, bodyOffset: UInt64, target: ReplyTarget,
+    rate: RateLimit?, noProgressLimit: Double, isHTTP: Bool
+  ) {
+    self.bodyOffset = bodyOffset
+    (self.easy, self.body, self.target, self.rate) = (easy, body, target, rate)
+    (self.noProgressLimit, self.isHTTP) = (noProgressLimit, isHTTP)
+  }
+
+  /// Makes libcurl call this object, which must live until the request is done.
+  func install() {
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    for option in [
+      CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_XFERINFODATA,
+      CURLOPT_SSH_KEYDATA,
+    ] {
+      drydock_curl_set_pointer(easy, option, context)
+    }
+    drydock_curl_set_transfer(easy, CURLOPT_WRITEFUNCTION) { CurlTransfer.of($3).receive($0, $1 * $2) }
+    drydock_curl_set_transfer(easy, CURLOPT_HEADERFUNCTION) { CurlTransfer.of($3).receiveField($0, $1 * $2) }
+    drydock_curl_set_transfer(easy, CURLOPT_READFUNCTION) { CurlTransfer.of($3).send($0, $1 * $2) }
+    drydock_curl_set_seek(easy) { CurlTransfer.of($0).seek($1, $2) }
+    drydock_curl_set_progress(easy) { context, _, _, _, _ in CurlTransfer.of(context).watch() }
+    drydock_curl_set_host_key_check(easy) { _, _, _, match, context in
+      CurlTransfer.of(context).check(match)
+    }
+    drydock_curl_set_long(easy, CURLOPT_NOPROGRESS, 0)
+  }
+
+  private static func of(_ context: UnsafeMutableRawPointer?) -> CurlTransfer {
+    guard let context else { preconditionFailure("libcurl called without its context") }
+    return Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+  }
+
+  // MARK: Callbacks
+
+  private func receive(_ bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
+    lastProgress = ProcessInfo.processInfo.systemUptime
+    guard let bytes, count > 0 else { return 0 }
+    rate?.take(count)
+    let piece = UnsafeRawBufferPointer(start: bytes, count: count)
+    do {
+      if case .buffer(let buffer, let contentRange) = target, try isForBuffer(contentRange) {
+        guard count <= buffer.count - received else {
+          throw RemoteFailure.protocolViolation("the server sent more bytes than it was asked for")
+        }
+        UnsafeMutableRawBufferPointer(rebasing: buffer[received...]).copyMemory(from: piece)
+        received += count
+      } else {
+        let limit = if case .text(let limit) = target { limit } else { Self.errorLimit }
+        guard count <= limit - text.count else {
+          throw RemoteFailure.protocolViolation("the server's reply has more than \(limit) bytes")
+        }
+        text.append(contentsOf: piece)
+      }
+    } catch {
+      failure = error
+      return 0
+    }
+    lastProgress = ProcessInfo.processInfo.systemUptime
+    return count
+  }
+
+  /// Whether the reply is the range that was asked for, not an error.
+  private func isForBuffer(_ contentRange: String?) throws -> Bool {
+    if let fillsBuffer { return fillsBuffer }
+    var answer = true
+    if isHTTP {
+      var status = 0
+      drydock_curl_long(easy, CURLINFO_RESPONSE_CODE, &status)
+      answer = (200..<300).contains(status)
+      if answer, let contentRange {
+        guard status == 206, let found = fields["content-range"] else {
+          throw RemoteFailure.protocolViolation("the server ignores the range of a request")
+        }
+        guard found == contentRange else {
+          throw RemoteFailure(.changedMeanwhile, "the server sent another range than it was asked for")
+        }
+      }
+    }
+    fillsBuffer = answer
+    return answer
+  }
+
+  private func receiveField(_ bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
+    lastProgress = ProcessInfo.processInfo.systemUptime
+    guard let bytes, isHTTP else { return count }
+    let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
+    if line.hasPrefix("HTTP/") {
+      fields = [:]
+    } else if let colon = line.firstIndex(of: ":"), fields.count < 200 {
+      fields[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(
+        in: .whitespacesAndNewlines)
+    }
+    return count
+  }
+
+  private func send(_ target: UnsafeMutablePointer<CChar>?, _ room: Int) -> Int {
+    lastProgress = ProcessInfo.processInfo.systemUptime
+    guard let target, let body else { return 0 }
+    let count = Int(min(UInt64(min(room, rate?.piece ?? room)), body.size - sent))
+    guard count > 0 else { return 0 }
+    do {
+      try body.read(UnsafeMutableRawBufferPointer(start: target, count: count), sent)
+    } catch {
+      failure = error
+      return Int(CURL_READFUNC_ABORT)
+    }
+    sent += UInt64(count)
+    rate?.take(count)
+    lastProgress = ProcessInfo.processInfo.systemUptime
+    return count
+  }
+
+  /// libcurl sends a body from its start when a kept connection turns out to be closed.
+  private func seek(_ offset: curl_off_t, _ origin: Int32) -> Int32 {
+    guard origin == SEEK_SET, let body, let offset = UInt64(exactly: offset), offset >= bodyOffset,
+      offset - bodyOffset <= body.size
+    else { return Int32(CURL_SEEKFUNC_FAIL) }
+    sent = offset - bodyOffset
+    return Int32(CURL_SEEKFUNC_OK)
+  }
+
+  /// libcurl calls this about once a second, also when nothing moves.
+  private func watch() -> Int32 {
+    guard ProcessInfo.processInfo.systemUptime - lastProgress > noProgressLimit else { return 0 }
+    failure =
+      failure
+      ?? RemoteFailure(.io, "the server sent nothing for \(Int(noProgressLimit)) s", isTransient: true)
+    return 1
+  }
+
+  private func check(_ match: curl_khmatch) -> Int32 {
+    hostKey =
+      switch match {
+      case CURLKHMATCH_OK: nil
+      case CURLKHMATCH_MISMATCH: .changed
+      default: .unknown
+      }
+    return Int32((hostKey == nil ? CURLKHSTAT_FINE : CURLKHSTAT_REJECT).rawValue)
+  }
+}
+
+/// What known_hosts says of a server that is refused.
+enum HostKeyFailure {
+  case unknown, changed
+}

@@ -1,0 +1,244 @@
+import AgeEncryption
+import DrydockErrors
+import Foundation
+import Synchronization
+
+/// A bucket below a prefix, over S3's REST interface. Requests are signed by libcurl.
+final class S3Store: RemoteStore {
+  let url: String
+  let place: S3Place
+  let options: RemoteOptions
+  let retries: Retries
+  private let pool: CurlPool
+  /// Whether the server knows `If-None-Match` in requests that publish; until one is refused.
+  let knowsConditions = Mutex(true)
+
+  private static let listingLimit = 8 << 20
+  /// A listing of more pages than this, 1,000 names each, is not one of a repository.
+  private static let pageLimit = 10_000
+
+  init(_ url: String, _ options: RemoteOptions) throws {
+    place = try S3Place(url, options)
+    self.url = place.url
+    self.options = options
+    retries = Retries(options)
+    pool = CurlPool(place.settings(options), limit: 2 * max(options.parallelTransfers, 1))
+  }
+
+  func label(_ failure: String, _ method: String, _ name: String?) -> RequestLabel {
+    RequestLabel(failure: failure, method: method, url: name.map { "\(url)/\($0)" } ?? url)
+  }
+
+  // MARK: Requests
+
+  /// Sends one signed request; the caller looks at the status.
+  ///
+  /// - Parameter digest: of the body, which the server compares with what arrives.
+  func send(
+    _ operation: CurlRequest.Operation, key: String?, query: [(name: String, value: String)] = [],
+    fields: [String] = [], digest: SHA256.Digest? = nil, target: ReplyTarget = .text(limit: 256 << 10),
+    patience: Double? = nil, received: inout Int
+  ) throws -> CurlReply {
+    let digest = try digest ?? SHA256.hash([])
+    return try pool.perform(
+      CurlRequest(
+        url: place.url(key: key, query: query), operation: operation,
+        fields: place.fields + ["x-amz-content-sha256:\(digest.hex)"] + fields, target: target,
+        patience: patience),
+      received: &received)
+  }
+
+  func send(
+    _ operation: CurlRequest.Operation, key: String?, query: [(name: String, value: String)] = [],
+    fields: [String] = [], digest: SHA256.Digest? = nil, target: ReplyTarget = .text(limit: 256 << 10),
+    patience: Double? = nil
+  ) throws -> CurlReply {
+    var received = 0
+    return try send(
+      operation, key: key, query: query, fields: fields, digest: digest, target: target, patience: patience,
+      received: &received)
+  }
+
+  /// The reply, if the server did what it was asked.
+  func succeeded(_ reply: CurlReply) throws -> CurlReply {
+    guard (200..<300).contains(reply.status) else { throw RemoteFailure.s3(reply) }
+    return reply
+  }
+
+  /// The document of a reply with status 200, of this name. S3 reports late errors in such a reply, too.
+  func document(_ reply: CurlReply, _ name: String) throws -> S3Document {
+    guard let document = S3Document.read(try succeeded(reply).text) else {
+      throw RemoteFailure.protocolViolation("the server's reply is not an S3 document")
+    }
+    if document.name == "Error" { throw RemoteFailure.s3(reply) }
+    guard document.name == name else {
+      throw RemoteFailure.protocolViolation(
+        "the server's reply is a \(RemoteName.printable(document.name)), not a \(name)")
+    }
+    return document
+  }
+
+  // MARK: RemoteStore
+
+  func createIfNeeded() throws {
+    _ = try retries.run(label("the bucket cannot be listed", "GET", nil)) { _ in
+      try document(
+        send(.get, key: nil, query: [("list-type", "2"), ("max-keys", "1"), ("prefix", place.key(""))]),
+        "ListBucketResult")
+    }
+    abortOldUploads()
+  }
+
+  func list(_ folder: String) throws -> [RemoteFile] {
+    if !folder.isEmpty { try RemoteName.check(folder) }
+    let prefix = place.key(folder.isEmpty ? "" : folder + "/")
+    var files: [RemoteFile] = []
+    var token: String?
+    for _ in 0..<Self.pageLimit {
+      var query = [("list-type", "2"), ("delimiter", "/"), ("encoding-type", "url"), ("prefix", prefix)]
+      if let token { query.append(("continuation-token", token)) }
+      let page = try retries.run(label("cannot be listed", "GET", folder.isEmpty ? nil : folder)) { _ in
+        try document(
+          send(.get, key: nil, query: query, target: .text(limit: Self.listingLimit)), "ListBucketResult")
+      }
+      files += try page.all("Contents").compactMap { try file($0, in: page, prefix: prefix, folder) }
+      guard page["IsTruncated"]?.text == "true" else { return files.sorted { $0.name < $1.name } }
+      guard let next = page["NextContinuationToken"]?.text, !next.isEmpty, next != token else { break }
+      token = next
+    }
+    throw DrydockError(.unreadable, "cannot be listed: the server's listing does not end", path: url)
+  }
+
+  /// One entry of a listing; nil for the prefix itself, which some tools make as an empty object.
+  private func file(
+    _ entry: S3Document, in page: S3Document, prefix: String, _ folder: String
+  ) throws -> RemoteFile? {
+    let raw = entry["Key"]?.text ?? ""
+    let isEncoded = page["EncodingType"]?.text == "url"
+    guard let key = isEncoded ? PercentEncoding.decode(raw) : raw, key.hasPrefix(prefix),
+      let size = entry["Size"].flatMap({ UInt64($0.text) }),
+      let modified = entry["LastModified"].flatMap({ RemoteTime.iso($0.text) })
+    else {
+      throw DrydockError(
+        .unsafeName,
+        "cannot be listed: the server's listing has an invalid entry: \(RemoteName.printable(raw))",
+        path: url)
+    }
+    let name = key.dropFirst(prefix.count)
+    if name.isEmpty { return nil }
+    guard RemoteName.isComponent(name) else {
+      throw DrydockError(
+        .unsafeName,
+        "cannot be listed: the server's listing has an unsafe name: \(RemoteName.printable(raw))",
+        path: url)
+    }
+    return RemoteFile(
+      name: folder.isEmpty ? String(name) : "\(folder)/\(name)", size: size, modified: modified,
+      version: Self.version(entry["ETag"]?.text ?? ""))
+  }
+
+  func file(_ name: String) throws -> RemoteFile? {
+    try RemoteName.check(name)
+    return try retries.run(label("cannot be read", "HEAD", name)) { _ in try head(name)?.file }
+  }
+
+  /// The file and the identifier of the upload that made it.
+  func head(_ name: String) throws -> (file: RemoteFile, upload: String?)? {
+    let reply = try send(.head, key: place.key(name))
+    if reply.status == 404 { return nil }
+    let fields = try succeeded(reply).fields
+    // libcurl takes the size from the same field, and checks it.
+    guard let size = reply.size ?? fields["content-length"].flatMap({ UInt64($0) }),
+      let modified = fields["last-modified"].flatMap({ RemoteTime.http($0) })
+    else { throw RemoteFailure.protocolViolation("the server does not say the file's size and time") }
+    let file = RemoteFile(
+      name: name, size: size, modified: modified, version: Self.version(fields["etag"] ?? ""))
+    return (file, fields[S3Upload.markField])
+  }
+
+  /// An ETag without quotes, which lists and headers write differently.
+  static func version(_ tag: String) -> String {
+    let tag = tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...]
+    return tag.trimmingCharacters(in: ["\""])
+  }
+
+  func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
+    try RemoteName.check(file.name)
+    let (end, overflows) = offset.addingReportingOverflow(UInt64(target.count))
+    guard !overflows, end <= file.size else {
+      throw DrydockError(
+        .truncated, "the file has \(file.size) bytes; bytes after that were asked for",
+        path: "\(url)/\(file.name)")
+    }
+    guard !target.isEmpty else { return }
+    let condition = file.version.isEmpty ? [] : ["if-match:\"\(file.version)\""]
+    var done = 0
+    try retries.run(label("cannot be read", "GET", file.name)) { attempt in
+      let first = offset + UInt64(done)
+      let rest = UnsafeMutableRawBufferPointer(rebasing: target[done...])
+      var received = 0
+      defer {
+        // What has arrived is not sent again.
+        done += received
+        if received > 0 { attempt.progressed() }
+      }
+      let reply = try send(
+        .get, key: place.key(file.name), fields: ["range:bytes=\(first)-\(end - 1)"] + condition,
+        target: .buffer(rest, contentRange: "bytes \(first)-\(end - 1)/\(file.size)"), received: &received)
+      if reply.status == 416 {
+        throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
+      }
+      guard try succeeded(reply).received == rest.count else {
+        throw RemoteFailure(.io, "the reply ended early", isTransient: true)
+      }
+    }
+  }
+
+  func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile {
+    try RemoteName.check(name)
+    let digest = try SHA256.hash(bytes)
+    let file = try retries.run(label("cannot be written", "PUT", name)) { _ in
+      _ = try succeeded(send(.send("PUT", RequestBody(bytes)), key: place.key(name), digest: digest))
+      return try head(name)?.file
+    }
+    guard let file else {
+      throw DrydockError(
+        .changedMeanwhile, "was written, and removed by somebody else at once; run it again",
+        path: "\(url)/\(name)")
+    }
+    return file
+  }
+
+  func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload {
+    try RemoteName.check(name)
+    return S3Upload(self, name, source)
+  }
+
+  func remove(_ name: String) throws {
+    try RemoteName.check(name)
+    try retries.run(label("cannot be removed", "DELETE", name)) { _ in
+      let reply = try send(.plain("DELETE"), key: place.key(name))
+      if reply.status != 404 || RemoteFailure.s3(reply).serverCode == "NoSuchBucket" {
+        _ = try succeeded(reply)
+      }
+    }
+  }
+
+  // MARK: Uploads of killed processes
+
+  /// Ends uploads below the prefix that began more than a day ago: their parts are paid for, and nothing shows them. Without
+  /// the rights for it, nothing happens: the bucket should have a lifecycle rule.
+  private func abortOldUploads() {
+    guard
+      let reply = try? send(.get, key: nil, query: [("prefix", place.key("")), ("uploads", "")]),
+      let page = try? document(reply, "ListMultipartUploadsResult")
+    else { return }
+    let yesterday = Int64((Date().timeIntervalSince1970 - 86_400) * 1e9)
+    for upload in page.all("Upload") {
+      guard let key = upload["Key"]?.text, key.hasPrefix(place.key("")), let id = upload["UploadId"]?.text,
+        let begun = upload["Initiated"].flatMap({ RemoteTime.iso($0.text) }), begun < yesterday
+      else { continue }
+      _ = try? send(.plain("DELETE"), key: key, query: [("uploadId", id)])
+    }
+  }
+}

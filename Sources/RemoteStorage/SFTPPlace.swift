@@ -1,0 +1,149 @@
+import CLibCurl
+import DrydockErrors
+import Foundation
+import Synchronization
+
+/// A directory of an SFTP server, and how to log in there.
+struct SFTPPlace: Sendable {
+  let url: String
+  private let host: String
+  private let port: Int?
+  private let user: String
+  /// Absolute, or relative to the home directory; without a slash at its end.
+  private let path: String
+  private let isInHome: Bool
+
+  init(_ url: String, _ options: RemoteOptions) throws {
+    let rest = url.dropFirst("sftp://".count)
+    let authority = rest.prefix { $0 != "/" }
+    let names = authority.split(separator: "@", omittingEmptySubsequences: false)
+    // Never in a message: it may contain a password.
+    guard names.count <= 2, names.count == 1 || !names[0].contains(":") else {
+      throw DrydockError(
+        .usage, "a URL with a password is refused; use a key: load it into ssh-agent, or set DRYDOCK_SSH_KEY")
+    }
+    let server = names.last ?? ""
+    let invalid = DrydockError(
+      .usage, "not an SFTP place; use sftp://[USER@]HOST[:PORT]/PATH", path: RemoteName.printable(url))
+    (host, port) = try Self.hostAndPort(server, invalid)
+    user = names.count == 2 ? String(names[0]) : options.variable("LOGNAME") ?? NSUserName()
+    guard !user.isEmpty, user.unicodeScalars.allSatisfy({ $0.value > 0x20 && $0.value != 0x7f }) else {
+      throw invalid
+    }
+
+    var components = rest.dropFirst(authority.count).split(separator: "/", omittingEmptySubsequences: false)
+    guard components.count > 1 else { throw invalid }
+    components.removeFirst()
+    if components.last == "" { components.removeLast() }
+    isInHome = components.first == "~"
+    if isInHome { components.removeFirst() }
+    guard components.allSatisfy({ RemoteName.isComponent($0) }) else { throw invalid }
+    path = (isInHome ? "" : "/") + components.joined(separator: "/")
+    self.url =
+      "sftp://" + (names.count == 2 ? "\(user)@" : "") + server + (isInHome ? "/~/" : "") + path
+  }
+
+  private static func hostAndPort(_ server: Substring, _ invalid: DrydockError) throws -> (String, Int?) {
+    // [::1]:22
+    let bracket = server.lastIndex(of: "]")
+    let colon = server[(bracket ?? server.startIndex)...].firstIndex(of: ":")
+    let host = server[..<(colon ?? server.endIndex)]
+    let name = bracket == nil ? host : host.dropFirst().dropLast()
+    guard !name.isEmpty, bracket == nil || host.hasPrefix("["),
+      name.utf8.allSatisfy({ Self.isHostByte($0) || (bracket != nil && $0 == UInt8(ascii: ":")) })
+    else { throw invalid }
+    guard let colon else { return (String(host), nil) }
+    guard let port = Int(server[server.index(after: colon)...]), (1...65535).contains(port) else {
+      throw invalid
+    }
+    return (String(host), port)
+  }
+
+  private static func isHostByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+      true
+    default: false
+    }
+  }
+
+  /// The URL of a file, or with `""` or a trailing slash of a directory, for libcurl.
+  func location(_ name: String) -> String {
+    let full = path.isEmpty || path == "/" ? "\(path)\(name)" : "\(path)/\(name)"
+    return "sftp://\(host)\(port.map { ":\($0)" } ?? "")\(isInHome ? "/~/" : "")"
+      + PercentEncoding.encode(full, keeping: true)
+  }
+
+  /// The path of a file, or with `""` of the directory itself, quoted for one of libcurl's commands.
+  func argument(_ name: String) -> String {
+    var full = path
+    if !name.isEmpty { full += path.isEmpty || path == "/" ? name : "/\(name)" }
+    if full.isEmpty { full = "." }
+    return "\"\(full.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+  }
+
+  /// What libcurl needs for each request: the key that the server accepted last, and known_hosts.
+  func settings(_ options: RemoteOptions, _ login: SSHLogin) -> CurlSettings {
+    CurlSettings(
+      protocols: "sftp", isHTTP: false, noProgressLimit: options.noProgressLimit, deadline: options.deadline,
+      rate: options.rateLimit.map { RateLimit(bytesPerSecond: $0) }
+    ) { [user] handle in
+      handle.set(CURLOPT_USERNAME, user)
+      // Without one libcurl asks for it, and a path of an empty name would make it look in the working directory.
+      handle.set(CURLOPT_SSH_KNOWNHOSTS, login.knownHosts.path)
+      handle.set(CURLOPT_NEW_FILE_PERMS, 0o644)
+      handle.set(CURLOPT_NEW_DIRECTORY_PERMS, 0o755)
+      switch login.identity {
+      case .agent: handle.set(CURLOPT_SSH_AUTH_TYPES, Int(CURLSSH_AUTH_AGENT))
+      case .file(let path):
+        handle.set(CURLOPT_SSH_AUTH_TYPES, Int(CURLSSH_AUTH_PUBLICKEY))
+        handle.set(CURLOPT_SSH_PRIVATE_KEYFILE, path)
+      }
+    }
+  }
+}
+
+/// The keys that can be offered to a server, tried one after the other, and the servers' keys that are known.
+final class SSHLogin: Sendable {
+  enum Identity: Sendable {
+    case agent
+    case file(String)
+  }
+
+  let knownHosts: KnownHosts
+  private let identities: [Identity]
+  private let current = Mutex(0)
+
+  init(_ options: RemoteOptions) throws {
+    let home = (options.variable("HOME") ?? NSHomeDirectory()) + "/.ssh/"
+    knownHosts = try KnownHosts(options.variable("DRYDOCK_SSH_KNOWN_HOSTS") ?? home + "known_hosts")
+    if let key = options.variable("DRYDOCK_SSH_KEY") {
+      guard access(key, R_OK) == 0 else {
+        throw DrydockError(
+          .badConfiguration, "the key of DRYDOCK_SSH_KEY cannot be read; set it to the file of a private key",
+          path: key)
+      }
+      identities = [.file(key)]
+      return
+    }
+    let files = ["id_ed25519", "id_ecdsa", "id_rsa"].map { home + $0 }.filter { access($0, R_OK) == 0 }
+    identities = (options.variable("SSH_AUTH_SOCK") == nil ? [] : [.agent]) + files.map { .file($0) }
+    guard !identities.isEmpty else {
+      throw DrydockError(
+        .usage, "no SSH key was found; load one into ssh-agent, or set DRYDOCK_SSH_KEY to its file")
+    }
+  }
+
+  var number: Int { current.withLock { $0 } }
+
+  var identity: Identity { identities[number] }
+
+  /// Whether there is another identity to try than the one of that number, which the server refused.
+  func hasOther(than number: Int) -> Bool {
+    current.withLock {
+      if $0 == number, number + 1 < identities.count { $0 += 1 }
+      return $0 != number
+    }
+  }
+}

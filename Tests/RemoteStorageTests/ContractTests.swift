@@ -1,0 +1,253 @@
+import DrydockErrors
+import Foundation
+import RemoteStorage
+import Synchronization
+import TestSupport
+import Testing
+
+/// The kinds of places that the contract is tested with.
+enum PlaceKind: String, CaseIterable, Sendable {
+  case s3, sftp
+
+  func make() throws -> RemotePlace {
+    switch self {
+    case .s3: try RemoteServers.s3()
+    case .sftp: try RemoteServers.sftp()
+    }
+  }
+}
+
+extension RemotePlace {
+  /// A store of this place, with short pauses.
+  func store(_ folder: String = "", _ change: (inout RemoteOptions) -> Void = { _ in }) throws
+    -> any RemoteStore
+  {
+    var options = RemoteOptions(variables: environment)
+    options.firstPause = 0.01
+    options.noProgressLimit = 10
+    change(&options)
+    return try RemoteStores.open(folder.isEmpty ? url : "\(url)/\(folder)", options)
+  }
+}
+
+extension RemoteStore {
+  func bytes(_ file: RemoteFile, at offset: UInt64 = 0, count: Int? = nil) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0xee, count: count ?? Int(file.size - offset))
+    try bytes.withUnsafeMutableBytes { try read(file, at: offset, into: $0) }
+    return bytes
+  }
+
+  /// Uploads bytes, announcing them in some steps.
+  func uploadAll(_ name: String, _ bytes: [UInt8], step: Int = 3_000_000) throws -> RemoteFile? {
+    let upload = try upload(name, from: source(bytes))
+    for end in stride(from: step, to: bytes.count, by: step) { try upload.extend(to: UInt64(end)) }
+    return try upload.publish(size: UInt64(bytes.count))
+  }
+}
+
+func source(_ bytes: [UInt8]) -> RemoteSource {
+  { target, offset in
+    bytes.withUnsafeBytes {
+      target.copyMemory(
+        from: UnsafeRawBufferPointer(rebasing: $0[Int(offset)..<(Int(offset) + target.count)]))
+    }
+  }
+}
+
+func random(_ count: Int, seed: UInt64) -> [UInt8] {
+  var random = SeededRandom(seed: seed)
+  return random.bytes(count)
+}
+
+@Suite("Remote places: what every kind does")
+struct ContractTests {
+  static let names = [
+    "plain", "a b  c", "a+b", "100%", "100%25", "ü-ö-é", "~x", "user@host", "(a)", "a&b=c", "q?r", "h#i",
+    "x;y,z:1",
+    "it's", "\"quoted\"", "back\\slash", "[1]*", "日本", ".hidden", "locks/e f+g%h",
+  ]
+
+  @Test("Files are written, listed, read and removed under any name", arguments: PlaceKind.allCases)
+  func names(_ kind: PlaceKind) throws {
+    let store = try kind.make().store()
+    try store.createIfNeeded()
+    #expect(try store.list("") == [])
+    #expect(try store.list("locks") == [])
+    var made: [String: RemoteFile] = [:]
+    for name in Self.names {
+      #expect(try store.file(name) == nil)
+      let bytes = Array("content of \(name)".utf8)
+      let file = try store.put(name, bytes)
+      #expect(try store.bytes(file) == bytes)
+      #expect(try store.file(name) == file)
+      made[name] = file
+    }
+    let listed = try store.list("") + store.list("locks")
+    #expect(listed.map(\.name) == Self.names.filter { !$0.contains("/") }.sorted() + ["locks/e f+g%h"])
+    for file in listed {
+      #expect(file.size == made[file.name]?.size)
+      #expect(try store.bytes(file) == Array("content of \(file.name)".utf8))
+    }
+    for name in Self.names {
+      try store.remove(name)
+      try store.remove(name)
+      #expect(try store.file(name) == nil)
+    }
+    #expect(try store.list("") + store.list("locks") == [])
+  }
+
+  @Test("A put replaces the file, and the old version can no longer be read", arguments: PlaceKind.allCases)
+  func replaces(_ kind: PlaceKind) throws {
+    let store = try kind.make().store()
+    let first = try store.put("x", Array("one".utf8))
+    let second = try store.put("x", Array("second".utf8))
+    #expect(first.version != second.version)
+    #expect(try store.bytes(second) == Array("second".utf8))
+    #expect(try store.list("").map(\.name) == ["x"])
+    let error = #expect(throws: DrydockError.self) { try store.bytes(first) }
+    #expect(error?.code == .changedMeanwhile)
+    let empty = try store.put("x", [])
+    #expect(empty.size == 0)
+    #expect(try store.bytes(empty) == [])
+  }
+
+  @Test("An upload in parts appears as a whole, with equal bytes", arguments: PlaceKind.allCases)
+  func uploads(_ kind: PlaceKind) throws {
+    let store = try kind.make().store()
+    let bytes = random(37_000_001, seed: 1)
+    let upload = try store.upload("large", from: source(bytes))
+    for end in stride(from: 5_000_000, to: bytes.count, by: 5_000_000) {
+      try upload.extend(to: UInt64(end))
+      #expect(try store.file("large") == nil)
+      #expect(try store.list("") == [])
+    }
+    let file = try #require(try upload.publish(size: UInt64(bytes.count)))
+    #expect(try upload.publish(size: UInt64(bytes.count)) == file)
+    #expect(file.size == 37_000_001)
+    #expect(try store.bytes(file) == bytes)
+    #expect(try store.bytes(file, at: 8_388_600, count: 20) == Array(bytes[8_388_600..<8_388_620]))
+    #expect(try store.bytes(file, at: 37_000_000, count: 1) == [bytes[37_000_000]])
+    #expect(try store.list("").map(\.size) == [37_000_001])
+    for size in [0, 1, 8 << 20, (8 << 20) + 1] {
+      let made = try #require(try store.uploadAll("s\(size)", Array(bytes[..<size])))
+      #expect(try store.bytes(made) == Array(bytes[..<size]))
+    }
+  }
+
+  @Test("An upload never replaces a file", arguments: PlaceKind.allCases, [100, 9_000_000])
+  func neverReplaces(_ kind: PlaceKind, _ size: Int) throws {
+    let place = try kind.make()
+    let store = try place.store()
+    let first = try #require(try store.uploadAll("x", random(size, seed: 1)))
+    #expect(try store.uploadAll("x", random(size, seed: 2)) == nil)
+    #expect(try store.bytes(first) == random(size, seed: 1))
+    // Two at the same time: one has the name.
+    let winners = Mutex<[RemoteFile]>([])
+    DispatchQueue.concurrentPerform(iterations: 4) { number in
+      do {
+        if let file = try place.store().uploadAll("y", random(size, seed: UInt64(number))) {
+          winners.withLock { $0.append(file) }
+        }
+      } catch {
+        Issue.record(error)
+      }
+    }
+    let present = try #require(try store.file("y"))
+    #expect(winners.withLock { $0 } == [present])
+    let content = try store.bytes(present)
+    #expect((0..<4).contains { random(size, seed: $0) == content })
+    #expect(try store.list("").map(\.name) == ["x", "y"])
+    if let directory = place.directory {
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["x", "y"])
+    }
+  }
+
+  @Test("A cancelled upload leaves nothing", arguments: PlaceKind.allCases)
+  func cancels(_ kind: PlaceKind) throws {
+    let place = try kind.make()
+    let store = try place.store()
+    let bytes = random(20_000_000, seed: 3)
+    let upload = try store.upload("x", from: source(bytes))
+    try upload.extend(to: 20_000_000)
+    upload.cancel()
+    #expect(try store.file("x") == nil)
+    if let directory = place.directory {
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [])
+    }
+  }
+
+  @Test("An error of the source ends the upload", arguments: PlaceKind.allCases)
+  func sourceFails(_ kind: PlaceKind) throws {
+    let store = try kind.make().store()
+    let upload = try store.upload("x") { _, _ in throw DrydockError(.unreadable, "the disk is broken") }
+    let error = #expect(throws: DrydockError.self) { _ = try upload.publish(size: 20_000_000) }
+    #expect(error?.message == "the disk is broken")
+    upload.cancel()
+    #expect(try store.file("x") == nil)
+  }
+
+  @Test("What is not there, and names that lead elsewhere, are errors", arguments: PlaceKind.allCases)
+  func missing(_ kind: PlaceKind) throws {
+    let place = try kind.make()
+    let store = try place.store()
+    let file = try store.put("x", [1, 2, 3])
+    try store.remove("x")
+    #expect(throws: DrydockError.self) { try store.bytes(file) }
+    let beyond = try store.put("y", [1, 2, 3])
+    var error = #expect(throws: DrydockError.self) { try store.bytes(beyond, at: 2, count: 2) }
+    #expect(error?.code == .truncated)
+    for name in ["", "../x", "a/../b", "/x", "a//b", "a/b/c", ".", "..", "a\nb", "a/"] {
+      error = #expect(throws: DrydockError.self) { try store.put(name, []) }
+      #expect(error?.code == .badPath)
+      #expect(throws: DrydockError.self) { try store.file(name) }
+      #expect(throws: DrydockError.self) { try store.remove(name) }
+      #expect(throws: DrydockError.self) { _ = try store.upload(name, from: source([])) }
+    }
+    var elsewhere = place
+    elsewhere.url += kind == .s3 ? "-missing" : "/missing/deeper"
+    let other = try elsewhere.store()
+    for body in [{ _ = try other.list("") }, { try other.createIfNeeded() }, { _ = try other.put("x", []) }] {
+      error = #expect(throws: DrydockError.self) { try body() }
+      #expect(error?.code == .notFound, "\(error as Any)")
+    }
+  }
+
+  @Test("A folder that does not exist yet is made", arguments: PlaceKind.allCases)
+  func folder(_ kind: PlaceKind) throws {
+    let store = try kind.make().store("new folder")
+    try store.createIfNeeded()
+    try store.createIfNeeded()
+    #expect(try store.list("") == [])
+    let file = try store.put("a", [1])
+    #expect(try store.list("").map(\.name) == ["a"])
+    #expect(try store.bytes(file) == [1])
+  }
+
+  @Test("Times are those of the server", arguments: PlaceKind.allCases)
+  func times(_ kind: PlaceKind) throws {
+    let store = try kind.make().store()
+    let before = Int64(Date().timeIntervalSince1970) - 1
+    let file = try store.put("a", [1])
+    #expect((before...(before + 60)).contains(file.modified / 1_000_000_000))
+    let listed = try #require(try store.list("").first)
+    // A listing over SFTP has minutes.
+    #expect(abs(listed.modified - file.modified) < 61_000_000_000)
+  }
+
+  @Test("A listing of more than a page has every name once", arguments: PlaceKind.allCases)
+  func longListing(_ kind: PlaceKind) throws {
+    let place = try kind.make()
+    let names = (0..<1203).map { "name \(String(100_000 + $0))" }
+    if let directory = place.directory {
+      for name in names { try Data(name.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
+    } else {
+      let store = try place.store()
+      DispatchQueue.concurrentPerform(iterations: 4) { part in
+        for (index, name) in names.enumerated() where index % 4 == part {
+          do { _ = try store.put(name, Array(name.utf8)) } catch { Issue.record(error) }
+        }
+      }
+    }
+    #expect(try place.store().list("").map(\.name) == names)
+  }
+}

@@ -1,0 +1,66 @@
+import DrydockErrors
+import Foundation
+import RemoteStorage
+import TestSupport
+import Testing
+
+@Suite("Remote places: broken connections, errors and lost replies")
+struct FaultTests {
+  /// Random work through a proxy that breaks a third of the connections: every call succeeds, and the place has what a model
+  /// has.
+  @Test(
+    "Random rounds through a faulty connection keep the model", arguments: PlaceKind.allCases,
+    [1, 2] as [UInt64])
+  func rounds(_ kind: PlaceKind, _ seed: UInt64) throws {
+    let place = try kind.make()
+    let (faulty, proxy) = try RemoteServers.faulty(place, seed: seed, percent: 35)
+    try withExtendedLifetime(proxy) {
+      let store = try faulty.store { options in
+        options.attempts = 40
+        options.noProgressLimit = 3
+      }
+      let direct = try place.store()
+      var random = SeededRandom(seed: seed)
+      var model: [String: [UInt8]] = [:]
+      let names = ["a", "b c", "d+e", "f/g", "f/h i", "ü"]
+      for round in 0..<(TestExtent.isFull ? 150 : 40) {
+        let name = names.randomElement(using: &random) ?? ""
+        let where_ = "round \(round): \(name)"
+        // Seldom of several parts: the bytes are most of the time.
+        let size =
+          Int.random(in: 0...4, using: &random) == 0 && round % 8 == 0
+          ? 17_000_000 : Int.random(in: 0...60_000, using: &random)
+        let bytes = random.bytes(size)
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0:
+          let file = try store.put(name, bytes)
+          #expect(file.size == UInt64(size), "\(where_)")
+          model[name] = bytes
+        case 1, 2:
+          let file = try store.uploadAll(name, bytes)
+          #expect((file == nil) == (model[name] != nil), "\(where_)")
+          if file != nil { model[name] = bytes }
+        case 3:
+          try store.remove(name)
+          model[name] = nil
+        case 4:
+          let listed = try store.list("") + store.list("f")
+          #expect(listed.map(\.name).sorted() == model.keys.sorted(), "\(where_)")
+          for file in listed { #expect(file.size == UInt64(model[file.name]?.count ?? -1), "\(where_)") }
+        default:
+          let file = try store.file(name)
+          #expect(file?.size == model[name].map { UInt64($0.count) }, "\(where_)")
+          if let file { #expect(try store.bytes(file) == model[name], "\(where_)") }
+        }
+      }
+      for (name, bytes) in model {
+        let file = try #require(try direct.file(name))
+        #expect(try direct.bytes(file) == bytes)
+      }
+      #expect(try (direct.list("") + direct.list("f")).map(\.name).sorted() == model.keys.sorted())
+      // The test would prove nothing if the proxy did nothing.
+      let faults = proxy.output.split(separator: "\n").filter { $0.hasPrefix("fault") }
+      #expect(Set(faults).count >= 3 && faults.count >= 5, "\(faults)")
+    }
+  }
+}

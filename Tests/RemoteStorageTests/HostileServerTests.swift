@@ -1,0 +1,178 @@
+import DrydockErrors
+import Foundation
+import RemoteStorage
+import TestSupport
+import Testing
+
+@Suite("Remote places: servers that misbehave")
+struct HostileServerTests {
+  private func with(
+    _ bucket: String, attempts: Int = 3, _ body: (any RemoteStore, RunningCommand) throws -> Void
+  ) throws {
+    let (place, server) = try RemoteServers.hostile(bucket: bucket)
+    try withExtendedLifetime(server) {
+      try body(
+        place.store(bucket == "old-uploads" ? "p" : "") { options in
+          options.attempts = attempts
+          options.noProgressLimit = 2
+        }, server)
+    }
+  }
+
+  private func requests(_ server: RunningCommand) -> [Substring] {
+    server.output.split(separator: "\n").filter { $0.hasPrefix("request") }
+  }
+
+  static let file = RemoteFile(name: "x", size: 100, modified: 0, version: "e")
+
+  @Test(
+    "A listing that is wrong, endless or unsafe is refused",
+    arguments: [
+      ("parent-name", "has an unsafe name: ../x"), ("nested-name", "has an unsafe name: a/b"),
+      ("escape-name", "has an unsafe name: a?b"), ("negative-size", "has an invalid entry"),
+      ("huge-size", "has an invalid entry"), ("bomb", "is not an S3 document"),
+      ("not-xml", "is not an S3 document"),
+      ("html", "is a html, not a ListBucketResult"), ("deep", "is not an S3 document"),
+      ("loop", "listing does not end"), ("endless", "has more than 8388608 bytes"),
+      ("error-body", "200 AccessDenied"), ("redirect", "the server answered 307"),
+      ("denied", "403 SignatureDoesNotMatch"),
+    ])
+  func listing(_ bucket: String, _ message: String) throws {
+    try with(bucket) { store, server throws in
+      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      #expect(error?.message.contains(message) == true, "\(error as Any)")
+      #expect(error?.path == "s3://\(bucket)")
+      // Trying again does not help, and redirects are not followed.
+      #expect(requests(server).count == (bucket == "loop" ? 2 : 1))
+      #expect(!server.output.contains("stolen"))
+    }
+  }
+
+  @Test(
+    "A range that is not what was asked for is refused, and nothing is written beyond the buffer",
+    arguments: [
+      ("endless", "more bytes than it was asked for", 1), ("longer", "more bytes than it was asked for", 1),
+      ("shorter", "3 attempts", 3), ("short-length", "3 attempts", 3), ("other-range", "another range", 1),
+      ("whole", "ignores the range", 1), ("endless-error", "has more than 262144 bytes", 1),
+    ])
+  func range(_ bucket: String, _ message: String, _ count: Int) throws {
+    try with(bucket) { store, server throws in
+      var buffer = [UInt8](repeating: 7, count: 40)
+      let error = #expect(throws: DrydockError.self) {
+        try buffer.withUnsafeMutableBytes {
+          try store.read(Self.file, at: 10, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<1]))
+        }
+      }
+      #expect(error?.message.contains(message) == true, "\(error as Any)")
+      #expect(buffer[1...].allSatisfy { $0 == 7 })
+      #expect(requests(server).count == count)
+    }
+  }
+
+  @Test("A server that is overloaded is asked again, not before it wants to be")
+  func busy() throws {
+    try with("busy") { store, server throws in
+      #expect(try store.list("") == [])
+      #expect(requests(server).count == 3)
+    }
+    try with("always-503", attempts: 4) { store, server throws in
+      let error = #expect(throws: DrydockError.self) { try store.bytes(Self.file) }
+      #expect(error?.code == .io)
+      #expect(error?.path == "s3://always-503/x")
+      #expect(error?.message.hasPrefix("cannot be read (GET, 4 attempts in ") == true, "\(error as Any)")
+      #expect(error?.message.contains("503 SlowDown; check the network") == true, "\(error as Any)")
+      #expect(requests(server).count == 4)
+    }
+  }
+
+  @Test("A server that says nothing is given up")
+  func silent() throws {
+    try with("silent", attempts: 2) { store, _ throws in
+      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      #expect(error?.message.contains("2 attempts in ") == true, "\(error as Any)")
+      #expect(error?.message.contains("the server sent nothing for 2 s") == true, "\(error as Any)")
+    }
+  }
+
+  @Test("Nothing listens at the address")
+  func nothingListens() throws {
+    var (place, server) = try RemoteServers.hostile(bucket: "gone")
+    server.kill()
+    _ = try server.wait()
+    let store = try place.store { $0.attempts = 2 }
+    let error = #expect(throws: DrydockError.self) { try store.list("") }
+    #expect(error?.message.contains("cannot be listed (GET, 2 attempts") == true, "\(error as Any)")
+    place.url = "sftp://127.0.0.1:\(place.port)/x"
+    place.environment = try RemoteServers.sftp().environment
+    let sftp = try place.store { $0.attempts = 2 }
+    let other = #expect(throws: DrydockError.self) { try sftp.list("") }
+    #expect(other?.message.contains("cannot be listed (list, 2 attempts") == true, "\(other as Any)")
+  }
+
+  @Test("An upload whose reply was lost is recognized")
+  func lostReply() throws {
+    try with("lost") { store, _ throws in
+      #expect(try store.uploadAll("x", [1, 2, 3])?.size == 3)
+      #expect(try store.uploadAll("x", [4, 5, 6]) == nil)
+    }
+  }
+
+  @Test("Without conditional writes, an upload looks first")
+  func noConditions() throws {
+    try with("no-conditions") { store, server throws in
+      #expect(try store.uploadAll("x", [1, 2, 3])?.size == 3)
+      #expect(try store.uploadAll("x", [4, 5, 6]) == nil)
+      #expect(try store.uploadAll("large", random(9 << 20, seed: 1))?.size == 9 << 20)
+      // Refused once, then not sent again.
+      #expect(requests(server).filter { $0.contains("PUT /no-conditions/x") }.count == 2)
+    }
+  }
+
+  @Test("An error in the reply with status 200 that completes an upload is an error")
+  func lateError() throws {
+    try with("late-error", attempts: 5) { store, _ throws in
+      #expect(try store.uploadAll("x", random(9 << 20, seed: 1))?.size == 9 << 20)
+    }
+    try with("late-denial") { store, server throws in
+      let upload = try store.upload("x", from: source(random(9 << 20, seed: 1)))
+      let error = #expect(throws: DrydockError.self) { _ = try upload.publish(size: 9 << 20) }
+      #expect(error?.message.contains("200 AccessDenied") == true, "\(error as Any)")
+      upload.cancel()
+      #expect(requests(server).last == "request DELETE /late-denial/x?uploadId=u")
+    }
+  }
+
+  @Test("Multipart uploads of killed processes are ended after a day")
+  func oldUploads() throws {
+    try with("old-uploads") { store, server throws in
+      try store.createIfNeeded()
+      #expect(
+        requests(server).filter { $0.contains("DELETE") } == [
+          "request DELETE /old-uploads/p/old?uploadId=old"
+        ])
+    }
+  }
+
+  @Test("Credentials are in no error and in no process's arguments")
+  func canaries() throws {
+    var texts: [String] = []
+    for bucket in ["denied", "always-503", "redirect", "parent-name", "not-xml"] {
+      try with(bucket, attempts: 2) { store, _ throws in
+        for body in [
+          { _ = try store.list("") }, { _ = try store.put("x", [1]) }, { _ = try store.bytes(Self.file) },
+          { _ = try store.uploadAll("x", random(9 << 20, seed: 1)) }, { try store.remove("x") },
+        ] {
+          do {
+            try body()
+          } catch {
+            texts.append("\(error) \(String(reflecting: error))")
+          }
+        }
+        texts.append(try String(contentsOfFile: "/proc/self/cmdline", encoding: .utf8))
+      }
+    }
+    #expect(texts.count > 20)
+    #expect(
+      texts.filter { $0.contains("canary") || $0.contains("Signature=") || $0.contains("uploadId") } == [])
+  }
+}

@@ -1,0 +1,179 @@
+import DrydockErrors
+import Foundation
+import RemoteStorage
+import TestSupport
+import Testing
+
+@Suite("SFTP: keys, known servers, and what killed uploads leave", .serialized)
+struct SSHTests {
+  private func base(_ place: RemotePlace) throws -> String {
+    let key = try #require(place.environment["DRYDOCK_SSH_KEY"])
+    return (key as NSString).deletingLastPathComponent
+  }
+
+  private func withKnownHosts(_ text: String, _ body: (any RemoteStore) throws -> Void) throws {
+    try TemporaryDirectory.with { directory in
+      var place = try RemoteServers.sftp()
+      try text.replacing("PORT", with: "\(place.port)").write(
+        toFile: directory("known_hosts"), atomically: true, encoding: .utf8)
+      place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("known_hosts")
+      try body(place.store())
+    }
+  }
+
+  @Test("An unknown server is refused, and nothing is added to known_hosts")
+  func unknownServer() throws {
+    try withKnownHosts("") { store throws in
+      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      #expect(error?.code == .permission)
+      #expect(
+        error?.message
+          == "cannot be listed (list): the server's key is not in known_hosts; connect once with ssh and compare the "
+          + "fingerprint, or set DRYDOCK_SSH_KNOWN_HOSTS")
+    }
+    var place = try RemoteServers.sftp()
+    place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = "/nonexistent"
+    let store = try place.store()
+    #expect(throws: DrydockError.self) { try store.list("") }
+    #expect(!FileManager.default.fileExists(atPath: "/nonexistent"))
+  }
+
+  @Test("A server whose key has changed, or was revoked, is refused")
+  func changedServer() throws {
+    let base = try base(RemoteServers.sftp())
+    let other = try String(contentsOfFile: "\(base)/other_key.pub", encoding: .utf8)
+    try withKnownHosts("[127.0.0.1]:PORT \(other)") { store throws in
+      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      #expect(error?.code == .permission)
+      #expect(error?.message.contains("the server's key differs from the one in known_hosts") == true)
+    }
+    let key = try String(contentsOfFile: "\(base)/host_key.pub", encoding: .utf8)
+    try withKnownHosts("[127.0.0.1]:PORT \(key)\n@revoked * \(key)") { store throws in
+      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      #expect(error?.message.contains("is not in known_hosts") == true)
+    }
+  }
+
+  @Test("The server's key is found beside other lines, keys of other types first, and hashed names")
+  func mixedKnownHosts() throws {
+    let base = try base(RemoteServers.sftp())
+    let key = try String(contentsOfFile: "\(base)/host_key.pub", encoding: .utf8)
+    let other = try String(contentsOfFile: "\(base)/other_key.pub", encoding: .utf8)
+    let text = """
+      # a comment
+      @cert-authority *.example.com \(other)
+      nonsense
+      [127.0.0.1]:PORT ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQDJ
+
+      example.com \(other)
+      [127.0.0.1]:PORT \(key)
+      """
+    try withKnownHosts(text) { store throws in #expect(try store.list("") == []) }
+    try TemporaryDirectory.with { directory in
+      var place = try RemoteServers.sftp()
+      try "[127.0.0.1]:\(place.port) \(key)".write(
+        toFile: directory("hashed"), atomically: true, encoding: .utf8)
+      let made = try Command.run(Tools.system("ssh-keygen"), ["-q", "-H", "-f", directory("hashed")])
+      #expect(made.succeeded, "\(made)")
+      #expect(try String(contentsOfFile: directory("hashed"), encoding: .utf8).hasPrefix("|1|"))
+      place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("hashed")
+      #expect(try place.store().list("") == [])
+    }
+  }
+
+  @Test("A refused key is reported; with several in ~/.ssh, each is tried")
+  func keys() throws {
+    var place = try RemoteServers.sftp()
+    let base = try base(place)
+    place.environment["DRYDOCK_SSH_KEY"] = "\(base)/other_key"
+    var store = try place.store()
+    var error = #expect(throws: DrydockError.self) { try store.list("") }
+    #expect(error?.code == .permission)
+    #expect(error?.message.contains("the server refuses every key; load an Ed25519 or ECDSA key") == true)
+
+    place.environment["DRYDOCK_SSH_KEY"] = "\(base)/missing"
+    error = #expect(throws: DrydockError.self) {
+      _ = try RemoteStores.open(place.url, RemoteOptions(variables: place.environment))
+    }
+    #expect(error?.code == .badConfiguration)
+
+    try TemporaryDirectory.with { home in
+      place.environment["DRYDOCK_SSH_KEY"] = nil
+      place.environment["HOME"] = home.path
+      error = #expect(throws: DrydockError.self) {
+        _ = try RemoteStores.open(place.url, RemoteOptions(variables: place.environment))
+      }
+      #expect(error?.message.contains("no SSH key was found") == true)
+      let files = FileManager.default
+      try files.createDirectory(atPath: home(".ssh"), withIntermediateDirectories: false)
+      try files.copyItem(atPath: "\(base)/other_key", toPath: home(".ssh/id_ed25519"))
+      try files.copyItem(atPath: "\(base)/key", toPath: home(".ssh/id_ecdsa"))
+      try files.copyItem(atPath: "\(base)/known_hosts", toPath: home(".ssh/known_hosts"))
+      place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = nil
+      store = try place.store()
+      #expect(try store.list("") == [])
+      #expect(try store.put("x", [1]).size == 1)
+    }
+  }
+
+  @Test("A key in ssh-agent is used")
+  func agent() throws {
+    var place = try RemoteServers.sftp()
+    let base = try base(place)
+    try TemporaryDirectory.with { directory in
+      let agent = try Command.spawn(Tools.system("ssh-agent"), ["-D", "-a", directory("socket")])
+      try agent.waitForLine("SSH_AUTH_SOCK")
+      let added = try Command.run(
+        Tools.system("ssh-add"), ["-q", "\(base)/key"], environment: ["SSH_AUTH_SOCK": directory("socket")])
+      #expect(added.succeeded, "\(added)")
+      // libssh2 reads the variable of this process; no other test uses it.
+      setenv("SSH_AUTH_SOCK", directory("socket"), 1)
+      defer { unsetenv("SSH_AUTH_SOCK") }
+      place.environment["DRYDOCK_SSH_KEY"] = nil
+      place.environment["HOME"] = directory.path
+      place.environment["SSH_AUTH_SOCK"] = directory("socket")
+      #expect(try place.store().list("") == [])
+      agent.kill()
+    }
+  }
+
+  @Test("What killed uploads have left is removed after a day; a replacement that was interrupted is read")
+  func leftovers() throws {
+    let place = try RemoteServers.sftp()
+    let directory = try #require(place.directory)
+    func write(_ name: String, _ text: String, age: Double) throws {
+      let path = "\(directory)/\(name)"
+      try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: path)
+    }
+    try write(".drydock-writing-old", "x", age: 90_000)
+    try write(".drydock-writing-new", "x", age: 80_000)
+    try write("other", "x", age: 90_000)
+    try write(".drydock-replaced-state", "before", age: 0)
+    let store = try place.store()
+    #expect(try store.list("").map(\.name) == ["other", "state"])
+    let state = try #require(try store.file("state"))
+    #expect(try store.bytes(state) == Array("before".utf8))
+    #expect(try store.uploadAll("y", [1]) != nil)
+    let left = try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+    #expect(left == [".drydock-replaced-state", ".drydock-writing-new", "other", "y"])
+    let replaced = try store.put("state", Array("after".utf8))
+    #expect(try store.bytes(replaced) == Array("after".utf8))
+    try store.remove("state")
+    #expect(try store.list("").map(\.name) == ["other", "y"])
+    #expect(
+      try !FileManager.default.contentsOfDirectory(atPath: directory).contains(".drydock-replaced-state"))
+  }
+
+  @Test("A directory without rights, and directories beside files")
+  func otherEntries() throws {
+    let place = try RemoteServers.sftp()
+    let directory = try #require(place.directory)
+    let files = FileManager.default
+    try files.createDirectory(atPath: "\(directory)/folder", withIntermediateDirectories: false)
+    try files.createSymbolicLink(atPath: "\(directory)/link", withDestinationPath: "/etc/passwd")
+    try Data("x".utf8).write(to: URL(fileURLWithPath: "\(directory)/ two  spaces -> arrow"))
+    #expect(try place.store().list("").map(\.name) == [" two  spaces -> arrow"])
+  }
+}

@@ -1,0 +1,51 @@
+"""What the servers of the tests have in common: they live as long as the test process, in a private directory."""
+
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+
+
+def with_parent():
+    """Ends this process when its parent ends, even when that is killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for_port(port, processes):
+    for _ in range(3000):
+        for process in processes:
+            ended, status = os.waitpid(process, os.WNOHANG)
+            if ended:
+                raise SystemExit(f"a server ended with status {status} before it was ready")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise SystemExit(f"no server on port {port}")
+
+
+def run(start):
+    """Calls `start(directory)`, which returns child processes and lines to print; ends with standard input."""
+    directory = tempfile.mkdtemp(prefix="drydock-server-")
+    processes = []
+    try:
+        processes, lines = start(directory)
+        for line in lines:
+            print(line, flush=True)
+        print("ready", flush=True)
+        sys.stdin.buffer.read()
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        shutil.rmtree(directory, ignore_errors=True)

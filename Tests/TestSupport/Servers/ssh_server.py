@@ -1,0 +1,59 @@
+"""Runs an OpenSSH server on loopback with its own keys, in a private directory.
+
+Prints `port`, `directory` (for files; `key` and `known_hosts` are beside it) and `ready`; ends when standard input does.
+"""
+
+import os
+import subprocess
+
+import lifetime
+
+CONFIGURATION = """
+ListenAddress 127.0.0.1
+Port {port}
+HostKey {directory}/host_key
+AuthorizedKeysFile {directory}/key.pub
+PidFile none
+PermitRootLogin yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+UseDNS no
+PrintMotd no
+MaxStartups 200
+MaxSessions 50
+LogLevel VERBOSE
+Subsystem sftp /usr/lib/openssh/sftp-server
+"""
+
+
+def make_key(path):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "tests", "-f", path], check=True,
+                   stdin=subprocess.DEVNULL)
+
+
+def start(directory):
+    port = lifetime.free_port()
+    for name in ["host_key", "key", "other_key"]:
+        make_key(f"{directory}/{name}")
+    os.mkdir(f"{directory}/files")
+    with open(f"{directory}/host_key.pub") as file:
+        host_key = file.read()
+    with open(f"{directory}/known_hosts", "w") as file:
+        file.write(f"[127.0.0.1]:{port} {host_key}")
+    with open(f"{directory}/configuration", "w") as file:
+        file.write(CONFIGURATION.format(port=port, directory=directory))
+    if os.getuid() == 0:
+        # The directory that sshd changes to before a login; a service makes it at its start.
+        os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    process = os.fork()
+    if not process:
+        lifetime.with_parent()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.execv("/usr/sbin/sshd", ["/usr/sbin/sshd", "-D", "-f", f"{directory}/configuration", "-E", f"{directory}/log"])
+    lifetime.wait_for_port(port, [process])
+    return [process], [f"port {port}", f"directory {directory}"]
+
+
+lifetime.run(start)
