@@ -217,7 +217,8 @@ struct RandomRepository {
     let own = Set(
       items.map(\.fileName)
         + items.filter { !$0.tags.isEmpty }.map { "\($0.header.archive).tags.json" })
-    return try FileManager.default.contentsOfDirectory(atPath: lab.repository).filter { !own.contains($0) }
+    return try Places.open(lab.repository).list().names.map { String(decoding: $0, as: UTF8.self) }
+      .filter { !own.contains($0) }
   }
 
   // MARK: Rules

@@ -30,7 +30,7 @@ struct JSONTests {
     ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
     ["fixture", "capture", "Notes", "used", "--fixtures", "."],
     ["fixture", "capture", "{A}", "archived", "--fixtures", "."], ["release", "1.0"],
-    ["new", "photos", "--directory"],
+    ["new", "photos", "--directory"], ["summary", "results.jsonl"],
   ]
 
   /// The same for the vault.
@@ -61,6 +61,8 @@ struct JSONTests {
       try sandbox.create()
       try sandbox.addFixture("v0")
       let archive = try sandbox.snapshot()
+      try sandbox.write(
+        "results.jsonl", sandbox.drydock("status", "--all", ".", "--json").output)
       var seen: Set<String> = []
       for arguments in Self.successes + Self.vaultSuccesses.map({ ["vault"] + $0 })
         + Self.defaultsSuccesses.map({ ["defaults"] + $0 })

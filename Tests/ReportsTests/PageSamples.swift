@@ -195,6 +195,28 @@ enum PageSamples {
       ("suite", suite(texts: texts)), ("inspection", try inspection(texts: texts)),
       ("audit", try audit(texts: texts)),
       ("failure", HTMLPage(failed: texts[0], title: texts[1], lines: texts)),
+      ("run", HTMLPage(run(texts: texts))),
     ]
+  }
+
+  /// A run over many containers with all that a summary can have.
+  private static func run(texts: [String]) -> RunSummary {
+    var summary = RunSummary()
+    (summary.commands, summary.runs, summary.containers) = (texts, texts, 100_000)
+    summary.states = Dictionary(uniqueKeysWithValues: RunState.allCases.map { ($0.rawValue, 20_000) })
+    summary.failures = texts.map { .init(code: $0, exitCode: 1, count: 7, container: $0, message: $0) }
+    summary.versions = [.init(before: 1, after: 2, count: 3), .init(before: nil, after: 2, count: 1)]
+    summary.slowest = texts.prefix(10).map { .init(container: $0, seconds: 1234.5) }
+    summary.shards = texts.map {
+      .init(
+        command: $0, count: 8, complete: 4, incompleteCount: 2, missingCount: 2, incomplete: ["1/8", "2/8"],
+        missing: ["3/8", "4/8"])
+    }
+    (summary.repeatedCount, summary.repeated) = (30, texts)
+    (summary.changedAgainCount, summary.changedAgain) = (30, texts)
+    summary.problems = texts.map { .init(file: $0, line: 3, message: $0) }
+    summary.problemCount = 5000
+    (summary.firstDone, summary.lastDone) = (texts[0], texts[1])
+    return summary
   }
 }

@@ -202,6 +202,9 @@ extension SnapshotCommand {
     // A random name is not asked for again.
     let run = batch.job.isNamed ? batch.job.run : nil
     let index = try run.map { _ in try ArchiveIndex(place) }
+    if options.signing.isEmpty, options.trusted != nil, !common.json {
+      Output.warning("the archives are not signed, and only signed ones are restored here; give --sign FILE")
+    }
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     display.progress?.begin(.snapshot)

@@ -33,7 +33,11 @@ struct SummaryCommand: Subcommand {
     let comment = try ReportFile(markdown, option: "--markdown")
     try page.reporting("Run over many containers", "The results were not merged") {
       var results = RunResults()
-      for file in files { try results.add(file) }
+      for file in files {
+        do { try results.add(file) } catch let error as DrydockError where files.count > 1 {
+          results.leaveOut(file, error)
+        }
+      }
       var summary = results.merged()
       summary.exitCode =
         summary.isIncomplete

@@ -58,7 +58,7 @@ struct VerifyCommand: Subcommand {
     let trusted = try trust.keys(configuration)
     var keys = try key.keys()
     if let batch = try fleet.batch(configuration, "verify", asJSON: common.json) {
-      return try run(batch, keys.all, limit)
+      return try run(batch, keys.all, limit, trusted)
     }
     let job = try fleet.job.job("verify")
     var log = try JobLog(fleet.job, job)
@@ -212,7 +212,9 @@ struct VerifyCommand: Subcommand {
 
 extension VerifyCommand {
   /// Verifies the newest archive of every container of a batch.
-  private func run(_ batch: Batch, _ keys: AgeKeys, _ limit: ExpansionLimit) throws {
+  private func run(
+    _ batch: Batch, _ keys: AgeKeys, _ limit: ExpansionLimit, _ trusted: TrustedKeys?
+  ) throws {
     guard let path = repository.path(batch.configuration) else {
       throw UsageError(message: "nothing to verify; give -r REPOSITORY")
     }
@@ -226,14 +228,18 @@ extension VerifyCommand {
           .notFound, "the repository has no archive of this container; `drydock snapshot` makes one",
           path: container.root)
       }
-      let archive = try Archive(path: path, keys: keys, limit: limit, acceptsGap: true)
+      let archive = try Archive(path: path, keys: keys, limit: limit, trusted: trusted, acceptsGap: true)
       let report = try Verification.run(archive, data: data)
       let depth = data ? "every byte" : "structure"
       let version = report.header.schemaVersion
       return BatchResult(
         state: .unchanged,
-        text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)",
-        document: ["path": path, "entries": report.entries, "content_bytes": report.contentBytes],
+        text: "\(path.lastName), \(Output.count(report.entries, "path")), \(depth)"
+          + (report.signer.map { ", signed by \($0.shown)" } ?? ""),
+        document: [
+          "path": path, "entries": report.entries, "content_bytes": report.contentBytes,
+          "signer": report.signer,
+        ],
         versions: (version, version))
     }
     display.end()

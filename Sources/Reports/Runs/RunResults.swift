@@ -65,6 +65,9 @@ package struct RunResults {
     }
   }
 
+  /// Reports a file that cannot be read, and leaves it out.
+  package mutating func leaveOut(_ path: String, _ error: DrydockError) { report(path, nil, error.message) }
+
   private mutating func report(_ path: String, _ line: Int?, _ message: String) {
     summary.problemCount += 1
     // A foreign file of a million lines is one mistake.
