@@ -35,6 +35,8 @@ struct RemoteFailure: Error {
     seconds < 120 ? "\(Int(seconds.rounded(.up))) s" : "\(Int((seconds / 60).rounded())) min"
   }
 
+  static let connectionLost = RemoteFailure(.io, "the connection was closed", isTransient: true)
+
   /// A server that does not follow the protocol, or is hostile: trying again does not help.
   static func protocolViolation(_ reason: String) -> RemoteFailure {
     RemoteFailure(.unreadable, reason, advice: "check that the URL and the endpoint name the right server")

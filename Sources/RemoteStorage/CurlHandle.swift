@@ -29,6 +29,14 @@ struct CurlRequest {
   var target = ReplyTarget.text(limit: 256 << 10)
   /// Seconds without a byte, when the server may need longer than usual.
   var patience: Double?
+
+  /// Whether libcurl reports success over SFTP, too, when the connection broke.
+  var needsConnection: Bool {
+    switch operation {
+    case .head, .commands: true
+    case .get, .send, .plain: false
+    }
+  }
 }
 
 /// What the server answered.
@@ -124,13 +132,36 @@ final class CurlHandle {
     withExtendedLifetime(transfer) {}
     fields.free()
     commands.free()
+    if let failure = transfer.failure, code != CURLE_OK { throw failure }
+    if settings.isHTTP {
+      // libcurl takes a header that was cut for a complete one.
+      guard code != CURLE_OK || transfer.isHeaderComplete else { throw RemoteFailure.connectionLost }
+    } else if request.needsConnection || Self.serverAnswers.contains(code.rawValue), !isConnected {
+      // After a connection breaks, libcurl reports the server's answer to an earlier request, or success.
+      throw RemoteFailure.connectionLost
+    }
     guard code == CURLE_OK else {
-      if let failure = transfer.failure { throw failure }
       throw RemoteFailure.curl(
-        code, String(cString: message), hostKey: transfer.hostKey,
-        isHTTP: settings.isHTTP)
+        code, String(cString: message), hostKey: transfer.hostKey, isHTTP: settings.isHTTP)
     }
     return reply(transfer)
+  }
+
+  /// Errors that are an answer of an SFTP server.
+  private static let serverAnswers = Set(
+    [
+      CURLE_REMOTE_FILE_NOT_FOUND, CURLE_REMOTE_ACCESS_DENIED, CURLE_REMOTE_DISK_FULL,
+      CURLE_REMOTE_FILE_EXISTS,
+      CURLE_QUOTE_ERROR,
+    ].map(\.rawValue))
+
+  /// Whether the other side has not closed the connection of the last request.
+  private var isConnected: Bool {
+    var socket = CURL_SOCKET_BAD
+    guard drydock_curl_socket(easy, &socket) == CURLE_OK, socket != CURL_SOCKET_BAD else { return false }
+    var byte: UInt8 = 0
+    let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
   }
 
   private func reply(_ transfer: CurlTransfer) -> CurlReply {
