@@ -59,6 +59,9 @@ let package = Package(
       name: "FileSystem", dependencies: ["DrydockErrors", "AgeEncryption", "CPlatform", system],
       swiftSettings: fast),
     .target(
+      name: "ArchiveSigning", dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", system],
+      swiftSettings: small),
+    .target(
       name: "ArchiveFile",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZ", "CLibZstd", system,
@@ -69,7 +72,9 @@ let package = Package(
       swiftSettings: small),
     .target(
       name: "AppContainer",
-      dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", grdb, sqlite, system],
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", grdb, sqlite, system,
+      ],
       swiftSettings: fast),
     .target(
       name: "ContainerDiff",
@@ -85,7 +90,8 @@ let package = Package(
     .target(
       name: "BackupRepository",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "RemoteStorage", grdb, system,
       ],
@@ -93,7 +99,8 @@ let package = Package(
     .target(
       name: "DeviceBackups",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerTransaction", grdb, system,
       ],
       swiftSettings: small),
@@ -114,7 +121,8 @@ let package = Package(
     .target(
       name: "Drydock",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
         "ContainerAudit",
@@ -123,7 +131,8 @@ let package = Package(
     .target(
       name: "DrydockTesting",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
         "ContainerAudit",
@@ -133,7 +142,8 @@ let package = Package(
     .target(
       name: "Reports",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
         "ContainerAudit",
@@ -146,7 +156,8 @@ let package = Package(
     .target(
       name: "DrydockCommand",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
         "ContainerAudit",
@@ -171,6 +182,10 @@ let package = Package(
     .testTarget(
       name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"],
       exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: strict),
+    .testTarget(
+      name: "ArchiveSigningTests",
+      dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "ArchiveSigning", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "FormatsTests",
       dependencies: [
@@ -214,7 +229,8 @@ let package = Package(
     .testTarget(
       name: "BackupRepositoryTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "TestSupport", grdb, system,
       ],
       exclude: ["HostileArchives"],
@@ -222,7 +238,8 @@ let package = Package(
     .testTarget(
       name: "DeviceBackupsTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
       ],
       exclude: ["Samples", "make_device_backup.py"],
@@ -244,7 +261,8 @@ let package = Package(
     .testTarget(
       name: "FixtureTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting",
         "TestSupport",
         grdb,
@@ -253,7 +271,8 @@ let package = Package(
     .testTarget(
       name: "ReportsTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "AppContainer",
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine",
         "ContainerAudit", "Drydock", "DrydockTesting", "Reports", "TestSupport",
       ],

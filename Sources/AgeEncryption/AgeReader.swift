@@ -16,10 +16,15 @@ package final class AgeReader: Sendable {
   private let source: Source
 
   /// The most chunks that one call of the source fetches.
-  private static let batch: UInt64 = 16
+  private let batch: UInt64
+  package static let usualBatch: UInt64 = 16
 
   /// Opens a file of `size` bytes: reads the header, unwraps the file key and authenticates the last chunk.
-  package convenience init(size: UInt64, keys: AgeKeys, source: @escaping Source) throws {
+  ///
+  /// - Parameter batch: the most chunks of 64 KiB that one call of the source fetches.
+  package convenience init(
+    size: UInt64, keys: AgeKeys, batch: UInt64 = usualBatch, source: @escaping Source
+  ) throws {
     let header = try AgeHeader.read(size: size, source)
     let fileKey = try header.fileKey(with: keys)
     var nonce = [UInt8](repeating: 0, count: PayloadCipher.nonceLength)
@@ -28,7 +33,7 @@ package final class AgeReader: Sendable {
     try nonce.withUnsafeMutableBytes { try source($0, UInt64(header.byteCount)) }
     try self.init(
       header, PayloadCipher(fileKey: fileKey, nonce: nonce),
-      PayloadLayout(fileSize: size, start: nonceEnd), source)
+      PayloadLayout(fileSize: size, start: nonceEnd), batch, source)
   }
 
   /// Opens a file that this process has written, to verify it without a key. Its start must be, byte for byte, the one it
@@ -39,13 +44,15 @@ package final class AgeReader: Sendable {
     guard bytes == start.bytes else { throw DrydockError.header("it is not the one that was written") }
     try self.init(
       AgeHeader.read(size: size, source), start.cipher,
-      PayloadLayout(fileSize: size, start: UInt64(bytes.count)), source)
+      PayloadLayout(fileSize: size, start: UInt64(bytes.count)), Self.usualBatch, source)
   }
 
   private init(
-    _ header: AgeHeader, _ cipher: PayloadCipher, _ layout: PayloadLayout, _ source: @escaping Source
+    _ header: AgeHeader, _ cipher: PayloadCipher, _ layout: PayloadLayout, _ batch: UInt64,
+    _ source: @escaping Source
   ) throws {
-    (self.header, self.cipher, self.layout, self.source) = (header, cipher, layout, source)
+    (self.header, self.cipher, self.layout) = (header, cipher, layout)
+    (self.batch, self.source) = (batch, source)
     try LibCrypto.withScratch(PayloadCipher.chunkLength) { [layout] plain in
       let length = layout.plainLength(of: layout.last)
       try openChunks(layout.last...layout.last) { _, open in
@@ -53,6 +60,9 @@ package final class AgeReader: Sendable {
       }
     }
   }
+
+  /// See ``PayloadCipher/codeKey``.
+  package var codeKey: SecretBytes { cipher.codeKey }
 
   /// The length of the content in bytes.
   package var plainSize: UInt64 { layout.plainSize }
@@ -72,7 +82,7 @@ package final class AgeReader: Sendable {
     var first = layout.chunk(at: offset)
     let end = layout.chunk(at: offset + length - 1)
     while first <= end {
-      let last = min(end, first + Self.batch - 1)
+      let last = min(end, first + batch - 1)
       try openChunks(first...last) { chunk, open in
         try place(chunk, of: offset..<(offset + length), into: target, open)
       }

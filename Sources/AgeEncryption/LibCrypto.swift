@@ -118,6 +118,13 @@ extension LibCrypto {
   }
 }
 
+extension SecretBytes {
+  /// HMAC-SHA256 with this key.
+  package func code(of bytes: [UInt8]) throws -> [UInt8] {
+    try bytes.withUnsafeBytes { try LibCrypto.hmac($0, key: self) }
+  }
+}
+
 /// The key agreement behind age's recipients.
 enum X25519 {
   static let keyLength = 32

@@ -12,8 +12,11 @@ package struct PayloadCipher: Sendable {
 
   private let sealers: CipherPool
   private let openers: CipherPool
+  /// A key for codes over the content that say nothing to those who cannot open the file.
+  package let codeKey: SecretBytes
 
   init(fileKey: SecretBytes, nonce: [UInt8]) throws {
+    codeKey = try LibCrypto.hkdf(fileKey, salt: nonce, info: "drydock statement")
     let key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
     sealers = CipherPool(key, .seal)
     openers = CipherPool(key, .open)

@@ -2,10 +2,6 @@ import AgeEncryption
 import DrydockErrors
 import SystemPackage
 
-#if canImport(Glibc)
-  import Glibc
-#endif
-
 /// How an archive is encrypted, as its first bytes show without a key.
 package struct ArchiveEncryption: Sendable, Hashable, CustomStringConvertible {
   /// For messages, such as `encrypted to 2 recipients (X25519)`.
@@ -17,70 +13,53 @@ package struct ArchiveEncryption: Sendable, Hashable, CustomStringConvertible {
     (description, needsPassphrase) = (header.summary, header.needsPassphrase)
   }
 
-  /// How an open file is encrypted; nil when it is not. Its position is moved.
+  /// How a file is encrypted; nil when it is not.
   ///
   /// - Throws: `DrydockError`: `encrypted` when it is armored, `damaged` when its header is, `io`.
-  package static func of(_ file: FileDescriptor) throws -> ArchiveEncryption? {
-    let size = try file.size()
-    guard try isAge(file, size: size) else { return nil }
+  package static func of(_ source: ArchiveSource) throws -> ArchiveEncryption? {
+    guard try isAge(source) else { return nil }
     return try DrydockError.translating {
-      ArchiveEncryption(try AgeHeader.read(size: size) { try file.readExactly($0, at: $1) })
-    }
-  }
-
-  package static func of(path: String) throws -> ArchiveEncryption? {
-    do {
-      let file = try FileDescriptor.openArchive(path)
-      return try file.closeAfter { try of(file) }
-    } catch let error as DrydockError {
-      throw error.at(path)
+      ArchiveEncryption(try AgeHeader.read(size: source.size) { try source.readExactly($0, at: $1) })
     }
   }
 
   /// Whether a file is a binary age file. Throws `DrydockError` `.encrypted` for an armored one, `.io`.
-  static func isAge(_ file: FileDescriptor, size: UInt64) throws -> Bool {
-    var head = [UInt8](repeating: 0, count: Int(min(size, UInt64(AgeHeader.probeLength))))
-    try head.withUnsafeMutableBytes { try file.readExactly($0, at: 0) }
+  static func isAge(_ source: ArchiveSource) throws -> Bool {
+    let head = try source.beginning(AgeHeader.probeLength)
     guard AgeHeader.isPresent(in: head) else { return false }
     guard head.first == UInt8(ascii: "a") else { throw DrydockError.armored }
     return true
   }
 }
 
-extension FileDescriptor {
-  /// Opens an archive for reading. Throws `DrydockError` `.io`.
-  static func openArchive(_ path: String) throws -> FileDescriptor {
-    do {
-      // Without waiting: a FIFO must be refused instead of hanging.
-      return try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
-    } catch {
-      throw DrydockError.io("opening the archive", error)
-    }
-  }
-}
-
 /// The bytes of an archive, at any place and from any thread: those of a file, or what is sealed in an age file.
 enum ArchiveBytes: Sendable {
-  /// A file that is not encrypted, and its size.
-  case plain(FileDescriptor, size: UInt64)
+  /// A file that is not encrypted.
+  case plain(ArchiveSource)
   /// What an age file holds, of which only the chunks that are asked for are decrypted.
   case sealed(AgeReader)
 
-  /// The bytes of an open file. The end of an age file is authenticated, so that a cut is found here.
+  /// The bytes of a file. The end of an age file is authenticated, so that a cut is found here.
   ///
   /// - Throws: `DrydockError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
-  init(_ file: FileDescriptor, size: UInt64, keys: AgeKeys) throws {
-    guard try ArchiveEncryption.isAge(file, size: size) else {
-      self = .plain(file, size: size)
+  init(_ source: ArchiveSource, keys: AgeKeys) throws {
+    guard try ArchiveEncryption.isAge(source) else {
+      self = .plain(source)
       return
     }
-    let source: AgeReader.Source = { try file.readExactly($0, at: $1) }
-    self = .sealed(try DrydockError.translating { try AgeReader(size: size, keys: keys, source: source) })
+    self = .sealed(
+      try DrydockError.translating {
+        // One request for a whole frame.
+        let batch = source.isRemote ? UInt64(ArchiveFormat.frameSize >> 16) + 2 : AgeReader.usualBatch
+        return try AgeReader(size: source.size, keys: keys, batch: batch) {
+          try source.readExactly($0, at: $1)
+        }
+      })
   }
 
   var size: UInt64 {
     switch self {
-    case .plain(_, let size): size
+    case .plain(let source): source.size
     case .sealed(let reader): reader.plainSize
     }
   }
@@ -97,7 +76,7 @@ enum ArchiveBytes: Sendable {
   /// - Throws: `DrydockError`: `truncated` when they end before, `damaged` when they were changed, `io`.
   func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     switch self {
-    case .plain(let file, _): try file.readExactly(target, at: offset)
+    case .plain(let source): try source.readExactly(target, at: offset)
     case .sealed(let reader): try DrydockError.translating { try reader.read(into: target, at: offset) }
     }
   }
@@ -106,41 +85,6 @@ enum ArchiveBytes: Sendable {
     var bytes = [UInt8](repeating: 0, count: count)
     try bytes.withUnsafeMutableBytes { try readExactly($0, at: offset) }
     return bytes
-  }
-}
-
-extension FileDescriptor {
-  /// The file's size in bytes. Throws `DrydockError` `.io`, as for a pipe.
-  func size() throws -> UInt64 {
-    do {
-      return UInt64(clamping: try seek(offset: 0, from: .end))
-    } catch {
-      throw DrydockError.io("finding the archive's size", error)
-    }
-  }
-
-  /// Reads that many bytes at a place. Throws `DrydockError` `.truncated` when the file ends before.
-  func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
-    var done = 0
-    while done < target.count {
-      let count: Int
-      do {
-        count = try read(
-          fromAbsoluteOffset: Int64(clamping: offset) + Int64(done),
-          into: UnsafeMutableRawBufferPointer(rebasing: target[done...]))
-      } catch {
-        throw DrydockError.io("reading the archive", error)
-      }
-      guard count > 0 else { throw DrydockError.truncated("the archive shrank while it was read") }
-      done += count
-    }
-  }
-
-  /// Drops the file from the page cache where the system allows it, so that the next read comes from the disk.
-  func forgetCached() {
-    #if canImport(Glibc)
-      posix_fadvise(rawValue, 0, 0, POSIX_FADV_DONTNEED)
-    #endif
   }
 }
 
@@ -154,10 +98,17 @@ extension FileDescriptor {
 final class ArchiveSink: @unchecked Sendable {
   private let output: FileOutput
   private let seal: AgeWriter?
+  private let hash: SHA256?
 
   /// - Parameter encryption: to whom it is encrypted; nil for one that everybody can read.
-  init(_ file: FileDescriptor, encryption: AgeTarget? = nil) throws {
-    let output = FileOutput(file)
+  /// - Parameter written: called with the size of what is in the file and final; see ``FileOutput``.
+  /// - Parameter isSigned: whether ``signed(header:manifest:)`` is wanted in the end.
+  init(
+    _ file: FileDescriptor, encryption: AgeTarget? = nil, written: FileOutput.Written? = nil,
+    isSigned: Bool = false
+  ) throws {
+    hash = isSigned ? try SHA256() : nil
+    let output = FileOutput(file, written: written, hash: hash)
     self.output = output
     seal = try DrydockError.translating { try encryption.map { try AgeWriter(to: $0, sink: output.append) } }
   }
@@ -172,12 +123,20 @@ final class ArchiveSink: @unchecked Sendable {
 
   /// What was written, once it is finished, read back with the key that it was written with. Throws `DrydockError`.
   func written(to file: FileDescriptor) throws -> ArchiveBytes {
-    let size = try file.size()
-    guard let seal else { return .plain(file, size: size) }
+    let source = try ArchiveSource(file)
+    guard let seal else { return .plain(source) }
     return .sealed(
       try DrydockError.translating {
-        try AgeReader(size: size, writtenWith: seal.start) { try file.readExactly($0, at: $1) }
+        try AgeReader(size: source.size, writtenWith: seal.start) { try source.readExactly($0, at: $1) }
       })
+  }
+
+  /// What a signature binds, once the archive is finished; nil unless that was asked for at the beginning.
+  func signed(header: [UInt8], manifest: SHA256.Digest) throws -> SignedBytes? {
+    guard let hash else { return nil }
+    return SignedBytes(
+      size: fileSize, sha256: try hash.finalize(),
+      contents: try ContentsCode.make(header: header, manifest: manifest, key: seal?.start.cipher.codeKey))
   }
 
   /// Ends the archive. Throws `DrydockError` `.io`.

@@ -1,6 +1,5 @@
 import AgeEncryption
 import DrydockErrors
-import SystemPackage
 
 /// Reads any part of one archive.
 ///
@@ -12,63 +11,44 @@ import SystemPackage
 package final class ArchiveReader {
   package let manifest: ManifestLocation
   package let fileSize: UInt64
-  /// The file's path, when it was opened by one; errors carry it.
+  /// The file's path or URL, which errors carry.
   package let path: String?
 
   /// Reads ranges on this archive's own thread, ahead where it pays.
   package let ranges: RangeReader
   let archive: ArchiveBytes
-  private let file: FileDescriptor
-  private let closesFile: Bool
+  let source: ArchiveSource
   private let bytesReadAtOpening: UInt64
 
-  /// Opens an archive by path.
+  /// Opens an archive.
   ///
-  /// - Parameter keys: what opens it when it is encrypted.
+  /// - Parameters:
+  ///   - path: for errors.
+  ///   - keys: what opens it when it is encrypted.
   /// - Throws: `DrydockError`: `.io`, `.notAnArchive`, `.noIdentity`, `.encrypted`, `.truncated`, `.damaged`, `.limit`
   ///   or `.newerFormat`.
-  package convenience init(path: String, keys: AgeKeys = AgeKeys()) throws {
-    let file: FileDescriptor
-    do {
-      file = try FileDescriptor.openArchive(path)
-    } catch let error as DrydockError {
-      throw error.at(path)
-    }
-    do {
-      try self.init(file, path: path, closesFile: true, keys)
-    } catch {
-      try? file.close()
-      throw error
-    }
-  }
-
-  /// Opens an archive by an open descriptor, which must stay open as long as the reader lives and which the
-  /// reader does not close. Its position is moved.
-  package convenience init(_ file: FileDescriptor, keys: AgeKeys = AgeKeys()) throws {
-    try self.init(file, path: nil, closesFile: false, keys)
-  }
-
-  private init(_ file: FileDescriptor, path: String?, closesFile: Bool, _ keys: AgeKeys) throws {
+  package init(_ source: ArchiveSource, path: String? = nil, keys: AgeKeys = AgeKeys()) throws {
     let probe: ArchiveProbe
     do {
-      fileSize = try file.size()
-      archive = try ArchiveBytes(file, size: fileSize, keys: keys)
+      (self.source, fileSize) = (source, source.size)
+      archive = try ArchiveBytes(source, keys: keys)
       probe = try ArchiveProbe(archive)
     } catch let error as DrydockError {
       throw error.at(path)
     }
-    self.file = file
     self.path = path
-    self.closesFile = closesFile
     manifest = probe.manifest
     bytesReadAtOpening = probe.bytesRead
-    ranges = RangeReader(archive, probe.index, path: path)
+    ranges = RangeReader(archive, probe.index, path: path, isRemote: source.isRemote)
   }
 
-  deinit {
-    ranges.stop()
-    if closesFile { try? file.close() }
+  /// Opens an archive of this machine by its path.
+  package convenience init(path: String, keys: AgeKeys = AgeKeys()) throws {
+    try self.init(ArchiveSource(path: path), path: path, keys: keys)
   }
+
+  // Nothing may read from the source any more when its owner closes it.
+  deinit { ranges.stop() }
 
   package var tarSize: UInt64 { ranges.index.tarSize }
   /// How the archive is encrypted; nil when it is not.

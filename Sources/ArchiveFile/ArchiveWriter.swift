@@ -22,10 +22,13 @@ package final class ArchiveWriter {
   /// - Parameters:
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
   ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
+  ///   - isSigned: whether ``signed(header:manifest:)`` is wanted in the end.
+  ///   - written: called, on any thread, with the size of what is in the file and will not change.
   package init(
-    to file: FileDescriptor, threads: Int? = nil, encryption: AgeTarget? = nil
+    to file: FileDescriptor, threads: Int? = nil, encryption: AgeTarget? = nil, isSigned: Bool = false,
+    written: (@Sendable (UInt64) throws -> Void)? = nil
   ) throws {
-    sink = try ArchiveSink(file, encryption: encryption)
+    sink = try ArchiveSink(file, encryption: encryption, written: written, isSigned: isSigned)
     frames = FrameWriter(
       sink, level: 3, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
     encoder = try TarEncoder(TarSink(frames))
@@ -35,6 +38,11 @@ package final class ArchiveWriter {
 
   /// Gives up what is not written yet; the caller may close the descriptor when this returns.
   package func cancel() { frames.cancel() }
+
+  /// What a signature binds, once the archive is finished; nil unless that was asked for at the beginning.
+  package func signed(header: [UInt8], manifest: ManifestLocation) throws -> SignedBytes? {
+    try sink.signed(header: header, manifest: manifest.sha256)
+  }
 
   package var tarPosition: UInt64 { encoder.sink.position }
 

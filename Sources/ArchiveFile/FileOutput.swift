@@ -1,3 +1,4 @@
+import AgeEncryption
 import DrydockErrors
 import FileSystem
 import SystemPackage
@@ -11,16 +12,30 @@ final class FileOutput {
   /// Through the page cache: given 4 MiB at once, Linux takes five times as long to find the memory for them.
   private static let pieceSize = 256 << 10
 
+  /// Takes the size of what is in the file and will not change; called after each block, and at the end.
+  typealias Written = @Sendable (UInt64) throws -> Void
+
   private let file: FileDescriptor
+  private let written: Written?
+  /// Of all bytes, where a signature needs it.
+  private let hash: SHA256?
   /// The bytes that were added, written or not.
   private(set) var size: UInt64 = 0
   /// Aligned as the system wants it of memory that a disk reads.
   private let block = UnsafeMutableRawBufferPointer.allocate(byteCount: blockSize, alignment: 4096)
   private var filled = 0
+  /// The bytes in the file.
+  private var fileSize: UInt64 = 0
   /// Nil before the first block, which a small archive does not fill.
   private var isDirect: Bool?
 
-  init(_ file: FileDescriptor) { self.file = file }
+  /// - Parameters:
+  ///   - written: for a reader that follows, for which the file stays in the page cache.
+  ///   - hash: takes all bytes.
+  init(_ file: FileDescriptor, written: Written? = nil, hash: SHA256? = nil) {
+    (self.file, self.written, self.hash) = (file, written, hash)
+    isDirect = written == nil ? nil : false
+  }
 
   deinit { block.deallocate() }
 
@@ -30,6 +45,7 @@ final class FileOutput {
     while !rest.isEmpty {
       let part = UnsafeRawBufferPointer(rebasing: rest.prefix(block.count - filled))
       UnsafeMutableRawBufferPointer(rebasing: block[filled...]).copyMemory(from: part)
+      hash?.update(part)
       filled += part.count
       rest = rest.dropFirst(part.count)
       if filled == block.count { try writeBlock() }
@@ -61,7 +77,9 @@ final class FileOutput {
         throw DrydockError.io("writing the archive", error)
       }
     }
+    fileSize += UInt64(filled)
     filled = 0
+    try written?(fileSize)
   }
 
   private func endDirect() {

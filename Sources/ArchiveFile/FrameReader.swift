@@ -18,8 +18,9 @@ package final class RangeReader {
 
   private static let cacheSize = 2
 
-  convenience init(_ archive: ArchiveBytes, _ index: FrameIndex, path: String?) {
-    let depth = min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
+  /// - Parameter isRemote: frames come by requests to a server, of which several are on their way at a time.
+  convenience init(_ archive: ArchiveBytes, _ index: FrameIndex, path: String?, isRemote: Bool) {
+    let depth = isRemote ? 6 : min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
     self.init(FrameDecoder(archive), index, path: path, depth: depth)
   }
 

@@ -13,18 +13,21 @@ package final class SealedCopy {
   private let sink: ArchiveSink
   private let digest: SHA256.Digest
   private let contentSize: UInt64
+  private let manifest: SHA256.Digest
 
   package var fileSize: UInt64 { sink.fileSize }
 
   /// Writes a copy into a new file, which is to be open for reading, too.
   ///
-  /// - Parameter progress: called now and then with the bytes that were copied so far.
+  /// - Parameters:
+  ///   - isSigned: whether ``signed(header:)`` is wanted.
+  ///   - progress: called now and then with the bytes that were copied so far.
   /// - Throws: `DrydockError`: `damaged` when the archive's encrypted data is, `io`.
   package init(
-    of reader: ArchiveReader, into file: FileDescriptor, encryption: AgeTarget,
+    of reader: ArchiveReader, into file: FileDescriptor, encryption: AgeTarget, isSigned: Bool = false,
     progress: (UInt64) -> Void = { _ in }
   ) throws {
-    let sink = try ArchiveSink(file, encryption: encryption)
+    let sink = try ArchiveSink(file, encryption: encryption, isSigned: isSigned)
     // A failure to write is not an error about the archive that is read.
     var failure: (any Error)?
     do {
@@ -42,6 +45,12 @@ package final class SealedCopy {
     }
     try sink.finish()
     (self.file, self.sink, contentSize) = (file, sink, reader.archive.size)
+    manifest = reader.manifest.sha256
+  }
+
+  /// What a signature binds of the copy.
+  package func signed(header: [UInt8]) throws -> SignedBytes? {
+    try sink.signed(header: header, manifest: manifest)
   }
 
   /// Reads the file back, from disk once it was synced, and compares it with what was copied. It takes no key: a

@@ -183,7 +183,7 @@ package struct Comparison {
   private func compareDocuments(
     _ old: ComparedEntry, _ new: ComparedEntry
   ) throws -> ContainerDifference.DocumentFields? {
-    // Drydock's history is no data of the app.
+    // Drydock's history is not data of the app.
     guard !old.path.components.contains(where: { $0.elementsEqual(".drydock".utf8) }),
       let sizes = old.size.flatMap({ a in new.size.map { max(a, $0) } }), sizes <= Self.documentLimit,
       let a = try before.contents(of: old).flatMap({ DecodedDocument(bytes: $0) }),

@@ -48,17 +48,8 @@ struct BackupIndex {
       throw DrydockError.system(
         "cannot write a copy of the backup's index", scratch.directory.full(name), error)
     }
-    var configuration = GRDB.Configuration()
-    configuration.readonly = true
-    configuration.prepareDatabase {
-      try $0.execute(
-        sql: """
-          PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0;
-          PRAGMA automatic_index=OFF
-          """)
-    }
     do {
-      queue = try DatabaseQueue(path: scratch.directory.full(name), configuration: configuration)
+      queue = try .untrusted(scratch.directory.full(name))
       try queue.read { try Self.checkTable($0, path) }
     } catch let error as DatabaseError {
       throw Self.damaged(error.message ?? "SQLite cannot open it", path)

@@ -92,7 +92,7 @@ package struct ContainerImport {
   package func snapshot(
     into repository: Repository?, orTo file: String, options: SnapshotOptions, transaction: TransactionOptions
   ) throws -> (report: ImportReport, snapshot: SnapshotReport) {
-    try requireOutside(repository?.path ?? file)
+    if repository?.isRemote != true { try requireOutside(repository?.path ?? file) }
     try repository?.createIfNeeded()
     let scratch = try ScratchDirectory.temporary()
     let root = scratch.directory.full("container")

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ArchiveSigning
 import BackupRepository
 import ContainerTransaction
 import DrydockErrors
@@ -10,6 +11,11 @@ import MigrationEngine
 public struct SnapshotOptions: Sendable {
   /// Who can read the archive; nil writes one that is not encrypted.
   public var encryption: AgeTarget?
+  /// The keys that sign the archive, at most one of minisign and one of signify or OpenSSH.
+  public var signing: [SigningKey] = []
+  /// Whose signatures the parent of a signed archive must have; by default those of ``signing``. Without them the archive is
+  /// full.
+  public var trusted: TrustedKeys?
   /// What opens the vault: an encrypted archive then also holds the items that may leave the device. Without, it holds
   /// the sealed file alone.
   public var deviceKeys: DeviceKeys?
@@ -41,6 +47,7 @@ public struct SnapshotOptions: Sendable {
     (request.includesExcluded, request.tags) = (includesExcluded, tags)
     (request.isFull, request.keys, request.cache) = (isFull, keys, cache.map(ManifestCache.init))
     (request.lockTimeout, request.busyTimeout) = (lockTimeout, busyTimeout)
+    request.signing = CopySigning(keys: signing, trusted: trusted)
     request.progress = progress
     return request
   }
@@ -145,8 +152,10 @@ extension Archive {
 }
 
 extension Repository {
-  /// Creates the directory on its first use. Its parent must exist, so that a mistyped path does not become a repository.
+  /// Creates the directory on its first use. Its parent must exist, so that a mistyped path does not become a repository; so
+  /// must the bucket of a remote one.
   public func createIfNeeded() throws {
+    if isRemote { return try createRemoteIfNeeded() }
     let url = URL(fileURLWithPath: path)
     guard !FileManager.default.fileExists(atPath: path),
       FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
@@ -157,11 +166,13 @@ extension Repository {
 
   /// Opens an archive by its file name, the start of its ID, `latest`, `INSTANCE@latest` or `INSTANCE@2026-11-14`.
   ///
+  /// - Parameter trusted: whose signatures it must have; nil for any archive.
   /// - Throws: ``DrydockError``: `notFound`, or `ambiguousArchive` with the candidates.
   public func archive(
-    _ name: String = "latest", keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard
+    _ name: String = "latest", keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard,
+    trusted: TrustedKeys? = nil
   ) throws -> Archive {
-    try Archive(path: find(name, keys: keys), keys: keys, limit: limit)
+    try Archive(path: find(name, keys: keys), keys: keys, limit: limit, trusted: trusted)
   }
 }
 

@@ -144,6 +144,12 @@ enum Advice {
     ("", .vaultLocked, "device key", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
     ("", .noIdentity, "passphrase", "--identity-passphrase-file FILE"),
     ("", .noIdentity, "", "--identity FILE, or DRYDOCK_IDENTITY"),
+    ("", .badKey, "the signing key is encrypted", "--sign-passphrase-file FILE"),
+    ("", .unsupported, "give the signing key", "--sign FILE"),
+    ("rekey", .untrusted, "give the signing key", "--sign FILE"),
+    ("rekey", .untrusted, "not signed", "`drydock sign ARCHIVE --sign FILE` signs it"),
+    ("export", .untrusted, "not signed", "`drydock sign ARCHIVE --sign FILE` signs it"),
+    ("", .untrusted, "not a trusted key", "--trusted FILE, if you know the key"),
     ("", .badKey, "a secret key, not a recipient", "`drydock keygen -y FILE` prints it"),
     ("", .badKey, "no identity", "`drydock keygen -o FILE` makes one"),
   ]

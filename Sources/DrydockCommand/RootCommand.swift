@@ -31,7 +31,7 @@ struct RootCommand: ParsableCommand {
       ListCommand.self,
       ShowCommand.self,
       VerifyCommand.self, ForgetCommand.self, TagCommand.self, DiffCommand.self, ExportCommand.self,
-      RekeyCommand.self, RestoreCommand.self,
+      RekeyCommand.self, SignCommand.self, RestoreCommand.self,
       MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, TestCommand.self, FixtureCommand.self, NewCommand.self, ReleaseCommand.self,

@@ -109,6 +109,10 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
     case notInArchive
     /// An archive that an incremental one needs is not there.
     case missingArchive
+    /// No trusted key has signed the archive.
+    case untrusted
+    /// A signature or a statement is malformed, forged, or of another archive.
+    case badSignature
 
     // MARK: Migrations
 
@@ -241,7 +245,7 @@ extension DrydockError.Code {
     case .badKey, .header, .mac, .noIdentity, .payload, .armor,
       .badConfiguration, .vaultLocked, .badVault, .ambiguous,
       .notAnArchive, .truncated, .damaged, .encrypted, .newerFormat, .unsafeName, .limit, .mismatch,
-      .notInArchive, .missingArchive,
+      .notInArchive, .missingArchive, .untrusted, .badSignature,
       .catalog, .unknownVersion, .firstContact, .newer, .edited, .missingMigration, .outOfOrder, .released,
       .contradiction, .damagedHistory, .irreversible, .foreignSchema,
       .badFixture, .frozen:

@@ -64,7 +64,8 @@ struct ArchitectureTests {
     try withCopy { copy in
       let manifest = copy.appendingPathComponent("Package.swift")
       let text = try String(contentsOf: manifest, encoding: .utf8)
-      let declared = "name: \"AppContainer\",\n      dependencies: [\"DrydockErrors\", \"AgeEncryption\", "
+      let declared =
+        "name: \"AppContainer\",\n      dependencies: [\n        \"DrydockErrors\", \"AgeEncryption\", "
       let changed = text.replacingOccurrences(
         of: declared, with: "name: \"AppContainer\",\n      dependencies: [\"DrydockErrors\", ")
       try #require(changed != text)

@@ -2,7 +2,7 @@
 /// `Package.swift` or in a source file is a decision and never an accident.
 enum Layering {
   private static let container: Set = [
-    "AppContainer", "FileSystem", "Formats", "AgeEncryption", "DrydockErrors",
+    "AppContainer", "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "DrydockErrors",
   ]
   private static let transaction = container.union(["ContainerTransaction", "ContainerDiff"])
 
@@ -17,7 +17,7 @@ enum Layering {
       "DrydockTesting",
       transaction.union([
         "Drydock", "ContainerAudit", "MigrationEngine", "BackupRepository", "DeviceBackups", "ArchiveFile",
-        "GRDB",
+        "RemoteStorage", "GRDB",
       ])
     ),
     (
@@ -41,12 +41,16 @@ enum Layering {
     ("ContainerDiff", container.union(["GRDB"])),
     (
       "AppContainer",
-      ["FileSystem", "Formats", "AgeEncryption", "DrydockErrors", "GRDB", "GRDBSQLite", "SystemPackage"]
+      [
+        "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "DrydockErrors", "GRDB", "GRDBSQLite",
+        "SystemPackage",
+      ]
     ),
     (
       "ArchiveFile",
       ["FileSystem", "AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZ", "CLibZstd", "SystemPackage"]
     ),
+    ("ArchiveSigning", ["FileSystem", "AgeEncryption", "DrydockErrors", "SystemPackage"]),
     ("RemoteStorage", ["AgeEncryption", "DrydockErrors", "CLibCurl", "SystemPackage"]),
     ("FileSystem", ["AgeEncryption", "DrydockErrors", "CPlatform", "SystemPackage"]),
     ("Formats", ["DrydockErrors", "Yams"]),

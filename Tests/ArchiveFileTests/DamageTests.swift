@@ -65,7 +65,7 @@ import Testing
           // with another copy of the same text. Only then is no error right.
           var digest: SHA256.Digest?
           let code = errorCode {
-            let reader = try ArchiveReader(file)
+            let reader = try ArchiveReader(ArchiveSource(file))
             let sha256 = try SHA256()
             try reader.read(offset: 0, length: reader.tarSize) { sha256.update($0) }
             digest = try sha256.finalize()
@@ -74,7 +74,7 @@ import Testing
           silent += code == nil ? 1 : 0
           try file.writeAll(toAbsoluteOffset: Int64(place), [built.bytes[place]])
         }
-        _ = try readAll(try ArchiveReader(file))
+        _ = try readAll(try ArchiveReader(ArchiveSource(file)))
         #expect(silent * 20 < places.count)
       }
     }
@@ -97,7 +97,7 @@ import Testing
           let at = bit / 8
           try file.writeAll(toAbsoluteOffset: Int64(at), [built.bytes[at] ^ 1 << (bit % 8)])
           let code = errorCode {
-            let reader = try ArchiveReader(file)
+            let reader = try ArchiveReader(ArchiveSource(file))
             let isSame = try reader.manifest == place && tarStream(reader) == tar
             #expect(isSame, "byte \(at) was flipped, and other content came out")
             try reader.readManifest { _ in }

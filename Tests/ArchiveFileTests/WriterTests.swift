@@ -49,7 +49,7 @@ import Testing
         #expect(try writer.endMember(padding: true) == 8_999_999)
         _ = try finish(writer)
         #expect(
-          try readAll(try ArchiveReader(file))[0].sample.content == [1]
+          try readAll(try ArchiveReader(ArchiveSource(file)))[0].sample.content == [1]
             + [UInt8](repeating: 0, count: 8_999_999))
       }
     }

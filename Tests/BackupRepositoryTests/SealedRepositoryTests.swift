@@ -58,7 +58,7 @@ import Testing
     let plain = try lab.snapshot()
     #expect(!plain.isEncrypted && plain.snapshot == report.snapshot)
     #expect(try Archive(path: plain.path).encryption == nil)
-    #expect(try ArchiveEncryption.of(path: plain.path) == nil)
+    #expect(try Archive.encryption(path: plain.path) == nil)
     // What is exported is encrypted to whom it is said.
     let copy = try Export.run(
       archive, to: .file(lab.directory("copy")), encryption: .recipients([identity.recipient]), tool: "test")

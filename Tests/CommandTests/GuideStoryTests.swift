@@ -47,11 +47,11 @@ struct GuideStoryTests {
       #expect(story.parts.count >= 3)
       try sandbox.shell(
         """
-        mkdir -p work/Backup; cd work; cp -r '\(ImportTests.sample("encrypted"))' Backup/00008030-001A2B3C4D5E6F70
+        mkdir -p imports/Backup; cd imports; cp -r '\(ImportTests.sample("encrypted"))' Backup/00008030-001A2B3C4D5E6F70
         cp '\(ImportTests.sample("plain-5.ab"))' backup.ab; echo 'correct horse' > password
         '\(sandbox.program)' keygen -o device.txt
         """)
-      let found = try story.differences(in: sandbox, at: "work", home: "/Users/ada")
+      let found = try story.differences(in: sandbox, at: "imports", home: "/Users/ada")
       #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
     }
   }

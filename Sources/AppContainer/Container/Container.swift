@@ -175,6 +175,12 @@ public struct Container: Sendable {
 
   public var historyPath: ContainerPath { layout.historyPath }
 
+  /// Whether a path is the directory of the history, or in it.
+  package func isHistory(_ path: ContainerPath) -> Bool {
+    let directory = historyPath.parent
+    return path == directory || path.isInside(directory)
+  }
+
   public var vaultPath: ContainerPath { configuration.vault ?? layout.vaultPath }
 
   /// The possible places of a named database, the current one first. Throws ``DrydockError`` (`badConfiguration`) for an

@@ -1,4 +1,5 @@
 import AgeEncryption
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
 import Formats
@@ -62,6 +63,8 @@ public struct ContainerConfiguration: Sendable, Equatable {
   public var repository: String?
   /// The recipients of new archives; empty for plain archives.
   public var recipients: [AgeRecipient] = []
+  /// The keys whose signatures archives must have to be restored; nil for any archive.
+  package var trusted: TrustedKeyList?
   /// The rules for keeping archives, when `forget` gets no others.
   public var retention = RetentionPolicy()
   /// When a snapshot is a full archive.
@@ -85,7 +88,7 @@ extension ContainerConfiguration {
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
     "exclude", "include", "functions", "core-data", "protection",
-    "android", "migrations", "fixtures", "repository", "recipients", "retention", "snapshot",
+    "android", "migrations", "fixtures", "repository", "recipients", "trusted", "retention", "snapshot",
     "audit",
   ]
 
@@ -167,10 +170,12 @@ extension ContainerConfiguration {
       migrations = try reader.text("migrations").map(resolve)
     }
     fixtures = try reader.text("fixtures").map(resolve)
-    repository = try reader.text("repository").map(resolve)
+    // A remote repository has a URL.
+    repository = try reader.text("repository").map { $0.contains("://") ? $0 : resolve($0) }
     if let node = reader["recipients"], !node.isNull {
       recipients = try node.elements("`recipients`").map(Self.recipient)
     }
+    if let node = reader["trusted"], !node.isNull { trusted = try TrustedKeyList(node, resolve) }
     if let node = reader["protection"], !node.isNull { protection = try ProtectionRules(node) }
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
     if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }

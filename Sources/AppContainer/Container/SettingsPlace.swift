@@ -20,8 +20,7 @@ public enum SettingsPlace: Sendable, Hashable {
   ) throws -> ContainerPath {
     switch self {
     case .file(let path):
-      let own = container.historyPath.parent
-      guard path != container.vaultPath, path != own, !path.isInside(own) else {
+      guard path != container.vaultPath, !container.isHistory(path) else {
         throw DrydockError(
           .unsupported, "this file is Drydock's own, and not a settings file", path: path.description)
       }

@@ -16,6 +16,21 @@ extension DatabaseQueue {
     configure(&configuration)
     return try DatabaseQueue(path: path, configuration: configuration)
   }
+
+  /// Opens a private copy of a database of unknown origin, for reading: its schema may call nothing, and damage is found
+  /// before it is followed.
+  package static func untrusted(_ path: String) throws -> DatabaseQueue {
+    var configuration = GRDB.Configuration()
+    configuration.readonly = true
+    configuration.prepareDatabase {
+      try $0.execute(
+        sql: """
+          PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0;
+          PRAGMA automatic_index=OFF
+          """)
+    }
+    return try DatabaseQueue(path: path, configuration: configuration)
+  }
 }
 
 // MARK: Errors

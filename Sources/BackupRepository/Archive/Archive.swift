@@ -1,8 +1,10 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
+import RemoteStorage
 
 /// A snapshot, open for reading: an archive, and if it is incremental the archives that it needs, which are in the same
 /// directory.
@@ -27,21 +29,27 @@ public final class Archive {
   /// - Parameters:
   ///   - keys: what opens it when it is encrypted.
   ///   - limit: how large its manifest may be, and its content when that is read.
+  ///   - trusted: whose signatures it and all that it needs must have, and be what was signed; nil for any archive.
   ///   - acceptsGap: opens it also when one that it needs is missing or damaged: with the paths that are known without that
   ///     one. ``verify(data:progress:)`` and a restore then throw an error that names what is affected.
-  /// - Throws: `DrydockError`: `notFound`, `noIdentity` when no key opens it, `damaged`, `missingArchive` when one that it
+  /// - Throws: `DrydockError`: `notFound`, `untrusted`, `badSignature`, `noIdentity` when no key opens it, `damaged`, `missingArchive` when one that it
   ///   needs is not there, and what reading it throws.
   public convenience init(
-    path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, acceptsGap: Bool = false
+    path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, trusted: TrustedKeys? = nil,
+    acceptsGap: Bool = false
   ) throws {
     try self.init(
-      ArchivePart(path: path, keys: keys, limit: limit), keys: keys, limit: limit, acceptsGap: acceptsGap)
+      ArchivePart(path: path, keys: keys, limit: limit, trusted: trusted), keys: keys, limit: limit,
+      trusted: trusted, acceptsGap: acceptsGap)
   }
 
-  init(_ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit, acceptsGap: Bool = false) throws {
+  init(
+    _ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys? = nil,
+    acceptsGap: Bool = false
+  ) throws {
     var parts = [archive]
     var gap: (ID, DrydockError)?
-    var search = ChainSearch(besides: archive.path, keys: keys, limit: limit)
+    var search = ChainSearch(besides: archive.path, keys: keys, limit: limit, trusted: trusted)
     while let parent = parts[parts.count - 1].header.parent {
       let part: ArchivePart
       do {
@@ -70,6 +78,15 @@ public final class Archive {
     do { return try body() } catch let error as DrydockError { throw error.at(path) }
   }
 
+  /// Whether there is a statement beside an archive, which says nothing before its signature is verified.
+  package static func hasStatement(path: String) throws -> Bool {
+    let (place, name) = try Places.ofFile(path)
+    return try SignatureFiles.hasStatement(of: name, at: place)
+  }
+
+  /// Who signed it; nil unless it was opened with trusted keys.
+  public var signer: Signer? { parts[0].signature?.by }
+
   /// Where the vault's items are that may leave their device; only an encrypted archive has them.
   var vault: VaultMember? { parts[0].vault }
   package var encryption: ArchiveEncryption? { parts[0].reader.encryption }
@@ -77,8 +94,15 @@ public final class Archive {
   public var bytesRead: UInt64 { parts.reduce(0) { $0 + $1.reader.bytesRead } }
   public var fileSize: UInt64 { chainSize }
 
+  /// How an archive is encrypted; nil when it is not.
+  package static func encryption(path: String) throws -> ArchiveEncryption? {
+    do { return try ArchiveEncryption.of(Places.source(path)) } catch let error as DrydockError {
+      throw error.at(path)
+    }
+  }
+
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
-    try ArchivePart.header(ArchiveReader(path: path, keys: keys), path)
+    try ArchivePart.header(ArchiveReader(Places.source(path), path: path, keys: keys), path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
@@ -180,15 +204,24 @@ final class ArchivePart {
   let snapshot: String
   let vault: VaultMember?
   let reader: ArchiveReader
+  /// The bytes of the header.
+  let json: [UInt8]
+  /// Its statement, and who signed that; nil unless it was opened with trusted keys.
+  let signature: (signed: SignedStatement, by: Signer)?
 
-  init(path: String, keys: AgeKeys, limit: ExpansionLimit = .standard) throws {
+  init(
+    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, trusted: TrustedKeys? = nil
+  ) throws {
     self.path = path
-    do {
-      reader = try ArchiveReader(path: path, keys: keys)
-    } catch let error as DrydockError where error.code == .io && FollowedStatus.identity(path) == nil {
-      throw DrydockError(.notFound, "no such archive; check the path", path: path, cause: error)
+    // The signature first: of a file that nobody trusted has signed, nothing is parsed.
+    let source = try Places.source(path)
+    signature = try trusted.map { try SignedStatement.trusted(of: path, $0) }
+    reader = try ArchiveReader(source, path: path, keys: keys)
+    json = try Self.json(reader, path)
+    header = try Archive.Header(decoding: json, path: path)
+    do { try signature?.signed.requireOf(header, json, reader) } catch let error as DrydockError {
+      throw error.at(path)
     }
-    header = try Self.header(reader, path)
     try reader.checkManifestMemory(ManifestReader.memory(ofText: reader.manifest.length), limit)
     manifest = try ManifestReader(reader, header, path: path)
     try reader.checkManifestMemory(manifest.memory(), limit)
@@ -206,7 +239,17 @@ final class ArchivePart {
     }
   }
 
+  /// Identifies the file in the state that it has now; nil when it is gone. What is at a remote place never changes.
+  var version: String? {
+    if RemoteStores.isRemote(path) { return path }
+    return FollowedStatus.version(path).map { "\($0.identity) \($0.changed)" }
+  }
+
   static func header(_ reader: ArchiveReader, _ path: String) throws -> Archive.Header {
+    try Archive.Header(decoding: json(reader, path), path: path)
+  }
+
+  static func json(_ reader: ArchiveReader, _ path: String) throws -> [UInt8] {
     guard let (member, offset) = try reader.firstMember() else {
       throw DrydockError(.damaged, "it is empty: not an archive of Drydock", path: path)
     }
@@ -220,19 +263,19 @@ final class ArchivePart {
     }
     var bytes: [UInt8] = []
     try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
-    return try Archive.Header(decoding: bytes, path: path)
+    return bytes
   }
 }
 
 /// Finds the archives that an incremental one needs, by their ids: in its directory, whatever their names are. The ids in
 /// names are tried first, so that usually one file is opened for each.
 private struct ChainSearch {
-  private let archive: String, keys: AgeKeys, limit: ExpansionLimit
+  private let archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?
   /// The files of the directory that are named like archives; nil until they are needed.
   private var files: [String]?
 
-  init(besides archive: String, keys: AgeKeys, limit: ExpansionLimit) {
-    (self.archive, self.keys, self.limit) = (archive, keys, limit)
+  init(besides archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?) {
+    (self.archive, self.keys, self.limit, self.trusted) = (archive, keys, limit, trusted)
   }
 
   mutating func open(_ id: Archive.ID, neededBy child: ArchivePart) throws -> ArchivePart {
@@ -244,15 +287,17 @@ private struct ChainSearch {
     var problem: DrydockError?
     for path in files.filter(isNamed) + files.filter({ !isNamed($0) }) {
       do {
-        guard try Archive.header(path: path, keys: keys).archive == id else { continue }
-        let part = try ArchivePart(path: path, keys: keys, limit: limit)
+        // Of a file with another name it is not known yet whether it is worth reading its manifest.
+        guard try isNamed(path) || Archive.header(path: path, keys: keys).archive == id else { continue }
+        let part = try ArchivePart(path: path, keys: keys, limit: limit, trusted: trusted)
+        guard part.header.archive == id else { continue }
         guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
           throw DrydockError(
             .damaged, "its parent, \(lastName(path).printable), is of another app or instance",
             path: child.path)
         }
         return part
-      } catch let error as DrydockError where isNamed(path) {
+      } catch let error as DrydockError where isNamed(path) || error.meansForgery {
         problem = problem ?? error
       } catch is DrydockError {}
     }
@@ -269,10 +314,13 @@ private struct ChainSearch {
   }
 
   private func list() throws -> [String] {
-    let real = realPath(archive) ?? archive
-    let folder = real.lastIndex(of: "/").map { $0 == real.startIndex ? "/" : String(real[..<$0]) } ?? "."
-    let directory = try Directory(folder)
-    return try directory.names().filter(ArchiveName.isArchive).map { directory.full(ContainerPath(name: $0)) }
+    let place = try Places.ofFile(archive).place
+    return try place.list().names.filter(ArchiveName.isArchive).map { place.full(ContainerPath(name: $0)) }
       .sorted()
   }
+}
+
+extension DrydockError {
+  /// Whether no trusted key has signed something, or a signature is not valid.
+  var meansForgery: Bool { code == .untrusted || code == .badSignature }
 }

@@ -60,16 +60,7 @@ enum ManifestFile {
   }
 
   private static func open(file: String, _ path: String) throws -> DatabaseQueue {
-    var configuration = GRDB.Configuration()
-    configuration.readonly = true
-    configuration.prepareDatabase {
-      try $0.execute(
-        sql: """
-          PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0;
-          PRAGMA automatic_index=OFF
-          """)
-    }
-    let queue = try DatabaseQueue(path: file, configuration: configuration)
+    let queue = try DatabaseQueue.untrusted(file)
     try queue.read { db in
       let schema = try Row.fetchAll(
         db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid LIMIT 100"

@@ -29,32 +29,31 @@ enum ArchiveTags {
     return name.suffix(end.count).elementsEqual(end) && id(ofFile: Array(name.dropLast(end.count))) != nil
   }
 
-  static func read(of id: String, in directory: Directory) throws -> [String] {
+  static func read(of id: String, in place: any Place) throws -> [String] {
     let name = file(id)
     do {
-      let bytes = try directory.contents(name, limit: sizeLimit)
+      let bytes = try place.contents(name, limit: sizeLimit)
       let document = try JSONDecoder().decode(Document.self, from: Data(bytes))
       guard document.archive == id else { throw DrydockError(.damaged, "its tags are another archive's") }
       return Set(try document.tags.map(valid)).sorted()
     } catch {
       throw DrydockError(
         .damaged, "tags cannot be read: \(DrydockError.reason(of: error)); repair or remove the file",
-        path: directory.full(name), cause: error)
+        path: place.full(name), cause: error)
     }
   }
 
   /// Writes the tags, on disk when this returns; without any the file is removed.
-  static func write(_ tags: [String], of id: String, in directory: Directory) throws {
-    if tags.isEmpty { return try remove(of: id, in: directory) }
+  static func write(_ tags: [String], of id: String, in place: any Place) throws {
+    if tags.isEmpty { return try remove(of: id, in: place) }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let document = try encoder.encode(Document(archive: id, tags: tags))
-    // Readable like the names of archives.
-    try directory.replace(file(id), with: [UInt8](document) + [UInt8(ascii: "\n")], mode: 0o644)
+    try place.replace(file(id), with: [UInt8](document) + [UInt8(ascii: "\n")])
   }
 
-  static func remove(of id: String, in directory: Directory) throws {
-    try directory.removeFile(file(id), missingIsFine: true)
+  static func remove(of id: String, in place: any Place) throws {
+    try place.remove(file(id))
   }
 
   private static func file(_ id: String) -> ContainerPath { ContainerPath(name: Array((id + suffix).utf8)) }
@@ -92,28 +91,31 @@ extension Repository {
   ) throws -> [String] {
     for tag in adding + removing { try ArchiveTags.valid(tag) }
     // Exclusive, so that of two changes at once none is lost.
-    let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
-    let listing = try list(directory, keys)
+    let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
+    let listing = try list(place, keys)
     let found = try listing.find(archive)
-    let id = try listing.id(ofArchive: found, in: directory)
-    let present = try directory.names().contains { ArchiveTags.id(ofFile: $0) == id }
-    let old = try present ? ArchiveTags.read(of: id, in: directory) : []
+    let id = try listing.id(ofArchive: found, in: place)
+    let present = try place.list().names.contains { ArchiveTags.id(ofFile: $0) == id }
+    let old = try present ? ArchiveTags.read(of: id, in: place) : []
     let new = Set(old).subtracting(removing).union(adding).sorted()
-    if new != old { try ArchiveTags.write(new, of: id, in: directory) }
+    if new != old { try ArchiveTags.write(new, of: id, in: place) }
     return new
   }
 }
 
 extension Repository.Listing {
-  /// Reads the files of tags among the names in the repository's directory.
-  mutating func readTags(_ names: [[UInt8]], in directory: Directory) throws {
+  /// Reads the files of tags among the names in the repository.
+  mutating func readTags(_ names: [[UInt8]], in place: any Place) throws {
     var byID: [String: [String]] = [:]
-    for id in names.compactMap(ArchiveTags.id) {
-      do {
-        byID[id] = try ArchiveTags.read(of: id, in: directory)
-      } catch let error as DrydockError {
+    OrderedWork.run(names.compactMap(ArchiveTags.id), jobs: place.parallelReads) { id in
+      Result { try ArchiveTags.read(of: id, in: place) }
+    } deliver: { id, result in
+      switch result {
+      case .success(let tags): byID[id] = tags
+      case .failure(let error):
+        let (path, reason) = ((error as? DrydockError)?.path, (error as? DrydockError)?.message)
         unknownTags.insert(id)
-        unreadable.append(.init(path: error.path ?? id, reason: error.message, error: error))
+        unreadable.append(.init(path: path ?? id, reason: reason ?? "\(error)", error: error))
       }
     }
     for index in items.indices { items[index].tags = byID[items[index].header.archive.description] ?? [] }
@@ -127,14 +129,14 @@ extension Repository.Listing {
   }
 
   /// The whole id of an archive.
-  fileprivate func id(ofArchive path: String, in directory: Directory) throws -> String {
+  fileprivate func id(ofArchive path: String, in place: any Place) throws -> String {
     if let item = items.first(where: { $0.path == path }) { return item.header.archive.description }
     guard let archive = sealed.first(where: { $0.path == path }) else {
       throw unreadable.first { $0.path == path }?.error
         ?? DrydockError(.notFound, "no such archive", path: path)
     }
     // A name has the beginning of the id; the file of its tags has all of it.
-    let ids = try directory.names().compactMap(ArchiveTags.id).filter { id in
+    let ids = try place.list().names.compactMap(ArchiveTags.id).filter { id in
       archive.label.map { id.hasPrefix($0.id) } ?? false
     }
     guard ids.count == 1, let id = ids.first else { throw archive.error }

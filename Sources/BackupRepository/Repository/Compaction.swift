@@ -13,6 +13,8 @@ public struct CompactionOptions: Sendable {
   public var recipients: [AgeRecipient] = []
   /// How large the content of an archive may be.
   public var limit = ExpansionLimit.standard
+  /// The keys that sign the new archives of signed chains.
+  package var signing = CopySigning()
 
   public init() {}
 }
@@ -36,7 +38,7 @@ public struct CompactedChain: Sendable {
 struct Compaction {
   let repository: Repository
   /// Locked; nil for a dry run.
-  let directory: Directory?
+  let place: (any Place)?
   let keys: AgeKeys
   let options: CompactionOptions
   var progress: WorkProgress?
@@ -87,10 +89,10 @@ struct Compaction {
         removed: chain.needed.count, bytesBefore: chain.bytes, bytesAfter: survey.neededBytes)
       guard Double(compacted.bytesFreed) > options.share * Double(compacted.bytesBefore) else { return }
       let encryption = try survey.encryption(keys, options.recipients)
-      if let directory {
-        let written = try rewrite(chain, encryption, in: directory)
+      if let place {
+        let written = try rewrite(chain, encryption, in: place)
         compacted.bytesAfter = written.reduce(0) { $0 + $1.bytes }
-        try repository.remove(chain.all, in: directory)
+        try repository.remove(chain.all, in: place)
         report.replace(chain, by: written)
       }
       report.compacted.append(compacted)
@@ -120,6 +122,16 @@ struct Compaction {
       }
     }
     let ids = Set(chain.all.map(\.label.id))
+    if options.signing.keys.isEmpty,
+      let item = listing.items.first(where: {
+        $0.signature != .none && ids.contains($0.header.archive.description)
+      })
+    {
+      throw DrydockError(
+        .unsupported,
+        "it is signed, and new archives would not be, so its chain is not compacted; give the signing key",
+        path: item.path)
+    }
     for item in listing.items where !ids.contains(item.header.archive.description) {
       let isAfter = item.header.follows?.contains { older in ids.contains { $0.hasPrefix(older) } }
       guard isAfter == true else { continue }
@@ -132,20 +144,21 @@ struct Compaction {
 
   /// Writes the kept archives of a chain again, each as the difference to the one before.
   private func rewrite(
-    _ chain: Chain, _ encryption: AgeTarget?, in directory: Directory
+    _ chain: Chain, _ encryption: AgeTarget?, in place: any Place
   ) throws -> [StoredArchive] {
-    let destination = ArchiveDestination(locked: directory)
+    let destination = ArchiveDestination(locked: place)
     var written: [StoredArchive] = []
     var newIDs: [Archive.ID: Archive.ID] = [:]
     do {
       for old in chain.kept {
-        let source = try Archive(path: old.paths[0], keys: keys, limit: options.limit)
+        let source = try Archive(
+          path: old.paths[0], keys: keys, limit: options.limit, trusted: options.signing.sources)
         progress?.begin(.export, reading: source)
         let former = try written.last.map { try Archive(path: $0.paths[0], keys: keys, limit: options.limit) }
         let new = try SnapshotCopy.write(
           source, since: former, tags: old.tags, newIDs,
-          like: directory.status(ContainerPath(lastName(old.paths[0]))), encryption: encryption,
-          to: destination)
+          like: place.file(ContainerPath(lastName(old.paths[0])))?.status, encryption: encryption,
+          signing: options.signing.keys, to: destination)
         newIDs[source.header.archive] = new.header.archive
         written.append(
           StoredArchive(
@@ -162,11 +175,11 @@ struct Compaction {
         _ = try Verification.run(
           Archive(path: archive.paths[0], keys: keys, limit: options.limit), data: true, progress: progress)
       }
-      try directory.sync()
+      try place.sync()
       return written
     } catch {
       // The old chain is complete.
-      try? repository.remove(written, in: directory)
+      try? repository.remove(written, in: place)
       throw error
     }
   }
@@ -249,7 +262,8 @@ private struct Survey {
     let names = Set(found.map(\.description))
     let own = AgeKeys(identities: keys.identities.filter { names.contains($0.recipient.description) })
     for part in parts.values {
-      do { _ = try ArchiveReader(path: part.path, keys: own) } catch let error as DrydockError
+      do { _ = try ArchiveReader(Places.source(part.path), path: part.path, keys: own) } catch let error
+        as DrydockError
         where error.code == .noIdentity
       {
         throw refusal("\(lastName(part.path)) was encrypted to other keys since it was written")

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -12,12 +13,15 @@ package enum Export {
   ///
   /// - Parameters:
   ///   - encryption: to whom the new archive is encrypted; nil for one that everybody can read.
+  ///   - signing: the keys that sign the new archive.
   ///   - tool: the program's name and version, for the header.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
   ///   - progress: counts what is read of the archive.
   /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
   package static func run(
-    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil, tool: String,
+    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil,
+    signing: [SigningKey] = [],
+    tool: String,
     lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> ExportReport {
     try archive.requireComplete()
@@ -27,7 +31,8 @@ package enum Export {
     var header = archive.header
     (header.archive, header.exportedFrom, header.tool) = (try Archive.ID.new(), archive.header.archive, tool)
     (header.kind, header.parent) = (.full, nil)
-    let draft = try ArchiveDraft(header, time: archive.captureTime(), encryption: encryption, to: destination)
+    let draft = try ArchiveDraft(
+      header, time: archive.captureTime(), encryption: encryption, signing: signing, to: destination)
     do {
       var (entries, bytes) = (0, UInt64(0))
       try archive.manifest.entries { source in

@@ -108,10 +108,10 @@ extension Repository {
         }
       }
       return (report, goes)
-    } afterwards: { report, listing, archives, directory in
+    } afterwards: { report, listing, archives, place in
       guard let compaction else { return }
       let run = Compaction(
-        repository: self, directory: directory, keys: keys, options: compaction, progress: progress)
+        repository: self, place: place, keys: keys, options: compaction, progress: progress)
       // An archive that is away, or cannot be read, may need any chain of its instance.
       let incomplete = Set(
         zip(archives, found).filter { $1 == [Retention.missing] || $0.isUnreadable }.map(\.0.ownerKey))
@@ -176,7 +176,8 @@ extension Repository {
   private func removing(
     _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double, _ progress: WorkProgress?,
     _ decide: (Listing, [StoredArchive]) throws -> (ForgetReport, [StoredArchive]),
-    afterwards: (inout ForgetReport, Listing, [StoredArchive], Directory?) throws -> Void = { _, _, _, _ in }
+    afterwards: (inout ForgetReport, Listing, [StoredArchive], (any Place)?) throws -> Void = { _, _, _, _ in
+    }
   ) throws -> ForgetReport {
     if dryRun {
       let listing = try list(keys: keys, progress: progress) { _ in true }
@@ -184,55 +185,66 @@ extension Repository {
       try afterwards(&report, listing, listing.stored, nil)
       return report
     }
-    let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
-    let listing = try list(directory, keys, progress: progress)
+    let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
+    let listing = try list(place, keys, progress: progress)
     let archives = listing.stored
     var (report, removed) = try decide(listing, archives)
-    try remove(removed, in: directory, progress)
-    try removeLeftTags(listing, archives, in: directory)
-    try afterwards(&report, listing, archives, directory)
+    try remove(removed, in: place, progress)
+    try removeLeftFiles(listing, archives, in: place)
+    try afterwards(&report, listing, archives, place)
     return report
   }
 
-  /// Removes the tags of archives that a killed snapshot did not publish. Nothing writes into the repository now.
-  private func removeLeftTags(
-    _ listing: Listing, _ archives: [StoredArchive], in directory: Directory
+  /// Removes the tags and signatures of archives that a killed snapshot did not publish. Nothing writes into the repository now.
+  private func removeLeftFiles(
+    _ listing: Listing, _ archives: [StoredArchive], in place: any Place
   ) throws {
+    let names = try place.list().names
+    let present = Set(names)
+    for name in names {
+      let isLeft = SignatureFiles.archive(ofFile: name).map { !present.contains($0) } ?? false
+      if isLeft || SignatureFiles.isUnfinished(name) { try place.remove(ContainerPath(name: name)) }
+    }
     // Of files that were named by hand the ids may not be known.
     guard listing.unnamed.isEmpty else { return }
-    for name in try directory.names() {
+    for name in names {
       if let id = ArchiveTags.id(ofFile: name) {
         let isKnown = archives.contains { id.hasPrefix($0.label.id) }
-        if !isKnown { try ArchiveTags.remove(of: id, in: directory) }
+        if !isKnown { try ArchiveTags.remove(of: id, in: place) }
       } else if ArchiveTags.isUnfinished(name) {
-        try directory.removeFile(ContainerPath(name: name), missingIsFine: true)
+        try place.remove(ContainerPath(name: name))
       }
     }
   }
 
   /// Removes archives, each before those that it needs; on disk when this returns.
   func remove(
-    _ archives: [StoredArchive], in directory: Directory, _ progress: WorkProgress? = nil
+    _ archives: [StoredArchive], in place: any Place, _ progress: WorkProgress? = nil
   ) throws {
     progress?.begin(.remove, totalFiles: archives.count)
     let byDepth = Dictionary(grouping: zip(archives, archives.depths), by: \.1)
-    let tagged = try Set(directory.names().compactMap(ArchiveTags.id))
+    let names = try place.list().names
+    let (tagged, signed) = (
+      Set(names.compactMap(ArchiveTags.id)), Set(names.compactMap(SignatureFiles.archive))
+    )
     var removed = 0
     do {
       for depth in byDepth.keys.sorted(by: >) {
         for (archive, _) in byDepth[depth, default: []].reversed() {
           // Without its tags a rule keeps it no longer than with them, when this is interrupted here.
           for id in tagged where id.hasPrefix(archive.label.id) {
-            try ArchiveTags.remove(of: id, in: directory)
+            try ArchiveTags.remove(of: id, in: place)
           }
           for path in archive.paths {
-            try directory.removeFile(ContainerPath(lastName(path)), missingIsFine: true)
+            let name = try ContainerPath(lastName(path))
+            try place.remove(name)
+            if signed.contains(name.bytes) { try SignatureFiles.remove(of: name, at: place) }
           }
           removed += 1
           progress?.add(files: 1)
         }
         // Not even a power failure may keep a child and lose its parent.
-        try directory.sync()
+        try place.sync()
       }
     } catch let error as DrydockError {
       guard removed > 0 else { throw DrydockError.unusable("the repository", path: path, error) }

@@ -1,8 +1,10 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
+import RemoteStorage
 import SystemPackage
 
 package struct RekeyReport: Sendable {
@@ -10,6 +12,8 @@ package struct RekeyReport: Sendable {
   package var source: String, path: String
   package var header: Archive.Header
   package var archiveBytes: UInt64
+  /// Whether the archive that was read has a signature, and the new one has none.
+  package var losesSignature = false
 }
 
 /// Encrypts an archive to other recipients: the same archive, byte for byte, under a new file key (see `SealedCopy`).
@@ -19,45 +23,43 @@ package enum Rekey {
   ///
   /// - Parameters:
   ///   - encryption: to whom.
+  ///   - signing: how the copy is signed.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
   ///   - progress: counts what is copied.
-  /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`.
+  /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`, `untrusted`.
   package static func copy(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target,
-    encryption: AgeTarget, lockTimeout: Double = 0, progress: WorkProgress? = nil
+    encryption: AgeTarget, signing: CopySigning = CopySigning(), lockTimeout: Double = 0,
+    progress: WorkProgress? = nil
   ) throws -> RekeyReport {
-    let archive = try ArchivePart(path: path, keys: keys, limit: limit)
-    let header = archive.header
-    let names = ArchiveName.candidates(
-      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
-      parent: header.parent, isEncrypted: true)
-    let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
-    let scratch = try destination.makeScratch()
-    do {
-      let size = try write(archive, into: scratch.directory, encryption, progress)
-      let path = try destination.publish(file, in: scratch.directory, as: names)
-      return RekeyReport(source: archive.path, path: path, header: header, archiveBytes: size)
-    } catch let error as DrydockError {
-      throw destination.located(error)
-    }
+    let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
+    return try publish(
+      archive, to: ArchiveDestination(target, lockTimeout: lockTimeout), as: archive.names, encryption, signing.keys,
+      progress)
   }
 
   static let file: ContainerPath = "archive"
 
   /// Writes the copy into a private directory: synced, read back and compared when this returns.
   static func write(
-    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ progress: WorkProgress?
-  ) throws -> UInt64 {
+    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ keys: [SigningKey],
+    _ progress: WorkProgress?
+  ) throws -> (size: UInt64, statement: StatementDraft?) {
     let output = try scratch.createFile(file, mode: 0o644)
     defer { try? output.close() }
     progress?.begin(.rekey, totalBytes: archive.reader.contentSize)
-    let copy = try SealedCopy(of: archive.reader, into: output, encryption: encryption) {
-      progress?.set(bytes: $0)
-    }
+    let copy = try SealedCopy(
+      of: archive.reader, into: output, encryption: encryption, isSigned: !keys.isEmpty
+    ) { progress?.set(bytes: $0) }
     progress?.begin(.check)
     try scratch.syncFile(output, file)
     try copy.verify()
-    return copy.fileSize
+    return (
+      copy.fileSize,
+      try copy.signed(header: archive.json).map {
+        StatementDraft(header: archive.header, bytes: $0, keys: keys)
+      }
+    )
   }
 }
 
@@ -119,23 +121,28 @@ extension Rekey {
   ///   - path: the archive's file; of a link, the file behind it.
   ///   - keys: what opens it, and the encrypted copy of it that may be beside it.
   ///   - encryption: to whom.
+  ///   - signing: how the new one is signed; a signed archive is not replaced by one without signature.
   ///   - lockTimeout: seconds to wait for the repository's lock, at the end.
   ///   - progress: counts what is copied.
   /// - Throws: `DrydockError`: `locked`, `overlap` when another file has the new name, `conflict` when the archive was
   ///   replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could not be synced.
   package static func replace(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
-    lockTimeout: Double = 0, progress: WorkProgress? = nil
+    signing: CopySigning = CopySigning(), lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
+    if RemoteStores.isRemote(path) {
+      return try replaceRemote(path, keys, limit, encryption, signing, lockTimeout, progress)
+    }
     var old = try ReplacedArchive(path)
-    let archive = try old.open(path, keys, limit)
+    guard try !signing.keys.isEmpty || !old.isSigned() else { throw losesSignature(path) }
+    let archive = try old.open(path, keys, limit, signing.sources)
     try old.check()
     try old.requireFreeName(beside: archive, keys, limit)
     let scratch = try ScratchDirectory(ArchiveDestination.scratchPrefix, in: old.folder)
-    let size: UInt64
-    do { size = try write(archive, into: scratch.directory, encryption, progress) } catch let error
-      as DrydockError
-    {
+    let (size, statement): (UInt64, StatementDraft?)
+    do {
+      (size, statement) = try write(archive, into: scratch.directory, encryption, signing.keys, progress)
+    } catch let error as DrydockError {
       throw error.code == .io ? error.at(old.folder.path) : error
     }
     // The new file is readable to the same users; only the owner or root can change the owner.
@@ -148,10 +155,80 @@ extension Rekey {
     // Exclusive, as for a removal.
     let lock = try RepositoryLock(old.folder.path, exclusive: true, timeout: lockTimeout)
     try old.check()
+    // For a moment the archive has no signature: an old one beside new bytes would look forged.
+    try old.removeSignatures()
     let name = try old.put(scratch.directory)
-    try old.afterwards("it is encrypted to the new keys", name) { try lock.directory.sync() }
+    try old.afterwards("it is encrypted to the new keys", name) {
+      try statement?.write(name, at: LocalPlace(old.folder))
+    }
+    try old.afterwards("it is encrypted to the new keys", name) { try lock.place.sync() }
     return RekeyReport(
       source: path, path: old.folder.full(name), header: archive.header, archiveBytes: size)
+  }
+}
+
+extension Rekey {
+  /// At a remote place the new archive gets another name, and then the old one is removed: killed in between, both are there.
+  private static func replaceRemote(
+    _ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit, _ encryption: AgeTarget, _ signing: CopySigning,
+    _ lockTimeout: Double, _ progress: WorkProgress?
+  ) throws -> RekeyReport {
+    let repository = Repository.ofArchive(path)
+    let place = try RepositoryLock(repository.path, exclusive: true, timeout: lockTimeout).place
+    let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
+    let old = ContainerPath(lastName(path))
+    guard try !signing.keys.isEmpty || !SignatureFiles.anyPresent(of: old, at: place) else {
+      throw losesSignature(path)
+    }
+    let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
+    let names = archive.names.filter { !present.contains($0) }
+    guard !names.isEmpty else {
+      throw DrydockError(
+        .overlap, "the repository has copies of it under all names that the new one could have; remove them",
+        path: path)
+    }
+    let report = try publish(
+      archive, to: ArchiveDestination(locked: place), as: names, encryption, signing.keys, progress)
+    try place.remove(old)
+    try SignatureFiles.remove(of: old, at: place)
+    return report
+  }
+
+  private static func losesSignature(_ path: String) -> DrydockError {
+    DrydockError(
+      .untrusted,
+      "it is signed, and its replacement would not be, so nothing was changed; give the signing key, or remove the "
+        + "files of its signature", path: path)
+  }
+
+  private static func publish(
+    _ archive: ArchivePart, to destination: ArchiveDestination, as names: [String], _ encryption: AgeTarget,
+    _ keys: [SigningKey], _ progress: WorkProgress?
+  ) throws -> RekeyReport {
+    let (place, name) = try Places.ofFile(archive.path)
+    let isSigned = try SignatureFiles.anyPresent(of: name, at: place)
+    let scratch = try destination.makeScratch()
+    do {
+      let (size, statement) = try write(archive, into: scratch.directory, encryption, keys, progress)
+      let copy = try scratch.directory.open(file, .readOnly)
+      defer { try? copy.close() }
+      let path = try destination.publish(
+        file, in: scratch.directory, as: names, destination.upload(copy, as: names), statement)
+      return RekeyReport(
+        source: archive.path, path: path, header: archive.header, archiveBytes: size,
+        losesSignature: isSigned && statement == nil)
+    } catch let error as DrydockError {
+      throw destination.located(error)
+    }
+  }
+}
+
+extension ArchivePart {
+  /// The names that an encrypted copy of it may have.
+  fileprivate var names: [String] {
+    ArchiveName.candidates(
+      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
+      parent: header.parent, isEncrypted: true)
   }
 }
 
@@ -178,16 +255,31 @@ private struct ReplacedArchive {
       throw DrydockError(.notFound, "no archive is there; give its file", path: path)
     }
     self.status = status
-    let isEncrypted = try ArchiveEncryption.of(path: path) != nil
+    let isEncrypted = try ArchiveEncryption.of(ArchiveSource(path: path)) != nil
     // An encrypted one has a plain name after a replacement that was interrupted before the last step.
     encryptedName =
       !isEncrypted || real.hasSuffix(ArchiveName.suffix)
       ? ContainerPath(name: name.bytes + Array(ArchiveName.encryptedSuffix.utf8)) : nil
   }
 
-  func open(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> ArchivePart {
+  /// The names that the archive, or a copy of it, has now.
+  private var names: [ContainerPath] { [name] + (copy == nil ? [] : encryptedName.map { [$0] } ?? []) }
+
+  func isSigned() throws -> Bool {
+    try ([name] + (encryptedName.map { [$0] } ?? [])).contains {
+      try SignatureFiles.anyPresent(of: $0, at: LocalPlace(folder))
+    }
+  }
+
+  func removeSignatures() throws {
+    for name in names { try SignatureFiles.remove(of: name, at: LocalPlace(folder)) }
+  }
+
+  func open(
+    _ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit, _ trusted: TrustedKeys?
+  ) throws -> ArchivePart {
     do {
-      return try ArchivePart(path: path, keys: keys, limit: limit)
+      return try ArchivePart(path: path, keys: keys, limit: limit, trusted: trusted)
     } catch let error as DrydockError where error.code == .noIdentity && encryptedName != nil {
       throw DrydockError(
         error.code,

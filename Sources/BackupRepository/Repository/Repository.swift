@@ -1,16 +1,34 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
+import RemoteStorage
 
+/// A directory or a remote place with archives.
 public struct Repository: Sendable {
+  /// The directory's path, or `s3://BUCKET/PREFIX` or `sftp://HOST/PATH`.
   public let path: String
 
   public init(_ path: String) {
     let trimmed = path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count)
     self.path = trimmed.isEmpty ? path : String(trimmed)
+  }
+
+  /// The repository that an archive's file is in.
+  package static func ofArchive(_ path: String) -> Repository {
+    let folder = path.lastIndex(of: "/").map { String(path[..<$0]) }
+    return Repository(folder.map { $0.isEmpty ? "/" : $0 } ?? ".")
+  }
+
+  /// Whether it is at a remote place, named by a URL.
+  package var isRemote: Bool { Self.isRemote(path) }
+  package static func isRemote(_ path: String) -> Bool { RemoteStores.isRemote(path) }
+
+  package func createRemoteIfNeeded() throws {
+    try RemoteConnections.shared.connection(path).store.createIfNeeded()
   }
 
   /// Reads the headers of all archives, and nothing else of them. Other files are ignored.
@@ -21,12 +39,15 @@ public struct Repository: Sendable {
   public func list(keys: AgeKeys = AgeKeys()) throws -> Listing { try list(keys: keys) { _ in true } }
 
   /// Lists only files whose names are those of certain archives, and files without such a name.
+  ///
+  /// - Parameter trusted: whose signatures are verified; nil to see only whether there are any.
   package func list(
-    keys: AgeKeys, progress: WorkProgress? = nil, where isWanted: (ArchiveLabel) -> Bool = { _ in true }
+    keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
+    where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
     do {
-      return try list(Directory(path), keys, progress: progress, where: isWanted)
-    } catch let error as DrydockError where error.code == .notFound {
+      return try list(Places.open(path), keys, trusted: trusted, progress: progress, where: isWanted)
+    } catch let error as DrydockError where error.code == .notFound && !isRemote {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
@@ -34,63 +55,73 @@ public struct Repository: Sendable {
   }
 
   func list(
-    _ directory: Directory, _ keys: AgeKeys, progress: WorkProgress? = nil,
+    _ place: any Place, _ keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
     where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
-    let names = try directory.names()
+    let present = try place.list()
+    let names = present.names.filter { bytes in
+      ArchiveName.isArchive(bytes)
+        && ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map(isWanted) ?? true
+    }.map { ContainerPath(name: $0) }
+    let all = Set(present.names)
     var listing = Listing(repository: path)
-    progress?.begin(.list, totalFiles: names.count { ArchiveName.isArchive($0) })
-    for bytes in names where ArchiveName.isArchive(bytes) {
+    progress?.begin(.list, totalFiles: names.count)
+    OrderedWork.run(names, jobs: place.parallelReads) { name in
+      Result { try present.file(name).flatMap { try found($0, in: place, all, keys, trusted) } }
+    } deliver: { name, result in
       progress?.add(files: 1)
-      if let label = ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)), !isWanted(label) {
-        continue
-      }
-      let name = ContainerPath(name: bytes)
-      do {
-        switch try found(name, in: directory, keys) {
-        case .item(let item): listing.items.append(item)
-        case .sealed(let sealed): listing.sealed.append(sealed)
-        case nil: break
-        }
-      } catch let error as DrydockError {
-        listing.unreadable.append(.init(path: directory.full(name), reason: error.message, error: error))
+      switch result {
+      case .success(.item(let item)): listing.items.append(item)
+      case .success(.sealed(let sealed)): listing.sealed.append(sealed)
+      case .success(nil): break
+      case .failure(let error):
+        listing.unreadable.append(
+          .init(path: place.full(name), reason: (error as? DrydockError)?.message ?? "\(error)", error: error)
+        )
       }
     }
-    try listing.readTags(names, in: directory)
+    try listing.readTags(present.names, in: place)
     listing.nameOwners()
     listing.sort()
     return listing
   }
 
   /// An archive by its file; nil when it is gone.
-  private func found(_ name: ContainerPath, in directory: Directory, _ keys: AgeKeys) throws -> Listing.Entry?
-  {
-    guard let status = try directory.status(name) else { return nil }
-    let path = directory.full(name)
-    guard status.type == .file else {
+  private func found(
+    _ file: PlaceFile, in place: any Place, _ names: Set<[UInt8]>, _ keys: AgeKeys, _ trusted: TrustedKeys?
+  ) throws -> Listing.Entry? {
+    let path = place.full(file.name)
+    guard file.isFile else {
       throw DrydockError(
         .damaged, "not a file; links are not followed, put the archive itself here", path: path)
     }
-    guard String(decoding: name.bytes, as: UTF8.self).utf8.elementsEqual(name.bytes) else {
+    guard String(decoding: file.name.bytes, as: UTF8.self).utf8.elementsEqual(file.name.bytes) else {
       throw DrydockError(.damaged, "its name is not UTF-8; rename it", path: path)
     }
     do {
-      // Without waiting: it may be replaced by a FIFO.
-      let file = try directory.open(name, .readOnly, options: .nonBlocking)
-      defer { try? file.close() }
+      let source = try place.open(file)
       do {
-        let reader = try ArchiveReader(file, keys: keys)
+        let reader = try ArchiveReader(source, keys: keys)
+        let json = try ArchivePart.json(reader, path)
+        let header = try Archive.Header(decoding: json, path: path)
         return .item(
           Item(
-            path: path, size: status.size, modified: status.modified,
-            header: try ArchivePart.header(reader, path), encryption: reader.encryption,
-            contentSize: reader.contentSize, identity: status.identity))
+            path: path, size: file.size, modified: file.modified,
+            header: header, encryption: reader.encryption,
+            contentSize: reader.contentSize, file: file,
+            signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
+              try $0.requireOf(header, json, reader)
+            }))
       } catch let error as DrydockError where error.code == .noIdentity {
-        guard let encryption = try ArchiveEncryption.of(file) else { throw error }
+        guard let encryption = try ArchiveEncryption.of(source) else { throw error }
+        let label = ArchiveName.label(of: lastName(path))
         return .sealed(
           Sealed(
-            path: path, size: status.size, modified: status.modified,
-            label: ArchiveName.label(of: lastName(path)), encryption: encryption, error: error.at(path)))
+            path: path, size: file.size, modified: file.modified,
+            label: label, encryption: encryption, error: error.at(path),
+            signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
+              try $0.requireOf(file, label)
+            }))
       }
     } catch let error as DrydockError where error.code == .notFound {
       return nil
@@ -111,27 +142,27 @@ public struct Repository: Sendable {
   /// - Throws: `DrydockError`: `locked`, `notFound` when that archive is gone or replaced,
   ///   `permission`, `checkFailed` when another archive needs it.
   public func remove(_ item: Item, lockTimeout: Double = 0) throws {
-    let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
+    let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
     let name = try ContainerPath(item.fileName)
-    guard directory.full(name) == item.path, let present = try directory.status(name),
-      present.identity == item.identity, present.size == item.size, present.modified == item.modified
+    guard place.full(name) == item.path, let present = try place.file(name), present.isSame(as: item.file)
     else {
       throw DrydockError(
         .notFound, "the archive is gone or was replaced; `drydock list` lists the archives",
         path: item.path)
     }
     do {
-      let archives = try list(directory, AgeKeys()).stored
+      let archives = try list(place, AgeKeys()).stored
       let others = archives.filter { !$0.paths.contains(item.path) }
       let own = archives.filter {
         $0.paths.contains(item.path) || $0.label.id == item.header.archive.description
       }
       if own.allSatisfy({ $0.paths == [item.path] }) {
         try own.requireUnneeded(by: others)
-        try ArchiveTags.remove(of: item.header.archive.description, in: directory)
+        try ArchiveTags.remove(of: item.header.archive.description, in: place)
       }
-      try directory.removeFile(name)
-      try directory.sync()
+      try place.remove(name)
+      try SignatureFiles.remove(of: name, at: place)
+      try place.sync()
     } catch let error as DrydockError where error.code == .checkFailed {
       throw error
     } catch let error as DrydockError {
@@ -140,18 +171,25 @@ public struct Repository: Sendable {
   }
 }
 
-/// The lock of a repository: `flock` on its directory. Writing takes it shared, removing exclusive.
+/// The lock of a repository: `flock` on its directory, or ``RemoteLock``. Writing takes it shared, removing exclusive.
 ///
-/// The kernel releases it when a process dies, so that it is never stale, and it needs no file. Reading takes no lock:
+/// The kernel releases a directory's when a process dies, so that it is never stale, and it needs no file. Reading takes no lock:
 /// an open archive stays readable to its end when its name is removed, and a read-only repository, or another user's,
 /// can be read. On a network file system it holds among the
 /// processes of one machine.
 struct RepositoryLock {
-  let directory: Directory
+  /// It is locked as long as a copy of this exists.
+  let place: any Place
 
   /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
   /// - Throws: `DrydockError`: `locked`, naming the holders; `notFound`, `permission`.
   init(_ path: String, exclusive: Bool, timeout: Double) throws {
+    if RemoteStores.isRemote(path) {
+      let connection = try RemoteConnections.shared.connection(path)
+      place = RemotePlace(
+        connection, try RemoteLock(connection.store, exclusive: exclusive, timeout: timeout))
+      return
+    }
     do {
       guard let directory = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
         throw DrydockError(
@@ -159,7 +197,7 @@ struct RepositoryLock {
           "the repository is locked by \(try LockHolders.names(path)); wait for it",
           path: path)
       }
-      self.directory = directory
+      place = LocalPlace(directory)
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
     }
@@ -169,7 +207,9 @@ struct RepositoryLock {
 extension DrydockError {
   /// An error of the file system about a directory for archives.
   static func unusable(_ what: String, path: String, _ error: DrydockError) -> DrydockError {
-    switch error.code {
+    // What a server says has its own advice.
+    if RemoteStores.isRemote(path) { return error.at(path) }
+    return switch error.code {
     case .notFound:
       DrydockError(
         .notFound, "\(what) does not exist; check the path, or make it with mkdir", path: path, cause: error)

@@ -13,7 +13,8 @@ extension Repository {
     package var encryption: ArchiveEncryption?
     /// The bytes of the archive without encryption.
     var contentSize: UInt64
-    var identity: FileIdentity
+    var file: PlaceFile
+    package var signature = SignatureState.none
     /// Sorted; they are not in the archive, but in a file beside it.
     public internal(set) var tags: [String] = []
 
@@ -31,6 +32,7 @@ extension Repository {
     package var label: ArchiveLabel?
     package var encryption: ArchiveEncryption
     public var error: DrydockError
+    package var signature = SignatureState.none
     /// Sorted; readable without a key.
     public internal(set) var tags: [String] = []
     public var fileName: String { lastName(path) }

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -21,10 +22,12 @@ struct SnapshotCopy {
   ///   - newIDs: the new ids of archives that were written so, by their old ones.
   ///   - status: of the file in whose place the new one is, if it is to have its owner, mode and time.
   ///   - encryption: to whom it is encrypted.
+  ///   - signing: the keys that sign it.
   /// - Returns: the header, the path and the size of the new archive.
   static func write(
     _ source: Archive, since former: Archive?, tags: [String], _ newIDs: [Archive.ID: Archive.ID],
-    like status: FileStatus? = nil, encryption: AgeTarget?, to destination: ArchiveDestination
+    like status: FileStatus? = nil, encryption: AgeTarget?, signing: [SigningKey] = [],
+    to destination: ArchiveDestination
   ) throws -> (header: Archive.Header, path: String, size: UInt64) {
     try source.checkExpansion()
     var header = source.header
@@ -34,7 +37,7 @@ struct SnapshotCopy {
       newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id
     }
     let draft = try ArchiveDraft(
-      header, time: source.captureTime(), encryption: encryption, to: destination)
+      header, time: source.captureTime(), encryption: encryption, signing: signing, to: destination)
     do {
       var copy = try SnapshotCopy(source, former.map { try ParentSnapshot($0) }, draft)
       try copy.copyAll()

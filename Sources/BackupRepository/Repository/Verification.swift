@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
 
@@ -10,6 +11,8 @@ public struct VerificationReport: Sendable {
   public var entries: Int, contentBytes: UInt64
   /// Whether every byte was compared with its hash, or only the structure was checked.
   public var readData: Bool
+  /// Who signed it; nil unless it was opened with trusted keys.
+  public var signer: Signer?
 }
 
 /// Verifies archives one after the other: a content that several snapshots share is read once.
@@ -19,7 +22,7 @@ package struct Verification {
   private var read: Set<VerifiedFile> = []
 
   private struct VerifiedFile: Hashable {
-    var archive: Archive.ID, file: FileVersion
+    var archive: Archive.ID, file: String
   }
 
   package init() {}
@@ -57,7 +60,7 @@ package struct Verification {
   ) throws -> VerificationReport {
     if data { progress?.begin(.verify, reading: archive) } else { progress?.begin(.verify) }
     let files = archive.parts.map { part in
-      FollowedStatus.version(part.path).map { VerifiedFile(archive: part.header.archive, file: $0) }
+      part.version.map { VerifiedFile(archive: part.header.archive, file: $0) }
     }
     let isRead = files.map { $0.map(read.contains) ?? false }
     let id = try SnapshotID()
@@ -82,9 +85,13 @@ package struct Verification {
     _ = try archive.manifest.skipped()
     try tar?.expectEnd()
     if data { _ = try archive.vaultExtract() }
+    if data, let signature = archive.parts[0].signature {
+      try signature.signed.requireAllBytes(archive.parts[0].reader)
+    }
     if data, let file = files[0] { read.insert(file) }
     return VerificationReport(
-      path: archive.path, header: archive.header, entries: entries, contentBytes: bytes, readData: data)
+      path: archive.path, header: archive.header, entries: entries, contentBytes: bytes, readData: data,
+      signer: archive.signer)
   }
 }
 

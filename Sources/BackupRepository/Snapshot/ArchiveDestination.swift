@@ -2,16 +2,17 @@ import AppContainer
 import ArchiveFile
 import DrydockErrors
 import FileSystem
+import RemoteStorage
 import SystemPackage
 
 /// Where a new archive is published: in a repository, under a name that is made, or as a file that must not exist. It is
-/// written in a private directory beside that place and published in one step.
+/// written in a private directory and published in one step: renamed, or sent to a remote place.
 package struct ArchiveDestination: Sendable {
   /// The start of the names of directories for unfinished archives.
   static let scratchPrefix = ".drydock-writing-"
 
   /// A repository is locked, so that nothing is removed from it.
-  private let folder: Directory
+  private let folder: any Place
   private let fileName: String?
 
   /// The repository's path; nil for a file.
@@ -27,10 +28,17 @@ package struct ArchiveDestination: Sendable {
   ) throws {
     switch target {
     case .repository(let path):
-      let folder = try Self.open(path, "the repository")
-      if let container { try Self.refuseOverlap(folder.path, isRepository: true, container) }
-      self.folder = try RepositoryLock(folder.path, exclusive: false, timeout: lockTimeout).directory
+      var place = path
+      if !RemoteStores.isRemote(path) {
+        place = try Self.open(path, "the repository").path
+        if let container { try Self.refuseOverlap(place, isRepository: true, container) }
+      }
+      folder = try RepositoryLock(place, exclusive: false, timeout: lockTimeout).place
       fileName = nil
+    case .file(let path) where RemoteStores.isRemote(path):
+      throw DrydockError(
+        .usage, "a single archive is written to a file of this machine; a remote place is a repository",
+        path: path)
     case .file(let path):
       let slash = path.lastIndex(of: "/")
       let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
@@ -38,18 +46,18 @@ package struct ArchiveDestination: Sendable {
       guard !name.isEmpty else {
         throw DrydockError(.notFound, "name the archive's file, not a directory", path: path)
       }
-      folder = try Self.open(parent, "the archive's directory")
-      guard try folder.status(ContainerPath(name)) == nil else {
+      let directory = try Self.open(parent, "the archive's directory")
+      guard try directory.status(ContainerPath(name)) == nil else {
         throw DrydockError(
           .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
       }
-      if let container { try Self.refuseOverlap(folder.path, isRepository: false, container) }
-      fileName = name
+      if let container { try Self.refuseOverlap(directory.path, isRepository: false, container) }
+      (folder, fileName) = (LocalPlace(directory), name)
     }
   }
 
   /// A repository that the caller has locked.
-  init(locked repository: Directory) { (folder, fileName) = (repository, nil) }
+  init(locked repository: any Place) { (folder, fileName) = (repository, nil) }
 
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
@@ -76,10 +84,10 @@ package struct ArchiveDestination: Sendable {
     }
   }
 
-  /// A private directory beside the destination; those of killed runs are removed.
+  /// A private directory for the file; those of killed runs are removed.
   func makeScratch() throws -> ScratchDirectory {
     do {
-      return try ScratchDirectory(Self.scratchPrefix, in: folder)
+      return try folder.makeScratch()
     } catch let error as DrydockError {
       if error.code == .io { throw located(error) }
       throw DrydockError.unusable(
@@ -97,7 +105,7 @@ package struct ArchiveDestination: Sendable {
   )] {
     guard fileName == nil else { return [] }
     let owner = ArchiveLabel.nameKey(app, instance)
-    return try folder.names().compactMap { bytes -> (label: ArchiveLabel, path: String)? in
+    return try folder.list().names.compactMap { bytes -> (label: ArchiveLabel, path: String)? in
       guard ArchiveName.isArchive(bytes) else { return nil }
       return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
         ($0, folder.full(ContainerPath(name: bytes)))
@@ -110,7 +118,7 @@ package struct ArchiveDestination: Sendable {
   func hasEncrypted(_ app: String, _ instance: String) throws -> Bool {
     guard fileName == nil else { return false }
     let owner = ArchiveLabel.nameKey(app, instance)
-    return try folder.names().contains { bytes in
+    return try folder.list().names.contains { bytes in
       let name = String(decoding: bytes, as: UTF8.self)
       return name.hasSuffix(ArchiveName.encryptedSuffix) && ArchiveName.label(of: name)?.nameKey == owner
     }
@@ -130,14 +138,63 @@ package struct ArchiveDestination: Sendable {
     if fileName == nil { try? ArchiveTags.remove(of: id.description, in: folder) }
   }
 
-  /// Renames the written file to its final name, never replacing one; synced when this returns. Returns the path.
+  /// Begins to send a file that is being written to a remote place, in the background; nil for a file of this machine.
   ///
-  /// - Parameter names: for a repository; the first free one is used.
+  /// - Parameter names: of which the first is used there: it has a random id, so that it is free.
+  func upload(_ file: FileDescriptor, as names: [String]) throws -> (any RemoteUpload)? {
+    guard let name = names.first else { return nil }
+    return try folder.upload(name) { target, offset in
+      var done = 0
+      while done < target.count {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: target[done...])
+        let count: Int
+        do { count = try file.read(fromAbsoluteOffset: Int64(offset) + Int64(done), into: rest) } catch let
+          error as Errno
+        { throw DrydockError.system("cannot read what is to be sent", "the temporary file", error) }
+        guard count > 0 else {
+          throw DrydockError(.io, "the temporary file with what is to be sent was cut; run it again")
+        }
+        done += count
+      }
+    }
+  }
+
+  /// Gives the written file its final name, never replacing one; synced when this returns. Returns the path.
+  ///
+  /// - Parameters:
+  ///   - names: for a repository; the first free one is used.
+  ///   - upload: what ``upload(_:as:)`` has returned.
+  ///   - statement: signed, and on disk before the file has its name; nil for an archive without signature.
   /// - Throws: `DrydockError`: `overlap` when none is.
-  func publish(_ file: ContainerPath, in scratch: Directory, as names: [String]) throws -> String {
+  func publish(
+    _ file: ContainerPath, in scratch: Directory, as names: [String], _ upload: (any RemoteUpload)? = nil,
+    _ statement: StatementDraft? = nil
+  ) throws -> String {
+    if let upload {
+      // The name has a random id, so that it is free.
+      if let name = names.first { try statement?.write(ContainerPath(name), at: folder) }
+      try folder.requireLocked()
+      let size = try scratch.status(file)?.size ?? 0
+      guard let published = try upload.publish(size: size) else {
+        throw Self.nameIsTaken(folder.full(try ContainerPath(names.first ?? "")))
+      }
+      return folder.full(ContainerPath(name: Array(published.name.utf8)))
+    }
+    guard let local = folder as? LocalPlace else {
+      throw DrydockError(
+        .invalidUse, "an archive for a remote place was not sent; report this", path: folder.path)
+    }
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
-      guard try scratch.moveNew(file, in: folder, to: target) else { continue }
+      if let statement {
+        // The signatures of an archive that is there are its own.
+        guard try folder.file(target) == nil else { continue }
+        try statement.write(target, at: folder)
+      }
+      guard try scratch.moveNew(file, in: local.directory, to: target) else {
+        if statement != nil { try SignatureFiles.remove(of: target, at: folder) }
+        continue
+      }
       do { try folder.sync() } catch let error as DrydockError {
         throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
@@ -145,10 +202,30 @@ package struct ArchiveDestination: Sendable {
       }
       return folder.full(target)
     }
+    throw Self.nameIsTaken(folder.full(try ContainerPath(fileName ?? names.first ?? "")))
+  }
+
+  /// Throws if an archive is gone that a published one needs: at a remote place, somebody may remove it who did not see the
+  /// lock in time. The new one is removed then.
+  func requirePresent(_ parents: [Archive.ID], neededBy path: String) throws {
+    guard !(folder is LocalPlace), !parents.isEmpty else { return }
+    let ids = try folder.list().names.compactMap {
+      ArchiveName.label(of: String(decoding: $0, as: UTF8.self))?.id
+    }
+    guard let missing = parents.first(where: { id in !ids.contains { id.description.hasPrefix($0) } })
+    else { return }
+    try folder.remove(ContainerPath(lastName(path)))
     throw DrydockError(
+      .changedMeanwhile,
+      "an archive that the new one needs (\(missing.short)) was removed meanwhile, so the new one was removed, too; run it "
+        + "again", path: folder.path)
+  }
+
+  private static func nameIsTaken(_ path: String) -> DrydockError {
+    DrydockError(
       .overlap,
       "an archive of that name was written meanwhile; an archive never replaces a file, run it again",
-      path: folder.full(try ContainerPath(fileName ?? names.first ?? "")))
+      path: path)
   }
 }
 

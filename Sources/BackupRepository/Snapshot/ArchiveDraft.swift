@@ -1,10 +1,12 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
+import RemoteStorage
 import SystemPackage
 
 /// An archive that is being written in a private directory: the header, then the content that is added to ``archive`` and
@@ -23,18 +25,28 @@ final class ArchiveDraft {
   /// A private directory for plain data.
   let work: Directory
   private let file: FileDescriptor
+  private let names: [String]
+  private let signing: [SigningKey]
+  /// The header's bytes.
+  private let json: [UInt8]
+  /// Sends the file while it is written; nil for a file of this machine.
+  private let upload: (any RemoteUpload)?
   /// The place of the manifest, when it is in the archive.
   private var location: ManifestLocation?
+  private var isPublished = false
 
   private static let fileName: ContainerPath = "archive", manifestName: ContainerPath = "manifest"
 
   /// - Parameters:
   ///   - time: of the capture.
   ///   - encryption: the recipients; nil for an archive that everybody can read.
+  ///   - signing: the keys that sign it.
   init(
-    _ header: Archive.Header, time: Date, encryption: AgeTarget?, to destination: ArchiveDestination
+    _ header: Archive.Header, time: Date, encryption: AgeTarget?, signing: [SigningKey] = [],
+    to destination: ArchiveDestination
   ) throws {
-    (self.header, self.time, self.destination) = (header, time, destination)
+    (self.header, self.time, self.destination, self.signing) = (header, time, destination, signing)
+    json = try header.encoded()
     isEncrypted = encryption != nil
     scratch = try destination.makeScratch()
     if encryption == nil {
@@ -45,20 +57,29 @@ final class ArchiveDraft {
       work = plain.directory
       plainScratch = consume plain
     }
+    names = ArchiveName.candidates(
+      app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
+      parent: header.parent, followsLater: header.follows != nil, isEncrypted: encryption != nil)
     var created: FileDescriptor?
+    var upload: (any RemoteUpload)?
     do {
       // A plain archive holds data that only its owner could read.
       let file = try scratch.directory.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
       created = file
-      archive = try ArchiveWriter(to: file, encryption: encryption)
+      let sending = try destination.upload(file, as: names)
+      upload = sending
+      var written: (@Sendable (UInt64) throws -> Void)?
+      if let sending { written = { try sending.extend(to: $0) } }
+      archive = try ArchiveWriter(
+        to: file, encryption: encryption, isSigned: !signing.isEmpty, written: written)
       manifest = try ManifestWriter(path: work.full(Self.manifestName), archive: header.archive)
-      self.file = file
+      (self.file, self.upload) = (file, sending)
     } catch {
+      upload?.cancel()
       try? created?.close()
       guard let error = error as? DrydockError else { throw error }
       throw Self.explained(error, work, isEncrypted, destination)
     }
-    let json = try header.encoded()
     do {
       try archive.addMember(
         .file(Archive.Header.memberName, size: UInt64(json.count), modified: modified), contents: json)
@@ -71,6 +92,7 @@ final class ArchiveDraft {
 
   deinit {
     archive.cancel()
+    if !isPublished { upload?.cancel() }
     try? file.close()
   }
 
@@ -135,6 +157,9 @@ final class ArchiveDraft {
   func publish(tags: [String] = [], like status: FileStatus? = nil) throws -> (path: String, size: UInt64) {
     let location = try addManifest()
     let size = try archive.finish(manifest: location)
+    let statement = try archive.signed(header: json, manifest: location).map {
+      StatementDraft(header: header, bytes: $0, keys: signing)
+    }
     self.location = location
     if let status {
       do {
@@ -144,12 +169,11 @@ final class ArchiveDraft {
       try scratch.directory.setModified(status.modified, of: Self.fileName)
     }
     try scratch.directory.syncFile(file, Self.fileName)
-    let names = ArchiveName.candidates(
-      app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
-      parent: header.parent, followsLater: header.follows != nil, isEncrypted: isEncrypted)
     try destination.write(tags: tags, of: header.archive)
     do {
-      return (try destination.publish(Self.fileName, in: scratch.directory, as: names), size)
+      let path = try destination.publish(Self.fileName, in: scratch.directory, as: names, upload, statement)
+      isPublished = true
+      return (path, size)
     } catch let error as DrydockError {
       if error.code == .overlap { destination.removeTags(of: header.archive) }
       throw error

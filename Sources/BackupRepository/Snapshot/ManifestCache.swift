@@ -4,6 +4,7 @@ import ArchiveFile
 import DrydockErrors
 import FileSystem
 import Foundation
+import RemoteStorage
 import SystemPackage
 
 /// Copies of the manifests of encrypted archives, on the machine that writes them and need not be able to decrypt them: the
@@ -54,7 +55,8 @@ package struct ManifestCache: Sendable {
 
   /// By what names of archives have of their owner, which is all that is known of an archive without a key.
   private static func name(_ repository: String, _ app: String, _ instance: String) throws -> ContainerPath {
-    let parts = [realPath(repository) ?? repository, ArchiveLabel.nameKey(app, instance)]
+    let place = RemoteStores.isRemote(repository) ? repository : realPath(repository) ?? repository
+    let parts = [place, ArchiveLabel.nameKey(app, instance)]
     return try ContainerPath(String(SHA256.hash(Array(parts.joined(separator: "\n").utf8)).hex.prefix(32)))
   }
 
@@ -66,7 +68,7 @@ package struct ManifestCache: Sendable {
   /// - Parameter archive: the path of its file.
   /// - Throws: `DrydockError` if a file of the cache cannot be read, or is damaged.
   func snapshot(of archive: String, app: String, instance: String) throws -> ParentManifest? {
-    let (repository, name) = try Self.place(of: archive)
+    let (repository, name) = try Places.ofFile(archive)
     guard let folder = try folder(repository.path, app, instance), try folder.status(name) != nil else {
       return nil
     }
@@ -91,13 +93,6 @@ package struct ManifestCache: Sendable {
       sizes: chain.map(\.record.size), paths: chain.map { folder.full($0.name) })
   }
 
-  /// The open directory of an archive's file, and the file's name in it.
-  private static func place(of archive: String) throws -> (Directory, ContainerPath) {
-    let path = realPath(archive) ?? archive
-    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    return (try Directory(folder), try ContainerPath(lastName(path)))
-  }
-
   private static func label(_ name: [UInt8]) -> ArchiveLabel? {
     ArchiveName.label(of: String(decoding: name, as: UTF8.self))
   }
@@ -105,7 +100,7 @@ package struct ManifestCache: Sendable {
   private func entry(_ name: ContainerPath, in folder: Directory) throws -> Entry {
     let file = try folder.open(name, .readOnly, options: .nonBlocking)
     defer { try? file.close() }
-    let bytes = try Self.beginning(of: file, Self.lineLimit, folder.full(name))
+    let bytes = try ArchiveSource(file).beginning(Self.lineLimit)
     guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
       let record = try? JSONDecoder().decode(Record.self, from: Data(bytes[..<end]))
     else { throw Self.damaged(folder.full(name)) }
@@ -116,25 +111,13 @@ package struct ManifestCache: Sendable {
     DrydockError(.damaged, "a file of the cache is damaged; remove it", path: path)
   }
 
-  private static func beginning(of file: FileDescriptor, _ count: Int, _ path: String) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    do {
-      let count = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-      return Array(bytes.prefix(count))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
-    }
-  }
-
   /// The size of an archive's file, and the hash of its beginning; nil if it is not there.
-  private static func state(of name: ContainerPath, in repository: Directory) throws -> (UInt64, String)? {
-    guard let status = try repository.status(name), status.type == .file else { return nil }
-    let file = try repository.open(name, .readOnly, options: .nonBlocking)
-    defer { try? file.close() }
-    return (status.size, try SHA256.hash(beginning(of: file, 4096, repository.full(name))).hex)
+  private static func state(of name: ContainerPath, in repository: any Place) throws -> (UInt64, String)? {
+    guard let file = try repository.file(name), file.isFile else { return nil }
+    return (file.size, try SHA256.hash(repository.open(file).beginning(4096)).hex)
   }
 
-  private func isUnchanged(_ entry: Entry, in repository: Directory) throws -> Bool {
+  private func isUnchanged(_ entry: Entry, in repository: any Place) throws -> Bool {
     guard let (size, beginning) = try Self.state(of: entry.name, in: repository) else { return false }
     return size == entry.record.size && beginning == entry.record.beginning
   }
@@ -184,7 +167,7 @@ package struct ManifestCache: Sendable {
     _ header: Archive.Header, of archive: String, _ file: FileDescriptor, _ location: ManifestLocation,
     tarSize: UInt64, parent: ParentManifest?
   ) throws {
-    let (repository, name) = try Self.place(of: archive)
+    let (repository, name) = try Places.ofFile(archive)
     guard let (size, beginning) = try Self.state(of: name, in: repository) else { return }
     let folder = try makeFolder(repository.path, header)
     let record = Record(
@@ -228,13 +211,13 @@ package struct ManifestCache: Sendable {
   /// Removes the manifests of archives that are no longer in the repository, or older than the chain; and the directories of
   /// owners that have had no snapshot for a long time.
   private func removeUnused(
-    _ folder: Directory, _ repository: Directory, _ header: Archive.Header, _ parent: ParentManifest?
+    _ folder: Directory, _ repository: any Place, _ header: Archive.Header, _ parent: ParentManifest?
   ) throws {
     let chain = [header] + (parent?.headers ?? [])
     let start = chain[chain.count - 1].time
     // An archive that is published while this runs is in the second list if its manifest is in the first.
     let kept = try folder.names().filter(ArchiveName.isArchive)
-    let present = Set(try repository.names())
+    let present = Set(try repository.list().names)
     for name in kept {
       let label = Self.label(name)
       let isUsed = chain.contains { $0.archive.short == label?.id.prefix(8) ?? "" }

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ArchiveSigning
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
@@ -23,6 +24,17 @@ extension ParentManifest {
     self.init(
       headers: archive.parts.map(\.header), manifest: archive.manifest,
       sizes: archive.parts.map(\.reader.fileSize), paths: archive.parts.map(\.path))
+  }
+
+  /// Throws unless a trusted key has signed each archive of the chain: one without a key to open them relies on the cache, and
+  /// still must not add to a chain that cannot be restored.
+  func requireSigned(besides newest: String, _ trusted: TrustedKeys) throws {
+    let place = try Places.ofFile(newest).place
+    for (path, header) in zip(paths, headers) {
+      let (signed, _) = try SignedStatement.trusted(
+        of: place.full(ContainerPath(lastName(path))), trusted)
+      try signed.statement.requireOf(header)
+    }
   }
 
   /// Whether the next archive is a full one by a rule: then it costs little, and a restore reads fewer archives.
@@ -190,14 +202,17 @@ extension Snapshot {
     let name = lastName(newest.path)
     do {
       let found: ParentManifest
+      let trusted = request.signing.sources
       if isEncrypted, let kept = keptManifest(of: newest.path, header, request.cache) {
+        // The manifest is this machine's own. What is in the repository is verified by who can open it.
+        if let trusted { try kept.requireSigned(besides: newest.path, trusted) }
         found = kept
       } else if case .sealed = newest {
         if keys.isEmpty, request.cache == nil { return (nil, nil) }
         let reason = "no key opens the newest archive, \(name)"
         return (nil, request.cache == nil ? reason : "\(reason), and the cache does not have its manifest")
       } else {
-        found = ParentManifest(try Archive(path: newest.path, keys: keys))
+        found = ParentManifest(try Archive(path: newest.path, keys: keys, trusted: trusted))
       }
       // Who is to read the new archive must be able to read those that it needs.
       guard try found.manifest.parts[0].recipients() == request.encryption?.recipientsDigest() else {

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ArchiveSigning
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
@@ -73,7 +74,8 @@ package enum Snapshot {
   ) throws -> SnapshotReport {
     var header = header
     if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
-    let draft = try ArchiveDraft(header, time: now, encryption: request.encryption, to: destination)
+    let draft = try ArchiveDraft(
+      header, time: now, encryption: request.encryption, signing: request.signing.keys, to: destination)
     request.progress?.begin(.snapshot)
     let totals = request.progress.map {
       SnapshotTotals($0, container, lock.root, includesExcluded: request.includesExcluded)
@@ -93,11 +95,13 @@ package enum Snapshot {
         from: container, lock.root, writer.vaultDigest, into: draft, request.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: request.includesExcluded)
       let (path, size) = try draft.publish(tags: request.tags)
+      try destination.requirePresent(parent?.headers.map(\.archive) ?? [], neededBy: path)
       var report = SnapshotReport(
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
         excluded: writer.excluded, skipped: writer.skipped, raw: writer.raw, vault: vault,
         versionProblem: request.versionProblem)
+      report.signedBy = request.signing.keys.map(\.description)
       if let cache = request.cache, destination.repository != nil, case .recipients? = request.encryption {
         // The archive is there: nothing that goes wrong with the cache is an error.
         do { try draft.keepManifest(in: cache, of: path, parent) } catch {
@@ -123,6 +127,8 @@ package struct SnapshotRequest: Sendable {
   /// The recipients; nil for an unencrypted archive. Nothing is read back: this machine need not be able to
   /// open the archive.
   package var encryption: AgeTarget?
+  /// The keys that sign the archive, and whose signatures its parent must have if there are any.
+  package var signing = CopySigning()
   /// Opens the vault: an encrypted archive then also holds its items that may leave the device. Nil stores the
   /// sealed file alone.
   package var deviceKeys: DeviceKeys?
@@ -191,6 +197,8 @@ public struct SnapshotReport: Sendable {
   public var cacheProblem: String?
   /// What is wrong with the time of this archive, or of another one in the repository.
   package var clockWarning: ClockWarning?
+  /// The public keys of the signatures.
+  package var signedBy: [String] = []
   /// Whether the archive is not encrypted, and earlier ones of the container in its repository are.
   package var isPlainAmongEncrypted = false
   /// Whether nothing but the root is stored: a disk that is not mounted looks like that.

@@ -214,10 +214,7 @@ struct CopyAdoption {
     return databases
   }
 
-  private func isHistory(_ path: ContainerPath) -> Bool {
-    let history = staged.container.historyPath.parent
-    return path == history || path.isInside(history)
-  }
+  private func isHistory(_ path: ContainerPath) -> Bool { staged.container.isHistory(path) }
 
   private func failure(_ message: String, _ path: ContainerPath) -> DrydockError {
     DrydockError(

@@ -22,12 +22,14 @@ struct ListCommand: Subcommand {
   @Option(
     help: ArgumentHelp("Only archives of this time or later, in UTC, such as 2026-11-14.", valueName: "date"))
   var since: String?
+  @OptionGroup var trust: TrustOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
-    guard let path = try repository.path(common.configuration()) else {
+    let configuration = try common.configuration()
+    guard let path = repository.path(configuration) else {
       throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
     }
     guard last.map({ $0 > 0 }) ?? true else {
@@ -35,7 +37,8 @@ struct ListCommand: Subcommand {
     }
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
-    let all = try Repository(path).list(keys: key.keys().all, progress: display.progress)
+    let all = try Repository(path).list(
+      keys: key.keys().all, trusted: trust.keys(configuration), progress: display.progress)
     display.end()
     var listing = all.filtered(app: app, instance: instance)
     do { if let since { listing = try listing.since(since) } } catch let error as DrydockError {
@@ -61,6 +64,8 @@ struct ListCommand: Subcommand {
         [
           "path": item.path, "bytes": item.size, "header": item.header,
           "encryption": item.encryption?.description, "tags": item.tags,
+          "signed": item.signature != .none, "signer": item.signature.signer,
+          "signature_problem": item.signature.problem,
         ]
       },
       "encrypted": listing.sealed.map { item -> JSONObject in
@@ -69,6 +74,8 @@ struct ListCommand: Subcommand {
           "app": item.label?.app, "instance": item.label?.mark == nil ? item.label?.instance : nil,
           "time": item.label?.time,
           "id": item.label?.id, "tags": item.tags,
+          "signed": item.signature != .none, "signer": item.signature.signer,
+          "signature_problem": item.signature.problem,
         ]
       },
       "unreadable": listing.unreadable.map { ["path": $0.path, "reason": $0.reason] },
@@ -99,7 +106,7 @@ struct ListCommand: Subcommand {
       String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
       header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
       Output.size(item.size),
-      note((encrypted + missing).joined(separator: ", "), item.tags),
+      note((encrypted + item.signature.texts + missing).joined(separator: ", "), item.tags),
     ]
   }
 
@@ -108,12 +115,31 @@ struct ListCommand: Subcommand {
     return [
       label.map { String($0.id.prefix(listing.idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
       label?.instance ?? "?", "?", "?", Output.size(item.size),
-      note("\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : ""), item.tags),
+      note(
+        (["\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : "")]
+          + item.signature.texts).joined(separator: ", "), item.tags),
     ]
   }
 
   private func note(_ text: String, _ tags: [String]) -> String {
     ([text].filter { !$0.isEmpty } + tags.map { "#\($0.printable)" }).joined(separator: " ")
+  }
+}
+
+extension SignatureState {
+  /// Who signed an archive.
+  var signer: Signer? { if case .trusted(let signer) = self { signer } else { nil } }
+  /// Why a signature does not count.
+  var problem: String? { if case .refused(let reason) = self { reason } else { nil } }
+
+  /// For the last column of a list.
+  var texts: [String] {
+    switch self {
+    case .none: []
+    case .present: ["signed"]
+    case .trusted(let signer): ["signed by \(signer.shown)"]
+    case .refused(let reason): ["not trusted: \(reason)"]
+    }
   }
 }
 
@@ -128,6 +154,7 @@ struct ShowCommand: Subcommand {
 
   @OptionGroup var source: ArchiveOptions
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
+  @OptionGroup var trust: TrustOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var common: CommonOptions
 
@@ -150,7 +177,10 @@ struct ShowCommand: Subcommand {
   }
 
   func run() throws {
-    let opened = try source.open(common.configuration(), key.keys())
+    // To look at an archive, it need not be trusted.
+    let trusted = try trust.files.isEmpty ? nil : TrustedKeys(files: trust.files)
+    let opened = try source.open(common.configuration(), key.keys(), trusted: trusted)
+    let isSigned = try opened.signer != nil || Archive.hasStatement(path: opened.path)
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }
     // One after the other: an archive may have a million.
@@ -178,7 +208,7 @@ struct ShowCommand: Subcommand {
         [
           "header": opened.header, "encryption": opened.encryption?.description,
           "snapshot": opened.snapshot, "entries": entries, "excluded": excluded, "skipped": skipped,
-          "vault_items": vaultItems,
+          "vault_items": vaultItems, "signed": isSigned, "signer": opened.signer,
         ])
     }
     let header = opened.header
@@ -186,6 +216,11 @@ struct ShowCommand: Subcommand {
       "\(header.app), instance \(header.instance) (\(header.layout.rawValue)), \(header.time)".printable)
     Output.line("archive \(header.archive), snapshot \(opened.snapshot.prefix(16))…")
     if let encryption = opened.encryption { Output.line(encryption.description) }
+    if let signer = opened.signer {
+      Output.line("signed by \(signer.shown)")
+    } else if isSigned {
+      Output.line("signed; --trusted FILE verifies by whom")
+    }
     if let groups = header.groups {
       Output.line("with the groups \(groups.joined(separator: ", "))".printable)
     }

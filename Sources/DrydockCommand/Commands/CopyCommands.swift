@@ -14,6 +14,7 @@ struct CopyOptions: ParsableArguments {
   var directory: String?
   @OptionGroup var key: SourceKeyOptions
   @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var signing: SigningOptions
   @OptionGroup var expansion: ExpansionOptions
 
   /// Where the copy goes; nil when no place is given.
@@ -62,17 +63,20 @@ struct ExportCommand: Subcommand {
     var keys = try copy.key.keys()
     let encryption = try copy.recipients.encryption(configuration)
     let file = try repository.archive(archive, configuration, keys)
-    if encryption == nil, !copy.recipients.noEncryption, let present = try ArchiveEncryption.of(path: file) {
+    if encryption == nil, !copy.recipients.noEncryption, let present = try Archive.encryption(path: file) {
       throw UsageError(
         message:
           "\(file) is \(present), and the new archive would not be; give --recipient age1…, or "
           + "--no-encryption if anyone may read it")
     }
-    let opened = try Archive(path: file, keys: keys.opening(file), limit: copy.expansion.limit())
+    let signing = try copy.signing.copies(configuration)
+    let opened = try Archive(
+      path: file, keys: keys.opening(file), limit: copy.expansion.limit(), trusted: signing.sources)
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
     let report = try Export.run(
-      opened, to: place, encryption: encryption, tool: DrydockVersion.tool, progress: display.progress)
+      opened, to: place, encryption: encryption, signing: signing.keys, tool: DrydockVersion.tool,
+      progress: display.progress)
     display.end()
     if common.json {
       return Output.json(
@@ -140,6 +144,7 @@ struct RekeyCommand: Subcommand {
     var keys = try copy.key.keys()
     let names = try names(configuration, keys)
     let limit = try copy.expansion.limit()
+    let signing = try copy.signing.copies(configuration)
     var (rekeyed, failed): ([JSONObject], [JSONObject]) = ([], [])
     var reports: [RekeyReport] = []
     var firstFailure: Failure?
@@ -154,14 +159,18 @@ struct RekeyCommand: Subcommand {
         let report =
           if let target {
             try Rekey.copy(
-              path: path, keys: opening, limit: limit, to: target, encryption: encryption,
+              path: path, keys: opening, limit: limit, to: target, encryption: encryption, signing: signing,
               lockTimeout: lockTimeout, progress: display.progress)
           } else {
             try Rekey.replace(
-              path: path, keys: opening, limit: limit, encryption: encryption, lockTimeout: lockTimeout,
+              path: path, keys: opening, limit: limit, encryption: encryption, signing: signing,
+              lockTimeout: lockTimeout,
               progress: display.progress)
           }
         reports.append(report)
+        if report.losesSignature {
+          Output.warning("the archive is signed, and the copy is not; --sign FILE signs it: \(report.path)")
+        }
         rekeyed.append([
           "source": report.source, "path": report.path, "header": report.header,
           "archive_bytes": report.archiveBytes,

@@ -20,25 +20,11 @@ struct SettingsChangeOptions: ParsableArguments {
     let opened = try container.open(common.configuration())
     let options = try container.wait.transaction(deviceKeys, use)
     if dryRun {
-      let outcome = try opened.dryRunSettingsChange(change, in: place, options: options)
-      for note in outcome.value.notes { Output.note("\(note)") }
-      if common.json {
-        var document = document(outcome.value)
-        document["difference"] = outcome.difference
-        document["conflicts"] = [ContainerPath]()
-        return Output.json(document)
-      }
-      Output.line("dry run: nothing was changed; it would have \(outcome.value.summary)")
-      return DifferenceText.write(outcome.difference)
+      return try opened.dryRunSettingsChange(change, in: place, options: options)
+        .write(asJSON: common.json, document)
     }
-    let outcome = try opened.changeSettings(change, in: place, options: options)
-    if common.json { Output.json(outcome.document(document(outcome.value))) }
-    for note in outcome.value.notes { Output.note("\(note)") }
-    outcome.report(on: opened, asJSON: common.json) {
-      Output.line($0.summary)
-      if outcome.transaction == nil { Output.line("nothing to change") }
-    }
-    try outcome.throwUnlessClean()
+    try opened.changeSettings(change, in: place, options: options)
+      .write(on: opened, asJSON: common.json, document)
   }
 }
 

@@ -87,6 +87,7 @@ struct ForgetCommand: Subcommand {
       their size; by default 25%.
       """, valueName: "share"))
   var compact: String?
+  @OptionGroup var signing: SigningOptions
   @OptionGroup var expansion: ExpansionOptions
   @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
   @Flag(help: "Do not ask before --everything removes archives.") var yes = false
@@ -139,6 +140,7 @@ struct ForgetCommand: Subcommand {
     }
     var options = CompactionOptions()
     options.share = Double(percent) / 100
+    options.signing = try signing.copies(configuration)
     (options.recipients, options.limit) = (
       try RecipientOptions.standing(configuration), try expansion.limit()
     )
@@ -279,9 +281,9 @@ struct TagCommand: Subcommand {
     let paths = try archives.map { try repository.archive($0, configuration, keys) }
     var tagged: [JSONObject] = []
     for path in paths {
-      let file = URL(fileURLWithPath: path)
-      let tags = try Repository(file.deletingLastPathComponent().path).tag(
-        file.lastPathComponent, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)
+      let name = path.split(separator: "/").last.map(String.init) ?? path
+      let tags = try Repository.ofArchive(path).tag(
+        name, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)
       tagged.append(["path": path, "tags": tags])
       if !common.json { Output.line("\(path)  \(tags.isEmpty ? "no tags" : tags.joined(separator: ", "))") }
     }

@@ -40,6 +40,7 @@ struct MigrateCommand: Subcommand {
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Do not take a snapshot first.") var noSnapshot = false
   @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var signing: SigningOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -136,6 +137,8 @@ struct MigrateCommand: Subcommand {
     (snapshot.encryption, snapshot.deviceKeys) = (encryption, options.transaction.deviceKeys)
     (snapshot.keys, snapshot.progress) = (ArchiveKeys.ofEnvironment(), progress)
     snapshot.cache = Environment.cache
+    let signing = try signing.copies(configuration)
+    (snapshot.signing, snapshot.trusted) = (signing.keys, signing.trusted)
     options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options
   }

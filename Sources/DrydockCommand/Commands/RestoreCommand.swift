@@ -12,7 +12,8 @@ struct RestoreCommand: Subcommand {
       back. What a rule excludes from backups (caches, flagged files) is left
       unchanged. A container that does not exist is created. Vault items return one
       by one, with --device-key and as their class allows; the exit code is 3 when
-      some do not.
+      some do not. With --trusted, or `trusted:` in drydock.yaml, a trusted key must
+      have signed the archive, and those that it needs.
 
       Examples:
         drydock restore Backups/A.tar.zst Notes --dry-run
@@ -61,6 +62,7 @@ struct RestoreCommand: Subcommand {
   var checkContents = false
   @Flag(help: "Accept another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
+  @OptionGroup var trust: TrustOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
@@ -76,7 +78,8 @@ struct RestoreCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let archive = try source.open(configuration, key.keys(), warnsOfClocks: true, acceptsGap: true)
+    let archive = try source.open(
+      configuration, key.keys(), trusted: trust.keys(configuration), warnsOfClocks: true, acceptsGap: true)
     // For one of a repository the warning was printed.
     if source.archive == archive.path, let warning = ClockWarning(archive.header, path: archive.path) {
       Output.warn([warning])
@@ -98,10 +101,13 @@ struct RestoreCommand: Subcommand {
     let target = try archive.target(
       container.path, configuration, container.instance, options, opened: existing)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
+    if let signer = archive.signer, !common.json, !common.quiet {
+      Output.message("signed by \(signer.shown), of \(archive.header.time)")
+    }
     if dryRun {
       let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)
       if common.json {
-        var document = document(outcome.value)
+        var document = document(outcome.value, archive.signer)
         document["difference"] = outcome.difference
         document["conflicts"] = [ContainerPath]()
         Output.json(document)
@@ -115,7 +121,7 @@ struct RestoreCommand: Subcommand {
     }
     if !yes, !common.json, isatty(STDIN_FILENO) == 1 { options.confirmRemovals = Self.confirm }
     let outcome = try archive.restore(to: target, options: options, migrating: catalog)
-    if common.json { Output.json(outcome.document(document(outcome.value))) }
+    if common.json { Output.json(outcome.document(document(outcome.value, archive.signer))) }
     outcome.report(on: target, asJSON: common.json) { write($0, isDone: true) }
     if outcome.transaction == nil, !common.json, !common.quiet { Output.line("nothing to change") }
     try outcome.throwUnlessClean()
@@ -142,9 +148,10 @@ struct RestoreCommand: Subcommand {
         + "in drydock.yaml, then restore once more"
   }
 
-  private func document(_ result: RestoreResult) -> JSONObject {
+  private func document(_ result: RestoreResult, _ signer: Signer?) -> JSONObject {
     let report = result.restore
     return [
+      "signer": signer,
       "restored": report.restored, "removed": report.removed, "spared": report.preserved,
       "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
       "kept_values": report.keptValues,

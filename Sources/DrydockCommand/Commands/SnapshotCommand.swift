@@ -35,6 +35,7 @@ struct SnapshotCommand: Subcommand {
     help: ArgumentHelp("Tag the archive in the repository; repeatable.", valueName: "tag"))
   var tags: [String] = []
   @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var signing: SigningOptions
   @OptionGroup var key: SourceKeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -58,11 +59,12 @@ struct SnapshotCommand: Subcommand {
       )
     }
     let encryption = try recipients.encryption(configuration)
-    try container.reading(configuration, expansion) { try take($0, place, encryption) }
+    let signing = try signing.copies(configuration)
+    try container.reading(configuration, expansion) { try take($0, place, encryption, signing) }
   }
 
   private func take(
-    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?
+    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?, _ signing: CopySigning
   ) throws {
     let transaction = try container.wait.transaction(encryption == nil ? nil : deviceKeys)
     try place?.createIfNeeded()
@@ -74,6 +76,7 @@ struct SnapshotCommand: Subcommand {
     (options.encryption, options.deviceKeys, options.cache) = (
       encryption, transaction.deviceKeys, Environment.cache
     )
+    (options.signing, options.trusted) = (signing.keys, signing.trusted)
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     options.progress = display.progress
@@ -96,6 +99,9 @@ struct SnapshotCommand: Subcommand {
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: encryption == nil)
     printNotes(report, warnings, hasKeys: options.deviceKeys != nil)
+    if signing.keys.isEmpty, signing.trusted != nil, !common.json {
+      Output.warning("the archive is not signed, and only signed ones are restored here; give --sign FILE")
+    }
     if common.json {
       let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
       Output.json(
@@ -107,6 +113,7 @@ struct SnapshotCommand: Subcommand {
           "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
           "vault": report.vault, "warnings": warnings,
           "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
+          "signed_by": report.signedBy,
         ])
     } else if !common.quiet {
       Output.line(report.path)
@@ -129,6 +136,7 @@ struct SnapshotCommand: Subcommand {
     Output.message(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
         + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
+        + "\(report.signedBy.isEmpty ? "" : ", signed")"
         + "\(report.header.parent.map { ", the changes since \($0.short)" } ?? ""); "
         + "\(includeExcluded ? "stored although excluded:" : "excluded") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")

@@ -156,26 +156,13 @@ struct VaultChangeOptions: ParsableArguments {
   func run(_ change: VaultChange, on container: ContainerOptions, newKeys: DeviceKeys? = nil) throws {
     let opened = try container.open(common.configuration())
     let options = try container.wait.transaction(deviceKeys, use)
+    let document = { self.document($0, options.redactor) }
     if dryRun {
-      let outcome = try opened.dryRunVaultChange(change, newKeys: newKeys, options: options)
-      for note in outcome.value.notes { Output.note("\(note)") }
-      if common.json {
-        var document = document(outcome.value, options.redactor)
-        document["difference"] = outcome.difference
-        document["conflicts"] = [ContainerPath]()
-        return Output.json(document)
-      }
-      Output.line("dry run: nothing was changed; it would have \(outcome.value.summary)")
-      return DifferenceText.write(outcome.difference)
+      return try opened.dryRunVaultChange(change, newKeys: newKeys, options: options)
+        .write(asJSON: common.json, document)
     }
-    let outcome = try opened.changeVault(change, newKeys: newKeys, options: options)
-    if common.json { Output.json(outcome.document(document(outcome.value, options.redactor))) }
-    for note in outcome.value.notes { Output.note("\(note)") }
-    outcome.report(on: opened, asJSON: common.json) {
-      Output.line($0.summary)
-      if outcome.transaction == nil { Output.line("nothing to change") }
-    }
-    try outcome.throwUnlessClean()
+    try opened.changeVault(change, newKeys: newKeys, options: options)
+      .write(on: opened, asJSON: common.json, document)
   }
 }
 

@@ -7,7 +7,9 @@ struct VerifyCommand: Subcommand {
     commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
     discussion: """
       Without --data the structure is checked: lengths, the manifest's hash, the
-      snapshot ID. With --data every byte is read and compared with its hash.
+      snapshot ID. With --data every byte is read and compared with its hash. With
+      --trusted, or `trusted:` in drydock.yaml, a trusted key must have signed each
+      archive, and those that it needs.
 
       With --container the archive is also compared with a container: files by every
       byte, databases by schema and rows. Paths that rules exclude from backups are
@@ -27,6 +29,7 @@ struct VerifyCommand: Subcommand {
     help: ArgumentHelp("Compare the archive with this container.", valueName: "container"),
     completion: .directory)
   var container: String?
+  @OptionGroup var trust: TrustOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -43,6 +46,7 @@ struct VerifyCommand: Subcommand {
   func run() throws {
     let configuration = try common.configuration()
     let limit = try expansion.limit()
+    let trusted = try trust.keys(configuration)
     var keys = try key.keys()
     var failed: Failure?
     var checked: [JSONObject] = []
@@ -69,18 +73,21 @@ struct VerifyCommand: Subcommand {
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
-        let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, acceptsGap: true)
+        let archive = try Archive(
+          path: path, keys: keys.opening(path), limit: limit, trusted: trusted, acceptsGap: true)
         let report = try verification.verify(archive, data: data, progress: display.progress)
         checked.append([
           "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
+          "signer": report.signer,
         ])
         intact = path
         guard !common.json, !common.quiet else { continue }
         let depth = data ? "every byte" : "structure"
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
+            + (report.signer.map { ", signed by \($0.shown)" } ?? "")
         )
-      } catch  where archives.isEmpty && FollowedStatus.identity(path) == nil {
+      } catch  where archives.isEmpty && isGone(path, error) {
         // Removed since the repository was listed, perhaps while it was read.
         continue
       } catch {
@@ -92,7 +99,7 @@ struct VerifyCommand: Subcommand {
     var document: JSONObject = ["archives": checked]
     var comparison: Compared?
     if failed == nil, let container, let path = intact {
-      let archive = try Archive(path: path, keys: keys.opening(path), limit: limit)
+      let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, trusted: trusted)
       let found = try compare(archive, container, configuration, display.progress)
       document["container"] =
         [
@@ -107,6 +114,11 @@ struct VerifyCommand: Subcommand {
     if let failed { throw failed.status.code }
     if comparison?.isEqual == false { throw ExitStatus.pending.code }
     if comparison?.comparison.isIncomplete == true { throw ExitStatus.incomplete.code }
+  }
+
+  private func isGone(_ path: String, _ error: any Error) -> Bool {
+    Repository.isRemote(path)
+      ? (error as? DrydockError)?.code == .notFound : FollowedStatus.identity(path) == nil
   }
 
   /// The archives to verify, and those of a repository that cannot even be listed.

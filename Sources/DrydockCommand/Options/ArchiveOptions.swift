@@ -14,6 +14,11 @@ struct ExpansionOptions: ParsableArguments {
 
   func limit() throws -> ExpansionLimit {
     guard let text = maxSize ?? Environment["MAX_SIZE"] else { return .standard }
+    return ExpansionLimit(bytes: try Self.bytes(text))
+  }
+
+  /// A size: bytes, or a number with a unit.
+  static func bytes(_ text: String) throws -> UInt64 {
     let units: [String: UInt64] = [
       "": 1, "B": 1, "KB": 1000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000,
     ]
@@ -22,7 +27,7 @@ struct ExpansionOptions: ParsableArguments {
     guard let number = UInt64(digits), let factor = units[unit],
       case let (bytes, overflow) = number.multipliedReportingOverflow(by: factor), !overflow
     else { throw UsageError(message: "\(text) is not a size; give bytes, or a number with kB, MB, GB or TB") }
-    return ExpansionLimit(bytes: bytes)
+    return bytes
   }
 }
 
@@ -30,9 +35,22 @@ struct RepositoryOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of archives; by default `repository:` of drydock.yaml.", valueName: "directory"),
-    completion: .directory)
+      "The repository: a directory of archives, s3://BUCKET/PREFIX or sftp://HOST/PATH; by default `repository:` of drydock.yaml.",
+      valueName: "repository"), completion: .directory)
   var repository: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Limit all transfers to and from a remote repository to this many bytes per second, such as 2MB.",
+      valueName: "size"))
+  var limitRate: String?
+
+  /// Once the options are read, before any remote place is open.
+  func validate() throws {
+    let rate = try (limitRate ?? Environment["LIMIT_RATE"]).map(ExpansionOptions.bytes)
+    if rate == 0 { throw ValidationError("--limit-rate 0 would transfer nothing; give 1 or more") }
+    Repository.configureRemotePlaces(rateLimit: rate, cache: Environment.cache)
+  }
 
   func path(_ configuration: ContainerConfiguration) -> String? {
     repository ?? Environment["REPOSITORY"] ?? configuration.repository
@@ -45,7 +63,7 @@ struct RepositoryOptions: ParsableArguments {
   func archive(
     _ name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false
   ) throws -> String {
-    if FileManager.default.fileExists(atPath: name) { return name }
+    if Repository.isRemote(name) || FileManager.default.fileExists(atPath: name) { return name }
     // `APP/INSTANCE@latest` has a slash, too.
     guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
       throw DrydockError(
@@ -68,18 +86,21 @@ extension RepositoryOptions {
   /// Opens an archive by its file's path, or by its name in the repository.
   func open(
     _ name: String, _ configuration: ContainerConfiguration, _ keys: inout ArchiveKeys,
-    _ expansion: ExpansionOptions, warnsOfClocks: Bool = false, acceptsGap: Bool = false
+    _ expansion: ExpansionOptions, trusted: TrustedKeys? = nil, warnsOfClocks: Bool = false,
+    acceptsGap: Bool = false
   ) throws -> Archive {
     let path = try archive(name, configuration, keys, warnsOfClocks: warnsOfClocks)
     return try Archive(
-      path: path, keys: keys.opening(path), limit: expansion.limit(), acceptsGap: acceptsGap)
+      path: path, keys: keys.opening(path), limit: expansion.limit(), trusted: trusted, acceptsGap: acceptsGap
+    )
   }
 
   /// A path as it was given, or an archive's that the repository knows by this name.
   func archive(
     orContainer name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
   ) throws -> String {
-    guard !FileManager.default.fileExists(atPath: name), path(configuration) != nil,
+    guard !Repository.isRemote(name), !FileManager.default.fileExists(atPath: name),
+      path(configuration) != nil,
       !name.contains("/") || name.contains("@")
     else { return name }
     return try archive(name, configuration, keys)
@@ -95,11 +116,12 @@ struct ArchiveOptions: ParsableArguments {
   @OptionGroup var expansion: ExpansionOptions
 
   func open(
-    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false,
-    acceptsGap: Bool = false
+    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, trusted: TrustedKeys? = nil,
+    warnsOfClocks: Bool = false, acceptsGap: Bool = false
   ) throws -> Archive {
     var keys = keys
     return try repository.open(
-      archive, configuration, &keys, expansion, warnsOfClocks: warnsOfClocks, acceptsGap: acceptsGap)
+      archive, configuration, &keys, expansion, trusted: trusted, warnsOfClocks: warnsOfClocks,
+      acceptsGap: acceptsGap)
   }
 }

@@ -80,7 +80,7 @@ struct ContainerOptions: ParsableArguments {
   }
 
   private func openDirectory(_ configuration: ContainerConfiguration) throws -> Container {
-    if let encryption = try? ArchiveEncryption.of(path: path) {
+    if let encryption = try? Archive.encryption(path: path) {
       throw DrydockError(
         .notAContainer,
         "this file is \(encryption); `drydock restore` creates a container from a Drydock archive; anything else "

@@ -71,7 +71,7 @@ struct ArchiveKeys {
   /// The keys for an archive; asks for a passphrase when it needs one and none was given.
   mutating func opening(_ path: String) throws -> AgeKeys {
     guard all.passphrases.isEmpty, Passphrase.canAsk,
-      let encryption = try? ArchiveEncryption.of(path: path), encryption.needsPassphrase
+      let encryption = try? Archive.encryption(path: path), encryption.needsPassphrase
     else { return all }
     all.passphrases = [try Passphrase.ask("passphrase for \(path)")]
     return all

@@ -105,7 +105,7 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
     return try edit.save(to: stage, &recorded)
   }
 
-  /// The value; nil when it is NULL, and that is no failure.
+  /// The value; nil when it is NULL, which is not a failure.
   private func value(
     of result: Result, replacing old: PropertyListValue?, _ read: [String: PropertyListValue?],
     _ database: ExpressionDatabase

@@ -84,7 +84,7 @@ struct ComputeVaultItems: MigrationOperation, ComputingAction {
     return values
   }
 
-  /// The new value of an item; nil when it is NULL, and that is no failure.
+  /// The new value of an item; nil when it is NULL, which is not a failure.
   private func value(
     for item: VaultItem, _ others: [String: SQLiteValue], _ database: ExpressionDatabase
   ) throws -> SecretBytes? {

@@ -196,10 +196,7 @@ struct StepFailure: Error {
 
 extension StagedContainer {
   /// Whether a path is in the directory of Drydock's history, which no step may change.
-  func isHistory(_ path: ContainerPath) -> Bool {
-    let directory = container.historyPath.parent
-    return path == directory || path.isInside(directory)
-  }
+  func isHistory(_ path: ContainerPath) -> Bool { container.isHistory(path) }
 
   /// - Throws: ``StepFailure`` when a path is in the directory of the history, or is a directory that contains it.
   func requireNoHistory(in path: ContainerPath) throws {

@@ -1,0 +1,170 @@
+import CLibCrypto
+import DrydockErrors
+
+/// Ed25519 signatures (RFC 8032).
+package enum Ed25519 {
+  package static let keyLength = 32
+  package static let signatureLength = 64
+
+  /// - Parameter seed: the secret key's 32 bytes.
+  package static func publicKey(of seed: SecretBytes) throws -> [UInt8] {
+    let key = try privateKey(seed)
+    defer { EVP_PKEY_free(key) }
+    var bytes = [UInt8](repeating: 0, count: keyLength)
+    var count = bytes.count
+    guard EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1, count == keyLength else {
+      throw LibCrypto.error("making a public key")
+    }
+    return bytes
+  }
+
+  package static func sign(_ message: [UInt8], seed: SecretBytes) throws -> [UInt8] {
+    let key = try privateKey(seed)
+    defer { EVP_PKEY_free(key) }
+    guard let context = EVP_MD_CTX_new() else { throw LibCrypto.error("signing") }
+    defer { EVP_MD_CTX_free(context) }
+    var signature = [UInt8](repeating: 0, count: signatureLength)
+    var count = signature.count
+    guard EVP_DigestSignInit(context, nil, nil, nil, key) == 1,
+      EVP_DigestSign(context, &signature, &count, message, message.count) == 1, count == signatureLength
+    else { throw LibCrypto.error("signing") }
+    return signature
+  }
+
+  private static func privateKey(_ seed: SecretBytes) throws -> OpaquePointer {
+    try seed.withBytes { bytes in
+      let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      guard bytes.count == keyLength,
+        let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, base, bytes.count)
+      else { throw LibCrypto.error("reading a secret key") }
+      return key
+    }
+  }
+}
+
+/// A public key that verifies signatures.
+package enum SignatureKey: Sendable, Hashable {
+  case ed25519([UInt8])
+  /// A point of a curve that libcrypto names so, such as `P-256`, uncompressed.
+  case ecdsa(curve: String, point: [UInt8])
+  /// Modulus and exponent, big-endian.
+  case rsa(modulus: [UInt8], exponent: [UInt8])
+
+  package enum Hash: Sendable { case sha256, sha384, sha512 }
+
+  /// Whether a signature is this key's. Of Ed25519 the 64 bytes, of ECDSA what ``derSignature(r:s:)`` makes, of RSA the number
+  /// of PKCS #1 v1.5. A key that libcrypto does not accept has signed nothing.
+  ///
+  /// - Parameter hash: of the message; Ed25519 has its own.
+  package func verifies(_ signature: [UInt8], of message: [UInt8], hash: Hash = .sha512) throws -> Bool {
+    guard let key else {
+      ERR_clear_error()
+      return false
+    }
+    defer { EVP_PKEY_free(key) }
+    guard let context = EVP_MD_CTX_new() else { throw LibCrypto.error("verifying a signature") }
+    defer { EVP_MD_CTX_free(context) }
+    let isValid =
+      EVP_DigestVerifyInit(context, nil, digest(hash), nil, key) == 1
+      && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    // A wrong signature leaves its reason in the queue.
+    ERR_clear_error()
+    return isValid
+  }
+
+  private func digest(_ hash: Hash) -> OpaquePointer? {
+    if case .ed25519 = self { return nil }
+    return switch hash {
+    case .sha256: EVP_sha256()
+    case .sha384: EVP_sha384()
+    case .sha512: EVP_sha512()
+    }
+  }
+
+  private var key: OpaquePointer? {
+    switch self {
+    case .ed25519(let bytes):
+      bytes.count == Ed25519.keyLength
+        ? EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count) : nil
+    case .ecdsa(let curve, let point): crypto_ec_public_key(curve, point, point.count)
+    case .rsa(let modulus, let exponent):
+      crypto_rsa_public_key(modulus, modulus.count, exponent, exponent.count)
+    }
+  }
+
+  /// The two numbers of an ECDSA signature, big-endian, in the form that libcrypto verifies; nil if they are too large.
+  package static func derSignature(r: [UInt8], s: [UInt8]) -> [UInt8]? {
+    guard r.count <= 80, s.count <= 80 else { return nil }
+    var der = [UInt8](repeating: 0, count: 256)
+    let count = crypto_ecdsa_signature(r, r.count, s, s.count, &der, der.count)
+    return count > 0 ? Array(der.prefix(Int(count))) : nil
+  }
+}
+
+/// BLAKE2b with 64 bytes, which minisign signs in place of a file.
+package enum BLAKE2b {
+  package static func hash(_ bytes: [UInt8]) throws -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: 64)
+    guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_blake2b512(), nil) == 1 else {
+      throw LibCrypto.error("computing BLAKE2b")
+    }
+    return result
+  }
+}
+
+/// scrypt with any parameters, for key files of other programs.
+package enum Scrypt {
+  /// - Parameters:
+  ///   - rounds: a power of two; with `blockSize` it takes 128 × rounds × blockSize bytes of memory.
+  ///   - count: the bytes to derive.
+  package static func derive(
+    _ passphrase: SecretBytes, salt: [UInt8], rounds: UInt64, blockSize: UInt64, parallel: UInt64, count: Int
+  ) throws -> SecretBytes {
+    let memory = 128 * blockSize * (rounds + parallel + 32)
+    return try passphrase.withBytes { passphrase in
+      try SecretBytes(count: count) { derived in
+        let done = EVP_PBE_scrypt(
+          passphrase.baseAddress, passphrase.count, salt, salt.count, rounds, blockSize, parallel, memory,
+          derived.baseAddress, derived.count)
+        guard done == 1 else { throw LibCrypto.error("deriving a key from a passphrase") }
+      }
+    }
+  }
+}
+
+extension SecretBytes {
+  /// Decodes base64 with padding, whose line breaks are ignored, without a copy in other memory; nil for any other text.
+  package static func decodingBase64(_ text: UnsafeRawBufferPointer) -> SecretBytes? {
+    LibCrypto.withScratch(text.count + 1) { scratch -> SecretBytes? in
+      var count = 0
+      for byte in text where byte != UInt8(ascii: "\n") && byte != UInt8(ascii: "\r") {
+        scratch[count] = byte
+        count += 1
+      }
+      let padding = scratch[..<count].reversed().prefix { $0 == UInt8(ascii: "=") }.count
+      // libcrypto ignores blanks at both ends, and takes padding for zeros.
+      let isText = scratch[..<(count - padding)].allSatisfy { byte in
+        byte == UInt8(ascii: "+") || byte == UInt8(ascii: "/") || (0x30...0x39).contains(byte)
+          || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+      }
+      guard count > 0, count % 4 == 0, padding <= 2, isText else { return nil }
+      return LibCrypto.withScratch(count) { decoded -> SecretBytes? in
+        let length = EVP_DecodeBlock(
+          decoded.baseAddress?.assumingMemoryBound(to: UInt8.self),
+          scratch.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(count))
+        guard length >= padding else {
+          ERR_clear_error()
+          return nil
+        }
+        return SecretBytes(
+          copying: UnsafeRawBufferPointer(rebasing: decoded[..<(Int(length) - padding)]))
+      }
+    }
+  }
+
+  /// A part of these bytes; nil if they end before it does.
+  package func part(_ range: Range<Int>) -> SecretBytes? {
+    guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
+    return withBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[range])) }
+  }
+}

@@ -1,0 +1,106 @@
+import DrydockErrors
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#endif
+
+/// The bytes of an archive's file, at any offset and from any thread, wherever the file is.
+package struct ArchiveSource: Sendable {
+  /// Fills a buffer with the bytes at an offset, or throws.
+  package typealias Read =
+    @Sendable (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
+
+  package let size: UInt64
+  /// Whether every read takes a request to a server: then a few large ones, and several at a time, take less time.
+  package let isRemote: Bool
+  private let read: Read
+
+  /// - Parameter read: throws `DrydockError` `.truncated` when the file ends before.
+  package init(size: UInt64, isRemote: Bool = false, read: @escaping Read) {
+    (self.size, self.isRemote, self.read) = (size, isRemote, read)
+  }
+
+  /// An open file, which must stay open as long as the source is used, and whose position is moved.
+  ///
+  /// - Throws: `DrydockError` `.io`, as for a pipe.
+  package init(_ file: FileDescriptor) throws {
+    self.init(size: try file.size()) { try file.readExactly($0, at: $1) }
+  }
+
+  /// Opens a file; it is closed when the last copy of the source is gone.
+  ///
+  /// - Throws: `DrydockError` `.io`.
+  package init(path: String) throws {
+    do {
+      // Without waiting: a FIFO must be refused instead of hanging.
+      try self.init(
+        owning: FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking]))
+    } catch let error as Errno {
+      throw DrydockError.io("opening the archive", error).at(path)
+    } catch let error as DrydockError {
+      throw error.at(path)
+    }
+  }
+
+  /// An open file, which is closed when the last copy of the source is gone.
+  package init(owning file: FileDescriptor) throws {
+    let owned = OwnedFile(file)
+    self.init(size: try file.size()) { try owned.file.readExactly($0, at: $1) }
+  }
+
+  /// Throws `DrydockError` `.truncated` when the file ends before.
+  package func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
+    try read(target, offset)
+  }
+
+  /// The first bytes of the file, as many as there are.
+  package func beginning(_ count: Int) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Int(min(size, UInt64(count))))
+    try bytes.withUnsafeMutableBytes { try read($0, 0) }
+    return bytes
+  }
+}
+
+private final class OwnedFile: Sendable {
+  let file: FileDescriptor
+
+  init(_ file: FileDescriptor) { self.file = file }
+
+  deinit { try? file.close() }
+}
+
+extension FileDescriptor {
+  /// The file's size in bytes. Throws `DrydockError` `.io`, as for a pipe.
+  fileprivate func size() throws -> UInt64 {
+    do {
+      return UInt64(clamping: try seek(offset: 0, from: .end))
+    } catch {
+      throw DrydockError.io("finding the archive's size", error)
+    }
+  }
+
+  /// Reads that many bytes at a place. Throws `DrydockError` `.truncated` when the file ends before.
+  fileprivate func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
+    var done = 0
+    while done < target.count {
+      let count: Int
+      do {
+        count = try read(
+          fromAbsoluteOffset: Int64(clamping: offset) + Int64(done),
+          into: UnsafeMutableRawBufferPointer(rebasing: target[done...]))
+      } catch {
+        throw DrydockError.io("reading the archive", error)
+      }
+      guard count > 0 else { throw DrydockError.truncated("the archive shrank while it was read") }
+      done += count
+    }
+  }
+
+  /// Drops the file from the page cache where the system allows it, so that the next read comes from the disk.
+  func forgetCached() {
+    #if canImport(Glibc)
+      posix_fadvise(rawValue, 0, 0, POSIX_FADV_DONTNEED)
+    #endif
+  }
+}

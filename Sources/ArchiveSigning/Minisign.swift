@@ -1,0 +1,239 @@
+import AgeEncryption
+import DrydockErrors
+import Foundation
+
+/// The files of minisign, and of signify, from which it has its format: a comment, and a line of base64.
+enum Minisign {
+  /// The first line of every file, before a text that nothing authenticates.
+  static let comment = "untrusted comment: "
+  static let trustedComment = "trusted comment: "
+  static let keyNumberLength = 8
+
+  /// The lines of a file, of which the last one may lack its line feed; nil for a file without such a comment, or with other
+  /// bytes than text.
+  static func lines(_ bytes: some Collection<UInt8>) -> [String]? {
+    guard let text = String(validating: bytes, as: UTF8.self), text.hasPrefix(comment) else { return nil }
+    var lines = text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+      // minisign writes CRLF nowhere, and accepts it everywhere.
+      String(line.last == "\r" ? line.dropLast() : line)
+    }
+    if lines.last == "" { lines.removeLast() }
+    return lines
+  }
+}
+
+/// A public key of minisign or signify.
+struct MinisignPublicKey: Sendable, Hashable {
+  /// What signatures name their key by, and nothing more: anyone can make a key with the same number.
+  let number: [UInt8]
+  let key: [UInt8]
+
+  /// The text as minisign's `-P` takes it; nil for anything else.
+  init?(text: some StringProtocol) {
+    guard let bytes = StrictBase64.decode(text), bytes.count == 42, bytes.starts(with: Array("Ed".utf8))
+    else {
+      return nil
+    }
+    (number, key) = (Array(bytes[2..<10]), Array(bytes[10...]))
+  }
+
+  init(number: [UInt8], key: [UInt8]) { (self.number, self.key) = (number, key) }
+
+  /// The number as minisign prints it.
+  static func name(ofNumber number: [UInt8]) -> String {
+    number.reversed().map { byte in
+      let digits = String(byte, radix: 16, uppercase: true)
+      return digits.utf8.count == 1 ? "0" + digits : digits
+    }.joined()
+  }
+}
+
+/// A signature of minisign (`.minisig`) or signify (`.sig`).
+struct MinisignSignature: Sendable {
+  let keyNumber: [UInt8]
+  private let signature: [UInt8]
+  /// Whether the BLAKE2b of the file is signed, and not the file.
+  private let isOfHash: Bool
+  /// A comment that is signed together with the signature; signify has none.
+  private let comment: (text: String, signature: [UInt8])?
+
+  init(_ lines: [String]) throws {
+    guard lines.count == 2 || lines.count == 4, let bytes = StrictBase64.decode(lines[1]), bytes.count == 74,
+      bytes[0] == UInt8(ascii: "E"), bytes[1] == UInt8(ascii: "d") || bytes[1] == UInt8(ascii: "D")
+    else { throw SignatureError.malformed("not a signature of minisign or signify") }
+    isOfHash = bytes[1] == UInt8(ascii: "D")
+    (keyNumber, signature) = (Array(bytes[2..<10]), Array(bytes[10...]))
+    guard lines.count == 4 else {
+      guard !isOfHash else { throw SignatureError.malformed("its trusted comment is missing") }
+      comment = nil
+      return
+    }
+    guard lines[2].hasPrefix(Minisign.trustedComment), let end = StrictBase64.decode(lines[3]),
+      end.count == Ed25519.signatureLength
+    else { throw SignatureError.malformed("its trusted comment is invalid") }
+    comment = (String(lines[2].dropFirst(Minisign.trustedComment.count)), end)
+  }
+
+  func isValid(_ message: [UInt8], by key: MinisignPublicKey) throws -> Bool {
+    let verifier = SignatureKey.ed25519(key.key)
+    guard key.number == keyNumber,
+      try verifier.verifies(signature, of: isOfHash ? BLAKE2b.hash(message) : message)
+    else { return false }
+    guard let comment else { return true }
+    return try verifier.verifies(comment.signature, of: signature + Array(comment.text.utf8))
+  }
+}
+
+/// A secret key of minisign or signify.
+struct MinisignSecretKey: Sendable {
+  enum Program: Sendable { case minisign, signify }
+
+  let program: Program
+  let publicKey: MinisignPublicKey
+  private let seed: SecretBytes
+
+  private static let sealedLength = 104
+
+  /// Reads the file of a secret key.
+  ///
+  /// - Parameter passphrase: asked only for an encrypted key.
+  /// - Throws: `DrydockError` with code `badKey`, which never repeats the text.
+  init(
+    _ base64: UnsafeRawBufferPointer, path: String, passphrase: () throws -> SecretBytes
+  ) throws {
+    guard let bytes = SecretBytes.decodingBase64(base64), let kind = Self.kind(bytes) else {
+      throw DrydockError(.badKey, "not a secret key of minisign or signify; give its file", path: path)
+    }
+    switch kind {
+    case .minisign(let isEncrypted):
+      let sealed = try bytes.part(54..<bytes.count) ?? Self.damaged(path)
+      let opened =
+        isEncrypted ? try Self.opened(sealed, Self.parameters(bytes, path), passphrase(), path) : sealed
+      (program, publicKey, seed) = try (.minisign, Self.publicKey(opened, path), Self.seed(opened, path))
+    case .signify(let rounds):
+      guard rounds == 0 else {
+        throw DrydockError(
+          .badKey,
+          "signify's encrypted keys are not supported (bcrypt); make one without a passphrase (-n), or a key of minisign",
+          path: path)
+      }
+      // The number of the key, and the key, lie behind a checksum.
+      let opened = try bytes.part(32..<bytes.count) ?? Self.damaged(path)
+      (program, publicKey, seed) = try (.signify, Self.publicKey(opened, path), Self.seed(opened, path))
+    }
+  }
+
+  private enum Kind {
+    case minisign(isEncrypted: Bool)
+    case signify(rounds: UInt32)
+  }
+
+  private static func kind(_ bytes: SecretBytes) -> Kind? {
+    bytes.withBytes { bytes in
+      guard bytes.starts(with: "Ed".utf8) else { return nil }
+      if bytes.count == 54 + sealedLength, bytes[4...].starts(with: "B2".utf8) {
+        if bytes[2...].starts(with: "Sc".utf8) { return .minisign(isEncrypted: true) }
+        return bytes[2] == 0 && bytes[3] == 0 ? .minisign(isEncrypted: false) : nil
+      }
+      guard bytes.count == 104, bytes[2...].starts(with: "BK".utf8) else { return nil }
+      return .signify(rounds: UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+    }
+  }
+
+  private struct Derivation {
+    var salt: [UInt8], rounds: UInt64, parallel: UInt64
+  }
+
+  /// The parameters of scrypt, as libsodium makes them of two limits.
+  private static func parameters(_ bytes: SecretBytes, _ path: String) throws -> Derivation {
+    let (salt, operations, memory) = bytes.withBytes { bytes in
+      (
+        Array(bytes[6..<38]), UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 38, as: UInt64.self)),
+        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 46, as: UInt64.self))
+      )
+    }
+    // What minisign writes takes 1 GiB.
+    guard memory <= 2 << 30, operations <= 1 << 30 else {
+      throw DrydockError(
+        .badKey, "the key file asks for more memory or time than minisign's do; it is damaged", path: path)
+    }
+    let work = max(operations, 32768)
+    let isBoundByWork = work < memory / 32
+    let most = isBoundByWork ? work / 32 : memory / 1024
+    var exponent: UInt64 = 1
+    while exponent < 63, 1 << exponent <= most / 2 { exponent += 1 }
+    let rounds: UInt64 = 1 << exponent
+    return Derivation(
+      salt: salt, rounds: rounds,
+      parallel: isBoundByWork ? 1 : max(1, min(work / 4 / rounds, 0x3FFF_FFFF) / 8))
+  }
+
+  private static func opened(
+    _ sealed: SecretBytes, _ derivation: Derivation, _ passphrase: SecretBytes, _ path: String
+  ) throws -> SecretBytes {
+    let stream = try Scrypt.derive(
+      passphrase, salt: derivation.salt, rounds: derivation.rounds, blockSize: 8,
+      parallel: derivation.parallel, count: sealedLength)
+    let opened = sealed.withBytes { sealed in
+      stream.withBytes { stream in
+        SecretBytes(count: sealed.count) { target in
+          for index in sealed.indices { target[index] = sealed[index] ^ stream[index] }
+        }
+      }
+    }
+    // minisign compares a checksum of BLAKE2b with 32 bytes, which libcrypto 3.0 does not have. That the public half belongs
+    // to the secret one says as much.
+    guard let seed = opened.part(8..<40), let half = opened.part(40..<72),
+      try Ed25519.publicKey(of: seed) == half.withBytes({ Array($0) })
+    else { throw DrydockError(.badKey, "the passphrase does not open this key", path: path) }
+    return opened
+  }
+
+  private static func publicKey(_ opened: SecretBytes, _ path: String) throws -> MinisignPublicKey {
+    let number = opened.withBytes { Array($0.prefix(Minisign.keyNumberLength)) }
+    return MinisignPublicKey(number: number, key: try Ed25519.publicKey(of: seed(opened, path)))
+  }
+
+  private static func seed(_ opened: SecretBytes, _ path: String) throws -> SecretBytes {
+    guard let seed = opened.part(8..<40), let half = opened.part(40..<72),
+      try Ed25519.publicKey(of: seed) == half.withBytes({ Array($0) })
+    else { return try damaged(path) }
+    return seed
+  }
+
+  private static func damaged<T>(_ path: String) throws -> T {
+    throw DrydockError(.badKey, "the key file is damaged; use another copy", path: path)
+  }
+
+  /// The file of a signature, as the key's program writes it.
+  ///
+  /// - Parameter comment: signed too, by minisign.
+  func signature(of message: [UInt8], comment: String) throws -> [UInt8] {
+    let isOfHash = program == .minisign
+    let signature = try Ed25519.sign(isOfHash ? BLAKE2b.hash(message) : message, seed: seed)
+    let line = Data(Array((isOfHash ? "ED" : "Ed").utf8) + publicKey.number + signature).base64EncodedString()
+    let name = MinisignPublicKey.name(ofNumber: publicKey.number)
+    var text = "\(Minisign.comment)signature of drydock with the key \(name)\n\(line)\n"
+    if program == .minisign {
+      let end = try Ed25519.sign(signature + Array(comment.utf8), seed: seed)
+      text += "\(Minisign.trustedComment)\(comment)\n\(Data(end).base64EncodedString())\n"
+    }
+    return Array(text.utf8)
+  }
+}
+
+/// Base64 with padding, in one line and its only form.
+enum StrictBase64 {
+  static func decode(_ text: some StringProtocol) -> [UInt8]? {
+    guard text.utf8.count <= 1 << 16, let data = Data(base64Encoded: String(text)),
+      data.base64EncodedString().utf8.elementsEqual(text.utf8)
+    else { return nil }
+    return [UInt8](data)
+  }
+}
+
+enum SignatureError {
+  static func malformed(_ what: String) -> DrydockError {
+    DrydockError(.badSignature, "the signature is malformed: \(what)")
+  }
+}

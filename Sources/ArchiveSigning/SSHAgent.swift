@@ -1,0 +1,35 @@
+import DrydockErrors
+import FileSystem
+
+/// Signs with keys that `ssh-agent` has, which never leave it.
+struct SSHAgent: Sendable {
+  /// The agent's socket, as `SSH_AUTH_SOCK` names it.
+  let path: String
+
+  private static let signRequest: UInt8 = 13, signResponse: UInt8 = 14
+  private static let preferSHA512: UInt32 = 4
+  private static let longestAnswer: UInt32 = 1 << 18
+
+  /// A signature in SSH's form.
+  ///
+  /// - Throws: `DrydockError`: `badKey` when the agent does not have the key, or refuses; `io`, `notFound`.
+  func sign(_ message: [UInt8], with key: SSHPublicKey) throws -> [UInt8] {
+    let request =
+      [Self.signRequest] + SSHWriter.string(key.blob) + SSHWriter.string(message)
+      + SSHWriter.number(Self.preferSHA512)
+    let socket = try LocalSocket(path)
+    try socket.send(SSHWriter.string(request))
+    var head = SSHReader(try socket.receive(4))
+    guard let count = head.number(), (1...Self.longestAnswer).contains(count) else {
+      throw DrydockError(.io, "the SSH agent's answer is invalid", path: path)
+    }
+    var answer = SSHReader(try socket.receive(Int(count)))
+    guard answer.bytes(1) == [Self.signResponse], let signature = answer.string() else {
+      throw DrydockError(
+        .badKey,
+        "the SSH agent did not sign with \(key.fingerprint); add the key with `ssh-add`, and confirm its use if it asks",
+        path: path)
+    }
+    return signature
+  }
+}

@@ -1,0 +1,84 @@
+import AgeEncryption
+import DrydockErrors
+import Foundation
+
+/// A private key file of OpenSSH. Its public half is readable also in an encrypted one.
+struct SSHPrivateKey: Sendable {
+  let publicKey: SSHPublicKey
+  /// The seed of an Ed25519 key; nil for an encrypted key, or one of another type, which `ssh-agent` has to sign with.
+  let seed: SecretBytes?
+
+  static let begin = Array("-----BEGIN OPENSSH PRIVATE KEY-----".utf8)
+  private static let end = Array("-----END OPENSSH PRIVATE KEY-----".utf8)
+  private static let magic = Array("openssh-key-v1\0".utf8)
+
+  /// - Throws: `DrydockError` with code `badKey`, which never repeats the text.
+  init(_ file: UnsafeRawBufferPointer, path: String) throws {
+    guard let bytes = Self.decoded(file) else { throw Self.invalid(path) }
+    var fields = SecretFields(bytes)
+    guard fields.bytes(Self.magic.count)?.withBytes({ $0.elementsEqual(Self.magic) }) == true,
+      let cipher = fields.open(), fields.string() != nil, fields.string() != nil, fields.number() == 1,
+      let blob = fields.open(), let sealed = fields.string()
+    else { throw Self.invalid(path) }
+    do { publicKey = try SSHPublicKey(blob: blob) } catch let error as DrydockError { throw error.at(path) }
+    guard cipher.elementsEqual("none".utf8), publicKey.type == "ssh-ed25519" else {
+      seed = nil
+      return
+    }
+    var inner = SecretFields(sealed)
+    guard let check = inner.number(), inner.number() == check, inner.open() == Array(publicKey.type.utf8),
+      inner.string() != nil, let secret = inner.string(), secret.count == 64, let seed = secret.part(0..<32),
+      let blob = try? Self.blob(of: seed), blob == publicKey.blob
+    else { throw Self.invalid(path) }
+    self.seed = seed
+  }
+
+  private static func blob(of seed: SecretBytes) throws -> [UInt8] {
+    SSHWriter.string("ssh-ed25519") + SSHWriter.string(try Ed25519.publicKey(of: seed))
+  }
+
+  private static func decoded(_ file: UnsafeRawBufferPointer) -> SecretBytes? {
+    var count = file.count
+    while count > 0, file[count - 1] == UInt8(ascii: "\n") || file[count - 1] == UInt8(ascii: "\r") {
+      count -= 1
+    }
+    let text = file[..<count]
+    guard text.count >= begin.count + end.count, text.starts(with: begin),
+      text.suffix(end.count).elementsEqual(end)
+    else { return nil }
+    return SecretBytes.decodingBase64(
+      UnsafeRawBufferPointer(rebasing: text.dropFirst(begin.count).dropLast(end.count)))
+  }
+
+  private static func invalid(_ path: String) -> DrydockError {
+    DrydockError(.badKey, "the OpenSSH key file is damaged, or of an unsupported kind", path: path)
+  }
+
+  /// A signature in SSH's form.
+  static func sign(_ message: [UInt8], _ seed: SecretBytes) throws -> [UInt8] {
+    SSHWriter.string("ssh-ed25519") + SSHWriter.string(try Ed25519.sign(message, seed: seed))
+  }
+}
+
+/// Reads SSH's fields of a secret, without copies in other memory.
+private struct SecretFields {
+  private let secret: SecretBytes
+  private var position = 0
+
+  init(_ secret: SecretBytes) { self.secret = secret }
+
+  mutating func bytes(_ count: Int) -> SecretBytes? {
+    guard count >= 0, count <= secret.count - position else { return nil }
+    defer { position += count }
+    return secret.part(position..<position + count)
+  }
+
+  mutating func number() -> UInt32? {
+    bytes(4)?.withBytes { $0.reduce(0) { $0 << 8 | UInt32($1) } }
+  }
+
+  mutating func string() -> SecretBytes? { number().flatMap { bytes(Int($0)) } }
+
+  /// A field that is not secret.
+  mutating func open() -> [UInt8]? { string()?.withBytes { Array($0) } }
+}

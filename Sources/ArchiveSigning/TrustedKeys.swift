@@ -1,0 +1,203 @@
+import AgeEncryption
+import DrydockErrors
+import FileSystem
+import Foundation
+
+/// Who signed something: a key that was trusted.
+public struct Signer: Sendable, Hashable, Codable {
+  /// `minisign` and the key's number, or a type of SSH keys and the fingerprint.
+  public var key: String
+  /// The key's comment, or in a file of allowed signers the principals; nil without one.
+  public var name: String?
+}
+
+/// A signature in a file beside what it signs, as minisign, signify or `ssh-keygen -Y sign` make it.
+package enum DetachedSignature: Sendable {
+  case minisign(MinisignFile)
+  case ssh(SSHFile)
+
+  package struct MinisignFile: Sendable { let signature: MinisignSignature }
+  package struct SSHFile: Sendable { let signature: SSHSignature }
+
+  /// What SSH signatures of archives are made for: one for another purpose, such as a commit, is not one of an archive.
+  package static let namespace = "archive@drydock"
+  /// A larger file is refused.
+  package static let sizeLimit = 1 << 14
+
+  /// - Throws: `DrydockError` with code `badSignature`.
+  package init(_ bytes: [UInt8]) throws {
+    guard bytes.count <= Self.sizeLimit else { throw SignatureError.malformed("it is too large") }
+    if let lines = Minisign.lines(bytes) {
+      self = .minisign(MinisignFile(signature: try MinisignSignature(lines)))
+    } else if let text = String(validating: bytes, as: UTF8.self), text.hasPrefix(SSHSignature.begin) {
+      do { self = .ssh(SSHFile(signature: try SSHSignature(armored: text))) } catch let error as DrydockError
+      {
+        throw DrydockError(.badSignature, error.message, cause: error)
+      }
+    } else {
+      throw SignatureError.malformed("neither of minisign, signify nor ssh-keygen -Y sign")
+    }
+  }
+
+  /// The key that it names, which proves nothing.
+  package var keyName: String {
+    switch self {
+    case .minisign(let file): "minisign \(MinisignPublicKey.name(ofNumber: file.signature.keyNumber))"
+    case .ssh(let file): VerifyingKey.ssh(file.signature.publicKey).name
+    }
+  }
+}
+
+/// A public key that verifies such signatures.
+enum VerifyingKey: Sendable, Hashable {
+  case minisign(MinisignPublicKey)
+  case ssh(SSHPublicKey)
+
+  var name: String {
+    switch self {
+    case .minisign(let key): "minisign \(MinisignPublicKey.name(ofNumber: key.number))"
+    case .ssh(let key): "\(key.type) \(key.fingerprint)"
+    }
+  }
+
+  /// Whether a signature names this key.
+  func isNamed(by signature: DetachedSignature) -> Bool {
+    switch (self, signature) {
+    case (.minisign(let key), .minisign(let file)): key.number == file.signature.keyNumber
+    case (.ssh(let key), .ssh(let file)): key == file.signature.publicKey
+    default: false
+    }
+  }
+
+  func verifies(_ signature: DetachedSignature, of message: [UInt8]) throws -> Bool {
+    switch (self, signature) {
+    case (.minisign(let key), .minisign(let file)): try file.signature.isValid(message, by: key)
+    case (.ssh(let key), .ssh(let file)):
+      try file.signature.publicKey == key
+        && file.signature.isValid(message, namespace: DetachedSignature.namespace)
+    default: false
+    }
+  }
+}
+
+/// The public keys whose signatures are trusted, from files of minisign, signify and OpenSSH.
+public struct TrustedKeys: Sendable, Equatable {
+  struct Key: Sendable, Equatable {
+    var key: VerifyingKey
+    var name: String?
+    /// When what it signed must have been made.
+    var validAfter: Date?, validBefore: Date?
+  }
+
+  var keys: [Key] = []
+  private static let sizeLimit = 1 << 20
+
+  public init() {}
+
+  public var isEmpty: Bool { keys.isEmpty }
+
+  /// Reads public keys: of minisign or signify, lines of OpenSSH's `.pub` files, and files of allowed signers.
+  ///
+  /// - Throws: ``DrydockError`` (`badKey`, `notFound`) with the file and the line, and nothing of its text.
+  public init(files: [String]) throws {
+    for file in files { try add(file: file) }
+  }
+
+  /// Adds the keys of a file.
+  package mutating func add(file: String) throws {
+    let bytes = try SecretFile.read(file, limit: Self.sizeLimit)
+    guard !bytes.withBytes({ SigningKey.isSecret($0) }) else {
+      throw DrydockError(.badKey, "this is a secret key; give the public one", path: file)
+    }
+    guard let text = bytes.withBytes({ String(validating: $0, as: UTF8.self) }) else {
+      throw DrydockError(.badKey, "not a file of public keys", path: file)
+    }
+    let count = keys.count
+    var comment: String?
+    for (index, line) in text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+      .enumerated()
+    {
+      let line = String(line).trimmingCharacters(in: .whitespacesAndNewlines)
+      if line.isEmpty || line.hasPrefix("#") { continue }
+      if line.hasPrefix(Minisign.comment) {
+        comment = String(line.dropFirst(Minisign.comment.count))
+        continue
+      }
+      do {
+        try add(line: line, comment: comment)
+      } catch let error as DrydockError {
+        throw DrydockError(error.code, error.message, path: file, line: index + 1)
+      }
+    }
+    guard keys.count > count else {
+      throw DrydockError(
+        .badKey, "this file has no key that signs archives; add a public key of minisign, signify or OpenSSH",
+        path: file)
+    }
+  }
+
+  /// Adds the key of one line: `RW…` of minisign or signify, `ssh-ed25519 …`, or a line of allowed signers.
+  package mutating func add(line: String, comment: String? = nil) throws {
+    if let key = MinisignPublicKey(text: line) {
+      keys.append(Key(key: .minisign(key), name: comment.flatMap(Self.shown)))
+    } else if let key = try AllowedSigner(line).key {
+      keys.append(key)
+    }
+  }
+
+  /// Whether a text is meant as a key, and not as a file's name.
+  package static func isKey(_ text: String) -> Bool {
+    MinisignPublicKey(text: text) != nil
+      || text.split(separator: " ").prefix(3).contains { SSHPublicKey.isType($0) }
+  }
+
+  /// A text for people, without what acts on a terminal.
+  static func shown(_ text: some StringProtocol) -> String? {
+    let kept = text.unicodeScalars.prefix(200).filter {
+      $0.properties.generalCategory != .control && !$0.properties.isBidiControl
+    }
+    return kept.isEmpty ? nil : String(String.UnicodeScalarView(kept))
+  }
+
+  /// Who signed a message: the first trusted key with a valid signature.
+  ///
+  /// - Parameters:
+  ///   - time: of what is signed.
+  ///   - signatures: the contents of files.
+  /// - Throws: `DrydockError`: `untrusted` when no trusted key is named, `badSignature` when none is valid.
+  package func signer(of message: [UInt8], at time: Date, _ signatures: [[UInt8]]) throws -> Signer {
+    var problem: DrydockError?
+    for bytes in signatures {
+      let signature: DetachedSignature
+      do { signature = try DetachedSignature(bytes) } catch let error as DrydockError {
+        problem = problem ?? error
+        continue
+      }
+      let named = keys.filter { $0.key.isNamed(by: signature) }
+      guard !named.isEmpty else {
+        problem =
+          problem
+          ?? DrydockError(.untrusted, "signed with \(signature.keyName), which is not a trusted key")
+        continue
+      }
+      guard let valid = try named.first(where: { try $0.key.verifies(signature, of: message) }) else {
+        problem = DrydockError(
+          .badSignature, "the signature with \(signature.keyName) does not match; it is forged or damaged")
+        continue
+      }
+      // A key may be listed for several times.
+      guard
+        let current = named.first(where: { key in
+          key.key == valid.key && key.validAfter.map { $0 <= time } ?? true
+            && key.validBefore.map { time < $0 } ?? true
+        })
+      else {
+        problem = DrydockError(
+          .untrusted, "signed with \(signature.keyName), which was not valid at that time")
+        continue
+      }
+      return Signer(key: current.key.name, name: current.name)
+    }
+    throw problem ?? DrydockError(.untrusted, "it has no signature")
+  }
+}

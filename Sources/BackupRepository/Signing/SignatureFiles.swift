@@ -1,0 +1,183 @@
+import AgeEncryption
+import ArchiveFile
+import ArchiveSigning
+import DrydockErrors
+import FileSystem
+import Foundation
+
+/// The statement of an archive and its signatures, in files beside it: `<archive>.statement`, and with `.minisig` or `.sig`
+/// behind that.
+enum SignatureFiles {
+  private static let suffix = ".statement"
+  private static let signatureSuffixes = [".minisig", ".sig"]
+  private static let suffixes = [suffix] + signatureSuffixes.map { suffix + $0 }
+
+  /// The name of the archive that a file belongs to; nil for any other file.
+  static func archive(ofFile name: [UInt8]) -> [UInt8]? {
+    let archive = suffixes.first { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
+      .map { Array(name.dropLast($0.utf8.count)) }
+    return archive.flatMap { ArchiveName.isArchive($0) ? $0 : nil }
+  }
+
+  /// Whether a killed process was writing such a file under that name.
+  static func isUnfinished(_ name: [UInt8]) -> Bool {
+    let end = Array(".new".utf8)
+    return name.suffix(end.count).elementsEqual(end)
+      && archive(ofFile: Array(name.dropLast(end.count))) != nil
+  }
+
+  /// Whether an archive has a statement and a signature among these names: nothing of it is verified.
+  static func arePresent(of archive: ContainerPath, among names: Set<[UInt8]>) -> Bool {
+    names.contains(file(archive, suffix).bytes)
+      && signatureSuffixes.contains { names.contains(file(archive, suffix + $0).bytes) }
+  }
+
+  static func read(of archive: ContainerPath, at place: any Place) throws -> SignedStatement? {
+    guard let text = try contents(file(archive, suffix), ArchiveStatement.sizeLimit, at: place) else {
+      return nil
+    }
+    let signatures = try signatureSuffixes.compactMap {
+      try contents(file(archive, suffix + $0), DetachedSignature.sizeLimit, at: place)
+    }
+    do {
+      return SignedStatement(statement: try ArchiveStatement(text), text: text, signatures: signatures)
+    } catch let error as DrydockError {
+      throw error.at(place.full(archive))
+    }
+  }
+
+  /// The content of a small file; nil if there is none.
+  private static func contents(_ name: ContainerPath, _ limit: Int, at place: any Place) throws -> [UInt8]? {
+    do {
+      return try place.contents(name, limit: limit)
+    } catch let error as DrydockError where error.code == .notFound {
+      return nil
+    } catch let error as DrydockError where error.code == .unsupported {
+      throw DrydockError(.badSignature, "too large for a statement or a signature", path: place.full(name))
+    }
+  }
+
+  /// Writes a statement and its signatures, on disk when this returns.
+  static func write(
+    _ statement: ArchiveStatement, signedBy keys: [SigningKey], of archive: ContainerPath, at place: any Place
+  ) throws {
+    let text = statement.text
+    let comment =
+      "timestamp:\(Int(Date().timeIntervalSince1970))\tfile:\(statement.fileName)\(suffix)\tarchive:\(statement.archive)"
+    let signatures = try keys.map { (suffix + "." + $0.suffix, try $0.sign(text, comment: comment)) }
+    try remove(of: archive, at: place)
+    // A statement without a signature is worth nothing; so a signature is there before it.
+    for (suffix, bytes) in signatures { try place.replace(file(archive, suffix), with: bytes) }
+    try place.replace(file(archive, suffix), with: text)
+  }
+
+  static func remove(of archive: ContainerPath, at place: any Place) throws {
+    for suffix in suffixes { try place.remove(file(archive, suffix)) }
+  }
+
+  static func hasStatement(of archive: ContainerPath, at place: any Place) throws -> Bool {
+    try place.file(file(archive, suffix)) != nil
+  }
+
+  /// Whether there is any of the files.
+  static func anyPresent(of archive: ContainerPath, at place: any Place) throws -> Bool {
+    try suffixes.contains { try place.file(file(archive, $0)) != nil }
+  }
+
+  private static func file(_ archive: ContainerPath, _ suffix: String) -> ContainerPath {
+    ContainerPath(name: archive.bytes + Array(suffix.utf8))
+  }
+}
+
+/// A statement with its signatures, as they were found beside an archive.
+struct SignedStatement {
+  let statement: ArchiveStatement
+  let text: [UInt8]
+  let signatures: [[UInt8]]
+
+  /// Who signed it.
+  ///
+  /// - Throws: `DrydockError`: `untrusted`, `badSignature`.
+  func signer(_ trusted: TrustedKeys) throws -> Signer {
+    let time = try? Date(statement.time, strategy: .iso8601)
+    return try trusted.signer(of: text, at: time ?? .distantPast, signatures)
+  }
+
+  /// The statement of an archive by its path, and who signed it.
+  ///
+  /// - Throws: `DrydockError`: `untrusted` also without a statement; `badSignature`.
+  static func trusted(of path: String, _ trusted: TrustedKeys) throws -> (signed: SignedStatement, by: Signer)
+  {
+    let (place, name) = try Places.ofFile(path)
+    do {
+      guard let signed = try SignatureFiles.read(of: name, at: place) else {
+        throw DrydockError(.untrusted, "it is not signed")
+      }
+      return (signed, try signed.signer(trusted))
+    } catch let error as DrydockError where error.meansForgery {
+      throw DrydockError(
+        error.code,
+        "\(error.message); only archives that a trusted key has signed are read here, use another one",
+        path: path,
+        cause: error)
+    }
+  }
+
+  /// Throws unless an open archive is the one that was signed. Nothing of it but the tables at its end and its header was read
+  /// before.
+  func requireOf(_ header: Archive.Header, _ json: [UInt8], _ reader: ArchiveReader) throws {
+    try statement.requireOf(header)
+    guard statement.size == reader.fileSize, try statement.contents == reader.contentsCode(header: json)
+    else {
+      throw DrydockError(
+        .badSignature, "its content is not what was signed; it was changed, or signed under other keys")
+    }
+  }
+
+  /// Throws unless a file that no key opens may be the one that was signed.
+  func requireOf(_ file: PlaceFile, _ label: ArchiveLabel?) throws {
+    guard statement.size == file.size, label.map({ statement.archive.description.hasPrefix($0.id) }) ?? true
+    else { throw DrydockError(.badSignature, "its statement is of another archive") }
+  }
+
+  /// Throws unless all bytes are those that were signed.
+  func requireAllBytes(_ reader: ArchiveReader) throws {
+    guard try reader.fileDigest() == statement.sha256 else {
+      throw DrydockError(
+        .badSignature, "its bytes are not those that were signed; use another archive", path: reader.path)
+    }
+  }
+}
+
+/// How copies of archives are signed.
+package struct CopySigning: Sendable {
+  package var keys: [SigningKey]
+  /// Whose signatures the originals must have; nil when nothing was said.
+  package var trusted: TrustedKeys?
+
+  package init(keys: [SigningKey] = [], trusted: TrustedKeys? = nil) {
+    (self.keys, self.trusted) = (keys, trusted)
+  }
+
+  /// Whose signatures the originals must have, if copies are signed: the same as before, or those of the keys.
+  package var sources: TrustedKeys? { keys.isEmpty ? nil : trusted ?? SigningKey.trusted(keys) }
+}
+
+/// What is signed of an archive that is complete, and has no name yet.
+struct StatementDraft {
+  var header: Archive.Header, bytes: SignedBytes
+  var keys: [SigningKey]
+
+  /// Signs the archive under a name, before it has that.
+  func write(_ archive: ContainerPath, at place: any Place) throws {
+    let name = String(decoding: archive.bytes, as: UTF8.self)
+    guard ArchiveStatement.isPlain(name), name.utf8.elementsEqual(archive.bytes) else {
+      throw DrydockError(
+        .unsupported, "the name has characters that sha256sum does not take; choose another one to sign it",
+        path: place.full(archive))
+    }
+    let statement = try ArchiveStatement(
+      header, fileName: name, size: bytes.size, sha256: bytes.sha256, contents: bytes.contents)
+    try SignatureFiles.write(statement, signedBy: keys, of: archive, at: place)
+  }
+}

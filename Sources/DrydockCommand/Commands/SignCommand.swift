@@ -1,0 +1,67 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct SignCommand: Subcommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sign", abstract: "Sign archives that are there already, after every byte was verified.",
+    discussion: """
+      Writes a statement beside each archive, and its signature, as snapshot --sign
+      does. What you sign is what you have verified yourself: whoever trusts your key
+      restores it. An archive and those that it needs are signed one by one.
+
+      Examples:
+        drydock sign latest -r Backups --sign minisign.key
+        drydock sign A.tar.zst --sign ~/.ssh/id_ed25519
+      """)
+
+  @Argument(
+    help: "Archives: files, or with -r ids, INSTANCE@latest …; none means all of the repository.",
+    completion: .file())
+  var archives: [String] = []
+  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var signing: SigningOptions
+  @OptionGroup var key: KeyOptions
+  @OptionGroup var expansion: ExpansionOptions
+  @Option(
+    help: ArgumentHelp(
+      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
+  var lockTimeout: Double?
+  @OptionGroup var showing: ProgressOptions
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let configuration = try common.configuration()
+    let signing = try signing.keys()
+    guard !signing.isEmpty else {
+      throw UsageError(message: "no key signs; give --sign FILE, or DRYDOCK_SIGN")
+    }
+    var keys = try key.keys()
+    let timeout = try WaitOptions.lockTimeout(lockTimeout)
+    let paths = try paths(configuration, keys)
+    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+    defer { display.end() }
+    var signed: [JSONObject] = []
+    for (index, path) in paths.enumerated() {
+      if paths.count > 1 { display.progress?.begin(item: index + 1, of: paths.count) }
+      _ = try Repository.sign(
+        path, with: signing, keys: keys.opening(path), limit: expansion.limit(), lockTimeout: timeout,
+        progress: display.progress)
+      signed.append(["path": path, "signed_by": signing.map(\.description)])
+      if !common.json, !common.quiet { Output.line(path) }
+    }
+    display.end()
+    if common.json { return Output.json(["archives": signed]) }
+    if paths.isEmpty { Output.line("no archives") }
+  }
+
+  private func paths(_ configuration: ContainerConfiguration, _ keys: ArchiveKeys) throws -> [String] {
+    if !archives.isEmpty { return try archives.map { try repository.archive($0, configuration, keys) } }
+    guard let path = repository.path(configuration) else {
+      throw UsageError(message: "nothing to sign; give archives, or -r REPOSITORY")
+    }
+    let listing = try Repository(path).list(keys: keys.quick)
+    if let error = listing.sealed.first?.error ?? listing.unreadable.first?.error { throw error }
+    return listing.items.map(\.path)
+  }
+}

@@ -1,0 +1,64 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// The keys that sign new archives.
+struct SigningOptions: ParsableArguments {
+  @Option(
+    name: .customLong("sign"),
+    help: ArgumentHelp(
+      "Sign the archive with this secret key of minisign, signify or OpenSSH; repeatable.", valueName: "file"),
+    completion: .file())
+  var files: [String] = []
+
+  @Option(
+    name: .customLong("sign-passphrase-file"),
+    help: ArgumentHelp("Open the signing key with the passphrase in this file.", valueName: "file"),
+    completion: .file())
+  var passphraseFile: String?
+
+  /// How copies of archives are signed: the originals must have been signed by who is trusted.
+  func copies(_ configuration: ContainerConfiguration) throws -> CopySigning {
+    CopySigning(keys: try keys(), trusted: try TrustOptions.standing(configuration))
+  }
+
+  /// The keys in the files, or without any in those that `DRYDOCK_SIGN` names, separated by colons.
+  func keys() throws -> [SigningKey] {
+    let named = Environment["SIGN"]?.split(separator: ":").map(String.init) ?? []
+    let agent = ProcessInfo.processInfo.environment["SSH_AUTH_SOCK"]
+    return try SigningKey.separate(
+      (files.isEmpty ? named : files).map { file in
+        try SigningKey(file: file, agent: agent) {
+          if let passphraseFile { return try Passphrase.read(passphraseFile) }
+          guard Passphrase.canAsk else { throw SigningKey.noPassphrase }
+          return try Passphrase.ask("passphrase for the signing key \(file)")
+        }
+      })
+  }
+}
+
+/// The keys whose signatures archives must have to be read.
+struct TrustOptions: ParsableArguments {
+  @Option(
+    name: .customLong("trusted"),
+    help: ArgumentHelp(
+      "Read only archives that a public key in this file has signed; repeatable.", valueName: "file"),
+    completion: .file())
+  var files: [String] = []
+
+  /// The keys in the files, else in those that `DRYDOCK_TRUSTED` names, separated by colons, else `trusted:` of drydock.yaml;
+  /// nil if any archive is read.
+  func keys(_ configuration: ContainerConfiguration) throws -> TrustedKeys? {
+    try files.isEmpty ? Self.standing(configuration) : TrustedKeys(files: files)
+  }
+
+  static func standing(_ configuration: ContainerConfiguration) throws -> TrustedKeys? {
+    let named = Environment["TRUSTED"]?.split(separator: ":").map(String.init) ?? []
+    return try named.isEmpty ? configuration.trusted?.keys() : TrustedKeys(files: named)
+  }
+}
+
+extension Signer {
+  /// The name that the key has among the trusted ones, and the key.
+  var shown: String { name.map { "\($0) (\(key))" } ?? key }
+}
