@@ -136,7 +136,7 @@ final class CurlHandle {
     if settings.isHTTP {
       // libcurl takes a header that was cut for a complete one.
       guard code != CURLE_OK || transfer.isHeaderComplete else { throw RemoteFailure.connectionLost }
-    } else if request.needsConnection || Self.serverAnswers.contains(code.rawValue), !isConnected {
+    } else if request.needsConnection || RemoteFailure.isAnswer(code), !isConnected {
       // After a connection breaks, libcurl reports the server's answer to an earlier request, or success.
       throw RemoteFailure.connectionLost
     }
@@ -146,14 +146,6 @@ final class CurlHandle {
     }
     return reply(transfer)
   }
-
-  /// Errors that are an answer of an SFTP server.
-  private static let serverAnswers = Set(
-    [
-      CURLE_REMOTE_FILE_NOT_FOUND, CURLE_REMOTE_ACCESS_DENIED, CURLE_REMOTE_DISK_FULL,
-      CURLE_REMOTE_FILE_EXISTS,
-      CURLE_QUOTE_ERROR,
-    ].map(\.rawValue))
 
   /// Whether the other side has not closed the connection of the last request.
   private var isConnected: Bool {
@@ -237,8 +229,7 @@ final class CurlPool: Sendable {
       let reply = try handle.perform(request, settings, received: &received)
       putBack(handle)
       return reply
-    } catch let failure as RemoteFailure where [.notFound, .exists].contains(failure.code) {
-      // The server's answer over SFTP.
+    } catch let failure as RemoteFailure where failure.isAnswer {
       putBack(handle)
       throw failure
     }

@@ -259,7 +259,7 @@ final class SFTPStore: RemoteStore {
         try run(["*mkdir \(place.argument(String(name[..<slash])))", command])
         return true
       }
-    } catch let failure as RemoteFailure where failure.code == .exists {
+    } catch let failure as RemoteFailure where failure.isAnswer && failure.code == .io {
       guard try state(name) != nil else {
         // Not because of another file.
         throw RemoteFailure(

@@ -54,9 +54,15 @@ func source(_ bytes: [UInt8]) -> RemoteSource {
   }
 }
 
+/// Bytes that follow from a seed. They repeat after a million, at no part's boundary: random numbers take long without the
+/// optimizer.
 func random(_ count: Int, seed: UInt64) -> [UInt8] {
   var random = SeededRandom(seed: seed)
-  return random.bytes(count)
+  let block = random.bytes(min(count, 1_000_003))
+  var bytes: [UInt8] = []
+  bytes.reserveCapacity(count)
+  while bytes.count < count { bytes.append(contentsOf: block.prefix(count - bytes.count)) }
+  return bytes
 }
 
 @Suite("Remote places: what every kind does")

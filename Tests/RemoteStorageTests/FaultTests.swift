@@ -30,7 +30,7 @@ struct FaultTests {
         let size =
           Int.random(in: 0...4, using: &random) == 0 && round % 8 == 0
           ? 17_000_000 : Int.random(in: 0...60_000, using: &random)
-        let bytes = random.bytes(size)
+        let bytes = RemoteStorageTests.random(size, seed: random.next())
         switch Int.random(in: 0..<6, using: &random) {
         case 0:
           let file = try store.put(name, bytes)

@@ -74,8 +74,12 @@ public enum RemoteServers {
   }
 
   /// An S3 server that misbehaves as the bucket's name says. Its output has a line for each request.
-  public static func hostile(bucket: String) throws -> (RemotePlace, RunningCommand) {
-    let server = try start("hostile_server.py", [])
+  ///
+  /// - Parameter certificate: a file for the server's certificate, which makes it speak TLS.
+  public static func hostile(bucket: String, certificate: String? = nil) throws -> (
+    RemotePlace, RunningCommand
+  ) {
+    let server = try start("hostile_server.py", certificate.map { [$0] } ?? [])
     guard let endpoint = server.values["endpoint"], let port = URL(string: endpoint)?.port else {
       throw SystemFailure("the server did not say its endpoint: \(server.values)")
     }

@@ -1,10 +1,14 @@
 """An S3 server that misbehaves, in a way that the bucket's name says. It verifies no signature.
 
+With an argument it speaks TLS, and writes its certificate to that file.
+
 Prints `endpoint URL`, `ready`, and for each request `request METHOD PATH`; ends when standard input does.
 """
 
 import http.server
 import re
+import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -179,7 +183,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
+scheme = "http"
+if len(sys.argv) > 1:
+    # With a certificate that it signed itself, written to this file.
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{sys.argv[1]}.key",
+         "-out", sys.argv[1]], check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1], f"{sys.argv[1]}.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "https"
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(f"endpoint http://127.0.0.1:{server.server_port}", flush=True)
+print(f"endpoint {scheme}://127.0.0.1:{server.server_port}", flush=True)
 print("ready", flush=True)
 sys.stdin.buffer.read()
