@@ -154,7 +154,8 @@ struct ContractTests {
     let first = try #require(try store.uploadAll("x", random(size, seed: 1)))
     #expect(try store.uploadAll("x", random(size, seed: 2)) == nil)
     #expect(try store.bytes(first) == random(size, seed: 1))
-    // Two at the same time: one has the name.
+    // At the same moment: one has the name. Swift does not know the condition; HostileServerTests has this for S3.
+    guard kind == .sftp else { return }
     let winners = Mutex<[RemoteFile]>([])
     DispatchQueue.concurrentPerform(iterations: 4) { number in
       do {

@@ -112,7 +112,7 @@ public enum RemoteServers {
 
   /// Debian's Python has Debian's modules; another one in `PATH` may not.
   private static func start(_ script: String, _ arguments: [String]) throws -> Server {
-    let command = try Command.spawn("/usr/bin/python3", ["-u", "\(scripts)/\(script)"] + arguments)
+    let command = try Command.spawn("/usr/bin/python3", ["-B", "-u", "\(scripts)/\(script)"] + arguments)
     try command.waitForLine("ready")
     let lines = command.output.split(separator: "\n").map {
       $0.split(separator: " ", maxSplits: 1).map(String.init)

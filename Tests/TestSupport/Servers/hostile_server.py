@@ -154,28 +154,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
         mark = self.headers.get("x-amz-meta-drydock-upload")
         conditional = self.headers.get("If-None-Match") == "*"
         if query == "uploads=":
-            objects[bucket, "mark"] = mark
-            return self.answer(200, b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+            # The upload's identifier is what its object's metadata will have.
+            return self.answer(200, f"<InitiateMultipartUploadResult><UploadId>{mark}</UploadId>"
+                                    "</InitiateMultipartUploadResult>".encode())
         if "partNumber=" in query:
             return self.answer(200, ETag='"p"')
         if conditional and bucket == "no-conditions":
             return self.error(501, "NotImplemented")
-        if self.command == "POST":
-            if bucket == "late-error" and count <= 3:
-                return self.error(200, "InternalError")
-            if bucket == "late-denial":
-                return self.error(200, "AccessDenied")
-            objects[bucket, key] = (b"x" * (9 << 20), objects[bucket, "mark"])
-            return self.answer(200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
-        if self.command == "PUT":
-            if conditional and (bucket, key) in objects:
+        if self.command in ("PUT", "POST"):
+            if self.command == "POST":
+                if bucket == "late-error" and count <= 3:
+                    return self.error(200, "InternalError")
+                if bucket == "late-denial":
+                    return self.error(200, "AccessDenied")
+                mark, body = query.removeprefix("uploadId="), b"x" * (9 << 20)
+            with lock:
+                is_taken = conditional and (bucket, key) in objects
+                if not is_taken:
+                    objects[bucket, key] = (body, mark)
+            if is_taken:
                 return self.error(412, "PreconditionFailed")
-            objects[bucket, key] = (body, mark)
-            if bucket == "lost" and count == 1:
+            if bucket == "lost" and self.command == "PUT" and count == 1:
                 self.close_connection = True
                 return
-            return self.answer(200, ETag='"e"')
-        objects.pop((bucket, key), None)
+            result = b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+            return self.answer(200, result if self.command == "POST" else b"", ETag='"e"')
+        if not query:
+            objects.pop((bucket, key), None)
         return self.answer(204)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_one
