@@ -49,3 +49,7 @@ static inline CURLcode drydock_curl_long(CURL *handle, CURLINFO info, long *valu
 static inline CURLcode drydock_curl_offset(CURL *handle, CURLINFO info, curl_off_t *value) {
   return curl_easy_getinfo(handle, info, value);
 }
+
+static inline CURLcode drydock_curl_socket(CURL *handle, curl_socket_t *value) {
+  return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, value);
+}

@@ -15,6 +15,8 @@ struct RemoteFailure: Error {
   var status: Int?
   /// The server's word for the error, as `NoSuchKey`.
   var serverCode: String?
+  /// Whether an SFTP server answered with this error: the connection is as before.
+  var isAnswer = false
   /// Whether the SSH server refused the key that was offered.
   var refusesLogin = false
 
@@ -35,6 +37,8 @@ struct RemoteFailure: Error {
     seconds < 120 ? "\(Int(seconds.rounded(.up))) s" : "\(Int((seconds / 60).rounded())) min"
   }
 
+  static let connectionLost = RemoteFailure(.io, "the connection was closed", isTransient: true)
+
   /// A server that does not follow the protocol, or is hostile: trying again does not help.
   static func protocolViolation(_ reason: String) -> RemoteFailure {
     RemoteFailure(.unreadable, reason, advice: "check that the URL and the endpoint name the right server")
@@ -45,6 +49,22 @@ struct RemoteFailure: Error {
 
 extension RemoteFailure {
   static func curl(
+    _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool
+  ) -> RemoteFailure {
+    var failure = translated(code, message, hostKey: hostKey, isHTTP: isHTTP)
+    failure.isAnswer = isAnswer(code)
+    return failure
+  }
+
+  /// Whether an error of libcurl is an answer of an SFTP server.
+  static func isAnswer(_ code: CURLcode) -> Bool {
+    [
+      CURLE_REMOTE_FILE_NOT_FOUND, CURLE_REMOTE_ACCESS_DENIED, CURLE_REMOTE_DISK_FULL,
+      CURLE_REMOTE_FILE_EXISTS, CURLE_QUOTE_ERROR,
+    ].contains(code)
+  }
+
+  private static func translated(
     _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool
   ) -> RemoteFailure {
     let text = message.isEmpty ? String(cString: curl_easy_strerror(code)) : message
@@ -94,7 +114,7 @@ extension RemoteFailure {
       return RemoteFailure(
         .permission, "the server denies access", advice: "check the user and the permissions")
     }
-    return RemoteFailure(.exists, reason)
+    return RemoteFailure(.io, reason, advice: "check the server's log and its free space, then run it again")
   }
 
   private static func hostKeyRefused(_ failure: HostKeyFailure?) -> RemoteFailure {
@@ -158,7 +178,9 @@ extension RemoteFailure {
         .io, reason, advice: advice ?? "check AWS_REGION and the endpoint; redirects are not followed")
     case (_, "XAmzContentSHA256Mismatch"), (_, "BadDigest"):
       return RemoteFailure(.io, "\(reason): the data was damaged on the way", isTransient: true)
-    default: return RemoteFailure(.io, reason)
+    default:
+      return RemoteFailure(
+        .io, reason, advice: "check the credentials, AWS_REGION, the endpoint and the server's log")
     }
   }
 }

@@ -29,6 +29,14 @@ struct CurlRequest {
   var target = ReplyTarget.text(limit: 256 << 10)
   /// Seconds without a byte, when the server may need longer than usual.
   var patience: Double?
+
+  /// Whether libcurl reports success over SFTP, too, when the connection broke.
+  var needsConnection: Bool {
+    switch operation {
+    case .head, .commands: true
+    case .get, .send, .plain: false
+    }
+  }
 }
 
 /// What the server answered.
@@ -124,13 +132,28 @@ final class CurlHandle {
     withExtendedLifetime(transfer) {}
     fields.free()
     commands.free()
+    if let failure = transfer.failure, code != CURLE_OK { throw failure }
+    if settings.isHTTP {
+      // libcurl takes a header that was cut for a complete one.
+      guard code != CURLE_OK || transfer.isHeaderComplete else { throw RemoteFailure.connectionLost }
+    } else if request.needsConnection || RemoteFailure.isAnswer(code), !isConnected {
+      // After a connection breaks, libcurl reports the server's answer to an earlier request, or success.
+      throw RemoteFailure.connectionLost
+    }
     guard code == CURLE_OK else {
-      if let failure = transfer.failure { throw failure }
       throw RemoteFailure.curl(
-        code, String(cString: message), hostKey: transfer.hostKey,
-        isHTTP: settings.isHTTP)
+        code, String(cString: message), hostKey: transfer.hostKey, isHTTP: settings.isHTTP)
     }
     return reply(transfer)
+  }
+
+  /// Whether the other side has not closed the connection of the last request.
+  private var isConnected: Bool {
+    var socket = CURL_SOCKET_BAD
+    guard drydock_curl_socket(easy, &socket) == CURLE_OK, socket != CURL_SOCKET_BAD else { return false }
+    var byte: UInt8 = 0
+    let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
   }
 
   private func reply(_ transfer: CurlTransfer) -> CurlReply {
@@ -206,8 +229,7 @@ final class CurlPool: Sendable {
       let reply = try handle.perform(request, settings, received: &received)
       putBack(handle)
       return reply
-    } catch let failure as RemoteFailure where [.notFound, .exists].contains(failure.code) {
-      // The server's answer over SFTP.
+    } catch let failure as RemoteFailure where failure.isAnswer {
       putBack(handle)
       throw failure
     }

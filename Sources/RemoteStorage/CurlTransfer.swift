@@ -48,6 +48,8 @@ final class CurlTransfer {
 
   /// The fields of the last reply's header, their names in lower case.
   private(set) var fields: [String: String] = [:]
+  /// Whether the empty line after the header has arrived.
+  private(set) var isHeaderComplete = false
   /// What arrived and is not in the caller's buffer: a listing, or an error in XML.
   private(set) var text: [UInt8] = []
   /// How many bytes are in the caller's buffer.
@@ -139,6 +141,14 @@ final class CurlTransfer {
           throw RemoteFailure(.changedMeanwhile, "the server sent another range than it was asked for")
         }
       }
+    } else if case .buffer(let buffer, _) = target {
+      // Without the file's size libcurl does not seek, and reads from the start.
+      var size: curl_off_t = -1
+      drydock_curl_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size)
+      guard size >= 0 else { throw RemoteFailure.connectionLost }
+      guard size == curl_off_t(buffer.count) else {
+        throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
+      }
     }
     fillsBuffer = answer
     return answer
@@ -149,7 +159,9 @@ final class CurlTransfer {
     guard let bytes, isHTTP else { return count }
     let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
     if line.hasPrefix("HTTP/") {
-      fields = [:]
+      (fields, isHeaderComplete) = ([:], false)
+    } else if line == "\r\n" || line == "\n" {
+      isHeaderComplete = true
     } else if let colon = line.firstIndex(of: ":"), fields.count < 200 {
       fields[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(
         in: .whitespacesAndNewlines)

@@ -113,7 +113,17 @@ final class SSHLogin: Sendable {
 
   let knownHosts: KnownHosts
   private let identities: [Identity]
-  private let current = Mutex(0)
+  private let state = Mutex(State())
+
+  private struct State {
+    var current = 0
+    /// Whether the server has accepted the current identity.
+    var isAccepted = false
+    /// How often all identities were refused.
+    var rounds = 0
+  }
+
+  private static let roundLimit = 3
 
   init(_ options: RemoteOptions) throws {
     let home = (options.variable("HOME") ?? NSHomeDirectory()) + "/.ssh/"
@@ -135,15 +145,36 @@ final class SSHLogin: Sendable {
     }
   }
 
-  var number: Int { current.withLock { $0 } }
+  /// The identity that is offered, by its position.
+  var number: Int { state.withLock { $0.current } }
 
   var identity: Identity { identities[number] }
 
-  /// Whether there is another identity to try than the one of that number, which the server refused.
-  func hasOther(than number: Int) -> Bool {
-    current.withLock {
-      if $0 == number, number + 1 < identities.count { $0 += 1 }
-      return $0 != number
+  /// What to do after a refusal.
+  enum Refusal {
+    /// Offer the next identity.
+    case next
+    /// Try again: a connection that breaks during the login looks the same as a refusal.
+    case again
+    case end
+  }
+
+  func isAccepted() {
+    state.withLock { $0.isAccepted = true }
+  }
+
+  func isRefused(_ number: Int) -> Refusal {
+    state.withLock { state in
+      if state.isAccepted { return .again }
+      if state.current != number { return .next }
+      if number + 1 < identities.count {
+        state.current += 1
+        return .next
+      }
+      state.rounds += 1
+      guard state.rounds < Self.roundLimit else { return .end }
+      state.current = 0
+      return .again
     }
   }
 }

@@ -41,9 +41,17 @@ final class SFTPStore: RemoteStore {
     while true {
       let number = login.number
       do {
-        return try pool.perform(request, received: &received)
-      } catch let failure as RemoteFailure where failure.refusesLogin && login.hasOther(than: number) {
-        continue
+        let reply = try pool.perform(request, received: &received)
+        login.isAccepted()
+        return reply
+      } catch var failure as RemoteFailure where failure.refusesLogin {
+        switch login.isRefused(number) {
+        case .next: continue
+        case .again:
+          failure.isTransient = true
+          throw failure
+        case .end: throw failure
+        }
       }
     }
   }
@@ -251,7 +259,7 @@ final class SFTPStore: RemoteStore {
         try run(["*mkdir \(place.argument(String(name[..<slash])))", command])
         return true
       }
-    } catch let failure as RemoteFailure where failure.code == .exists {
+    } catch let failure as RemoteFailure where failure.isAnswer && failure.code == .io {
       guard try state(name) != nil else {
         // Not because of another file.
         throw RemoteFailure(

@@ -1,6 +1,7 @@
 import DrydockErrors
 import Foundation
 import RemoteStorage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -138,7 +139,42 @@ struct HostileServerTests {
       let error = #expect(throws: DrydockError.self) { _ = try upload.publish(size: 9 << 20) }
       #expect(error?.message.contains("200 AccessDenied") == true, "\(error as Any)")
       upload.cancel()
-      #expect(requests(server).last == "request DELETE /late-denial/x?uploadId=u")
+      #expect(requests(server).last?.hasPrefix("request DELETE /late-denial/x?uploadId=") == true)
+    }
+  }
+
+  @Test("Of several uploads at the same moment, one gets the name", arguments: [100, 9 << 20])
+  func race(_ size: Int) throws {
+    try with("good") { store, _ throws in
+      let winners = Mutex(0)
+      DispatchQueue.concurrentPerform(iterations: 4) { number in
+        do {
+          let file = try store.uploadAll("x", random(size, seed: UInt64(number)))
+          if file != nil { winners.withLock { $0 += 1 } }
+        } catch {
+          Issue.record(error)
+        }
+      }
+      #expect(winners.withLock { $0 } == 1)
+    }
+  }
+
+  @Test("A certificate of an unknown authority is refused, unless AWS_CA_BUNDLE has it")
+  func certificates() throws {
+    try TemporaryDirectory.with { directory in
+      let file = directory("certificate")
+      var (place, server) = try RemoteServers.hostile(bucket: "good", certificate: file)
+      let store = try place.store()
+      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      #expect(
+        error?.message.contains("(GET): the server's certificate is refused: ") == true, "\(error as Any)")
+      #expect(error?.message.contains("; set AWS_CA_BUNDLE to the file") == true, "\(error as Any)")
+      #expect(requests(server) == [])
+      place.environment["AWS_CA_BUNDLE"] = file
+      let other = try place.store()
+      #expect(try other.list("") == [])
+      #expect(try other.uploadAll("x", random(9 << 20, seed: 1))?.size == 9 << 20)
+      server.closeInput()
     }
   }
 

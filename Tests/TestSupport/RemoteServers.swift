@@ -74,8 +74,12 @@ public enum RemoteServers {
   }
 
   /// An S3 server that misbehaves as the bucket's name says. Its output has a line for each request.
-  public static func hostile(bucket: String) throws -> (RemotePlace, RunningCommand) {
-    let server = try start("hostile_server.py", [])
+  ///
+  /// - Parameter certificate: a file for the server's certificate, which makes it speak TLS.
+  public static func hostile(bucket: String, certificate: String? = nil) throws -> (
+    RemotePlace, RunningCommand
+  ) {
+    let server = try start("hostile_server.py", certificate.map { [$0] } ?? [])
     guard let endpoint = server.values["endpoint"], let port = URL(string: endpoint)?.port else {
       throw SystemFailure("the server did not say its endpoint: \(server.values)")
     }
@@ -108,7 +112,7 @@ public enum RemoteServers {
 
   /// Debian's Python has Debian's modules; another one in `PATH` may not.
   private static func start(_ script: String, _ arguments: [String]) throws -> Server {
-    let command = try Command.spawn("/usr/bin/python3", ["-u", "\(scripts)/\(script)"] + arguments)
+    let command = try Command.spawn("/usr/bin/python3", ["-B", "-u", "\(scripts)/\(script)"] + arguments)
     try command.waitForLine("ready")
     let lines = command.output.split(separator: "\n").map {
       $0.split(separator: " ", maxSplits: 1).map(String.init)

@@ -26,8 +26,10 @@ class Connection:
         faults = ["cut-request", "cut-reply", "lose-reply", "slow"] * 3 + ["stall"]
         faults += ["error"] * 4 if kind == "http" else []
         self.fault = chance.choice(faults) if chance.randrange(100) < percent else None
-        # Small numbers are as likely as large ones: in a header, in a key exchange, in the middle of a part.
-        self.limit = int(2 ** chance.uniform(0, 22))
+        # After so many bytes in one direction, or so many small pieces from the client, whichever is first. Small numbers are
+        # as likely as large ones: in a header, in a key exchange, in the middle of a part.
+        self.limit = int(2 ** (chance.uniform(0, 18) if chance.randrange(4) else chance.uniform(23, 25)))
+        self.pieces = chance.randrange(1, 25 if kind == "http" else 120)
         self.pause = chance.uniform(0.001, 0.02)
         self.status = chance.choice([b"500 Internal Server Error", b"503 Slow Down"])
         threading.Thread(target=self.pump, args=(client, self.server, True), daemon=True).start()
@@ -50,27 +52,29 @@ class Connection:
                 data = source.recv(65536)
                 if not data:
                     break
-                if self.fault == "stall" and moved + len(data) > self.limit:
-                    self.report()
-                    time.sleep(60)
-                    break
-                if self.fault == "error" and is_request and moved + len(data) > self.limit // 16 and b" HTTP/1.1\r\n" in data:
-                    # Between two requests, so that the client reads it as the answer.
-                    self.client.sendall(b"HTTP/1.1 " + self.status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-                    self.report()
-                    time.sleep(0.05)
-                    break
-                if self.fault == ("cut-request" if is_request else "cut-reply") and moved + len(data) > self.limit:
-                    self.report()
-                    sink.sendall(data[: self.limit - moved])
-                    break
-                if self.fault == "lose-reply" and not is_request and moved + len(data) > self.limit // 64:
-                    # The server has acted; its answer never arrives.
-                    self.report()
-                    break
-                if self.fault == "slow" and moved < 50 * 65536:
-                    if moved == 0:
+                if is_request and len(data) < 16384:
+                    self.pieces -= 1
+                if self.fault and (moved + len(data) > self.limit or self.pieces <= 0):
+                    if self.fault == "stall":
                         self.report()
+                        time.sleep(60)
+                        break
+                    if self.fault == "cut-reply" and not is_request or self.fault in ("cut-request", "slow") and is_request:
+                        self.report()
+                        sink.sendall(data[: random.randrange(len(data))])
+                        break
+                    if self.fault == "lose-reply" and not is_request:
+                        # The server has acted; its answer never arrives.
+                        self.report()
+                        break
+                    if self.fault == "error" and is_request and b" HTTP/1.1\r\n" in data:
+                        # Between two requests, so that the client reads it as the answer.
+                        self.report()
+                        self.client.sendall(
+                            b"HTTP/1.1 " + self.status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                        time.sleep(0.05)
+                        break
+                if self.fault == "slow":
                     time.sleep(self.pause)
                 sink.sendall(data)
                 moved += len(data)

@@ -1,10 +1,14 @@
 """An S3 server that misbehaves, in a way that the bucket's name says. It verifies no signature.
 
+With an argument it speaks TLS, and writes its certificate to that file.
+
 Prints `endpoint URL`, `ready`, and for each request `request METHOD PATH`; ends when standard input does.
 """
 
 import http.server
 import re
+import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -150,28 +154,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
         mark = self.headers.get("x-amz-meta-drydock-upload")
         conditional = self.headers.get("If-None-Match") == "*"
         if query == "uploads=":
-            objects[bucket, "mark"] = mark
-            return self.answer(200, b"<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+            # The upload's identifier is what its object's metadata will have.
+            return self.answer(200, f"<InitiateMultipartUploadResult><UploadId>{mark}</UploadId>"
+                                    "</InitiateMultipartUploadResult>".encode())
         if "partNumber=" in query:
             return self.answer(200, ETag='"p"')
         if conditional and bucket == "no-conditions":
             return self.error(501, "NotImplemented")
-        if self.command == "POST":
-            if bucket == "late-error" and count <= 3:
-                return self.error(200, "InternalError")
-            if bucket == "late-denial":
-                return self.error(200, "AccessDenied")
-            objects[bucket, key] = (b"x" * (9 << 20), objects[bucket, "mark"])
-            return self.answer(200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
-        if self.command == "PUT":
-            if conditional and (bucket, key) in objects:
+        if self.command in ("PUT", "POST"):
+            if self.command == "POST":
+                if bucket == "late-error" and count <= 3:
+                    return self.error(200, "InternalError")
+                if bucket == "late-denial":
+                    return self.error(200, "AccessDenied")
+                mark, body = query.removeprefix("uploadId="), b"x" * (9 << 20)
+            with lock:
+                is_taken = conditional and (bucket, key) in objects
+                if not is_taken:
+                    objects[bucket, key] = (body, mark)
+            if is_taken:
                 return self.error(412, "PreconditionFailed")
-            objects[bucket, key] = (body, mark)
-            if bucket == "lost" and count == 1:
+            if bucket == "lost" and self.command == "PUT" and count == 1:
                 self.close_connection = True
                 return
-            return self.answer(200, ETag='"e"')
-        objects.pop((bucket, key), None)
+            result = b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+            return self.answer(200, result if self.command == "POST" else b"", ETag='"e"')
+        if not query:
+            objects.pop((bucket, key), None)
         return self.answer(204)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_one
@@ -179,7 +188,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
+scheme = "http"
+if len(sys.argv) > 1:
+    # With a certificate that it signed itself, written to this file.
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{sys.argv[1]}.key",
+         "-out", sys.argv[1]], check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1], f"{sys.argv[1]}.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "https"
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(f"endpoint http://127.0.0.1:{server.server_port}", flush=True)
+print(f"endpoint {scheme}://127.0.0.1:{server.server_port}", flush=True)
 print("ready", flush=True)
 sys.stdin.buffer.read()
