@@ -231,7 +231,8 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
         "AppContainer",
-        "ContainerDiff", "ContainerTransaction", "BackupRepository", "TestSupport", grdb, system,
+        "ContainerDiff", "ContainerTransaction", "BackupRepository", "RemoteStorage", "TestSupport", grdb,
+        system,
       ],
       exclude: ["HostileArchives"],
       swiftSettings: strict),
