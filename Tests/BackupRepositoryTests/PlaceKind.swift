@@ -1,3 +1,4 @@
+import DrydockErrors
 import RemoteStorage
 import TestSupport
 
@@ -7,25 +8,41 @@ import TestSupport
 enum PlaceKind: Sendable {
   case directory, s3, sftp
 
+  /// An empty place on a real server.
+  func make() throws -> TestSupport.RemotePlace {
+    switch self {
+    case .directory: throw SystemFailure("a directory has no server")
+    case .s3: try RemoteServers.s3()
+    case .sftp: try RemoteServers.sftp()
+    }
+  }
+
   /// Puts the repository of a lab to a place of this kind, and gives the environment variables that the program needs there.
   func use(for lab: Lab) throws -> [String: String] {
-    let place =
-      switch self {
-      case .directory: nil as TestSupport.RemotePlace?
-      case .s3: try RemoteServers.s3()
-      case .sftp: try RemoteServers.sftp()
-      }
-    guard let place else { return [:] }
+    if case .directory = self { return [:] }
+    let place = try make()
     try use(place, for: lab)
     return place.environment
   }
 
-  /// Uses a place for this process, with short pauses.
+  /// Puts the repository of a lab to a place.
   func use(_ place: TestSupport.RemotePlace, for lab: Lab) throws {
     lab.repository = "\(place.url)/backups"
-    var options = RemoteOptions(variables: place.environment)
-    (options.firstPause, options.noProgressLimit, options.attempts) = (0.01, 3, 40)
-    try RemoteConnections.shared.use(options, for: lab.repository)
+    try RemoteConnections.shared.use(place.options, for: lab.repository)
     try Repository(lab.repository).createRemoteIfNeeded()
+  }
+}
+
+extension TestSupport.RemotePlace {
+  /// With short pauses.
+  var options: RemoteOptions {
+    var options = RemoteOptions(variables: environment)
+    (options.firstPause, options.noProgressLimit, options.attempts) = (0.01, 3, 40)
+    return options
+  }
+
+  /// A store of this place, or of a folder of it.
+  func store(_ folder: String = "") throws -> any RemoteStore {
+    try RemoteStores.open(folder.isEmpty ? url : "\(url)/\(folder)", options)
   }
 }

@@ -40,11 +40,7 @@ final class RemoteLock: Sendable {
     self.store = store
     let random = try RandomBytes.make(8).map { String(format: "%02x", $0) }.joined()
     name = "\(Self.folder)/\(exclusive ? "exclusive" : "shared")-\(random).json"
-    content = [UInt8](
-      try JSONEncoder().encode(
-        Document(
-          host: ProcessInfo.processInfo.hostName, process: getpid(), machine: ProcessOwner.current,
-          exclusive: exclusive)))
+    content = try Self.content(process: getpid(), exclusive: exclusive)
     state = Mutex(State(renewed: 0))
     // At least some tries: two that begin at the same moment both give way.
     let deadline = Self.now() + max(timeout, 2)
@@ -70,6 +66,15 @@ final class RemoteLock: Sendable {
   }
 
   deinit { release() }
+
+  /// The file of a process of this machine.
+  static func content(process: Int32, exclusive: Bool) throws -> [UInt8] {
+    [UInt8](
+      try JSONEncoder().encode(
+        Document(
+          host: ProcessInfo.processInfo.hostName, process: process, machine: ProcessOwner.current,
+          exclusive: exclusive)))
+  }
 
   /// Throws `locked` when another process may have taken the lock meanwhile: this one had no connection for too long.
   func requireHeld() throws {
