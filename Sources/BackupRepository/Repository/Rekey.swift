@@ -177,7 +177,7 @@ extension Rekey {
     let repository = Repository.ofArchive(path)
     let place = try RepositoryLock(repository.path, exclusive: true, timeout: lockTimeout).place
     let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
-    let old = ContainerPath(lastName(path))
+    let old = try ContainerPath(lastName(path))
     guard try !signing.keys.isEmpty || !SignatureFiles.anyPresent(of: old, at: place) else {
       throw losesSignature(path)
     }
