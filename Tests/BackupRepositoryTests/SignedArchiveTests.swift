@@ -1,4 +1,5 @@
 import AgeEncryption
+import AppContainer
 import ArchiveSigning
 import DrydockErrors
 import Foundation
