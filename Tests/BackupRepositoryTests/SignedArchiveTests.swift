@@ -307,6 +307,7 @@ struct SigningLab {
   }
 
   @Test func compactionSignsOrKeepsTheChain() throws {
+    try lab.write("large", SeededRandom.noise(2_000_000))
     for index in 0..<3 {
       try lab.write("Documents/noise", SeededRandom.noise(400_000 + index))
       try signing.snapshot()
@@ -314,6 +315,7 @@ struct SigningLab {
     var policy = RetentionPolicy()
     policy.last = 1
     var options = CompactionOptions()
+    options.share = 0.05
     let before = try TreeListing(lab.repository)
     let kept = try Repository(lab.repository).forget(keeping: policy, compacting: options)
     #expect(kept.notCompacted.first?.reason.contains("give the signing key") == true)
