@@ -84,12 +84,15 @@ struct JSONTests {
       let imported = try sandbox.drydock(
         "import", "android-backup", ImportTests.sample("plain-5.ab"), "--list", "--json")
       #expect(try Self.oddKeys(Self.document(imported)) == [], "\(imported)")
+      try sandbox.shell("minisign -G -W -p sign.pub -s sign.key > tmp/made")
+      let signed = try Self.document(sandbox.drydock("sign", archive, "--sign", "sign.key", "--json"))
+      #expect((signed["archives"] as? [Any])?.count == 1 && Self.oddKeys(signed) == [], "\(signed)")
       let text = try sandbox.drydock("init", "--json", "Notes")
       #expect(text.exitCode == 1, "drydock.yaml is there already: \(text)")
       try sandbox.remove("drydock.yaml")
       _ = try Self.document(sandbox.drydock("init", "--json", "Notes"))
       #expect(
-        seen.union(["init", "repair", "import"]) == Set(try HelpTests.commands()),
+        seen.union(["init", "repair", "import", "sign"]) == Set(try HelpTests.commands()),
         "a command is not tried here")
     }
   }
