@@ -21,6 +21,7 @@ struct OutputTests {
       try sandbox.create()
       try sandbox.addFixture("v0")
       let archive = try sandbox.snapshot()
+      try sandbox.write("results.jsonl", sandbox.drydock("status", "--all", ".", "--json").output)
       let silent = [["vault", "get", "Notes", "s/a", "--output", "value.txt"], ["keygen", "-o", "key.txt"]]
       let others = [
         ["log", "Notes", "--json"], ["status", "Notes", "--json"], ["vault", "list", "Notes", "--json"],

@@ -108,7 +108,8 @@ extension ContainerDirectory {
   /// - Throws: ``DrydockError``: `malformed` with the line, `notFound` for a list without paths.
   package init(list bytes: [UInt8], at path: String, relativeTo directory: String, shard: Shard? = nil) throws
   {
-    var (names, isEmpty): (Set<String>, Bool) = ([], true)
+    // By bytes: two names that Unicode takes for the same are two directories.
+    var (names, isEmpty): ([[UInt8]: String], Bool) = ([:], true)
     for (number, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       .enumerated()
     {
@@ -123,13 +124,13 @@ extension ContainerDirectory {
       if entry.isEmpty || entry.hasPrefix("#") { continue }
       isEmpty = false
       let name = Self.normalized(entry)
-      if shard?.contains(name) ?? true { names.insert(name) }
+      if shard?.contains(name) ?? true { names[Array(name.utf8)] = name }
     }
     if isEmpty { throw DrydockError(.notFound, "the list names no containers", path: path) }
     self.path = path
     let above = directory.isEmpty || directory.hasSuffix("/") ? directory : directory + "/"
-    containers = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.map {
-      Child(name: $0, path: $0.hasPrefix("/") ? $0 : above + $0)
+    containers = names.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map {
+      Child(name: $1, path: $1.hasPrefix("/") ? $1 : above + $1)
     }
     skipped = []
   }

@@ -211,8 +211,8 @@ extension SnapshotCommand {
     let summary = batch.run(display.progress) { [options] container in
       var options = options
       if let run {
-        // Copies of a container have one instance: its directory's name is a part of the tag, as a hash.
-        let own = "run=\(run)/\(String(Shard.hash(container.anchor.lastName), radix: 16))"
+        // Copies of a container have one instance: its directory is a part of the tag, as a hash.
+        let own = "run=\(run)/\(String(Shard.hash(container.anchor), radix: 16))"
         if let path = try index?.archive(app: container.app, instance: container.instance, tagged: own) {
           return BatchResult(state: .unchanged, text: "run \(run) has its archive already: \(path)")
         }

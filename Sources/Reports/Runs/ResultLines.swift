@@ -62,7 +62,7 @@ struct ResultRecord: Decodable {
     var code: String, message: String?
   }
 
-  var container: String?
+  var container: String?, path: String?
   var state: String?
   var exitCode: Int
   var error: Failure?
@@ -75,7 +75,7 @@ struct ResultRecord: Decodable {
   var summary: [String: Int]?
 
   private enum CodingKeys: String, CodingKey {
-    case container, state, error, seconds, time, command, run, shard, summary
+    case container, path, state, error, seconds, time, command, run, shard, summary
     case exitCode = "exit_code"
     case versionBefore = "version_before"
     case versionAfter = "version_after"
@@ -88,7 +88,10 @@ struct ResultRecord: Decodable {
     do { record = try decoder.decode(ResultRecord.self, from: line) } catch {
       throw DrydockError(.malformed, "not a line of results")
     }
-    let texts = [record.container, record.error?.code, record.time, record.command, record.run, record.shard]
+    let texts = [
+      record.container, record.path, record.error?.code, record.time, record.command, record.run,
+      record.shard,
+    ]
     guard record.summary != nil || record.container != nil && record.state.flatMap(RunState.init) != nil,
       record.seconds.map({ (0..<1e9).contains($0) }) ?? true, (0...255).contains(record.exitCode),
       record.leftOut.map({ $0 >= 0 }) ?? true,

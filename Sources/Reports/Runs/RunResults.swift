@@ -26,7 +26,8 @@ package struct RunResults {
     var code: String, exitCode: Int
   }
 
-  private var entries: [String: Entry] = [:]
+  /// By command and path, as bytes: two names that Unicode takes for the same are two directories.
+  private var entries: [[UInt8]: Entry] = [:]
   private var failures: [(code: String, message: String?)] = []
   private var parts: [Part: [Int: Bool]] = [:]
   /// What the jobs of a command left for later, by shard.
@@ -88,11 +89,11 @@ package struct RunResults {
     }
     guard let name = record.container, let state = record.state.flatMap(RunState.init) else { return }
     if parts[part]?[shard?.index ?? 1] == nil { parts[part, default: [:]][shard?.index ?? 1] = false }
-    add(record, name, state, key: "\(part.command) \(name)", file)
+    add(record, name, state, key: Array("\(part.command) \(record.path ?? name)".utf8), file)
   }
 
   private mutating func add(
-    _ record: ResultRecord, _ name: String, _ state: RunState, key: String, _ file: Int32
+    _ record: ResultRecord, _ name: String, _ state: RunState, key: [UInt8], _ file: Int32
   ) {
     var new = Entry(
       name: name, state: state, exitCode: record.exitCode, before: record.versionBefore,
@@ -114,7 +115,9 @@ package struct RunResults {
 
   /// The later result counts. What one run changed, the next one finds unchanged: that container was changed.
   private static func merged(_ one: Entry, _ other: Entry) -> Entry {
-    let (old, new) = one.time <= other.time ? (one, other) : (other, one)
+    // Of two jobs at once, one finds the container locked by the one that changes it.
+    let isLast = one.time < other.time || one.time == other.time && one.state != .changed
+    let (old, new) = isLast ? (one, other) : (other, one)
     var merged = new
     // Neither a shard that was not started again, nor one that finds everything done, undoes what there was.
     if new.state == .skipped || new.state == .unchanged && old.state == .changed && old.exitCode == 0 {
