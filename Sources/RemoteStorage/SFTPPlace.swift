@@ -92,8 +92,9 @@ struct SFTPPlace: Sendable {
       handle.set(CURLOPT_USERNAME, user)
       // Without one libcurl asks for it, and a path of an empty name would make it look in the working directory.
       handle.set(CURLOPT_SSH_KNOWNHOSTS, login.knownHosts.path)
-      handle.set(CURLOPT_NEW_FILE_PERMS, 0o644)
-      handle.set(CURLOPT_NEW_DIRECTORY_PERMS, 0o755)
+      // Other accounts of the server read nothing.
+      handle.set(CURLOPT_NEW_FILE_PERMS, 0o600)
+      handle.set(CURLOPT_NEW_DIRECTORY_PERMS, 0o700)
       switch login.identity {
       case .agent: handle.set(CURLOPT_SSH_AUTH_TYPES, Int(CURLSSH_AUTH_AGENT))
       case .file(let path):

@@ -78,10 +78,11 @@ struct AdoptionTests {
       #expect(result.exitCode == 0, "\(result)")
       let rows = result.output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
       #expect(
-        rows == [
+        rows.dropLast() == [
           "anna changed version 2", "ben changed version 2",
           "carl unchanged version 1 already, by the history", "3 containers: 2 changed, 1 unchanged",
         ], "\(result)")
+      #expect(rows.last?.hasPrefix("run ") == true, "\(result)")
       try sandbox.write("Own/0001_m.yaml", "steps: []\n")
       #expect(try sandbox.drydock("migrate", "--all", "All").exitCode == 3)
       let repaired = try sandbox.drydock("repair", "--all", "All", "--accept", "1", "--json")

@@ -56,7 +56,7 @@ struct SigningCommandTests {
   @Test(
     "Keys in drydock.yaml, and what is wrong with them",
     arguments: [
-      ("trusted: []", "`trusted` has no key"),
+      ("trusted: []", "`trusted` has no key"), ("trusted:", "trusted"),
       ("trusted: [ssh-ed25519 AAAA]", "drydock.yaml:"),
       ("trused: [x]", "did you mean `trusted`"),
       ("trusted: [a cert-authority ssh-ed25519 AAAA]", "the SSH key is malformed"),

@@ -175,7 +175,8 @@ extension ContainerConfiguration {
     if let node = reader["recipients"], !node.isNull {
       recipients = try node.elements("`recipients`").map(Self.recipient)
     }
-    if let node = reader["trusted"], !node.isNull { trusted = try TrustedKeyList(node, resolve) }
+    // Without keys it is an error, and not the absence of the policy: somebody may have commented the last key out.
+    if let node = reader["trusted"] { trusted = try TrustedKeyList(node, resolve) }
     if let node = reader["protection"], !node.isNull { protection = try ProtectionRules(node) }
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
     if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }

@@ -13,8 +13,10 @@ public struct Repository: Sendable {
   public let path: String
 
   public init(_ path: String) {
-    let trimmed = path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count)
-    self.path = trimmed.isEmpty ? path : String(trimmed)
+    let trimmed = String(path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count))
+    // The slashes of `s3://` belong to the URL.
+    let isCut = trimmed.isEmpty || RemoteStores.isRemote(path) && !RemoteStores.isRemote(trimmed)
+    self.path = isCut ? path : trimmed
   }
 
   /// The repository that an archive's file is in.

@@ -47,7 +47,10 @@ struct RepositoryOptions: ParsableArguments {
 
   /// Once the options are read, before any remote place is open.
   func validate() throws {
-    let rate = try (limitRate ?? Environment["LIMIT_RATE"]).map(ExpansionOptions.bytes)
+    let rate: UInt64?
+    do { rate = try (limitRate ?? Environment["LIMIT_RATE"]).map(ExpansionOptions.bytes) } catch let error
+      as UsageError
+    { throw ValidationError("--limit-rate: \(error.message)") }
     if rate == 0 { throw ValidationError("--limit-rate 0 would transfer nothing; give 1 or more") }
     Repository.configureRemotePlaces(rateLimit: rate, cache: Environment.cache)
   }
