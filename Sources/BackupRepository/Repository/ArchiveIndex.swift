@@ -45,11 +45,6 @@ package struct ArchiveIndex: Sendable {
     return nil
   }
 
-  /// What the names of all archives of an app's instance have in common.
-  package static func owner(app: String, instance: String) -> String {
-    ArchiveLabel.nameKey(app, instance)
-  }
-
   /// What the names of all archives of one container have in common, such as `com.example.notes_#1f2e3d4c`; of a file that was
   /// named by hand its name.
   package static func owner(ofFile name: String) -> String { ArchiveName.label(of: name)?.nameKey ?? name }

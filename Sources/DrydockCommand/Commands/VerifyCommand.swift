@@ -1,7 +1,6 @@
 import ArgumentParser
 import Drydock
 import DrydockTesting
-import Synchronization
 
 struct VerifyCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -223,15 +222,7 @@ extension VerifyCommand {
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
     display.progress?.begin(.verify)
-    let seen = Mutex<[String: String]>([:])
     let summary = batch.run(display.progress) { [data] container in
-      let owner = ArchiveIndex.owner(app: container.app, instance: container.instance)
-      if let other = seen.withLock({ $0.updateValue(container.root, forKey: owner) }) {
-        throw DrydockError(
-          .ambiguous,
-          "another container has the same app and instance, so an archive may be of either: \(other)",
-          path: container.root)
-      }
       guard let path = index.newest(app: container.app, instance: container.instance) else {
         throw DrydockError(
           .notFound, "the repository has no archive of this container; `drydock snapshot` makes one",
