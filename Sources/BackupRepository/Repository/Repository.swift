@@ -146,7 +146,9 @@ public struct Repository: Sendable {
   public func remove(_ item: Item, lockTimeout: Double = 0) throws {
     let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
     let name = try ContainerPath(item.fileName)
-    guard place.full(name) == item.path, let present = try place.file(name), present.isSame(as: item.file)
+    // From a list, as the item: of one file an SFTP server says the time more exactly.
+    guard place.full(name) == item.path, let present = try place.list().file(name),
+      present.isSame(as: item.file)
     else {
       throw DrydockError(
         .notFound, "the archive is gone or was replaced; `drydock list` lists the archives",
