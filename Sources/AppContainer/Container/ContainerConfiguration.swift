@@ -175,7 +175,7 @@ extension ContainerConfiguration {
     if let node = reader["recipients"], !node.isNull {
       recipients = try node.elements("`recipients`").map(Self.recipient)
     }
-    // Without keys it is an error, and not the absence of the policy: somebody may have commented the last key out.
+    // Without keys it is an error, and not the absence of the policy: the last key may have been commented out.
     if let node = reader["trusted"] { trusted = try TrustedKeyList(node, resolve) }
     if let node = reader["protection"], !node.isNull { protection = try ProtectionRules(node) }
     if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }

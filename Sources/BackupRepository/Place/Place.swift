@@ -43,7 +43,7 @@ struct PlaceListing: Sendable {
   let file: @Sendable (ContainerPath) throws -> PlaceFile?
 }
 
-/// A file at a place, as it was when somebody looked.
+/// A file at a place, as it was when it was listed or looked up.
 enum PlaceFile: Sendable {
   case local(ContainerPath, FileStatus)
   case remote(RemoteFile)
