@@ -111,7 +111,7 @@ import Testing
     let paths = try ids.enumerated().map { try add(lab, "\($0).tar.zst", id: $1, instance: "box\($0)") }
     let listing = try Repository(lab.repository).list()
     // What a list shows can be typed.
-    #expect(listing.idLength == 11)
+    #expect(listing.idLength() == 11)
     let error = failure { _ = try listing.find("ABCDEF01") }
     #expect(code(error) == "ambiguousArchive")
     for words in ["abcdef01234 (2026-11-20T10:15:00Z, box0)", "abcdef01231 (2026-11-20T10:15:00Z, box1)"] {
@@ -128,7 +128,7 @@ import Testing
     _ = try lab.shell("cd repository; mv * 'renamed by hand.tar.zst'; cp -p renamed* copy.tar.zst")
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.fileName) == ["copy.tar.zst", "renamed by hand.tar.zst"])
-    #expect(listing.items.allSatisfy { $0.header == report.header } && listing.idLength == 8)
+    #expect(listing.items.allSatisfy { $0.header == report.header } && listing.idLength() == 8)
     let copy = lab.repository + "/copy.tar.zst"
     #expect(try listing.find(report.archive.short) == copy)
     #expect(["copy.tar.zst", "renamed by hand.tar.zst"].contains(try lastName(listing.find("box@latest"))))

@@ -123,7 +123,7 @@ import Testing
       "com.example.lab_20261114T080000Z_01234567\(mark("box")).tar.zst.age", time: time, id: id)
     for keys in [keys, AgeKeys()] {
       let listing = try Repository(lab.repository).list(keys: keys)
-      #expect(listing.idLength == 8)
+      #expect(listing.idLength() == 8)
       #expect([plain, sealed].contains(try listing.find("01234567")))
     }
     // Without the key the one that can be read stands for both, the newest too.

@@ -34,13 +34,18 @@ struct EdgeCache: Sendable {
   func keep(_ bytes: [UInt8], _ file: RemoteFile, _ range: Range<UInt64>) {
     do {
       let name = try name(file, range)
-      try FileManager.default.createDirectory(
-        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-      let folder = try Directory(path)
-      let temporary = name.withSuffix(".\(getpid()).\(UInt32.random(in: 0 ... .max))")
-      try folder.create(temporary, Array(SHA256.hash(bytes).bytes) + bytes)
-      try folder.rename(temporary, in: folder, to: name)
+      let folder = try openOrMake()
+      // What is there is damaged: it has just been read. One that is not written to its end is found to be by its hash.
+      try folder.removeFile(name, missingIsFine: true)
+      try folder.create(name, Array(SHA256.hash(bytes).bytes) + bytes)
     } catch {}
+  }
+
+  private func openOrMake() throws -> Directory {
+    if let folder = try? Directory(path) { return folder }
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    return try Directory(path)
   }
 
   /// Removes what is of none of these files.

@@ -41,6 +41,15 @@ struct PlaceListing: Sendable {
   let names: [[UInt8]]
   /// The file of a name; nil when it is gone.
   let file: @Sendable (ContainerPath) throws -> PlaceFile?
+
+  /// Whether there are encrypted archives of an app and instance; their names show it.
+  func hasEncrypted(_ app: String, _ instance: String) -> Bool {
+    let owner = ArchiveLabel.nameKey(app, instance)
+    return names.contains { bytes in
+      let name = String(decoding: bytes, as: UTF8.self)
+      return name.hasSuffix(ArchiveName.encryptedSuffix) && ArchiveName.label(of: name)?.nameKey == owner
+    }
+  }
 }
 
 /// A file at a place, as it was when it was listed or looked up.

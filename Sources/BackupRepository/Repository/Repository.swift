@@ -47,8 +47,17 @@ public struct Repository: Sendable {
     keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
     where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
+    try list(keys: keys, present: nil, trusted: trusted, progress: progress, where: isWanted)
+  }
+
+  /// - Parameter present: the files in the repository, if they were listed before.
+  func list(
+    keys: AgeKeys, present: PlaceListing?, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
+    where isWanted: (ArchiveLabel) -> Bool
+  ) throws -> Listing {
     do {
-      return try list(Places.open(path), keys, trusted: trusted, progress: progress, where: isWanted)
+      return try list(
+        Places.open(path), keys, present: present, trusted: trusted, progress: progress, where: isWanted)
     } catch let error as DrydockError where error.code == .notFound && !isRemote {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
@@ -57,10 +66,10 @@ public struct Repository: Sendable {
   }
 
   func list(
-    _ place: any Place, _ keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
-    where isWanted: (ArchiveLabel) -> Bool = { _ in true }
+    _ place: any Place, _ keys: AgeKeys, present: PlaceListing? = nil, trusted: TrustedKeys? = nil,
+    progress: WorkProgress? = nil, where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
-    let present = try place.list()
+    let present = try present ?? place.list()
     let names = present.names.filter { bytes in
       ArchiveName.isArchive(bytes)
         && ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map(isWanted) ?? true

@@ -59,7 +59,7 @@ extension Repository {
     init(repository: String) { self.repository = repository }
 
     /// How many digits of an id distinguish all in the list, 8 or more.
-    package var idLength: Int {
+    package func idLength() -> Int {
       let ids = Set(items.map(\.header.archive.description)).sorted()
       let shared = zip(ids, ids.dropFirst()).map { zip($0, $1).prefix { $0 == $1 }.count }
       return max(8, (shared.max() ?? 0) + 1)
@@ -206,8 +206,9 @@ extension Repository.Listing {
       throw error(.notFound, "no archive matches \(prefix); `drydock list` lists the archives")
     }
     guard found.allSatisfy({ $0.label.mayBe(best.label) }) else {
+      let digits = idLength()
       let candidates = found.map {
-        "\($0.label.id.prefix(idLength)) (\($0.label.time), \($0.label.instance))"
+        "\($0.label.id.prefix(digits)) (\($0.label.time), \($0.label.instance))"
       }
       throw error(
         .ambiguousArchive,

@@ -98,30 +98,22 @@ package struct ArchiveDestination: Sendable {
   /// An error of writing the archive, with the path of the destination's directory.
   func located(_ error: DrydockError) -> DrydockError { error.code == .io ? error.at(folder.path) : error }
 
+  /// What is in a repository; nil for a file.
+  func present() throws -> PlaceListing? { fileName == nil ? try folder.list() : nil }
+
   /// In a repository, the archives of the same app and instance whose times are later than that of the new one, the latest
   /// first: a clock is wrong. File names show it, so that no archive is opened.
-  func later(than time: String, _ app: String, _ instance: String) throws -> [(
+  func later(than time: String, _ app: String, _ instance: String, among present: PlaceListing) -> [(
     label: ArchiveLabel, path: String
   )] {
-    guard fileName == nil else { return [] }
     let owner = ArchiveLabel.nameKey(app, instance)
-    return try folder.list().names.compactMap { bytes -> (label: ArchiveLabel, path: String)? in
+    return present.names.compactMap { bytes -> (label: ArchiveLabel, path: String)? in
       guard ArchiveName.isArchive(bytes) else { return nil }
       return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
         ($0, folder.full(ContainerPath(name: bytes)))
       }
     }.filter { $0.label.nameKey == owner && $0.label.time > time }
       .sorted { ($0.label.time, $0.path) > ($1.label.time, $1.path) }
-  }
-
-  /// Whether a repository has encrypted archives of the same app and instance; their names show it.
-  func hasEncrypted(_ app: String, _ instance: String) throws -> Bool {
-    guard fileName == nil else { return false }
-    let owner = ArchiveLabel.nameKey(app, instance)
-    return try folder.list().names.contains { bytes in
-      let name = String(decoding: bytes, as: UTF8.self)
-      return name.hasSuffix(ArchiveName.encryptedSuffix) && ArchiveName.label(of: name)?.nameKey == owner
-    }
   }
 
   /// Writes the tags of an archive that is about to be published into the repository; nothing else is a place for them.

@@ -65,9 +65,13 @@ package struct ManifestCache: Sendable {
   /// The manifest of a snapshot; nil unless the manifests of all archives that it needs are here, and their files are in the
   /// repository as they were written.
   ///
-  /// - Parameter archive: the path of its file.
+  /// - Parameters:
+  ///   - archive: the path of its file.
+  ///   - present: what is in the repository.
   /// - Throws: `DrydockError` if a file of the cache cannot be read, or is damaged.
-  func snapshot(of archive: String, app: String, instance: String) throws -> ParentManifest? {
+  func snapshot(
+    of archive: String, app: String, instance: String, _ present: PlaceListing
+  ) throws -> ParentManifest? {
     let (repository, name) = try Places.ofFile(archive)
     guard let folder = try folder(repository.path, app, instance), try folder.status(name) != nil else {
       return nil
@@ -84,7 +88,7 @@ package struct ManifestCache: Sendable {
     guard
       try chain.allSatisfy({ entry in
         try ArchiveLabel(entry.record.header).ownerKey == ArchiveLabel.ownerKey(app, instance)
-          && isUnchanged(entry, in: repository)
+          && isUnchanged(entry, present.file(entry.name), in: repository)
       })
     else { return nil }
     let parts = try chain.map { try manifest($0, in: folder) }
@@ -112,13 +116,13 @@ package struct ManifestCache: Sendable {
   }
 
   /// The size of an archive's file, and the hash of its beginning; nil if it is not there.
-  private static func state(of name: ContainerPath, in repository: any Place) throws -> (UInt64, String)? {
-    guard let file = try repository.file(name), file.isFile else { return nil }
+  private static func state(of file: PlaceFile?, in repository: any Place) throws -> (UInt64, String)? {
+    guard let file, file.isFile else { return nil }
     return (file.size, try SHA256.hash(repository.open(file).beginning(4096)).hex)
   }
 
-  private func isUnchanged(_ entry: Entry, in repository: any Place) throws -> Bool {
-    guard let (size, beginning) = try Self.state(of: entry.name, in: repository) else { return false }
+  private func isUnchanged(_ entry: Entry, _ file: PlaceFile?, in repository: any Place) throws -> Bool {
+    guard let (size, beginning) = try Self.state(of: file, in: repository) else { return false }
     return size == entry.record.size && beginning == entry.record.beginning
   }
 
@@ -168,7 +172,7 @@ package struct ManifestCache: Sendable {
     tarSize: UInt64, parent: ParentManifest?
   ) throws {
     let (repository, name) = try Places.ofFile(archive)
-    guard let (size, beginning) = try Self.state(of: name, in: repository) else { return }
+    guard let (size, beginning) = try Self.state(of: repository.file(name), in: repository) else { return }
     let folder = try makeFolder(repository.path, header)
     let record = Record(
       header: header, size: size, beginning: beginning, tarSize: tarSize, manifestSize: location.length,
@@ -216,12 +220,12 @@ package struct ManifestCache: Sendable {
     let chain = [header] + (parent?.headers ?? [])
     let start = chain[chain.count - 1].time
     // An archive that is published while this runs is in the second list if its manifest is in the first.
-    let kept = try folder.names().filter(ArchiveName.isArchive)
-    let present = Set(try repository.list().names)
-    for name in kept {
-      let label = Self.label(name)
-      let isUsed = chain.contains { $0.archive.short == label?.id.prefix(8) ?? "" }
-      guard !present.contains(name) || !(isUsed || label?.time ?? "" >= start) else { continue }
+    let unused = try folder.names().filter { name in
+      ArchiveName.isArchive(name)
+        && !chain.contains { $0.archive.short == Self.label(name)?.id.prefix(8) ?? "" }
+    }
+    let present = unused.isEmpty ? [] : Set(try repository.list().names)
+    for name in unused where !present.contains(name) || Self.label(name)?.time ?? "" < start {
       try folder.removeFile(ContainerPath(name: name), missingIsFine: true)
     }
     let base = try Directory(path)

@@ -179,17 +179,22 @@ extension Directory {
 extension Snapshot {
   /// The snapshot that the next one of a container is the difference to.
   ///
-  /// - Parameter rule: when a full archive is written all the same.
+  /// - Parameters:
+  ///   - present: what is in the repository.
+  ///   - rule: when a full archive is written all the same.
   /// - Returns: nil when a full archive is to be written, with the reason if one could not be read.
   static func parent(
-    of header: Archive.Header, in repository: String?, _ request: SnapshotRequest, _ rule: FullArchiveRule
+    of header: Archive.Header, in repository: String?, _ present: PlaceListing?, _ request: SnapshotRequest,
+    _ rule: FullArchiveRule
   ) throws -> (parent: ParentManifest?, problem: String?) {
-    guard let repository else { return (nil, nil) }
+    guard let repository, let present else { return (nil, nil) }
     // Whether a passphrase is that of earlier archives is not known.
     if case .passphrase? = request.encryption { return (nil, nil) }
     let (keys, isEncrypted) = (request.keys, request.encryption != nil)
     let label = ArchiveLabel(header)
-    let listing = try Repository(repository).list(keys: keys) { $0.nameKey == label.nameKey }
+    let listing = try Repository(repository).list(keys: keys, present: present) {
+      $0.nameKey == label.nameKey
+    }
     let newest = listing.entries.last { entry in
       switch entry {
       // Of archives that anyone can read and others, no one needs one of the other kind.
@@ -203,7 +208,7 @@ extension Snapshot {
     do {
       let found: ParentManifest
       let trusted = request.signing.sources
-      if isEncrypted, let kept = keptManifest(of: newest.path, header, request.cache) {
+      if isEncrypted, let kept = keptManifest(of: newest.path, header, present, request.cache) {
         // The manifest is this machine's own. What is in the repository is verified by who can open it.
         if let trusted { try kept.requireSigned(besides: newest.path, trusted) }
         found = kept
@@ -226,9 +231,9 @@ extension Snapshot {
 
   /// The manifest of a snapshot from the cache; nil if it is not there, or cannot be read.
   private static func keptManifest(
-    of archive: String, _ header: Archive.Header, _ cache: ManifestCache?
+    of archive: String, _ header: Archive.Header, _ present: PlaceListing, _ cache: ManifestCache?
   ) -> ParentManifest? {
-    try? cache?.snapshot(of: archive, app: header.app, instance: header.instance)
+    try? cache?.snapshot(of: archive, app: header.app, instance: header.instance, present)
   }
 }
 

@@ -36,7 +36,10 @@ package enum Snapshot {
       archive: try Archive.ID.new(), app: container.app, instance: container.instance,
       layout: container.layout, groups: container.groups.map(\.id), schemaVersion: request.schemaVersion,
       time: UTCTime.text(now), tool: request.tool)
-    let later = try destination.later(than: header.time, header.app, header.instance)
+    // Listed once: at a remote place each list is a request.
+    let present = try destination.present()
+    let later =
+      present.map { destination.later(than: header.time, header.app, header.instance, among: $0) } ?? []
     if !later.isEmpty {
       header.follows = later.prefix(Self.mostFollowed).map { String($0.label.id.prefix(8)) }
     }
@@ -50,7 +53,7 @@ package enum Snapshot {
       isFull
       ? (nil, nil)
       : try parent(
-        of: header, in: destination.repository, request, container.configuration.fullArchives)
+        of: header, in: destination.repository, present, request, container.configuration.fullArchives)
     var report: SnapshotReport
     do {
       report = try write(container, header, parent, request, now, lock, to: destination)
@@ -63,7 +66,7 @@ package enum Snapshot {
     }
     report.clockWarning = clockWarning
     report.isPlainAmongEncrypted =
-      try !report.isEncrypted && destination.hasEncrypted(header.app, header.instance)
+      !report.isEncrypted && present?.hasEncrypted(header.app, header.instance) == true
     return report
   }
 

@@ -86,34 +86,33 @@ struct ListCommand: Subcommand {
   private func write(_ listing: Repository.Listing, present: Set<Substring>) {
     guard !listing.items.isEmpty || !listing.sealed.isEmpty else { return Output.line("no archives") }
     let head = ["id", "time", "app", "instance", "version", "kind", "size"]
+    let idLength = listing.idLength()
     let rows = listing.entries.map { entry in
       switch entry {
-      case .item(let item): row(item, listing, present)
-      case .sealed(let item): row(item, listing)
+      case .item(let item): row(item, idLength, present)
+      case .sealed(let item): row(item, idLength)
       }
     }
     Output.table([head] + rows, indent: "")
   }
 
-  private func row(
-    _ item: Repository.Item, _ listing: Repository.Listing, _ present: Set<Substring>
-  ) -> [String] {
+  private func row(_ item: Repository.Item, _ idLength: Int, _ present: Set<Substring>) -> [String] {
     let header = item.header
     let encrypted = item.encryption == nil ? [] : ["encrypted"]
     let parent = header.parent?.short
     let missing = parent.map { present.contains($0[...]) ? [] : ["needs \($0), which is missing"] } ?? []
     return [
-      String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
+      String(header.archive.description.prefix(idLength)), header.time, header.app.printable,
       header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
       Output.size(item.size),
       note((encrypted + item.signature.texts + missing).joined(separator: ", "), item.tags),
     ]
   }
 
-  private func row(_ item: Repository.Sealed, _ listing: Repository.Listing) -> [String] {
+  private func row(_ item: Repository.Sealed, _ idLength: Int) -> [String] {
     let label = item.label
     return [
-      label.map { String($0.id.prefix(listing.idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
+      label.map { String($0.id.prefix(idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
       label?.instance ?? "?", "?", "?", Output.size(item.size),
       note(
         (["\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : "")]
