@@ -143,12 +143,15 @@ struct RunResultsTests {
       let found = try summary(rest.joined() + end)
       #expect(found.isIncomplete && found.gaps.count == 1, "\(missing)")
       #expect(found.gaps[0].contains("results of it are missing"))
-      // What a killed job wrote before does not stand in for it.
-      #expect(try summary(Self.line("a", "changed", time: 0, seconds: 2) + rest.joined() + end).isIncomplete)
       let again = ["a", "b", "c"].map { Self.line($0, "unchanged", time: 9) }.joined()
       #expect(try !summary(rest.joined() + end + again + Self.end(totals: #""containers":3"#)).isIncomplete)
     }
     #expect(try summary(lines[0] + lines[2] + lines[2] + end).isIncomplete, "a line instead of another")
+    // The line of a job that was killed before, in the same file, is not that of the job that found it done.
+    let killed = Self.line("a", "changed", time: 0)
+    let again = Self.end(totals: #""containers":3,"changed":1,"failed":1,"unchanged":1"#)
+    #expect(try summary(killed + lines[1] + lines[2] + again).isIncomplete)
+    #expect(try !summary(killed + Self.line("a", "unchanged") + lines[1] + lines[2] + again).isIncomplete)
   }
 
   @Test("The same file given twice, and the same lines in two files, count once")
