@@ -81,7 +81,7 @@ struct FleetOptions: ParsableArguments {
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "With --all: only so many containers, or percent of them such as 1%, the same ones each time.",
+      "With --all: only this many containers, or this share of them, such as 1%; the same ones each time.",
       valueName: "n"),
     transform: { try Portion(reading: $0) })
   var first: Portion?
@@ -89,7 +89,7 @@ struct FleetOptions: ParsableArguments {
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "With --all: start no more containers when more than so many, or percent of them, have failed.",
+      "With --all: start no more containers when more than this many, or this share of them, have failed.",
       valueName: "n"),
     transform: { try Portion(reading: $0) })
   var maxFailures: Portion?

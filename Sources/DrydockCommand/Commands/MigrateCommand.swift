@@ -25,8 +25,7 @@ struct MigrateCommand: Subcommand {
         drydock migrate Notes -m Migrations --dry-run --html changes.html
         drydock migrate Notes -m Migrations --to 3
         drydock migrate --all Customers -m Migrations --jobs 4 --json > report
-        drydock migrate --all Customers -m Migrations --run 4711 --shard 3/8 \
-          --result 3.jsonl
+        drydock migrate --all Customers --run 4711 --shard 3/8 --result 3.jsonl
       """)
 
   @OptionGroup var container: ContainersOptions
