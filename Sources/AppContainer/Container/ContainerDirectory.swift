@@ -62,7 +62,7 @@ package struct ContainerDirectory: Sendable {
     }
     let entries = try Self.entries(of: directory, resolved)
     guard shard == nil || entries.contains(where: { $0.root != nil }) else {
-      throw DrydockError(.notFound, "no containers found: there is no directory in it", path: path)
+      throw DrydockError(.notFound, "no containers found: it contains no directories", path: path)
     }
     // A group beside its containers may look like a container.
     let groups: Set<String> =
