@@ -33,6 +33,11 @@ final class CanarySandbox {
       let recipient = try #require(lines.first { $0.contains("public key: ") }?.split(separator: " ").last)
       try sandbox.write("Keys/\(name).pub", "\(recipient)\n")
     }
+    // A key that signs archives; the secret part of its file is the end.
+    try sandbox.run(
+      Tools.system("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "notes", "-f", sandbox("Keys/sign"))
+    let signing = String(decoding: try sandbox.read("Keys/sign"), as: UTF8.self).split(separator: "\n")
+    keys += signing.dropFirst(3).dropLast(1).map(String.init)
     needles = Canary.allCases.map { ($0, Canary.needles($0, keys: keys)) }
     try sandbox.write("Keys/passphrase.txt", Canary.sealed.value("passphrase") + "\n")
     try sandbox.write(

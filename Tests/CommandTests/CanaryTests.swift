@@ -86,7 +86,7 @@ struct CanaryTests {
       try canaries.searchDisk("at the end")
       #expect(wasCached, "manifests were cached, and searched")
       try canaries.searchArchives([.sealed])
-      for archive in ["plain.tar.zst", "copied.tar.zst"] { try sandbox.remove(archive) }
+      for archive in ["plain.tar.zst", "signed.tar.zst", "copied.tar.zst"] { try sandbox.remove(archive) }
       try sandbox.remove("Backups")
       try canaries.searchArchives([.moved])
     }
@@ -128,6 +128,7 @@ struct CanaryTests {
       "DEVICE_KEY": "\(sandbox(CanarySandbox.device)):\(sandbox("Keys/device2.txt"))",
       "RECIPIENTS": try canaries.recipient("identity"), "KILL_AT": nil,
       "PASSWORD_FILE": sandbox("Keys/password.txt"),
+      "SIGN": sandbox("Keys/sign"), "TRUSTED": sandbox("Keys/sign.pub"), "LIMIT_RATE": "1GB",
     ]
     let folder = Sandbox.repository + "/Sources/DrydockCommand"
     var known: Set<String> = []

@@ -202,8 +202,8 @@ enum Portion: Equatable, Sendable, CustomStringConvertible {
 /// One container, where a command can also work on many.
 struct ContainerChoice: ParsableArguments {
   @Argument(help: ContainerOptions.help, completion: .file()) var path: String?
-  @OptionGroup var opening: OpeningOptions
   @OptionGroup var fleet: FleetOptions
+  @OptionGroup var opening: OpeningOptions
 
   var all: String? { fleet.all }
   var wait: WaitOptions { opening.wait }

@@ -95,7 +95,9 @@ package struct RunResults {
     summary.problemCount += 1
     // A foreign file of a million lines is one mistake.
     if summary.problems.count < 1000 {
-      summary.problems.append(.init(file: path, line: line, message: message))
+      // A mistyped command line may have a secret in place of a file.
+      summary.problems.append(
+        .init(file: Redactor().shown(message: path), line: line, message: message))
     }
   }
 
