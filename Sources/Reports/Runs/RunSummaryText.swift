@@ -3,7 +3,9 @@ import Drydock
 extension RunSummary {
   /// What was done: the commands and the runs.
   package var title: String {
-    let names = commands.isEmpty ? "no results" : commands.joined(separator: ", ")
+    let names =
+      commands.isEmpty
+      ? "no results" : Self.list(Array(commands.prefix(Self.examples)), commands.count)
     switch runs.count {
     case 0: return names
     case 1: return "\(names), run \(runs[0])"
