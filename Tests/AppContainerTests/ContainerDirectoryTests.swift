@@ -63,7 +63,9 @@ import Testing
     }
   }
 
-  @Test("A link leads to a container, which is there once; a name that is no text is passed over")
+  @Test(
+    "A link leads to a container, which is there once; what cannot be followed or named has failed, but no file"
+  )
   func links() throws {
     try TemporaryDirectory.with { folder in
       try make(folder, "one/shared_prefs", "../elsewhere/shared_prefs")
@@ -71,10 +73,16 @@ import Testing
       try link(folder, "far", to: folder("elsewhere"))
       try link(folder, "nowhere", to: "gone")
       try link(folder, "loop", to: "loop")
+      try Data().write(to: URL(fileURLWithPath: folder("all/file")))
+      try link(folder, "to-file", to: "file")
       try Directory(folder("all")).createDirectory(ContainerPath(name: [0x78, 0xff]))
+      try Directory(folder("all")).create(ContainerPath(name: [0x79, 0xff]), [])
       let found = try ContainerDirectory(folder("all"))
-      #expect(found.containers.map(\.name) == ["far", "one"])
-      #expect(found.skipped == ["loop", "nowhere", "x\u{FFFD}"])
+      #expect(found.containers.map(\.name) == ["far", "loop", "nowhere", "one", "x\u{FFFD}"])
+      #expect(found.skipped == ["file", "to-file", "y\u{FFFD}"])
+      let errors = found.containers.map { child in error { try child.requireUsable() } }
+      #expect(errors.map { $0?.code } == [nil, .notFound, .notFound, nil, .unsupported])
+      #expect(errors[2]?.message == "the link cannot be followed; mend it, or remove it")
     }
   }
 

@@ -74,13 +74,38 @@ struct ShardTests {
 
   @Test("A list has one path a line, relative to its directory; comments and blank lines do not count")
   func lists() throws {
-    let found = try list("# all\n\nben\r\n ./anna//Data/ \nben\n\t#x\n/srv/carl")
-    #expect(found.containers.map(\.name) == ["/srv/carl", "anna/Data", "ben"])
-    #expect(found.containers.map(\.path) == ["/srv/carl", "above/anna/Data", "above/ben"])
+    let found = try list("\u{FEFF}# all\n\nben\r\n./anna//Data/\n./#x\n/srv/carl")
+    #expect(found.containers.map(\.name) == ["#x", "/srv/carl", "anna/Data", "ben"])
+    #expect(found.containers.map(\.path) == ["above/#x", "/srv/carl", "above/anna/Data", "above/ben"])
     #expect(found.skipped.isEmpty)
     let names = (0..<100).map { "c\($0)" }
     let parts = try (1...7).map { try list(names.joined(separator: "\n"), shard: Shard($0, of: 7)) }
     #expect(parts.flatMap(\.containers).map(\.name).sorted() == names.sorted())
+  }
+
+  @Test("Names are not trimmed")
+  func spaces() throws {
+    #expect(try list("\u{FEFF} ben\nben \n\tben").containers.map(\.name) == ["\tben", " ben", "ben "])
+  }
+
+  @Test("A container that a list names twice is refused with both lines, however it is named")
+  func again() throws {
+    try TemporaryDirectory.with { folder in
+      try FileManager.default.createDirectory(atPath: folder("a"), withIntermediateDirectories: false)
+      try FileManager.default.createSymbolicLink(atPath: folder("link"), withDestinationPath: "a")
+      for (other, shard) in [
+        ("a", nil), (folder("a"), try Shard(1, of: 2)), ("link", try Shard(2, of: 2)), ("./gone", nil),
+      ] as [(String, Shard?)] {
+        let text = "# all\ngone\na\n\(other)\n"
+        do {
+          _ = try ContainerDirectory(list: Array(text.utf8), at: "list", relativeTo: folder(""), shard: shard)
+          Issue.record("not refused: \(other)")
+        } catch let error as DrydockError {
+          #expect(error.code == .malformed && error.place == "list:4:1", "\(error)")
+          #expect(error.message.contains("as in line \(other == "./gone" ? 2 : 3)"), "\(error)")
+        }
+      }
+    }
   }
 
   @Test("A list without paths, and one that is no text, are refused with the line")

@@ -51,7 +51,9 @@ struct FleetTests {
       }
       // The largest shard, so that a container is done before the kill.
       let sizes = try (1...3).map { shard in
-        try states(sandbox.drydock("status", "--all", "All", "--shard", "\(shard)/3", "--json")).count
+        try states(
+          sandbox.drydock("status", "--all", "All", "--run", "s", "--shard", "\(shard)/3", "--json")
+        ).count
       }
       #expect(sizes.reduce(0, +) == Self.names.count)
       let largest = try #require((1...3).max { sizes[$0 - 1] < sizes[$1 - 1] })
@@ -66,13 +68,17 @@ struct FleetTests {
       #expect(code == 3 && shards?["incomplete"] as? [String] == ["\(largest)/3"], "\(first)")
       let text = try sandbox.drydock(["summary"] + files)
       #expect(
-        text.errors.contains("did not finish; run it again with --shard \(largest)/3 --run r1"), "\(text)")
+        text.errors.contains(
+          "did not finish, or results of it are missing; run it again with --shard \(largest)/3 --run r1"),
+        "\(text)")
 
       let again = try sandbox.drydock(migrate(largest))
       #expect(again.succeeded && again.errors.contains("its change is now complete"), "\(again)")
       let (done, second) = try summary(sandbox, files)
       #expect(done == 0 && second["containers"] as? Int == Self.names.count, "\(second)")
       #expect(second["changed_again_count"] as? Int == 0)
+      // Also the one that the killed job could not record.
+      #expect((second["states"] as? [String: Int])?["changed"] == Self.names.count, "\(second)")
       for name in Self.names {
         let log = try log(sandbox, name)
         #expect(log.count == 1 && log[0]["run"] as? String == "r1", "\(log)")
@@ -165,8 +171,78 @@ struct FleetTests {
       try sandbox.tree("All/c2").expectSame(as: before)
       #expect(
         try sandbox.succeed("rollback", "All/c2", "--transaction-of", "older").contains("nothing to do"))
-      let none = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "unknown")
-      #expect(none.succeeded && none.output.contains("7 containers: 7 unchanged"), "\(none)")
+      let unknown = ["rollback", "--all", "All", "--transaction-of", "unknown"]
+      let none = try sandbox.drydock(unknown)
+      #expect(none.exitCode == 1 && none.output.contains("7 containers: 7 unchanged"), "\(none)")
+      #expect(none.errors.contains("no container has a transaction of run unknown"), "\(none)")
+      let part = try sandbox.drydock(unknown + ["--run", "u", "--shard", "1/2"])
+      #expect(part.succeeded && part.errors.contains("no container of shard 1/2 has a"), "\(part)")
+      let one = try sandbox.drydock("rollback", "All/c2", "--transaction-of", "unknown")
+      #expect(one.exitCode == 1 && one.errors.contains("has no transaction of run unknown"), "\(one)")
+    }
+  }
+
+  @Test("A redo of what a run changed is undone with the run; versions before and after are known")
+  func redone() throws {
+    try with { sandbox in
+      let before = try sandbox.tree("All/c2")
+      try sandbox.succeed("migrate", "--all", "All", "--to", "2", "--run", "r1")
+      let undone = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1")
+      let name = try #require(
+        undone.output.firstMatch(of: /run ([0-9a-f]{16}); `(.*)` undoes it/), "\(undone)")
+      #expect(name.output.2 == "drydock rollback --all All --redo")
+      let redone = try sandbox.drydock("rollback", "--all", "All", "--redo", "--json")
+      let again = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1", "--json")
+      #expect(try states(again).allSatisfy { $0.hasSuffix(" changed 0") }, "\(again)")
+      try sandbox.tree("All/c2").expectSame(as: before)
+      for (result, versions) in [(redone, [0, 2]), (again, [2, 0])] {
+        for line in try lines(result.output).dropLast() {
+          #expect([line["version_before"], line["version_after"]] as? [Int] == versions, "\(line)")
+        }
+      }
+    }
+  }
+
+  @Test(
+    "Results have times to milliseconds; quiet prints what failed and the sum; directories of results are made"
+  )
+  func results() throws {
+    try with { sandbox in
+      try sandbox.write("All/c3/" + Sandbox.settings, "bplist00 and no more")
+      let result = try sandbox.drydock("migrate", "--all", "All", "-q", "--result", "new/results/1.jsonl")
+      #expect(result.exitCode == 3 && result.output.split(separator: "\n").count == 2, "\(result)")
+      #expect(result.output.hasPrefix("  c3") && result.output.contains("6 containers: 5 changed, 1 failed"))
+      let text = String(decoding: try sandbox.read("new/results/1.jsonl"), as: UTF8.self)
+      let times = try lines(text).compactMap { $0["time"] as? String }
+      #expect(times.count == 6)
+      #expect(times.allSatisfy { $0.wholeMatch(of: /[-0-9]{10}T[:0-9]{8}\.[0-9]{3}Z/) != nil }, "\(times)")
+    }
+  }
+
+  @Test("A link that leads nowhere has failed; the others are done")
+  func brokenLink() throws {
+    try with { sandbox in
+      try FileManager.default.createSymbolicLink(atPath: sandbox("All/away"), withDestinationPath: "gone")
+      try sandbox.write("All/README", "text")
+      let result = try sandbox.drydock("migrate", "--all", "All", "--json")
+      #expect(try states(result).first == "away failed 1" && states(result).count == 7, "\(result)")
+      #expect(result.exitCode == 3 && result.errors.contains("the link cannot be followed"), "\(result)")
+      #expect(try lines(result.output).last?["passed_over"] as? [String] == ["README"])
+    }
+  }
+
+  @Test(
+    "A number that is none is refused with the reason",
+    arguments: [
+      ("--first", "200%", "give a percentage from 0% to 100%"), ("--first", "-1", "give a number such as 20"),
+      ("--max-failures", "-1%", "give a percentage"), ("--max-failures", "1.5", "give a number such as 20"),
+    ])
+  func portions(_ option: String, _ value: String, _ reason: String) throws {
+    try Sandbox.with { sandbox in
+      let result = try sandbox.drydock("status", "--all", "All", option, value)
+      #expect(result.exitCode == 64, "\(result)")
+      #expect(
+        result.errors.contains("the value '\(value)' is invalid for '\(option) <n>': \(reason)"), "\(result)")
     }
   }
 
@@ -202,7 +278,7 @@ struct FleetTests {
         ["status", "--all", "list", "--json", "--shard", option], environment: variables)
       let last = try #require(try lines(result.output).last, "\(result)")
       #expect(last["shard"] as? String == shard && last["run"] as? String == run, "\(last)")
-      let same = try sandbox.drydock("status", "--all", "list", "--json", "--shard", shard)
+      let same = try sandbox.drydock("status", "--all", "list", "--json", "--run", "s", "--shard", shard)
       #expect(try states(result) == states(same) && !states(same).isEmpty)
     }
   }
@@ -223,12 +299,29 @@ struct FleetTests {
       ),
       ("slurm", slurm.merging(["SLURM_ARRAY_TASK_STEP": "0"]) { $1 }, "steps of 0"),
       ("slurm", slurm.merging(["SLURM_ARRAY_JOB_ID": "a b"]) { $1 }, "not the name of a run"),
+      (
+        "slurm", slurm.merging(["SLURM_ARRAY_TASK_STEP": ""]) { $1 },
+        "SLURM_ARRAY_TASK_STEP, which is not set"
+      ),
+      (
+        "slurm", slurm.merging(["SLURM_ARRAY_TASK_COUNT": ""]) { $1 },
+        "SLURM_ARRAY_TASK_COUNT, which is not set"
+      ),
+      (
+        "slurm", slurm.merging(["SLURM_ARRAY_JOB_ID": ""]) { $1 },
+        "--shard slurm needs --run ID, because the variable SLURM_ARRAY_JOB_ID is not set: all jobs of a run"
+      ),
+      (
+        "kubernetes/2", ["JOB_COMPLETION_INDEX": "1", "HOSTNAME": "elsewhere"],
+        "needs --run ID, because the variable JOB_NAME is not set"
+      ),
+      ("1/3", [:], "--shard 1/3 needs --run ID: all jobs of a run have the same name"),
       ("kubernetes", [:], "JOB_COMPLETION_INDEX, which is not set"),
       ("kubernetes", ["JOB_COMPLETION_INDEX": "1"], "JOB_COMPLETIONS, which is not set; set it to"),
       ("kubernetes/2", ["JOB_COMPLETION_INDEX": "2"], "the completion index 2 is beyond 2 shards"),
       ("kubernetes/x", ["JOB_COMPLETION_INDEX": "0"], "x is not a number of shards"),
-      ("3", [:], "names no part of the work"), ("4/3", [:], "names no part of the work"),
-      ("pbs", [:], "names no part of the work"),
+      ("3", [:], "is not a part of the work"), ("4/3", [:], "is not a part of the work"),
+      ("pbs", [:], "is not a part of the work"),
     ] as [(String, [String: String], String)])
   func badScheduler(_ option: String, _ variables: [String: String], _ message: String) throws {
     try Sandbox.with { sandbox in
@@ -282,7 +375,7 @@ struct FleetTests {
       for (path, message) in [
         ("drydock.yaml", "exists, and has no results"), ("All", "cannot be written"),
         ("/dev/null", "not a regular file"),
-        ("gone/r.jsonl", "cannot be written"), ("", "needs the name of a file"),
+        ("drydock.yaml/r.jsonl", "cannot be written"), ("", "needs the name of a file"),
       ] {
         let result = try sandbox.drydock("status", "--all", "All", "--result", path)
         #expect(!result.succeeded && result.errors.contains(message), "\(result)")
@@ -328,10 +421,11 @@ struct FleetTests {
       let none = try sandbox.drydock("verify", "--all", "All", "-r", "Empty")
       #expect(none.exitCode == 1 && none.output.contains("no archive of this container"), "\(none)")
       for shard in 1...2 {
-        try sandbox.succeed("verify", "-r", "Backups", "--shard", "\(shard)/2", "--result", "v\(shard).jsonl")
+        try sandbox.succeed(
+          "verify", "-r", "Backups", "--run", "v", "--shard", "\(shard)/2", "--result", "v\(shard).jsonl")
       }
       let (code, document) = try summary(sandbox, ["v1.jsonl", "v2.jsonl"])
-      #expect(code == 0 && document["containers"] as? Int == 12, "\(document)")
+      #expect(code == 0 && document["containers"] as? Int == 12 && document["kind"] as? String == "archive")
       #expect(try sandbox.drydock("snapshot", "--all", "All", "-o", "x.tar.zst").exitCode == 64)
     }
   }
@@ -350,11 +444,18 @@ struct FleetTests {
     try Sandbox.with { sandbox in
       for name in ["v0", "v3"] { try sandbox.addFixture(name) }
       for shard in 1...2 {
-        let result = try sandbox.drydock("test", "--shard", "\(shard)/2", "--result", "\(shard).jsonl")
+        let result = try sandbox.drydock(
+          "test", "--run", "t", "--shard", "\(shard)/2", "--result", "\(shard).jsonl")
         #expect(result.succeeded, "\(result)")
       }
       let (code, document) = try summary(sandbox, ["1.jsonl", "2.jsonl"])
       #expect(code == 0 && document["containers"] as? Int == 2, "\(document)")
+      #expect(try sandbox.succeed("summary", "1.jsonl", "2.jsonl").contains("2 fixtures: 2 unchanged"))
+      try sandbox.write("Fixtures/v0/expected/7/defaults.yaml", "other: 1\n")
+      #expect(try sandbox.drydock("test", "--result", "3.jsonl").exitCode == 1)
+      let failed = try sandbox.drydock("summary", "3.jsonl")
+      #expect(
+        failed.exitCode == 1 && failed.output.contains("2 fixtures: 1 unchanged, 1 failed"), "\(failed)")
     }
   }
 }

@@ -209,8 +209,8 @@ enum PageSamples {
     summary.slowest = texts.prefix(10).map { .init(container: $0, seconds: 1234.5) }
     summary.shards = texts.map {
       .init(
-        command: $0, count: 8, complete: 4, incompleteCount: 2, missingCount: 2, incomplete: ["1/8", "2/8"],
-        missing: ["3/8", "4/8"])
+        command: $0, run: $0, count: 8, complete: 4, incompleteCount: 2, missingCount: 2,
+        incomplete: ["1/8", "2/8"], missing: ["3/8", "4/8"])
     }
     (summary.repeatedCount, summary.repeated) = (30, texts)
     (summary.changedAgainCount, summary.changedAgain) = (30, texts)

@@ -10,11 +10,11 @@ struct RunResultsTests {
   private static func line(
     _ name: String, _ state: String, shard: String = "1/1", exit: Int = 0, time: Int = 0,
     seconds: Double = 0.5,
-    versions: (Int, Int)? = (1, 2), error: String? = nil
+    versions: (Int, Int)? = (1, 2), error: String? = nil, run: String = "r1", others: [String: Any] = [:]
   ) -> String {
     var document: [String: Any] = [
       "container": name, "path": "all/" + name, "state": state, "exit_code": exit, "seconds": seconds,
-      "command": "migrate", "run": "r1", "shard": shard,
+      "command": "migrate", "run": run, "shard": shard,
       "time": String(format: "2026-11-20T10:%02d:00Z", time),
       "notes": [String](), "result": ["anything": [1, [2, [3]]]],
     ]
@@ -22,14 +22,17 @@ struct RunResultsTests {
     if let error {
       document["error"] = ["code": error, "message": "cannot write \(name)", "exit_code": exit]
     }
+    document.merge(others) { $1 }
     guard let data = try? JSONSerialization.data(withJSONObject: document, options: .sortedKeys) else {
       return ""
     }
     return String(decoding: data, as: UTF8.self) + "\n"
   }
 
-  private static func end(_ shard: String = "1/1", leftOut: Int = 0) -> String {
-    #"{"command":"migrate","exit_code":0,"left_out":\#(leftOut),"run":"r1","shard":"\#(shard)","summary":{"containers":1}}"#
+  private static func end(
+    _ shard: String = "1/1", leftOut: Int = 0, run: String = "r1", totals: String = #""containers":1"#
+  ) -> String {
+    #"{"command":"migrate","exit_code":0,"left_out":\#(leftOut),"run":"\#(run)","shard":"\#(shard)","summary":{\#(totals)}}"#
       + "\n"
   }
 
@@ -85,13 +88,14 @@ struct RunResultsTests {
     #expect(
       found.gaps == [
         "no results of shards 2/4, 4/4 of `migrate`; run each again, such as with --shard 2/4 --run r1",
-        "shard 3/4 of `migrate` did not finish; run it again with --shard 3/4 --run r1",
+        "shard 3/4 of `migrate` did not finish, or results of it are missing; "
+          + "run it again with --shard 3/4 --run r1",
       ])
     #expect(
       found.problems.map(\.text) == [
         "3.jsonl: no results: the job was killed before its first container was done, or is waiting"
       ])
-    // A number that somebody wrote into a file must not cost time or memory.
+    // Any number in a file must cost neither time nor memory.
     let many = try summary(Self.line("a", "changed", shard: "1/9000000000000000000"))
     #expect(many.shards[0].missingCount == 8_999_999_999_999_999_999 && many.shards[0].missing.count == 10)
   }
@@ -114,6 +118,115 @@ struct RunResultsTests {
       #expect(found.repeatedCount == 5 && found.repeated == ["a", "b", "c", "d", "e"])
       #expect(found.changedAgainCount == 1 && found.changedAgain == ["c"])
       #expect(!found.isIncomplete)
+    }
+  }
+
+  @Test("Shards are those of one run: another run's do not complete it")
+  func runs() throws {
+    let one = Self.line("a", "changed", shard: "1/2") + Self.end("1/2")
+    let two = Self.line("b", "changed", shard: "2/2", run: "r2") + Self.end("2/2", run: "r2")
+    #expect(
+      try summary(one, two).gaps == [
+        "no results of shard 2/2 of `migrate`, run r1; run it again with --shard 2/2 --run r1",
+        "no results of shard 1/2 of `migrate`, run r2; run it again with --shard 1/2 --run r2",
+      ])
+  }
+
+  @Test("A file without one of its lines is incomplete by the job's totals, until the job has run again")
+  func missingLines() throws {
+    let lines = ["a", "b", "c"].map { Self.line($0, $0 == "b" ? "failed" : "changed") }
+    let end = Self.end(totals: #""containers":3,"changed":2,"failed":1"#)
+    #expect(try !summary(lines.joined() + end).isIncomplete)
+    for missing in 0..<3 {
+      var rest = lines
+      rest.remove(at: missing)
+      let found = try summary(rest.joined() + end)
+      #expect(found.isIncomplete && found.gaps.count == 1, "\(missing)")
+      #expect(found.gaps[0].contains("results of it are missing"))
+      let again = ["a", "b", "c"].map { Self.line($0, "unchanged", time: 9) }.joined()
+      #expect(try !summary(rest.joined() + end + again + Self.end(totals: #""containers":3"#)).isIncomplete)
+    }
+    #expect(try summary(lines[0] + lines[2] + lines[2] + end).isIncomplete, "a line instead of another")
+    // The line of a job that was killed before, in the same file, is not that of the job that found it done.
+    let killed = Self.line("a", "changed", time: 0)
+    let again = Self.end(totals: #""containers":3,"changed":1,"failed":1,"unchanged":1"#)
+    #expect(try summary(killed + lines[1] + lines[2] + again).isIncomplete)
+    #expect(try !summary(killed + Self.line("a", "unchanged") + lines[1] + lines[2] + again).isIncomplete)
+  }
+
+  @Test("The same file given twice, and the same lines in two files, count once")
+  func same() throws {
+    let text =
+      Self.line("a", "failed", exit: 1, time: 1, error: "noSpace") + Self.line("a", "changed", time: 2)
+      + Self.line("b", "changed", time: 2) + Self.end()
+    let (one, two) = (try summary(text), try summary(text, text))
+    #expect(two.repeatedCount == 0 && two.changedAgainCount == 0 && two.problems.isEmpty && two.gaps.isEmpty)
+    #expect(two.seconds == one.seconds && two.states == one.states && !two.isIncomplete)
+    // Long lines that differ at their end are two.
+    let long = String(repeating: "x", count: 4000)
+    #expect(try summary(Self.line(long + "1", "changed") + Self.line(long + "2", "changed")).containers == 2)
+  }
+
+  @Test("What a killed job changed and could not record is changed by its run")
+  func killed() throws {
+    let again = Self.line("a", "unchanged", time: 2, versions: (2, 2), others: ["changed_before": true])
+    let found = try summary(again + Self.end())
+    #expect(found.count(.changed) == 1 && found.count(.unchanged) == 0 && found.changedAgainCount == 0)
+    #expect(found.versions.map(\.text) == ["? → 2"], "the version before is not known")
+    let both = try summary(Self.line("a", "changed", time: 1), again + Self.end())
+    #expect(both.versions.map(\.text) == ["1 → 2"] && both.changedAgainCount == 0)
+    let failed = Self.line("a", "failed", exit: 1, time: 1, error: "noSpace")
+    #expect(try summary(failed + again + Self.end()).count(.changed) == 1)
+  }
+
+  @Test("Results of fixtures and archives are named so, and skipped ones are not the slowest")
+  func kinds() throws {
+    let fixture = Self.line("v1", "unchanged", others: ["kind": "fixture"])
+    let found = try summary(
+      fixture + Self.line("v2", "skipped", exit: 3, seconds: 9, others: ["kind": "fixture"]))
+    #expect(found.conclusion == "2 fixtures: 1 unchanged, 1 skipped")
+    #expect(found.slowest.map(\.container) == ["v1"])
+    #expect(try summary(fixture + Self.line("a", "changed")).conclusion.hasPrefix("2 containers"))
+  }
+
+  @Test("Files with any number of runs, shards, causes and versions make a short document")
+  func bounded() throws {
+    let text = (0..<1500).map { number in
+      Self.line(
+        "c\(number)", number % 2 == 0 ? "failed" : "changed", shard: "1/\(number + 2)",
+        exit: number % 2 == 0 ? 1 : 0,
+        versions: (number, number + 1), error: number % 2 == 0 ? "cause\(number)" : nil, run: "r\(number)")
+    }.joined()
+    let found = try summary(text)
+    #expect(found.containers == RunResults.mostRuns && found.runs.count == RunResults.mostRuns)
+    #expect(found.problemCount == 500)
+    #expect(found.problems.first?.message == "not counted: results of more than 1000 runs")
+    #expect(
+      found.gaps.count == RunSummary.examples + 1 && found.gaps.last == "and 1990 more such shards and runs")
+    var commands = found
+    commands.commands = (1...100).map { "command\($0)" }
+    #expect(commands.title.hasSuffix("command10 and 90 more, 1,000 runs"))
+    let markdown = RunSummaryMarkdown(found).text
+    #expect(
+      markdown.contains("\nand 480 more\n") && markdown.split(separator: "\n").count < 100, "\(markdown)")
+    #expect(HTMLPage(found).html().utf8.count < 200_000)
+  }
+
+  @Test("A line that counts nothing is reported with the reason")
+  func reasons() throws {
+    let reasons = [
+      Self.end(leftOut: -2): #""left_out" is -2, not a number of containers"#,
+      Self.end(leftOut: .max): #""left_out" is 9223372036854775807, not a number of containers"#,
+      Self.end(totals: #""containers":1,"failed":-1"#): #""failed" is -1, not a number of containers"#,
+      Self.line("a", "changed", exit: 256): "exit_code is 256",
+      Self.line("a", "changed", others: ["time": "yesterday"]): "the time is not one in UTC",
+      Self.line("a", "changed", run: "a b"): "not the name of a run",
+      Self.line(String(repeating: "x", count: 20_000), "changed"): "a text is too long",
+    ]
+    for (line, reason) in reasons {
+      let found = try summary(line)
+      #expect(found.problems.first?.message == "not a line of results: " + reason)
+      #expect(found.leftOut == 0 && found.containers == 0)
     }
   }
 

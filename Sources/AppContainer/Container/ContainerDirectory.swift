@@ -6,10 +6,32 @@ package struct ContainerDirectory: Sendable {
   package struct Child: Sendable, Hashable {
     package let name: String
     package let path: String
+    /// Why it cannot be opened, where the directory itself shows that.
+    private var problem: Problem?
+
+    fileprivate init(name: String, path: String, problem: Problem? = nil) {
+      (self.name, self.path, self.problem) = (name, path, problem)
+    }
+
+    /// - Throws: ``DrydockError`` with code `notFound` or `unsupported`.
+    package func requireUsable() throws {
+      switch problem {
+      case .brokenLink:
+        throw DrydockError(.notFound, "the link cannot be followed; mend it, or remove it", path: path)
+      case .notUTF8:
+        throw DrydockError(.unsupported, "the directory's name is not UTF-8; rename it", path: path)
+      case nil: break
+      }
+    }
+  }
+
+  fileprivate enum Problem: Sendable, Hashable {
+    case brokenLink, notUTF8
   }
 
   package let path: String
-  /// The containers, sorted by the bytes of their names. A container with two names is listed once.
+  /// The containers, sorted by the bytes of their names. A container with two names is listed once. A link that cannot be
+  /// followed, and a directory whose name is not UTF-8, may be containers: they are listed, and their turn fails.
   package let containers: [Child]
   /// The other names, sorted: files, and directories that are not recognized as containers. Without names that start with a
   /// dot, such as Drydock's state.
@@ -40,7 +62,7 @@ package struct ContainerDirectory: Sendable {
     }
     let entries = try Self.entries(of: directory, resolved)
     guard shard == nil || entries.contains(where: { $0.root != nil }) else {
-      throw DrydockError(.notFound, "no containers found: there is no directory in it", path: path)
+      throw DrydockError(.notFound, "no containers found: it contains no directories", path: path)
     }
     // A group beside its containers may look like a container.
     let groups: Set<String> =
@@ -53,8 +75,11 @@ package struct ContainerDirectory: Sendable {
     let recognition = Recognition(configuration)
     var (children, others): ([Child], [String]) = ([], [])
     for entry in entries where shard?.contains(entry.name) ?? true {
-      if let root = entry.root, !groups.contains(root), recognition.mayBeContainer(root) {
-        children.append(Child(name: entry.name, path: path + "/" + entry.name))
+      let isContainer =
+        entry.problem != nil
+        || entry.root.map { !groups.contains($0) && recognition.mayBeContainer($0) } ?? false
+      if isContainer {
+        children.append(Child(name: entry.name, path: path + "/" + entry.name, problem: entry.problem))
       } else {
         others.append(entry.name)
       }
@@ -74,6 +99,7 @@ package struct ContainerDirectory: Sendable {
     var name: String
     /// The directory that it is or leads to; nil for anything else.
     var root: String?
+    var problem: Problem?
   }
 
   /// The entries of a directory that do not start with a dot. The name of a directory takes precedence over that of a link to
@@ -81,14 +107,18 @@ package struct ContainerDirectory: Sendable {
   private static func entries(of directory: Directory, _ path: String) throws -> [Entry] {
     var (entries, links): ([Entry], [Entry]) = ([], [])
     for bytes in try directory.names() where bytes.first != UInt8(ascii: ".") {
+      let type = try directory.status(ContainerPath(name: bytes))?.type
       guard let name = String(validating: bytes, as: UTF8.self) else {
-        entries.append(Entry(name: String(decoding: bytes, as: UTF8.self)))
+        let problem: Problem? = type == .directory || type == .symbolicLink ? .notUTF8 : nil
+        entries.append(Entry(name: String(decoding: bytes, as: UTF8.self), problem: problem))
         continue
       }
       let root = path == "/" ? "/" + name : path + "/" + name
-      switch try directory.status(ContainerPath(name: bytes))?.type {
+      switch type {
       case .directory: entries.append(Entry(name: name, root: root))
-      case .symbolicLink: links.append(Entry(name: name, root: realPath(root)))
+      case .symbolicLink:
+        let target = realPath(root)
+        links.append(Entry(name: name, root: target, problem: target == nil ? .brokenLink : nil))
       default: entries.append(Entry(name: name))
       }
     }
@@ -98,41 +128,49 @@ package struct ContainerDirectory: Sendable {
 }
 
 extension ContainerDirectory {
-  /// The containers that a list names, one path a line, relative to a directory; blank lines and lines that start with `#` do not
-  /// count. Whether they exist is found out when it is their turn.
+  /// The containers that a list names, one path a line, relative to a directory; empty lines and lines that start with `#` do
+  /// not count. Whether they exist is found out when it is their turn.
   ///
   /// - Parameters:
-  ///   - bytes: the list's content.
+  ///   - bytes: the list's content. Lines end with LF or CR LF, and are not trimmed; a byte order mark is skipped.
   ///   - path: the list's path, for messages.
   ///   - directory: the directory that paths are relative to; empty for the working directory.
-  /// - Throws: ``DrydockError``: `malformed` with the line, `notFound` for a list without paths.
+  /// - Throws: ``DrydockError``: `malformed` with the line, also for one that names a container again; `notFound` for a list
+  ///   without paths.
   package init(list bytes: [UInt8], at path: String, relativeTo directory: String, shard: Shard? = nil) throws
   {
-    // By bytes: two names that Unicode takes for the same are two directories.
-    var (names, isEmpty): ([[UInt8]: String], Bool) = ([:], true)
-    for (number, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-      .enumerated()
-    {
+    self.path = path
+    let above = directory.isEmpty || directory.hasSuffix("/") ? directory : directory + "/"
+    // By bytes, because two names that Unicode takes for the same are two directories; and by what is there.
+    var (names, identities): ([[UInt8]: Int], [FileIdentity: Int]) = ([:], [:])
+    var children: [Child] = []
+    for (index, line) in Self.lines(bytes).enumerated() {
       guard let text = String(validating: line, as: UTF8.self), !line.contains(0) else {
         throw DrydockError(
           .malformed, "not a path in UTF-8; a list of containers has one path a line", path: path,
-          line: number + 1)
+          line: index + 1)
       }
-      let trimmed = text.drop { $0 == " " || $0 == "\t" }
-      let end = trimmed.reversed().prefix { $0 == " " || $0 == "\t" || $0 == "\r" }.count
-      let entry = trimmed.dropLast(end)
-      if entry.isEmpty || entry.hasPrefix("#") { continue }
-      isEmpty = false
-      let name = Self.normalized(entry)
-      if shard?.contains(name) ?? true { names[Array(name.utf8)] = name }
+      if text.isEmpty || text.hasPrefix("#") { continue }
+      let name = Self.normalized(text[...])
+      let child = Child(name: name, path: name.hasPrefix("/") ? name : above + name)
+      let other = FollowedStatus.identity(child.path).flatMap { identities.updateValue(index, forKey: $0) }
+      if let other = names.updateValue(index, forKey: Array(name.utf8)) ?? other {
+        throw DrydockError(
+          .malformed, "the same container as in line \(other + 1); remove one of the lines", path: path,
+          line: index + 1)
+      }
+      if shard?.contains(name) ?? true { children.append(child) }
     }
-    if isEmpty { throw DrydockError(.notFound, "the list names no containers", path: path) }
-    self.path = path
-    let above = directory.isEmpty || directory.hasSuffix("/") ? directory : directory + "/"
-    containers = names.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map {
-      Child(name: $1, path: $1.hasPrefix("/") ? $1 : above + $1)
-    }
+    if names.isEmpty { throw DrydockError(.notFound, "the list names no containers", path: path) }
+    containers = children.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     skipped = []
+  }
+
+  private static func lines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    return bytes.dropFirst(bytes.starts(with: mark) ? mark.count : 0)
+      .split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+      .map { $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0 }
   }
 
   /// A path without empty components and `.`, so that one container has one name however it is written.

@@ -12,7 +12,7 @@ package struct Shard: Sendable, Hashable, CustomStringConvertible {
   package init(_ index: Int, of count: Int) throws {
     guard count > 0, (1...count).contains(index) else {
       throw DrydockError(
-        .usage, "there is no shard \(index)/\(count): the first number is from 1 to the second")
+        .usage, "the shard \(index)/\(count) does not exist: the first number is from 1 to the second")
     }
     (self.index, self.count) = (index, count)
   }

@@ -244,7 +244,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   public enum State: String, Sendable, Codable {
     /// Committed; its undo is kept.
     case undoable
-    /// Committed; its undo is no longer kept.
+    /// Committed; the undo log does not contain it any more.
     case committed
     /// Undone by a later one.
     case undone

@@ -37,16 +37,16 @@ extension Transaction {
 }
 
 extension Transaction {
-  /// The newest transactions that are not undone yet, as far as they are of a run, the newest first; none where the run has
-  /// changed nothing or is undone already.
+  /// The newest transactions that are not undone yet, as far as they are of a run or redid what it did, the newest first; none
+  /// where the run has changed nothing or is undone already.
   ///
-  /// - Throws: ``DrydockError``: `conflict` when transactions that are not of the run followed; `nothingToUndo` when what the run
-  ///   replaced is no longer kept; `vaultLocked`.
+  /// - Throws: ``DrydockError``: `conflict` when transactions that are not of the run followed; `nothingToUndo` when the undo
+  ///   log does not contain what the run replaced; `vaultLocked`.
   package static func undos(
     of run: RunID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [TransactionID] {
-    let log = try log(container).filter { $0.kind != .rollback }
-    let own = Set(log.filter { $0.run == run }.map(\.transaction))
+    let log = try log(container)
+    let own = log.transactions(of: run)
     if own.isEmpty { return [] }
     let entries = try UndoLog(container, options.deviceKeys).undoable(redoing: false)
     let newest = entries.prefix { own.contains($0.record.transaction) }
@@ -61,10 +61,27 @@ extension Transaction {
     }
     if log.contains(where: { own.contains($0.transaction) && $0.state == .committed }) {
       throw DrydockError(
-        .nothingToUndo, "what run \(run) replaced is no longer kept; `drydock log` lists what can be undone",
+        .nothingToUndo,
+        "the undo log does not contain what run \(run) replaced; `drydock log` lists what can be undone",
         path: container.root)
     }
     return []
+  }
+}
+
+extension [TransactionLogEntry] {
+  /// The transactions of a run but for rollbacks, and those that redid them.
+  fileprivate func transactions(of run: RunID) -> Set<TransactionID> {
+    let undone = Dictionary(map { ($0.transaction, $0.undoes) }, uniquingKeysWith: { $1 })
+    var own: Set<TransactionID> = []
+    for entry in self where entry.kind != .rollback {
+      // A redo names the rollbacks that it undid.
+      let redone = entry.kind == .redo ? entry.undoes.flatMap { undone[$0, default: []] } : []
+      if entry.run == run || !redone.isEmpty && redone.allSatisfy(own.contains) {
+        own.insert(entry.transaction)
+      }
+    }
+    return own
   }
 }
 
@@ -131,7 +148,7 @@ package final class Rollback {
     let transaction = candidate.transaction
     guard let undo = try undos.entry(transaction) else {
       throw DrydockError(
-        .nothingToUndo, "what transaction \(transaction) replaced is no longer kept",
+        .nothingToUndo, "the undo log does not contain what transaction \(transaction) replaced",
         path: staged.container.root)
     }
     let record = undo.record

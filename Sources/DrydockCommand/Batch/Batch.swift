@@ -25,10 +25,13 @@ struct Batch {
   ///
   /// - Parameters:
   ///   - progress: counts the containers.
+  ///   - isChange: whether the work changes containers. One that it finds unchanged may be changed by an earlier job of
+  ///     the run, which could not record that.
   ///   - work: runs on several threads.
   /// - Returns: the summary, to be printed by ``finish(_:)``.
   func run(
-    _ progress: WorkProgress? = nil, _ work: @escaping @Sendable (Container) throws -> BatchResult
+    _ progress: WorkProgress? = nil, isChange: Bool = false,
+    _ work: @escaping @Sendable (Container) throws -> BatchResult
   ) -> BatchSummary {
     let (start, count) = (ContinuousClock.now, containers.count)
     var number = 1
@@ -38,7 +41,8 @@ struct Batch {
     OrderedWork.run(containers, jobs: jobs) { [configuration, job, mostFailures, asJSON, file] child in
       let mayStart = mostFailures.map { most in failures.withLock { $0 <= most } } ?? true
       let start = ContinuousClock.now
-      let (result, instance) = mayStart ? Self.result(of: child, configuration, work) : (.skipped, nil)
+      let (result, instance) =
+        mayStart ? Self.result(of: child, configuration, isChange ? job.run : nil, work) : (.skipped, nil)
       if result.isFailure { failures.withLock { $0 += 1 } }
       guard asJSON || file != nil else { return (result, nil as String?) }
       let line = ResultLine(
@@ -59,18 +63,23 @@ struct Batch {
   }
 
   /// The result, and the container's instance where it could be opened.
+  ///
+  /// - Parameter run: the run that the work is a part of, if it changes containers.
   private static func result(
-    of child: ContainerDirectory.Child, _ configuration: ContainerConfiguration,
+    of child: ContainerDirectory.Child, _ configuration: ContainerConfiguration, _ run: RunID?,
     _ work: (Container) throws -> BatchResult
   ) -> (BatchResult, String?) {
     var (notes, instance): ([Notice], String?) = ([], nil)
     do {
+      try child.requireUsable()
       let container = try Container(at: child.path, configuration: configuration)
       instance = container.instance
       notes = try ContainerOptions.recovering(container)
       // A recovery may have replaced the container.
-      var result = try work(notes.isEmpty ? container : container.reopened())
+      let current = try notes.isEmpty ? container : container.reopened()
+      var result = try work(current)
       result.notes = notes + result.notes
+      if result.state == .unchanged, let run { result.changedBefore = try current.log().last?.run == run }
       return (result, instance)
     } catch {
       return (BatchResult(child, Failure(error), notes), instance)
@@ -79,8 +88,8 @@ struct Batch {
 
   /// Prints the summary, and throws the exit code where it is not 0.
   ///
-  /// - Parameter isUndone: whether `rollback` can undo the run.
-  func finish(_ summary: BatchSummary, isUndone: Bool = false) throws {
+  /// - Parameter undo: the option of `rollback` that undoes the run; nil for one that changes nothing.
+  func finish(_ summary: BatchSummary, undo: String? = nil) throws {
     let line = Output.encodedLine(summary)
     file?.append(line)
     if asJSON {
@@ -91,9 +100,8 @@ struct Batch {
       Output.line(
         "\(Output.count(containers.count, "container"))\(part)"
           + (counts.isEmpty ? "" : ": " + counts.map { "\($0) \($1)" }.joined(separator: ", ")))
-      if isUndone, summary.count(.changed) > 0, !Output.isQuiet {
-        Output.advice(
-          "run \(job.run); `drydock rollback --all \(path) --transaction-of \(job.run)` undoes it")
+      if let undo, summary.count(.changed) > 0, !Output.isQuiet {
+        Output.advice("run \(job.run); `drydock rollback --all \(path) \(undo)` undoes it")
       }
     }
     if leftOut > 0 {
@@ -148,7 +156,7 @@ private struct BatchRows {
     if let line {
       Output.line(encoded: line)
       if let failure = result.failure { Output.error("\(failure.text)") }
-    } else if result.state != .skipped {
+    } else if result.state != .skipped, !Output.isQuiet || result.exit != nil {
       let cells = [
         Self.padded(child.name.printable, nameWidth), Self.padded(result.state.rawValue, Self.stateWidth),
         result.text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -177,8 +185,8 @@ private struct BatchRows {
     if skipped > 0 {
       summary.exitCode = ExitStatus.incomplete.rawValue
       Output.error(
-        "\(Output.count(skipped, "container")) not started, because more had failed than --max-failures allows; run it "
-          + "again when the cause is removed")
+        "\(Output.count(skipped, "container")) not started, because more had failed than --max-failures allows; remove the "
+          + "cause, then run it again")
     }
   }
 

@@ -1,5 +1,6 @@
 import Drydock
 import Foundation
+import Reports
 
 /// What a command did to one container of a batch.
 struct BatchResult: Sendable {
@@ -28,6 +29,8 @@ struct BatchResult: Sendable {
   var failure: Failure?
   /// The schema version before and after, as far as they are known.
   var versions: (before: Int?, after: Int?) = (nil, nil)
+  /// Of a container that is unchanged: whether an earlier job of the same run changed it.
+  var changedBefore = false
 
   /// Whether it is one too many for `--max-failures`.
   var isFailure: Bool { exit != nil && exit != .pending }
@@ -75,6 +78,8 @@ extension BatchResult {
 /// A line of the report with `--json`, and of a file of results: what became of one container, and which job did it.
 struct ResultLine {
   var job: Job
+  /// What the job works on, if not on containers.
+  var kind: ResultKind?
   /// Its name in the directory or the list.
   var name: String, path: String
   /// Its instance; nil where it could not be opened.
@@ -83,13 +88,18 @@ struct ResultLine {
 
   func document(_ result: BatchResult) -> JSONObject {
     [
-      "container": name, "path": path, "instance": instance, "state": result.state,
+      "container": name, "path": path, "instance": instance, "kind": kind, "state": result.state,
+      "changed_before": result.changedBefore ? true : nil,
       "exit_code": result.exit?.rawValue ?? 0, "notes": result.notes.map(\.text), "result": result.document,
       "error": result.failure.map { $0.detail(status: $0.status) }, "version_before": result.versions.before,
-      "version_after": result.versions.after, "seconds": Self.rounded(seconds), "time": Date(),
+      "version_after": result.versions.after, "seconds": Self.rounded(seconds),
+      "time": Self.times.format(Date()),
       "command": job.command, "run": job.run, "shard": job.shard?.description,
     ]
   }
+
+  /// To milliseconds: by them results of one container are put in order.
+  private static let times = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
   /// To milliseconds.
   static func rounded(_ seconds: Double) -> Double { (seconds * 1000).rounded() / 1000 }

@@ -6,19 +6,19 @@ import Foundation
 struct JobOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Only this part of the work: I/N, such as 3/8; or slurm, kubernetes or kubernetes/N, by the job's variables.",
+      "Only this part of the work: I/N, such as 3/8; or slurm, kubernetes or kubernetes/N, by variables of the job. I/N needs --run.",
       valueName: "shard"))
   var shard: String?
 
   @Option(
     help: ArgumentHelp(
-      "The name of the run, for the records of its transactions; by default the scheduler's, or a random one.",
+      "The name of the run, which all its jobs share; by default that of the scheduler's job, or a random one.",
       valueName: "id"))
   var run: String?
 
   @Option(
     help: ArgumentHelp(
-      "Also append the result of each, as a line of JSON, to this file, for `drydock summary`.",
+      "Also append each result to this file, as a line of JSON; `drydock summary` reads it.",
       valueName: "file"),
     completion: .file())
   var result: String?
@@ -32,6 +32,13 @@ struct JobOptions: ParsableArguments {
   func job(_ command: String) throws -> Job {
     let part = try shard.map { try JobShard($0, variables: ProcessInfo.processInfo.environment) }
     for name in [run, result].compactMap({ $0 }) { try refuseSecret(as: name) }
+    if let part, let shard, run == nil, part.run == nil {
+      let reason = part.missing.map { ", because the variable \($0) is not set" } ?? ""
+      throw UsageError(
+        message:
+          "--shard \(shard) needs --run ID\(reason): all jobs of a run have the same name, by which `drydock summary` and "
+          + "`drydock rollback` find what they did")
+    }
     do {
       return Job(
         command: command, shard: part?.shard, run: try run.map { try RunID($0) } ?? part?.run ?? RunID.new(),
@@ -58,31 +65,33 @@ struct Job: Sendable {
 struct FleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      """
-      Instead of one container: all containers in this directory, or those that a file names, one path a line; - reads \
-      the list from standard input.
-      """, valueName: "directory"),
+      "All containers in this directory, or those in this list, one path a line; - reads it from standard input.",
+      valueName: "directory"),
     completion: .file())
   var all: String?
 
   @Option(
     help: ArgumentHelp(
-      "With --all: the number of containers to work on in parallel; by default the number of processors, with `groups:` one.",
+      "With --all: how many containers to work on at once; by default one for each processor, or one with `groups:`.",
       valueName: "number"))
   var jobs: Int?
 
   @OptionGroup var job: JobOptions
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
-      "With --all: only the first so many of the containers, or so many percent, in the order of their hashes.",
-      valueName: "number"))
+      "With --all: only this many containers, or this share of them, such as 1%; the same ones each time.",
+      valueName: "n"),
+    transform: { try Portion(reading: $0) })
   var first: Portion?
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
-      "With --all: start no more containers when more than so many, or so many percent, have failed.",
-      valueName: "number"))
+      "With --all: start no more containers when more than this many, or this share of them, have failed.",
+      valueName: "n"),
+    transform: { try Portion(reading: $0) })
   var maxFailures: Portion?
 
   func validate() throws {
@@ -131,7 +140,7 @@ struct FleetOptions: ParsableArguments {
     }
     guard let file = FileHandle(forReadingAtPath: path) else {
       throw DrydockError(
-        .permission, "the list of containers cannot be read; check its permissions", path: path)
+        .permission, "cannot read the list of containers; check its permissions", path: path)
     }
     defer { try? file.close() }
     let list = try file.readToEnd() ?? Data()
@@ -141,21 +150,22 @@ struct FleetOptions: ParsableArguments {
 }
 
 /// A number of containers, or a percentage of them.
-enum Portion: Equatable, Sendable, ExpressibleByArgument, CustomStringConvertible {
+enum Portion: Equatable, Sendable, CustomStringConvertible {
   case count(Int)
   case percent(Double)
 
-  init?(argument: String) {
-    if argument.hasSuffix("%") {
-      let number = argument.dropLast()
+  /// - Throws: `ValidationError` with the reason.
+  init(reading text: String) throws {
+    if text.hasSuffix("%") {
+      let number = text.dropLast()
       guard number.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }),
         let percent = Double(number), percent <= 100
-      else { return nil }
+      else { throw ValidationError("give a percentage from 0% to 100%") }
       self = .percent(percent)
-    } else if let count = Shard.number(argument) {
+    } else if let count = Shard.number(text) {
       self = .count(count)
     } else {
-      return nil
+      throw ValidationError("give a number such as 20, or a percentage such as 1%")
     }
   }
 
@@ -189,48 +199,49 @@ enum Portion: Equatable, Sendable, ExpressibleByArgument, CustomStringConvertibl
   }
 }
 
-/// The options of commands that work on one container, or on many.
-struct ContainersOptions: ParsableArguments {
-  @Argument(
-    help: ArgumentHelp(
-      """
-      The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
-      or .tar.zst of one.
-      """, valueName: "container"), completion: .file())
-  var path: String?
-
+/// One container, where a command can also work on many.
+struct ContainerChoice: ParsableArguments {
+  @Argument(help: ContainerOptions.help, completion: .file()) var path: String?
   @OptionGroup var fleet: FleetOptions
-
-  @Option(
-    name: .customLong("container"),
-    help: ArgumentHelp(
-      "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
-  var instance: String?
-
-  @OptionGroup var wait: WaitOptions
+  @OptionGroup var opening: OpeningOptions
 
   var all: String? { fleet.all }
+  var wait: WaitOptions { opening.wait }
 
   func validate() throws {
     try fleet.refuseJob()
-    switch (path, all) {
-    case (nil, nil): throw ValidationError("give a container, or --all with a directory of containers")
-    case (_?, _?): throw ValidationError("give one container, or --all with a directory of containers")
-    case (nil, _?):
-      if instance != nil { throw ValidationError("--container names one instance, and --all takes many") }
-    case (_?, nil): break
+    if path != nil, all != nil {
+      throw ValidationError("give one container, or --all with a directory of containers")
+    }
+    if all != nil, opening.instance != nil {
+      throw ValidationError("--container names one instance, and --all takes many")
     }
   }
 
   /// The one container that was given.
   var one: ContainerOptions {
     var options = ContainerOptions()
-    (options.path, options.instance, options.wait) = (path ?? "", instance, wait)
+    (options.path, options.opening) = (path ?? "", opening)
     return options
+  }
+}
+
+/// The options of commands that work on one container, or on many.
+struct ContainersOptions: ParsableArguments {
+  @OptionGroup var choice: ContainerChoice
+
+  var all: String? { choice.all }
+  var one: ContainerOptions { choice.one }
+  var wait: WaitOptions { choice.wait }
+
+  func validate() throws {
+    if choice.path == nil, choice.all == nil {
+      throw ValidationError("give a container, or --all with a directory of containers")
+    }
   }
 
   /// The batch of containers that was asked for instead.
   func batch(_ configuration: ContainerConfiguration, _ command: String, asJSON: Bool) throws -> Batch? {
-    try fleet.batch(configuration, command, asJSON: asJSON)
+    try choice.fleet.batch(configuration, command, asJSON: asJSON)
   }
 }

@@ -1,16 +1,18 @@
 import Drydock
+import Reports
 
 /// The results of a job whose parts are not containers, such as fixtures and archives, for its file of results.
 struct JobLog {
   private let job: Job
+  private let kind: ResultKind
   private let file: ResultFile
   private var summary: BatchSummary
   private let start = ContinuousClock.now
 
   /// Nil without a file.
-  init?(_ options: JobOptions, _ job: Job) throws {
+  init?(_ options: JobOptions, _ job: Job, of kind: ResultKind) throws {
     guard let file = try options.file() else { return nil }
-    (self.job, self.file, summary) = (job, file, BatchSummary(job))
+    (self.job, self.kind, self.file, summary) = (job, kind, file, BatchSummary(job))
   }
 
   /// Adds a result.
@@ -20,7 +22,7 @@ struct JobLog {
   ///   - seconds: how long it took.
   mutating func add(_ name: String, path: String, _ result: BatchResult, seconds: Double) {
     summary.add(result.state)
-    let line = ResultLine(job: job, name: name, path: path, instance: nil, seconds: seconds)
+    let line = ResultLine(job: job, kind: kind, name: name, path: path, instance: nil, seconds: seconds)
     file.append(Output.encodedLine(line.document(result)))
   }
 

@@ -12,10 +12,16 @@ final class ResultFile: Sendable {
   /// Why lines are missing; nil when all were written.
   private let fault = Mutex<String?>(nil)
 
+  /// - Parameter path: its directory is made, as those of reports.
   /// - Throws: when the file cannot be written, is not one of results, or another job writes it: before the work, not after.
   init(_ path: String) throws {
     self.path = path
     guard !path.isEmpty, path != "-" else { throw UsageError(message: "--result needs the name of a file") }
+    if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
+      // What fails here fails below, with its reason.
+      try? FileManager.default.createDirectory(
+        atPath: String(path[..<slash]), withIntermediateDirectories: true)
+    }
     descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw Self.failure("cannot be written", path) }
     var status = stat()

@@ -4,30 +4,33 @@ import Drydock
 /// the job.
 struct JobShard {
   var shard: Shard
-  /// The run, as far as the scheduler knows it.
+  /// The run, as far as the scheduler knows it; and the variable that would name it.
   var run: RunID?
+  var missing: String?
 
   /// - Parameters:
   ///   - text: the value of `--shard`: `3/8`, `slurm`, `kubernetes` or `kubernetes/8`.
   ///   - variables: the environment.
   init(_ text: String, variables: [String: String]) throws {
     if let shard = Shard(text) {
-      (self.shard, run) = (shard, nil)
+      self.shard = shard
       return
     }
     let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     let variables = Variables(scheduler: parts[0], values: variables)
     switch (parts[0], parts.dropFirst().first) {
     case ("slurm", nil):
-      (shard, run) = (
-        try Self.slurm(variables), try variables["SLURM_ARRAY_JOB_ID"].map { try RunID("slurm-" + $0) }
+      shard = try Self.slurm(variables)
+      (run, missing) = (
+        try variables["SLURM_ARRAY_JOB_ID"].map { try RunID("slurm-" + $0) }, "SLURM_ARRAY_JOB_ID"
       )
     case ("kubernetes", let count):
-      (shard, run) = (try Self.kubernetes(variables, count), try Self.kubernetesJob(variables))
+      shard = try Self.kubernetes(variables, count)
+      (run, missing) = (try Self.kubernetesJob(variables), "JOB_NAME")
     default:
       throw UsageError(
         message:
-          "--shard \(text) names no part of the work: give I/N, such as 3/8, with I from 1 to N; or slurm; or "
+          "--shard \(text) is not a part of the work: give I/N, such as 3/8, with I from 1 to N; or slurm; or "
           + "kubernetes, or kubernetes/N"
       )
     }
@@ -58,19 +61,16 @@ struct JobShard {
     let task = try variables.number("SLURM_ARRAY_TASK_ID", advice)
     let first = try variables.number("SLURM_ARRAY_TASK_MIN", advice)
     let last = try variables.number("SLURM_ARRAY_TASK_MAX", advice)
-    let step =
-      try variables["SLURM_ARRAY_TASK_STEP"] == nil ? 1 : variables.number("SLURM_ARRAY_TASK_STEP", advice)
+    let step = try variables.number("SLURM_ARRAY_TASK_STEP", advice)
+    let tasks = try variables.number("SLURM_ARRAY_TASK_COUNT", advice)
     guard step > 0, (first...max(first, last)).contains(task), (last - first) % step == 0,
       (task - first) % step == 0
     else {
       throw irregular("tasks \(first) to \(last) in steps of \(step) do not include \(task) and both ends")
     }
     let count = (last - first) / step + 1
-    if variables["SLURM_ARRAY_TASK_COUNT"] != nil {
-      let tasks = try variables.number("SLURM_ARRAY_TASK_COUNT", advice)
-      guard tasks == count else {
-        throw irregular("it has \(tasks) tasks from \(first) to \(last), which are not regular")
-      }
+    guard tasks == count else {
+      throw irregular("it has \(tasks) tasks from \(first) to \(last), which are not regular")
     }
     return try Shard((task - first) / step + 1, of: count)
   }

@@ -15,23 +15,11 @@ struct AuditCommand: Subcommand {
         drydock audit Notes
         drydock audit Notes --app Notes.ipa --fail-on error --sarif drydock.sarif
         drydock audit Notes --html audit.html
-        drydock audit --all Customers --fail-on error --shard 3/8 --result 3.jsonl
+        drydock audit --all Customers --run 4711 --shard 3/8 --result 3.jsonl
         drydock audit --rules
       """)
 
-  @Argument(
-    help: ArgumentHelp(
-      """
-      The container: the directory with one app's data, or an .xcappdata bundle; also a .zip, .tar, .tar.gz or .tar.zst \
-      of one.
-      """, valueName: "container"))
-  var path: String?
-  @OptionGroup var fleet: FleetOptions
-  @Option(
-    name: .customLong("container"),
-    help: ArgumentHelp(
-      "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
-  var instance: String?
+  @OptionGroup var container: ContainerChoice
   @Option(
     help: ArgumentHelp("Compare with what this app declares: X.app or an .ipa.", valueName: "path"),
     completion: .file())
@@ -51,40 +39,33 @@ struct AuditCommand: Subcommand {
   @Flag(help: "List all rules, without auditing anything.") var rules = false
   @OptionGroup var log: SARIFOption
   @OptionGroup var page: HTMLOptions
-  @OptionGroup var wait: WaitOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
-    try fleet.refuseJob()
-    if rules, path != nil { throw ValidationError("--rules lists all rules, and takes no container") }
+    let isGiven = container.path != nil || container.all != nil
+    if rules, isGiven { throw ValidationError("--rules lists all rules, and takes no container") }
     if rules, log.sarif != nil { throw ValidationError("--rules lists all rules, and finds nothing") }
     if rules, page.html != nil { throw ValidationError("--html shows an audit, and --rules makes none") }
-    if rules, fleet.all != nil { throw ValidationError("--rules lists all rules, and takes no container") }
-    if path != nil, fleet.all != nil {
-      throw ValidationError("give one container, or --all with a directory of containers")
-    }
-    if !rules, path == nil, fleet.all == nil { throw ValidationError("give a container, --all or --rules") }
-    if fleet.all != nil, log.sarif != nil || page.html != nil || instance != nil {
-      throw ValidationError(
-        "--sarif, --html and --container go with one container; `drydock summary` merges results")
+    if !rules, !isGiven { throw ValidationError("give a container, --all or --rules") }
+    if container.all != nil, log.sarif != nil || page.html != nil {
+      throw ValidationError("--sarif and --html go with one container; `drydock summary` merges results")
     }
   }
 
   func run() throws {
     if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
-    if let batch = try fleet.batch(common.configuration(), "audit", asJSON: common.json) {
+    if let batch = try container.fleet.batch(common.configuration(), "audit", asJSON: common.json) {
       return try run(batch)
     }
-    var container = ContainerOptions()
-    (container.path, container.instance, container.wait) = (path ?? "", instance, wait)
+    let one = container.one
     let reports = try PipelineReports(log)
-    try page.reporting("Audit", container.path) {
+    try page.reporting("Audit", one.path) {
       let declared = try declaration()
-      try container.reading(common.configuration(), expansion) { opened in
-        try audit(opened, container, declared, reports)
+      try one.reading(common.configuration(), expansion) { opened in
+        try audit(opened, one, declared, reports)
       }
     }
   }
@@ -98,11 +79,11 @@ struct AuditCommand: Subcommand {
   }
 
   private func audit(
-    _ opened: Container, _ container: ContainerOptions, _ declared: AppDeclaration?,
+    _ opened: Container, _ one: ContainerOptions, _ declared: AppDeclaration?,
     _ reports: PipelineReports
   ) throws {
     var options = AuditOptions()
-    options.transaction = try wait.transaction(deviceKeys)
+    options.transaction = try container.wait.transaction(deviceKeys)
     options.app = declared
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
@@ -110,7 +91,7 @@ struct AuditCommand: Subcommand {
     var report = try opened.audit(options)
     display.end()
     // The private directory it was unpacked to means nothing to the user.
-    if container.isForeign { report.root = realPath(container.path) ?? container.path }
+    if one.isForeign { report.root = realPath(one.path) ?? one.path }
     try reports.write(report)
     try page.write(HTMLPage(report, advised: { Advice.added(to: $0) }))
     if common.json {
@@ -129,7 +110,7 @@ extension AuditCommand {
   /// Audits every container of a batch.
   private func run(_ batch: Batch) throws {
     var options = AuditOptions()
-    options.transaction = try wait.transaction(deviceKeys)
+    options.transaction = try container.wait.transaction(deviceKeys)
     options.app = try declaration()
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }

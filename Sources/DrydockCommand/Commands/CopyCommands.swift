@@ -126,10 +126,7 @@ struct RekeyCommand: Subcommand {
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Replace each old archive with the new one.") var replace = false
   @OptionGroup var copy: CopyOptions
-  @Option(
-    help: ArgumentHelp(
-      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
-  var lockTimeout: Double = 0
+  @OptionGroup var wait: RepositoryWaitOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
@@ -160,11 +157,11 @@ struct RekeyCommand: Subcommand {
           if let target {
             try Rekey.copy(
               path: path, keys: opening, limit: limit, to: target, encryption: encryption, signing: signing,
-              lockTimeout: lockTimeout, progress: display.progress)
+              lockTimeout: wait.timeout(), progress: display.progress)
           } else {
             try Rekey.replace(
               path: path, keys: opening, limit: limit, encryption: encryption, signing: signing,
-              lockTimeout: lockTimeout,
+              lockTimeout: wait.timeout(),
               progress: display.progress)
           }
         reports.append(report)

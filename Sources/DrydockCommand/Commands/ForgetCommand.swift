@@ -92,10 +92,7 @@ struct ForgetCommand: Subcommand {
   @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
   @Flag(help: "Do not ask before --everything removes archives.") var yes = false
   @OptionGroup var key: KeyOptions
-  @Option(
-    help: ArgumentHelp(
-      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
-  var lockTimeout: Double?
+  @OptionGroup var wait: RepositoryWaitOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
@@ -111,7 +108,7 @@ struct ForgetCommand: Subcommand {
       throw UsageError(message: "--everything leaves nothing to compact; leave one out")
     }
     let (place, keys) = (Repository(path), try key.keys().all)
-    let timeout = try WaitOptions.lockTimeout(lockTimeout)
+    let timeout = try wait.timeout()
     let compaction = try compaction(configuration)
     if everything {
       guard try dryRun || isConfirmed(place, keys) else { throw ExitStatus.failed.code }
@@ -264,10 +261,7 @@ struct TagCommand: Subcommand {
   var removed: [String] = []
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var key: KeyOptions
-  @Option(
-    help: ArgumentHelp(
-      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
-  var lockTimeout: Double?
+  @OptionGroup var wait: RepositoryWaitOptions
   @OptionGroup var common: CommonOptions
 
   func run() throws {
@@ -276,7 +270,7 @@ struct TagCommand: Subcommand {
       throw UsageError(message: "nothing to change; give --add TAG or --remove TAG")
     }
     for tag in added { try refuseSecret(as: tag) }
-    let (keys, timeout) = (try key.keys(), try WaitOptions.lockTimeout(lockTimeout))
+    let (keys, timeout) = (try key.keys(), try wait.timeout())
     // All are found before the first is changed.
     let paths = try archives.map { try repository.archive($0, configuration, keys) }
     var tagged: [JSONObject] = []

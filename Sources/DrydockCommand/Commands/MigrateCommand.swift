@@ -25,7 +25,7 @@ struct MigrateCommand: Subcommand {
         drydock migrate Notes -m Migrations --dry-run --html changes.html
         drydock migrate Notes -m Migrations --to 3
         drydock migrate --all Customers -m Migrations --jobs 4 --json > report
-        drydock migrate --all Customers -m Migrations --shard 3/8 --result 3.jsonl
+        drydock migrate --all Customers --run 4711 --shard 3/8 --result 3.jsonl
       """)
 
   @OptionGroup var container: ContainersOptions
@@ -225,7 +225,7 @@ struct MigrateCommand: Subcommand {
     options.transaction.run = batch.job.run
     let moved = Mutex<[String: [MovedSecret]]>([:])
     progress?.begin(.migrate)
-    var summary = batch.run(progress) { [to, each, dryRun, exitCode, options] container in
+    var summary = batch.run(progress, isChange: !dryRun) { [to, each, dryRun, exitCode, options] container in
       do {
         if dryRun { return try Self.show(container, catalog, options, exitCode: exitCode) }
         return try Self.migrate(container, catalog, options, each: each) { outcome in
@@ -246,7 +246,7 @@ struct MigrateCommand: Subcommand {
       }
     }
     MigrationText.warn(exposed: summary.exposed, notSearched: summary.notSearched)
-    try batch.finish(summary, isUndone: true)
+    try batch.finish(summary, undo: "--transaction-of \(batch.job.run)")
   }
 
   private static func migrate(

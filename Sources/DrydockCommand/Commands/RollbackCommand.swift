@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import Synchronization
 
 struct RollbackCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -85,6 +86,11 @@ struct RollbackCommand: Subcommand {
     let opened = try container.one.open(configuration)
     let outcome = try opened.rollback(request, catalog: catalog(configuration), options: options)
     display.end()
+    if let run = request.run, outcome.transaction == nil, try !opened.has(run) {
+      throw DrydockError(
+        .nothingToUndo, "the container has no transaction of run \(run); `drydock log` shows the runs",
+        path: opened.root)
+    }
     if common.json { Output.json(outcome.document(Self.document(outcome.value))) }
     outcome.report(on: opened, asJSON: common.json, undo: redo ? nil : "drydock rollback --redo") {
       RollbackText.write($0, verb: redo ? "redone" : "rolled back", steps: "reverted")
@@ -132,17 +138,30 @@ extension RollbackCommand {
     if request.version == nil, request.run == nil { try refuseMixture(batch) }
     var options = try container.wait.transaction(deviceKeys, use)
     options.run = batch.job.run
-    try batch.finish(
-      batch.run(progress) { [dryRun, options] container in
-        do {
-          return dryRun
-            ? try Self.show(container, request, catalog, options)
-            : try Self.rollBack(container, request, catalog, options)
-        } catch let error as DrydockError where error.code == .usage {
-          // This container is behind the version.
-          return BatchResult(state: .unchanged, text: error.message)
-        }
-      })
+    let isKnown = Mutex(false)
+    var summary = batch.run(progress, isChange: !dryRun) { [dryRun, options] container in
+      if let run = request.run, try container.has(run) { isKnown.withLock { $0 = true } }
+      do {
+        return dryRun
+          ? try Self.show(container, request, catalog, options)
+          : try Self.rollBack(container, request, catalog, options)
+      } catch let error as DrydockError where error.code == .usage {
+        // This container is behind the version.
+        return BatchResult(state: .unchanged, text: error.message)
+      }
+    }
+    if let run = request.run, !isKnown.withLock({ $0 }), summary.exitCode == 0 {
+      let what =
+        "no container\(batch.job.shard.map { " of shard \($0)" } ?? "") has a transaction of run \(run)"
+      // A part of the containers may have none.
+      if batch.job.shard != nil || batch.leftOut > 0 {
+        Output.note(what)
+      } else {
+        Output.error("\(what); `drydock log` shows the runs of a container")
+        summary.exitCode = ExitStatus.failed.rawValue
+      }
+    }
+    try batch.finish(summary, undo: redo ? "--transaction-of \(batch.job.run)" : "--redo")
   }
 
   private static func rollBack(
@@ -152,7 +171,7 @@ extension RollbackCommand {
     let outcome = try container.rollback(request, catalog: catalog, options: options)
     return BatchResult(
       [outcome], text(outcome.value, request), outcome.document(document(outcome.value)),
-      versions: (outcome.value.from, outcome.value.to))
+      versions: outcome.value.versions)
   }
 
   private static func show(
@@ -164,7 +183,7 @@ extension RollbackCommand {
     return BatchResult(
       state: isThere ? .unchanged : .pending,
       text: text(outcome.value, request) + (isThere ? "" : ": " + BatchResult.text(outcome.difference)),
-      document: document(outcome), versions: (outcome.value.from, outcome.value.to))
+      document: document(outcome), versions: outcome.value.versions)
   }
 
   private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String
@@ -178,7 +197,7 @@ extension RollbackCommand {
   }
 
   /// What a run over all containers did in most of them it may have failed to do in one: there, the last transaction is
-  /// an older one, which nobody means to undo.
+  /// an older one, which should not be undone.
   private func refuseMixture(_ batch: Batch) throws {
     var containers: [String: [String]] = [:]
     for child in batch.containers {
@@ -204,4 +223,9 @@ extension RollbackCommand {
         + (redo ? "Redo them one by one" : "Give the version to go back to with --to"),
       path: batch.path)
   }
+}
+
+extension Container {
+  /// Whether a run has changed it, also where that is undone.
+  fileprivate func has(_ run: RunID) throws -> Bool { try log().contains { $0.run == run } }
 }

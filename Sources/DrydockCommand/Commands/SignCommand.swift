@@ -23,10 +23,7 @@ struct SignCommand: Subcommand {
   @OptionGroup var signing: SigningOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var expansion: ExpansionOptions
-  @Option(
-    help: ArgumentHelp(
-      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
-  var lockTimeout: Double?
+  @OptionGroup var wait: RepositoryWaitOptions
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
@@ -37,7 +34,7 @@ struct SignCommand: Subcommand {
       throw UsageError(message: "no key signs; give --sign FILE, or DRYDOCK_SIGN")
     }
     var keys = try key.keys()
-    let timeout = try WaitOptions.lockTimeout(lockTimeout)
+    let timeout = try wait.timeout()
     let paths = try paths(configuration, keys)
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }

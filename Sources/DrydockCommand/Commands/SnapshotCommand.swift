@@ -214,7 +214,8 @@ extension SnapshotCommand {
         // Copies of a container have one instance: its directory is a part of the tag, as a hash.
         let own = "run=\(run)/\(String(Shard.hash(container.anchor), radix: 16))"
         if let path = try index?.archive(app: container.app, instance: container.instance, tagged: own) {
-          return BatchResult(state: .unchanged, text: "run \(run) has its archive already: \(path)")
+          return BatchResult(
+            state: .unchanged, text: "run \(run) has its archive already: \(path)", changedBefore: true)
         }
         options.tags += ["run=\(run)", own]
       }

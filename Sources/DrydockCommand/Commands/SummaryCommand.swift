@@ -9,10 +9,11 @@ struct SummaryCommand: Subcommand {
     discussion: """
       Reads the files that `--result`, or `--all` with --json, wrote. Counts each
       container once, by its last result: a shard that was run again counts as one.
-      Shards without results, or that were killed, are listed. Lines that are cut or
-      foreign are reported, and the rest counted.
+      Shards without results, or that were killed or lack results, are listed. Lines
+      that are cut or foreign are reported, and the rest counted.
 
-      The exit code is that of one run over all containers; 3 if something is missing.
+      The exit code is that of one run over all containers, fixtures or archives; 3 if
+      something is missing.
 
       Examples:
         drydock summary results/*.jsonl
@@ -40,13 +41,18 @@ struct SummaryCommand: Subcommand {
       }
       var summary = results.merged()
       summary.exitCode =
-        summary.isIncomplete
-        ? ExitStatus.incomplete.rawValue : BatchSummary.exitCode(of: summary.exitCodes.map { Int32($0) })
+        summary.isIncomplete ? ExitStatus.incomplete.rawValue : Self.exitCode(of: summary)
       try comment?.write(Data(RunSummaryMarkdown(summary).text.utf8))
       try page.write(HTMLPage(summary))
       if common.json { Output.json(encoding: summary) } else { write(summary) }
       if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }
     }
+  }
+
+  /// As one job over all would exit: with fixtures and archives, a failure is the command's own.
+  private static func exitCode(of summary: RunSummary) -> Int32 {
+    let codes = summary.exitCodes.map { Int32($0) }
+    return summary.kind == nil ? BatchSummary.exitCode(of: codes) : codes.first { $0 != 0 } ?? 0
   }
 
   private func write(_ summary: RunSummary) {
@@ -74,6 +80,7 @@ struct SummaryCommand: Subcommand {
   private func table(_ title: String, _ rows: [[String]], _ role: TextRole? = nil) {
     if rows.isEmpty { return }
     Output.line(title)
-    Output.table(rows, roles: rows.map { _ in role })
+    Output.table(Array(rows.prefix(RunSummary.rows)), roles: rows.map { _ in role })
+    if rows.count > RunSummary.rows { Output.line("  and \(rows.count - RunSummary.rows) more") }
   }
 }

@@ -12,7 +12,9 @@ struct TestCommand: Subcommand {
       goldens and expectations; migrated again, which must change nothing; reverted by
       the down steps, and rolled back. No table may lose rows unannounced. Over all
       fixtures, every step must have an effect, every release must have a fixture,
-      and migrated containers must have the schema of fresh ones.
+      and migrated containers must have the schema of fresh ones. --shard divides the
+      fixtures among jobs, and skips these checks over all; --fixtures names their
+      directory, as --all DIRECTORY does in other commands.
 
       A failure names the place, what was expected and found, and the first migration
       after which it differs; failures of several rows or fixtures with one cause are
@@ -29,7 +31,7 @@ struct TestCommand: Subcommand {
         drydock test -m Migrations --junit report.xml --jobs 4
         drydock test --markdown comment.md --sarif drydock.sarif --html report.html
         drydock test 'Fixtures/v1' -m Migrations --record
-        drydock test --shard 3/8 --result 3.jsonl
+        drydock test --shard 3/8 --run 4711 --result 3.jsonl
         drydock test -m Migrations --filter 'v*'
       """)
 
@@ -73,7 +75,7 @@ struct TestCommand: Subcommand {
     if !found.problems.isEmpty { try reports.write(found) }
     try found.throwUnlessClean(asJSON: common.json)
     let job = try job.job("test")
-    var log = try JobLog(self.job, job)
+    var log = try JobLog(self.job, job, of: .fixture)
     var options = options()
     options.shard = job.shard
     var suite = try fixtures.suite(found.catalog, configuration, options)
@@ -254,7 +256,7 @@ struct FixtureOptions: ParsableArguments {
     let hint =
       near == nil && known.count > 20
       ? "there are \(known.count) others" : NearestWord.hint(for: name, among: known)
-    return DrydockError(.notFound, "there is no fixture \(name); \(hint)")
+    return DrydockError(.notFound, "no fixture is named \(name); \(hint)")
   }
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.

@@ -61,7 +61,7 @@ struct VerifyCommand: Subcommand {
       return try run(batch, keys.all, limit, trusted)
     }
     let job = try fleet.job.job("verify")
-    var log = try JobLog(fleet.job, job)
+    var log = try JobLog(fleet.job, job, of: .archive)
     var failed: Failure?
     var checked: [JSONObject] = []
     var intact: String?
@@ -86,7 +86,7 @@ struct VerifyCommand: Subcommand {
     }
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
-    // Nobody reads on: hours of reading would be for nothing.
+    // When standard output is closed, hours of reading would be for nothing.
     for (index, name) in names.enumerated() where StandardStreams.fault == nil {
       var path = name
       start = .now

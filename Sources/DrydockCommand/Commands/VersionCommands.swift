@@ -134,7 +134,7 @@ extension BaselineCommand {
     var options = try container.wait.transaction(nil, use)
     options.run = batch.job.run
     try batch.finish(
-      batch.run { [to, options] container in
+      batch.run(isChange: true) { [to, options] container in
         if let detected = try Self.known(container, catalog, options) {
           return BatchResult(
             state: .unchanged, text: "version \(detected.version) already, by \(detected.source)",
@@ -145,7 +145,7 @@ extension BaselineCommand {
           [outcome], "version \(to)", Self.document(outcome, to), versions: (nil, to))
         result.notes = outcome.value.map { Notice(.note, $0) } + result.notes
         return result
-      }, isUndone: true)
+      }, undo: "--transaction-of \(batch.job.run)")
   }
 
   /// The known version; nil when nothing shows it, or only a marker without a history.
@@ -214,12 +214,12 @@ extension RepairCommand {
   func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
     if let unknown = accept.first(where: { catalog.migration($0) == nil }) {
-      throw UsageError(message: "--accept \(unknown): there is no migration of that number")
+      throw UsageError(message: "--accept \(unknown): no migration has that number")
     }
     var options = try container.wait.transaction(nil, use)
     options.run = batch.job.run
     try batch.finish(
-      batch.run { [accept, remove, options] container in
+      batch.run(isChange: true) { [accept, remove, options] container in
         do {
           let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
           return BatchResult(
@@ -228,6 +228,6 @@ extension RepairCommand {
           // This container needs no such repair.
           return BatchResult(state: .unchanged, text: error.message)
         }
-      }, isUndone: true)
+      }, undo: "--transaction-of \(batch.job.run)")
   }
 }

@@ -57,21 +57,17 @@ enum Environment {
 
 /// The options of every command on a container.
 struct ContainerOptions: ParsableArguments {
-  @Argument(
-    help: ArgumentHelp(
-      """
-      The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
-      or .tar.zst of one.
-      """, valueName: "container"), completion: .file())
-  var path: String
+  static let help = ArgumentHelp(
+    """
+    The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
+    or .tar.zst of one.
+    """, valueName: "container")
 
-  @Option(
-    name: .customLong("container"),
-    help: ArgumentHelp(
-      "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
-  var instance: String?
+  @Argument(help: Self.help, completion: .file()) var path: String
+  @OptionGroup var opening: OpeningOptions
 
-  @OptionGroup var wait: WaitOptions
+  var instance: String? { opening.instance }
+  var wait: WaitOptions { opening.wait }
 
   /// Opens the container, first ending what an interrupted command left.
   func open(_ configuration: ContainerConfiguration) throws -> Container {
@@ -144,6 +140,17 @@ struct ContainerOptions: ParsableArguments {
   }
 }
 
+/// How a container is opened.
+struct OpeningOptions: ParsableArguments {
+  @Option(
+    name: .customLong("container"),
+    help: ArgumentHelp(
+      "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
+  var instance: String?
+
+  @OptionGroup var wait: WaitOptions
+}
+
 /// How long a command waits for others.
 struct WaitOptions: ParsableArguments {
   @Option(
@@ -204,6 +211,16 @@ struct WaitOptions: ParsableArguments {
     }
     return .kill(at: point, count: count)
   }
+}
+
+/// How long a command waits for others that write to the repository.
+struct RepositoryWaitOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
+  var lockTimeout: Double?
+
+  func timeout() throws -> Double { try WaitOptions.lockTimeout(lockTimeout) }
 }
 
 /// The options of commands that change a container that an app may have open.

@@ -27,6 +27,8 @@ public enum MigrationRollback {
   public struct Report: Sendable {
     /// The schema version before and after, by the history; nil without one.
     public var from: Int?, to: Int?
+    /// The same, where there is no history by the version markers; nil when nothing shows it.
+    package var versions: (before: Int?, after: Int?) = (nil, nil)
     /// The transactions that were undone from the undo log, the newest first.
     package var undone: [RollbackReport.Undone] = []
     /// Changes by the app that were discarded.
@@ -168,6 +170,7 @@ private struct RollbackRun {
     var report = MigrationRollback.Report()
     let stage = rollback.staged
     report.from = try version ?? MigrationHistory.readable(stage)?.version
+    report.versions.before = report.from ?? Self.shownVersion(of: stage, catalog)
     if request.bySteps {
       try runDownSteps(to: target ?? 0, rollback, &report)
     } else if let target {
@@ -177,7 +180,13 @@ private struct RollbackRun {
     }
     (report.undone, report.discarded) = (rollback.report.undone, rollback.report.discarded)
     report.to = try target ?? MigrationHistory.readable(stage)?.version
+    report.versions.after = report.to ?? Self.shownVersion(of: stage, catalog)
     return report
+  }
+
+  /// The version for a report: what cannot be read does not end a rollback, which restores whatever there was.
+  private static func shownVersion(of stage: StagedContainer, _ catalog: MigrationCatalog?) -> Int? {
+    (try? version(of: stage, catalog)) ?? nil
   }
 
   /// Undoes transactions while the version is above the target. Down steps replace a transaction that began below it, or

@@ -19,18 +19,23 @@ extension HTMLPage {
       facts.append(("First and last done", [.plain("\(first), \(last)")]))
     }
     for run in summary.runs.prefix(RunSummary.examples) { facts.append(("Run", [.code(run)])) }
+    let more = summary.runs.count - RunSummary.examples
+    if more > 0 { facts.append(("More runs", [.plain(HTMLNumber.grouped(more))])) }
     sections = [
       Self.gaps(summary), Self.failures(summary), Self.states(summary), Self.versions(summary),
       Self.shards(summary), Self.slowest(summary), Self.problems(summary),
     ].compactMap { $0 }
   }
 
+  /// So many rows of a table are in the page: files may have a cause or a version for each container.
+  private static let limit = 100
+
   private static func section(
     _ id: String, _ heading: String, _ caption: String, _ columns: [String], _ rows: [[HTMLCell]],
     of total: Int? = nil
   ) -> Section? {
     if rows.isEmpty { return nil }
-    var table = HTMLTable(caption, columns, rows, of: total)
+    var table = HTMLTable(caption, columns, Array(rows.prefix(limit)), of: total ?? rows.count)
     table.isNarrow = columns.count < 4
     return Section(id: id, heading: heading, blocks: [.table(table)])
   }
@@ -70,11 +75,12 @@ extension HTMLPage {
 
   private static func shards(_ summary: RunSummary) -> Section? {
     section(
-      "shards", "Shards", "Shards by command",
-      ["Command", "#Shards", "#Complete", "#Not finished", "#Missing"],
+      "shards", "Shards", "Shards by command and run",
+      ["Command", "Run", "#Shards", "#Complete", "#Not finished", "#Missing"],
       summary.shards.map {
         [
-          .headerCode($0.command), .number($0.count), .number($0.complete), .number($0.incompleteCount),
+          .headerCode($0.command), .text($0.run), .number($0.count), .number($0.complete),
+          .number($0.incompleteCount),
           .number($0.missingCount),
         ]
       })

@@ -63,7 +63,11 @@ struct ResultRecord: Decodable {
   }
 
   var container: String?, path: String?
-  var state: String?
+  /// What it is, if not a container.
+  var kind: ResultKind?
+  var state: RunState?
+  /// Of a container that is unchanged: whether an earlier job of the run changed it.
+  var changedBefore: Bool?
   var exitCode: Int
   var error: Failure?
   var versionBefore: Int?, versionAfter: Int?
@@ -75,34 +79,58 @@ struct ResultRecord: Decodable {
   var summary: [String: Int]?
 
   private enum CodingKeys: String, CodingKey {
-    case container, path, state, error, seconds, time, command, run, shard, summary
+    case container, path, kind, state, error, seconds, time, command, run, shard, summary
+    case changedBefore = "changed_before"
     case exitCode = "exit_code"
     case versionBefore = "version_before"
     case versionAfter = "version_after"
     case leftOut = "left_out"
   }
 
-  /// - Throws: for anything that a job does not write.
+  /// More containers than a job has.
+  private static let most = 1_000_000_000
+
+  /// - Throws: for anything that a job does not write, with the reason.
   static func parse(_ line: Data, _ decoder: JSONDecoder) throws -> ResultRecord {
     let record: ResultRecord
     do { record = try decoder.decode(ResultRecord.self, from: line) } catch {
       throw DrydockError(.malformed, "not a line of results")
     }
-    let texts = [
-      record.container, record.path, record.error?.code, record.time, record.command, record.run,
-      record.shard,
-    ]
-    guard record.summary != nil || record.container != nil && record.state.flatMap(RunState.init) != nil,
-      record.seconds.map({ (0..<1e9).contains($0) }) ?? true, (0...255).contains(record.exitCode),
-      record.leftOut.map({ $0 >= 0 }) ?? true,
-      texts.allSatisfy({ ($0?.utf8.count ?? 0) <= 1 << 16 }),
-      record.shard.map({ Shard($0) != nil }) ?? true
-    else { throw DrydockError(.malformed, "not a line of results: a field has an impossible value") }
+    if let problem = record.problem { throw DrydockError(.malformed, "not a line of results: \(problem)") }
     return record
+  }
+
+  /// Whether a text has the length and the characters of `2026-11-20T10:15:00.250Z`: it is only compared and printed.
+  private static func isTime(_ text: String) -> Bool {
+    (20...30).contains(text.utf8.count) && text.utf8.last == UInt8(ascii: "Z")
+      && text.utf8.dropLast().allSatisfy { (0x30...0x3A).contains($0) || "-T.".utf8.contains($0) }
+  }
+
+  /// What no job writes; nil for a line that counts.
+  private var problem: String? {
+    var counts = summary ?? [:]
+    counts["left_out"] = leftOut
+    for (name, count) in counts.sorted(by: { $0.key < $1.key }) where !(0...Self.most).contains(count) {
+      return "\(String(name.prefix(20)).debugDescription) is \(count), not a number of containers"
+    }
+    if summary == nil, container == nil || state == nil { return "it has neither a container nor a summary" }
+    if let seconds, !(0..<1e9).contains(seconds) { return "seconds is \(seconds)" }
+    if !(0...255).contains(exitCode) { return "exit_code is \(exitCode)" }
+    if let time, !Self.isTime(time) { return "the time is not one in UTC" }
+    if let run, (try? RunID(run)) == nil { return "not the name of a run" }
+    if shard.map({ Shard($0) == nil }) ?? false { return "not a shard" }
+    let texts = [(container, 1 << 14), (path, 1 << 14), (error?.code, 100), (command, 100)]
+    if texts.contains(where: { ($0?.utf8.count ?? 0) > $1 }) { return "a text is too long" }
+    return nil
   }
 }
 
 /// What became of a container.
-package enum RunState: String, Sendable, CaseIterable, Encodable {
+package enum RunState: String, Sendable, CaseIterable, Codable {
   case changed, pending, unchanged, failed, skipped
+}
+
+/// What results are about, if not containers.
+package enum ResultKind: String, Sendable, Codable {
+  case archive, fixture
 }

@@ -7,19 +7,25 @@ package struct RunResults {
     var name: String
     var state: RunState
     var exitCode: Int
-    /// Index of the failure.
-    var failure: Int32 = -1
+    /// Of a failure.
+    var code: String?, message: String?
     var before: Int?, after: Int?
     var seconds: Double
     var time: String
     var file: Int32
     var isInSeveralFiles = false
-    /// How often it was changed.
-    var changes: UInt16 = 0
+    /// When it was changed last, and whether it was changed before that, too.
+    var changed: String?
+    var isChangedAgain = false
   }
 
-  private struct Part: Hashable {
-    var command: String, count: Int
+  /// The jobs that share the work of a run.
+  fileprivate struct Part: Hashable {
+    var command: String, run: String, count: Int
+  }
+
+  private struct Job: Hashable {
+    var part: Part, index: Int
   }
 
   private struct Cause: Hashable {
@@ -28,12 +34,18 @@ package struct RunResults {
 
   /// By command and path, as bytes: two names that Unicode takes for the same are two directories.
   private var entries: [[UInt8]: Entry] = [:]
-  private var failures: [(code: String, message: String?)] = []
+  /// The shards that there are results of, and whether a job of each is complete.
   private var parts: [Part: [Int: Bool]] = [:]
+  private var shardCount = 0
   /// What the jobs of a command left for later, by shard.
   private var leftOut: [String: [String: Int]] = [:]
-  private var commands: Set<String> = [], runs: Set<String> = []
+  private var commands: Set<String> = [], runs: Set<String> = [], kinds: Set<ResultKind?> = []
+  /// Hashes of the lines: one that a file repeats, or that two files have, counts once.
+  private var seen: Set<Int> = []
   private var summary = RunSummary()
+
+  /// More runs and shards are not counted: whatever is in a file must not cost any amount of memory.
+  static let mostRuns = 1000, mostShards = 100_000
 
   package init() {}
 
@@ -46,6 +58,8 @@ package struct RunResults {
     summary.files += 1
     let file = Int32(summary.files)
     var (number, results) = (0, 0)
+    // The results of jobs whose last line has not come yet.
+    var open: [Job: [(key: [UInt8], state: RunState)]] = [:]
     while let line = try lines.next() {
       number += 1
       switch line {
@@ -54,7 +68,15 @@ package struct RunResults {
       case .complete(let bytes):
         if bytes.isEmpty { continue }
         do {
-          try add(ResultRecord.parse(bytes, decoder), file)
+          let record = try ResultRecord.parse(bytes, decoder)
+          let job = try job(of: record)
+          if let totals = record.summary {
+            add(job, totals, record, open.removeValue(forKey: job) ?? [])
+          } else if let name = record.container, let state = record.state {
+            let key = Array("\(job.part.command) \(record.path ?? name)".utf8)
+            open[job, default: []].append((key, state))
+            if seen.insert(Self.hash(bytes)).inserted { add(record, name, state, key, file) }
+          }
           results += 1
         } catch let error as DrydockError {
           report(path, number, error.message)
@@ -79,37 +101,67 @@ package struct RunResults {
     }
   }
 
-  private mutating func add(_ record: ResultRecord, _ file: Int32) {
+  /// Of all bytes: that of `Data` is of the first ones only.
+  private static func hash(_ line: Data) -> Int {
+    var hasher = Hasher()
+    line.withUnsafeBytes { hasher.combine(bytes: $0) }
+    return hasher.finalize()
+  }
+
+  /// The job that wrote a line.
+  private mutating func job(of record: ResultRecord) throws -> Job {
     let shard = record.shard.flatMap { Shard($0) }
-    let part = Part(command: record.command ?? "", count: shard?.count ?? 1)
-    if let command = record.command, !command.isEmpty { commands.insert(command) }
-    if let run = record.run { runs.insert(run) }
-    if record.summary != nil {
-      parts[part, default: [:]][shard?.index ?? 1] = true
-      leftOut[part.command, default: [:]][record.shard ?? ""] = record.leftOut ?? 0
-      return
+    let part = Part(command: record.command ?? "", run: record.run ?? "", count: shard?.count ?? 1)
+    let job = Job(part: part, index: shard?.index ?? 1)
+    if parts[part]?[job.index] == nil {
+      guard record.run.map({ runs.contains($0) || runs.count < Self.mostRuns }) ?? true else {
+        throw DrydockError(.limit, "not counted: results of more than \(Self.mostRuns) runs")
+      }
+      guard shardCount < Self.mostShards else {
+        throw DrydockError(.limit, "not counted: results of more than \(Self.mostShards) shards")
+      }
+      parts[part, default: [:]][job.index] = false
+      shardCount += 1
+      if !part.command.isEmpty { commands.insert(part.command) }
+      if let run = record.run { runs.insert(run) }
     }
-    guard let name = record.container, let state = record.state.flatMap(RunState.init) else { return }
-    if parts[part]?[shard?.index ?? 1] == nil { parts[part, default: [:]][shard?.index ?? 1] = false }
-    add(record, name, state, key: Array("\(part.command) \(record.path ?? name)".utf8), file)
+    return job
+  }
+
+  /// The last line of a job, which says how many results there are: the last ones before it.
+  private mutating func add(
+    _ job: Job, _ totals: [String: Int], _ record: ResultRecord, _ results: [(key: [UInt8], state: RunState)]
+  ) {
+    let own = results.suffix(totals["containers", default: 0])
+    let isComplete =
+      own.count == totals["containers", default: 0] && Set(own.map { $0.key }).count == own.count
+      && RunState.allCases.allSatisfy { state in
+        totals[state.rawValue] == nil || totals[state.rawValue] == own.count { $0.state == state }
+      }
+    if isComplete { parts[job.part]?[job.index] = true }
+    leftOut[job.part.command, default: [:]][record.shard ?? ""] = record.leftOut ?? 0
   }
 
   private mutating func add(
-    _ record: ResultRecord, _ name: String, _ state: RunState, key: [UInt8], _ file: Int32
+    _ record: ResultRecord, _ name: String, _ state: RunState, _ key: [UInt8], _ file: Int32
   ) {
+    kinds.insert(record.kind)
     var new = Entry(
       name: name, state: state, exitCode: record.exitCode, before: record.versionBefore,
-      after: record.versionAfter,
-      seconds: record.seconds ?? 0, time: record.time ?? "", file: file, changes: state == .changed ? 1 : 0)
+      after: record.versionAfter, seconds: record.seconds ?? 0, time: record.time ?? "", file: file)
+    if state == .changed { new.changed = new.time }
+    if state == .unchanged, record.changedBefore == true {
+      // The job that changed it was killed before it could record that, and the version before with it.
+      (new.state, new.before) = (.changed, nil)
+    }
     summary.seconds += new.seconds
     if !new.time.isEmpty {
       summary.firstDone = min(summary.firstDone ?? new.time, new.time)
       summary.lastDone = max(summary.lastDone ?? new.time, new.time)
     }
     if new.isFailure {
-      new.failure = Int32(clamping: failures.count)
-      let code = record.error?.code ?? "exit \(record.exitCode)"
-      failures.append((code, record.error?.message.map { String($0.prefix(500)) }))
+      new.code = record.error?.code ?? "exit \(record.exitCode)"
+      new.message = record.error?.message.map { String($0.prefix(500)) }
     }
     if let old = entries[key] { new = Self.merged(old, new) }
     entries[key] = new
@@ -122,13 +174,16 @@ package struct RunResults {
     let (old, new) = isLast ? (one, other) : (other, one)
     var merged = new
     // Neither a shard that was not started again, nor one that finds everything done, undoes what there was.
-    if new.state == .skipped || new.state == .unchanged && old.state == .changed && old.exitCode == 0 {
+    let foundDone = new.changed == nil && (new.state == .unchanged || new.state == .changed)
+    if new.state == .skipped || foundDone && old.state == .changed && old.exitCode == 0 {
       merged = old
       merged.time = new.time
-      if new.state == .unchanged { merged.after = new.after ?? old.after }
+      if foundDone { merged.after = new.after ?? old.after }
     }
     merged.isInSeveralFiles = one.isInSeveralFiles || other.isInSeveralFiles || one.file != other.file
-    merged.changes = UInt16(clamping: Int(one.changes) + Int(other.changes))
+    merged.changed = new.changed ?? old.changed
+    merged.isChangedAgain =
+      one.isChangedAgain || other.isChangedAgain || one.changed != nil && other.changed != nil
     return merged
   }
 
@@ -136,6 +191,8 @@ package struct RunResults {
   package func merged() -> RunSummary {
     var summary = summary
     (summary.commands, summary.runs) = (commands.sorted(), runs.sorted())
+    // Results of several kinds are counted as containers.
+    summary.kind = kinds.count == 1 ? kinds.first ?? nil : nil
     summary.states = Dictionary(uniqueKeysWithValues: RunState.allCases.map { ($0.rawValue, 0) })
     summary.containers = entries.count
     summary.seconds = (summary.seconds * 1000).rounded() / 1000
@@ -148,13 +205,11 @@ package struct RunResults {
       if entry.state != .skipped, codes.insert(entry.exitCode).inserted {
         summary.exitCodes.append(entry.exitCode)
       }
-      if entry.isFailure {
-        let (code, message) = failures[Int(entry.failure)]
-        let cause = Cause(code: code, exitCode: entry.exitCode)
+      if let code = entry.code, entry.isFailure {
         causes[
-          cause,
+          Cause(code: code, exitCode: entry.exitCode),
           default: .init(
-            code: code, exitCode: entry.exitCode, count: 0, container: entry.name, message: message)
+            code: code, exitCode: entry.exitCode, count: 0, container: entry.name, message: entry.message)
         ].count += 1
       } else if entry.state != .skipped, entry.before != nil || entry.after != nil {
         versions[[entry.before, entry.after], default: 0] += 1
@@ -163,8 +218,8 @@ package struct RunResults {
       if entry.isInSeveralFiles, summary.repeated.count < RunSummary.examples {
         summary.repeated.append(entry.name)
       }
-      if entry.changes > 1 { summary.changedAgainCount += 1 }
-      if entry.changes > 1, summary.changedAgain.count < RunSummary.examples {
+      if entry.isChangedAgain { summary.changedAgainCount += 1 }
+      if entry.isChangedAgain, summary.changedAgain.count < RunSummary.examples {
         summary.changedAgain.append(entry.name)
       }
     }
@@ -174,15 +229,16 @@ package struct RunResults {
     summary.slowest = Self.slowest(sorted)
     summary.shards = shards()
     // A wave, unless the rest followed.
-    summary.leftOut = leftOut.values.filter { !$0.values.contains(0) }.joined()
-      .reduce(0) { $0.addingReportingOverflow($1.value).partialValue }
+    summary.leftOut = leftOut.values.filter { !$0.values.contains(0) }.joined().reduce(0) { $0 + $1.value }
     return summary
   }
 
   private static func slowest(_ entries: [Entry]) -> [RunSummary.Slow] {
     var slowest: [Entry] = []
     for entry in entries
-    where slowest.count < RunSummary.examples || entry.seconds > slowest[slowest.count - 1].seconds {
+    where entry.state != .skipped
+      && (slowest.count < RunSummary.examples || entry.seconds > slowest[slowest.count - 1].seconds)
+    {
       let place = slowest.firstIndex { $0.seconds < entry.seconds } ?? slowest.count
       slowest.insert(entry, at: place)
       if slowest.count > RunSummary.examples { slowest.removeLast() }
@@ -196,11 +252,11 @@ package struct RunResults {
       // A number in a file may be any: only as many are looked at as are listed.
       let missing = (1...part.count).lazy.filter { seen[$0] == nil }.prefix(RunSummary.examples)
       return RunSummary.Shards(
-        command: part.command, count: part.count, complete: seen.count - incomplete.count,
+        command: part.command, run: part.run, count: part.count, complete: seen.count - incomplete.count,
         incompleteCount: incomplete.count, missingCount: part.count - seen.count,
         incomplete: incomplete.prefix(RunSummary.examples).map { "\($0)/\(part.count)" },
         missing: missing.map { "\($0)/\(part.count)" })
-    }.sorted { ($0.command, $0.count) < ($1.command, $1.count) }
+    }.sorted { ($0.command, $0.run, $0.count) < ($1.command, $1.run, $1.count) }
   }
 }
 

@@ -17,11 +17,11 @@ package struct RunSummary: Sendable, Encodable {
     package var count: Int
   }
 
-  /// The jobs of one command, by the number of shards.
+  /// The jobs of one command and run, by the number of shards.
   package struct Shards: Sendable, Encodable {
-    package var command: String
+    package var command: String, run: String
     package var count: Int
-    /// How many are complete, lack their summary because they were killed, and were not seen at all.
+    /// How many are complete, lack results because they were killed or lines are missing, and were not seen at all.
     package var complete: Int
     package var incompleteCount: Int, missingCount: Int
     /// The first ones of these, such as `3/8`.
@@ -36,6 +36,8 @@ package struct RunSummary: Sendable, Encodable {
   package var files = 0
   package var commands: [String] = []
   package var runs: [String] = []
+  /// What the results are about; nil for containers.
+  package var kind: ResultKind?
   package var containers = 0
   /// By state.
   package var states: [String: Int] = [:]
@@ -63,6 +65,11 @@ package struct RunSummary: Sendable, Encodable {
 
   /// So many examples of each kind are listed.
   package static let examples = 10
+  /// So many rows of a table are listed.
+  package static let rows = 20
+
+  /// One of what the results are about.
+  package var noun: String { kind?.rawValue ?? "container" }
 
   package func count(_ state: RunState) -> Int { states[state.rawValue, default: 0] }
 
@@ -73,7 +80,7 @@ package struct RunSummary: Sendable, Encodable {
   }
 
   private enum CodingKeys: String, CodingKey {
-    case files, commands, runs, containers, states, failures, slowest, versions, repeatedCount, repeated
+    case files, commands, runs, kind, containers, states, failures, slowest, versions, repeatedCount, repeated
     case changedAgainCount, changedAgain, shards, leftOut, problemCount, problems, seconds, firstDone,
       lastDone,
       exitCode

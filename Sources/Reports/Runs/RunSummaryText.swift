@@ -3,7 +3,9 @@ import Drydock
 extension RunSummary {
   /// What was done: the commands and the runs.
   package var title: String {
-    let names = commands.isEmpty ? "no results" : commands.joined(separator: ", ")
+    let names =
+      commands.isEmpty
+      ? "no results" : Self.list(Array(commands.prefix(Self.examples)), commands.count)
     switch runs.count {
     case 0: return names
     case 1: return "\(names), run \(runs[0])"
@@ -14,36 +16,44 @@ extension RunSummary {
   /// The number of containers, by state.
   package var conclusion: String {
     let counts = RunState.allCases.map { ($0, count($0)) }.filter { $0.1 > 0 }
-    return HTMLNumber.count(containers, "container")
+    return HTMLNumber.count(containers, noun)
       + (counts.isEmpty
         ? "" : ": " + counts.map { "\(HTMLNumber.grouped($0.1)) \($0.0.rawValue)" }.joined(separator: ", "))
   }
 
   /// What is missing, and what to do, in sentences.
   package var gaps: [String] {
-    var gaps: [String] = []
-    for group in shards {
-      if group.missingCount > 0 {
-        let names = Self.named(group.missing, group.missingCount)
-        gaps.append(
-          "no results of \(names) of `\(group.command)`; " + again(group.missing[0], group.missingCount))
-      }
-      if group.incompleteCount > 0 {
-        let names = Self.named(group.incomplete, group.incompleteCount)
-        gaps.append(
-          "\(names) of `\(group.command)` did not finish; "
-            + again(group.incomplete[0], group.incompleteCount))
-      }
-    }
+    var gaps = shards.flatMap { self.gaps(of: $0) }
+    let more = gaps.count - Self.examples
+    if more > 0 { gaps = gaps.prefix(Self.examples) + ["and \(more) more such shards and runs"] }
     if count(.skipped) > 0 {
-      gaps.append(
-        "\(HTMLNumber.count(count(.skipped), "container")) not started, because too many had failed")
+      gaps.append("\(HTMLNumber.count(count(.skipped), noun)) not started, because too many had failed")
     }
-    if leftOut > 0 { gaps.append("\(HTMLNumber.count(leftOut, "container")) left for later by --first") }
+    if leftOut > 0 { gaps.append("\(HTMLNumber.count(leftOut, noun)) left for later by --first") }
     if changedAgainCount > 0 {
       gaps.append(
-        "\(HTMLNumber.count(changedAgainCount, "container")) changed more than once: "
+        "\(HTMLNumber.count(changedAgainCount, noun)) changed more than once: "
           + Self.list(changedAgain, changedAgainCount))
+    }
+    return gaps
+  }
+
+  private func gaps(of group: Shards) -> [String] {
+    // One of several runs is named.
+    let run = runs.count > 1 && !group.run.isEmpty ? ", run \(group.run)" : ""
+    var gaps: [String] = []
+    if group.missingCount > 0 {
+      let names = Self.named(group.missing, group.missingCount)
+      gaps.append(
+        "no results of \(names) of `\(group.command)`\(run); "
+          + again(group, group.missing[0], group.missingCount)
+      )
+    }
+    if group.incompleteCount > 0 {
+      let names = Self.named(group.incomplete, group.incompleteCount)
+      gaps.append(
+        "\(names) of `\(group.command)`\(run) did not finish, or results of it are missing; "
+          + again(group, group.incomplete[0], group.incompleteCount))
     }
     return gaps
   }
@@ -52,7 +62,7 @@ extension RunSummary {
   package var repetition: String? {
     if repeatedCount == 0 { return nil }
     return
-      "\(HTMLNumber.count(repeatedCount, "container")) in several files, of which the last result counts: "
+      "\(HTMLNumber.count(repeatedCount, noun)) in several files, of which the last result counts: "
       + Self.list(repeated, repeatedCount)
   }
 
@@ -62,10 +72,10 @@ extension RunSummary {
   }
 
   /// How a shard is run again.
-  private func again(_ shard: String, _ count: Int) -> String {
+  private func again(_ group: Shards, _ shard: String, _ count: Int) -> String {
     // Without shards the whole is one.
     let part = shard == "1/1" ? "" : " with --shard \(shard)"
-    let run = runs.count == 1 ? "\(part.isEmpty ? " with" : "") --run \(runs[0])" : ""
+    let run = group.run.isEmpty ? "" : "\(part.isEmpty ? " with" : "") --run \(group.run)"
     return count == 1 ? "run it again\(part)\(run)" : "run each again, such as\(part)\(run)"
   }
 
@@ -122,12 +132,9 @@ package struct RunSummaryMarkdown {
     return text
   }
 
-  /// So many rows of a table are shown.
-  private static let rows = 20
-
   private func add(_ header: String, _ rows: [[String]], to text: inout String) {
     if rows.isEmpty { return }
-    text += header + rows.prefix(Self.rows).map { "| \($0.joined(separator: " | ")) |\n" }.joined()
-    text += rows.count > Self.rows ? "\nand \(rows.count - Self.rows) more\n\n" : "\n"
+    text += header + rows.prefix(RunSummary.rows).map { "| \($0.joined(separator: " | ")) |\n" }.joined()
+    text += rows.count > RunSummary.rows ? "\nand \(rows.count - RunSummary.rows) more\n\n" : "\n"
   }
 }
