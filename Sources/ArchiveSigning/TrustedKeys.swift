@@ -105,6 +105,9 @@ public struct TrustedKeys: Sendable, Equatable {
 
   /// Adds the keys of a file.
   package mutating func add(file: String) throws {
+    guard FollowedStatus.isFile(file) || FollowedStatus.identity(file) == nil else {
+      throw DrydockError(.badKey, "not a regular file; give a file of public keys", path: file)
+    }
     let bytes = try SecretFile.read(file, limit: Self.sizeLimit)
     guard !bytes.withBytes({ SigningKey.isSecret($0) }) else {
       throw DrydockError(.badKey, "this is a secret key; give the public one", path: file)

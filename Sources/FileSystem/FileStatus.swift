@@ -135,6 +135,12 @@ package enum FollowedStatus {
       changed: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
   }
 
+  /// Whether a path leads to a regular file; what is not one may make who opens it wait.
+  package static func isFile(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
   /// The number of hard links of the target of a path.
   package static func links(_ path: String) -> Int? {
     var status = stat()

@@ -53,15 +53,20 @@ package enum OrderedWork {
   /// Works on all items and returns when all results are delivered.
   ///
   /// - Parameters:
-  ///   - jobs: the number of items in work at a time, at least 1.
-  ///   - work: runs on a separate thread and may block.
+  ///   - jobs: the number of items in work at a time, each on a thread of its own; with 0, all work is done on the caller's
+  ///     thread.
+  ///   - work: may block.
   ///   - deliver: takes each result as soon as it and all before it are done; runs on the caller's thread.
   package static func run<Item: Sendable, Result: Sendable>(
     _ items: [Item], jobs: Int, _ work: @escaping @Sendable (Item) -> Result,
     deliver: (Item, Result) -> Void
   ) {
+    guard jobs > 0 else {
+      for item in items { deliver(item, work(item)) }
+      return
+    }
     let board = Board<Result>(count: items.count)
-    for _ in 0..<min(max(jobs, 1), items.count) {
+    for _ in 0..<min(jobs, items.count) {
       let thread = Thread {
         while let index = board.next() { board.put(work(items[index]), at: index) }
       }

@@ -16,7 +16,7 @@ package struct ScratchDirectory: ~Copyable {
     try Self.removeStale(prefix, in: base)
     while true {
       let random = try RandomBytes.make(16).map { String(format: "%02x", $0) }.joined()
-      let name = try ContainerPath("\(prefix)\(ScratchOwner.current)-\(random)")
+      let name = try ContainerPath("\(prefix)\(MachineIdentity.current)-\(random)")
       try base.createDirectory(name)
       // Until it is locked, another process may take it for a stale one.
       do {
@@ -57,7 +57,7 @@ package struct ScratchDirectory: ~Copyable {
       let name = ContainerPath(name: bytes)
       // Other users' files in the shared directory for temporary files are left unchanged.
       guard let status = try? base.status(name), status.type == .directory, status.user == geteuid(),
-        ScratchOwner.current.mayRemove(name, prefix: prefix, modified: status.modified),
+        MachineIdentity.current.mayRemove(name, prefix: prefix, modified: status.modified),
         let stale = try? base.directory(name), (try? stale.tryLock(exclusive: true)) == true
       else { continue }
       try? base.removeTree(name)
@@ -65,33 +65,9 @@ package struct ScratchDirectory: ~Copyable {
   }
 }
 
-/// The machine and its boot session that a scratch directory was created in: a part of the directory's name.
-struct ScratchOwner: CustomStringConvertible {
-  var host, boot: String
-
-  static let current = ScratchOwner(
-    host: digest((machineID ?? "") + hostName()), boot: digest(bootID ?? ""))
-
-  #if os(Linux)
-    private static var machineID: String? { read("/etc/machine-id") }
-    private static var bootID: String? { read("/proc/sys/kernel/random/boot_id") }
-  #else
-    // macOS: untested.
-    private static var machineID: String? { kernelText("kern.uuid") }
-    private static var bootID: String? { kernelText("kern.bootsessionuuid") }
-
-    private static func kernelText(_ name: String) -> String? {
-      var text = [UInt8](repeating: 0, count: 256)
-      var count = text.count
-      guard sysctlbyname(name, &text, &count, nil, 0) == 0 else { return nil }
-      return String(decoding: text[..<count].prefix { $0 != 0 }, as: UTF8.self)
-    }
-  #endif
-
+extension MachineIdentity {
   /// The age from which another machine's directory is stale: no command takes that long.
   static let foreignAge: Int64 = 30 * 24 * 3600 * 1_000_000_000
-
-  var description: String { "\(host)-\(boot)" }
 
   /// Whether an unlocked directory may be removed: one of this machine always, any other only when it is old.
   func mayRemove(_ name: ContainerPath, prefix: String, modified: Int64) -> Bool {
@@ -99,23 +75,7 @@ struct ScratchOwner: CustomStringConvertible {
       separator: "-", omittingEmptySubsequences: false)
     if parts.count == 3, parts[0] == host { return true }
     // The boot session identifies this machine even after it was renamed.
-    if parts.count == 3, parts[1] == boot, boot != Self.digest("") { return true }
+    if parts.count == 3, parts[1] == boot, hasBoot { return true }
     return Int64(Date().timeIntervalSince1970 * 1e9) - modified > Self.foreignAge
-  }
-
-  private static func digest(_ text: String) -> String {
-    ((try? SHA256.hash(Array(text.utf8)).hex) ?? "").prefix(8).description
-  }
-
-  private static func read(_ path: String) -> String? {
-    guard let bytes = FileManager.default.contents(atPath: path) else { return nil }
-    return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-  }
-
-  /// Without a network query, which Foundation would make.
-  private static func hostName() -> String {
-    var name = [CChar](repeating: 0, count: 256)
-    guard gethostname(&name, name.count - 1) == 0 else { return "" }
-    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

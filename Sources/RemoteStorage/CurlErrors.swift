@@ -9,12 +9,19 @@ struct RemoteFailure: Error {
   var advice: String?
   /// Whether the same request may succeed later.
   var isTransient = false
+  /// How often the request is tried at most, if fewer times than others.
+  var attemptLimit: Int?
   /// Seconds that the server asks to wait.
   var retryAfter: Double?
   /// The HTTP status, when the server answered.
   var status: Int?
   /// The server's word for the error, as `NoSuchKey`.
   var serverCode: String?
+  /// Whether it is libcurl's code for all that the SSH library has no other for: a write that the server refuses, or a
+  /// connection that broke.
+  var isUnspecific = false
+  /// Whether no connection could be made.
+  var isUnreachable = false
   /// Whether an SFTP server answered with this error: the connection is as before.
   var isAnswer = false
   /// Whether the SSH server refused the key that was offered.
@@ -37,6 +44,36 @@ struct RemoteFailure: Error {
     seconds < 120 ? "\(Int(seconds.rounded(.up))) s" : "\(Int((seconds / 60).rounded())) min"
   }
 
+  /// A server that cannot be reached is mostly a wrong address or one that is down: waiting for minutes helps nobody.
+  private static func unreachable(_ reason: String) -> RemoteFailure {
+    var failure = RemoteFailure(
+      .io, reason, advice: "check the address, the network and whether the server runs", isTransient: true)
+    (failure.isUnreachable, failure.attemptLimit) = (true, 5)
+    return failure
+  }
+
+  /// An SFTP server that reports a failure without a reason. It may be for a moment, but seldom is.
+  private static func refused(_ message: String) -> RemoteFailure {
+    var failure = RemoteFailure(
+      .io,
+      "the server reports a failure without a reason (\(RemoteName.printable(message.isEmpty ? "SSH_FX_FAILURE" : message))), "
+        + "as OpenSSH does on a full or read-only disk",
+      advice: "check both on the server, then run it again", isTransient: true)
+    failure.attemptLimit = 3
+    return failure
+  }
+
+  /// The same of a write that made no progress: more often is in vain, and the reason is named that it mostly has.
+  var ofWrite: RemoteFailure {
+    guard isUnspecific, attemptLimit == nil else { return self }
+    var failure = self
+    failure.reason = "the server takes no bytes, as on a full disk, or the connection broke (\(reason))"
+    (failure.advice, failure.attemptLimit) = (
+      "check the server's free space and the network, then run it again", 5
+    )
+    return failure
+  }
+
   static let connectionLost = RemoteFailure(.io, "the connection was closed", isTransient: true)
 
   /// A server that does not follow the protocol, or is hostile: trying again does not help.
@@ -49,10 +86,14 @@ struct RemoteFailure: Error {
 
 extension RemoteFailure {
   static func curl(
-    _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool
+    _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool, isConnected: Bool
   ) -> RemoteFailure {
-    var failure = translated(code, message, hostKey: hostKey, isHTTP: isHTTP)
+    // Version 3 of the protocol has one code for everything that has none of its own.
+    var failure =
+      code == CURLE_SSH && isConnected
+      ? refused(message) : translated(code, message, hostKey: hostKey, isHTTP: isHTTP)
     failure.isAnswer = isAnswer(code)
+    failure.isUnspecific = code == CURLE_SSH
     return failure
   }
 
@@ -91,13 +132,10 @@ extension RemoteFailure {
       return RemoteFailure(
         .unsupported, reason, advice: "install a libcurl that was built with this protocol")
     case CURLE_QUOTE_ERROR: return command(reason)
-    case CURLE_SSH:
-      // Version 3 of the protocol has one code for everything else, a full disk included.
-      return RemoteFailure(
-        .io, reason, advice: "check the server's log and its free space, then run it again", isTransient: true
-      )
-    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
-      CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
+    case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT:
+      return unreachable(reason)
+    case CURLE_SSH, CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR,
+      CURLE_RECV_ERROR,
       CURLE_SSL_CONNECT_ERROR, CURLE_WEIRD_SERVER_REPLY, CURLE_FAILED_INIT, CURLE_AGAIN,
       CURLE_UPLOAD_FAILED, CURLE_SEND_FAIL_REWIND, CURLE_ABORTED_BY_CALLBACK, CURLE_BAD_DOWNLOAD_RESUME:
       return RemoteFailure(.io, reason, isTransient: true)
@@ -114,7 +152,9 @@ extension RemoteFailure {
       return RemoteFailure(
         .permission, "the server denies access", advice: "check the user and the permissions")
     }
-    return RemoteFailure(.io, reason, advice: "check the server's log and its free space, then run it again")
+    return RemoteFailure(
+      .io, reason,
+      advice: "check the server's log, its free space and whether it may be written, then run it again")
   }
 
   private static func hostKeyRefused(_ failure: HostKeyFailure?) -> RemoteFailure {

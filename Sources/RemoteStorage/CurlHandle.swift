@@ -142,7 +142,8 @@ final class CurlHandle {
     }
     guard code == CURLE_OK else {
       throw RemoteFailure.curl(
-        code, String(cString: message), hostKey: transfer.hostKey, isHTTP: settings.isHTTP)
+        code, String(cString: message), hostKey: transfer.hostKey, isHTTP: settings.isHTTP,
+        isConnected: isConnected)
     }
     return reply(transfer)
   }
@@ -151,6 +152,11 @@ final class CurlHandle {
   private var isConnected: Bool {
     var socket = CURL_SOCKET_BAD
     guard drydock_curl_socket(easy, &socket) == CURLE_OK, socket != CURL_SOCKET_BAD else { return false }
+    #if os(Linux)
+      // Also when bytes are left that arrived before.
+      var state = pollfd(fd: socket, events: Int16(0x2000), revents: 0)  // POLLRDHUP
+      guard poll(&state, 1, 0) == 0 else { return false }
+    #endif
     var byte: UInt8 = 0
     let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
     return count > 0 || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -208,6 +214,7 @@ final class CurlPool: Sendable {
   private struct Idle: @unchecked Sendable {
     // A handle is used by the thread that took it out, and by no other.
     var handles: [CurlHandle] = []
+    var hasAnswered = false
   }
 
   private let idle = Mutex(Idle())
@@ -229,8 +236,10 @@ final class CurlPool: Sendable {
       let reply = try handle.perform(request, settings, received: &received)
       putBack(handle)
       return reply
-    } catch let failure as RemoteFailure where failure.isAnswer {
-      putBack(handle)
+    } catch var failure as RemoteFailure {
+      if failure.isAnswer { putBack(handle) }
+      // A server that was there is waited for longer.
+      if failure.isUnreachable, idle.withLock({ $0.hasAnswered }) { failure.attemptLimit = nil }
       throw failure
     }
     // After any other error the connection may be in an unknown state: it is closed with its handle.
@@ -238,7 +247,10 @@ final class CurlPool: Sendable {
 
   private func putBack(_ handle: CurlHandle) {
     let returned = Idle(handles: [handle])
-    idle.withLock { if $0.handles.count < limit { $0.handles += returned.handles } }
+    idle.withLock {
+      $0.hasAnswered = true
+      if $0.handles.count < limit { $0.handles += returned.handles }
+    }
   }
 }
 

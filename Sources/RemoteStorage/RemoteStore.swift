@@ -14,7 +14,8 @@ package protocol RemoteStore: AnyObject, Sendable {
   /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
   func createIfNeeded() throws
 
-  /// The files in one folder, `""` for those at the top, sorted by name. A folder that does not exist has none.
+  /// The files in one folder, `""` for those at the top, sorted by name; at an SFTP server also links, directories and others
+  /// (``RemoteFile/isFile``). A folder that does not exist has none.
   ///
   /// - Throws: `DrydockError`: `notFound` when the place itself does not exist, `permission`, `io`.
   func list(_ folder: String) throws -> [RemoteFile]
@@ -40,17 +41,58 @@ package protocol RemoteStore: AnyObject, Sendable {
   func remove(_ name: String) throws
 }
 
+extension RemoteStore {
+  /// Fills a buffer with a range of a file, in as many attempts as it takes: what has arrived is not asked for again.
+  ///
+  /// - Parameter fetch: asks for bytes from an offset to the end of the range, and counts those that arrived, also when it
+  ///   throws.
+  func fill(
+    _ target: UnsafeMutableRawBufferPointer, with file: RemoteFile, at offset: UInt64, _ retries: Retries,
+    _ label: RequestLabel,
+    _ fetch: (_ rest: UnsafeMutableRawBufferPointer, _ from: UInt64, _ received: inout Int) throws -> Void
+  ) throws {
+    try RemoteName.check(file.name)
+    let (end, overflows) = offset.addingReportingOverflow(UInt64(target.count))
+    guard !overflows, end <= file.size else {
+      throw DrydockError(
+        .truncated, "the file has \(file.size) bytes; bytes after that were asked for",
+        path: "\(url)/\(file.name)")
+    }
+    guard !target.isEmpty else { return }
+    var done = 0
+    try retries.run(label) { attempt in
+      let start = done
+      var received = 0
+      defer {
+        done += received
+        if received > 0 { attempt.progressed() }
+      }
+      try fetch(
+        UnsafeMutableRawBufferPointer(rebasing: target[start...]), offset + UInt64(start), &received)
+    }
+  }
+}
+
 /// A file at a remote place, in the version that a request has seen.
 package struct RemoteFile: Sendable, Hashable {
   package var name: String
   package var size: UInt64
   /// By the server's clock, in nanoseconds since 1970, as exact as the server says it.
   package var modified: Int64
-  /// Identifies the version: an ETag, or what an SFTP server has instead.
+  /// The ETag, the same in a listing and of a single file; empty where a server has none.
   package var version: String
+  /// False for a directory, a link, or another thing that is not a file.
+  package var isFile = true
+  /// Whether `modified` is exact to the second, so that a file that was replaced is recognized while it is read: in a
+  /// listing of an SFTP server it is not.
+  package var hasExactTime = true
 
-  package init(name: String, size: UInt64, modified: Int64, version: String) {
+  package init(
+    name: String, size: UInt64, modified: Int64, version: String, isFile: Bool = true,
+    hasExactTime: Bool = true
+  ) {
     (self.name, self.size, self.modified, self.version) = (name, size, modified, version)
+    (self.isFile, self.hasExactTime) = (isFile, hasExactTime)
   }
 }
 

@@ -33,6 +33,15 @@ enum RemoteName {
       && !part.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7f || $0 == "\u{fffd}" }
   }
 
+  /// Names the reason why a path with `..` is refused: what it leads to is known only to the server.
+  static func refuseDots(_ components: [Substring], in url: String) throws {
+    guard let dots = components.first(where: { $0 == "." || $0 == ".." }) else { return }
+    throw DrydockError(
+      .usage,
+      "a remote path with `\(dots)` is refused, because a link may lead elsewhere; write the path without it",
+      path: printable(url))
+  }
+
   /// A name for a message: control characters could change what a terminal shows.
   static func printable(_ text: some StringProtocol) -> String {
     let short = text.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? "?" : $0 }

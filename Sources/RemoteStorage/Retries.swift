@@ -52,7 +52,8 @@ struct Retries: Sendable {
         let now = ProcessInfo.processInfo.systemUptime
         if attempt.hasProgress { (attempt.number, attempt.hasProgress, lastProgress) = (1, false, now) }
         let pause = pause(after: attempt.number, failure.retryAfter)
-        guard failure.isTransient, attempt.number < attempts, now + pause - lastProgress <= deadline,
+        guard failure.isTransient, attempt.number < min(attempts, failure.attemptLimit ?? .max),
+          now + pause - lastProgress <= deadline,
           (failure.retryAfter ?? 0) <= longestRetryAfter
         else { throw failure.error(label, attempts: tried, seconds: now - start) }
         attempt.number += 1

@@ -31,6 +31,7 @@ struct S3Place: Sendable {
     }
     var components = parts.dropFirst()
     if components.last == "" { components.removeLast() }
+    try RemoteName.refuseDots(Array(components), in: url)
     guard components.allSatisfy({ RemoteName.isComponent($0) }) else {
       throw DrydockError(
         .usage, "not an S3 place: the prefix has an empty component, `.` or `..`; use s3://BUCKET/PREFIX",

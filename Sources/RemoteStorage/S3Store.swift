@@ -163,28 +163,13 @@ final class S3Store: RemoteStore {
   }
 
   func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
-    try RemoteName.check(file.name)
-    let (end, overflows) = offset.addingReportingOverflow(UInt64(target.count))
-    guard !overflows, end <= file.size else {
-      throw DrydockError(
-        .truncated, "the file has \(file.size) bytes; bytes after that were asked for",
-        path: "\(url)/\(file.name)")
-    }
-    guard !target.isEmpty else { return }
     let condition = file.version.isEmpty ? [] : ["if-match:\"\(file.version)\""]
-    var done = 0
-    try retries.run(label("cannot be read", "GET", file.name)) { attempt in
-      let first = offset + UInt64(done)
-      let rest = UnsafeMutableRawBufferPointer(rebasing: target[done...])
-      var received = 0
-      defer {
-        // What has arrived is not sent again.
-        done += received
-        if received > 0 { attempt.progressed() }
-      }
+    try fill(target, with: file, at: offset, retries, label("cannot be read", "GET", file.name)) {
+      rest, first, received in
+      let range = "\(first)-\(first + UInt64(rest.count) - 1)"
       let reply = try send(
-        .get, key: place.key(file.name), fields: ["range:bytes=\(first)-\(end - 1)"] + condition,
-        target: .buffer(rest, contentRange: "bytes \(first)-\(end - 1)/\(file.size)"), received: &received)
+        .get, key: place.key(file.name), fields: ["range:bytes=\(range)"] + condition,
+        target: .buffer(rest, contentRange: "bytes \(range)/\(file.size)"), received: &received)
       if reply.status == 416 {
         throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
       }

@@ -29,7 +29,10 @@ struct SFTPListingLine: Equatable {
       self.size = size
       self.modified = modified
       // Exactly one space: a name may begin with more.
-      name = String(line[line.index(after: end)...])
+      let rest = line[line.index(after: end)...]
+      // libcurl adds what a link leads to.
+      let arrow = kind == "l" ? rest.range(of: " -> ") : nil
+      name = String(rest[..<(arrow?.lowerBound ?? rest.endIndex)])
       isRegularFile = kind == "-"
       return
     }

@@ -37,6 +37,7 @@ struct SFTPPlace: Sendable {
     if components.last == "" { components.removeLast() }
     isInHome = components.first == "~"
     if isInHome { components.removeFirst() }
+    try RemoteName.refuseDots(components, in: url)
     guard components.allSatisfy({ RemoteName.isComponent($0) }) else { throw invalid }
     path = (isInHome ? "" : "/") + components.joined(separator: "/")
     self.url =
@@ -135,6 +136,12 @@ final class SSHLogin: Sendable {
           .badConfiguration, "the key of DRYDOCK_SSH_KEY cannot be read; set it to the file of a private key",
           path: key)
       }
+      guard Self.isPrivateKey(key) else {
+        throw DrydockError(
+          .badConfiguration,
+          "the file of DRYDOCK_SSH_KEY is not a private key; set it to one in PEM or OpenSSH's form, such as "
+            + "~/.ssh/id_ed25519, not to the `.pub` file", path: key)
+      }
       identities = [.file(key)]
       return
     }
@@ -144,6 +151,19 @@ final class SSHLogin: Sendable {
       throw DrydockError(
         .usage, "no SSH key was found; load one into ssh-agent, or set DRYDOCK_SSH_KEY to its file")
     }
+  }
+
+  /// Whether a file looks like a private key; libssh2 reports a refusal for any other, as for a key that the server does not know.
+  private static func isPrivateKey(_ path: String) -> Bool {
+    var status = stat()
+    // A pipe would wait for who writes into it.
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+      let file = FileHandle(forReadingAtPath: path)
+    else { return false }
+    defer { try? file.close() }
+    let start = (try? file.read(upToCount: 64 << 10)).flatMap { $0 } ?? Data()
+    let text = String(decoding: start, as: UTF8.self)
+    return text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----")
   }
 
   /// The identity that is offered, by its position.

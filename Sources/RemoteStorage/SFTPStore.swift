@@ -4,8 +4,8 @@ import Synchronization
 
 /// A directory of an SFTP server.
 ///
-/// A new file is written under another name and then renamed: OpenSSH's rename does not replace a file. A file's version is
-/// its size, and its time when ``file(_:)`` has asked for it: a listing has times only to the minute.
+/// A new file is written under another name and then renamed: OpenSSH's rename does not replace a file. Files have no version:
+/// a listing has times only to the minute, and in the server's time zone.
 final class SFTPStore: RemoteStore {
   let url: String
   let place: SFTPPlace
@@ -61,6 +61,11 @@ final class SFTPStore: RemoteStore {
     return try perform(request, received: &received)
   }
 
+  /// Writes a file, or to its end.
+  func send(_ request: CurlRequest) throws {
+    do { _ = try perform(request) } catch let failure as RemoteFailure { throw failure.ofWrite }
+  }
+
   func run(_ commands: [String]) throws {
     _ = try perform(CurlRequest(url: place.location(""), operation: .commands(commands)))
   }
@@ -71,15 +76,10 @@ final class SFTPStore: RemoteStore {
       let reply = try perform(CurlRequest(url: place.location(name), operation: .head))
       // libcurl does not know the size of an empty file.
       let (size, seconds) = (reply.size ?? 0, reply.modified ?? 0)
-      return RemoteFile(
-        name: name, size: size, modified: seconds * 1_000_000_000, version: Self.version(size, seconds))
+      return RemoteFile(name: name, size: size, modified: seconds * 1_000_000_000, version: "")
     } catch let failure as RemoteFailure where failure.code == .notFound {
       return nil
     }
-  }
-
-  private static func version(_ size: UInt64, _ seconds: Int64?) -> String {
-    seconds.map { "\(size)-\($0)" } ?? "\(size)"
   }
 
   // MARK: RemoteStore
@@ -110,8 +110,9 @@ final class SFTPStore: RemoteStore {
         throw RemoteFailure.protocolViolation(
           "the server's listing has a line that is not understood: \(RemoteName.printable(text))")
       }
-      guard line.isRegularFile else { return nil }
       guard RemoteName.isComponent(line.name) else {
+        // `.` and `..` among them.
+        guard line.isRegularFile else { return nil }
         throw RemoteFailure(
           .unsafeName, "the server's listing has an unsafe name: \(RemoteName.printable(line.name))")
       }
@@ -136,14 +137,14 @@ final class SFTPStore: RemoteStore {
     let names = Set(lines.map { $0.name })
     return lines.compactMap { line -> RemoteFile? in
       var name = line.name
-      if name.hasPrefix(Self.writingPrefix) { return nil }
-      if name.hasPrefix(Self.replacedPrefix) {
+      if line.isRegularFile, name.hasPrefix(Self.writingPrefix) { return nil }
+      if line.isRegularFile, name.hasPrefix(Self.replacedPrefix) {
         name.removeFirst(Self.replacedPrefix.count)
         if names.contains(name) || name.isEmpty { return nil }
       }
       return RemoteFile(
         name: folder.isEmpty ? name : "\(folder)/\(name)", size: line.size,
-        modified: line.modified * 1_000_000_000, version: Self.version(line.size, nil))
+        modified: line.modified * 1_000_000_000, version: "", isFile: line.isRegularFile, hasExactTime: false)
     }.sorted { $0.name < $1.name }
   }
 
@@ -170,39 +171,24 @@ final class SFTPStore: RemoteStore {
   }
 
   func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
-    try RemoteName.check(file.name)
-    let (end, overflows) = offset.addingReportingOverflow(UInt64(target.count))
-    guard !overflows, end <= file.size else {
-      throw DrydockError(
-        .truncated, "the file has \(file.size) bytes; bytes after that were asked for",
-        path: "\(url)/\(file.name)")
-    }
-    guard !target.isEmpty else { return }
-    var done = 0
     var name = file.name
-    try retries.run(label("cannot be read", "read", file.name)) { attempt in
-      var received = 0
+    try fill(target, with: file, at: offset, retries, label("cannot be read", "read", file.name)) {
+      rest, first, received in
       do {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: target[done...])
-        defer {
-          // What has arrived is not sent again.
-          done += received
-          if received > 0 { attempt.progressed() }
-        }
         let reply = try perform(
           CurlRequest(
-            url: place.location(name), operation: .get, range: "\(offset + UInt64(done))-\(end - 1)",
+            url: place.location(name), operation: .get, range: "\(first)-\(first + UInt64(rest.count) - 1)",
             target: .buffer(rest, contentRange: nil)),
           received: &received)
-        if file.version.contains("-"), let seconds = reply.modified,
-          Self.version(file.size, seconds) != file.version
-        {
+        if file.hasExactTime, let seconds = reply.modified, seconds * 1_000_000_000 != file.modified {
           throw RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
         }
         guard received == rest.count else {
           throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
         }
-      } catch let failure as RemoteFailure where failure.code == .notFound && name == file.name && done == 0 {
+      } catch let failure as RemoteFailure
+        where failure.code == .notFound && name == file.name && first == offset
+      {
         guard try state(Self.replaced(name)) != nil else { throw failure }
         name = Self.replaced(name)
         throw RemoteFailure(.notFound, failure.reason, isTransient: true)
@@ -213,9 +199,24 @@ final class SFTPStore: RemoteStore {
   func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile {
     try RemoteName.check(name)
     let temporary = Self.temporaryName()
+    do {
+      try write(bytes, to: name, through: temporary)
+    } catch {
+      // Once: where the server cannot be reached, an upload removes it a day later.
+      try? run(["*rm \(place.argument(temporary))"])
+      throw error
+    }
+    guard let file = try file(name) else {
+      throw DrydockError(
+        .changedMeanwhile, "was written, and removed by somebody else at once; run it again",
+        path: "\(url)/\(name)")
+    }
+    return file
+  }
+
+  private func write(_ bytes: [UInt8], to name: String, through temporary: String) throws {
     try retries.run(label("cannot be written", "write", name)) { _ in
-      _ = try perform(
-        CurlRequest(url: place.location(temporary), operation: .send("", RequestBody(bytes))))
+      try send(CurlRequest(url: place.location(temporary), operation: .send("", RequestBody(bytes))))
     }
     try retries.run(label("cannot be written", "rename", name)) { _ in
       if try rename(temporary, to: name, size: UInt64(bytes.count)) {
@@ -229,12 +230,6 @@ final class SFTPStore: RemoteStore {
         "rename \(place.argument(temporary)) \(place.argument(name))", "*rm \(old)",
       ])
     }
-    guard let file = try file(name) else {
-      throw DrydockError(
-        .changedMeanwhile, "was written, and removed by somebody else at once; run it again",
-        path: "\(url)/\(name)")
-    }
-    return file
   }
 
   static func temporaryName() -> String {
@@ -262,9 +257,7 @@ final class SFTPStore: RemoteStore {
     } catch let failure as RemoteFailure where failure.isAnswer && failure.code == .io {
       guard try state(name) != nil else {
         // Not because of another file.
-        throw RemoteFailure(
-          .io, failure.reason, advice: "check the server's log and its free space, then run it again",
-          isTransient: true)
+        throw failure
       }
     }
     guard let found = try state(name) else {
@@ -304,7 +297,7 @@ final class SFTPStore: RemoteStore {
       }), let lines = try? lines("")
     else { return }
     let yesterday = Int64((Date().timeIntervalSince1970 - 86_400) * 1e9)
-    for line in lines where line.name.hasPrefix(Self.writingPrefix) {
+    for line in lines where line.isRegularFile && line.name.hasPrefix(Self.writingPrefix) {
       // The listing's time may be of another time zone.
       guard let file = try? state(line.name), file.modified < yesterday else { continue }
       try? run(["*rm \(place.argument(line.name))"])

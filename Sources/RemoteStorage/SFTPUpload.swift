@@ -157,7 +157,7 @@ final class SFTPUpload: RemoteUpload, @unchecked Sendable {
         }
         var request = CurlRequest(url: store.place.location(temporary), operation: .send("", body))
         request.appendOffset = start
-        _ = try store.perform(request)
+        try store.send(request)
       }
       guard try store.state(temporary)?.size == piece.upperBound else { return false }
       return true

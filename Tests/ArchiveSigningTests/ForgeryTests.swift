@@ -9,6 +9,17 @@ struct ForgeryTests {
   private static let message = Array("# a statement\n".utf8)
   private let time = Date(timeIntervalSince1970: 1_795_000_000)
 
+  @Test("Keys are read from regular files: a pipe would wait for who writes into it", .timeLimit(.minutes(1)))
+  func pipes() throws {
+    try TemporaryDirectory.with { directory in
+      #expect(mkfifo(directory("pipe"), 0o600) == 0)
+      for file in [directory("pipe"), "/dev/zero", directory.path] {
+        let error = #expect(throws: DrydockError.self) { try TrustedKeys(files: [file]) }
+        #expect(error?.code == .badKey && error?.message.contains("not a regular file") == true)
+      }
+    }
+  }
+
   @Test(
     "No byte of a signature can be changed",
     arguments: [SigningPrograms.Kind.minisign, .signify, .ed25519, .p256])

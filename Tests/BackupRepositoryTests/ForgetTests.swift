@@ -172,6 +172,37 @@ import Testing
     #expect(report.kept.map(\.reasons) == [["needed by \(id(2).prefix(8))"], ["last"]])
   }
 
+  @Test func aMissingArchiveKeepsWhatItMayNeed() throws {
+    var reports: [SnapshotReport] = []
+    for number in 0..<5 {
+      try lab.write("file", "content \(number)")
+      reports.append(try lab.incremental { $0.isFull = number == 3 })
+    }
+    let (missing, orphan) = (reports[1], reports[2])
+    try FileManager.default.moveItem(atPath: missing.path, toPath: lab.directory("aside"))
+    for isDry in [true, false] {
+      let report = try repository.forget(keeping: .last(1), dryRun: isDry)
+      #expect(report.removed.isEmpty)
+      #expect(report.unreadable.map(\.path) == [orphan.path])
+      #expect(
+        report.kept.map(\.reasons) == [
+          ["may be needed by the missing parent of \(orphan.archive.short)"], [Retention.missing],
+          ["needed by \(reports[4].archive.short)"], ["last"],
+        ])
+    }
+    // What is newer than the gap goes by the rules.
+    try lab.write("file", "last")
+    let last = try lab.incremental { $0.isFull = true }
+    #expect(
+      try repository.forget(keeping: .last(1)).removed.map(\.id) == reports[3...].map(\.archive.description))
+    try FileManager.default.moveItem(atPath: lab.directory("aside"), toPath: missing.path)
+    for path in [missing.path, orphan.path] {
+      _ = try Verification.run(Archive(path: path), data: true)
+    }
+    let all = try repository.forget(keeping: .last(1))
+    #expect(all.removed.count == 3 && all.kept.map(\.id) == [last.archive.description])
+  }
+
   @Test func anUnknownInstanceIsAnError() throws {
     try add(1, instance: "red")
     try add(2, instance: "red")

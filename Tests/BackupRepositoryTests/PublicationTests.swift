@@ -51,8 +51,10 @@ import Testing
   @Test func whatAKilledSnapshotLeftIsRemoved() throws {
     let lab = try Lab()
     try lab.write("file", "content")
-    let stale = lab.repository + "/.drydock-writing-\(ScratchOwner.current)-00000000000000000000000000000000"
-    let held = lab.repository + "/.drydock-writing-\(ScratchOwner.current)-11111111111111111111111111111111"
+    let stale =
+      lab.repository + "/.drydock-writing-\(MachineIdentity.current)-00000000000000000000000000000000"
+    let held =
+      lab.repository + "/.drydock-writing-\(MachineIdentity.current)-11111111111111111111111111111111"
     for path in [stale, held] {
       try lab.make(path)
       try RawFiles.write([1, 2, 3], to: Array((path + "/archive").utf8))

@@ -94,6 +94,139 @@ import Testing
     #expect(try store.list("locks") == [])
   }
 
+  /// The renewal is nearly always on its way: what it writes after the removal would be left.
+  @Test("A lock that is given up during its renewal leaves nothing", arguments: [PlaceKind.s3, .sftp])
+  func renewals(_ kind: PlaceKind) throws {
+    let store = try kind.make().store()
+    var timing = RemoteLock.Timing()
+    (timing.renewal, timing.settling) = (0.001, 0)
+    for round in 0..<8 {
+      do {
+        let lock = try RemoteLock(store, exclusive: true, timeout: 0, timing: timing)
+        usleep(UInt32(round) * 7000)
+        try lock.requireHeld()
+      }
+      #expect(try store.list("locks") == [], "round \(round)")
+    }
+  }
+
+  @Test("A snapshot that fails on a full server leaves nothing there")
+  func fullServer() throws {
+    let lab = try Lab()
+    let (place, server) = try RemoteServers.refusingSFTP("full")
+    try PlaceKind.sftp.use(place, for: lab)
+    try lab.write("large", SeededRandom.noise(1_000_000))
+    let error = failure { try lab.incremental() } as? DrydockError
+    #expect(error?.message.contains("as on a full disk") == true, "\(error as Any)")
+    let files = try lab.shell("find . -type f", in: place.directory)
+    #expect(files == "")
+    try lab.write("large", "small")
+    #expect(try lab.incremental().entries > 0)
+    withExtendedLifetime(server) {}
+  }
+
+  @Test(
+    "What is named like an archive and is not a file is reported", arguments: [PlaceKind.directory, .sftp])
+  func otherFiles(_ kind: PlaceKind) throws {
+    let lab = try Lab()
+    var folder = lab.repository
+    if case .sftp = kind {
+      let place = try kind.make()
+      try kind.use(place, for: lab)
+      folder = try #require(place.directory) + "/backups"
+    }
+    try lab.write("note", "small")
+    let path = try lab.incremental { _ in }.path
+    let names = ["directory", "fifo", "link"].map { "\($0)_20260101T000000Z_0123456789abcdef.tar.zst" }
+    _ = try lab.shell(
+      "mkdir \(names[0]); mkfifo \(names[1]); ln -s \(lastName(path)) \(names[2])", in: folder)
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.path) == [path])
+    #expect(listing.unreadable.map { lastName($0.path) }.sorted() == names)
+    #expect(listing.unreadable.allSatisfy { $0.reason.contains("not a file; links are not followed") })
+  }
+
+  /// A process of another namespace: its number means nothing here, as on another machine.
+  @Test(
+    "The lock of another machine keeps others out, until it is killed and its lock expires",
+    arguments: [PlaceKind.s3, .sftp])
+  func anotherMachine(_ kind: PlaceKind) throws {
+    let lab = try Lab()
+    let place = try kind.make()
+    try kind.use(place, for: lab)
+    let store = try place.store("backups")
+    try lab.write("first", "small")
+    let first = try lab.incremental { _ in }.path
+    try lab.write("large", SeededRandom.noise(4_000_000))
+    let unshare = getuid() == 0 ? ["--pid"] : ["--map-root-user", "--pid"]
+    let other = try Command.spawn(
+      Tools.system("unshare"),
+      unshare + [
+        "--fork", "--kill-child", "--mount-proc", Tools.drydock(), "snapshot", lab.root, "-r", lab.repository,
+        "--limit-rate", "20kB",
+      ], environment: place.environment)
+    let end = Date().addingTimeInterval(60)
+    while try store.list("locks").isEmpty, other.isRunning, Date() < end { usleep(20_000) }
+    for _ in 0..<2 {
+      let error = failure { try Repository(lab.repository).forget(keeping: .last(1)) } as? DrydockError
+      #expect(error?.code == .locked, "\(error as Any) \(other.errors)")
+      // It can be dead only by the clock.
+      other.kill()
+      _ = try other.wait()
+    }
+    #expect(try store.list("locks").count == 1)
+    var timing = RemoteLock.Timing()
+    timing.stale = 2
+    do { try RemoteLock(store, exclusive: true, timeout: 30, timing: timing).requireHeld() }
+    #expect(try store.list("locks") == [])
+    #expect(try Repository(lab.repository).list().items.map(\.path) == [first])
+    let next = try lab.incremental { _ in }
+    _ = try Verification.run(Archive(path: next.path), data: true)
+  }
+
+  /// Each listing misses what was written since the last three, and has what was removed since then.
+  @Test("Nothing is lost where listings are late")
+  func lateListings() throws {
+    let lab = try Lab()
+    let place = try PlaceKind.s3.make()
+    let (late, proxy) = try RemoteServers.late(place, listings: 3)
+    try withExtendedLifetime(proxy) {
+      try PlaceKind.s3.use(late, for: lab)
+      let repository = Repository(lab.repository)
+      let direct = RemotePlace(.init(url: lab.repository, store: try place.store("backups"), cache: nil))
+      var known: Set<String> = []
+      // Of an archive that no listing shows yet.
+      let tags = "\(String(repeating: "a", count: 32)).tags.json"
+      _ = try direct.store.put(tags, Array(#"{"archive": "x", "tags": []}"#.utf8))
+      for round in 0..<8 {
+        try lab.write("f\(round % 3)", SeededRandom.noise(20_000 + round))
+        let report = try lab.incremental { $0.lockTimeout = 30 }
+        known.insert(report.archive.description)
+        if round % 2 == 1 {
+          let forgot = try repository.forget(keeping: .last(2), lockTimeout: 30)
+          known.subtract(forgot.removed.map(\.id))
+          #expect(!forgot.removed.contains { $0.id == report.archive.description })
+        }
+        // Without the proxy: what no rule has removed is there, whole, and nothing else.
+        let listing = try repository.list(direct, AgeKeys())
+        #expect(Set(listing.items.map(\.header.archive.description)) == known, "round \(round)")
+        #expect(listing.unreadable.map { lastName($0.path) } == [tags])
+        #expect(try direct.store.list("locks") == [], "round \(round)")
+      }
+      #expect(try direct.store.file(tags) != nil)
+      try direct.store.remove(tags)
+      // When nothing is written any more, the listings catch up.
+      for _ in 0..<4 { _ = try repository.list() }
+      let listing = try repository.list()
+      #expect(Set(listing.items.map(\.header.archive.description)) == known && listing.unreadable.isEmpty)
+      for item in listing.items { _ = try Verification.run(Archive(path: item.path), data: true) }
+      let newest = try Archive(path: repository.find("latest"))
+      _ = try Restore.run(newest, lab.target(newest, lab.directory("back")))
+      #expect(try lab.read("f1", in: lab.directory("back")) == lab.read("f1"))
+      #expect(proxy.output.contains("late ") && proxy.output.contains("gone "))
+    }
+  }
+
   @Test("One small file of a large archive takes few bytes", arguments: [PlaceKind.s3, .sftp])
   func ranges(_ kind: PlaceKind) throws {
     let lab = try Lab()

@@ -137,6 +137,23 @@ struct SigningLab {
     #expect(signing.refusal(first.path) == "none" && signing.refusal(second.path) == "none")
   }
 
+  @Test func theUnsignedArchiveOfAChainIsNamed() throws {
+    let parent = try signing.snapshot()
+    try lab.write("file", "more")
+    let child = try signing.snapshot()
+    #expect(child.header.parent == parent.archive)
+    for suffix in [".statement", ".statement.minisig"] {
+      try RawFiles.remove(Array((parent.path + suffix).utf8))
+    }
+    let error = failure { _ = try Archive(path: child.path, trusted: signing.trusted) } as? DrydockError
+    #expect(error?.code == .untrusted && error?.path == parent.path)
+    #expect(
+      error?.message.hasPrefix(
+        "\(lastName(parent.path)), which \(lastName(child.path)) needs, cannot be read: it is not signed")
+        == true,
+      "\(error as Any)")
+  }
+
   @Test func hostileStatementsAndSignatures() throws {
     let report = try signing.snapshot()
     let (statement, signature) = (report.path + ".statement", report.path + ".statement.minisig")

@@ -28,6 +28,16 @@ import Testing
     }
   }
 
+  @Test("With no jobs, all is done on the caller's thread")
+  func noThread() {
+    let caller = pthread_self()
+    OrderedWork.run([1, 2], jobs: 0) { _ in
+      pthread_equal(pthread_self(), caller) != 0
+    } deliver: {
+      #expect($1, "\($0)")
+    }
+  }
+
   @Test("As many are worked on at the same time as is said, and not more")
   func parallel() {
     let state = Mutex((now: 0, most: 0))

@@ -9,7 +9,7 @@ import Testing
   @Test func directoriesOfOtherMachinesAreKept() throws {
     try TemporaryDirectory.with { folder in
       let base = try Directory(folder.path)
-      let here = ScratchOwner.current
+      let here = MachineIdentity.current
       #expect(here.host.count == 8 && here.boot.count == 8)
       let random = String(repeating: "0", count: 32)
       let names = [

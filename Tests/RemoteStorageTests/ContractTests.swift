@@ -5,13 +5,15 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The kinds of places that the contract is tested with.
+/// The kinds of places that the contract is tested with: S3 of OpenStack Swift, which does not know conditional writes, and of
+/// moto, which does.
 enum PlaceKind: String, CaseIterable, Sendable {
-  case s3, sftp
+  case s3, moto, sftp
 
   func make() throws -> RemotePlace {
     switch self {
     case .s3: try RemoteServers.s3()
+    case .moto: try RemoteServers.motoS3()
     case .sftp: try RemoteServers.sftp()
     }
   }
@@ -36,6 +38,9 @@ extension RemoteStore {
     try bytes.withUnsafeMutableBytes { try read(file, at: offset, into: $0) }
     return bytes
   }
+
+  /// A listing without directories.
+  func files(_ folder: String) throws -> [RemoteFile] { try list(folder).filter(\.isFile) }
 
   /// Uploads bytes, announcing them in some steps.
   func uploadAll(_ name: String, _ bytes: [UInt8], step: Int = 3_000_000) throws -> RemoteFile? {
@@ -88,7 +93,7 @@ struct ContractTests {
       #expect(try store.file(name) == file)
       made[name] = file
     }
-    let listed = try store.list("") + store.list("locks")
+    let listed = try store.files("") + store.files("locks")
     #expect(listed.map(\.name) == Self.names.filter { !$0.contains("/") }.sorted() + ["locks/e f+g%h"])
     for file in listed {
       #expect(file.size == made[file.name]?.size)
@@ -99,7 +104,7 @@ struct ContractTests {
       try store.remove(name)
       #expect(try store.file(name) == nil)
     }
-    #expect(try store.list("") + store.list("locks") == [])
+    #expect(try store.files("") + store.files("locks") == [])
   }
 
   @Test("A put replaces the file, and the old version can no longer be read", arguments: PlaceKind.allCases)
@@ -114,7 +119,7 @@ struct ContractTests {
       first = try #require(try store.file("x"))
     }
     let second = try store.put("x", Array("second".utf8))
-    #expect(first.version != second.version)
+    #expect(first != second)
     #expect(try store.bytes(second) == Array("second".utf8))
     #expect(try store.list("").map(\.name) == ["x"])
     let error = #expect(throws: DrydockError.self) { try store.bytes(first) }
@@ -176,6 +181,25 @@ struct ContractTests {
     }
   }
 
+  @Test("The server refuses to replace a file that another upload has made in the last moment")
+  func condition() throws {
+    let place = try RemoteServers.motoS3()
+    let (store, other) = try (place.store(), place.store())
+    let isFirst = Mutex(true)
+    let upload = try store.upload("x") { target, offset in
+      // Only now it is too late to see the other file before the request.
+      let begins = isFirst.withLock { first -> Bool in
+        defer { first = false }
+        return first
+      }
+      if begins { _ = try other.put("x", [9]) }
+      target.initializeMemory(as: UInt8.self, repeating: 1)
+    }
+    #expect(try upload.publish(size: 100) == nil)
+    let kept = try #require(try other.file("x"))
+    #expect(try other.bytes(kept) == [9])
+  }
+
   @Test("A cancelled upload leaves nothing", arguments: PlaceKind.allCases)
   func cancels(_ kind: PlaceKind) throws {
     let place = try kind.make()
@@ -218,7 +242,7 @@ struct ContractTests {
       #expect(throws: DrydockError.self) { _ = try store.upload(name, from: source([])) }
     }
     var elsewhere = place
-    elsewhere.url += kind == .s3 ? "-missing" : "/missing/deeper"
+    elsewhere.url += place.directory == nil ? "-missing" : "/missing/deeper"
     let other = try elsewhere.store()
     for body in [{ _ = try other.list("") }, { try other.createIfNeeded() }, { _ = try other.put("x", []) }] {
       error = #expect(throws: DrydockError.self) { try body() }

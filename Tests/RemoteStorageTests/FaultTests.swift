@@ -9,7 +9,8 @@ struct FaultTests {
   /// Random work through a proxy that breaks every connection sooner or later: every call succeeds, and the place has what a model
   /// has.
   @Test(
-    "Random rounds through a faulty connection keep the model", arguments: PlaceKind.allCases,
+    // moto stores what has arrived of a request that was cut.
+    "Random rounds through a faulty connection keep the model", arguments: [PlaceKind.s3, .sftp],
     [1, 2] as [UInt64])
   func rounds(_ kind: PlaceKind, _ seed: UInt64) throws {
     let place = try kind.make()
@@ -44,7 +45,7 @@ struct FaultTests {
           try store.remove(name)
           model[name] = nil
         case 4:
-          let listed = try store.list("") + store.list("f")
+          let listed = try store.files("") + store.files("f")
           #expect(listed.map(\.name).sorted() == model.keys.sorted(), "\(where_)")
           for file in listed { #expect(Int(file.size) == model[file.name]?.count, "\(where_)") }
         default:
@@ -57,7 +58,7 @@ struct FaultTests {
         let file = try #require(try direct.file(name))
         #expect(try direct.bytes(file) == bytes)
       }
-      #expect(try (direct.list("") + direct.list("f")).map(\.name).sorted() == model.keys.sorted())
+      #expect(try (direct.files("") + direct.files("f")).map(\.name).sorted() == model.keys.sorted())
       // The test would prove nothing if the proxy did nothing.
       let faults = proxy.output.split(separator: "\n").filter { $0.hasPrefix("fault") }
       #expect(Set(faults).count >= 3 && faults.count >= 5, "\(faults)")

@@ -56,6 +56,17 @@ struct PlaceTests {
     #expect(error?.description.contains("secret") == false)
   }
 
+  @Test("Why a path with .. is refused is said", arguments: ["s3://bucket/a/../b", "sftp://host/a/.."])
+  func dots(_ url: String) {
+    let all = Self.credentials.merging(["DRYDOCK_SSH_KEY": "/dev/null"]) { $1 }
+    let error = #expect(throws: DrydockError.self) {
+      _ = try RemoteStores.open(url, RemoteOptions(variables: all))
+    }
+    #expect(
+      error?.message.contains("a remote path with `..` is refused, because a link may lead elsewhere") == true
+    )
+  }
+
   @Test("Missing credentials are named")
   func missingCredentials() {
     let error = #expect(throws: DrydockError.self) {

@@ -91,6 +91,13 @@ struct SSHTests {
     #expect(error?.code == .permission)
     #expect(error?.message.contains("the server refuses every key; load an Ed25519 or ECDSA key") == true)
 
+    for other in ["\(base)/key.pub", "/dev/zero", base] {
+      place.environment["DRYDOCK_SSH_KEY"] = other
+      error = #expect(throws: DrydockError.self) {
+        _ = try RemoteStores.open(place.url, RemoteOptions(variables: place.environment))
+      }
+      #expect(error?.message.contains("is not a private key") == true, "\(error as Any)")
+    }
     place.environment["DRYDOCK_SSH_KEY"] = "\(base)/missing"
     error = #expect(throws: DrydockError.self) {
       _ = try RemoteStores.open(place.url, RemoteOptions(variables: place.environment))
@@ -166,6 +173,40 @@ struct SSHTests {
       try !FileManager.default.contentsOfDirectory(atPath: directory).contains(".drydock-replaced-state"))
   }
 
+  @Test("A server that can never take a file is not asked for minutes, and the reason is named")
+  func refusingServers() throws {
+    let (readOnly, server) = try RemoteServers.refusingSFTP("read-only")
+    var error = #expect(throws: DrydockError.self) { try readOnly.store().put("x", [1]) }
+    #expect(
+      error?.message
+        == "cannot be written (write): the server denies access; check the user and the permissions")
+    let (full, other) = try RemoteServers.refusingSFTP("full")
+    let store = try full.store()
+    for write in [
+      { _ = try store.put("x", random(100_000, seed: 1)) },
+      { _ = try store.uploadAll("x", random(1_000_000, seed: 1)) },
+    ] {
+      error = #expect(throws: DrydockError.self) { try write() }
+      #expect(error?.message.contains("as on a full disk") == true, "\(error as Any)")
+      #expect(error?.message.contains("10 attempts") == false, "\(error as Any)")
+    }
+    withExtendedLifetime((server, other)) {}
+  }
+
+  @Test(
+    "A server that never answered is not waited for long", arguments: ["sftp://127.0.0.1:1/x", "s3://bucket"])
+  func unreachable(_ url: String) throws {
+    var variables = try RemoteServers.sftp().environment
+    variables.merge([
+      "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s",
+    ]) { $1 }
+    var options = RemoteOptions(variables: variables)
+    options.firstPause = 0.01
+    let error = #expect(throws: DrydockError.self) { try RemoteStores.open(url, options).list("") }
+    #expect(error?.message.contains("5 attempts") == true, "\(error as Any)")
+    #expect(error?.message.contains("check the address, the network and whether the server runs") == true)
+  }
+
   @Test("A directory without rights, and directories beside files")
   func otherEntries() throws {
     let place = try RemoteServers.sftp()
@@ -174,6 +215,8 @@ struct SSHTests {
     try files.createDirectory(atPath: "\(directory)/folder", withIntermediateDirectories: false)
     try files.createSymbolicLink(atPath: "\(directory)/link", withDestinationPath: "/etc/passwd")
     try Data("x".utf8).write(to: URL(fileURLWithPath: "\(directory)/ two  spaces -> arrow"))
-    #expect(try place.store().list("").map(\.name) == [" two  spaces -> arrow"])
+    let listed = try place.store().list("")
+    #expect(listed.map(\.name) == [" two  spaces -> arrow", "folder", "link"])
+    #expect(listed.map(\.isFile) == [true, false, false])
   }
 }

@@ -20,6 +20,7 @@ public enum RemoteServers {
     .appendingPathComponent("Servers").path
   private static let swift = Mutex<Server?>(nil)
   private static let ssh = Mutex<Server?>(nil)
+  private static let moto = Mutex<Server?>(nil)
   private static let count = Mutex(0)
 
   private struct Server: Sendable {
@@ -32,9 +33,21 @@ public enum RemoteServers {
     try bucket(of: running(swift, "swift_server.py"), key: "drydock:tests", secret: "testing")
   }
 
+  /// An empty bucket of moto, which knows conditional writes.
+  public static func motoS3() throws -> RemotePlace {
+    try bucket(of: running(moto, "moto_server.py"), key: "drydock", secret: "testing")
+  }
+
   /// An empty directory of an OpenSSH server, by its absolute path.
-  public static func sftp() throws -> RemotePlace {
-    let server = try running(ssh, "ssh_server.py")
+  public static func sftp() throws -> RemotePlace { try directory(of: running(ssh, "ssh_server.py")) }
+
+  /// An OpenSSH server that does not take every file: `read-only`, or `full` beyond 64 KiB.
+  public static func refusingSFTP(_ kind: String) throws -> (RemotePlace, RunningCommand) {
+    let server = try start("ssh_server.py", [kind])
+    return (try directory(of: server), server.command)
+  }
+
+  private static func directory(of server: Server) throws -> RemotePlace {
     guard let base = server.values["directory"], let port = server.values["port"].flatMap({ Int($0) }) else {
       throw SystemFailure("the SSH server did not say where it is: \(server.values)")
     }
@@ -70,6 +83,18 @@ public enum RemoteServers {
     } else {
       changed.environment["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:\(port)"
     }
+    return (changed, server.command)
+  }
+
+  /// Starts a proxy in front of an S3 server whose listings are late by a number of listings.
+  public static func late(_ place: RemotePlace, listings: Int) throws -> (RemotePlace, RunningCommand) {
+    let server = try start("late_proxy.py", ["\(place.port)", "\(listings)"])
+    guard let port = server.values["port"].flatMap({ Int($0) }) else {
+      throw SystemFailure("the proxy did not say its port")
+    }
+    var changed = place
+    changed.port = port
+    changed.environment["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:\(port)"
     return (changed, server.command)
   }
 
@@ -113,7 +138,8 @@ public enum RemoteServers {
   /// Debian's Python has Debian's modules; another one in `PATH` may not.
   private static func start(_ script: String, _ arguments: [String]) throws -> Server {
     let command = try Command.spawn("/usr/bin/python3", ["-B", "-u", "\(scripts)/\(script)"] + arguments)
-    try command.waitForLine("ready")
+    // The first time, moto is installed.
+    try command.waitForLine("ready", limit: 600)
     let lines = command.output.split(separator: "\n").map {
       $0.split(separator: " ", maxSplits: 1).map(String.init)
     }

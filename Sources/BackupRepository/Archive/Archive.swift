@@ -102,7 +102,11 @@ public final class Archive {
   }
 
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
-    try ArchivePart.header(ArchiveReader(Places.source(path), path: path, keys: keys), path)
+    try header(path: path, nil, keys: keys)
+  }
+
+  fileprivate static func header(path: String, _ file: PlaceFile?, keys: AgeKeys) throws -> Header {
+    try ArchivePart.header(ArchiveReader(Places.source(path, file), path: path, keys: keys), path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
@@ -209,12 +213,14 @@ final class ArchivePart {
   /// Its statement, and who signed that; nil unless it was opened with trusted keys.
   let signature: (signed: SignedStatement, by: Signer)?
 
+  /// - Parameter file: the file, when a listing of its remote place has it.
   init(
-    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, trusted: TrustedKeys? = nil
+    path: String, _ file: PlaceFile? = nil, keys: AgeKeys, limit: ExpansionLimit = .standard,
+    trusted: TrustedKeys? = nil
   ) throws {
     self.path = path
     // The signature first: of a file that nobody trusted has signed, nothing is parsed.
-    let source = try Places.source(path)
+    let source = try Places.source(path, file)
     signature = try trusted.map { try SignedStatement.trusted(of: path, $0) }
     reader = try ArchiveReader(source, path: path, keys: keys)
     json = try Self.json(reader, path)
@@ -272,7 +278,7 @@ final class ArchivePart {
 private struct ChainSearch {
   private let archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?
   /// The files of the directory that are named like archives; nil until they are needed.
-  private var files: [String]?
+  private var files: [(path: String, file: PlaceFile?)]?
 
   init(besides archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?) {
     (self.archive, self.keys, self.limit, self.trusted) = (archive, keys, limit, trusted)
@@ -285,11 +291,13 @@ private struct ChainSearch {
       ArchiveName.label(of: lastName(path)).map { id.description.hasPrefix($0.id) } ?? false
     }
     var problem: DrydockError?
-    for path in files.filter(isNamed) + files.filter({ !isNamed($0) }) {
+    for (path, file) in files.filter({ isNamed($0.path) }) + files.filter({ !isNamed($0.path) }) {
       do {
         // Of a file with another name it is not known yet whether it is worth reading its manifest.
-        guard try isNamed(path) || Archive.header(path: path, keys: keys).archive == id else { continue }
-        let part = try ArchivePart(path: path, keys: keys, limit: limit, trusted: trusted)
+        guard try isNamed(path) || Archive.header(path: path, file, keys: keys).archive == id else {
+          continue
+        }
+        let part = try ArchivePart(path: path, file, keys: keys, limit: limit, trusted: trusted)
         guard part.header.archive == id else { continue }
         guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
           throw DrydockError(
@@ -304,7 +312,8 @@ private struct ChainSearch {
     if let problem {
       throw DrydockError(
         problem.code,
-        "needed to read \(lastName(archive).printable), and cannot be read: \(problem.message)",
+        "\(lastName(problem.path ?? id.short).printable), which \(lastName(archive).printable) needs, cannot be read: "
+          + problem.message,
         path: problem.path, cause: problem)
     }
     throw DrydockError(
@@ -313,10 +322,12 @@ private struct ChainSearch {
       path: archive)
   }
 
-  private func list() throws -> [String] {
+  private func list() throws -> [(path: String, file: PlaceFile?)] {
     let place = try Places.ofFile(archive).place
-    return try place.list().names.filter(ArchiveName.isArchive).map { place.full(ContainerPath(name: $0)) }
-      .sorted()
+    let listing = try place.list()
+    return try listing.names.filter(ArchiveName.isArchive).map { ContainerPath(name: $0) }.map {
+      (place.full($0), place is LocalPlace ? nil : try listing.file($0))
+    }.sorted { $0.path < $1.path }
   }
 }
 

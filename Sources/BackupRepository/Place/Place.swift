@@ -8,7 +8,7 @@ import RemoteStorage
 protocol Place: Sendable {
   /// The directory's path, or the URL; followed by `/` and a name, a file's.
   var path: String { get }
-  /// How many files are read at a time.
+  /// How many files are read at a time, on other threads; 0 for one after the other on the caller's.
   var parallelReads: Int { get }
 
   func list() throws -> PlaceListing
@@ -83,7 +83,7 @@ enum PlaceFile: Sendable {
   var isFile: Bool {
     switch self {
     case .local(_, let status): status.type == .file
-    case .remote: true
+    case .remote(let file): file.isFile
     }
   }
 
@@ -95,7 +95,7 @@ enum PlaceFile: Sendable {
     }
   }
 
-  /// Whether both are the same, unchanged file.
+  /// Whether both are the same, unchanged file, whichever calls they are from. At an SFTP server, only the sizes are compared.
   func isSame(as other: PlaceFile) -> Bool {
     switch (self, other) {
     case (.local(_, let one), .local(_, let two)):
@@ -126,8 +126,9 @@ enum Places {
 extension Places {
   /// The bytes of an archive.
   ///
+  /// - Parameter file: the file, when a listing of its remote place has it.
   /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
-  static func source(_ path: String) throws -> ArchiveSource {
+  static func source(_ path: String, _ file: PlaceFile? = nil) throws -> ArchiveSource {
     func missing(_ cause: DrydockError? = nil) -> DrydockError {
       DrydockError(.notFound, "no such archive; check the path", path: path, cause: cause)
     }
@@ -137,7 +138,7 @@ extension Places {
       { throw missing(error) }
     }
     let (place, name) = try ofFile(path)
-    guard let file = try place.file(name) else { throw missing() }
+    guard let file = try file ?? place.file(name) else { throw missing() }
     return try place.open(file)
   }
 }
@@ -149,7 +150,7 @@ struct LocalPlace: Place {
   init(_ directory: Directory) { self.directory = directory }
 
   var path: String { directory.path }
-  var parallelReads: Int { 1 }
+  var parallelReads: Int { 0 }
 
   func list() throws -> PlaceListing {
     PlaceListing(names: try directory.names()) { try file($0) }

@@ -13,73 +13,67 @@ import Synchronization
 /// and is removed by the next that wants the lock. Its owner notices, because it changes nothing without a fresh file.
 final class RemoteLock: Sendable {
   private static let folder = "locks"
+
   /// In seconds. A file is stale long after its owner has stopped trusting it: its last request may take minutes.
-  private static let renewal = 30.0, trusted = 60.0, stale = 420.0
-  /// Seconds after which an exclusive lock looks again: a store's listings may be late.
-  private static let settling = 0.3
+  struct Timing {
+    var renewal = 30.0, trusted = 60.0, stale = 420.0
+    /// After which an exclusive lock looks again: a store's listings may be late.
+    var settling = 0.3
+  }
 
   private struct Document: Codable {
     var host: String, process: Int32, machine: String, exclusive: Bool
   }
 
-  private struct State {
-    /// When the file was written last, in seconds of a clock that runs while the machine sleeps.
-    var renewed: Double
-    var isLost = false, isReleased = false
-  }
-
   private let store: any RemoteStore
-  private let name: String
-  private let content: [UInt8]
-  private let state: Mutex<State>
-  private let ended = DispatchSemaphore(value: 0)
+  private let timing: Timing
+  private let own: LockFile
 
   /// - Parameter timeout: seconds to wait for others.
   /// - Throws: `DrydockError`: `locked`, naming the holder; what the store throws.
-  init(_ store: any RemoteStore, exclusive: Bool, timeout: Double) throws {
-    self.store = store
+  init(_ store: any RemoteStore, exclusive: Bool, timeout: Double, timing: Timing = Timing()) throws {
+    (self.store, self.timing) = (store, timing)
     let random = try RandomBytes.make(8).map { String(format: "%02x", $0) }.joined()
-    name = "\(Self.folder)/\(exclusive ? "exclusive" : "shared")-\(random).json"
-    content = try Self.content(process: getpid(), exclusive: exclusive)
-    state = Mutex(State(renewed: 0))
+    own = LockFile(
+      store, "\(Self.folder)/\(exclusive ? "exclusive" : "shared")-\(random).json",
+      try Self.content(process: getpid(), exclusive: exclusive), trusted: timing.trusted)
     // At least some tries: two that begin at the same moment both give way.
-    let deadline = Self.now() + max(timeout, 2)
+    let deadline = LockFile.now() + max(timeout, 2)
     while true {
-      let own = try renew()
-      var holder = try conflict(with: own, exclusive)
+      let file = try own.write()
+      var holder = try conflict(with: file, exclusive)
       if holder == nil, exclusive {
-        Thread.sleep(forTimeInterval: Self.settling)
-        holder = try conflict(with: own, exclusive)
+        Thread.sleep(forTimeInterval: timing.settling)
+        holder = try conflict(with: file, exclusive)
       }
       guard let holder else { break }
-      try store.remove(name)
-      guard Self.now() < deadline else {
+      try store.remove(own.name)
+      guard LockFile.now() < deadline else {
         throw DrydockError(
           .locked,
           "the repository is locked by \(describe(holder)); wait for it. A lock that a killed process left ends by itself "
-            + "\(Int(Self.stale)) seconds after its last renewal",
+            + "\(Int(timing.stale)) seconds after its last renewal",
           path: store.url)
       }
       Thread.sleep(forTimeInterval: .random(in: 0.2...0.8))
     }
-    keepRenewing()
+    own.keepRenewing(every: timing.renewal)
   }
 
-  deinit { release() }
+  deinit { own.remove() }
 
   /// The file of a process of this machine.
   static func content(process: Int32, exclusive: Bool) throws -> [UInt8] {
     [UInt8](
       try JSONEncoder().encode(
         Document(
-          host: ProcessInfo.processInfo.hostName, process: process, machine: ProcessOwner.current,
+          host: ProcessInfo.processInfo.hostName, process: process, machine: MachineIdentity.processes,
           exclusive: exclusive)))
   }
 
   /// Throws `locked` when another process may have taken the lock meanwhile: this one had no connection for too long.
   func requireHeld() throws {
-    let isHeld = state.withLock { !$0.isLost && Self.now() - $0.renewed < Self.trusted }
-    guard isHeld else {
+    guard own.isHeld else {
       throw DrydockError(
         .locked,
         "the lock of the repository could not be renewed in time, so nothing more is changed; run it again",
@@ -87,24 +81,14 @@ final class RemoteLock: Sendable {
     }
   }
 
-  // MARK: Taking
-
-  /// Writes the own file, and gives it as the server has it.
-  private func renew() throws -> RemoteFile {
-    let started = Self.now()
-    let file = try store.put(name, content)
-    state.withLock { $0.renewed = started }
-    return file
-  }
-
   /// The file of another process that prevents the lock; stale ones are removed.
-  private func conflict(with own: RemoteFile, _ exclusive: Bool) throws -> RemoteFile? {
-    for listed in try store.list(Self.folder) where listed.name != name {
+  private func conflict(with present: RemoteFile, _ exclusive: Bool) throws -> RemoteFile? {
+    for listed in try store.list(Self.folder) where listed.isFile && listed.name != own.name {
       guard exclusive || listed.name.hasPrefix("\(Self.folder)/exclusive-") else { continue }
       // The time in a listing may be rounded.
       guard let file = try store.file(listed.name) else { continue }
-      let age = Double(own.modified - file.modified) / 1e9
-      guard age > Self.stale || isDead(file) else { return file }
+      let age = Double(present.modified - file.modified) / 1e9
+      guard age > timing.stale || isDead(file) else { return file }
       try store.remove(file.name)
     }
     return nil
@@ -112,7 +96,9 @@ final class RemoteLock: Sendable {
 
   /// Whether the owner was a process of this machine, which has ended.
   private func isDead(_ file: RemoteFile) -> Bool {
-    guard let owner = try? document(of: file), owner.machine == ProcessOwner.current else { return false }
+    guard let owner = try? document(of: file), owner.machine == MachineIdentity.processes else {
+      return false
+    }
     return kill(owner.process, 0) != 0 && errno == ESRCH
   }
 
@@ -127,43 +113,79 @@ final class RemoteLock: Sendable {
     guard let owner = try? document(of: file) else { return "another process (\(file.name))" }
     return "process \(owner.process) on \(owner.host.printable)"
   }
+}
 
-  // MARK: Holding
+/// The file of a lock, which a thread writes again until it is removed.
+private final class LockFile: Sendable {
+  let name: String
+  private let store: any RemoteStore
+  private let content: [UInt8]
+  private let trusted: Double
+  private let state = Mutex(State())
+  /// Held during requests: a renewal that is on its way when the file is removed would bring it back.
+  private let changing = Mutex(())
+  private let ended = DispatchSemaphore(value: 0)
 
-  private func keepRenewing() {
-    let thread = Thread { [weak self, ended] in
-      while ended.wait(timeout: .now() + Self.renewal) == .timedOut {
-        guard let self, self.renewHeld() else { return }
+  private struct State {
+    /// When the file was written last, in seconds of a clock that runs while the machine sleeps.
+    var written = 0.0
+    var isLost = false, isRemoved = false
+  }
+
+  init(_ store: any RemoteStore, _ name: String, _ content: [UInt8], trusted: Double) {
+    (self.store, self.name, self.content, self.trusted) = (store, name, content, trusted)
+  }
+
+  var isHeld: Bool { state.withLock { !$0.isLost && Self.now() - $0.written < trusted } }
+
+  /// Writes the file, and gives it as the server has it.
+  @discardableResult
+  func write() throws -> RemoteFile {
+    let started = Self.now()
+    let file = try store.put(name, content)
+    state.withLock { $0.written = started }
+    return file
+  }
+
+  /// The thread holds this file, and not the lock, which ends when its owner is done with it.
+  func keepRenewing(every seconds: Double) {
+    let thread = Thread { [self] in
+      while ended.wait(timeout: .now() + seconds) == .timedOut {
+        guard changing.withLock({ _ in renew() }) else { return }
       }
     }
     thread.start()
   }
 
-  /// Writes the file again; false when the lock is lost.
-  private func renewHeld() -> Bool {
+  /// Writes the file again; false when the lock is lost, or was given up.
+  private func renew() -> Bool {
+    guard state.withLock({ !$0.isRemoved }) else { return false }
     do {
       // One that was taken for stale must not come back.
       guard try store.file(name) != nil else {
         state.withLock { $0.isLost = true }
         return false
       }
-      _ = try renew()
+      try write()
     } catch {}
-    let isLate = state.withLock { state in
-      if Self.now() - state.renewed >= Self.trusted { state.isLost = true }
-      return state.isLost
+    return state.withLock { state in
+      if Self.now() - state.written >= trusted { state.isLost = true }
+      return !state.isLost
     }
-    return !isLate
   }
 
-  private func release() {
+  func remove() {
+    // A renewal that is on its way ends without another one.
+    state.withLock { $0.isRemoved = true }
     ended.signal()
-    // It ends by itself when the server cannot be reached.
-    try? store.remove(name)
+    changing.withLock { _ in
+      // It ends by itself when the server cannot be reached.
+      try? store.remove(name)
+    }
   }
 
   /// Seconds since the machine was started, with the time that it slept.
-  private static func now() -> Double {
+  static func now() -> Double {
     #if os(Linux)
       let clock = CLOCK_BOOTTIME
     #else
@@ -173,21 +195,4 @@ final class RemoteLock: Sendable {
     clock_gettime(clock, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
-}
-
-/// The machine, its boot session and the process namespace that this process is in: where its number means something.
-private enum ProcessOwner {
-  static let current: String = {
-    #if os(Linux)
-      let parts = [
-        try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8),
-        try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid"),
-      ]
-      guard let boot = parts[0], let namespace = parts[1] else { return UUID().uuidString }
-      return (try? SHA256.hash(Array((boot + namespace).utf8)).hex) ?? UUID().uuidString
-    #else
-      // macOS: untested. Nobody is known to be dead.
-      return UUID().uuidString
-    #endif
-  }()
 }

@@ -199,10 +199,15 @@ extension Repository {
   private func removeLeftFiles(
     _ listing: Listing, _ archives: [StoredArchive], in place: any Place
   ) throws {
-    let names = try place.list().names
+    let files = try place.list()
+    let names = files.names
     let present = Set(names)
     for name in names {
-      let isLeft = SignatureFiles.archive(ofFile: name).map { !present.contains($0) } ?? false
+      // A listing may be late: the archive is asked for by its name.
+      let isLeft =
+        try SignatureFiles.archive(ofFile: name).map {
+          try !present.contains($0) && place.file(ContainerPath(name: $0)) == nil
+        } ?? false
       if isLeft || SignatureFiles.isUnfinished(name) { try place.remove(ContainerPath(name: name)) }
     }
     // Of files that were named by hand the ids may not be known.
@@ -210,11 +215,18 @@ extension Repository {
     for name in names {
       if let id = ArchiveTags.id(ofFile: name) {
         let isKnown = archives.contains { id.hasPrefix($0.label.id) }
-        if !isKnown { try ArchiveTags.remove(of: id, in: place) }
+        if !isKnown, try place is LocalPlace || isOld(files.file(ContainerPath(name: name))) {
+          try ArchiveTags.remove(of: id, in: place)
+        }
       } else if ArchiveTags.isUnfinished(name) {
         try place.remove(ContainerPath(name: name))
       }
     }
+  }
+
+  /// Whether a file was written more than a day ago: what belongs to it would be in a listing, however late that is.
+  private func isOld(_ file: PlaceFile?) -> Bool {
+    file.map { Double($0.modified) / 1e9 < Date().timeIntervalSince1970 - 86_400 } ?? false
   }
 
   /// Removes archives, each before those that it needs; on disk when this returns.

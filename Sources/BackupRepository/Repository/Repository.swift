@@ -155,8 +155,7 @@ public struct Repository: Sendable {
   public func remove(_ item: Item, lockTimeout: Double = 0) throws {
     let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
     let name = try ContainerPath(item.fileName)
-    // From a list, as the item: of one file an SFTP server says the time more exactly.
-    guard place.full(name) == item.path, let present = try place.list().file(name),
+    guard place.full(name) == item.path, let present = try place.file(name),
       present.isSame(as: item.file)
     else {
       throw DrydockError(

@@ -35,6 +35,9 @@ struct Retention {
   /// The beginning of the reason of an archive that no rule keeps.
   static let needed = "needed by"
 
+  /// The beginning of the reason of an archive that a missing one may need.
+  static let possiblyNeeded = "may be needed by the missing parent of"
+
   /// Why each archive is kept; nothing for one that goes.
   ///
   /// - Parameters:
@@ -73,7 +76,29 @@ struct Retention {
         unvisited.append(parent)
       }
     }
+    // Their own ancestors are older, and kept as well.
+    keepAncestorsOfMissing(archives, parents, &reasons)
     return reasons
+  }
+
+  /// Keeps what is older than an archive whose parent is missing: the parent may come back, and only it says which of them it
+  /// needs.
+  private func keepAncestorsOfMissing(
+    _ archives: [StoredArchive], _ parents: [[Int]], _ reasons: inout [[String]]
+  ) {
+    // The newest such archive of each owner; those that cannot be read are after all others, whatever their times are.
+    var orphans: [String: Int] = [:]
+    for (index, archive) in archives.enumerated()
+    where archive.label.parent != nil && parents[index].isEmpty {
+      let other = orphans[archive.label.nameKey]
+      if other.map({ archives[$0].time <= archive.time }) ?? true { orphans[archive.label.nameKey] = index }
+    }
+    for (index, archive) in archives.enumerated() where reasons[index].isEmpty {
+      guard let orphan = orphans[archive.label.nameKey],
+        archives[orphan].isUnreadable ? archive.time <= archives[orphan].time : index < orphan
+      else { continue }
+      reasons[index] = ["\(Self.possiblyNeeded) \(archives[orphan].label.id.prefix(8))"]
+    }
   }
 
   /// The reasons to keep the archives of one owner, newest first.

@@ -58,14 +58,18 @@ enum SignatureFiles {
   }
 
   /// Writes a statement and its signatures, on disk when this returns.
+  ///
+  /// - Parameter isNew: whether the name is random, so that there is nothing to remove.
   static func write(
-    _ statement: ArchiveStatement, signedBy keys: [SigningKey], of archive: ContainerPath, at place: any Place
+    _ statement: ArchiveStatement, signedBy keys: [SigningKey], of archive: ContainerPath,
+    at place: any Place,
+    isNew: Bool
   ) throws {
     let text = statement.text
     let comment =
       "timestamp:\(Int(Date().timeIntervalSince1970))\tfile:\(statement.fileName)\(suffix)\tarchive:\(statement.archive)"
     let signatures = try keys.map { (suffix + "." + $0.suffix, try $0.sign(text, comment: comment)) }
-    try remove(of: archive, at: place)
+    if !isNew { try remove(of: archive, at: place) }
     // A statement without a signature is worth nothing; so a signature is there before it.
     for (suffix, bytes) in signatures { try place.replace(file(archive, suffix), with: bytes) }
     try place.replace(file(archive, suffix), with: text)
@@ -169,7 +173,7 @@ struct StatementDraft {
   var keys: [SigningKey]
 
   /// Signs the archive under a name, before it has that.
-  func write(_ archive: ContainerPath, at place: any Place) throws {
+  func write(_ archive: ContainerPath, at place: any Place, isNew: Bool = false) throws {
     let name = String(decoding: archive.bytes, as: UTF8.self)
     guard ArchiveStatement.isPlain(name), name.utf8.elementsEqual(archive.bytes) else {
       throw DrydockError(
@@ -178,6 +182,6 @@ struct StatementDraft {
     }
     let statement = try ArchiveStatement(
       header, fileName: name, size: bytes.size, sha256: bytes.sha256, contents: bytes.contents)
-    try SignatureFiles.write(statement, signedBy: keys, of: archive, at: place)
+    try SignatureFiles.write(statement, signedBy: keys, of: archive, at: place, isNew: isNew)
   }
 }

@@ -164,7 +164,7 @@ package struct ArchiveDestination: Sendable {
   ) throws -> String {
     if let upload {
       // The name has a random id, so that it is free.
-      if let name = names.first { try statement?.write(ContainerPath(name), at: folder) }
+      if let name = names.first { try statement?.write(ContainerPath(name), at: folder, isNew: true) }
       try folder.requireLocked()
       let size = try scratch.status(file)?.size ?? 0
       guard let published = try upload.publish(size: size) else {

@@ -1,10 +1,11 @@
 """Runs an OpenSSH server on loopback with its own keys, in a private directory.
 
-Prints `port`, `directory` (for files; `key` and `known_hosts` are beside it) and `ready`; ends when standard input does.
+With the argument `read-only` or `full` it refuses every write, or files of more than 64 KiB. Prints `port`, `directory` (for files; `key` and `known_hosts` are beside it) and `ready`; ends when standard input does.
 """
 
 import os
 import subprocess
+import sys
 
 import lifetime
 
@@ -24,8 +25,15 @@ PrintMotd no
 MaxStartups 200
 MaxSessions 50
 LogLevel VERBOSE
-Subsystem sftp /usr/lib/openssh/sftp-server
+Subsystem sftp {directory}/server
 """
+
+# A file that may not grow is the same error to the client as a disk without space.
+PROGRAMS = {
+    "": "exec /usr/lib/openssh/sftp-server",
+    "read-only": "exec /usr/lib/openssh/sftp-server -R",
+    "full": "trap '' XFSZ; ulimit -f 128; exec /usr/lib/openssh/sftp-server",
+}
 
 
 def make_key(path):
@@ -38,6 +46,9 @@ def start(directory):
     for name in ["host_key", "key", "other_key"]:
         make_key(f"{directory}/{name}")
     os.mkdir(f"{directory}/files")
+    with open(f"{directory}/server", "w") as file:
+        file.write("#!/bin/sh\n" + PROGRAMS[sys.argv[1] if len(sys.argv) > 1 else ""] + "\n")
+    os.chmod(f"{directory}/server", 0o755)
     with open(f"{directory}/host_key.pub") as file:
         host_key = file.read()
     with open(f"{directory}/known_hosts", "w") as file:
