@@ -27,6 +27,8 @@ struct CurlRequest {
   /// Over SFTP, the offset at which the server's file ends, and more is written.
   var appendOffset: UInt64 = 0
   var target = ReplyTarget.text(limit: 256 << 10)
+  /// Whether the reply is to have the file's time, which over SFTP takes one more message.
+  var asksTime = false
   /// Seconds without a byte, when the server may need longer than usual.
   var patience: Double?
 
@@ -90,7 +92,7 @@ final class CurlHandle {
     set(CURLOPT_FOLLOWLOCATION, 0)
     set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
     set(CURLOPT_TCP_KEEPALIVE, 1)
-    set(CURLOPT_FILETIME, 1)
+    set(CURLOPT_FILETIME, request.asksTime ? 1 : 0)
     set(CURLOPT_CONNECTTIMEOUT_MS, Int(settings.noProgressLimit * 1000))
     set(CURLOPT_TIMEOUT_MS, Int(settings.longestTime(request) * 1000))
     let piece = settings.rate?.piece ?? (512 << 10)

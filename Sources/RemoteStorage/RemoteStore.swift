@@ -9,6 +9,9 @@ package protocol RemoteStore: AnyObject, Sendable {
   /// The place, as `s3://BUCKET/PREFIX` or `sftp://HOST/PATH`: never with credentials.
   var url: String { get }
 
+  /// How many small files are best read at a time.
+  var parallelReads: Int { get }
+
   /// Makes the directory of an SFTP server when its parent exists; a bucket must exist.
   ///
   /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.

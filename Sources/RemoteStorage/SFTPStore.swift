@@ -15,6 +15,9 @@ final class SFTPStore: RemoteStore {
   private let pool: CurlPool
   private let hasRemovedOld = Mutex(false)
 
+  /// More connections take longer to open than they save.
+  let parallelReads = 4
+
   /// Files that are being written.
   static let writingPrefix = ".drydock-writing-"
   /// What was replaced, until the new file has its name.
@@ -73,7 +76,7 @@ final class SFTPStore: RemoteStore {
   /// The size and time of a file as the server says it; nil when it does not exist.
   func state(_ name: String) throws -> RemoteFile? {
     do {
-      let reply = try perform(CurlRequest(url: place.location(name), operation: .head))
+      let reply = try perform(CurlRequest(url: place.location(name), operation: .head, asksTime: true))
       // libcurl does not know the size of an empty file.
       let (size, seconds) = (reply.size ?? 0, reply.modified ?? 0)
       return RemoteFile(name: name, size: size, modified: seconds * 1_000_000_000, version: "")
@@ -178,7 +181,7 @@ final class SFTPStore: RemoteStore {
         let reply = try perform(
           CurlRequest(
             url: place.location(name), operation: .get, range: "\(first)-\(first + UInt64(rest.count) - 1)",
-            target: .buffer(rest, contentRange: nil)),
+            target: .buffer(rest, contentRange: nil), asksTime: file.hasExactTime),
           received: &received)
         if file.hasExactTime, let seconds = reply.modified, seconds * 1_000_000_000 != file.modified {
           throw RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")

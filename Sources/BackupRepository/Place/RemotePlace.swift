@@ -17,7 +17,7 @@ struct RemotePlace: Place {
   }
 
   var path: String { store.url }
-  var parallelReads: Int { 8 }
+  var parallelReads: Int { store.parallelReads }
 
   func list() throws -> PlaceListing {
     let files = try store.list("")
