@@ -274,6 +274,15 @@ import Testing
     #expect(!kept.isEmpty)
     for name in kept { try Data("x".utf8).write(to: URL(fileURLWithPath: lab.directory(String(name)))) }
     #expect(try items() == [path])
+    // What is verified, and so what is restored, is what the server has.
+    try RemoteConnections.shared.use(place.options, for: lab.repository, cache: lab.directory("cache"))
+    #expect(try items() == [path])
+    try write(content.dropLast() + [content.last.map { $0 ^ 1 } ?? 0])
+    #expect(try items() == [path])
+    #expect(throws: DrydockError.self) { try Verification.run(Archive(path: path), data: true) }
+    try write(content)
+    _ = try Verification.run(Archive(path: path), data: true)
+
     try repository.remove(repository.list().items[0])
     #expect(try items() == [])
     #expect(try lab.shell("find cache -type f") == "")

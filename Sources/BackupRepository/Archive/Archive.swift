@@ -43,13 +43,15 @@ public final class Archive {
       trusted: trusted, acceptsGap: acceptsGap)
   }
 
+  /// - Parameter usesCache: see ``Place/open(_:usesCache:)``.
   init(
-    _ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys? = nil,
-    acceptsGap: Bool = false
+    _ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit = .standard, trusted: TrustedKeys? = nil,
+    acceptsGap: Bool = false, usesCache: Bool = false
   ) throws {
     var parts = [archive]
     var gap: (ID, DrydockError)?
-    var search = ChainSearch(besides: archive.path, keys: keys, limit: limit, trusted: trusted)
+    var search = ChainSearch(
+      besides: archive.path, keys: keys, limit: limit, trusted: trusted, usesCache: usesCache)
     while let parent = parts[parts.count - 1].header.parent {
       let part: ArchivePart
       do {
@@ -105,8 +107,11 @@ public final class Archive {
     try header(path: path, nil, keys: keys)
   }
 
-  fileprivate static func header(path: String, _ file: PlaceFile?, keys: AgeKeys) throws -> Header {
-    try ArchivePart.header(ArchiveReader(Places.source(path, file), path: path, keys: keys), path)
+  fileprivate static func header(
+    path: String, _ file: PlaceFile?, keys: AgeKeys, usesCache: Bool = false
+  ) throws -> Header {
+    let source = try Places.source(path, file, usesCache: usesCache)
+    return try ArchivePart.header(ArchiveReader(source, path: path, keys: keys), path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
@@ -213,14 +218,16 @@ final class ArchivePart {
   /// Its statement, and who signed that; nil unless it was opened with trusted keys.
   let signature: (signed: SignedStatement, by: Signer)?
 
-  /// - Parameter file: the file, when a listing of its remote place has it.
+  /// - Parameters:
+  ///   - file: the file, when a listing of its remote place has it.
+  ///   - usesCache: see ``Place/open(_:usesCache:)``.
   init(
     path: String, _ file: PlaceFile? = nil, keys: AgeKeys, limit: ExpansionLimit = .standard,
-    trusted: TrustedKeys? = nil
+    trusted: TrustedKeys? = nil, usesCache: Bool = false
   ) throws {
     self.path = path
     // The signature first: of a file that nobody trusted has signed, nothing is parsed.
-    let source = try Places.source(path, file)
+    let source = try Places.source(path, file, usesCache: usesCache)
     signature = try trusted.map { try SignedStatement.trusted(of: path, $0) }
     reader = try ArchiveReader(source, path: path, keys: keys)
     json = try Self.json(reader, path)
@@ -276,12 +283,15 @@ final class ArchivePart {
 /// Finds the archives that an incremental one needs, by their ids: in its directory, whatever their names are. The ids in
 /// names are tried first, so that usually one file is opened for each.
 private struct ChainSearch {
-  private let archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?
+  private let archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
   /// The files of the directory that are named like archives; nil until they are needed.
   private var files: [(path: String, file: PlaceFile?)]?
 
-  init(besides archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?) {
+  init(
+    besides archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
+  ) {
     (self.archive, self.keys, self.limit, self.trusted) = (archive, keys, limit, trusted)
+    self.usesCache = usesCache
   }
 
   mutating func open(_ id: Archive.ID, neededBy child: ArchivePart) throws -> ArchivePart {
@@ -294,10 +304,14 @@ private struct ChainSearch {
     for (path, file) in files.filter({ isNamed($0.path) }) + files.filter({ !isNamed($0.path) }) {
       do {
         // Of a file with another name it is not known yet whether it is worth reading its manifest.
-        guard try isNamed(path) || Archive.header(path: path, file, keys: keys).archive == id else {
+        guard
+          try isNamed(path)
+            || Archive.header(path: path, file, keys: keys, usesCache: usesCache).archive == id
+        else {
           continue
         }
-        let part = try ArchivePart(path: path, file, keys: keys, limit: limit, trusted: trusted)
+        let part = try ArchivePart(
+          path: path, file, keys: keys, limit: limit, trusted: trusted, usesCache: usesCache)
         guard part.header.archive == id else { continue }
         guard ArchiveLabel(part.header).ownerKey == ArchiveLabel(child.header).ownerKey else {
           throw DrydockError(

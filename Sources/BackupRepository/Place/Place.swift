@@ -15,7 +15,10 @@ protocol Place: Sendable {
   /// One file; nil when there is none of that name.
   func file(_ name: ContainerPath) throws -> PlaceFile?
   /// Opens a file for reading. Throws `DrydockError` `notFound` when it is gone.
-  func open(_ file: PlaceFile) throws -> ArchiveSource
+  ///
+  /// - Parameter usesCache: whether the beginning and the end of a remote archive may come from the cache: for lists, and for
+  ///   what the next snapshot is compared with, but not for what is restored or verified.
+  func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource
   /// The content of a small file.
   func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8]
   /// Writes a small file, on disk when this returns; one of that name is replaced in one step.
@@ -126,9 +129,13 @@ enum Places {
 extension Places {
   /// The bytes of an archive.
   ///
-  /// - Parameter file: the file, when a listing of its remote place has it.
+  /// - Parameters:
+  ///   - file: the file, when a listing of its remote place has it.
+  ///   - usesCache: see ``Place/open(_:usesCache:)``.
   /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
-  static func source(_ path: String, _ file: PlaceFile? = nil) throws -> ArchiveSource {
+  static func source(
+    _ path: String, _ file: PlaceFile? = nil, usesCache: Bool = false
+  ) throws -> ArchiveSource {
     func missing(_ cause: DrydockError? = nil) -> DrydockError {
       DrydockError(.notFound, "no such archive; check the path", path: path, cause: cause)
     }
@@ -139,7 +146,7 @@ extension Places {
     }
     let (place, name) = try ofFile(path)
     guard let file = try file ?? place.file(name) else { throw missing() }
-    return try place.open(file)
+    return try place.open(file, usesCache: usesCache)
   }
 }
 
@@ -160,7 +167,7 @@ struct LocalPlace: Place {
     try directory.status(name).map { .local(name, $0) }
   }
 
-  func open(_ file: PlaceFile) throws -> ArchiveSource {
+  func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
     // Without waiting: it may be replaced by a FIFO.
     try ArchiveSource(owning: directory.open(file.name, .readOnly, options: .nonBlocking))
   }

@@ -30,11 +30,11 @@ struct RemotePlace: Place {
     try store.file("\(name)").map(PlaceFile.remote)
   }
 
-  func open(_ file: PlaceFile) throws -> ArchiveSource {
+  func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
     guard case .remote(let file) = file else {
       throw DrydockError(.invalidUse, "a local file at a remote place; report this", path: path)
     }
-    return RemoteArchive(store, file, cache).source
+    return RemoteArchive(store, file, usesCache ? cache : nil).source
   }
 
   func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8] {
@@ -152,11 +152,12 @@ package final class RemoteConnections: Sendable {
   }
 
   /// Uses certain options for one place.
-  package func use(_ options: RemoteOptions, for url: String) throws {
+  package func use(_ options: RemoteOptions, for url: String, cache: String? = nil) throws {
     let store = try RemoteStores.open(url, options)
-    state.withLock { state in
+    try state.withLock { state in
       state.connections.removeAll { $0.url == url }
-      state.connections.append(Connection(url: url, store: store))
+      state.connections.append(
+        Connection(url: url, store: store, cache: try cache.map { try EdgeCache($0, of: url) }))
     }
   }
 

@@ -110,7 +110,7 @@ public struct Repository: Sendable {
       throw DrydockError(.damaged, "its name is not UTF-8; rename it", path: path)
     }
     do {
-      let source = try place.open(file)
+      let source = try place.open(file, usesCache: true)
       do {
         let reader = try ArchiveReader(source, keys: keys)
         let json = try ArchivePart.json(reader, path)

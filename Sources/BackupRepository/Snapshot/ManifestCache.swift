@@ -118,7 +118,7 @@ package struct ManifestCache: Sendable {
   /// The size of an archive's file, and the hash of its beginning; nil if it is not there.
   private static func state(of file: PlaceFile?, in repository: any Place) throws -> (UInt64, String)? {
     guard let file, file.isFile else { return nil }
-    return (file.size, try SHA256.hash(repository.open(file).beginning(4096)).hex)
+    return (file.size, try SHA256.hash(repository.open(file, usesCache: true).beginning(4096)).hex)
   }
 
   private func isUnchanged(_ entry: Entry, _ file: PlaceFile?, in repository: any Place) throws -> Bool {

@@ -217,7 +217,9 @@ extension Snapshot {
         let reason = "no key opens the newest archive, \(name)"
         return (nil, request.cache == nil ? reason : "\(reason), and the cache does not have its manifest")
       } else {
-        found = ParentManifest(try Archive(path: newest.path, keys: keys, trusted: trusted))
+        let part = try ArchivePart(
+          path: newest.path, present.file(ContainerPath(name)), keys: keys, trusted: trusted, usesCache: true)
+        found = ParentManifest(try Archive(part, keys: keys, trusted: trusted, usesCache: true))
       }
       // Who is to read the new archive must be able to read those that it needs.
       guard try found.manifest.parts[0].recipients() == request.encryption?.recipientsDigest() else {
