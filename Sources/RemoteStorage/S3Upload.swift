@@ -167,11 +167,12 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
   private func publishing(_ method: String, _ request: ([String]) throws -> CurlReply?) throws -> Bool {
     try store.retries.run(store.label("cannot be written", method, name)) { _ in
       let isConditional = store.knowsConditions.withLock { $0 }
-      guard let reply = try request(isConditional ? ["if-none-match:*"] : []) else { return false }
+      guard var reply = try request(isConditional ? ["if-none-match:*"] : []) else { return false }
       if reply.status == 412 { return false }
       if isConditional, reply.status == 501 || RemoteFailure.s3(reply).serverCode == "NotImplemented" {
         store.knowsConditions.withLock { $0 = false }
-        throw RemoteFailure(.unsupported, "the server does not know If-None-Match", isTransient: true)
+        guard let unconditional = try request([]) else { return false }
+        reply = unconditional
       }
       _ = try store.succeeded(reply)
       return true

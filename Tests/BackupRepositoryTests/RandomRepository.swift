@@ -218,7 +218,8 @@ struct RandomRepository {
       items.map(\.fileName)
         + items.filter { !$0.tags.isEmpty }.map { "\($0.header.archive).tags.json" })
     return try Places.open(lab.repository).list().names.map { String(decoding: $0, as: UTF8.self) }
-      .filter { !own.contains($0) }
+      // The folder of an SFTP server's locks stays.
+      .filter { !own.contains($0) && $0 != "locks" }
   }
 
   // MARK: Rules

@@ -47,17 +47,21 @@ public struct Repository: Sendable {
     keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
     where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
-    try list(keys: keys, present: nil, trusted: trusted, progress: progress, where: isWanted)
+    try opened { try list($0, keys, trusted: trusted, progress: progress, where: isWanted) }
   }
 
-  /// - Parameter present: the files in the repository, if they were listed before.
-  func list(
-    keys: AgeKeys, present: PlaceListing?, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
-    where isWanted: (ArchiveLabel) -> Bool
+  /// Lists without tags, each of which is a file to read.
+  ///
+  /// - Parameter present: the files in the repository, which were listed before.
+  func listUntagged(
+    _ present: PlaceListing, keys: AgeKeys, where isWanted: (ArchiveLabel) -> Bool
   ) throws -> Listing {
+    try opened { try list($0, keys, present: present, readsTags: false, where: isWanted) }
+  }
+
+  private func opened(_ body: (any Place) throws -> Listing) throws -> Listing {
     do {
-      return try list(
-        Places.open(path), keys, present: present, trusted: trusted, progress: progress, where: isWanted)
+      return try body(Places.open(path))
     } catch let error as DrydockError where error.code == .notFound && !isRemote {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
@@ -66,8 +70,9 @@ public struct Repository: Sendable {
   }
 
   func list(
-    _ place: any Place, _ keys: AgeKeys, present: PlaceListing? = nil, trusted: TrustedKeys? = nil,
-    progress: WorkProgress? = nil, where isWanted: (ArchiveLabel) -> Bool = { _ in true }
+    _ place: any Place, _ keys: AgeKeys, present: PlaceListing? = nil, readsTags: Bool = true,
+    trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
+    where isWanted: (ArchiveLabel) -> Bool = { _ in true }
   ) throws -> Listing {
     let present = try present ?? place.list()
     let names = present.names.filter { bytes in
@@ -91,7 +96,7 @@ public struct Repository: Sendable {
         )
       }
     }
-    try listing.readTags(present.names, in: place)
+    if readsTags { try listing.readTags(present.names, in: place) }
     listing.nameOwners()
     listing.sort()
     return listing

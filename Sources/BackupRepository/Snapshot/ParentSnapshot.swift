@@ -192,7 +192,7 @@ extension Snapshot {
     if case .passphrase? = request.encryption { return (nil, nil) }
     let (keys, isEncrypted) = (request.keys, request.encryption != nil)
     let label = ArchiveLabel(header)
-    let listing = try Repository(repository).list(keys: keys, present: present) {
+    let listing = try Repository(repository).listUntagged(present, keys: keys) {
       $0.nameKey == label.nameKey
     }
     let newest = listing.entries.last { entry in
