@@ -90,7 +90,7 @@ struct AdoptionTests {
       let states = repaired.output.matches(of: #/"state":"(\w+)"/#).map { String($0.1) }
       #expect(states == ["unchanged", "unchanged", "changed"], "\(repaired)")
       let unknown = try sandbox.drydock("repair", "--all", "All", "--accept", "9")
-      #expect(unknown.exitCode == 64 && unknown.errors.contains("migration of that number"), "\(unknown)")
+      #expect(unknown.exitCode == 64 && unknown.errors.contains("no migration has that number"), "\(unknown)")
       #expect(try sandbox.drydock("migrate", "--all", "All").exitCode == 0)
     }
   }

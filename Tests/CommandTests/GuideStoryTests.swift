@@ -40,12 +40,12 @@ struct GuideStoryTests {
     drydock release 4.0.0
     """
 
-  /// Eight customers' containers before the migration, one of them damaged.
-  private static let fleet =
-    released.replacing("drydock release 4.0.0", with: "") + """
-      mkdir Customers; for name in anna ben carl dora emil fay gus hana; do cp -r Ada Customers/$name; done
-      : > Customers/gus/Library/Preferences/com.example.trips.plist
-      """
+  /// The first block of the guide makes the containers.
+  private static let fleet: String = {
+    let path = Sandbox.repository + "/Sources/Drydock/Drydock.docc/Fleets.md"
+    let parts = ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").components(separatedBy: "```")
+    return "cd trips\n" + (parts.first { $0.hasPrefix("sh\n") }?.dropFirst(3) ?? "exit 1")
+  }()
 
   @Test("The guide to imports goes as it is written")
   func imports() throws {
