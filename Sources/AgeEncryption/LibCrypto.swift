@@ -125,25 +125,44 @@ extension SecretBytes {
   }
 }
 
+/// Keys of Curve25519: 32 bytes each, for the key agreement (`EVP_PKEY_X25519`) and for signatures (`EVP_PKEY_ED25519`).
+extension LibCrypto {
+  /// The caller frees the key.
+  static func privateKey(_ secret: SecretBytes, _ type: Int32) throws -> OpaquePointer {
+    try secret.withBytes { bytes in
+      let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      // libcrypto checks the length.
+      guard let key = EVP_PKEY_new_raw_private_key(type, nil, base, bytes.count) else {
+        throw error("reading a secret key")
+      }
+      return key
+    }
+  }
+
+  static func publicKey(of secret: SecretBytes, _ type: Int32) throws -> [UInt8] {
+    let key = try privateKey(secret, type)
+    defer { EVP_PKEY_free(key) }
+    var bytes = [UInt8](repeating: 0, count: 32)
+    var count = bytes.count
+    guard EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1, count == bytes.count else {
+      throw error("making a public key")
+    }
+    return bytes
+  }
+}
+
 /// The key agreement behind age's recipients.
 enum X25519 {
   static let keyLength = 32
 
   static func publicKey(of secret: SecretBytes) throws -> [UInt8] {
-    let key = try privateKey(secret)
-    defer { EVP_PKEY_free(key) }
-    var bytes = [UInt8](repeating: 0, count: keyLength)
-    var count = bytes.count
-    guard EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1, count == keyLength else {
-      throw LibCrypto.error("making a public key")
-    }
-    return bytes
+    try LibCrypto.publicKey(of: secret, EVP_PKEY_X25519)
   }
 
   /// The shared secret of two keys; nil when the public key is weak: one of the few points that give the same "secret"
   /// with every key.
   static func sharedSecret(_ secret: SecretBytes, with publicKey: [UInt8]) throws -> SecretBytes? {
-    let own = try privateKey(secret)
+    let own = try LibCrypto.privateKey(secret, EVP_PKEY_X25519)
     defer { EVP_PKEY_free(own) }
     guard let other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, publicKey, publicKey.count) else {
       throw LibCrypto.error("reading a public key")
@@ -167,16 +186,6 @@ enum X25519 {
       return nil
     }
     return shared
-  }
-
-  private static func privateKey(_ secret: SecretBytes) throws -> OpaquePointer {
-    try secret.withBytes { bytes in
-      let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
-      guard let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nil, base, bytes.count) else {
-        throw LibCrypto.error("reading a secret key")
-      }
-      return key
-    }
   }
 }
 

@@ -8,18 +8,11 @@ package enum Ed25519 {
 
   /// - Parameter seed: the secret key's 32 bytes.
   package static func publicKey(of seed: SecretBytes) throws -> [UInt8] {
-    let key = try privateKey(seed)
-    defer { EVP_PKEY_free(key) }
-    var bytes = [UInt8](repeating: 0, count: keyLength)
-    var count = bytes.count
-    guard EVP_PKEY_get_raw_public_key(key, &bytes, &count) == 1, count == keyLength else {
-      throw LibCrypto.error("making a public key")
-    }
-    return bytes
+    try LibCrypto.publicKey(of: seed, EVP_PKEY_ED25519)
   }
 
   package static func sign(_ message: [UInt8], seed: SecretBytes) throws -> [UInt8] {
-    let key = try privateKey(seed)
+    let key = try LibCrypto.privateKey(seed, EVP_PKEY_ED25519)
     defer { EVP_PKEY_free(key) }
     guard let context = EVP_MD_CTX_new() else { throw LibCrypto.error("signing") }
     defer { EVP_MD_CTX_free(context) }
@@ -29,16 +22,6 @@ package enum Ed25519 {
       EVP_DigestSign(context, &signature, &count, message, message.count) == 1, count == signatureLength
     else { throw LibCrypto.error("signing") }
     return signature
-  }
-
-  private static func privateKey(_ seed: SecretBytes) throws -> OpaquePointer {
-    try seed.withBytes { bytes in
-      let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
-      guard bytes.count == keyLength,
-        let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, base, bytes.count)
-      else { throw LibCrypto.error("reading a secret key") }
-      return key
-    }
   }
 }
 

@@ -161,7 +161,8 @@ extension RemoteFailure {
     switch failure {
     case .changed:
       RemoteFailure(
-        .permission, "the server's key differs from the one in known_hosts; somebody may be in between",
+        .permission,
+        "the server's key differs from the one in known_hosts: another machine may answer in its place",
         advice: "ask the server's administrator for the fingerprint before you change known_hosts")
     case .unknown, nil:
       RemoteFailure(

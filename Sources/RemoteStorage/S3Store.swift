@@ -189,7 +189,7 @@ final class S3Store: RemoteStore {
     }
     guard let file else {
       throw DrydockError(
-        .changedMeanwhile, "was written, and removed by somebody else at once; run it again",
+        .changedMeanwhile, "was removed by another process right after it was written; run it again",
         path: "\(url)/\(name)")
     }
     return file

@@ -82,7 +82,7 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
     }
     guard let made = try existing() else {
       throw DrydockError(
-        .changedMeanwhile, "was written, and removed by somebody else at once; run it again",
+        .changedMeanwhile, "was removed by another process right after it was written; run it again",
         path: "\(store.url)/\(name)")
     }
     return try settle(made, size)

@@ -211,7 +211,7 @@ final class SFTPStore: RemoteStore {
     }
     guard let file = try file(name) else {
       throw DrydockError(
-        .changedMeanwhile, "was written, and removed by somebody else at once; run it again",
+        .changedMeanwhile, "was removed by another process right after it was written; run it again",
         path: "\(url)/\(name)")
     }
     return file

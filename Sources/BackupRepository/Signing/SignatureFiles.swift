@@ -62,8 +62,7 @@ enum SignatureFiles {
   /// - Parameter isNew: whether the name is random, so that there is nothing to remove.
   static func write(
     _ statement: ArchiveStatement, signedBy keys: [SigningKey], of archive: ContainerPath,
-    at place: any Place,
-    isNew: Bool
+    at place: any Place, isNew: Bool
   ) throws {
     let text = statement.text
     let comment =

@@ -196,8 +196,8 @@ package struct ArchiveDestination: Sendable {
     throw Self.nameIsTaken(folder.full(try ContainerPath(fileName ?? names.first ?? "")))
   }
 
-  /// Throws if an archive is gone that a published one needs: at a remote place, somebody may remove it who did not see the
-  /// lock in time. The new one is removed then.
+  /// Throws if an archive is gone that a published one needs: at a remote place, another machine may remove it that did not see
+  /// the lock in time. The new one is removed then.
   func requirePresent(_ parents: [Archive.ID], neededBy path: String) throws {
     guard !(folder is LocalPlace), !parents.isEmpty else { return }
     let ids = try folder.list().names.compactMap {

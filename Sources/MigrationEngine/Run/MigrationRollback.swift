@@ -27,7 +27,7 @@ public enum MigrationRollback {
   public struct Report: Sendable {
     /// The schema version before and after, by the history; nil without one.
     public var from: Int?, to: Int?
-    /// The same, where there is no history by the version markers; nil when nothing shows it.
+    /// The same of a container without a history, by its version markers; nil when it has none.
     package var versions: (before: Int?, after: Int?) = (nil, nil)
     /// The transactions that were undone from the undo log, the newest first.
     package var undone: [RollbackReport.Undone] = []
