@@ -11,48 +11,73 @@ import Testing
 
 /// Repositories at a real OpenStack Swift and a real OpenSSH server.
 @Suite("Remote repositories") struct RemoteRepositoryTests {
-  /// Snapshots, tags, removals and compactions through a proxy that breaks every fifth connection: what was reported is there,
-  /// whole, and nothing else.
+  /// A proxy breaks every fifth connection.
   @Test("Nothing is lost through broken connections", arguments: [PlaceKind.s3, .sftp])
   func brokenConnections(_ kind: PlaceKind) throws {
-    let lab = try Lab()
     let place = try kind.make()
     let (faulty, proxy) = try RemoteServers.faulty(place, seed: 7, percent: 20)
     try withExtendedLifetime(proxy) {
-      try kind.use(faulty, for: lab)
-      let repository = Repository(lab.repository)
-      var random = SeededRandom(seed: 11)
-      let keys = AgeKeys(identities: [try .generate()])
-      var expected: [String: [String]] = [:]
-      for round in 0..<(TestExtent.isFull ? 250 : 6) {
-        try lab.write("f\(round % 5)", random.bytes(Int.random(in: 1...300_000, using: &random)))
-        let report = try lab.incremental {
-          ($0.encryption, $0.keys) = (.recipients(keys.identities.map(\.recipient)), keys)
-          ($0.tags, $0.lockTimeout) = (round % 3 == 0 ? ["third"] : [], 30)
-        }
-        #expect(report.parentProblem == nil, "round \(round)")
-        expected[report.archive.description] = round % 3 == 0 ? ["third"] : []
-        if round % 4 == 3 {
-          var policy = RetentionPolicy()
-          policy.last = 3
-          var options = CompactionOptions()
-          options.share = 0
-          let forgot = try repository.forget(
-            keeping: policy, keys: keys, compacting: options, lockTimeout: 30)
-          expected = Dictionary(uniqueKeysWithValues: forgot.kept.map { ($0.id, $0.tags) })
-        }
-        // Without the proxy.
-        let direct = RemotePlace(
-          .init(url: lab.repository, store: try place.store("backups"), cache: nil))
-        let listing = try repository.list(direct, keys)
-        #expect(listing.unreadable.isEmpty && listing.sealed.isEmpty, "round \(round)")
-        let found = listing.items.map { ($0.header.archive.description, $0.tags) }
-        #expect(Dictionary(uniqueKeysWithValues: found) == expected, "round \(round)")
-        #expect(try direct.store.list("locks") == [], "round \(round)")
+      try work(kind, through: faulty, direct: place.store("backups"), rounds: TestExtent.isFull ? 250 : 6)
+    }
+  }
+
+  /// The server is killed with all connections, and starts again, over and over.
+  @Test("Nothing is lost when the server is killed", arguments: [PlaceKind.s3, .sftp])
+  func killedServer(_ kind: PlaceKind) throws {
+    let (place, server) = try RemoteServers.restarting(sftp: kind == .sftp)
+    let killer = Thread {
+      var random = SeededRandom(seed: 3)
+      while !Thread.current.isCancelled, server.isRunning {
+        usleep(UInt32.random(in: 50_000...600_000, using: &random))
+        server.kill(SIGUSR1)
       }
-      for item in try repository.list(keys: keys).items {
-        _ = try Verification.run(Archive(path: item.path, keys: keys), data: true)
+    }
+    killer.start()
+    defer { killer.cancel() }
+    try work(kind, through: place, direct: place.store("backups"), rounds: TestExtent.isFull ? 100 : 6)
+    #expect(server.isRunning)
+    #expect(server.output.split(separator: "\n").filter { $0 == "restarted" }.count > 3)
+  }
+
+  /// Snapshots, tags, removals and compactions: what was reported is there, whole, and nothing else.
+  ///
+  /// - Parameters:
+  ///   - place: where everything is done, through what breaks.
+  ///   - direct: the repository of that place, to look at it.
+  private func work(
+    _ kind: PlaceKind, through place: TestSupport.RemotePlace, direct store: any RemoteStore, rounds: Int
+  ) throws {
+    let lab = try Lab()
+    try kind.use(place, for: lab)
+    let repository = Repository(lab.repository)
+    let direct = RemotePlace(.init(url: lab.repository, store: store, cache: nil))
+    var random = SeededRandom(seed: 11)
+    let keys = AgeKeys(identities: [try .generate()])
+    var expected: [String: [String]] = [:]
+    for round in 0..<rounds {
+      try lab.write("f\(round % 5)", random.bytes(Int.random(in: 1...300_000, using: &random)))
+      let report = try lab.incremental {
+        ($0.encryption, $0.keys) = (.recipients(keys.identities.map(\.recipient)), keys)
+        ($0.tags, $0.lockTimeout) = (round % 3 == 0 ? ["third"] : [], 30)
       }
+      #expect(report.parentProblem == nil, "round \(round)")
+      expected[report.archive.description] = round % 3 == 0 ? ["third"] : []
+      if round % 4 == 3 {
+        var policy = RetentionPolicy()
+        policy.last = 3
+        var options = CompactionOptions()
+        options.share = 0
+        let forgot = try repository.forget(keeping: policy, keys: keys, compacting: options, lockTimeout: 30)
+        expected = Dictionary(uniqueKeysWithValues: forgot.kept.map { ($0.id, $0.tags) })
+      }
+      let listing = try repository.list(direct, keys)
+      #expect(listing.unreadable.isEmpty && listing.sealed.isEmpty, "round \(round)")
+      let found = listing.items.map { ($0.header.archive.description, $0.tags) }
+      #expect(Dictionary(uniqueKeysWithValues: found) == expected, "round \(round)")
+      #expect(try direct.store.list("locks") == [], "round \(round)")
+    }
+    for item in try repository.list(keys: keys).items {
+      _ = try Verification.run(Archive(path: item.path, keys: keys), data: true)
     }
   }
 

@@ -30,7 +30,11 @@ public enum RemoteServers {
 
   /// An empty bucket of an OpenStack Swift.
   public static func s3() throws -> RemotePlace {
-    try bucket(of: running(swift, "swift_server.py"), key: "drydock:tests", secret: "testing")
+    try swiftBucket(of: running(swift, "swift_server.py"))
+  }
+
+  private static func swiftBucket(of server: Server) throws -> RemotePlace {
+    try bucket(of: server, key: "drydock:tests", secret: "testing")
   }
 
   /// An empty bucket of moto, which knows conditional writes.
@@ -40,6 +44,13 @@ public enum RemoteServers {
 
   /// An empty directory of an OpenSSH server, by its absolute path.
   public static func sftp() throws -> RemotePlace { try directory(of: running(ssh, "ssh_server.py")) }
+
+  /// An empty place on a server of its own, an OpenSSH server or an OpenStack Swift. SIGUSR1 kills the process to which clients
+  /// speak, with all connections, and starts it again a moment later.
+  public static func restarting(sftp: Bool) throws -> (RemotePlace, RunningCommand) {
+    let server = try start(sftp ? "ssh_server.py" : "swift_server.py", [])
+    return (try sftp ? directory(of: server) : swiftBucket(of: server), server.command)
+  }
 
   /// An OpenSSH server that does not take every file: `read-only`, or `full` beyond 64 KiB.
   public static func refusingSFTP(_ kind: String) throws -> (RemotePlace, RunningCommand) {

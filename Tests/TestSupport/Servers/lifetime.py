@@ -34,12 +34,38 @@ def wait_for_port(port, processes):
     raise SystemExit(f"no server on port {port}")
 
 
-def run(start):
-    """Calls `start(directory)`, which returns child processes and lines to print; ends with standard input."""
+def kill(process):
+    """Kills a process with all that it has started; a server's sessions outlive it otherwise."""
+    with open(f"/proc/{process}/task/{process}/children") as file:
+        children = file.read().split()
+    os.kill(process, signal.SIGKILL)
+    for child in children:
+        try:
+            kill(int(child))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+
+
+def run(start, front=None):
+    """Calls `start(directory)`, which returns child processes and lines to print; ends with standard input.
+
+    SIGUSR1 kills the last of the processes, to which clients speak, with all connections. `front(directory)` starts it again
+    a moment later.
+    """
     directory = tempfile.mkdtemp(prefix="drydock-server-")
     processes = []
+
+    def restart(*_):
+        kill(processes[-1])
+        os.waitpid(processes[-1], 0)
+        time.sleep(0.1)
+        processes[-1] = front(directory)
+        print("restarted", flush=True)
+
     try:
         processes, lines = start(directory)
+        if front:
+            signal.signal(signal.SIGUSR1, restart)
         for line in lines:
             print(line, flush=True)
         print("ready", flush=True)

@@ -1,6 +1,8 @@
 """Runs an OpenSSH server on loopback with its own keys, in a private directory.
 
-With the argument `read-only` or `full` it refuses every write, or files of more than 64 KiB. Prints `port`, `directory` (for files; `key` and `known_hosts` are beside it) and `ready`; ends when standard input does.
+With the argument `read-only` or `full` it refuses every write, or files of more than 64 KiB. Prints `port`, `directory`
+(for files; `key` and `known_hosts` are beside it) and `ready`; ends when standard input does. SIGUSR1 kills the server with
+its sessions, and starts it again.
 """
 
 import os
@@ -58,13 +60,18 @@ def start(directory):
     if os.getuid() == 0:
         # The directory that sshd changes to before a login; a service makes it at its start.
         os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    process = serve(directory)
+    lifetime.wait_for_port(port, [process])
+    return [process], [f"port {port}", f"directory {directory}"]
+
+
+def serve(directory):
     process = os.fork()
     if not process:
         lifetime.with_parent()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.execv("/usr/sbin/sshd", ["/usr/sbin/sshd", "-D", "-f", f"{directory}/configuration", "-E", f"{directory}/log"])
-    lifetime.wait_for_port(port, [process])
-    return [process], [f"port {port}", f"directory {directory}"]
+    return process
 
 
-lifetime.run(start)
+lifetime.run(start, serve)

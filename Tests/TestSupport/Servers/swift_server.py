@@ -1,6 +1,7 @@
 """Runs an OpenStack Swift with S3's interface on loopback: one replica, in a private directory.
 
-Prints `endpoint URL`, then `ready`; ends when standard input does. Nothing in /etc is read or written.
+Prints `endpoint URL`, then `ready`; ends when standard input does. SIGUSR1 kills the proxy server, to which clients
+speak, and starts it again. Nothing in /etc is read or written.
 """
 
 import os
@@ -139,4 +140,4 @@ def start(directory):
     return processes, [f"endpoint http://127.0.0.1:{ports['proxy']}"]
 
 
-lifetime.run(start)
+lifetime.run(start, lambda directory: serve(directory, "proxy"))
