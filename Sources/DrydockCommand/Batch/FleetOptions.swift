@@ -76,8 +76,6 @@ struct FleetOptions: ParsableArguments {
       valueName: "number"))
   var jobs: Int?
 
-  @OptionGroup var job: JobOptions
-
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
@@ -105,17 +103,16 @@ struct FleetOptions: ParsableArguments {
     }
   }
 
-  /// Throws for an option of a job, of a command that has one without `--all` only.
-  func refuseJob() throws {
-    if all == nil, let option = job.given { throw ValidationError("\(option) goes with --all") }
-  }
-
   /// The batch of containers that was asked for; nil for a single one.
   ///
-  /// - Parameter command: its name, for the result.
-  func batch(_ configuration: ContainerConfiguration, _ command: String, asJSON: Bool) throws -> Batch? {
+  /// - Parameters:
+  ///   - options: the part of the work, and where its results go.
+  ///   - command: its name, for the result.
+  func batch(
+    _ configuration: ContainerConfiguration, _ options: JobOptions, _ command: String, asJSON: Bool
+  ) throws -> Batch? {
     guard let all else { return nil }
-    let job = try self.job.job(command)
+    let job = try options.job(command)
     let found = try containers(all, configuration, job.shard)
     let wave = first.map { $0.wave(of: found.containers) } ?? found.containers
     // Containers beside each other share their groups, and who changes one locks them.
@@ -123,7 +120,7 @@ struct FleetOptions: ParsableArguments {
     return Batch(
       path: all, containers: wave, skipped: found.skipped, leftOut: found.containers.count - wave.count,
       configuration: configuration, jobs: jobs ?? most, job: job,
-      mostFailures: maxFailures.map { $0.most(of: wave.count) }, asJSON: asJSON, file: try self.job.file())
+      mostFailures: maxFailures.map { $0.most(of: wave.count) }, asJSON: asJSON, file: try options.file())
   }
 
   private func containers(
@@ -199,21 +196,25 @@ enum Portion: Equatable, Sendable, CustomStringConvertible {
   }
 }
 
-/// One container, where a command can also work on many.
-struct ContainerChoice: ParsableArguments {
+/// The options of commands that work on one container, or on many.
+///
+/// The argument parser's debug builds check each group five times for every group around it: what the tests run would take
+/// seconds to start if these were nested deeper.
+struct ContainersOptions: ParsableArguments {
   @Argument(help: ContainerOptions.help, completion: .file()) var path: String?
   @OptionGroup var fleet: FleetOptions
-  @OptionGroup var opening: OpeningOptions
+  @OptionGroup var job: JobOptions
+  @OptionGroup var name: InstanceOption
+  @OptionGroup var wait: WaitOptions
 
   var all: String? { fleet.all }
-  var wait: WaitOptions { opening.wait }
 
   func validate() throws {
-    try fleet.refuseJob()
+    if all == nil, let option = job.given { throw ValidationError("\(option) goes with --all") }
     if path != nil, all != nil {
       throw ValidationError("give one container, or --all with a directory of containers")
     }
-    if all != nil, opening.instance != nil {
+    if all != nil, name.instance != nil {
       throw ValidationError("--container names one instance, and --all takes many")
     }
   }
@@ -221,27 +222,17 @@ struct ContainerChoice: ParsableArguments {
   /// The one container that was given.
   var one: ContainerOptions {
     var options = ContainerOptions()
-    (options.path, options.opening) = (path ?? "", opening)
+    (options.path, options.name, options.wait) = (path ?? "", name, wait)
     return options
-  }
-}
-
-/// The options of commands that work on one container, or on many.
-struct ContainersOptions: ParsableArguments {
-  @OptionGroup var choice: ContainerChoice
-
-  var all: String? { choice.all }
-  var one: ContainerOptions { choice.one }
-  var wait: WaitOptions { choice.wait }
-
-  func validate() throws {
-    if choice.path == nil, choice.all == nil {
-      throw ValidationError("give a container, or --all with a directory of containers")
-    }
   }
 
   /// The batch of containers that was asked for instead.
+  ///
+  /// - Throws: `ValidationError` when neither one container nor a batch was given.
   func batch(_ configuration: ContainerConfiguration, _ command: String, asJSON: Bool) throws -> Batch? {
-    try choice.fleet.batch(configuration, command, asJSON: asJSON)
+    guard path != nil || all != nil else {
+      throw ValidationError("give a container, or --all with a directory of containers")
+    }
+    return try fleet.batch(configuration, job, command, asJSON: asJSON)
   }
 }

@@ -19,7 +19,7 @@ struct AuditCommand: Subcommand {
         drydock audit --rules
       """)
 
-  @OptionGroup var container: ContainerChoice
+  @OptionGroup var container: ContainersOptions
   @Option(
     help: ArgumentHelp("Compare with what this app declares: X.app or an .ipa.", valueName: "path"),
     completion: .file())
@@ -57,7 +57,7 @@ struct AuditCommand: Subcommand {
 
   func run() throws {
     if rules { return AuditText.write(AuditRule.all, asJSON: common.json) }
-    if let batch = try container.fleet.batch(common.configuration(), "audit", asJSON: common.json) {
+    if let batch = try container.batch(common.configuration(), "audit", asJSON: common.json) {
       return try run(batch)
     }
     let one = container.one

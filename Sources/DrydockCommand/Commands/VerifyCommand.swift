@@ -29,6 +29,7 @@ struct VerifyCommand: Subcommand {
   @Argument(help: "Archives: files, or with -r ids; none means all of the repository.", completion: .file())
   var archives: [String] = []
   @OptionGroup var fleet: FleetOptions
+  @OptionGroup var job: JobOptions
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Read every byte and compare it with its hash.") var data = false
   @Option(
@@ -57,11 +58,11 @@ struct VerifyCommand: Subcommand {
     let limit = try expansion.limit()
     let trusted = try trust.keys(configuration)
     var keys = try key.keys()
-    if let batch = try fleet.batch(configuration, "verify", asJSON: common.json) {
+    if let batch = try fleet.batch(configuration, job, "verify", asJSON: common.json) {
       return try run(batch, keys.all, limit, trusted)
     }
-    let job = try fleet.job.job("verify")
-    var log = try JobLog(fleet.job, job, of: .archive)
+    let job = try self.job.job("verify")
+    var log = try JobLog(self.job, job, of: .archive)
     var failed: Failure?
     var checked: [JSONObject] = []
     var intact: String?

@@ -64,10 +64,10 @@ struct ContainerOptions: ParsableArguments {
     """, valueName: "container")
 
   @Argument(help: Self.help, completion: .file()) var path: String
-  @OptionGroup var opening: OpeningOptions
+  @OptionGroup var name: InstanceOption
+  @OptionGroup var wait: WaitOptions
 
-  var instance: String? { opening.instance }
-  var wait: WaitOptions { opening.wait }
+  var instance: String? { name.instance }
 
   /// Opens the container, first ending what an interrupted command left.
   func open(_ configuration: ContainerConfiguration) throws -> Container {
@@ -140,15 +140,13 @@ struct ContainerOptions: ParsableArguments {
   }
 }
 
-/// How a container is opened.
-struct OpeningOptions: ParsableArguments {
+/// The name of a container among others.
+struct InstanceOption: ParsableArguments {
   @Option(
     name: .customLong("container"),
     help: ArgumentHelp(
       "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
   var instance: String?
-
-  @OptionGroup var wait: WaitOptions
 }
 
 /// How long a command waits for others.
