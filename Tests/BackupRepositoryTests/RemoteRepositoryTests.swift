@@ -25,18 +25,22 @@ import Testing
   @Test("Nothing is lost when the server is killed", arguments: [PlaceKind.s3, .sftp])
   func killedServer(_ kind: PlaceKind) throws {
     let (place, server) = try RemoteServers.restarting(sftp: kind == .sftp)
+    let restarts = { server.output.split(separator: "\n").filter { $0 == "restarted" }.count }
     let killer = Thread {
       var random = SeededRandom(seed: 3)
+      var count = 0
       while !Thread.current.isCancelled, server.isRunning {
-        usleep(UInt32.random(in: 50_000...600_000, using: &random))
         server.kill(SIGUSR1)
+        count += 1
+        while restarts() < count, server.isRunning { usleep(10_000) }
+        usleep(UInt32.random(in: 200_000...1_500_000, using: &random))
       }
     }
     killer.start()
     defer { killer.cancel() }
     try work(kind, through: place, direct: place.store("backups"), rounds: TestExtent.isFull ? 100 : 6)
     #expect(server.isRunning)
-    #expect(server.output.split(separator: "\n").filter { $0 == "restarted" }.count > 3)
+    #expect(restarts() > 3)
   }
 
   /// Snapshots, tags, removals and compactions: what was reported is there, whole, and nothing else.

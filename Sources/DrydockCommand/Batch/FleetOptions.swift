@@ -226,13 +226,15 @@ struct ContainersOptions: ParsableArguments {
     return options
   }
 
-  /// The batch of containers that was asked for instead.
-  ///
-  /// - Throws: `ValidationError` when neither one container nor a batch was given.
-  func batch(_ configuration: ContainerConfiguration, _ command: String, asJSON: Bool) throws -> Batch? {
-    guard path != nil || all != nil else {
+  /// Throws for a command that needs a container, or several.
+  func requireAny() throws {
+    if path == nil, all == nil {
       throw ValidationError("give a container, or --all with a directory of containers")
     }
-    return try fleet.batch(configuration, job, command, asJSON: asJSON)
+  }
+
+  /// The batch of containers that was asked for instead.
+  func batch(_ configuration: ContainerConfiguration, _ command: String, asJSON: Bool) throws -> Batch? {
+    try fleet.batch(configuration, job, command, asJSON: asJSON)
   }
 }

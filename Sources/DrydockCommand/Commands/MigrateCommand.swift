@@ -77,6 +77,7 @@ struct MigrateCommand: Subcommand {
   }
 
   func validate() throws {
+    try container.requireAny()
     if exitCode && !dryRun { throw ValidationError("--exit-code goes with --dry-run") }
     if page.html != nil && (!dryRun || container.all != nil) {
       throw ValidationError("--html goes with --dry-run and one container")

@@ -57,6 +57,7 @@ struct RollbackCommand: Subcommand {
   }
 
   func validate() throws {
+    try container.requireAny()
     if down && discardNewer {
       throw ValidationError(
         "--down keeps what the app has written since, and --discard-newer discards it: give one")

@@ -43,6 +43,8 @@ struct SnapshotCommand: Subcommand {
   @OptionGroup var showing: ProgressOptions
   @OptionGroup var common: CommonOptions
 
+  func validate() throws { try container.requireAny() }
+
   func run() throws {
     let configuration = try common.configuration()
     guard output == nil || repository.repository == nil else {

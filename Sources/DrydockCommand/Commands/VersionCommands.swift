@@ -30,6 +30,8 @@ struct StatusCommand: Subcommand {
     ]
   }
 
+  func validate() throws { try container.requireAny() }
+
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, "status", asJSON: common.json) { return try run(batch) }
@@ -109,6 +111,8 @@ struct BaselineCommand: Subcommand {
   private static func document(_ outcome: TransactionOutcome<[String]>, _ version: Int) -> JSONObject {
     outcome.document(["version": version, "notes": outcome.value + outcome.notes])
   }
+
+  func validate() throws { try container.requireAny() }
 
   func run() throws {
     let configuration = try common.configuration()
@@ -193,6 +197,7 @@ struct RepairCommand: Subcommand {
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
+    try container.requireAny()
     if accept.isEmpty && remove.isEmpty { throw ValidationError("name migrations with --accept or --remove") }
   }
 
