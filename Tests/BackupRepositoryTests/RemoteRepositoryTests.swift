@@ -25,7 +25,7 @@ import Testing
   @Test("Nothing is lost when the server is killed", arguments: [PlaceKind.s3, .sftp])
   func killedServer(_ kind: PlaceKind) throws {
     let (place, server) = try RemoteServers.restarting(sftp: kind == .sftp)
-    let restarts = { server.output.split(separator: "\n").filter { $0 == "restarted" }.count }
+    let restarts = { @Sendable in server.output.split(separator: "\n").filter { $0 == "restarted" }.count }
     let killer = Thread {
       var random = SeededRandom(seed: 3)
       var count = 0
