@@ -26,8 +26,8 @@ import Testing
   }
 
   /// The members of an archive with content, and their sizes.
-  private func members(_ path: String) throws -> [String: Int] {
-    let result = try Command.run(Tools.system("tar"), ["--zstd", "-tvf", path])
+  private func members(_ path: String, _ lab: Lab) throws -> [String: Int] {
+    let result = try Command.run(Tools.system("tar"), ["--zstd", "-tvf", lab.localCopy(of: path)])
     guard result.succeeded else { throw SystemFailure("\(result)") }
     var sizes: [String: Int] = [:]
     for line in result.output.split(separator: "\n") where line.hasPrefix("-") {
@@ -67,24 +67,24 @@ import Testing
   func someRowsCostTheirPages(trusting: Bool, pageSize: Int) throws {
     let lab = try scene(pageSize: pageSize)
     let first = try exact(lab)
-    #expect(try members(first.path).keys.sorted() == ["container/db.sqlite", "container/large"])
+    #expect(try members(first.path, lab).keys.sorted() == ["container/db.sqlite", "container/large"])
     for round in 0..<3 {
       _ = try lab.shell(
         Lab.leavingTheLog("UPDATE t SET b = 'changed \(round)' WHERE a % 2000 = \(round)"), in: lab.root)
-      let members = try members(exact(lab, trusting: trusting).path)
+      let members = try members(exact(lab, trusting: trusting).path, lab)
       #expect(members.keys.sorted() == [Self.database])
       #expect(members[Self.database] ?? .max <= 8 * max(pageSize, 1024), "\(members)")
     }
     // A checkpoint moves the pages into the main file, and changes no content.
     try lab.sql("db.sqlite", "PRAGMA wal_checkpoint(TRUNCATE)")
-    #expect(try members(exact(lab, trusting: trusting).path).isEmpty)
+    #expect(try members(exact(lab, trusting: trusting).path, lab).isEmpty)
     try lab.sql("db.sqlite", "PRAGMA journal_mode=DELETE; DELETE FROM t WHERE a = 77")
-    let deleted = try members(exact(lab, trusting: trusting).path)
+    let deleted = try members(exact(lab, trusting: trusting).path, lab)
     #expect(
       deleted.keys.sorted() == [Self.database] && deleted[Self.database] ?? .max <= 6 * max(pageSize, 1024))
     // Fewer pages, of which most are others.
     try lab.sql("db.sqlite", "DELETE FROM t WHERE a % 3 > 0; VACUUM")
-    #expect(try members(exact(lab, trusting: trusting).path).keys.sorted() == ["container/db.sqlite"])
+    #expect(try members(exact(lab, trusting: trusting).path, lab).keys.sorted() == ["container/db.sqlite"])
   }
 
   @Test func aLargeFileThatIsChangedInPlaceGrowsAndShrinks() throws {
@@ -97,20 +97,20 @@ import Testing
       ("truncate -s 4M large", 0), ("truncate -s -5 large", 1), ("touch large; chmod 600 large", 0),
     ] {
       _ = try lab.shell(change, in: lab.root)
-      let members = try members(exact(lab).path)
+      let members = try members(exact(lab).path, lab)
       #expect(members.keys.sorted() == (blocks == 0 ? [] : [Self.file]), "\(change)")
       #expect((members[Self.file] ?? 0) <= blocks * block, "\(change): \(members)")
     }
     // Moved, and changed later: the content is found by its hash, and then the blocks that changed.
     _ = try lab.shell("cp large copy; mv copy moved", in: lab.root)
-    #expect(try members(exact(lab).path).isEmpty)
+    #expect(try members(exact(lab).path, lab).isEmpty)
     _ = try lab.shell("printf x | dd of=moved bs=1 seek=70000 conv=notrunc status=none", in: lab.root)
-    #expect(try members(exact(lab).path).keys.sorted() == ["pages/container/moved"])
+    #expect(try members(exact(lab).path, lab).keys.sorted() == ["pages/container/moved"])
     // Hard links to a file of which only some blocks are stored.
     _ = try lab.shell(
       "ln large second; printf y | dd of=large bs=1 seek=70000 conv=notrunc status=none", in: lab.root)
     let linked = try exact(lab)
-    #expect(try members(linked.path).keys.sorted() == [Self.file])
+    #expect(try members(linked.path, lab).keys.sorted() == [Self.file])
     // A full archive of the same snapshot needs no other, and stock tools unpack it.
     let path = lab.directory("exported.tar.zst")
     let exported = try Export.run(Archive(path: linked.path), to: .file(path), tool: "test")
@@ -133,7 +133,7 @@ import Testing
     // The second transaction is lost, as after a power failure; then the log grows beyond its former size.
     try script("cat ../earlier > db.sqlite-wal; rm -f db.sqlite-shm")
     for row in [7000, 7500, 7600] { try update("three", row) }
-    #expect(try members(exact(lab).path).keys.sorted() == [Self.database])
+    #expect(try members(exact(lab).path, lab).keys.sorted() == [Self.database])
     // The log is gone, with what was in it alone.
     try script("rm -f db.sqlite-wal db.sqlite-shm")
     _ = try exact(lab)
@@ -171,7 +171,7 @@ import Testing
     #expect(try ContentDigest.of("copy/zeros", in: Directory(lab.root), isDatabase: false) == entry.digest)
     let second = try lab.incremental(trusting: false)
     #expect(try Archive(path: second.path).manifest.entry("zeros")?.digest == entry.digest)
-    #expect(try members(second.path).isEmpty)
+    #expect(try members(second.path, lab).isEmpty)
     try lab.restore(second.path, to: lab.directory("new"))
     _ = try lab.shell("cmp '\(lab.root)/sparse' new/sparse")
   }

@@ -130,7 +130,7 @@ import Testing
     // The estimate is near.
     #expect(abs(Double(dry.bytesFreed) - Double(report.bytesFreed)) < 200_000)
     #expect(items[1].size < 150_000 && items[2].size < 150_000, "\(items.map(\.size))")
-    #expect(try FileManager.default.contentsOfDirectory(atPath: lab.repository).count == 6)
+    #expect(try lab.storedNames().count == 6)
     for number in kept { try expectRestored(taken[number], in: lab, context: "\(number)") }
 
     // What the last snapshot knew, the next one knows.
@@ -144,7 +144,7 @@ import Testing
     _ = try Verification.run(Archive(path: exported.path), data: true)
     _ = try lab.shell(
       """
-      mkdir full exported; tar --zstd -xf '\(items[0].path)' -C full; tar --zstd -xf exported.tar.zst -C exported
+      mkdir full exported; tar --zstd -xf '\(lab.localCopy(of: items[0].path))' -C full; tar --zstd -xf exported.tar.zst -C exported
       cmp exported/container/large box/large; cmp full/container/moved box/moved; cmp full/container/large box/copy
       test -s full/container/second
       """)
@@ -163,11 +163,11 @@ import Testing
       ($0.encryption, $0.keys) = (.recipients(recipients), keys)
     }
     let repository = Repository(lab.repository)
-    let names = try FileManager.default.contentsOfDirectory(atPath: lab.repository).sorted()
+    let names = try lab.storedNames()
     func refusal(_ keys: AgeKeys, _ recipients: [AgeRecipient]) throws -> String {
       let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options(0, recipients))
       #expect(report.compacted.isEmpty && report.notCompacted.count == 1 && report.removed.isEmpty)
-      #expect(try FileManager.default.contentsOfDirectory(atPath: lab.repository).sorted() == names)
+      #expect(try lab.storedNames() == names)
       return report.notCompacted.first?.reason ?? ""
     }
     #expect(try refusal(AgeKeys(), recipients).contains("no key opens it"))
@@ -254,16 +254,16 @@ import Testing
     let repository = Repository(lab.repository)
     func expectRefusal(_ words: String, _ script: String, at place: SourceLocation = #_sourceLocation) throws
     {
-      _ = try lab.shell("cp -a repository saved; cd repository; \(script)")
-      let before = try FileManager.default.contentsOfDirectory(atPath: lab.repository).sorted()
+      try lab.changeRepository("cp -a repository saved; cd repository; \(script)")
+      let before = try lab.storedNames()
       let report = try repository.forget(keeping: Self.keep, compacting: options())
       #expect(report.compacted.isEmpty, sourceLocation: place)
       #expect(
         report.notCompacted.first?.reason.contains(words) == true, "\(report.notCompacted)",
         sourceLocation: place)
-      let after = try FileManager.default.contentsOfDirectory(atPath: lab.repository)
+      let after = try lab.storedNames()
       #expect(Set(before).isSuperset(of: after) && after.count >= 4, sourceLocation: place)
-      _ = try lab.shell("rm -r repository; mv saved repository")
+      try lab.changeRepository("rm -r repository; mv saved repository")
     }
     let (first, third) = (lastName(taken[0].report.path), taken[3].report.archive)
     try expectRefusal("copies of it", "cp \(first) copy.tar.zst")
@@ -283,13 +283,14 @@ import Testing
     let lab = try Lab()
     let taken = try chain(lab, kept: [1, 3, 5])
     let repository = Repository(lab.repository)
-    _ = try lab.shell("cp -a repository old")
+    try lab.changeRepository("cp -a repository old")
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
     let new = try repository.list().items.map(\.fileName)
-    _ = try lab.shell("mv repository new; mkdir repository")
+    try lab.changeRepository("cp -a repository new")
     for (count, isOld) in [(1, true), (2, true), (3, false)] {
-      _ = try lab.shell("rm -r repository; cp -a old repository")
-      for name in new.prefix(count) { _ = try lab.shell("cp -a new/\(name) new/*.tags.json repository") }
+      let copied = new.prefix(count).map { "new/\($0)" }.joined(separator: " ")
+      try lab.changeRepository(
+        "rm -r repository; cp -a old repository; cp -a \(copied) new/*.tags.json repository")
       #expect(try repository.forget(keeping: Self.keep).unreadable.isEmpty)
       let items = try repository.list().items
       #expect(items.count == (isOld ? 6 : 3), "\(count)")
@@ -299,9 +300,9 @@ import Testing
       }
     }
     // An archive that was written since needs the old ones.
-    _ = try lab.shell("rm -r repository; cp -a old repository")
+    try lab.changeRepository("rm -r repository; cp -a old repository")
     let next = try lab.incremental { _ in }
-    _ = try lab.shell("cp -a new/* repository")
+    try lab.changeRepository("cp -a new/* repository")
     try repository.forget(keeping: .last(4))
     let items = try repository.list().items
     #expect(items.last?.header.archive == next.archive && items.allSatisfy { $0.header.compactedFrom == nil })
@@ -312,9 +313,9 @@ import Testing
   private func both(_ lab: Lab) throws -> [Taken] {
     let taken = try chain(lab, kept: [1, 3, 5])
     let repository = Repository(lab.repository)
-    _ = try lab.shell("cp -a repository old")
+    try lab.changeRepository("cp -a repository old")
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
-    _ = try lab.shell("cp -a old/* repository")
+    try lab.changeRepository("cp -a old/* repository")
     return taken
   }
 
@@ -345,9 +346,9 @@ import Testing
     let items = try repository.list().items
     let full = try #require(
       items.first { $0.header.parent == nil && ($0.header.compactedFrom != nil) == damagesNew })
-    var bytes = try RawFiles.read(Array(full.path.utf8))
+    var bytes = try lab.stored(full.path)
     bytes[bytes.count / 2] ^= 1
-    try RawFiles.write(Array(bytes), to: Array(full.path.utf8))
+    try lab.store(full.path, bytes)
     try repository.forget(keeping: Self.keep)
     for number in [1, 3, 5] {
       let copies = try repository.list().items.filter {
@@ -364,12 +365,12 @@ import Testing
     let lab = try Lab()
     let taken = try chain(lab, kept: [3])
     let repository = Repository(lab.repository)
-    let missing = taken[4].report.path
-    try FileManager.default.moveItem(atPath: missing, toPath: lab.directory("aside"))
+    let missing = lastName(taken[4].report.path)
+    try lab.changeRepository("mv 'repository/\(missing)' aside")
     let report = try repository.forget(keeping: Self.keep, compacting: options())
     #expect(report.compacted.isEmpty && report.notCompacted.count == 1)
     #expect(report.notCompacted.first?.reason.contains("put the missing file back") == true)
-    try FileManager.default.moveItem(atPath: lab.directory("aside"), toPath: missing)
+    try lab.changeRepository("mv aside 'repository/\(missing)'")
     for snapshot in taken { try expectRestored(snapshot, in: lab) }
   }
 
@@ -391,7 +392,9 @@ import Testing
   }
 
   /// Killed at removals, renames and syncs: every kept snapshot is there, and the next runs complete the work.
-  @Test(arguments: [("unlinkat", 6), ("renameat2", 4), ("fsync", 5)])
+  @Test(
+    .local("kills at calls of the file system; RandomRepositoryTests kills at remote places, too"),
+    arguments: [("unlinkat", 6), ("renameat2", 4), ("fsync", 5)])
   func killedAtAnyMoment(call: String, points: Int) throws {
     let lab = try Lab()
     let kept = [1, 2, 4]

@@ -7,7 +7,7 @@ import Testing
 @testable import BackupRepository
 
 /// What an archive says of paths that rules keep out, and of flags that stay on paths that are stored.
-@Suite struct ExcludedSnapshotTests {
+@Suite(.everyPlace) struct ExcludedSnapshotTests {
   private static let tag = "Signature: 8a477f597d28d172789f06886806bc55"
 
   private func entries(_ archive: Archive) throws -> [String: ManifestEntry] {
@@ -23,7 +23,7 @@ import Testing
   }
 
   private func snapshot(_ lab: Lab, includesExcluded: Bool = false) throws -> SnapshotReport {
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var options = lab.request()
     options.includesExcluded = includesExcluded
     return try Snapshot.take(lab.container(), options)
   }
@@ -74,7 +74,8 @@ import Testing
     try lab.restore(archive.path, to: lab.directory("new"))
     try lab.make(lab.directory("stock"))
     _ = try lab.shell(
-      "zstd -dqc '\(archive.path)' | tar -xp -C stock --xattrs 2>/dev/null", in: lab.directory.path)
+      "zstd -dqc '\(lab.localCopy(of: archive.path))' | tar -xp -C stock --xattrs 2>/dev/null",
+      in: lab.directory.path)
     for root in ["new", "stock/container"] {
       let shown = try lab.shell("stat -c '%a %Y' off off/deep", in: lab.directory(root))
       #expect(shown == "750 1600000000\n711 1600000000\n", "\(root)")
@@ -98,7 +99,7 @@ import Testing
 
     try lab.restore(report.path, to: lab.directory("new"))
     try lab.make(lab.directory("stock"))
-    _ = try lab.shell("bsdtar -xpf '\(report.path)' -C stock", in: lab.directory.path)
+    _ = try lab.shell("bsdtar -xpf '\(lab.localCopy(of: report.path))' -C stock", in: lab.directory.path)
     for root in ["new", "stock/container"] {
       let place = try Directory(lab.directory(root))
       // ext4 gives what a stock tool makes in a flagged directory the flag too.

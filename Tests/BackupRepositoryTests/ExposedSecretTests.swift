@@ -10,7 +10,7 @@ import Testing
 @testable import BackupRepository
 
 /// Which plain archives still hold what was moved into the vault.
-@Suite struct ExposedSecretTests {
+@Suite(.everyPlace) struct ExposedSecretTests {
   static let settings: ContainerPath = "Library/Preferences/com.example.notes.plist"
   static let token = "canary-token-0123456789"
   static let secret = MovedSecret(path: settings, key: "auth_token", value: .string(token))
@@ -59,14 +59,14 @@ import Testing
     let lab = try Lab(notes: ["--signed-out", "--photos", "0", "--texts", "1", "--caches", "0"])
     try write(["auth_token": .string(Self.token)], .binary, in: lab)
     let identity = try AgeIdentity.generate()
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var options = lab.request()
     options.encryption = .recipients([identity.recipient])
     _ = try Snapshot.take(lab.container(), options)
     let plain = try lab.snapshot()
-    var bytes = Array(try Data(contentsOf: URL(fileURLWithPath: plain.path)))
+    var bytes = try lab.stored(plain.path)
     bytes.replaceSubrange(bytes.count / 3..<bytes.count / 3 + 2000, with: [UInt8](repeating: 0, count: 2000))
     let damaged = plain.path.replacing(".tar.zst", with: "_copy.tar.zst")
-    try Data(bytes.prefix(bytes.count - 100)).write(to: URL(fileURLWithPath: damaged))
+    try lab.store(damaged, bytes.dropLast(100))
     let (found, notRead) = try Repository(lab.repository).exposed([Self.secret], of: "com.example.notes")
     #expect(found.map(\.archive) == [plain.path])
     #expect(notRead.count == 1 && notRead.first?.hasPrefix(damaged) == true, "\(notRead)")

@@ -10,6 +10,7 @@ import TestSupport
 
 /// An archive whose members and manifest are made by hand, to disagree in whatever way a test wants.
 struct HandmadeArchive {
+  private let lab: Lab
   let path: String
   let id: Archive.ID
   var header: [UInt8]
@@ -33,6 +34,7 @@ struct HandmadeArchive {
     _ lab: Lab, name: String = "handmade.tar.zst", id: Archive.ID? = nil, app: String = "com.example.lab",
     instance: String = "box", time: String = "2026-11-20T10:15:00Z"
   ) throws {
+    self.lab = lab
     path = lab.repository + "/" + name
     self.id = try id ?? Archive.ID.new()
     header = try Archive.Header(
@@ -90,9 +92,25 @@ struct HandmadeArchive {
 
   /// Gives the archive's path.
   func write() throws -> String {
+    guard lab.place != nil else {
+      try write(to: path)
+      return path
+    }
+    try lab.store(path, bytes())
+    return path
+  }
+
+  /// Writes nothing into the repository.
+  func bytes() throws -> [UInt8] {
+    let file = lab.directory("handmade")
+    try write(to: file)
+    return [UInt8](try RawFiles.read(Array(file.utf8)))
+  }
+
+  private func write(to path: String) throws {
     let file = try FileDescriptor.open(
       FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
-    return try file.closeAfter {
+    try file.closeAfter {
       let writer = try ArchiveWriter(to: file, encryption: encryption)
       try writer.addMember(
         .file(Archive.Header.memberName, size: UInt64(header.count), modified: 0), contents: header)
@@ -106,7 +124,6 @@ struct HandmadeArchive {
       _ = try writer.finish(
         manifest: ManifestLocation(
           offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
-      return path
     }
   }
 

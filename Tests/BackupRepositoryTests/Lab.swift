@@ -14,20 +14,28 @@ final class Lab {
   /// The container's path.
   let root: String
   var repository: String
+  /// The server that has the repository; nil for a directory of this machine.
+  var place: TestSupport.RemotePlace?
+  private var snapshots = 0
   var configuration = ContainerConfiguration()
 
-  /// An empty container of the generic layout, or what the sample app makes.
+  /// An empty container of the generic layout or what the sample app makes; its repository is at the current kind of place.
   init(name: String = "box", notes arguments: [String]? = nil) throws {
     directory = try TemporaryDirectory()
     root = directory(name)
     repository = directory("repository")
-    try make(repository)
+    if PlaceKind.current == .directory { try make(repository) }
+    try PlaceKind.current.use(for: self)
     if let arguments {
       try Self.notes(["create", root] + arguments)
     } else {
       try make(root)
       configuration.app = "com.example.lab"
     }
+  }
+
+  deinit {
+    if place != nil { RemoteConnections.shared.close(repository) }
   }
 
   /// Runs the sample app to its end.
@@ -102,11 +110,37 @@ final class Lab {
 
   // MARK: Commands
 
+  /// What the program needs to reach the repository.
+  var variables: [String: String] { place?.environment ?? [:] }
+
+  /// Runs the program to its end.
+  func drydock(_ arguments: [String]) throws -> CommandResult {
+    try Command.run(Tools.drydock(), arguments, environment: variables)
+  }
+
+  /// For a snapshot into the repository. In a suite for every place, each at a remote one is of another second: of archives of
+  /// one second, the times of their files decide which is the newest, and servers do not say these exactly enough.
+  func request() -> SnapshotRequest {
+    var request = SnapshotRequest(target: .repository(repository), tool: "test")
+    if PlaceKind.current != .directory {
+      snapshots += 1
+      let time = Date().addingTimeInterval(Double(snapshots) - 40)
+      request.now = { time }
+    }
+    return request
+  }
+
+  /// All in a directory of this machine and in full tests; else some, from the first to the last: each takes requests.
+  func sample<Value>(_ values: [Value], _ count: Int) -> [Value] {
+    guard place != nil, !TestExtent.isFull, values.count > count else { return values }
+    return (0..<count).map { values[$0 * (values.count - 1) / (count - 1)] }
+  }
+
   @discardableResult
   func snapshot(to file: String? = nil, _ path: String? = nil) throws -> SnapshotReport {
-    try Snapshot.take(
-      container(path),
-      SnapshotRequest(target: file.map { .file($0) } ?? .repository(repository), tool: "test"))
+    var request = self.request()
+    if let file { request.target = .file(file) }
+    return try Snapshot.take(container(path), request)
   }
 
   /// Takes a snapshot that trusts the status of every path that was touched more than a moment ago.
@@ -114,7 +148,7 @@ final class Lab {
   func incremental(
     trusting: Bool = true, _ change: (inout SnapshotRequest) -> Void = { _ in }
   ) throws -> SnapshotReport {
-    var request = SnapshotRequest(target: .repository(repository), tool: "test")
+    var request = self.request()
     if trusting { request.settling = -3600 }
     change(&request)
     let report = try Snapshot.take(container(), request)

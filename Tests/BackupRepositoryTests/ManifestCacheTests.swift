@@ -8,7 +8,7 @@ import Testing
 @testable import BackupRepository
 
 /// A machine that has recipients only makes incremental archives, with the manifests that it keeps.
-@Suite struct ManifestCacheTests {
+@Suite(.everyPlace) struct ManifestCacheTests {
   private let lab: Lab
   private let identity: AgeIdentity
   private let cache: String
@@ -29,7 +29,8 @@ import Testing
   private func snapshot(
     into repository: String? = nil, _ change: (inout SnapshotRequest) throws -> Void = { _ in }
   ) throws -> SnapshotReport {
-    var request = SnapshotRequest(target: .repository(repository ?? lab.repository), tool: "test")
+    var request = lab.request()
+    if let repository { request.target = .repository(repository) }
     (request.encryption, request.cache) = (.recipients([identity.recipient]), ManifestCache(cache))
     request.settling = -3600
     try change(&request)
@@ -138,8 +139,9 @@ import Testing
       let report = try snapshot()
       #expect(report.header.kind == .full || attempt / 2 > 3, "\(attempt)")
       #expect(try restored(report.path).differences(from: before) == [], "\(attempt)")
-      #expect(try snapshot().header.kind == .incremental)
-      _ = try lab.shell("cd repository; ls -t | head -2 | xargs rm")
+      let next = try snapshot()
+      #expect(next.header.kind == .incremental)
+      for one in [report, next] { try lab.removeStored(one.path) }
     }
   }
 
@@ -169,9 +171,9 @@ import Testing
     }
     #expect(try files().count == 6)
     // A copy elsewhere is another repository, until it is in the old one's place.
-    _ = try lab.shell("cp -a repository copy")
+    try lab.changeRepository("cp -a repository copy")
     expectFull(try snapshot(into: lab.directory("copy")), "the cache does not have its manifest")
-    _ = try lab.shell("cp -a repository moved; rm -r repository; mv moved repository")
+    try lab.changeRepository("cp -a repository moved; rm -r repository; mv moved repository")
     #expect(try snapshot().header.kind == .incremental)
   }
 
@@ -179,21 +181,23 @@ import Testing
     let reports = try (0..<3).map { number in
       try snapshot { $0.now = { Date().addingTimeInterval(Double(number * 10 - 60)) } }
     }
-    _ = try lab.shell("mv '\(reports[1].path)' kept")
+    try lab.changeRepository("mv 'repository/\(lastName(reports[1].path))' kept")
     expectFull(try snapshot(), "the cache does not have its manifest")
     // The next one of the new chain; what is older than it is no longer kept.
     #expect(try snapshot().header.kind == .incremental)
     #expect(try files().count == 2)
   }
 
-  /// Encrypted again, to other keys: of the same name, and of the same size.
+  /// Encrypted again, to other keys: of the same size, and at a local place of the same name.
   @Test func aRekeyedArchiveIsAnother() throws {
     let report = try snapshot()
     #expect(try snapshot().header.kind == .incremental)
     let other = try AgeIdentity.generate()
-    let size = try RawFiles.status(Array(report.path.utf8)).st_size
-    _ = try Rekey.replace(path: report.path, keys: keys, encryption: .recipients([other.recipient]))
-    #expect(try RawFiles.status(Array(report.path.utf8)).st_size == size)
+    let size = try lab.stored(report.path).count
+    let replaced = try Rekey.replace(
+      path: report.path, keys: keys, encryption: .recipients([other.recipient]))
+    #expect(try lab.stored(replaced.path).count == size)
+    #expect(replaced.path == report.path || lab.place != nil)
     expectFull(try snapshot(), "the cache does not have its manifest")
   }
 
@@ -202,7 +206,7 @@ import Testing
     for number in 0..<2 {
       for name in ["red", "blue"] {
         let container = try lab.container(lab.directory(name))
-        var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+        var request = lab.request()
         (request.encryption, request.cache) = (.recipients([identity.recipient]), ManifestCache(cache))
         let report = try Snapshot.take(container, request)
         #expect(report.header.kind == (number == 0 ? .full : .incremental) && report.header.instance == name)
@@ -252,7 +256,7 @@ import Testing
   }
 
   /// Killed at each write to disk and each rename: the next snapshot is right, and nothing is left behind.
-  @Test func killedAtAnyMoment() throws {
+  @Test(.local("kills at calls of the file system")) func killedAtAnyMoment() throws {
     let arguments = [
       "snapshot", lab.root, "-r", lab.repository, "--recipient", identity.recipient.description, "--quiet",
     ]

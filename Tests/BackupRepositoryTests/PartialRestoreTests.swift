@@ -35,13 +35,15 @@ import Testing
   }
 
   private func snapshot(_ lab: Lab, _ change: (inout SnapshotRequest) -> Void) throws -> SnapshotReport {
-    var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var request = lab.request()
     change(&request)
     return try Snapshot.take(lab.container(), request)
   }
 
   /// Flips a bit in the middle of the content of a path; only frames of that content are damaged.
-  private func damage(_ path: ContainerPath, in file: String, keys: AgeKeys = AgeKeys()) throws {
+  private func damage(
+    _ path: ContainerPath, in file: String, _ lab: Lab, keys: AgeKeys = AgeKeys()
+  ) throws {
     let archive = try Archive(path: file, keys: keys)
     let entry = try #require(try archive.manifest.entry(path))
     let extent = try #require(entry.extents.single)
@@ -49,11 +51,11 @@ import Testing
     let part = try #require(archive.parts.first { $0.header.archive == extent.archive })
     let frame = try #require(part.reader.frames.first { $0.tarEnd > middle })
     let damaged = part.path
-    var bytes = try RawFiles.read(Array(damaged.utf8))
+    var bytes = try lab.stored(damaged)
     // An encrypted archive has a header, and 16 more bytes for each 64 KiB.
     let place = Int(frame.fileOffset) + frame.compressedSize / 2
     bytes[keys.identities.isEmpty ? place : place + place / 4096 + 300] ^= 1
-    try RawFiles.write(Array(bytes), to: Array(damaged.utf8))
+    try lab.store(damaged, bytes)
   }
 
   private func restore(
@@ -79,7 +81,7 @@ import Testing
       if isEncrypted { ($0.encryption, $0.keys) = (.recipients([identity.recipient]), keys) }
     }
     let last = reports[2].path
-    try damage("large", in: last, keys: keys)
+    try damage("large", in: last, lab, keys: keys)
     let new = lab.directory("new")
     let (error, found) = unreadable {
       let archive = try Archive(path: last, keys: keys)
@@ -103,8 +105,8 @@ import Testing
 
   @Test func affectedPathsStayAsTheyAre() throws {
     let (lab, reports, whole) = try scene()
-    try damage("large", in: reports[2].path)
-    try damage("db.sqlite", in: reports[2].path)
+    try damage("large", in: reports[2].path, lab)
+    try damage("db.sqlite", in: reports[2].path, lab)
     try lab.sql("db.sqlite", "PRAGMA journal_mode=WAL; DELETE FROM t WHERE a > 5")
     _ = try lab.shell(Lab.leavingTheLog("DELETE FROM t WHERE a > 3"), in: lab.root)
     _ = try lab.shell(
@@ -129,7 +131,7 @@ import Testing
     try lab.remove("notes/7")
     try lab.write("notes/2", "live")
     try lab.write("extra", "nowhere else")
-    try FileManager.default.removeItem(atPath: reports[0].path)
+    try lab.removeStored(reports[0].path)
     let before = try TreeListing(lab.root)
     let (error, found) = unreadable {
       let archive = try Archive(path: reports[2].path, acceptsGap: true)
@@ -166,9 +168,7 @@ import Testing
 
   @Test func aDamagedManifestInTheChainIsLikeAMissingArchive() throws {
     let (lab, reports, _) = try scene()
-    var bytes = try RawFiles.read(Array(reports[1].path.utf8))
-    bytes.removeLast(40)
-    try RawFiles.write(Array(bytes), to: Array(reports[1].path.utf8))
+    try lab.store(reports[1].path, lab.stored(reports[1].path).dropLast(40))
     let (error, found) = unreadable {
       _ = try Verification.run(Archive(path: reports[2].path, acceptsGap: true), data: false)
     }
@@ -181,7 +181,7 @@ import Testing
 
   @Test func whatIsThereNeedsNoArchive() throws {
     let (lab, reports, whole) = try scene()
-    try damage("large", in: reports[2].path)
+    try damage("large", in: reports[2].path, lab)
     try lab.remove("notes/4")
     // Only what differs is read.
     let report = try restore(reports[2].path, lab)
@@ -191,7 +191,7 @@ import Testing
 
   @Test func versionsAreNotMixed() throws {
     let (lab, reports, _) = try scene()
-    try damage("large", in: reports[2].path)
+    try damage("large", in: reports[2].path, lab)
     try lab.remove("large")
     let before = try TreeListing(lab.root)
     let error = failure { _ = try restore(reports[2].path, lab) { $0.readsVersion = { _ in 7 } } }
@@ -201,7 +201,7 @@ import Testing
 
   @Test func anIncompleteChainIsNotExportedOrCompared() throws {
     let (lab, reports, _) = try scene()
-    try FileManager.default.removeItem(atPath: reports[0].path)
+    try lab.removeStored(reports[0].path)
     let archive = try Archive(path: reports[2].path, acceptsGap: true)
     let target = SnapshotRequest.Target.file(lab.directory("out.tar.zst"))
     #expect(code(failure { _ = try Export.run(archive, to: target, tool: "test") }) == "missingArchive")

@@ -5,8 +5,11 @@ import TestSupport
 @testable import BackupRepository
 
 /// The kinds of places that repositories are tested at.
-enum PlaceKind: Sendable {
+enum PlaceKind: CaseIterable, Sendable {
   case directory, s3, sftp
+
+  /// Where a new lab has its repository; see ``EveryPlace``.
+  @TaskLocal static var current = PlaceKind.directory
 
   /// An empty place on a real server.
   func make() throws -> TestSupport.RemotePlace {
@@ -17,17 +20,15 @@ enum PlaceKind: Sendable {
     }
   }
 
-  /// Puts the repository of a lab to a place of this kind, and gives the environment variables that the program needs there.
-  func use(for lab: Lab) throws -> [String: String] {
-    if case .directory = self { return [:] }
-    let place = try make()
-    try use(place, for: lab)
-    return place.environment
+  /// Puts the repository of a lab to an empty place of this kind.
+  func use(for lab: Lab) throws {
+    if case .directory = self { return }
+    try use(make(), for: lab)
   }
 
   /// Puts the repository of a lab to a place.
   func use(_ place: TestSupport.RemotePlace, for lab: Lab) throws {
-    lab.repository = "\(place.url)/backups"
+    (lab.place, lab.repository) = (place, "\(place.url)/backups")
     try RemoteConnections.shared.use(place.options, for: lab.repository)
     try Repository(lab.repository).createRemoteIfNeeded()
   }

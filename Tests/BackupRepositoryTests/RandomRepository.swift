@@ -31,8 +31,6 @@ struct RandomRepository {
   let keys: AgeKeys
   /// The arguments that name the repository, and open it.
   private(set) var place: [String]
-  /// What the program needs to reach a remote one.
-  private let variables: [String: String]
   var isRemote: Bool { repository.isRemote }
   /// In the order of time.
   private(set) var expected: [Expected] = []
@@ -49,7 +47,7 @@ struct RandomRepository {
     self.seed = seed
     run = try RandomHistoryTests.RandomRun(seed: seed)
     let lab = run.lab
-    variables = try kind.use(for: lab)
+    try kind.use(for: lab)
     keys = AgeKeys(identities: isEncrypted ? [try .generate()] : [])
     place = ["-r", lab.repository]
     for identity in keys.identities {
@@ -75,7 +73,7 @@ struct RandomRepository {
   }
 
   private var environment: [String: String] {
-    variables.merging(["TMPDIR": lab.directory("tmp"), "DRYDOCK_CACHE": lab.directory("cache")]) { $1 }
+    lab.variables.merging(["TMPDIR": lab.directory("tmp"), "DRYDOCK_CACHE": lab.directory("cache")]) { $1 }
   }
 
   /// System calls of the program, and about how many a compaction has.

@@ -259,7 +259,7 @@ import Testing
   @Test("One small file of a large archive takes few bytes", arguments: [PlaceKind.s3, .sftp])
   func ranges(_ kind: PlaceKind) throws {
     let lab = try Lab()
-    _ = try kind.use(for: lab)
+    try kind.use(for: lab)
     var random = SeededRandom(seed: 3)
     for number in 0..<6 { try lab.write("large\(number)", random.bytes(5_000_000)) }
     try lab.write("note", "small")

@@ -138,7 +138,7 @@ import Testing
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
     let lab = try Lab()
     try lab.write("file", "content")
-    var taken = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var taken = lab.request()
     taken.schemaVersion = 2
     let archive = try Snapshot.take(lab.container(), taken).path
     try lab.write("file", "damaged")

@@ -8,7 +8,7 @@ import Testing
 @testable import BackupRepository
 
 /// Repositories with encrypted archives, with keys at hand and without.
-@Suite struct SealedRepositoryTests {
+@Suite(.everyPlace) struct SealedRepositoryTests {
   private let lab: Lab
   private let identity: AgeIdentity
   private let keys: AgeKeys
@@ -30,21 +30,18 @@ import Testing
     sealed: Bool = true
   ) throws -> String {
     var archive = try HandmadeArchive(
-      lab, name: "handmade", id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance,
+      lab, id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance,
       time: time
     )
     archive.addRoot()
-    let made = Array(try archive.write().utf8)
-    let bytes = try RawFiles.read(made)
-    try RawFiles.remove(made)
-    let stored =
-      sealed ? try Age.seal(SecretBytes(Array(bytes)), to: .recipients([identity.recipient])) : Array(bytes)
-    try RawFiles.write(stored, to: Array(path(name).utf8))
+    let bytes = try archive.bytes()
+    try lab.store(
+      name, sealed ? Age.seal(SecretBytes(bytes), to: .recipients([identity.recipient])) : bytes)
     return path(name)
   }
 
   @Test func aSnapshotIsReadWithItsKeyAndWithNoOther() throws {
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var options = lab.request()
     options.encryption = .recipients([identity.recipient])
     let report = try Snapshot.take(lab.container(), options)
     #expect(report.isEncrypted && report.path.hasSuffix(".tar.zst.age"))
@@ -131,7 +128,7 @@ import Testing
     #expect(try blind.find("latest") == plain && blind.find("0123") == plain)
   }
 
-  @Test func aNameIsReadAsItIsWritten() throws {
+  @Test(.local("without files")) func aNameIsReadAsItIsWritten() throws {
     let id = try Archive.ID.new()
     for (app, instance) in [
       ("com.example.notes", "box"), ("an app/", "..é"), ("a_b", String(repeating: "x", count: 300)),
@@ -172,7 +169,7 @@ import Testing
     ArchiveName.mark(app: "com.example.lab", instance: instance)
   }
 
-  @Test func namesFitALine() throws {
+  @Test(.local("without files")) func namesFitALine() throws {
     let names = ArchiveName.candidates(
       app: "com.example.notes", instance: UUID().uuidString, time: "20261120T101500Z",
       id: try Archive.ID.new())
@@ -201,7 +198,7 @@ import Testing
     #expect(try listing.find("a b/box@latest") == path("one.tar.zst"))
     #expect(try listing.find("\(form)/box@latest") == other)
     let report = try Repository(lab.repository).forgetEverything(app: "a b")
-    #expect(report.removed.count == 1 && FileManager.default.fileExists(atPath: other))
+    #expect(try report.removed.count == 1 && lab.isStored(other))
   }
 
   @Test func anInstanceIsNotNamedLikeAMark() throws {
@@ -215,7 +212,7 @@ import Testing
         == "usage")
   }
 
-  @Test func noTwoOwnersHaveOneName() {
+  @Test(.local("without files")) func noTwoOwnersHaveOneName() {
     let long = String(repeating: "x", count: 89)
     let texts = [
       "ada smith", "ada-smith", "ada_smith", "李明", "王芳", "", "container", "-", "café", "cafe\u{301}", "Zoë",
@@ -231,7 +228,7 @@ import Testing
     #expect(ArchiveName.plain("ada-smith") == "ada-smith")
   }
 
-  @Test func aTimeMayEndAtAnyPlace() {
+  @Test(.local("without files")) func aTimeMayEndAtAnyPlace() {
     for (text, meaning) in [
       ("2026", "2026"), ("2026-11", "2026-11"), ("2026-11-14", "2026-11-14"),
       ("2026-11-14T12", "2026-11-14T12"), ("2026-11-14T12:05Z", "2026-11-14T12:05"),

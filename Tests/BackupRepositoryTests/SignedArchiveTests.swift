@@ -54,12 +54,18 @@ struct SigningLab {
       })
   }
 
-  func read(_ path: String) throws -> [UInt8] { [UInt8](try RawFiles.read(Array(path.utf8))) }
+  func read(_ path: String) throws -> [UInt8] {
+    try isStored(path) ? lab.stored(path) : [UInt8](RawFiles.read(Array(path.utf8)))
+  }
 
-  func write(_ path: String, _ bytes: [UInt8]) throws { try RawFiles.write(bytes, to: Array(path.utf8)) }
+  func write(_ path: String, _ bytes: [UInt8]) throws {
+    if isStored(path) { try lab.store(path, bytes) } else { try RawFiles.write(bytes, to: Array(path.utf8)) }
+  }
+
+  private func isStored(_ path: String) -> Bool { path.hasPrefix(lab.repository + "/") }
 }
 
-@Suite struct SignedArchiveTests {
+@Suite(.everyPlace) struct SignedArchiveTests {
   private let signing: SigningLab
   private var lab: Lab { signing.lab }
 
@@ -69,15 +75,16 @@ struct SigningLab {
     let report = try signing.snapshot([signing.key, signing.sshKey])
     let name = lastName(report.path)
     #expect(
-      try RawFiles.names(in: Array(lab.repository.utf8)).map { String(decoding: $0, as: UTF8.self) }.sorted()
+      try lab.storedNames()
         == ["", ".statement", ".statement.minisig", ".statement.sig"].map { name + $0 })
-    let output = try lab.shell(
+    let output = try lab.changeRepository(
       """
+      cd repository
       sha256sum -c --strict '\(name).statement'
       minisign -Vm '\(name).statement' -p ../key.pub
       printf 'builder %s\\n' "$(cat ../ssh.pub)" > ../allowed
       ssh-keygen -Y verify -f ../allowed -I builder -n archive@drydock -s '\(name).statement.sig' < '\(name).statement'
-      """, in: lab.repository)
+      """)
     #expect(output.contains("\(name): OK") && output.contains("Trusted comment: timestamp:"))
     #expect(report.signedBy.count == 2)
     for trusted in [signing.trusted, try TrustedKeys(files: [lab.directory("ssh.pub")])] {
@@ -90,8 +97,8 @@ struct SigningLab {
   @Test func aStockProgramMaySignTheStatement() throws {
     let report = try signing.snapshot([signing.stranger])
     #expect(signing.refusal(report.path) == "untrusted")
-    _ = try lab.shell(
-      "ssh-keygen -q -Y sign -n archive@drydock -f ssh '\(report.path).statement'")
+    try lab.changeRepository(
+      "ssh-keygen -q -Y sign -n archive@drydock -f ssh 'repository/\(lastName(report.path)).statement'")
     #expect(signing.refusal(report.path) == "none")
   }
 
@@ -99,8 +106,9 @@ struct SigningLab {
     let report = try signing.snapshot()
     let bytes = try signing.read(report.path)
     var random = SeededRandom(seed: 18)
-    let places = (0..<60).map { _ in Int.random(in: 0..<bytes.count, using: &random) } + [0, bytes.count - 1]
-    for place in places {
+    let places =
+      [0] + (0..<60).map { _ in Int.random(in: 0..<bytes.count, using: &random) } + [bytes.count - 1]
+    for place in lab.sample(places, 8) {
       var changed = bytes
       changed[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
       try signing.write(report.path, changed)
@@ -143,7 +151,7 @@ struct SigningLab {
     let child = try signing.snapshot()
     #expect(child.header.parent == parent.archive)
     for suffix in [".statement", ".statement.minisig"] {
-      try RawFiles.remove(Array((parent.path + suffix).utf8))
+      try lab.removeStored(parent.path + suffix)
     }
     let error = failure { _ = try Archive(path: child.path, trusted: signing.trusted) } as? DrydockError
     #expect(error?.code == .untrusted && error?.path == parent.path)
@@ -184,14 +192,14 @@ struct SigningLab {
       try signing.write(signature, bytes)
       #expect(signing.refusal(report.path) == expected)
     }
-    try RawFiles.remove(Array(signature.utf8))
+    try lab.removeStored(signature)
     #expect(signing.refusal(report.path) == "untrusted")
-    try RawFiles.remove(Array(statement.utf8))
+    try lab.removeStored(statement)
     #expect(signing.refusal(report.path) == "untrusted")
     // A name for people says nothing: renamed with its files, it is the same archive.
     try signing.write(statement, text)
     try signing.write(signature, good)
-    _ = try lab.shell(
+    try lab.changeRepository(
       "cd repository; for f in *; do mv $f mine${f#*_}; done; for f in mine*; do mv $f new.${f#*.}; done")
     #expect(signing.refusal(lab.repository + "/new.tar.zst") == "none")
   }
@@ -203,7 +211,7 @@ struct SigningLab {
     #expect(child.header.parent == full.archive && signing.refusal(child.path) == "none")
     let signature = full.path + ".statement.minisig"
     let bytes = try signing.read(signature)
-    try RawFiles.remove(Array(signature.utf8))
+    try lab.removeStored(signature)
     let error = failure { _ = try Archive(path: child.path, trusted: signing.trusted, acceptsGap: true) }
     #expect(code(error) == "untrusted" && "\(error.map { "\($0)" } ?? "")".contains(lastName(full.path)))
     // The next signed archive does not need one that nobody could restore.
@@ -228,7 +236,7 @@ struct SigningLab {
     let text = String(decoding: try signing.read(report.path + ".statement"), as: UTF8.self)
     // The instance's name is only inside.
     #expect(!text.contains("box") && text.contains("# app: com.example.lab\n"))
-    #expect(try lab.shell("sha256sum -c --strict *.statement", in: lab.repository).contains("OK"))
+    #expect(try lab.changeRepository("cd repository; sha256sum -c --strict *.statement").contains("OK"))
     // The same archive, encrypted once more by somebody who can open it.
     let scratch = lab.directory("again")
     try lab.make(scratch)
@@ -252,7 +260,7 @@ struct SigningLab {
     let second = try snapshot([signing.key])
     #expect(second.header.parent == first.archive)
     #expect(signing.refusal(second.path, keys: AgeKeys(identities: [identity])) == "none")
-    try RawFiles.remove(Array((first.path + ".statement").utf8))
+    try lab.removeStored(first.path + ".statement")
     try lab.write("file", "changed again")
     #expect(try snapshot([signing.key]).header.kind == .full)
   }
@@ -261,22 +269,22 @@ struct SigningLab {
     let identity = try AgeIdentity.generate()
     let (keys, target) = (AgeKeys(identities: [identity]), AgeTarget.recipients([identity.recipient]))
     let report = try signing.snapshot()
-    let before = try TreeListing(lab.repository)
-    #expect(
-      code(failure { _ = try Rekey.replace(path: report.path, keys: keys, encryption: target) })
-        == "untrusted")
-    // What is signed again must have been signed by the same.
-    let other = CopySigning(keys: [signing.stranger])
-    #expect(
-      code(
-        failure {
-          _ = try Rekey.replace(path: report.path, keys: keys, encryption: target, signing: other)
-        }) == "untrusted")
-    expectSame(try TreeListing(lab.repository), as: before)
+    try lab.expectUnchangedRepository {
+      #expect(
+        code(failure { _ = try Rekey.replace(path: report.path, keys: keys, encryption: target) })
+          == "untrusted")
+      // What is signed again must have been signed by the same.
+      let other = CopySigning(keys: [signing.stranger])
+      #expect(
+        code(
+          failure {
+            _ = try Rekey.replace(path: report.path, keys: keys, encryption: target, signing: other)
+          }) == "untrusted")
+    }
     let replaced = try Rekey.replace(
       path: report.path, keys: keys, encryption: target, signing: CopySigning(keys: [signing.key]))
     #expect(replaced.path == report.path + ".age" && signing.refusal(replaced.path, keys: keys) == "none")
-    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 3)
+    #expect(try lab.storedNames().count == 3)
     let copy = try Rekey.copy(
       path: replaced.path, keys: keys, to: .file(lab.directory("copy.tar.zst.age")), encryption: target)
     #expect(copy.losesSignature && signing.refusal(copy.path, keys: keys) == "untrusted")
@@ -315,12 +323,11 @@ struct SigningLab {
     policy.last = 1
     let report = try Repository(lab.repository).forget(keeping: policy)
     #expect(report.removed.flatMap(\.paths) == [first.path])
-    let names = try RawFiles.names(in: Array(lab.repository.utf8)).map { String(decoding: $0, as: UTF8.self) }
     #expect(
-      names.sorted() == ["", ".statement", ".statement.minisig"].map { lastName(second.path) + $0 })
+      try lab.storedNames() == ["", ".statement", ".statement.minisig"].map { lastName(second.path) + $0 })
     let item = try #require(try Repository(lab.repository).list().items.first)
     try Repository(lab.repository).remove(item)
-    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).isEmpty)
+    #expect(try lab.storedNames().isEmpty)
   }
 
   @Test func compactionSignsOrKeepsTheChain() throws {
@@ -333,21 +340,20 @@ struct SigningLab {
     policy.last = 1
     var options = CompactionOptions()
     options.share = 0.05
-    let before = try TreeListing(lab.repository)
-    let kept = try Repository(lab.repository).forget(keeping: policy, compacting: options)
-    #expect(kept.notCompacted.first?.reason.contains("give the signing key") == true)
-    expectSame(try TreeListing(lab.repository), as: before)
-    options.signing = CopySigning(keys: [signing.stranger], trusted: signing.strangers)
-    let foreign = try Repository(lab.repository).forget(keeping: policy, compacting: options)
-    #expect(
-      foreign.compacted.isEmpty && foreign.notCompacted.first?.reason.contains("not a trusted key") == true)
-    expectSame(try TreeListing(lab.repository), as: before)
+    try lab.expectUnchangedRepository {
+      let kept = try Repository(lab.repository).forget(keeping: policy, compacting: options)
+      #expect(kept.notCompacted.first?.reason.contains("give the signing key") == true)
+      options.signing = CopySigning(keys: [signing.stranger], trusted: signing.strangers)
+      let foreign = try Repository(lab.repository).forget(keeping: policy, compacting: options)
+      #expect(
+        foreign.compacted.isEmpty && foreign.notCompacted.first?.reason.contains("not a trusted key") == true)
+    }
     options.signing = CopySigning(keys: [signing.key])
     let report = try Repository(lab.repository).forget(keeping: policy, compacting: options)
     #expect(report.compacted.count == 1 && report.notCompacted.isEmpty)
     let listing = try Repository(lab.repository).list(keys: AgeKeys(), trusted: signing.trusted)
     #expect(listing.items.count == 1 && listing.items.allSatisfy { signing.refusal($0.path) == "none" })
-    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 3)
+    #expect(try lab.storedNames().count == 3)
   }
 
   @Test func aListShowsWhoSigned() throws {
@@ -365,7 +371,8 @@ struct SigningLab {
     #expect(signer.key == signing.key.description && reason.contains("not a trusted key"))
   }
 
-  @Test func archivesAreNotSignedUnderNamesThatStockProgramsMisread() throws {
+  @Test(.local("a file of this machine")) func archivesAreNotSignedUnderNamesThatStockProgramsMisread() throws
+  {
     let error = failure {
       var request = SnapshotRequest(target: .file(lab.directory("a\\b.tar.zst")), tool: "test")
       request.signing = CopySigning(keys: [signing.key])

@@ -18,7 +18,7 @@ import Testing
   @Test func stockToolsOpenAnArchive() throws {
     let lab = try Lab(name: "notes", notes: ["--version", "2"])
     let report = try lab.snapshot()
-    let archive = report.path
+    let archive = try lab.localCopy(of: report.path)
     #expect(report.entries > 40 && !report.isIncomplete)
     let names = try lab.shell("bsdtar -tf '\(archive)'").split(separator: "\n").map(String.init)
     #expect(try lab.shell("tar --zstd -tf '\(archive)'").split(separator: "\n").count == names.count)
@@ -40,7 +40,7 @@ import Testing
   @Test(arguments: ["bsdtar --xattrs -xpf", "tar --zstd --xattrs --xattrs-include='*' -xpf"])
   func extractionGivesWhatWasThere(_ tool: String) throws {
     let lab = try Lab(name: "notes", notes: ["--version", "3"])
-    let archive = try lab.snapshot().path
+    let archive = try lab.localCopy(of: lab.snapshot().path)
     let out = lab.directory("out")
     try lab.make(out)
     _ = try lab.shell("\(tool) '\(archive)' -C '\(out)' 2>&1")
@@ -64,7 +64,7 @@ import Testing
     let archive = try Archive(path: report.path)
     #expect(try archive.manifest.excluded() == report.excluded)
     for path in Self.left { #expect(try archive.manifest.entry(ContainerPath(path)) == nil) }
-    let names = try lab.shell("bsdtar -tf '\(report.path)'")
+    let names = try lab.shell("bsdtar -tf '\(lab.localCopy(of: report.path))'")
     #expect(!names.contains("Caches") && !names.contains("Downloads") && !names.contains("tmp"))
   }
 
@@ -95,7 +95,8 @@ import Testing
     try lab.deepen()
     let report = try lab.snapshot()
     #expect(!report.isIncomplete)
-    _ = try lab.shell("bsdtar -tf '\(report.path)' | grep -c leaf; zstd -qt '\(report.path)'")
+    let file = try lab.localCopy(of: report.path)
+    _ = try lab.shell("bsdtar -tf '\(file)' | grep -c leaf; zstd -qt '\(file)'")
     #expect(try Verification.run(Archive(path: report.path), data: true).entries == report.entries)
     try lab.restore(report.path, to: lab.directory("back"))
     // What reads a path in one piece cannot look so deep: it is looked at by another way, and taken away then.
@@ -116,7 +117,8 @@ import Testing
       in: lab.root)
     let report = try lab.snapshot()
     #expect(report.entries == count + 2)
-    #expect(try lab.shell("bsdtar -tf '\(report.path)' | wc -l").contains("\(count + 4)"))
+    let file = try lab.localCopy(of: report.path)
+    #expect(try lab.shell("bsdtar -tf '\(file)' | wc -l").contains("\(count + 4)"))
     #expect(try Verification.run(Archive(path: report.path), data: true).entries == count + 2)
   }
 
@@ -159,7 +161,7 @@ import Testing
       let error = failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) }
       refused.withLock { $0.append(code(error)) }
     }
-    var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var request = lab.request()
     // As the public API does it: the version is read under a lock that the snapshot takes over.
     let report = try {
       let lock = try ContainerLock(container, exclusive: false, timeout: 0)
@@ -183,7 +185,7 @@ import Testing
     _ = try lab.shell("ln one two; ln -s one link; mkfifo fifo", in: lab.root + "/Documents")
     if !isFirst { try lab.snapshot() }
     let progress = WorkProgress()
-    var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var request = lab.request()
     request.progress = progress
     request.stores = {
       for _ in 0..<6000 where progress.state.totalFiles == nil { usleep(10_000) }

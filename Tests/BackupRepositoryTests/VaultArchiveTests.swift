@@ -9,7 +9,7 @@ import Testing
 @testable import BackupRepository
 
 /// The items that may leave, in archives: who has them, who never has, and what is refused.
-@Suite struct VaultArchiveTests {
+@Suite(.everyPlace) struct VaultArchiveTests {
   private func scene() throws -> (VaultLab, DeviceKeys) {
     let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())

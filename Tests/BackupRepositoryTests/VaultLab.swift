@@ -52,8 +52,8 @@ final class VaultLab {
   }
 
   func snapshot(encrypted: Bool, _ keys: DeviceKeys?, to name: String? = nil) throws -> SnapshotReport {
-    var options = SnapshotRequest(
-      target: name.map { .file(lab.directory($0)) } ?? .repository(lab.repository), tool: "test")
+    var options = lab.request()
+    if let name { options.target = .file(lab.directory(name)) }
     if encrypted { options.encryption = .recipients([try Self.archiveKey.get().recipient]) }
     options.deviceKeys = keys
     return try Snapshot.take(lab.container(), options)

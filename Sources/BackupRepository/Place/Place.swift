@@ -82,6 +82,15 @@ enum PlaceFile: Sendable {
     }
   }
 
+  /// How many seconds `modified` may be wrong: an SFTP server lists files by the minute, old ones by the day, and in its own
+  /// time zone.
+  var timeError: Int64 {
+    switch self {
+    case .local: 0
+    case .remote(let file): file.hasExactTime ? 0 : (24 + 14) * 3600
+    }
+  }
+
   /// False for a directory, a link, or another thing that is not a file.
   var isFile: Bool {
     switch self {

@@ -161,6 +161,11 @@ package final class RemoteConnections: Sendable {
     }
   }
 
+  /// Forgets the connection to a place, which ends when nobody uses it any more.
+  func close(_ url: String) {
+    state.withLock { state in state.connections.removeAll { $0.url == url } }
+  }
+
   func connection(_ url: String) throws -> Connection {
     try state.withLock { state in
       if let open = state.connections.first(where: { $0.url == url }) { return open }

@@ -12,6 +12,8 @@ struct ArchiveOrder {
     var label: ArchiveLabel
     /// Its file's modification time, in nanoseconds since 1970.
     var modified: Int64
+    /// How many seconds it may be wrong.
+    var timeError: Int64
     /// The beginnings of the ids of those that are known to be older.
     var follows: [String] = []
     var path: String
@@ -23,7 +25,7 @@ struct ArchiveOrder {
     var published: String? {
       let (minute, start): (Int64, Int64) = (60, 315_532_800)
       guard modified / 1_000_000_000 > start else { return nil }
-      let written = Date(timeIntervalSince1970: Double(modified / 1_000_000_000 + minute))
+      let written = Date(timeIntervalSince1970: Double(modified / 1_000_000_000 + timeError + minute))
       guard UTCTime.text(written) < label.time else { return nil }
       return UTCTime.text(Date(timeIntervalSince1970: Double(modified / 1_000_000_000)))
     }
@@ -156,13 +158,17 @@ extension ClockWarning {
 extension Repository.Item {
   var ordered: ArchiveOrder.Ordered {
     ArchiveOrder.Ordered(
-      label: ArchiveLabel(header), modified: modified, follows: header.follows ?? [], path: path)
+      label: ArchiveLabel(header), modified: modified, timeError: file.timeError,
+      follows: header.follows ?? [],
+      path: path)
   }
 }
 
 extension Repository.Sealed {
   var ordered: ArchiveOrder.Ordered? {
-    label.map { ArchiveOrder.Ordered(label: $0, modified: modified, path: path) }
+    label.map {
+      ArchiveOrder.Ordered(label: $0, modified: modified, timeError: file.timeError, path: path)
+    }
   }
 }
 

@@ -134,7 +134,7 @@ public struct Repository: Sendable {
         return .sealed(
           Sealed(
             path: path, size: file.size, modified: file.modified,
-            label: label, encryption: encryption, error: error.at(path),
+            label: label, encryption: encryption, file: file, error: error.at(path),
             signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
               try $0.requireOf(file, label)
             }))
@@ -152,7 +152,7 @@ public struct Repository: Sendable {
   }
 
   /// Removes an archive, on disk when this returns. It waits for those who write into the
-  /// repository; who is reading the archive can read it to its end.
+  /// repository; who is reading the archive can read it to its end, but at a remote place.
   ///
   /// - Parameter lockTimeout: seconds to wait for the repository's lock.
   /// - Throws: `DrydockError`: `locked`, `notFound` when that archive is gone or replaced,

@@ -31,6 +31,7 @@ extension Repository {
     /// The fields of its name, which may be false; nil when it was named by hand.
     package var label: ArchiveLabel?
     package var encryption: ArchiveEncryption
+    var file: PlaceFile
     public var error: DrydockError
     package var signature = SignatureState.none
     /// Sorted; readable without a key.

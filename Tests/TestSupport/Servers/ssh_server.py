@@ -11,7 +11,9 @@ import sys
 
 import lifetime
 
+# Below the second level, bash runs the user's `.bashrc` for each connection, which may take longer than a request.
 CONFIGURATION = """
+SetEnv SHLVL=2
 ListenAddress 127.0.0.1
 Port {port}
 HostKey {directory}/host_key

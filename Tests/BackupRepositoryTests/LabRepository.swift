@@ -1,0 +1,113 @@
+import FileSystem
+import Foundation
+import RemoteStorage
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// The files of a lab's repository, wherever it is: what a test sees and changes there without the product's help.
+extension Lab {
+  /// The directory with the files, also that of the SFTP server, which runs on this machine; nil for S3.
+  private var folder: String? {
+    guard let place else { return repository }
+    return place.directory.map { "\($0)/\(lastName(repository))" }
+  }
+
+  private var server: any RemoteStore {
+    get throws { try RemoteConnections.shared.connection(repository).store }
+  }
+
+  /// The names of all files, sorted; a lock that somebody has is `locks/NAME`.
+  func storedNames() throws -> [String] {
+    guard place != nil else { return try names(in: repository) }
+    guard let folder else {
+      return try ["", "locks"].flatMap { try server.list($0).map(\.name) }
+    }
+    let names = try self.names(in: folder)
+    let locks = names.contains("locks") ? try self.names(in: "\(folder)/locks") : []
+    // The folder itself stays.
+    return names.filter { $0 != "locks" } + locks.map { "locks/\($0)" }
+  }
+
+  private func names(in directory: String) throws -> [String] {
+    try RawFiles.names(in: Array(directory.utf8)).map { String(decoding: $0, as: UTF8.self) }.sorted()
+  }
+
+  /// The content of a file, by its name or its whole path.
+  func stored(_ path: String) throws -> [UInt8] {
+    if let folder { return [UInt8](try RawFiles.read(Array("\(folder)/\(lastName(path))".utf8))) }
+    return try Places.open(repository).contents(ContainerPath(lastName(path)), limit: .max)
+  }
+
+  /// Writes a file, or its new content.
+  func store(_ path: String, _ bytes: [UInt8]) throws {
+    if let folder { return try RawFiles.write(bytes, to: Array("\(folder)/\(lastName(path))".utf8)) }
+    _ = try server.put(lastName(path), bytes)
+  }
+
+  func removeStored(_ path: String) throws {
+    if let folder { return try RawFiles.remove(Array("\(folder)/\(lastName(path))".utf8)) }
+    try server.remove(lastName(path))
+  }
+
+  func isStored(_ path: String) throws -> Bool { try storedNames().contains(lastName(path)) }
+
+  /// The path of a file's content for a stock program.
+  func localCopy(of path: String) throws -> String {
+    guard place != nil, path.hasPrefix(repository + "/") else { return path }
+    if let folder { return "\(folder)/\(lastName(path))" }
+    try make(directory("copies"))
+    let copy = directory("copies/\(lastName(path))")
+    try RawFiles.write(stored(path), to: Array(copy.utf8))
+    return copy
+  }
+
+  /// Runs a script in the lab's directory, where `repository` has the repository's files: of a remote place, copies, from
+  /// which it gets what the script changes. S3 gives what is new the present time.
+  @discardableResult
+  func changeRepository(_ script: String) throws -> String {
+    guard place != nil else { return try shell(script) }
+    let copies = directory("repository")
+    if let folder {
+      _ = try shell("cp -a '\(folder)' repository; rmdir repository/locks 2> /dev/null || :")
+      let output = try shell(script)
+      _ = try shell("find '\(folder)' -mindepth 1 -delete; cp -a repository/. '\(folder)'; rm -r repository")
+      return output
+    }
+    try make(copies)
+    var before: [String: [UInt8]] = [:]
+    for file in try server.list("") {
+      let (path, bytes) = ("\(copies)/\(file.name)", try stored(file.name))
+      try RawFiles.write(bytes, to: Array(path.utf8))
+      let modified = Date(timeIntervalSince1970: Double(file.modified) / 1e9)
+      try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path)
+      before[file.name] = bytes
+    }
+    let output = try shell(script)
+    let names = try self.names(in: copies)
+    for name in names {
+      let bytes = [UInt8](try RawFiles.read(Array("\(copies)/\(name)".utf8)))
+      if bytes != before[name] { try store(name, bytes) }
+    }
+    for name in before.keys where !names.contains(name) { try removeStored(name) }
+    try RawFiles.remove(Array(copies.utf8))
+    return output
+  }
+
+  /// Expects that nobody touches the repository meanwhile, but for locks.
+  func expectUnchangedRepository(
+    at location: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+  ) throws {
+    guard let folder else {
+      let before = try server.list("")
+      try body()
+      #expect(try server.list("") == before, sourceLocation: location)
+      return
+    }
+    let locks = place == nil ? [] : ["", "locks"]
+    let before = try TreeListing(folder).without(locks)
+    try body()
+    expectSame(try TreeListing(folder).without(locks), as: before, at: location)
+  }
+}
