@@ -8,7 +8,7 @@ import Testing
 @testable import BackupRepository
 
 /// Chains that are written again without the archives that no rule keeps.
-@Suite struct CompactionTests {
+@Suite(.everyPlace) struct CompactionTests {
   private static let keep: RetentionPolicy = {
     var policy = RetentionPolicy()
     policy.tags = [["keep"]]

@@ -8,7 +8,7 @@ import Testing
 @testable import BackupRepository
 
 /// Archives that were cut or flipped: restored whole, or refused with the container untouched.
-@Suite struct DamagedArchiveTests {
+@Suite(.everyPlace) struct DamagedArchiveTests {
   private func lab() throws -> (Lab, archive: [UInt8], frames: [Int]) {
     let lab = try Lab()
     try lab.write("small", "content")

@@ -26,15 +26,14 @@ struct EveryPlace: SuiteTrait, TestTrait, TestScoping {
   }
 }
 
-/// Runs a test of such a suite at some kinds of places only.
-struct CertainPlaces: TestTrait, TestScoping {
-  let kinds: [PlaceKind]
+/// Runs a test of such a suite in a directory of this machine only.
+struct Local: TestTrait, TestScoping {
   let comments: [Comment]
 
   func provideScope(
     for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
   ) async throws {
-    if kinds.contains(.current) { try await function() }
+    if case .directory = PlaceKind.current { try await function() }
   }
 }
 
@@ -42,12 +41,7 @@ extension Trait where Self == EveryPlace {
   static var everyPlace: Self { EveryPlace() }
 }
 
-extension Trait where Self == CertainPlaces {
-  /// For a test that only has a meaning in a directory of this machine.
-  static func local(_ reason: Comment) -> Self { CertainPlaces(kinds: [.directory], comments: [reason]) }
-
-  /// For a test that means nothing at some kind of place.
-  static func at(_ kinds: PlaceKind..., reason: Comment) -> Self {
-    CertainPlaces(kinds: kinds, comments: [reason])
-  }
+extension Trait where Self == Local {
+  /// For a test that only has a meaning in a directory.
+  static func local(_ reason: Comment) -> Self { Local(comments: [reason]) }
 }

@@ -9,7 +9,7 @@ import Testing
 @testable import BackupRepository
 
 /// Chains with a missing or damaged archive: what is affected is named, and everything else is restored on demand.
-@Suite struct PartialRestoreTests {
+@Suite(.everyPlace) struct PartialRestoreTests {
   /// Two large files, a database, and some small files; then a snapshot that moved one of them.
   private func scene(
     _ change: (inout SnapshotRequest) -> Void = { _ in }

@@ -7,7 +7,7 @@ import Testing
 @testable import BackupRepository
 
 /// Whole trees there and back.
-@Suite struct RestoreTests {
+@Suite(.everyPlace) struct RestoreTests {
   static let database = "Documents/database.sqlite"
 
   @Test(arguments: [[], ["--leave-wal"], ["--rollback-journal"], ["--version", "4"]] as [[String]])

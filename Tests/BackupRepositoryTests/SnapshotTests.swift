@@ -8,7 +8,7 @@ import Testing
 @testable import BackupRepository
 
 /// What a snapshot stores, seen with stock tools.
-@Suite struct SnapshotTests {
+@Suite(.everyPlace) struct SnapshotTests {
   /// What iOS never backs up, and what the sample app flags.
   static let left = [
     "tmp", "SystemData", ".com.apple.mobile_container_manager.metadata.plist", "Library/Caches",
