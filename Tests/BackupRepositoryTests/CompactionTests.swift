@@ -167,7 +167,8 @@ import Testing
     func refusal(_ keys: AgeKeys, _ recipients: [AgeRecipient]) throws -> String {
       let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options(0, recipients))
       #expect(report.compacted.isEmpty && report.notCompacted.count == 1 && report.removed.isEmpty)
-      #expect(try lab.storedNames() == names)
+      let after = try lab.storedNames()
+      #expect(after == names)
       return report.notCompacted.first?.reason ?? ""
     }
     #expect(try refusal(AgeKeys(), recipients).contains("no key opens it"))

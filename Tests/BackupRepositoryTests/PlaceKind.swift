@@ -35,10 +35,10 @@ enum PlaceKind: CaseIterable, Sendable {
 }
 
 extension TestSupport.RemotePlace {
-  /// With short pauses.
+  /// With short pauses. A server that nothing disturbs may be slow beside other tests.
   var options: RemoteOptions {
     var options = RemoteOptions(variables: environment)
-    (options.firstPause, options.noProgressLimit, options.attempts) = (0.01, 3, 40)
+    (options.firstPause, options.noProgressLimit, options.attempts) = (0.01, isDisturbed ? 3 : 30, 40)
     return options
   }
 

@@ -11,6 +11,8 @@ public struct RemotePlace: Sendable {
   public var port: Int
   /// The directory that an SFTP server serves; nil for S3.
   public var directory: String?
+  /// Whether connections break or stall on purpose.
+  public var isDisturbed = false
 }
 
 /// Real servers for tests: OpenStack Swift with S3's interface, and OpenSSH. Each is started when a test first asks for it, and
@@ -83,7 +85,7 @@ public enum RemoteServers {
       throw SystemFailure("the proxy did not say its port")
     }
     var changed = place
-    changed.port = port
+    (changed.port, changed.isDisturbed) = (port, true)
     if let known = place.environment["DRYDOCK_SSH_KNOWN_HOSTS"], let directory = place.directory {
       changed.url = "sftp://127.0.0.1:\(port)\(directory)"
       let text = try String(contentsOfFile: known, encoding: .utf8)

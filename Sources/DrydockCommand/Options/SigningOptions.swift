@@ -53,8 +53,14 @@ struct TrustOptions: ParsableArguments {
   }
 
   static func standing(_ configuration: ContainerConfiguration) throws -> TrustedKeys? {
-    let named = Environment["TRUSTED"]?.split(separator: ":").map(String.init) ?? []
-    return try named.isEmpty ? configuration.trusted?.keys() : TrustedKeys(files: named)
+    guard let text = Environment["TRUSTED"] else { return try configuration.trusted?.keys() }
+    let named = text.split(separator: ":").map(String.init)
+    // With no file, archives would be read that nobody has signed.
+    guard !named.isEmpty else {
+      throw UsageError(
+        message: "DRYDOCK_TRUSTED is \(text): name files with public keys, separated by colons")
+    }
+    return try TrustedKeys(files: named)
   }
 }
 
