@@ -58,7 +58,7 @@ struct TrustOptions: ParsableArguments {
     // With no file, archives would be read that nobody has signed.
     guard !named.isEmpty else {
       throw UsageError(
-        message: "DRYDOCK_TRUSTED is \(text): name files with public keys, separated by colons")
+        message: "DRYDOCK_TRUSTED has no file; name files with public keys, separated by colons")
     }
     return try TrustedKeys(files: named)
   }
