@@ -134,8 +134,9 @@ public struct TrustedKeys: Sendable, Equatable {
     }
     guard keys.count > count else {
       throw DrydockError(
-        .badKey, "this file has no key that signs archives; add a public key of minisign, signify or OpenSSH",
-        path: file)
+        .badKey,
+        "this file has no key that signs archives; add a public key of minisign, signify or OpenSSH (for a line with "
+          + "`namespaces=`, one of them is \(DetachedSignature.namespace))", path: file)
     }
   }
 

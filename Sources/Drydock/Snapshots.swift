@@ -156,6 +156,7 @@ extension Repository {
   /// must the bucket of a remote one.
   public func createIfNeeded() throws {
     if isRemote { return try createRemoteIfNeeded() }
+    try requireSupported()
     let url = URL(fileURLWithPath: path)
     guard !FileManager.default.fileExists(atPath: path),
       FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)

@@ -8,6 +8,15 @@ package enum RemoteStores {
     path.hasPrefix("s3://") || path.hasPrefix("sftp://")
   }
 
+  /// Throws `usage` for a URL of another kind, which would otherwise be the path of a directory.
+  package static func refuseOtherURL(_ path: String) throws {
+    guard !isRemote(path), let scheme = path.wholeMatch(of: /([A-Za-z][A-Za-z0-9+.-]*):\/\/.*/)?.1 else { return }
+    throw DrydockError(
+      .usage,
+      "repositories at \(scheme):// are not supported; use s3://BUCKET/PREFIX, sftp://HOST/PATH or a directory",
+      path: RemoteName.printable(path))
+  }
+
   /// The place that a URL names. No request is sent.
   ///
   /// - Throws: `DrydockError`: `usage` for an invalid URL or missing credentials, `badConfiguration` for an invalid variable.

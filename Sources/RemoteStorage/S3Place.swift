@@ -83,12 +83,16 @@ struct S3Place: Sendable {
   private static func base(bucket: String, region: String, _ options: RemoteOptions) throws -> String {
     if let endpoint = options.variable("AWS_ENDPOINT_URL_S3") ?? options.variable("AWS_ENDPOINT_URL") {
       guard let url = URLComponents(string: endpoint), url.scheme == "https" || url.scheme == "http",
-        url.host?.isEmpty == false, url.user == nil, url.password == nil, url.query == nil,
-        url.fragment == nil
+        url.host?.isEmpty == false, url.query == nil, url.fragment == nil
       else {
         throw DrydockError(
           .badConfiguration,
           "the S3 endpoint is invalid; set AWS_ENDPOINT_URL_S3 to a URL such as https://storage.example.com")
+      }
+      guard url.user == nil, url.password == nil else {
+        throw DrydockError(
+          .badConfiguration,
+          "the S3 endpoint has a user or a password; remove them, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
       }
       return endpoint.trimmingCharacters(in: ["/"]) + "/" + bucket
     }

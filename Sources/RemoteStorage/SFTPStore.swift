@@ -94,8 +94,10 @@ final class SFTPStore: RemoteStore {
       do {
         _ = try lines("")
       } catch let failure as RemoteFailure where failure.code == .notFound {
+        // The protocol has one answer for all reasons.
         throw RemoteFailure(
-          .notFound, "the directory cannot be made", advice: "make its parent directory, or correct the path")
+          .notFound, "the directory does not exist, and the server does not make it",
+          advice: "check that its parent directory exists and may be written, or correct the path")
       }
     }
   }

@@ -107,6 +107,28 @@ import Testing
     #expect(try order(lab) == ["a", "c", "d", "e", "f"])
   }
 
+  @Test(
+    "A signed archive keeps its place, whatever time its file has", .local("sets the times of the files"))
+  func signed() throws {
+    let signing = try SigningLab()
+    let lab = signing.lab
+    func snapshot(_ hours: Double) throws -> String {
+      try signing.snapshot {
+        $0.signing.keys = [signing.key]
+        $0.now = { Self.now.addingTimeInterval(hours * 3600) }
+      }.path
+    }
+    let paths = [try snapshot(-72), try snapshot(-48), try snapshot(-24)]
+    _ = try lab.shell("touch -d '2026-01-01' '\(paths[2])'; touch -d '2027-01-01' '\(paths[0])'")
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.path) == paths)
+    #expect(try listing.find("latest") == paths[2])
+    #expect(listing.clockWarnings(now: Self.now).isEmpty)
+    // Without its signature it is the oldest.
+    _ = try lab.shell("rm '\(paths[2])'.statement*")
+    #expect(try Repository(lab.repository).list().find("latest") == paths[1])
+  }
+
   @Test("Archives that name each other are listed")
   func circle() throws {
     let lab = try Lab()

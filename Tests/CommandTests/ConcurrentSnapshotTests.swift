@@ -12,7 +12,7 @@ import Testing
       let holder = try Command.spawn(
         Tools.system("flock"), ["-x", sandbox("Backups"), "sh", "-c", "echo held; exec cat"])
       try holder.waitForLine("held")
-      let snapshot = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "60"])
+      let snapshot = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "600"])
       // It waits for the repository as soon as it has that open; the container is free for others.
       while snapshot.isRunning && !hasOpen(snapshot.process, sandbox("Backups")) { usleep(1000) }
       let migrated = try sandbox.drydock("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")

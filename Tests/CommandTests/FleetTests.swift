@@ -234,7 +234,7 @@ struct FleetTests {
   @Test(
     "A number that is none is refused with the reason",
     arguments: [
-      ("--first", "200%", "give a percentage from 0% to 100%"), ("--first", "-1", "give a number such as 20"),
+      ("--first", "200%", "give a percentage of at most 100%"), ("--first", "-1", "give a number such as 20"),
       ("--max-failures", "-1%", "give a percentage"), ("--max-failures", "1.5", "give a number such as 20"),
     ])
   func portions(_ option: String, _ value: String, _ reason: String) throws {

@@ -3,6 +3,7 @@ import Formats
 import Foundation
 import GRDB
 import MigrationEngine
+import TestSupport
 import Testing
 
 @Suite struct SwiftPlanTests {
@@ -13,7 +14,8 @@ import Testing
       try Lab.with { lab -> (MigrationReport.Outcome, PropertyListDictionary?, [String]) in
         lab.configuration.defaults["group"] = "Documents/group.plist"
         let group = try PropertyListFile(root: ["g": 1]).encoded()
-        try Data(group).write(to: URL(fileURLWithPath: lab.directory("container/Documents/group.plist")))
+        // Foundation would leave the file open to programs that other tests start, which then use it.
+        try RawFiles.write(Array(group), to: Array(lab.directory("container/Documents/group.plist").utf8))
         try lab.set(["a": 1, "b": "x", "dark": true, "old.key": ["n": 1.5], "p1": 1, "p2": 2])
         try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
         try lab.write("Documents/a.txt", "a")

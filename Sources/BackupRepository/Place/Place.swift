@@ -123,6 +123,7 @@ enum Places {
   /// - Throws: `DrydockError`: `notFound`, `permission`, `usage` for an invalid URL.
   static func open(_ path: String) throws -> any Place {
     if RemoteStores.isRemote(path) { return RemotePlace(try RemoteConnections.shared.connection(path)) }
+    try RemoteStores.refuseOtherURL(path)
     return LocalPlace(try Directory(path))
   }
 

@@ -5,7 +5,8 @@ import Foundation
 ///
 /// A clock that was a day ahead makes an archive that stays the newest for a day. Two things contradict it: the file was
 /// written before the time that its header says; and a header names an archive that was there already when it was
-/// written, although its time is later.
+/// written, although its time is later. Of a signed archive only the second counts: its header cannot be changed, while
+/// whoever can write the repository can set the times of files.
 struct ArchiveOrder {
   /// What determines an archive's position in the order.
   struct Ordered {
@@ -14,6 +15,8 @@ struct ArchiveOrder {
     var modified: Int64
     /// How many seconds it may be wrong.
     var timeError: Int64
+    /// Whether there is a signature, valid or not: a restore refuses one that is not.
+    var isSigned: Bool
     /// The beginnings of the ids of those that are known to be older.
     var follows: [String] = []
     var path: String
@@ -24,7 +27,7 @@ struct ArchiveOrder {
     /// keep times of files set none, or an early one.
     var published: String? {
       let (minute, start): (Int64, Int64) = (60, 315_532_800)
-      guard modified / 1_000_000_000 > start else { return nil }
+      guard !isSigned, modified / 1_000_000_000 > start else { return nil }
       let written = Date(timeIntervalSince1970: Double(modified / 1_000_000_000 + timeError + minute))
       guard UTCTime.text(written) < label.time else { return nil }
       return UTCTime.text(Date(timeIntervalSince1970: Double(modified / 1_000_000_000)))
@@ -158,16 +161,16 @@ extension ClockWarning {
 extension Repository.Item {
   var ordered: ArchiveOrder.Ordered {
     ArchiveOrder.Ordered(
-      label: ArchiveLabel(header), modified: modified, timeError: file.timeError,
-      follows: header.follows ?? [],
-      path: path)
+      label: ArchiveLabel(header), modified: modified, timeError: file.timeError, isSigned: signature != .none,
+      follows: header.follows ?? [], path: path)
   }
 }
 
 extension Repository.Sealed {
   var ordered: ArchiveOrder.Ordered? {
     label.map {
-      ArchiveOrder.Ordered(label: $0, modified: modified, timeError: file.timeError, path: path)
+      ArchiveOrder.Ordered(
+        label: $0, modified: modified, timeError: file.timeError, isSigned: signature != .none, path: path)
     }
   }
 }

@@ -29,6 +29,9 @@ public struct Repository: Sendable {
   package var isRemote: Bool { Self.isRemote(path) }
   package static func isRemote(_ path: String) -> Bool { RemoteStores.isRemote(path) }
 
+  /// Throws `usage` for a URL of a kind that is not supported.
+  package func requireSupported() throws { try RemoteStores.refuseOtherURL(path) }
+
   package func createRemoteIfNeeded() throws {
     try RemoteConnections.shared.connection(path).store.createIfNeeded()
   }

@@ -2,6 +2,7 @@ import AppContainer
 import ArchiveFile
 import DrydockErrors
 import FileSystem
+import Foundation
 import RemoteStorage
 import SystemPackage
 
@@ -89,14 +90,21 @@ package struct ArchiveDestination: Sendable {
     do {
       return try folder.makeScratch()
     } catch let error as DrydockError {
-      if error.code == .io { throw located(error) }
+      if error.code == .io || !(folder is LocalPlace) { throw located(error) }
       throw DrydockError.unusable(
         fileName == nil ? "the repository" : "the directory", path: folder.path, error)
     }
   }
 
-  /// An error of writing the archive, with the path of the destination's directory.
-  func located(_ error: DrydockError) -> DrydockError { error.code == .io ? error.at(folder.path) : error }
+  /// An error of writing the archive, with the path of the directory that it is written to. What is sent to a remote place is
+  /// in the one for temporary files.
+  func located(_ error: DrydockError) -> DrydockError {
+    guard error.code == .io, error.path == nil else { return error }
+    if folder is LocalPlace { return error.at(folder.path) }
+    return DrydockError(
+      .io, "\(error.message); archives are prepared here: set TMPDIR to a directory with more space",
+      path: NSTemporaryDirectory(), cause: error)
+  }
 
   /// What is in a repository; nil for a file.
   func present() throws -> PlaceListing? { fileName == nil ? try folder.list() : nil }

@@ -157,7 +157,7 @@ enum Portion: Equatable, Sendable, CustomStringConvertible {
       let number = text.dropLast()
       guard number.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }),
         let percent = Double(number), percent <= 100
-      else { throw ValidationError("give a percentage from 0% to 100%") }
+      else { throw ValidationError("give a percentage of at most 100%") }
       self = .percent(percent)
     } else if let count = Shard.number(text) {
       self = .count(count)

@@ -57,6 +57,7 @@ package struct RunResults {
     let decoder = JSONDecoder()
     summary.files += 1
     let file = Int32(summary.files)
+    let problems = summary.problemCount
     var (number, results) = (0, 0)
     // The results of jobs whose last line has not come yet.
     var open: [Job: [(key: [UInt8], state: RunState)]] = [:]
@@ -83,7 +84,7 @@ package struct RunResults {
         }
       }
     }
-    if results == 0 {
+    if results == 0, summary.problemCount == problems {
       report(path, nil, "no results: the job was killed before its first container was done, or is waiting")
     }
   }
