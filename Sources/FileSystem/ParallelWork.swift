@@ -50,7 +50,8 @@ package enum OrderedWork {
   /// The most results in memory: how far the work may be ahead of the delivery.
   package static let ahead = 256
 
-  /// Works on all items and returns when all results are delivered.
+  /// Works on all items and returns when all results are delivered, and `work` is released: a lock that it uses ends with its
+  /// owner, not when a thread ends, which may be after the process.
   ///
   /// - Parameters:
   ///   - jobs: the number of items in work at a time, each on a thread of its own; with 0, all work is done on the caller's
@@ -65,30 +66,48 @@ package enum OrderedWork {
       for item in items { deliver(item, work(item)) }
       return
     }
-    let board = Board<Result>(count: items.count)
+    let board = Board<Result>(count: items.count) { work(items[$0]) }
+    let threads = DispatchGroup()
     for _ in 0..<min(jobs, items.count) {
+      threads.enter()
       let thread = Thread {
-        while let index = board.next() { board.put(work(items[index]), at: index) }
+        board.work()
+        threads.leave()
       }
       // As on a main thread: property lists and documents are read recursively.
       thread.stackSize = 8 << 20
       thread.start()
     }
     for (index, item) in items.enumerated() { deliver(item, board.take(index)) }
+    threads.wait()
+    board.release()
   }
 
   /// The items still to start, and the results not yet delivered.
   private final class Board<Result: Sendable>: @unchecked Sendable {
     private let condition = NSCondition()
     private let count: Int
+    private var perform: (@Sendable (Int) -> Result)?
     private var started = 0
     private var delivered = 0
     private var results: [Int: Result] = [:]
 
-    init(count: Int) { self.count = count }
+    init(count: Int, _ perform: @escaping @Sendable (Int) -> Result) {
+      (self.count, self.perform) = (count, perform)
+    }
+
+    /// Works on items until all are started.
+    func work() {
+      while let index = next() {
+        if let result = perform?(index) { put(result, at: index) }
+      }
+    }
+
+    /// Called when no thread works any more.
+    func release() { perform = nil }
 
     /// The next item to work on, after waiting while the work is too far ahead; nil when all are started.
-    func next() -> Int? {
+    private func next() -> Int? {
       condition.withLock {
         while started < count && started >= delivered + OrderedWork.ahead { condition.wait() }
         guard started < count else { return nil }
@@ -97,7 +116,7 @@ package enum OrderedWork {
       }
     }
 
-    func put(_ result: Result, at index: Int) {
+    private func put(_ result: Result, at index: Int) {
       condition.withLock {
         results[index] = result
         condition.broadcast()

@@ -10,7 +10,9 @@ package enum RemoteStores {
 
   /// Throws `usage` for a URL of another kind, which would otherwise be the path of a directory.
   package static func refuseOtherURL(_ path: String) throws {
-    guard !isRemote(path), let scheme = path.wholeMatch(of: /([A-Za-z][A-Za-z0-9+.-]*):\/\/.*/)?.1 else { return }
+    guard !isRemote(path), let scheme = path.wholeMatch(of: /([A-Za-z][A-Za-z0-9+.-]*):\/\/.*/)?.1 else {
+      return
+    }
     throw DrydockError(
       .usage,
       "repositories at \(scheme):// are not supported; use s3://BUCKET/PREFIX, sftp://HOST/PATH or a directory",

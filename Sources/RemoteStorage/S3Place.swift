@@ -92,7 +92,8 @@ struct S3Place: Sendable {
       guard url.user == nil, url.password == nil else {
         throw DrydockError(
           .badConfiguration,
-          "the S3 endpoint has a user or a password; remove them, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+          "the S3 endpoint has a user or a password; remove them, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
       }
       return endpoint.trimmingCharacters(in: ["/"]) + "/" + bucket
     }

@@ -123,6 +123,14 @@ struct SigningCommandTests {
     }
   }
 
+  @Test("A variable for trusted keys that names no file is refused", arguments: [":", "::"])
+  func emptyVariable(_ value: String) throws {
+    try with { sandbox in
+      let result = try sandbox.drydock(["verify", "-r", "Backups"], environment: ["DRYDOCK_TRUSTED": value])
+      #expect(result.exitCode == 64 && result.errors.contains("DRYDOCK_TRUSTED has no file"), "\(result)")
+    }
+  }
+
   @Test("At remote places, too", arguments: ["s3", "sftp"])
   func remote(_ kind: String) throws {
     try with { sandbox in

@@ -28,6 +28,27 @@ import Testing
     }
   }
 
+  /// Else a lock would end when a thread does, perhaps after the process.
+  @Test("What the work uses is released when all is done")
+  func released() {
+    final class Used: Sendable {}
+    for _ in 0..<1000 {
+      weak var left: Used?
+      do {
+        let used = Used()
+        left = used
+        OrderedWork.run([1, 2, 3], jobs: 3) { _ in
+          withExtendedLifetime(used) { 0 }
+        } deliver: { _, _ in
+        }
+      }
+      guard left == nil else {
+        Issue.record("it is still used")
+        return
+      }
+    }
+  }
+
   @Test("With no jobs, all is done on the caller's thread")
   func noThread() {
     let caller = pthread_self()

@@ -56,6 +56,20 @@ struct PlaceTests {
     #expect(error?.description.contains("secret") == false)
   }
 
+  @Test("An endpoint with a password is refused because of it")
+  func endpointWithPassword() {
+    let error = #expect(throws: DrydockError.self) {
+      _ = try s3("s3://bucket", ["AWS_ENDPOINT_URL": "http://u:secret@x"])
+    }
+    #expect(error?.message.contains("has a user or a password") == true)
+  }
+
+  @Test("A URL of another kind is not a directory", arguments: ["S3://bucket/x", "ftp://h/x", "file:///x"])
+  func otherURLs(_ url: String) {
+    #expect(throws: DrydockError.self) { try RemoteStores.refuseOtherURL(url) }
+    #expect(throws: Never.self) { try RemoteStores.refuseOtherURL("a/" + url) }
+  }
+
   @Test("Why a path with .. is refused is said", arguments: ["s3://bucket/a/../b", "sftp://host/a/.."])
   func dots(_ url: String) {
     let all = Self.credentials.merging(["DRYDOCK_SSH_KEY": "/dev/null"]) { $1 }

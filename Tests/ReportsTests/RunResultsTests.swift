@@ -100,6 +100,13 @@ struct RunResultsTests {
     #expect(many.shards[0].missingCount == 8_999_999_999_999_999_999 && many.shards[0].missing.count == 10)
   }
 
+  @Test("A file whose only line is cut has no results")
+  func onlyLineCut() throws {
+    let found = try summary(String(Self.line("a", "changed").dropLast(5)))
+    #expect(found.problems.count == 1 && found.problems[0].text.hasPrefix("1.jsonl: no results"))
+    #expect(found.isIncomplete)
+  }
+
   @Test("Of a shard that was run again each container counts once, by what was done to it")
   func again() throws {
     let first =
@@ -266,7 +273,7 @@ struct RunResultsTests {
     #expect(!cut.isIncomplete, "the missing summary of a job says that")
     let long = Array(repeating: UInt8(ascii: "x"), count: ResultLines.limit + 5)
     let middle = try summary([long + Array(("\n" + whole).utf8), long])
-    #expect(middle.problems.map(\.line) == [1, 1, nil] && middle.containers == 1)
+    #expect(middle.problems.map(\.line) == [1, nil] && middle.containers == 1)
     let bytes = try summary([Array(whole.utf8) + [0xFF, 0xFE, 0x0A]])
     #expect(bytes.problems.map(\.line) == [3] && bytes.containers == 1)
   }

@@ -161,7 +161,8 @@ extension ClockWarning {
 extension Repository.Item {
   var ordered: ArchiveOrder.Ordered {
     ArchiveOrder.Ordered(
-      label: ArchiveLabel(header), modified: modified, timeError: file.timeError, isSigned: signature != .none,
+      label: ArchiveLabel(header), modified: modified, timeError: file.timeError,
+      isSigned: signature != .none,
       follows: header.follows ?? [], path: path)
   }
 }

@@ -57,14 +57,13 @@ package struct RunResults {
     let decoder = JSONDecoder()
     summary.files += 1
     let file = Int32(summary.files)
-    let problems = summary.problemCount
-    var (number, results) = (0, 0)
+    var (number, results, isCut) = (0, 0, false)
     // The results of jobs whose last line has not come yet.
     var open: [Job: [(key: [UInt8], state: RunState)]] = [:]
     while let line = try lines.next() {
       number += 1
       switch line {
-      case .cut: report(path, number, RunSummary.Problem.cut)
+      case .cut: isCut = true
       case .tooLong: report(path, number, "not a line of results: longer than 16 MB")
       case .complete(let bytes):
         if bytes.isEmpty { continue }
@@ -84,8 +83,11 @@ package struct RunResults {
         }
       }
     }
-    if results == 0, summary.problemCount == problems {
+    // That its only line is cut says less.
+    if results == 0 {
       report(path, nil, "no results: the job was killed before its first container was done, or is waiting")
+    } else if isCut {
+      report(path, number, RunSummary.Problem.cut)
     }
   }
 
