@@ -6,7 +6,7 @@ import Synchronization
 /// A bucket below a prefix, over S3's REST interface. Requests are signed by libcurl.
 final class S3Store: RemoteStore {
   let url: String
-  let parallelReads = 8
+  let parallelReads = 16
   let place: S3Place
   let options: RemoteOptions
   let retries: Retries
