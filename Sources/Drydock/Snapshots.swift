@@ -165,9 +165,13 @@ extension Repository {
       ContainerPath(url.lastPathComponent), mode: 0o700)
   }
 
-  /// Opens an archive by its file name, the start of its ID, `latest`, `INSTANCE@latest` or `INSTANCE@2026-11-14`.
+  /// Opens an archive.
   ///
-  /// - Parameter trusted: whose signatures it must have; nil for any archive.
+  /// - Parameters:
+  ///   - name: its file name, the start of its ID, `latest`, `INSTANCE@latest` or `INSTANCE@2026-11-14`.
+  ///   - keys: the identities and passphrases that open it.
+  ///   - limit: how many bytes it may expand to.
+  ///   - trusted: whose signatures it must have; nil for any archive.
   /// - Throws: ``DrydockError``: `notFound`, or `ambiguousArchive` with the candidates.
   public func archive(
     _ name: String = "latest", keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard,
