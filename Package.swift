@@ -9,6 +9,8 @@ let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let fast = strict + [SwiftSetting.unsafeFlags(["-O"], .when(configuration: .debug))]
 // Modules that mostly call others are optimized for size: they compile in less time, and run as fast.
 let small = fast + [SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))]
+// Modules that arrange, print or test: the work is done by the modules below them, and the optimizer takes minutes.
+let plain = strict + [SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 // The C functions of the SQLite that GRDB uses.
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
@@ -37,6 +39,7 @@ let package = Package(
   ],
   targets: [
     // System libraries: each has exactly one importer.
+    .target(name: "CLibCurl"),
     .target(name: "CPlatform"),
     .systemLibrary(
       name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
@@ -44,8 +47,6 @@ let package = Package(
       name: "CLibZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
     .systemLibrary(
       name: "CLibZ", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
-    .systemLibrary(
-      name: "CLibCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
     .systemLibrary(
       name: "CLibArchive", pkgConfig: "libarchive",
       providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
@@ -60,7 +61,7 @@ let package = Package(
       swiftSettings: fast),
     .target(
       name: "ArchiveSigning", dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", system],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "ArchiveFile",
       dependencies: [
@@ -69,7 +70,7 @@ let package = Package(
       swiftSettings: small),
     .target(
       name: "RemoteStorage", dependencies: ["DrydockErrors", "AgeEncryption", "CLibCurl", system],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "AppContainer",
       dependencies: [
@@ -103,21 +104,21 @@ let package = Package(
         "AppContainer",
         "ContainerTransaction", grdb, system,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "MigrationEngine",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
         grdb, subprocess,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "ContainerAudit",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
         "MigrationEngine", grdb, system,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "Drydock",
       dependencies: [
@@ -127,7 +128,7 @@ let package = Package(
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
         "ContainerAudit",
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "DrydockTesting",
       dependencies: [
@@ -138,7 +139,7 @@ let package = Package(
         "ContainerAudit",
         "Drydock", grdb,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     .target(
       name: "Reports",
       dependencies: [
@@ -150,7 +151,7 @@ let package = Package(
         "Drydock",
         "DrydockTesting", mustache,
       ],
-      swiftSettings: small),
+      swiftSettings: plain),
     // It imports `Drydock`, `DrydockTesting` and `Reports` only. The modules below are declared so that it is rebuilt with them:
     // SwiftPM looks at direct dependencies alone, and a program compiled for another layout of a type crashes.
     .target(
@@ -165,67 +166,66 @@ let package = Package(
         "Drydock", "Reports",
         arguments,
       ],
-      // Nothing here is worth the optimizer's half minute: the work is done by the modules below.
-      swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
-    .executableTarget(name: "DrydockMain", dependencies: ["DrydockCommand"], swiftSettings: strict),
+      swiftSettings: plain),
+    .executableTarget(name: "DrydockMain", dependencies: ["DrydockCommand"], swiftSettings: plain),
 
     // Tests, and the sample app that they and the demo run as a real second process.
     .executableTarget(
-      name: "NotesApp", dependencies: [grdb], path: "Tests/NotesApp", swiftSettings: strict),
+      name: "NotesApp", dependencies: [grdb], path: "Tests/NotesApp", swiftSettings: plain),
     .executableTarget(
       name: "NotesTool", dependencies: ["DrydockCommand", "Drydock", grdb], path: "Tests/NotesTool",
-      swiftSettings: strict),
+      swiftSettings: plain),
     .target(
-      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: strict),
+      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: plain),
     .testTarget(
-      name: "ArchitectureTests", exclude: ["PublicSurface.txt"], swiftSettings: strict),
+      name: "ArchitectureTests", exclude: ["PublicSurface.txt"], swiftSettings: plain),
     .testTarget(
       name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"],
-      exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: strict),
+      exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: plain),
     .testTarget(
       name: "ArchiveSigningTests",
       dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "ArchiveSigning", "TestSupport"],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "FormatsTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
       ],
       exclude: ["AndroidSettings", "PropertyLists"],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "FileSystemTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "TestSupport",
       ],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "ArchiveFileTests",
       dependencies: [
         "DrydockErrors", "ArchiveFile", "FileSystem", "AgeEncryption", "TestSupport", system,
       ],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "RemoteStorageTests",
       dependencies: ["DrydockErrors", "AgeEncryption", "RemoteStorage", "TestSupport"],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "AppContainerTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "TestSupport", grdb,
       ],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "ContainerDiffTests",
       dependencies: ["DrydockErrors", "AppContainer", "ContainerDiff", "TestSupport", grdb],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "ContainerTransactionTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "TestSupport", grdb,
       ],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "BackupRepositoryTests",
       dependencies: [
@@ -235,7 +235,7 @@ let package = Package(
         system,
       ],
       exclude: ["HostileArchives"],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "DeviceBackupsTests",
       dependencies: [
@@ -244,21 +244,21 @@ let package = Package(
         "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
       ],
       exclude: ["Samples", "make_device_backup.py"],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "MigrationEngineTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
-      exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: strict),
+      exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: plain),
     .testTarget(
       name: "ContainerAuditTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
         "MigrationEngine", "ContainerAudit", "TestSupport", grdb,
       ],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "FixtureTests",
       dependencies: [
@@ -268,7 +268,7 @@ let package = Package(
         "TestSupport",
         grdb,
       ],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "ReportsTests",
       dependencies: [
@@ -278,11 +278,11 @@ let package = Package(
         "ContainerAudit", "Drydock", "DrydockTesting", "Reports", "TestSupport",
       ],
       exclude: ["Browser", "Schemas"],
-      swiftSettings: strict),
+      swiftSettings: plain),
     .testTarget(
       name: "CommandTests",
       dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "NotesTool", "TestSupport", grdb],
-      exclude: ["ToolFolders", "Transcripts"], swiftSettings: strict),
+      exclude: ["ToolFolders", "Transcripts"], swiftSettings: plain),
   ],
   swiftLanguageModes: [.v6]
 )

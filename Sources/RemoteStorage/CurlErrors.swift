@@ -108,7 +108,7 @@ extension RemoteFailure {
   private static func translated(
     _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool
   ) -> RemoteFailure {
-    let text = message.isEmpty ? String(cString: curl_easy_strerror(code)) : message
+    let text = message.isEmpty ? String(cString: drydock_curl_strerror(code)) : message
     let reason = RemoteName.printable(text)
     switch code {
     case CURLE_PEER_FAILED_VERIFICATION where !isHTTP: return hostKeyRefused(hostKey)

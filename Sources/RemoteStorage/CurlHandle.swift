@@ -60,18 +60,18 @@ final class CurlHandle {
   private let easy: UnsafeMutableRawPointer
   private let message: UnsafeMutablePointer<CChar>
 
-  private static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+  static let isReady = drydock_curl_load()
 
   init() throws {
-    guard Self.isReady, let easy = curl_easy_init() else {
-      throw DrydockError(.io, "libcurl cannot be started")
+    guard Self.isReady, let easy = drydock_curl_init() else {
+      throw DrydockError(.io, "libcurl cannot be loaded; install it (libcurl4 on Debian)")
     }
     self.easy = easy
     message = .allocate(capacity: Int(CURL_ERROR_SIZE))
   }
 
   deinit {
-    curl_easy_cleanup(easy)
+    drydock_curl_cleanup(easy)
     message.deallocate()
   }
 
@@ -82,7 +82,7 @@ final class CurlHandle {
   func perform(
     _ request: CurlRequest, _ settings: CurlSettings, received: inout Int
   ) throws -> CurlReply {
-    curl_easy_reset(easy)
+    drydock_curl_reset(easy)
     message[0] = 0
     drydock_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message)
     set(CURLOPT_NOSIGNAL, 1)
@@ -128,7 +128,7 @@ final class CurlHandle {
       easy, body: body, bodyOffset: request.appendOffset, target: request.target, rate: settings.rate,
       noProgressLimit: request.patience ?? settings.noProgressLimit, isHTTP: settings.isHTTP)
     transfer.install()
-    let code = curl_easy_perform(easy)
+    let code = drydock_curl_perform(easy)
     received = transfer.received
     // libcurl has used them until here.
     withExtendedLifetime(transfer) {}
@@ -261,8 +261,8 @@ private struct CurlList {
   private(set) var head: UnsafeMutablePointer<curl_slist>?
 
   init(_ lines: [String] = []) {
-    for line in lines { head = curl_slist_append(head, line) ?? head }
+    for line in lines { head = drydock_curl_append(head, line) ?? head }
   }
 
-  func free() { curl_slist_free_all(head) }
+  func free() { drydock_curl_free(head) }
 }

@@ -21,7 +21,8 @@ enum RemoteTime {
 
   /// `Mon, 23 Nov 2026 13:30:00 GMT`, as HTTP's header fields have it.
   static func http(_ text: String) -> Int64? {
-    let seconds = curl_getdate(text, nil)
+    guard CurlHandle.isReady else { return nil }
+    let seconds = drydock_curl_getdate(text)
     return seconds < 0 ? nil : Int64(seconds) * 1_000_000_000
   }
 

@@ -11,9 +11,8 @@ struct LibraryTests {
     let built = (try Tools.drydock() as NSString).deletingLastPathComponent
     let checkouts = "\(Sandbox.repository)/.build/checkouts"
     let maps = [
-      "\(built)/CPlatform.build", "\(Sandbox.repository)/Sources/CLibCrypto",
-      "\(Sandbox.repository)/Sources/CLibZstd",
-      "\(Sandbox.repository)/Sources/CLibZ", "\(Sandbox.repository)/Sources/CLibCurl",
+      "\(built)/CPlatform.build", "\(built)/CLibCurl.build", "\(Sandbox.repository)/Sources/CLibCrypto",
+      "\(Sandbox.repository)/Sources/CLibZstd", "\(Sandbox.repository)/Sources/CLibZ",
       "\(Sandbox.repository)/Sources/CLibArchive", "\(checkouts)/swift-system/Sources/CSystem/include",
       "\(checkouts)/Yams/Sources/CYaml/include", "\(checkouts)/GRDB.swift/Sources/GRDBSQLite",
       "\(checkouts)/swift-subprocess/Sources/_SubprocessCShims/include",

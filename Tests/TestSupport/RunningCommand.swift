@@ -25,8 +25,9 @@ public final class RunningCommand: Sendable {
     if let input { close(input) }
     if !ended {
       Foundation.kill(process, SIGKILL)
-      var status: Int32 = 0
-      while waitpid(process, &status, 0) < 0, errno == EINTR {}
+      var (status, usage) = (Int32(0), rusage())
+      while wait4(process, &status, 0, &usage) < 0, errno == EINTR {}
+      TestUsage.record(program: usage)
     }
   }
 
@@ -93,8 +94,9 @@ public final class RunningCommand: Sendable {
   private func poll() -> CommandResult? {
     state.withLock { state in
       if let result = state.result { return result }
-      var status: Int32 = 0
-      guard waitpid(process, &status, WNOHANG) == process else { return nil }
+      var (status, usage) = (Int32(0), rusage())
+      guard wait4(process, &status, WNOHANG, &usage) == process else { return nil }
+      TestUsage.record(program: usage)
       let signal = status & 0x7f
       let result = CommandResult(
         exitCode: signal == 0 ? (status >> 8) & 0xff : -1, signal: signal == 0 ? nil : signal,

@@ -7,6 +7,7 @@ import Foundation
 public final class TemporaryDirectory: Sendable {
   /// The directory's absolute path, symbolic links resolved.
   public let path: String
+  private let usage = TestUsage.start()
 
   /// Makes the directory below `TMPDIR` (else `/tmp`), readable by its owner only.
   public init() throws {
@@ -23,6 +24,7 @@ public final class TemporaryDirectory: Sendable {
 
   deinit {
     try? RawFiles.remove(Array(path.utf8))
+    usage?.end()
   }
 
   /// The path of something in the directory.

@@ -202,14 +202,13 @@ struct ForgetCommand: Subcommand {
     if common.quiet { return }
     for owner in Set((report.kept + report.removed).map(\.owner)).sorted() {
       Output.line(owner.printable)
-      let rows = [("keep", report.kept), (dryRun ? "would remove" : "removed", report.removed)].flatMap {
-        word, entries in
-        entries.filter { $0.owner == owner }.map { entry in
-          [
-            word, String(entry.id.prefix(8)), entry.time, Output.size(entry.bytes),
-            ([entry.reasons.joined(separator: ", ")].filter { !$0.isEmpty } + entry.tags.map { "#\($0)" })
-              .joined(separator: " ").printable,
-          ]
+      var rows: [[String]] = []
+      for (word, entries) in [("keep", report.kept), (dryRun ? "would remove" : "removed", report.removed)] {
+        for entry in entries where entry.owner == owner {
+          let reasons = entry.reasons.joined(separator: ", ")
+          let tags: [String] = entry.tags.map { "#\($0)" }
+          let why = ((reasons.isEmpty ? [] : [reasons]) + tags).joined(separator: " ").printable
+          rows.append([word, String(entry.id.prefix(8)), entry.time, Output.size(entry.bytes), why])
         }
       }
       Output.table(rows)
