@@ -70,7 +70,7 @@ import Testing
   }
 
   /// An SFTP server lists it as of January 10, without a time.
-  @Test("The rounded time of a file contradicts no archive")
+  @Test("The rounded time of a file contradicts no archive", .atEachPlace)
   func roundedTimes() throws {
     let lab = try Lab()
     let path = try add(lab, "a1", "2024-01-10T22:30:00Z")

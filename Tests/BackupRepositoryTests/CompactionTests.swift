@@ -101,7 +101,7 @@ import Testing
     #expect(rows == taken.rows, "\(context)", sourceLocation: place)
   }
 
-  @Test func onlyWhatIsKeptIsWrittenAgain() throws {
+  @Test(.atEachPlace) func onlyWhatIsKeptIsWrittenAgain() throws {
     let lab = try Lab()
     let kept: Set<Int> = [2, 3, 5]
     let taken = try chain(lab, kept: kept)
@@ -155,7 +155,7 @@ import Testing
 
   // MARK: Encrypted
 
-  @Test func encryptedOnesStayEncryptedToTheSame() throws {
+  @Test(.atEachPlace) func encryptedOnesStayEncryptedToTheSame() throws {
     let lab = try Lab()
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let (recipients, keys) = ([ada.recipient, bob.recipient], AgeKeys(identities: [ada]))

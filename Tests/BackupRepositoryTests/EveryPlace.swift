@@ -1,14 +1,17 @@
+import TestSupport
 import Testing
 
-/// Runs each test of a suite at every kind of place, one after the other: `Lab` puts its repository there. An issue says at
-/// which remote place it was found.
+/// Runs each test of a suite in a directory, and with `FULL_TESTS=1` at every other kind of place, too, one after the other: `Lab`
+/// puts its repository there. Tests that are ``AtEachPlace`` always run at every kind. An issue says at which remote place it was
+/// found.
 struct EveryPlace: SuiteTrait, TestTrait, TestScoping {
   var isRecursive: Bool { true }
 
   func provideScope(
     for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
   ) async throws {
-    for kind in PlaceKind.allCases {
+    let isEach = TestExtent.isFull || test.traits.contains { $0 is AtEachPlace }
+    for kind in isEach ? PlaceKind.allCases : [.directory] {
       let naming = IssueHandlingTrait.compactMapIssues { issue in
         var issue = issue
         if kind != .directory { issue.comments.append("at a place of the kind \(kind)") }
@@ -37,8 +40,15 @@ struct Local: TestTrait, TestScoping {
   }
 }
 
+/// Of a suite of ``EveryPlace``, a test that stands for what a command does at a remote place.
+struct AtEachPlace: TestTrait {}
+
 extension Trait where Self == EveryPlace {
   static var everyPlace: Self { EveryPlace() }
+}
+
+extension Trait where Self == AtEachPlace {
+  static var atEachPlace: Self { AtEachPlace() }
 }
 
 extension Trait where Self == Local {

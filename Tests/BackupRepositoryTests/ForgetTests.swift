@@ -57,7 +57,7 @@ import Testing
 
   private func names() throws -> [String] { try lab.storedNames() }
 
-  @Test(arguments: [false, true])
+  @Test(.atEachPlace, arguments: [false, true])
   func chainsStayWhileOneOfThemIsKept(sealed: Bool) throws {
     for (number, parent) in [(1, nil), (2, 1), (3, 2), (4, nil)] as [(Int, Int?)] {
       try add(number, parent: parent, sealed: sealed)
@@ -281,7 +281,7 @@ import Testing
     #expect(other.removed.count == 2 && other.unattributed.isEmpty)
   }
 
-  @Test func tags() throws {
+  @Test(.atEachPlace) func tags() throws {
     let first = try add(1)
     let sealed = try add(2, sealed: true)
     try add(3)

@@ -69,7 +69,7 @@ import Testing
     #expect(try lab.read("../Shared/lab/note.txt") == "changed" && lab.read("Documents/a.txt") == "b")
   }
 
-  @Test func exportAndComparison() throws {
+  @Test(.atEachPlace) func exportAndComparison() throws {
     let lab = try lab()
     let report = try lab.snapshot()
     let file = lab.directory("exported")

@@ -48,7 +48,7 @@ import Testing
     #expect(try Verification.run(Archive(path: second.path), data: true).entries == first.entries)
   }
 
-  @Test(arguments: [true, false]) func onlyWhatChangedIsStored(trusting: Bool) throws {
+  @Test(.atEachPlace, arguments: [true, false]) func onlyWhatChangedIsStored(trusting: Bool) throws {
     let lab = try scene()
     try snapshot(lab)
     try lab.write("notes/2.txt", "another text")
@@ -300,7 +300,7 @@ import Testing
     #expect(try RawFiles.status(Array(lab.directory("new/sparse").utf8)).st_size == 300 << 20)
   }
 
-  @Test func damageInAnEarlierArchiveIsFound() throws {
+  @Test(.atEachPlace) func damageInAnEarlierArchiveIsFound() throws {
     let lab = try scene()
     let first = try snapshot(lab)
     try lab.write("notes/2.txt", "another text")

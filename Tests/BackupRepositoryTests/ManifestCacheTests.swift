@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func incrementalsInARow() throws {
+  @Test(.atEachPlace) func incrementalsInARow() throws {
     var taken: [(SnapshotReport, TreeListing)] = []
     for number in 0..<6 {
       if number > 0 { try lab.write("notes/\(number)", "changed \(number)") }

@@ -103,7 +103,7 @@ import Testing
     #expect(lines.count == 2 && lines.allSatisfy { $0.contains("large") || $0.contains("other") }, "\(lines)")
   }
 
-  @Test func affectedPathsStayAsTheyAre() throws {
+  @Test(.atEachPlace) func affectedPathsStayAsTheyAre() throws {
     let (lab, reports, whole) = try scene()
     try damage("large", in: reports[2].path, lab)
     try damage("db.sqlite", in: reports[2].path, lab)

@@ -68,7 +68,7 @@ import Testing
     withExtendedLifetime(holder) {}
   }
 
-  @Test(.everyPlace) func twoSnapshotsAtOnceBothArrive() throws {
+  @Test(.everyPlace, .atEachPlace) func twoSnapshotsAtOnceBothArrive() throws {
     let lab = try Lab()
     try lab.write("file", SeededRandom.noise(2 << 20))
     let (root, repository) = (lab.root, lab.repository)

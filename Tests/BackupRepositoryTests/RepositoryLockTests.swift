@@ -126,7 +126,7 @@ import Testing
     #expect(Array(try RawFiles.read(Array((place + "/file").utf8))) == content)
   }
 
-  @Test func writersAndRemovalsTogether() throws {
+  @Test(.atEachPlace) func writersAndRemovalsTogether() throws {
     let lab = try Lab()
     try lab.write("file", SeededRandom.noise(100_000))
     let (root, path, kept) = (lab.root, lab.repository, try lab.snapshot().path)

@@ -49,7 +49,35 @@ import Testing
     expectSame(try TreeListing(lab.root), as: before)
   }
 
-  @Test func damageIsUndoneAndTheUndoUndone() throws {
+  @Test(
+    .local("the place has no part in a commit"), arguments: FaultPoint.allCases,
+    [CommitPreference.exchange, .inPlace])
+  func stoppedAnywhereItIsOldOrNewAsAWhole(point: FaultPoint, commit: CommitPreference) throws {
+    struct Stop: Error {}
+    let lab = try Lab(name: "notes", notes: ["--photos", "2", "--leave-wal"])
+    let archive = try lab.snapshot().path
+    try damage(lab)
+    let state = [".drydock-state"]
+    let before = try TreeListing(lab.root).without(state)
+    let outcome = try? lab.restore(archive) {
+      $0.transaction.commit = commit
+      $0.transaction.faults = FaultInjection { if $0 == point { throw Stop() } }
+    }
+    let reports = try Transaction.recover(lab.container())
+    if outcome == nil {
+      #expect(reports.allSatisfy { $0.outcome == .old })
+      let after = try TreeListing(lab.root).without(state)
+      #expect(
+        after.differences(from: before, comparing: TreeListing.untouched.subtracting([.changed])) == [])
+      #expect(try lab.restore(archive).transaction != nil)
+    }
+    #expect(try lab.restore(archive).transaction == nil, "everything is restored")
+    _ = try Transaction.rollback(lab.container())
+    let undone = try TreeListing(lab.root).without(state)
+    #expect(undone.differences(from: before, comparing: TreeListing.copied) == [])
+  }
+
+  @Test(.atEachPlace) func damageIsUndoneAndTheUndoUndone() throws {
     let lab = try Lab(name: "notes", notes: ["--photos", "60"])
     let archive = try lab.snapshot()
     let healthy = try TreeListing(lab.root)
@@ -82,7 +110,7 @@ import Testing
     #expect(back.differences(from: damaged) == [])
   }
 
-  @Test func onlyWhatDiffersIsRead() throws {
+  @Test(.atEachPlace) func onlyWhatDiffersIsRead() throws {
     let lab = try Lab()
     _ = try lab.shell("for i in $(seq -w 24); do head -c 1048576 /dev/urandom > photo$i; done", in: lab.root)
     let archive = try lab.snapshot().path

@@ -265,7 +265,7 @@ struct SigningLab {
     #expect(try snapshot([signing.key]).header.kind == .full)
   }
 
-  @Test func rekeySignsAgainOrLeavesTheArchive() throws {
+  @Test(.atEachPlace) func rekeySignsAgainOrLeavesTheArchive() throws {
     let identity = try AgeIdentity.generate()
     let (keys, target) = (AgeKeys(identities: [identity]), AgeTarget.recipients([identity.recipient]))
     let report = try signing.snapshot()
@@ -294,7 +294,7 @@ struct SigningLab {
     #expect(!signed.losesSignature && signing.refusal(signed.path, keys: keys) == "none")
   }
 
-  @Test func exportsAndSigningLater() throws {
+  @Test(.atEachPlace) func exportsAndSigningLater() throws {
     let report = try lab.snapshot()
     let signing = CopySigning(keys: [self.signing.key])
     #expect(code(failure { _ = try Archive(path: report.path, trusted: signing.sources) }) == "untrusted")

@@ -72,7 +72,7 @@ import Testing
     #expect(try lab.snapshot(encrypted: true, DeviceKeys(.generate())).vault == nil)
   }
 
-  @Test func anExportKeepsThemWhereItIsEncrypted() throws {
+  @Test(.atEachPlace) func anExportKeepsThemWhereItIsEncrypted() throws {
     let (lab, keys) = try scene()
     let source = try lab.open(lab.snapshot(encrypted: true, keys).path)
     let target = AgeTarget.recipients([try VaultLab.archiveKey.get().recipient])

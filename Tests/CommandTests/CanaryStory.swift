@@ -260,18 +260,4 @@ struct CanaryStory {
     step("forget -r Sealed --app com.example.notes --everything --yes"),
     step("init Notes", before: { try $0.sandbox.remove("drydock.yaml") }),
   ]
-
-  /// Leaf commands of the program, as it names them itself: `inspect`, `vault set`.
-  static func commands(of program: String) throws -> [String] {
-    let text = try Command.run(program, ["--experimental-dump-help"]).outputBytes
-    let document = try JSONSerialization.jsonObject(with: Data(text)) as? [String: Any]
-    func leaves(_ command: [String: Any], _ path: [String]) -> [String] {
-      let children = (command["subcommands"] as? [[String: Any]] ?? []).filter {
-        $0["commandName"] as? String != "help"
-      }
-      if children.isEmpty { return [path.joined(separator: " ")] }
-      return children.flatMap { leaves($0, path + [$0["commandName"] as? String ?? "?"]) }
-    }
-    return (document?["command"] as? [String: Any]).map { leaves($0, []) } ?? []
-  }
 }

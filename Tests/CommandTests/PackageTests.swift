@@ -41,9 +41,11 @@ struct PackageTests {
   @Test("The packages are complete and reproducible; they are installed, run and removed")
   func packages() throws {
     try makePackages(into: "packages")
-    try makePackages(into: "again")
     #expect(try shell("cd packages; sha256sum -c SHA256SUMS").split(separator: "\n").count == 2)
-    #expect(try shell("cat packages/SHA256SUMS") == shell("cat again/SHA256SUMS"), "the bytes differ")
+    if TestExtent.isFull {
+      try makePackages(into: "again")
+      #expect(try shell("cat packages/SHA256SUMS") == shell("cat again/SHA256SUMS"), "the bytes differ")
+    }
 
     try checkTarball()
     // The program under test needs Swift's libraries, which no package has.

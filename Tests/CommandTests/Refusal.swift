@@ -2,17 +2,27 @@ import TestSupport
 import Testing
 
 extension Sandbox {
-  /// A command line that is refused: the exit code as documented, one message with all these words, nothing on
-  /// standard output, no stack trace, and neither the container nor the directory around it is touched.
+  /// A command line that is refused as ``expectError(_:exit:_:environment:sourceLocation:)`` expects it, and changes nothing.
   @discardableResult
   func expectRefusal(
     _ arguments: [String], exit: Int32, _ words: [String], container: String? = "Notes",
     environment: [String: String?] = [:], sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> CommandResult {
+    try expectUnchanged(container, sourceLocation: sourceLocation) {
+      try expectError(arguments, exit: exit, words, environment: environment, sourceLocation: sourceLocation)
+    }
+  }
+
+  /// Command lines that are refused, one after the other: neither the container nor the directory around it is touched,
+  /// nothing is left to recover, and there are no temporary files.
+  @discardableResult
+  func expectUnchanged<T>(
+    _ container: String? = "Notes", sourceLocation: SourceLocation = #_sourceLocation,
+    _ refusals: () throws -> T
+  ) throws -> T {
     let before = try container.map { try tree($0) }
     let visible = try visibleNames()
-    let result = try drydock(arguments, environment: environment)
-    expect(result, refusedWith: exit, words, sourceLocation)
+    let result = try refusals()
     #expect(try visibleNames() == visible, "\(result)", sourceLocation: sourceLocation)
     if let container, let before {
       // Refused late, a commit has linked to files already, which moves their change time and nothing else.
@@ -23,6 +33,19 @@ extension Sandbox {
       #expect(recovered.output == "nothing was interrupted\n", "\(recovered)", sourceLocation: sourceLocation)
     }
     #expect(try names("tmp") == [], sourceLocation: sourceLocation)
+    return result
+  }
+
+  /// Runs a command line that is refused: the exit code as documented, one message with all these words, nothing on standard
+  /// output and no stack trace; and the command before it left nothing to recover.
+  @discardableResult
+  func expectError(
+    _ arguments: [String], exit: Int32, _ words: [String], environment: [String: String?] = [:],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> CommandResult {
+    let result = try drydock(arguments, environment: environment)
+    expect(result, refusedWith: exit, words, sourceLocation)
+    #expect(!result.errors.contains("note: recovered"), "\(result)", sourceLocation: sourceLocation)
     return result
   }
 
@@ -48,7 +71,7 @@ extension Sandbox {
 }
 
 extension TreeListing {
-  /// Expects the tree to be like another one, and tells every difference.
+  /// Expects the tree to be like another one, and reports every difference.
   func expectSame(
     as other: TreeListing, comparing aspects: Set<TreeEntry.Aspect> = copied, ignoringTimesOf: [String] = [],
     _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation

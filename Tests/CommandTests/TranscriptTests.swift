@@ -36,7 +36,7 @@ struct TranscriptTests {
       Transcript(try String(contentsOfFile: Self.folder + "/" + name, encoding: .utf8))
     }
     let steps = sessions.flatMap(\.steps)
-    for command in try HelpTests.commands() {
+    for command in try ProgramCommand.top() {
       let own = steps.filter { step in
         (step.command + " ").hasPrefix("drydock \(command) ") && !step.command.hasSuffix("--help")
       }

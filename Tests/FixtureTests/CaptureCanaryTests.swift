@@ -287,12 +287,12 @@ struct CaptureCanaryTests {
   func corners() throws {
     try CaptureSandbox.with { sandbox in
       // Reference 0 is all that the list's top is made of: the second object belongs to nothing.
-      let list =
-        Array("bplist00".utf8) + [0xD0] + [0x5F, 0x10, 20] + Array("password=canary-loose".utf8.prefix(20))
-        + [8, 9]
-        + [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 2] + [0, 0, 0, 0, 0, 0, 0, 0] + [
-          0, 0, 0, 0, 0, 0, 0, 32,
-        ]
+      var list: [UInt8] = Array("bplist00".utf8)
+      list += [0xD0, 0x5F, 0x10, 20]
+      list += Array("password=canary-loose".utf8.prefix(20))
+      let trailer: [UInt8] = [8, 9, 0, 0, 0, 0, 0, 0, 1, 1]
+      list += trailer
+      for number: UInt8 in [2, 0, 32] { list += [0, 0, 0, 0, 0, 0, 0, number] }
       try sandbox.write("Documents/loose.plist", list)
       try sandbox.write(
         "Documents/remark.xml",

@@ -48,8 +48,8 @@ import Testing
   @Test("A list of many small values is not too much, however long it is")
   func manySmallValues() throws {
     let count = 1_100_000
-    let start =
-      Array("bplist00".utf8) + [0x09, 0xAF, 0x12] + (0..<4).map { UInt8(count >> (24 - 8 * $0) & 255) }
+    let header: [UInt8] = Array("bplist00".utf8) + [0x09, 0xAF, 0x12]
+    let start: [UInt8] = header + (0..<4).map { UInt8(count >> (24 - 8 * $0) & 255) }
     let table = start.count + count
     var bytes = start + [UInt8](repeating: 0, count: count) + [8, 9, 0, 0, 0, 0, 0, 0, 1, 1]
     for number in [2, 1, table] { bytes += (0..<8).map { UInt8(number >> (56 - 8 * $0) & 255) } }

@@ -42,7 +42,8 @@ public enum Command {
   ///
   /// - Parameters:
   ///   - environment: Added to this process's variables, from which `DRYDOCK_*` are taken out, with
-  ///     `DRYDOCK_CACHE=none`; `nil` removes one.
+  ///     `DRYDOCK_CACHE=none` and a directory of its own as `TMPDIR`: programs of other tests leave files when they are killed, and
+  ///     the next one removes them. `nil` removes one.
   ///   - input: Standard input; empty when absent.
   ///   - directory: The working directory.
   ///   - limit: A guard against a hanging program, in seconds: it is killed then, and this throws.
@@ -62,8 +63,13 @@ public enum Command {
   ) throws -> RunningCommand {
     // Output goes to files, not pipes: nothing has to drain them, and a killed program's last words stay.
     let files = try TemporaryDirectory()
+    // Like the system's directory for temporary files: some programs run as another user.
+    guard chmod(files.path, 0o1777) == 0 else {
+      throw SystemFailure(call: "chmod", path: Array(files.path.utf8))
+    }
     var launch = Launch(
-      executable: executable, arguments: arguments, environment: merged(environment),
+      executable: executable, arguments: arguments,
+      environment: merged(["TMPDIR": files.path].merging(environment) { $1 }),
       output: files("output"), errors: files("errors"))
     if let directory {
       // The C library's call for a working directory is hidden from Swift; `exec` keeps the process id.
