@@ -19,7 +19,7 @@ import Testing
   }()
 
   @Test(arguments: seeds) func whatMustBeThereRestoresExactly(seed: UInt64) throws {
-    try work(RandomRepository(seed: seed, isEncrypted: seed % 2 == 0), rounds: TestExtent.isFull ? 50 : 12)
+    try work(RandomRepository(seed: seed, isEncrypted: seed % 2 == 0), rounds: TestExtent.isFull ? 50 : 8)
   }
 
   /// The same at real servers, with kills at the calls that send.

@@ -10,6 +10,9 @@ import Testing
 enum PlaceKind: String, CaseIterable, Sendable {
   case s3, moto, sftp
 
+  /// moto differs in conditional writes, for which it has a test of its own.
+  static let tried: [PlaceKind] = TestExtent.isFull ? allCases : [.s3, .sftp]
+
   func make() throws -> RemotePlace {
     switch self {
     case .s3: try RemoteServers.s3()
@@ -78,7 +81,7 @@ struct ContractTests {
     "it's", "\"quoted\"", "back\\slash", "[1]*", "日本", ".hidden", "locks/e f+g%h",
   ]
 
-  @Test("Files are written, listed, read and removed under any name", arguments: PlaceKind.allCases)
+  @Test("Files are written, listed, read and removed under any name", arguments: PlaceKind.tried)
   func names(_ kind: PlaceKind) throws {
     let store = try kind.make().store()
     try store.createIfNeeded()
@@ -107,7 +110,7 @@ struct ContractTests {
     #expect(try store.files("") + store.files("locks") == [])
   }
 
-  @Test("A put replaces the file, and the old version can no longer be read", arguments: PlaceKind.allCases)
+  @Test("A put replaces the file, and the old version can no longer be read", arguments: PlaceKind.tried)
   func replaces(_ kind: PlaceKind) throws {
     let place = try kind.make()
     let store = try place.store()
@@ -129,7 +132,7 @@ struct ContractTests {
     #expect(try store.bytes(empty) == [])
   }
 
-  @Test("An upload in parts appears as a whole, with equal bytes", arguments: PlaceKind.allCases)
+  @Test("An upload in parts appears as a whole, with equal bytes", arguments: PlaceKind.tried)
   func uploads(_ kind: PlaceKind) throws {
     let store = try kind.make().store()
     let bytes = random(37_000_001, seed: 1)
@@ -152,7 +155,7 @@ struct ContractTests {
     }
   }
 
-  @Test("An upload never replaces a file", arguments: PlaceKind.allCases, [100, 9_000_000])
+  @Test("An upload never replaces a file", arguments: PlaceKind.tried, [100, 9_000_000])
   func neverReplaces(_ kind: PlaceKind, _ size: Int) throws {
     let place = try kind.make()
     let store = try place.store()
@@ -200,7 +203,7 @@ struct ContractTests {
     #expect(try other.bytes(kept) == [9])
   }
 
-  @Test("A cancelled upload leaves nothing", arguments: PlaceKind.allCases)
+  @Test("A cancelled upload leaves nothing", arguments: PlaceKind.tried)
   func cancels(_ kind: PlaceKind) throws {
     let place = try kind.make()
     let store = try place.store()
@@ -214,7 +217,7 @@ struct ContractTests {
     }
   }
 
-  @Test("An error of the source ends the upload", arguments: PlaceKind.allCases)
+  @Test("An error of the source ends the upload", arguments: PlaceKind.tried)
   func sourceFails(_ kind: PlaceKind) throws {
     let store = try kind.make().store()
     let upload = try store.upload("x") { _, _ in throw DrydockError(.unreadable, "the disk is broken") }
@@ -224,7 +227,7 @@ struct ContractTests {
     #expect(try store.file("x") == nil)
   }
 
-  @Test("What is not there, and names that lead elsewhere, are errors", arguments: PlaceKind.allCases)
+  @Test("What is not there, and names that lead elsewhere, are errors", arguments: PlaceKind.tried)
   func missing(_ kind: PlaceKind) throws {
     let place = try kind.make()
     let store = try place.store()
@@ -250,7 +253,7 @@ struct ContractTests {
     }
   }
 
-  @Test("A folder that does not exist yet is made", arguments: PlaceKind.allCases)
+  @Test("A folder that does not exist yet is made", arguments: PlaceKind.tried)
   func folder(_ kind: PlaceKind) throws {
     let store = try kind.make().store("new folder")
     try store.createIfNeeded()
@@ -261,7 +264,7 @@ struct ContractTests {
     #expect(try store.bytes(file) == [1])
   }
 
-  @Test("Times are those of the server", arguments: PlaceKind.allCases)
+  @Test("Times are those of the server", arguments: PlaceKind.tried)
   func times(_ kind: PlaceKind) throws {
     let store = try kind.make().store()
     let before = Int64(Date().timeIntervalSince1970) - 1
@@ -272,7 +275,7 @@ struct ContractTests {
     #expect(abs(listed.modified - file.modified) < 61_000_000_000)
   }
 
-  @Test("A listing of more than a page has every name once", arguments: PlaceKind.allCases)
+  @Test("A listing of more than a page has every name once", arguments: PlaceKind.tried)
   func longListing(_ kind: PlaceKind) throws {
     let place = try kind.make()
     let names = (0..<1203).map { "name \(String(100_000 + $0))" }
