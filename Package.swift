@@ -111,7 +111,7 @@ let package = Package(
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
         grdb, subprocess,
       ],
-      swiftSettings: plain),
+      swiftSettings: small),
     .target(
       name: "ContainerAudit",
       dependencies: [
