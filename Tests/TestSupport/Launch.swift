@@ -13,6 +13,8 @@ struct Launch {
   var output: String
   var errors: String
   var input = Input.pipe
+  /// Where it starts; nil is where this process is.
+  var directory: String?
 
   /// Between making a pipe and marking it close-on-exec, another thread's child could inherit its end and keep
   /// it open for ever; so starts happen one at a time.
@@ -54,6 +56,12 @@ struct Launch {
     posix_spawn_file_actions_addopen(&actions, 1, output, write, 0o600)
     posix_spawn_file_actions_addopen(&actions, 2, errors, write, 0o600)
 
+    if let directory {
+      guard Self.changeDirectory(&actions, directory) == 0 else {
+        throw SystemFailure(call: "posix_spawn_file_actions_addchdir_np", path: Array(directory.utf8))
+      }
+    }
+
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }
     // A test runner may block or ignore signals; a child must get them as from a shell.
@@ -64,7 +72,17 @@ struct Launch {
     for signal in [SIGPIPE, SIGTERM, SIGINT, SIGHUP] { sigaddset(&defaults, signal) }
     posix_spawnattr_setsigmask(&attributes, &none)
     posix_spawnattr_setsigdefault(&attributes, &defaults)
-    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF))
+    // A file that another test is writing just now must not be open in the program: what uses a container is looked for.
+    #if canImport(Darwin)
+      let closing = Int16(POSIX_SPAWN_CLOEXEC_DEFAULT)
+    #else
+      let closing: Int16 = 0
+      guard Self.closeFrom(&actions, 3) == 0 else {
+        throw SystemFailure(call: "posix_spawn_file_actions_addclosefrom_np", path: Array(executable.utf8))
+      }
+    #endif
+    posix_spawnattr_setflags(
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF) | closing)
 
     var process = pid_t()
     let variables = environment.map { "\($0.key)=\($0.value)" }
@@ -76,6 +94,27 @@ struct Launch {
     }
     return process
   }
+
+  #if canImport(Darwin)
+    private static func changeDirectory(_ actions: inout posix_spawn_file_actions_t?, _ path: String) -> Int32
+    {
+      posix_spawn_file_actions_addchdir_np(&actions, path)
+    }
+  #else
+    // Glibc hides these from Swift.
+    private typealias Actions = UnsafeMutablePointer<posix_spawn_file_actions_t>
+    private static func changeDirectory(_ actions: Actions, _ path: String) -> Int32 {
+      typealias Function = @convention(c) (Actions, UnsafePointer<CChar>) -> Int32
+      return find("posix_spawn_file_actions_addchdir_np", Function.self)?(actions, path) ?? -1
+    }
+    private static func closeFrom(_ actions: Actions, _ first: Int32) -> Int32 {
+      typealias Function = @convention(c) (Actions, Int32) -> Int32
+      return find("posix_spawn_file_actions_addclosefrom_np", Function.self)?(actions, first) ?? -1
+    }
+    private static func find<Function>(_ name: String, _ type: Function.Type) -> Function? {
+      dlsym(nil, name).map { unsafeBitCast($0, to: type) }
+    }
+  #endif
 
   private func withStrings<T>(
     _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> T

@@ -1,4 +1,5 @@
 import AgeEncryption
+import Foundation
 import GRDB
 import GRDBSQLite
 
@@ -78,6 +79,9 @@ private final class ExpressionGuard {
   /// The steps of SQLite's virtual machine. The same expression on the same values always takes the same number.
   private static let stepLimit = 20_000_000
   private static let stepsAtOnce = 100
+  /// Seconds of processor time. A step that copies a large value takes milliseconds, and the memory that SQLite counts is that of
+  /// the whole process: where another thread frees some, it is no limit.
+  private static let secondLimit: Int64 = 30
   /// Bytes beyond those that SQLite had before.
   private static let memoryLimit: Int64 = 256 << 20
   private static let readableTables: Set = ["json_each", "json_tree"]
@@ -89,6 +93,7 @@ private final class ExpressionGuard {
   private(set) var problem: String?
   private var steps = 0
   private var memory: Int64 = 0
+  private var start: Int64 = 0
   /// The app's functions that give another value each time.
   private let changing: Set<String>
 
@@ -114,7 +119,14 @@ private final class ExpressionGuard {
       }, context)
   }
 
-  func begin() { (problem, steps, memory) = (nil, 0, sqlite3_memory_used()) }
+  func begin() { (problem, steps, memory, start) = (nil, 0, sqlite3_memory_used(), Self.processorSeconds) }
+
+  /// Of this thread.
+  private static var processorSeconds: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Int64(time.tv_sec)
+  }
 
   private func mayContinue() -> Bool {
     steps += Self.stepsAtOnce
@@ -122,6 +134,8 @@ private final class ExpressionGuard {
       problem = "it does not end within \(Self.stepLimit) steps"
     } else if sqlite3_memory_used() - memory > Self.memoryLimit {
       problem = "it takes more than \(Self.memoryLimit >> 20) MiB of memory"
+    } else if Self.processorSeconds - start > Self.secondLimit {
+      problem = "it takes more than \(Self.secondLimit) seconds of processor time"
     }
     return problem == nil
   }

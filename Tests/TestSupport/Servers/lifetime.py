@@ -1,6 +1,7 @@
 """What the servers of the tests have in common: they live as long as the test process, in a private directory."""
 
 import ctypes
+import itertools
 import os
 import shutil
 import signal
@@ -15,10 +16,17 @@ def with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+# Other ports for each process: two servers that start at the same time do not choose the same one.
+PORTS = itertools.count(os.getpid() * 8)
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the ports that the system gives to clients: one of those could take it while its server is restarted."""
+    while True:
+        port = 10_000 + next(PORTS) % 22_768
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 def wait_for_port(port, processes):
