@@ -585,6 +585,25 @@ int platform_followed_inode(int directory, const char *name, uint64_t *device, u
 }
 
 #ifdef __linux__
+// `struct procmap_query` and PROCMAP_QUERY of <linux/fs.h>, which Debian 12 does not have.
+struct mapping_query {
+  uint64_t size, flags, address, start, end, rights, page_size, offset, inode;
+  uint32_t major, minor, name_size, build_id_size;
+  uint64_t name, build_id;
+};
+#define QUERY_THIS_OR_NEXT_OF_A_FILE (0x10 | 0x20)
+
+int platform_next_mapping(int maps, uint64_t address, struct platform_mapping *mapping) {
+  struct mapping_query query = {.size = sizeof query, .flags = QUERY_THIS_OR_NEXT_OF_A_FILE, .address = address};
+  if (ioctl(maps, _IOWR('f', 17, struct mapping_query), &query) != 0) return -1;
+  *mapping = (struct platform_mapping){query.start, query.end, makedev(query.major, query.minor), query.inode};
+  return 0;
+}
+#else
+int platform_next_mapping(int maps, uint64_t address, struct platform_mapping *mapping) { return errno = ENOTTY, -1; }
+#endif
+
+#ifdef __linux__
 static int compare(int thread_a, int thread_b, int what) {
   long order = syscall(SYS_kcmp, thread_a, thread_b, what, 0, 0);
   return order < 0 ? -1 : order != 0;

@@ -35,6 +35,26 @@ package enum LinkVisit: Sendable {
     visit(path, in: AT_FDCWD, body)
   }
 
+  /// Passes the mappings of files that an open `/proc/PID/maps` has. Its text takes several times as long, since the kernel writes
+  /// the paths.
+  ///
+  /// - Parameter body: returns false to end.
+  /// - Returns: nil where the kernel is older than Linux 6.11, or `body` has ended it.
+  package static func mappings(
+    _ maps: Int32, _ body: (_ addresses: Range<UInt64>, FileIdentity) -> Bool
+  ) -> LinkVisit? {
+    var mapping = platform_mapping()
+    while platform_next_mapping(maps, mapping.end, &mapping) == 0 {
+      let identity = FileIdentity(device: mapping.device, inode: mapping.inode)
+      guard body(mapping.start..<mapping.end, identity) else { return nil }
+    }
+    switch currentErrno() {
+    case .noSuchFileOrDirectory: return .complete
+    case .noSuchProcess: return .gone
+    default: return nil
+    }
+  }
+
   private static func visit(
     _ name: UnsafePointer<CChar>, in directory: Int32, _ body: (FileIdentity) -> Void
   ) -> LinkVisit {

@@ -4,6 +4,7 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 @Suite struct InUseTests {
   private func refused(_ sandbox: Sandbox, by running: RunningCommand, _ path: String, _ manner: String)
@@ -76,6 +77,26 @@ import Testing
       #expect(try sandbox.run().transaction != nil)
     }
   }
+
+  #if os(Linux)
+    @Test(arguments: [false, true])
+    func newAndOldKernelsNameWhatIsMapped(readsText: Bool) throws {
+      try Sandbox.withFiles(["Documents/a": "a", "Documents/b": "b"]) { sandbox in
+        let files = try ["Documents/a", "Documents/b"].map { path in
+          (try #require(FollowedStatus.identity(sandbox.root + "/" + path)), try ContainerPath(path))
+        }
+        let search = OpenFileSearch(inodes: Dictionary(uniqueKeysWithValues: files), own: [])
+        var (found, unclear): (Set<FileIdentity>, Bool) = ([], false)
+        func look(at process: String) -> LinkVisit {
+          MappedFiles(search, readsText: readsText).search(process, { found.insert($0) }, unclear: &unclear)
+        }
+        try whileMapping(sandbox.root + "/Documents/b") { #expect(look(at: "/proc/self") == .complete) }
+        #expect(found == [files[1].0] && !unclear)
+        // A thread of the kernel, and a process that does not exist.
+        #expect(look(at: "/proc/2") == .gone && look(at: "/proc/4194305") == .gone)
+      }
+    }
+  #endif
 
   private func whileMapping(_ path: String, _ body: () throws -> Void) throws {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)

@@ -67,6 +67,14 @@ int platform_lock_whole(int descriptor, bool exclusive);
 /// Releases that lock, also for copies of the descriptor.
 void platform_unlock_whole(int descriptor);
 
+/// A part of a process's memory that is a file's content. The device is as in `platform_status`.
+struct platform_mapping {
+  uint64_t start, end, device, inode;
+};
+/// The first mapping of a file at or above an address, by an open `/proc/PID/maps`. ENOENT when there is none, ESRCH when the process
+/// has no memory, ENOTTY before Linux 6.11.
+int platform_next_mapping(int maps, uint64_t address, struct platform_mapping *mapping);
+
 /// Writes all cached data of the file system of `descriptor` to disk.
 int platform_sync_filesystem(int descriptor);
 /// fsync; on macOS F_FULLFSYNC, which alone survives a power failure there.

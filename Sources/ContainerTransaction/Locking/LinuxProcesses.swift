@@ -195,8 +195,16 @@
 
     /// - Throws: `Errno` when it cannot be opened.
     static func bytes(of path: String) throws -> [UInt8] {
-      let file = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+      let file = try open(path)
       defer { try? file.close() }
+      return bytes(of: file)
+    }
+
+    static func open(_ path: String) throws -> FileDescriptor {
+      try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+    }
+
+    static func bytes(of file: FileDescriptor) -> [UInt8] {
       var bytes: [UInt8] = []
       var buffer = [UInt8](repeating: 0, count: 1 << 16)
       while let count = try? buffer.withUnsafeMutableBytes({ try file.read(into: $0) }), count > 0 {
@@ -214,9 +222,11 @@
     private let wanted: OpenFileSearch
     /// The lower halves of the inodes' numbers: in the upper one an overlay puts the layer.
     private let numbers: Set<UInt32>
+    /// Whether the text is read, as before Linux 6.11.
+    private let readsText: Bool
 
-    init(_ wanted: OpenFileSearch) {
-      self.wanted = wanted
+    init(_ wanted: OpenFileSearch, readsText: Bool = false) {
+      (self.wanted, self.readsText) = (wanted, readsText)
       numbers = Set(wanted.inodes.keys.map { StatusTable.Inodes.half($0.inode) })
     }
 
@@ -233,10 +243,24 @@
     ///   - unclear: becomes true when a candidate cannot be distinguished from a file elsewhere.
     /// - Returns: `gone` when it has no memory, as kernel threads and ended processes.
     func search(_ base: String, _ found: (FileIdentity) -> Void, unclear: inout Bool) -> LinkVisit {
-      let bytes: [UInt8]
-      do { bytes = try ProcessTable.bytes(of: base + "/maps") } catch {
+      let maps: FileDescriptor
+      do { maps = try ProcessTable.open(base + "/maps") } catch {
         return ProcessTable.isRefusal(error) ? .refused : .gone
       }
+      defer { try? maps.close() }
+      let visit =
+        readsText
+        ? nil
+        : LinkVisit.mappings(maps.rawValue) { addresses, identity in
+          guard identity.inode != 0, mayHave(identity.inode) else { return true }
+          let known = wanted.path(of: identity) == nil ? self.identity(at: addresses, base) : identity
+          // Where the path is needed, the text has it.
+          guard let known else { return false }
+          if wanted.path(of: known) != nil { found(known) }
+          return true
+        }
+      if let visit { return visit }
+      let bytes = ProcessTable.bytes(of: maps)
       if bytes.isEmpty { return .gone }
       bytes.withUnsafeBufferPointer { bytes in
         var lines = MappingLines(bytes: bytes)
@@ -258,13 +282,18 @@
       return .complete
     }
 
+    /// The file behind a mapping, through the mapping itself: this needs privileges.
+    private func identity(at addresses: Range<UInt64>, _ base: String) -> FileIdentity? {
+      let (start, end) = (String(addresses.lowerBound, radix: 16), String(addresses.upperBound, radix: 16))
+      return FollowedStatus.identity("\(base)/map_files/\(start)-\(end)")
+    }
+
     /// The file behind a mapping: through the mapping itself, which needs privileges, or through its path as the process
     /// sees it.
     private func identity(
       of line: Mapping, _ base: String, _ bytes: UnsafeBufferPointer<UInt8>
     ) -> FileIdentity? {
-      let range = "\(String(line.start, radix: 16))-\(String(line.end, radix: 16))"
-      if let identity = FollowedStatus.identity("\(base)/map_files/\(range)") { return identity }
+      if let identity = identity(at: line.addresses, base) { return identity }
       let path = String(decoding: bytes[line.path], as: UTF8.self).replacing("\\012", with: "\n")
       guard path.hasPrefix("/"), !path.hasSuffix(" (deleted)"),
         let identity = FollowedStatus.identity("\(base)/root\(path)"),
@@ -276,7 +305,7 @@
 
   /// A line of `/proc/PID/maps`.
   private struct Mapping {
-    var start: UInt64, end: UInt64
+    var addresses: Range<UInt64>
     var identity: FileIdentity
     var path: Range<Int>
     var inode: UInt64 { identity.inode }
@@ -301,7 +330,7 @@
       skip(UInt8(ascii: "\n"))
       let device = FollowedStatus.device(major: major, minor: minor)
       return Mapping(
-        start: start, end: end, identity: FileIdentity(device: device, inode: inode),
+        addresses: start..<max(start, end), identity: FileIdentity(device: device, inode: inode),
         path: path..<max(path, min(index - 1, bytes.count)))
     }
 
