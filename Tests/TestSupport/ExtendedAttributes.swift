@@ -72,20 +72,16 @@ public enum ExtendedAttributes {
       typealias Remover = @convention(c) (Path, Path) -> Int32
 
       static func list(_ path: Path, _ buffer: UnsafeMutableRawPointer?, _ size: Int) -> Int {
-        find("llistxattr", Lister.self)?(path, buffer, size) ?? -1
+        hiddenFunction("llistxattr", Lister.self)?(path, buffer, size) ?? -1
       }
       static func get(_ path: Path, _ name: Path, _ buffer: UnsafeMutableRawPointer?, _ size: Int) -> Int {
-        find("lgetxattr", Getter.self)?(path, name, buffer, size) ?? -1
+        hiddenFunction("lgetxattr", Getter.self)?(path, name, buffer, size) ?? -1
       }
       static func set(_ path: Path, _ name: String, _ value: UnsafeRawPointer?, _ size: Int) -> Int32 {
-        find("lsetxattr", Setter.self)?(path, name, value, size, 0) ?? -1
+        hiddenFunction("lsetxattr", Setter.self)?(path, name, value, size, 0) ?? -1
       }
       static func remove(_ path: Path, _ name: String) -> Int32 {
-        find("lremovexattr", Remover.self)?(path, name) ?? -1
-      }
-
-      private static func find<Function>(_ name: String, _ type: Function.Type) -> Function? {
-        dlsym(nil, name).map { unsafeBitCast($0, to: type) }
+        hiddenFunction("lremovexattr", Remover.self)?(path, name) ?? -1
       }
     #endif
   }

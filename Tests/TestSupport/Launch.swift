@@ -101,18 +101,14 @@ struct Launch {
       posix_spawn_file_actions_addchdir_np(&actions, path)
     }
   #else
-    // Glibc hides these from Swift.
     private typealias Actions = UnsafeMutablePointer<posix_spawn_file_actions_t>
     private static func changeDirectory(_ actions: Actions, _ path: String) -> Int32 {
       typealias Function = @convention(c) (Actions, UnsafePointer<CChar>) -> Int32
-      return find("posix_spawn_file_actions_addchdir_np", Function.self)?(actions, path) ?? -1
+      return hiddenFunction("posix_spawn_file_actions_addchdir_np", Function.self)?(actions, path) ?? -1
     }
     private static func closeFrom(_ actions: Actions, _ first: Int32) -> Int32 {
       typealias Function = @convention(c) (Actions, Int32) -> Int32
-      return find("posix_spawn_file_actions_addclosefrom_np", Function.self)?(actions, first) ?? -1
-    }
-    private static func find<Function>(_ name: String, _ type: Function.Type) -> Function? {
-      dlsym(nil, name).map { unsafeBitCast($0, to: type) }
+      return hiddenFunction("posix_spawn_file_actions_addclosefrom_np", Function.self)?(actions, first) ?? -1
     }
   #endif
 
@@ -127,3 +123,10 @@ struct Launch {
     } ?? body(&pointers)
   }
 }
+
+#if !canImport(Darwin)
+  /// A function of the C library that Glibc's module hides from Swift.
+  func hiddenFunction<Function>(_ name: String, _ type: Function.Type) -> Function? {
+    dlsym(nil, name).map { unsafeBitCast($0, to: type) }
+  }
+#endif

@@ -79,8 +79,8 @@ private final class ExpressionGuard {
   /// The steps of SQLite's virtual machine. The same expression on the same values always takes the same number.
   private static let stepLimit = 20_000_000
   private static let stepsAtOnce = 100
-  /// Seconds of processor time. A step that copies a large value takes milliseconds, and the memory that SQLite counts is that of
-  /// the whole process: where another thread frees some, it is no limit.
+  /// Seconds of processor time. A step that copies a large value takes milliseconds, and SQLite counts the memory of
+  /// the whole process: what another thread frees hides what the expression takes.
   private static let secondLimit: Int64 = 30
   /// Bytes beyond those that SQLite had before.
   private static let memoryLimit: Int64 = 256 << 20
