@@ -402,14 +402,14 @@ import Testing
     let taken = try chain(lab, kept: Set(kept))
     _ = try lab.shell("mv repository master")
     let arguments = ["forget", "-r", lab.repository, "--keep-tag", "keep"]
-    func compact(_ injection: [String]) throws -> CommandResult {
+    func compact(_ change: String? = nil) throws -> CommandResult {
       _ = try lab.shell("rm -rf repository; cp -a master repository")
       return try Command.run(
         Tools.system("strace"),
-        ["-f", "-qq", "-o", lab.directory("trace"), "-e", "trace=\(call)"] + injection + [Tools.drydock()]
-          + arguments + ["--compact", "0%"])
+        Tools.tracing(call, change, log: lab.directory("trace")) + [Tools.drydock()] + arguments
+          + ["--compact", "0%"])
     }
-    #expect(try compact([]).succeeded)
+    #expect(try compact().succeeded)
     let count = try lab.read("trace", in: lab.directory.path).split(separator: "\n").count {
       $0.contains("\(call)(")
     }
@@ -419,7 +419,7 @@ import Testing
     var met: Set<Int> = []
     for number in numbers {
       let context = "\(call) \(number) of \(count)"
-      let killed = try compact(["-e", "inject=\(call):signal=SIGKILL:when=\(number)"])
+      let killed = try compact("signal=SIGKILL:when=\(number)")
       #expect(killed.signal == SIGKILL, "\(context): \(killed)")
       met.insert(try Repository(lab.repository).list().items.count)
       for number in kept {

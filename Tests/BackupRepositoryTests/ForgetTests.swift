@@ -401,11 +401,7 @@ import Testing
       _ = try lab.shell("rm -rf repository; cp -r master repository")
       let traced = try Command.run(
         Tools.system("strace"),
-        [
-          "-f", "-qq", "-o", "/dev/null", "-e", "trace=unlinkat", "-e",
-          "inject=unlinkat:signal=SIGKILL:when=\(number)",
-          Tools.drydock(),
-        ] + arguments)
+        Tools.tracing("unlinkat", "signal=SIGKILL:when=\(number)") + [Tools.drydock()] + arguments)
       counts.insert(try check("unlink \(number): \(traced.exitCode)"))
     }
     #expect(counts.isSuperset(of: Set(2...9)), "every number of archives was met: \(counts)")

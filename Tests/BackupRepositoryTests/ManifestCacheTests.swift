@@ -269,10 +269,8 @@ import Testing
         _ = try lab.shell("rm -rf repository cache; cp -a master repository; cp -a kept cache")
         let killed = try Command.run(
           Tools.system("strace"),
-          [
-            "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e",
-            "inject=\(call):signal=SIGKILL:when=\(number)", Tools.drydock(),
-          ] + arguments, environment: environment)
+          Tools.tracing(call, "signal=SIGKILL:when=\(number)") + [Tools.drydock()] + arguments,
+          environment: environment)
         if killed.succeeded { break }
         let published = try FileManager.default.contentsOfDirectory(atPath: lab.repository).filter {
           !$0.hasPrefix(".")

@@ -96,10 +96,8 @@ struct RandomRepository {
       events.append("killed at \(call.name) \(call.number)")
       result = try Command.run(
         Tools.system("strace"),
-        [
-          "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call.name)", "-e",
-          "inject=\(call.name):signal=SIGKILL:when=\(call.number)", Tools.drydock(),
-        ] + arguments, environment: environment)
+        Tools.tracing(call.name, "signal=SIGKILL:when=\(call.number)") + [Tools.drydock()] + arguments,
+        environment: environment)
     } else {
       let delay = UInt32.random(in: 0...(manner == 2 ? 250_000 : 60_000), using: &run.random)
       let before = try archiveNames()

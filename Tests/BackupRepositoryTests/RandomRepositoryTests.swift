@@ -277,10 +277,11 @@ extension RandomRepository {
     // Among the removals of what is older.
     let removal = try kill(forget, at: ("unlinkat", random(2...5)))
     try settle(keeping: kept(), isComplete: removal.succeeded)
-    #expect(try kill(forget + ["--compact", "0%"], at: ("renameat2", 2)).signal == SIGKILL, context)
+    try #require(
+      try kill(forget + ["--compact", "0%"], at: ("renameat2", 2)).signal == SIGKILL, "\(context)")
     try settle(keeping: kept(), isComplete: false)
     let items = try items()
-    #expect(expected.suffix(3).map { copies(of: $0, in: items).count } == [2, 1, 1], context)
+    try #require(expected.suffix(3).map { copies(of: $0, in: items).count } == [2, 1, 1], "\(context)")
     // The next snapshot needs one of both, and the other may have a tag that this one lacks.
     try takeSnapshot(clock)
     let index = expected.count - 4

@@ -4,6 +4,7 @@ import DrydockErrors
 import FileSystem
 import Foundation
 import RemoteStorage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -143,6 +144,52 @@ import Testing
       }
       #expect(try store.list("locks") == [], "round \(round)")
     }
+  }
+
+  @Test("A lock whose renewal fails is renewed as soon as the server answers again")
+  func failedRenewals() throws {
+    let store = try Unreliable(PlaceKind.sftp.make().store(), failing: 2...4)
+    var timing = RemoteLock.Timing()
+    // Without further tries in between, the last that fails would be too late.
+    (timing.renewal, timing.trusted, timing.settling) = (1, 3, 0)
+    let lock = try RemoteLock(store, exclusive: true, timeout: 0, timing: timing)
+    while store.puts.withLock({ $0 }) < 5 {
+      try lock.requireHeld()
+      usleep(10_000)
+    }
+    try lock.requireHeld()
+  }
+
+  /// Some of its writes of small files fail, counted from 1.
+  private final class Unreliable: RemoteStore {
+    private let store: any RemoteStore
+    private let failing: ClosedRange<Int>
+    let puts = Mutex(0)
+
+    init(_ store: any RemoteStore, failing: ClosedRange<Int>) {
+      (self.store, self.failing) = (store, failing)
+    }
+
+    var url: String { store.url }
+    var parallelReads: Int { store.parallelReads }
+    func createIfNeeded() throws { try store.createIfNeeded() }
+    func list(_ folder: String) throws -> [RemoteFile] { try store.list(folder) }
+    func file(_ name: String) throws -> RemoteFile? { try store.file(name) }
+    func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
+      try store.read(file, at: offset, into: target)
+    }
+    func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile {
+      let number = puts.withLock { puts in
+        puts += 1
+        return puts
+      }
+      guard !failing.contains(number) else { throw DrydockError(.io, "the server does not answer") }
+      return try store.put(name, bytes)
+    }
+    func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload {
+      try store.upload(name, from: source)
+    }
+    func remove(_ name: String) throws { try store.remove(name) }
   }
 
   @Test("A snapshot that fails on a full server leaves nothing there")

@@ -62,24 +62,26 @@ struct CanaryKillTests {
         for _ in 1...2 {
           var moment = Double.random(in: 0.1...0.95, using: &random) * duration
           // One that has ended before is started again, and killed earlier.
-          while true {
-            try reset(canaries)
-            let running = try sandbox.start(command, environment: canaries.environment)
-            usleep(UInt32(moment * 1e6))
-            running.kill()
-            let result = try running.wait()
-            for bytes in [result.outputBytes, result.errorBytes] {
-              for kind in Canary.allCases {
-                #expect(Canary.needles(kind).found(in: Data(bytes)).isEmpty, "\(command)")
-              }
-            }
-            try check(canaries, "\(command)")
-            if result.signal != nil { break }
-            moment /= 2
-          }
+          while try !kill(command, after: moment, canaries) { moment /= 2 }
         }
       }
     }
+  }
+
+  /// Starts a command, kills it after some seconds, and searches what it left. Returns false when it had ended before.
+  private func kill(_ command: [String], after moment: Double, _ canaries: CanarySandbox) throws -> Bool {
+    try reset(canaries)
+    let running = try canaries.sandbox.start(command, environment: canaries.environment)
+    usleep(UInt32(moment * 1e6))
+    running.kill()
+    let result = try running.wait()
+    for bytes in [result.outputBytes, result.errorBytes] {
+      for kind in Canary.allCases {
+        #expect(Canary.needles(kind).found(in: Data(bytes)).isEmpty, "\(command)")
+      }
+    }
+    try check(canaries, "\(command)")
+    return result.signal != nil
   }
 
   private func scene(_ sandbox: Sandbox, _ way: String) throws -> CanarySandbox {

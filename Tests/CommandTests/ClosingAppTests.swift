@@ -15,10 +15,8 @@ import Testing
       var before = try sandbox.tree()
       let running = try Command.spawn(
         Tools.system("strace"),
-        [
-          "-f", "-qq", "-o", "/dev/null", "-e", "trace=linkat", "-e", "inject=linkat:delay_enter=3000",
-          sandbox.program, "migrate", "Notes", "--to", "1",
-        ], environment: sandbox.environment, input: [], directory: sandbox.directory.path)
+        Tools.tracing("linkat", "delay_enter=3000") + [sandbox.program, "migrate", "Notes", "--to", "1"],
+        environment: sandbox.environment, input: [], directory: sandbox.directory.path)
       func links(_ name: String) -> UInt {
         var status = stat()
         return stat(sandbox(name), &status) == 0 ? UInt(status.st_nlink) : 0

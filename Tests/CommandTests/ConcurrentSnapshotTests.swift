@@ -64,8 +64,7 @@ import Testing
           let archive = "\(pause)-\(delay)"
           let result = try Command.run(
             Tools.system("strace"),
-            ["-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64"]
-              + ["-e", "inject=getdents64:delay_enter=\(delay)"]
+            Tools.tracing("getdents64", "delay_enter=\(delay)")
               + [sandbox.program, "snapshot", "Box", "-o", archive],
             environment: sandbox.environment, directory: sandbox.directory.path)
           let found = try sandbox.succeed("show", archive).split(separator: "\n")
@@ -131,8 +130,9 @@ import Testing
         "user.xdg.robots.backup", Array("false".utf8), of: Array(sandbox("Box/Documents/private").utf8))
       let result = try Command.run(
         Tools.system("strace"),
-        ["-f", "-qq", "-o", "/dev/null", "-e", "trace=lgetxattr", "-e", "inject=lgetxattr:error=\(error)"]
-          + [sandbox.program, "snapshot", "Box", "-o", "Box.tar.zst"],
+        Tools.tracing("lgetxattr", "error=\(error)") + [
+          sandbox.program, "snapshot", "Box", "-o", "Box.tar.zst",
+        ],
         environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(
         result.exitCode == 3 && result.errors.contains("not stored, unreadable: Documents/private"),

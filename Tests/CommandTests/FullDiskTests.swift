@@ -52,10 +52,9 @@ struct FullDiskTests {
 
   /// Runs `drydock` under `strace`, which makes one of its calls fail.
   private func traced(_ sandbox: Sandbox, _ fault: String, _ arguments: [String]) throws -> CommandResult {
-    let trace = "trace=" + fault.prefix { $0 != ":" }
+    let parts = fault.split(separator: ":", maxSplits: 1).map(String.init)
     return try Command.run(
-      Tools.system("strace"),
-      ["-f", "-qq", "-o", "/dev/null", "-e", trace, "-e", "inject=" + fault, sandbox.program] + arguments,
+      Tools.system("strace"), Tools.tracing(parts[0], parts[1]) + [sandbox.program] + arguments,
       environment: sandbox.environment, directory: sandbox.directory.path)
   }
 

@@ -116,9 +116,7 @@ struct HiddenAppTests {
   }
 
   /// Every rename takes a tenth of a second, so that the app opens the database in the middle of the commit.
-  private static let slowly =
-    ["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2,fsync"]
-    + ["-e", "inject=renameat2,fsync:delay_enter=100000"]
+  private static let slowly = Tools.tracing("renameat2,fsync", "delay_enter=100000")
 
   @Test("Under slow system calls an app that is seen loses nothing", arguments: ["exchange", "in-place"])
   func slow(_ strategy: String) throws {

@@ -29,7 +29,7 @@ struct InstallTests {
       echo 1.2.0'
       release good "$program"
       release cut "$program"
-      release changed "$program"
+      cp -R releases/good releases/changed
       sed -i 's/^[0-9a-f]\\{8\\}/00000000/' releases/changed/1.2.0/SHA256SUMS
       release other-machine "$program"
       sed -i 's/-linux-/-plan9-/' releases/other-machine/1.2.0/SHA256SUMS

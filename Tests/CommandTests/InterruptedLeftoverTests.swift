@@ -106,11 +106,8 @@ struct InterruptedLeftoverTests {
       try sandbox.write(stage + "/tree/Documents/late.txt", "late")
       let traced = try Command.run(
         Tools.system("strace"),
-        [
-          "-f", "-o", sandbox("trace"), "-e", "trace=renameat2,renameat,syncfs,pwrite64", sandbox.program,
-          "recover",
-          "Notes",
-        ],
+        Tools.tracing("renameat2,renameat,syncfs,pwrite64", log: sandbox("trace"))
+          + [sandbox.program, "recover", "Notes"],
         environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(traced.succeeded, "\(traced)")
       let calls = String(decoding: try sandbox.read("trace"), as: UTF8.self).split(separator: "\n")

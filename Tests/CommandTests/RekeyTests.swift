@@ -214,10 +214,9 @@ struct RekeyTests {
   private func traced(_ sandbox: Sandbox, _ call: String, _ what: String, _ arguments: [String]) throws
     -> CommandResult
   {
-    let inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "inject=\(call):\(what)"]
-    return try Command.run(
-      Tools.system("strace"), inject + [sandbox.program] + arguments, environment: sandbox.environment,
-      directory: sandbox.directory.path)
+    try Command.run(
+      Tools.system("strace"), Tools.tracing(call, what) + [sandbox.program] + arguments,
+      environment: sandbox.environment, directory: sandbox.directory.path)
   }
 
   @Test("A plain archive, killed or failing at any call: one archive is there, and the same command finishes")

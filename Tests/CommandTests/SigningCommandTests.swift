@@ -218,11 +218,7 @@ struct SigningCommandTests {
   private func killing(_ step: Int, _ sandbox: Sandbox, _ arguments: [String]) throws -> CommandResult {
     try Command.run(
       Tools.system("strace"),
-      [
-        "-f", "-qq", "-o", "/dev/null", "-e", "trace=rename,renameat,renameat2,unlink,unlinkat,link,linkat",
-        "-e",
-        "inject=rename,renameat,renameat2,unlink,unlinkat,link,linkat:signal=KILL:when=\(step)",
-        sandbox.program,
-      ] + arguments, environment: sandbox.environment, directory: sandbox.directory.path)
+      Tools.tracing("rename,renameat,renameat2,unlink,unlinkat,link,linkat", "signal=KILL:when=\(step)")
+        + [sandbox.program] + arguments, environment: sandbox.environment, directory: sandbox.directory.path)
   }
 }

@@ -30,6 +30,21 @@ public enum Tools {
     throw SystemFailure("\(name) is not installed; run Scripts/test, which installs what the tests need")
   }
 
+  /// Arguments of `strace`, before a program and its arguments. Unless it sends signals, it sees these calls alone: to stop at all
+  /// others takes far longer.
+  ///
+  /// - Parameters:
+  ///   - calls: names, separated by commas.
+  ///   - change: what becomes of them, such as `signal=SIGKILL:when=3`.
+  ///   - log: is given a line for each.
+  public static func tracing(_ calls: String, _ change: String? = nil, log: String = "/dev/null") -> [String]
+  {
+    (change?.hasPrefix("signal") == true ? [] : ["--seccomp-bpf"]) + [
+      "-f", "-qq", "-o", log, "-e", "trace=\(calls)",
+    ]
+      + (change.map { ["-e", "inject=\(calls):\($0)"] } ?? [])
+  }
+
   private static func candidates() -> [String] {
     // On macOS the test code is a loaded bundle; elsewhere it is the running program itself.
     let bundles = Bundle.allBundles.map(\.bundlePath).filter { $0.hasSuffix(".xctest") }

@@ -79,10 +79,10 @@ private final class ExpressionGuard {
   /// The steps of SQLite's virtual machine. The same expression on the same values always takes the same number.
   private static let stepLimit = 20_000_000
   private static let stepsAtOnce = 100
-  /// Seconds of processor time. A step that copies a large value takes milliseconds, and SQLite counts the memory of
-  /// the whole process: what another thread frees hides what the expression takes.
+  /// Seconds of processor time: a step that copies a large value takes milliseconds.
   private static let secondLimit: Int64 = 30
-  /// Bytes beyond those that SQLite had before.
+  /// Bytes beyond those that SQLite had before. It counts those of the whole process: what another thread frees hides
+  /// as much of what the expression takes.
   private static let memoryLimit: Int64 = 256 << 20
   private static let readableTables: Set = ["json_each", "json_tree"]
   private static let changingFunctions: Set = [

@@ -150,27 +150,32 @@ private final class LockFile: Sendable {
   /// The thread holds this file, and not the lock, which ends when its owner is done with it.
   func keepRenewing(every seconds: Double) {
     let thread = Thread { [self] in
-      while ended.wait(timeout: .now() + seconds) == .timedOut {
-        guard changing.withLock({ _ in renew() }) else { return }
+      var pause = seconds
+      while ended.wait(timeout: .now() + pause) == .timedOut {
+        guard let isWritten = changing.withLock({ _ in renew() }) else { return }
+        // A server that was away for a moment is asked again while the lock is trusted.
+        pause = isWritten ? seconds : seconds / 30
       }
     }
     thread.start()
   }
 
-  /// Writes the file again; false when the lock is lost, or was given up.
-  private func renew() -> Bool {
-    guard state.withLock({ !$0.isRemoved }) else { return false }
+  /// Writes the file again. Returns whether the server has it; nil when the lock is lost, or was given up.
+  private func renew() -> Bool? {
+    guard state.withLock({ !$0.isRemoved }) else { return nil }
+    var isWritten = false
     do {
       // One that was taken for stale must not come back.
       guard try store.file(name) != nil else {
         state.withLock { $0.isLost = true }
-        return false
+        return nil
       }
       try write()
+      isWritten = true
     } catch {}
     return state.withLock { state in
       if Self.now() - state.written >= trusted { state.isLost = true }
-      return !state.isLost
+      return state.isLost ? nil : isWritten
     }
   }
 

@@ -248,35 +248,30 @@
         return ProcessTable.isRefusal(error) ? .refused : .gone
       }
       defer { try? maps.close() }
-      let visit =
-        readsText
-        ? nil
-        : LinkVisit.mappings(maps.rawValue) { addresses, identity in
-          guard identity.inode != 0, mayHave(identity.inode) else { return true }
-          let known = wanted.path(of: identity) == nil ? self.identity(at: addresses, base) : identity
+      /// False when it cannot be decided whether a mapping is of a file of the container.
+      func decide(_ mapped: FileIdentity, _ file: () -> FileIdentity?) -> Bool {
+        guard mapped.inode != 0, mayHave(mapped.inode) else { return true }
+        guard let file = wanted.path(of: mapped) == nil ? file() : mapped else { return false }
+        if wanted.path(of: file) != nil { found(file) }
+        return true
+      }
+      if !readsText {
+        let visit = LinkVisit.mappings(maps.rawValue) { addresses, mapped in
           // Where the path is needed, the text has it.
-          guard let known else { return false }
-          if wanted.path(of: known) != nil { found(known) }
-          return true
+          decide(mapped) { identity(at: addresses, base) }
         }
-      if let visit { return visit }
+        if let visit { return visit }
+      }
       let bytes = ProcessTable.bytes(of: maps)
       if bytes.isEmpty { return .gone }
       bytes.withUnsafeBufferPointer { bytes in
         var lines = MappingLines(bytes: bytes)
-        var last: Mapping?
+        var last: FileIdentity?
         while let line = lines.next() {
-          guard line.inode != 0, mayHave(line.inode) else { continue }
           // A file is mapped in several pieces, one after the other.
-          if let last, last.identity == line.identity { continue }
-          last = line
-          if wanted.path(of: line.identity) != nil {
-            found(line.identity)
-          } else if let identity = identity(of: line, base, bytes) {
-            if wanted.path(of: identity) != nil { found(identity) }
-          } else {
-            unclear = true
-          }
+          if last == line.identity { continue }
+          last = line.identity
+          if !decide(line.identity, { identity(of: line, base, bytes) }) { unclear = true }
         }
       }
       return .complete
@@ -297,7 +292,7 @@
       let path = String(decoding: bytes[line.path], as: UTF8.self).replacing("\\012", with: "\n")
       guard path.hasPrefix("/"), !path.hasSuffix(" (deleted)"),
         let identity = FollowedStatus.identity("\(base)/root\(path)"),
-        UInt32(truncatingIfNeeded: identity.inode) == UInt32(truncatingIfNeeded: line.inode)
+        UInt32(truncatingIfNeeded: identity.inode) == UInt32(truncatingIfNeeded: line.identity.inode)
       else { return nil }
       return identity
     }
@@ -308,7 +303,6 @@
     var addresses: Range<UInt64>
     var identity: FileIdentity
     var path: Range<Int>
-    var inode: UInt64 { identity.inode }
   }
 
   /// Lines of `/proc/PID/maps`: `from-to rights offset major:minor inode path`. There are some ten thousand of them on
