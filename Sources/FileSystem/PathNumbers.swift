@@ -84,6 +84,16 @@ package struct PathNumbers: Sendable {
     return listings.count - 1
   }
 
+  /// A path with a number. It looks at each: a million take milliseconds.
+  package func path(of number: UInt32) -> ContainerPath? {
+    for listing in listings {
+      if let index = listing.entries.firstIndex(where: { $0.number == number }) {
+        return listing.child(index)
+      }
+    }
+    return nil
+  }
+
   /// The paths that are directly in a directory, sorted.
   package func children(of directory: ContainerPath) -> [ContainerPath] {
     guard let place = places[directory] else { return [] }

@@ -278,7 +278,8 @@ struct ContractTests {
   @Test("A listing of more than a page has every name once", arguments: PlaceKind.tried)
   func longListing(_ kind: PlaceKind) throws {
     let place = try kind.make()
-    let names = (0..<1203).map { "name \(String(100_000 + $0))" }
+    // Swift is set up to list 100 at a time; others list 1,000.
+    let names = (0..<(kind == .s3 ? 203 : 1203)).map { "name \(String(100_000 + $0))" }
     if let directory = place.directory {
       for name in names { try Data(name.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
     } else {

@@ -2,8 +2,6 @@ import FileSystem
 
 /// The status of every path of a tree. It takes about 70 bytes a path, of which a container may have a million: a dictionary
 /// takes five times as much.
-///
-/// The names of each directory are in one array, sorted by their bytes.
 struct StatusTable: Sendable {
   /// What is the same for most paths of a tree.
   private struct Kind: Hashable {
@@ -14,94 +12,36 @@ struct StatusTable: Sendable {
   }
 
   private struct Entry {
-    /// Where the name ends in the names of its directory.
-    var nameEnd: UInt32
     var kind: UInt32
     var inode, size: UInt64
     var modified, changed: Int64
   }
 
-  private struct Listing {
-    let path: ContainerPath
-    var names: [UInt8] = []
-    var entries: [Entry] = []
-
-    func start(of index: Int) -> Int { index == 0 ? 0 : Int(entries[index - 1].nameEnd) }
-
-    func name(_ index: Int) -> ArraySlice<UInt8> { names[start(of: index)..<Int(entries[index].nameEnd)] }
-
-    /// The first name that does not come before a name.
-    func place(of name: ArraySlice<UInt8>) -> Int {
-      // A walk adds names in their order.
-      if let last = entries.indices.last, self.name(last).lexicographicallyPrecedes(name) { return last + 1 }
-      return entries.indices.first(since: { !self.name($0).lexicographicallyPrecedes(name) })
-    }
-
-    func isThere(_ name: ArraySlice<UInt8>, at index: Int) -> Bool {
-      index < entries.count && self.name(index) == name
-    }
-
-    mutating func insert(_ entry: Entry, _ name: ArraySlice<UInt8>, at index: Int) {
-      let start = start(of: index)
-      names.insert(contentsOf: name, at: start)
-      var entry = entry
-      entry.nameEnd = UInt32(start + name.count)
-      entries.insert(entry, at: index)
-      for later in entries.indices[(index + 1)...] { entries[later].nameEnd += UInt32(name.count) }
-    }
-
-    mutating func remove(at index: Int) {
-      let name = start(of: index)..<Int(entries[index].nameEnd)
-      names.removeSubrange(name)
-      entries.remove(at: index)
-      for later in entries.indices[index...] { entries[later].nameEnd -= UInt32(name.count) }
-    }
-  }
-
   private var kinds: [Kind] = []
   private var kindNumbers: [Kind: UInt32] = [:]
-  private var listings: [Listing] = []
-  private var numbers: [ContainerPath: Int] = [:]
-  private(set) var count = 0
+  private var numbers = PathNumbers()
+  /// By the numbers of paths.
+  private var entries: [Entry] = []
+  /// The numbers of removed paths.
+  private var unused: [UInt32] = []
 
-  var isEmpty: Bool { count == 0 }
+  var count: Int { numbers.count }
+  var isEmpty: Bool { numbers.isEmpty }
 
   subscript(path: ContainerPath) -> IndexedStatus? {
-    get {
-      let (parent, name) = Self.split(path)
-      guard let number = numbers[parent] else { return nil }
-      let index = listings[number].place(of: name)
-      return listings[number].isThere(name, at: index) ? status(listings[number].entries[index]) : nil
-    }
+    get { numbers[path].map { status(entries[Int($0)]) } }
     set {
-      let (parent, name) = Self.split(path)
-      guard let number = numbers[parent] ?? (newValue == nil ? nil : add(parent)) else { return }
-      let index = listings[number].place(of: name)
-      let isThere = listings[number].isThere(name, at: index)
-      switch newValue.map({ entry($0) }) {
-      case var entry? where isThere:
-        entry.nameEnd = listings[number].entries[index].nameEnd
-        listings[number].entries[index] = entry
-      case let entry?:
-        listings[number].insert(entry, name, at: index)
-        count += 1
-      case nil where isThere:
-        listings[number].remove(at: index)
-        count -= 1
-      case nil: break
+      let known = numbers[path]
+      if let newValue {
+        let entry = entry(newValue)
+        let number = known ?? unused.popLast() ?? UInt32(entries.count)
+        if number == entries.count { entries.append(entry) } else { entries[Int(number)] = entry }
+        if known == nil { numbers[path] = number }
+      } else if let known {
+        numbers[path] = nil
+        unused.append(known)
       }
     }
-  }
-
-  private static func split(_ path: ContainerPath) -> (parent: ContainerPath, name: ArraySlice<UInt8>) {
-    let parent = path.parent
-    return (parent, path.bytes[(parent.isRoot ? 0 : parent.bytes.count + 1)...])
-  }
-
-  private mutating func add(_ directory: ContainerPath) -> Int {
-    numbers[directory] = listings.count
-    listings.append(Listing(path: directory))
-    return listings.count - 1
   }
 
   private mutating func entry(_ status: IndexedStatus) -> Entry {
@@ -114,7 +54,7 @@ struct StatusTable: Sendable {
       kindNumbers[kind] = number
     }
     return Entry(
-      nameEnd: 0, kind: number, inode: status.identity.inode, size: status.size, modified: status.modified,
+      kind: number, inode: status.identity.inode, size: status.size, modified: status.modified,
       changed: status.changed)
   }
 
@@ -126,32 +66,14 @@ struct StatusTable: Sendable {
   }
 }
 
-/// As a dictionary: directory by directory, in no order of the paths.
+/// As a dictionary, in the order of the paths.
 extension StatusTable: Sequence {
   typealias Element = (key: ContainerPath, value: IndexedStatus)
 
-  struct Iterator: IteratorProtocol {
-    fileprivate let table: StatusTable
-    private var number = 0, index = 0
-
-    fileprivate init(_ table: StatusTable) { self.table = table }
-
-    mutating func next() -> Element? {
-      while number < table.listings.count {
-        let listing = table.listings[number]
-        if index < listing.entries.count {
-          defer { index += 1 }
-          return (
-            listing.path.appending(unchecked: listing.name(index)), table.status(listing.entries[index])
-          )
-        }
-        (number, index) = (number + 1, 0)
-      }
-      return nil
-    }
+  func makeIterator() -> AnyIterator<Element> {
+    var paths = numbers.makeIterator()
+    return AnyIterator { paths.next().map { ($0.path, status(entries[Int($0.number)])) } }
   }
-
-  func makeIterator() -> Iterator { Iterator(self) }
 
   var underestimatedCount: Int { count }
 
@@ -168,23 +90,19 @@ extension StatusTable: Sequence {
 extension StatusTable {
   struct Inodes: Sendable {
     private let table: StatusTable
-    /// The lower halves of the inodes' numbers, each with the number of a listing and of an entry in it; sorted.
-    private var places: [(half: UInt32, listing: UInt32, entry: UInt32)] = []
+    /// The lower halves of the inodes' numbers, each with the number of a path; sorted.
+    private var places: [(half: UInt32, number: Int)] = []
 
     init(_ table: StatusTable) {
       self.table = table
-      places.reserveCapacity(table.count)
-      for (number, listing) in table.listings.enumerated() {
-        for (index, entry) in listing.entries.enumerated() {
-          places.append((Self.half(entry.inode), UInt32(number), UInt32(index)))
-        }
-      }
-      places.sort { $0.half < $1.half }
+      let unused = Set(table.unused)
+      places = table.entries.indices.filter { !unused.contains(UInt32($0)) }
+        .map { (Self.half(table.entries[$0].inode), $0) }.sorted { $0.half < $1.half }
     }
 
     static func half(_ inode: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: inode) }
 
-    private func places(of half: UInt32) -> ArraySlice<(half: UInt32, listing: UInt32, entry: UInt32)> {
+    private func places(of half: UInt32) -> ArraySlice<(half: UInt32, number: Int)> {
       let start = places.indices.first(since: { places[$0].half >= half })
       return places[start...].prefix { $0.half == half }
     }
@@ -195,12 +113,11 @@ extension StatusTable {
     /// The first path of an inode.
     subscript(identity: FileIdentity) -> ContainerPath? {
       places(of: Self.half(identity.inode)).compactMap { place in
-        let listing = table.listings[Int(place.listing)]
-        let entry = listing.entries[Int(place.entry)]
+        let entry = table.entries[place.number]
         guard entry.inode == identity.inode, table.kinds[Int(entry.kind)].device == identity.device else {
           return nil
         }
-        return listing.path.appending(unchecked: listing.name(Int(place.entry)))
+        return table.numbers.path(of: UInt32(place.number))
       }.min()
     }
   }

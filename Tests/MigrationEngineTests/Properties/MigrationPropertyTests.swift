@@ -10,6 +10,18 @@ import Testing
 /// What holds for any container and any migrations. Each case is told by its seed: `MIGRATION_SEED=7 MIGRATION_CASES=1`
 /// runs one again.
 @Suite("Properties of migrations") struct MigrationPropertyTests {
+  @Test("Random migrations have each operation")
+  func generators() {
+    let absent: Set = [
+      // It starts a program, which is slow; the tests of scripts cover it.
+      "script",
+      // The random containers have no keyed archive, and no Core Data store.
+      "files.unarchive", "coredata.rename-attribute", "coredata.add-attribute", "coredata.rename-entity",
+      "coredata.add-entity", "coredata.convert",
+    ]
+    #expect(Set(Operations.named.keys).subtracting(absent) == Set(RandomMigrations.generators.keys))
+  }
+
   @Test("Most random migrations fit their container, so that the properties say something")
   func mostRun() throws {
     var fitting = 0

@@ -51,6 +51,7 @@ use = egg:swift#listing_formats
 [filter:s3api]
 use = egg:swift#s3api
 location = us-east-1
+max_bucket_listing = 100
 [filter:tempauth]
 use = egg:swift#tempauth
 user_drydock_tests = testing .admin
