@@ -52,9 +52,7 @@ struct Retries: Sendable {
         let now = ProcessInfo.processInfo.systemUptime
         if attempt.hasProgress { (attempt.number, attempt.hasProgress, lastProgress) = (1, false, now) }
         let pause = pause(after: attempt.number, failure.retryAfter)
-        // A limit is for ten attempts, as without options: who wants more of them has a worse connection.
-        let limit = failure.attemptLimit.map { min(attempts, max($0, attempts * $0 / 10)) } ?? attempts
-        guard failure.isTransient, attempt.number < limit,
+        guard failure.isTransient, attempt.number < min(attempts, failure.attemptLimit ?? .max),
           now + pause - lastProgress <= deadline,
           (failure.retryAfter ?? 0) <= longestRetryAfter
         else { throw failure.error(label, attempts: tried, seconds: now - start) }
