@@ -14,9 +14,7 @@ struct FaultTests {
     [1, 2] as [UInt64])
   func rounds(_ kind: PlaceKind, _ seed: UInt64) throws {
     let place = try kind.make()
-    // A write over SFTP is given up after five tries, as on a full disk: in many rounds that would happen.
-    let percent = TestExtent.isFull && kind == .sftp ? 40 : 100
-    let (faulty, proxy) = try RemoteServers.faulty(place, seed: seed, percent: percent)
+    let (faulty, proxy) = try RemoteServers.faulty(place, seed: seed, percent: 100)
     try withExtendedLifetime(proxy) {
       let store = try faulty.store { options in
         options.attempts = 60
@@ -26,7 +24,8 @@ struct FaultTests {
       var random = SeededRandom(seed: seed)
       var model: [String: [UInt8]] = [:]
       let names = ["a", "b c", "d+e", "f/g", "f/h i", "ü"]
-      for round in 0..<(TestExtent.isFull ? 150 : 40) {
+      // A write over SFTP is given up after five tries, as on a full disk: in many rounds that would happen.
+      for round in 0..<(TestExtent.isFull && kind == .s3 ? 150 : 40) {
         let name = names.randomElement(using: &random) ?? ""
         let where_ = "round \(round): \(name)"
         // Seldom of several parts: the bytes are most of the time.
