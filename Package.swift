@@ -11,6 +11,9 @@ let fast = strict + [SwiftSetting.unsafeFlags(["-O"], .when(configuration: .debu
 let small = fast + [SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))]
 // Modules that arrange, print or test: the work is done by the modules below them, and the optimizer takes minutes.
 let plain = strict + [SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))]
+// Nothing imports a module of tests: to emit its interface before its code would expand each macro twice.
+let tests =
+  plain + [SwiftSetting.unsafeFlags(["-no-emit-module-separately-wmo"], .when(configuration: .release))]
 // On Linux Swift's libraries are part of the program: to load them takes longer than the rest of its start, and a machine that
 // runs it need not have them. No test target may depend on it: the test runner loads its libraries, and would get these too.
 let withSwift = ["-static-stdlib"]
@@ -186,54 +189,54 @@ let package = Package(
     .target(
       name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: plain),
     .testTarget(
-      name: "ArchitectureTests", exclude: ["PublicSurface.txt"], swiftSettings: plain),
+      name: "ArchitectureTests", exclude: ["PublicSurface.txt"], swiftSettings: tests),
     .testTarget(
       name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"],
-      exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: plain),
+      exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: tests),
     .testTarget(
       name: "ArchiveSigningTests",
       dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "ArchiveSigning", "TestSupport"],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "FormatsTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
       ],
       exclude: ["AndroidSettings", "PropertyLists"],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "FileSystemTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "TestSupport",
       ],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "ArchiveFileTests",
       dependencies: [
         "DrydockErrors", "ArchiveFile", "FileSystem", "AgeEncryption", "TestSupport", system,
       ],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "RemoteStorageTests",
       dependencies: ["DrydockErrors", "AgeEncryption", "RemoteStorage", "TestSupport"],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "AppContainerTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "TestSupport", grdb,
       ],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "ContainerDiffTests",
       dependencies: ["DrydockErrors", "AppContainer", "ContainerDiff", "TestSupport", grdb],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "ContainerTransactionTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "TestSupport", grdb,
       ],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "BackupRepositoryTests",
       dependencies: [
@@ -242,8 +245,8 @@ let package = Package(
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "RemoteStorage", "TestSupport", grdb,
         system,
       ],
-      exclude: ["HostileArchives"],
-      swiftSettings: plain),
+      exclude: ["HostileArchives", "cheap_restic_key.py"],
+      swiftSettings: tests),
     .testTarget(
       name: "DeviceBackupsTests",
       dependencies: [
@@ -252,21 +255,21 @@ let package = Package(
         "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
       ],
       exclude: ["Samples", "make_device_backup.py"],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "MigrationEngineTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
         "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
-      exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: plain),
+      exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: tests),
     .testTarget(
       name: "ContainerAuditTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
         "MigrationEngine", "ContainerAudit", "TestSupport", grdb,
       ],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "FixtureTests",
       dependencies: [
@@ -276,7 +279,7 @@ let package = Package(
         "TestSupport",
         grdb,
       ],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "ReportsTests",
       dependencies: [
@@ -286,11 +289,11 @@ let package = Package(
         "ContainerAudit", "Drydock", "DrydockTesting", "Reports", "TestSupport",
       ],
       exclude: ["Browser", "Schemas"],
-      swiftSettings: plain),
+      swiftSettings: tests),
     .testTarget(
       name: "CommandTests",
       dependencies: ["DrydockCommand", "TestSupport", grdb],
-      exclude: ["ToolFolders", "Transcripts"], swiftSettings: plain),
+      exclude: ["ToolFolders", "Transcripts"], swiftSettings: tests),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -217,7 +217,8 @@ import Testing
     let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options())
     #expect(report.compacted.count == 1, "\(report.notCompacted)")
     #expect(try repository.list().sealed.count == 2)
-    for number in [4, 5] { try expectRestored(taken[number], in: lab, keys) }
+    // It reads the one that it follows, too; each time a passphrase costs a second.
+    try expectRestored(taken[5], in: lab, keys)
   }
 
   @Test func theItemsOfAVaultAreKept() throws {

@@ -90,7 +90,7 @@ struct SigningCommandTests {
       let passphrase = Canary.sealed.value("signing")
       try sandbox.shell(
         """
-        printf '\(passphrase)\\n\(passphrase)\\n' | minisign -G -p keys/sealed.pub -s keys/sealed.sec > tmp/made 2>&1
+        printf '\(passphrase)\\n\(passphrase)\\n' | (ulimit -v 60000; minisign -G -p keys/sealed.pub -s keys/sealed.sec > tmp/made 2>&1)
         printf '\(passphrase)\\n' > keys/passphrase; printf 'wrong\\n' > keys/wrong; rm tmp/made
         ssh-keygen -q -t ed25519 -N '\(passphrase)' -f keys/encrypted
         """)

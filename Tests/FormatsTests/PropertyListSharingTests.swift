@@ -49,10 +49,10 @@ import Testing
   func manySmallValues() throws {
     let count = 1_100_000
     let header: [UInt8] = Array("bplist00".utf8) + [0x09, 0xAF, 0x12]
-    let start: [UInt8] = header + (0..<4).map { UInt8(count >> (24 - 8 * $0) & 255) }
-    let table = start.count + count
+    func bigEndian(_ number: Int) -> [UInt8] { withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) } }
+    let start = header + bigEndian(count).suffix(4)
     var bytes = start + [UInt8](repeating: 0, count: count) + [8, 9, 0, 0, 0, 0, 0, 0, 1, 1]
-    for number in [2, 1, table] { bytes += (0..<8).map { UInt8(number >> (56 - 8 * $0) & 255) } }
+    for number in [2, 1, start.count + count] { bytes += bigEndian(number) }
     guard case .array(let values) = try PropertyListDocument(bytes: bytes).value else {
       Issue.record("no array")
       return

@@ -88,7 +88,7 @@ struct HTMLBrowserTests {
       let file = directory("page.html")
       try html.write(toFile: file, atomically: true, encoding: .utf8)
       let result = try Command.run(
-        Tools.system("chromium"),
+        Tools.system("chromium-headless-shell"),
         [
           "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
           "--disable-background-networking", "--disable-component-update", "--no-first-run",
