@@ -19,6 +19,8 @@ enum ArchiveFormat {
 
   /// The low half of XXH64 of no bytes: what the seek table says of a skippable frame.
   static let checksumOfNothing: UInt32 = 0x51D8_E999
+  /// The same of a whole frame of zeros.
+  static let checksumOfZeros: UInt32 = 0x7CBC_9D28
 
   /// Smallest zstd frame: magic, descriptor, one size byte, an empty block's header, checksum.
   static let smallestFrame = 4 + 1 + 1 + 3 + 4

@@ -208,9 +208,10 @@ public struct ExpansionLimit: Sendable {
 }
 
 extension ArchiveReader {
-  /// Checks that the whole content stays within a limit.
+  /// Checks that the whole content stays within a limit. Holes do not count: they take no space where they are restored, and at
+  /// most 4 MiB for each frame of the file.
   package func checkExpansion(_ limit: ExpansionLimit) throws {
-    try located { try limit.check("the archive", tarSize, fileSize: fileSize) }
+    try located { try limit.check("the archive", ranges.index.solidSize, fileSize: fileSize) }
   }
 
   /// Checks that what is kept of the manifest in memory stays within a limit.

@@ -104,16 +104,14 @@ package final class ForeignArchive {
       guard let entry else { return }
       let member = try ForeignMember.make(entry, isTar: format != .zip)
       if !member.name.isEmpty { try tree.add(member) }
-      size += ArchiveFormat.tarBlock
+      // What the header announces, holes as well: content beyond is refused, and holes are read like data later.
+      let (sum, overflow) = size.addingReportingOverflow(ArchiveFormat.tarBlock + member.contentSize)
+      size = overflow ? .max : sum
       try limit.check("the file", size, fileSize: fileSize)
       var isRead = false
       let read = { (body: (UInt64, UnsafeRawBufferPointer) throws -> Void) in
         isRead = true
-        try self.content(of: member) { offset, piece in
-          size += UInt64(piece.count)
-          try limit.check("the file", size, fileSize: self.fileSize)
-          try body(offset, piece)
-        }
+        try self.content(of: member, body)
       }
       try visit(member, read)
       // Always to the end, where checksums are compared.

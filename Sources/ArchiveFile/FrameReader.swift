@@ -117,6 +117,8 @@ package struct ArchiveFrame: Sendable, Hashable {
 
   /// Where the next frame's content starts in the tar stream.
   package var tarEnd: UInt64 { tarOffset + UInt64(plainSize) }
+  /// Whether it is full of zeros, as the middle of a hole is; compared with its content when that is read.
+  var isHole: Bool { plainSize == ArchiveFormat.frameSize && checksum == ArchiveFormat.checksumOfZeros }
 }
 
 /// The data frames of an archive, checked against each other and against the file's size.
@@ -126,6 +128,8 @@ struct FrameIndex: Sendable {
   let locationOffset: UInt64
 
   var tarSize: UInt64 { frames.last?.tarEnd ?? 0 }
+  /// The bytes of the tar stream that are not in frames of zeros, which are holes again when they are restored.
+  var solidSize: UInt64 { frames.reduce(0) { $0 + ($1.isHole ? 0 : UInt64($1.plainSize)) } }
 
   /// Expects the table's entries and its place in the file. Throws `DrydockError` when they disagree.
   init(_ entries: [SeekTable.Entry], tableOffset: UInt64) throws {

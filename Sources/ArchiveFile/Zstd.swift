@@ -113,6 +113,10 @@ final class FrameDecompressor: @unchecked Sendable {
       guard count == plain.count else {
         throw DrydockError.damaged("\(doing) failed: it is shorter than it announces")
       }
+      // Other content with the same checksum can be made, and would not count against the limit on expansion.
+      guard !frame.isHole || plain.assumingMemoryBound(to: UInt64.self).allSatisfy({ $0 == 0 }) else {
+        throw DrydockError.damaged("\(doing) failed: it has the checksum of zeros, and other content")
+      }
     }
   }
 }

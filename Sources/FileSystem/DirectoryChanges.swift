@@ -126,10 +126,11 @@ extension Directory {
 
   // MARK: Metadata
 
-  /// Sets the permission bits. Not for links.
+  /// Sets the permission bits. Not for links: one that is there now, in the place of a file or directory, is an error.
   package func setMode(_ mode: UInt16, of path: ContainerPath) throws {
     let result = try withParent(of: path) { parent, name in
-      name.pointee == 0 ? fchmod(parent, mode_t(mode)) : fchmodat(parent, name, mode_t(mode), 0)
+      name.pointee == 0
+        ? fchmod(parent, mode_t(mode)) : fchmodat(parent, name, mode_t(mode), AT_SYMLINK_NOFOLLOW)
     }
     guard result == 0 else { throw DrydockError.lastCall("cannot set the mode", full(path)) }
   }

@@ -76,14 +76,18 @@ extension Directory {
     try removeFile(temporary, missingIsFine: true)
     let file = try createFile(temporary, mode: mode)
     do {
-      defer { try? file.close() }
-      _ = try file.writeAll(bytes)
-      guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
-    } catch let error as Errno {
+      do {
+        defer { try? file.close() }
+        _ = try file.writeAll(bytes)
+        guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
+      } catch let error as Errno {
+        throw DrydockError.system("cannot write", full(temporary), error)
+      }
+      try rename(temporary, in: self, to: path)
+    } catch {
       try? removeFile(temporary, missingIsFine: true)
-      throw DrydockError.system("cannot write", full(temporary), error)
+      throw error
     }
-    try rename(temporary, in: self, to: path)
     try directory(path.parent).sync()
   }
 

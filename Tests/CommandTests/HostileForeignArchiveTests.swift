@@ -25,6 +25,15 @@ struct HostileForeignArchiveTests {
       return Sample(testDescription: name, script: start + script + "\nt.close()\n", says: says)
     }
 
+    /// A file of 300 GB without any data.
+    static func hole(_ packer: String) -> Sample {
+      let script = """
+        import subprocess
+        subprocess.run("mkdir N; truncate -s 300G N/a; \(packer)f H N; rm N/a", shell=True, check=True)
+        """
+      return Sample(testDescription: "hole: \(packer)", script: script, says: "--max-size")
+    }
+
     static func zip(_ name: String, _ script: String, _ says: String) -> Sample {
       let start =
         "import zipfile, warnings\nwarnings.simplefilter('ignore')\nz = zipfile.ZipFile('H', 'w')\nz.writestr('N/a', 'aaaa')\n"
@@ -74,6 +83,7 @@ struct HostileForeignArchiveTests {
       script:
         "import tarfile, io, gzip\nclass Z:\n  def read(s, n): return bytes(n)\ng = gzip.open('H', 'wb', 9); t = tarfile.open(fileobj=g, mode='w|'); i = tarfile.TarInfo('N/a'); i.size = 40000000; t.addfile(i, Z()); t.close(); g.close(); open('max', 'w').write('30MB')",
       says: "--max-size"),
+    .hole("tar --format=gnu -Sc"), .hole("tar --format=posix -Sc"), .hole("bsdtar --format=pax -c"),
     Sample(
       testDescription: "gzip cut",
       script:
@@ -101,6 +111,33 @@ struct HostileForeignArchiveTests {
         environment: ["DRYDOCK_MAX_SIZE": limit])
       #expect(!sandbox.exists("evil") && !sandbox.exists("../evil") && !sandbox.exists("tmp/evil"))
       #expect(!RawFiles.exists(Array("/tmp/evil".utf8)))
+    }
+  }
+
+  /// SQLite would look for the file, also in the working directory, and remove it.
+  @Test("No command that reads removes a file that a journal names", arguments: [false, true])
+  func superJournal(isAbsolute: Bool) throws {
+    try Sandbox.with { sandbox in
+      try sandbox.python(
+        """
+        import os, sqlite3, struct, tarfile
+        os.mkdir("N"); os.mkdir("N/Documents")
+        db = sqlite3.connect("N/Documents/x.db"); db.execute("CREATE TABLE t(a)"); db.commit(); db.close()
+        name = os.fsencode(\(isAbsolute ? "os.path.abspath('kept')" : "'kept'"))
+        magic = bytes.fromhex("d9d505f920a163d7")
+        journal = (magic + struct.pack(">IIIII", 0, 7, 2, 512, 4096)).ljust(512, bytes(1))
+        journal += struct.pack(">I", 262145) + name + struct.pack(">II", len(name), sum(name)) + magic
+        open("N/Documents/x.db-journal", "wb").write(journal)
+        open("kept", "w").write("kept")
+        with tarfile.open("N.tar", "w") as tar: tar.add("N")
+        """)
+      for arguments in [
+        ["inspect", "N"], ["snapshot", "N", "-o", "A.tar.zst"], ["audit", "N"], ["diff", "A.tar.zst", "N"],
+        ["inspect", "N.tar"], ["snapshot", "N.tar", "-o", "B.tar.zst"], ["diff", "N", "N.tar"],
+      ] {
+        let result = try sandbox.drydock(arguments)
+        #expect([0, 1].contains(result.exitCode) && sandbox.exists("kept"), "\(arguments): \(result)")
+      }
     }
   }
 

@@ -170,4 +170,24 @@ import Testing
       #expect { try root.contents("gone") } throws: { ($0 as? DrydockError)?.code == .notFound }
     }
   }
+
+  @Test func aFailedReplacementLeavesNothing() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      try root.createDirectory("taken")
+      #expect(throws: DrydockError.self) { try root.replace("taken", with: [1]) }
+      #expect(try root.names().map { String(decoding: $0, as: UTF8.self) } == ["taken"])
+    }
+  }
+
+  /// As if the link had come after the status was read.
+  @Test func aModeIsNotSetThroughALink() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      try root.create("file", [1])
+      try root.createLink("link", target: Array("file".utf8))
+      #expect(throws: DrydockError.self) { try root.setMode(0o777, of: "link") }
+      #expect(try root.status("file")?.mode == 0o600)
+    }
+  }
 }

@@ -78,14 +78,6 @@ extension Directory {
     guard try status(log)?.type == .file else { return nil }
     return LockedFile(try open(log, .readOnly, options: [.nonBlocking]))
   }
-
-  /// Whether there is a rollback journal of an unfinished transaction.
-  func hasPendingJournal(_ unit: DatabaseUnit) throws -> Bool {
-    let journal = unit.main.withSuffix("-journal")
-    guard let status = try status(journal), status.type == .file, status.size > 0 else { return false }
-    // The first byte of a persistent journal is zero after its transaction.
-    return try prefix(of: journal, 1) != [0]
-  }
 }
 
 // MARK: A database that no process has open
@@ -220,23 +212,16 @@ struct DatabaseCopy {
 
   /// Copies the main file with its log or journal, and lets SQLite recover the copy.
   func recover(_ unit: DatabaseUnit, _ lock: DatabaseLock, in root: Directory) throws -> DatabaseImage {
-    let main = try directory.createFile(name)
-    defer { try? main.close() }
-    try lock.file.copyContents(to: main, path: path)
-    for suffix in ["-journal", "-wal"] {
-      let sidecar = unit.main.withSuffix(suffix)
-      guard try root.status(sidecar)?.type == .file else { continue }
-      let source = LockedFile(try root.open(sidecar, .readOnly, options: [.nonBlocking]))
-      let copy = try directory.createFile(name.withSuffix(suffix))
-      defer { try? copy.close() }
-      try source.descriptor.copyContents(to: copy, path: root.full(sidecar))
-    }
     do {
+      try copy(unit, lock, in: root)
       try recover()
       // A journal remains in the mode PERSIST, without meaning.
       try directory.removeFile(name.withSuffix("-journal"), missingIsFine: true)
       _ = try DatabasePages(ofCopy: name, in: directory)
       return .copy(name)
+    } catch let error as UnreadableDatabase {
+      try remove()
+      throw error
     } catch let error as DrydockError where error.code == .malformed {
       try remove()
       throw UnreadableDatabase(reason: error.message)
@@ -244,6 +229,30 @@ struct DatabaseCopy {
       try remove()
       if error.meansUnreadable { throw UnreadableDatabase(reason: error.plainMessage) }
       throw DrydockError.database("cannot recover a copy of the database", root.full(unit.main), error)
+    }
+  }
+
+  /// Copies the files of a database, and takes from the copies what would make SQLite touch other files, or fill the disk.
+  private func copy(_ unit: DatabaseUnit, _ lock: DatabaseLock, in root: Directory) throws {
+    let main = try directory.createFile(name)
+    defer { try? main.close() }
+    try lock.file.copyContents(to: main, path: path)
+    let mainSize = try FileStatus(of: main, path: path).size
+    for suffix in ["-journal", "-wal"] {
+      let sidecar = unit.main.withSuffix(suffix)
+      guard try root.status(sidecar)?.type == .file else { continue }
+      let source = LockedFile(try root.open(sidecar, .readOnly, options: [.nonBlocking]))
+      let copy = try directory.createFile(name.withSuffix(suffix))
+      defer { try? copy.close() }
+      try source.descriptor.copyContents(to: copy, path: root.full(sidecar))
+      if suffix == "-wal" {
+        _ = try WriteAheadLog(copy, mainSize: mainSize, path: root.full(sidecar))
+      } else if let superJournal = try RollbackJournal.takeSuperJournal(
+        from: copy, mainSize: mainSize, path: root.full(sidecar)),
+        try !root.hasSuperJournal(superJournal, of: unit.main)
+      {
+        try directory.removeFile(name.withSuffix(suffix))
+      }
     }
   }
 

@@ -110,8 +110,10 @@ extension Directory {
 }
 
 /// A database that SQLite cannot open: encrypted or corrupt.
-struct UnreadableDatabase: Error {
-  let reason: String
+package struct UnreadableDatabase: Error {
+  package let reason: String
+
+  package init(reason: String) { self.reason = reason }
 }
 
 /// The start of page 1 (<https://www.sqlite.org/fileformat2.html#the_database_header>).

@@ -36,10 +36,8 @@ package final class DatabasePages {
       throw UnreadableDatabase(reason: "its log is missing")
     }
     if let logFile, pin?.frameCount != 0 {
-      let size = try FileStatus(of: logFile.descriptor, path: path).size
-      let content = try WriteAheadLog(size: size, limit: pin?.frameCount) {
-        try Self.read(logFile.descriptor, at: $0, into: $1, path)
-      }
+      let content = try WriteAheadLog(
+        logFile.descriptor, limit: pin?.frameCount, mainSize: before.size, path: path)
       if let pin, content?.frameCount != pin.frameCount || content?.salts.elementsEqual(pin.salts) != true {
         throw UnreadableDatabase(reason: "its log is corrupt")
       }
@@ -202,7 +200,7 @@ package final class DatabasePages {
     }
   }
 
-  private static func read(
+  fileprivate static func read(
     _ file: FileDescriptor, at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer, _ path: String
   ) throws -> Int {
     var filled = 0
@@ -277,14 +275,18 @@ struct WriteAheadLog {
   /// Page number and frame index packed into one number, sorted, with the last frame of each page only.
   private var places: [UInt64] = []
 
-  /// Reads a log.
+  /// Reads a log, up to its present end: what follows belongs to later transactions.
   ///
   /// - Parameters:
-  ///   - size: the bytes to read; what follows belongs to later transactions.
   ///   - limit: the frames to read.
-  ///   - read: reads at an offset, less at the end.
+  ///   - mainSize: the bytes of the main file.
+  ///   - path: for messages.
   /// - Returns: nil for an invalid header; SQLite then ignores the log.
-  init?(size: UInt64, limit: Int? = nil, read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int) throws {
+  /// - Throws: ``UnreadableDatabase`` for a version that is not known, and for more pages than the two files can have;
+  ///   ``DrydockError`` `io`.
+  init?(_ file: FileDescriptor, limit: Int? = nil, mainSize: UInt64, path: String) throws {
+    let size = try FileStatus(of: file, path: path).size
+    let read = { try DatabasePages.read(file, at: $0, into: $1, path) }
     var header = [UInt8](repeating: 0, count: Self.headerLength)
     guard try size >= 32 && header.withUnsafeMutableBytes({ try read(0, $0) }) == Self.headerLength else {
       return nil
@@ -302,6 +304,13 @@ struct WriteAheadLog {
       throw UnreadableDatabase(reason: "its log has the unknown version \(fields[1])")
     }
     try readFrames(size: size, limit, sum, salts: (fields[4], fields[5]), read)
+    // SQLite writes each new page into the log, but for the one that its locks are in: a log that claims more would make a
+    // file of terabytes.
+    let most = max(mainSize / UInt64(pageSize), places.last.map { $0 >> 32 } ?? 0) + 1
+    guard pageCount <= most else {
+      throw UnreadableDatabase(
+        reason: "its log says that it has \(pageCount) pages, and the files have at most \(most)")
+    }
   }
 
   private mutating func readFrames(

@@ -119,15 +119,19 @@ public final class Archive {
     for part in parts { try part.reader.checkExpansion(limit) }
     // Entries of an incremental archive may share content: a small one could name the same content a million times.
     if parts.count > 1 {
+      let stored = parts.reduce(0) { $0 + $1.reader.tarSize }
+      func check(_ size: UInt64) throws {
+        try limit.check("repeated content", size - min(size, stored), fileSize: chainSize)
+      }
       try located {
-        do { try limit.check("the snapshot", manifest.contentSize(), fileSize: chainSize) } catch {
+        do { try check(manifest.contentSize()) } catch {
           // That counted earlier versions, too.
           var size: UInt64 = 0
           try manifest.entries { entry in
             let (sum, overflow) = size.addingReportingOverflow(entry.hardLink == nil ? entry.size : 0)
             size = overflow ? .max : sum
           }
-          try limit.check("the snapshot", size, fileSize: chainSize)
+          try check(size)
         }
       }
     }

@@ -242,6 +242,7 @@ extension StagedContainer {
     for sidecar in sidecars {
       try directory.copyContents(of: sidecar.inode.name, to: copy.withSuffix(sidecar.suffix), in: directory)
     }
+    if sidecars.contains(where: { $0.suffix == "-journal" }) { try requireOwnJournal(copy, of: path) }
     let unit = DatabaseUnit(main: copy, sidecars: sidecars.map { copy.withSuffix($0.suffix) })
     let merged = stage.newName()
     if let reason = try captureUnit(unit, in: directory, as: merged) {
@@ -250,6 +251,23 @@ extension StagedContainer {
     try directory.removeDatabase(copy)
     databases.merged[path] = merged
     return merged
+  }
+
+  /// Whether a transaction over several databases is committed, only files in their old places say.
+  private func requireOwnJournal(_ copy: ContainerPath, of path: ContainerPath) throws {
+    let directory = stage.directory
+    let journal = try directory.open(copy.withSuffix("-journal"), .readWrite)
+    defer { try? journal.close() }
+    let size = try directory.status(copy)?.size ?? 0
+    do {
+      guard
+        try RollbackJournal.takeSuperJournal(from: journal, mainSize: size, path: path.description) != nil
+      else { return }
+      throw UnreadableDatabase(
+        reason: "its transaction over several databases did not end; open it in its app first")
+    } catch let error as UnreadableDatabase {
+      throw DrydockError.unreadableDatabase(path, error.reason)
+    }
   }
 
   /// Captures a database that no other process uses in a file of the stage.

@@ -480,14 +480,10 @@ manifest("tree-overflow-cycle", edit=overflow_cycle)
 
 
 # Bombs
-ZEROS = None
-
-
-def zero_frames(count):
-    """So many frames of 4 MiB of zeros, of which each is 150 bytes."""
-    global ZEROS
-    ZEROS = ZEROS or compress(bytes(4 << 20))
-    return [ZEROS] * count, [[len(ZEROS), 4 << 20, struct.unpack("<I", ZEROS[-4:])[0]]] * count
+def equal_frames(count):
+    """So many frames of 4 MiB of one letter, of which each is 150 bytes. Zeros would be holes."""
+    frame = compress(b"A" * (4 << 20))
+    return [frame] * count, [[len(frame), 4 << 20, struct.unpack("<I", frame[-4:])[0]]] * count
 
 
 @case("limit", "data")
@@ -495,7 +491,7 @@ def bomb():
     box = Box()
     size = 260 * (4 << 20)
     tar = box.tar()
-    box.file(b"zeros", b"")
+    box.file(b"text", b"")
     box.parts.pop()
     box.entries[-1][6:8] = [size, bytes(32)]
     row = box.entries.pop()
@@ -506,15 +502,15 @@ def bomb():
         body += h
         offsets[path] = len(body)
         body += padded(content)
-    body += block(b"container/zeros", b"0", size)
-    offsets[b"zeros"] = len(body)
+    body += block(b"container/text", b"0", size)
+    offsets[b"text"] = len(body)
     data = bytes(box.manifest(offsets))
     tail = block(b"manifest.sqlite", b"0", len(data))
     place = (len(body) + size + len(tail), len(data), hashlib.sha256(data).digest())
     first, e1 = parts(body)
-    zeros, e2 = zero_frames(260)
+    letters, e2 = equal_frames(260)
     last, e3 = parts(tail + padded(data) + bytes(1024))
-    return b"".join(first + zeros + last) + location(place) + table(e1 + e2 + e3 + [NOTHING])
+    return b"".join(first + letters + last) + location(place) + table(e1 + e2 + e3 + [NOTHING])
 
 
 # The file
