@@ -15,6 +15,8 @@ package struct ArchiveMember: Hashable, Sendable {
     case symbolicLink(target: [UInt8])
     /// A hard link to an earlier member's file.
     case hardLink(target: [UInt8])
+    /// A device, FIFO or socket, which only foreign archives have.
+    case special
   }
 
   package var name: [UInt8]
@@ -111,7 +113,7 @@ struct MemberTree {
     let use: Use
     switch member.kind {
     case .directory: use = .directory
-    case .file: use = .file
+    case .file, .special: use = .file
     case .symbolicLink: use = .symbolicLink
     case .hardLink(let target):
       try MemberName.validate(target)

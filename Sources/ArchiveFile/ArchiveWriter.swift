@@ -167,6 +167,8 @@ package final class ArchiveWriter {
     case .hardLink(let target):
       try MemberName.validate(target)
       headerSize += target.count
+    case .special:
+      throw DrydockError(.unsupported, "\(member.printableName) is a device, FIFO or socket")
     }
     for attribute in member.metadata.attributes {
       let name = Array(attribute.name.utf8)

@@ -367,10 +367,7 @@ enum ForeignMember {
         throw DrydockError.damaged("the link \(name.printable) has no target")
       }
       return .symbolicLink(target: LibArchive.bytes(target))
-    default:
-      throw DrydockError(
-        .newerFormat,
-        "\(name.printable) is a device, FIFO or socket, which is not unpacked; pack again without it")
+    default: return .special
     }
   }
 

@@ -119,6 +119,7 @@ final class TarEncoder {
     case .hardLink(let target):
       archive_entry_set_filetype(entry, UInt32(drydock_type_file))
       withCString(target) { archive_entry_copy_hardlink(entry, $0) }
+    case .special: break
     }
     // As SCHILY.fflags, which bsdtar and star put back.
     if metadata.isNoDump { _ = archive_entry_copy_fflags_text(entry, TarEntry.noDump) }
@@ -144,7 +145,7 @@ extension ArchiveMember {
     switch kind {
     case .symbolicLink(let target), .hardLink(let target):
       guard target.allSatisfy({ $0 < 0x80 }) else { return false }
-    case .file, .directory: break
+    case .file, .directory, .special: break
     }
     return name.allSatisfy { $0 < 0x80 }
   }

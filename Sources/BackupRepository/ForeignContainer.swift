@@ -157,6 +157,8 @@ final class Unpacking {
       try apply(own, path)
     case .hardLink(let target):
       try root.link(ContainerPath(bytes: target), in: root, to: path)
+    // It is skipped and named as in a directory.
+    case .special: try root.createPipe(path)
     case .file(let size):
       try write(path, size, read)
       try apply(metadata(member), path)

@@ -329,7 +329,11 @@ package enum Transaction {
   }
 
   private static func discard(_ transaction: TransactionID, _ state: StateDirectory) throws {
-    try state.directory.removeTree(StateDirectory.folder(StateDirectory.stage, transaction))
+    let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
+    if try state.directory.status(stage) != nil {
+      try BuiltTrees.requireOwn(in: state.directory.directory(stage))
+    }
+    try state.directory.removeTree(stage)
     try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
   }
 

@@ -157,6 +157,7 @@ package struct AndroidApp: ImportedApp {
     case .hardLink:
       throw DrydockError(
         .unsafeName, "the backup has a hard link, which Android does not write", path: member.printableName)
+    case .special: target.report.leaveOut(member.printableName, "a device, FIFO or socket")
     case .file(let size):
       try target.putFile(path, group, metadata, space: size) { file in
         var position: UInt64 = 0

@@ -43,6 +43,12 @@ extension Directory {
   /// one of the freed inodes for each new file.
   package func spreadDirectories() { platform_spread_directories(descriptor.rawValue) }
 
+  /// Creates a FIFO.
+  package func createPipe(_ path: ContainerPath) throws {
+    let result = try withParent(of: path) { mkfifoat($0, $1, 0o600) }
+    guard result == 0 else { throw DrydockError.lastCall("cannot create the pipe", full(path)) }
+  }
+
   /// Creates a symbolic link; the target can be any bytes.
   package func createLink(_ path: ContainerPath, target: [UInt8]) throws {
     let result = try withParent(of: path) { parent, name in

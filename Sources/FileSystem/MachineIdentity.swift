@@ -11,6 +11,10 @@ package struct MachineIdentity: Sendable, CustomStringConvertible {
 
   package var description: String { "\(host)-\(boot)" }
 
+  /// The boot session of this machine; nil when it is not known. A power cut can leave content that is newer than its file's
+  /// times, which are written later: what a status proves, it proves until the end of the session.
+  package static let session = current.hasBoot ? current.description : nil
+
   /// Whether the boot session is known.
   var hasBoot: Bool { boot != Self.digest("") }
 

@@ -153,12 +153,18 @@ import Testing
     }
   }
 
-  @Test func aDatabaseThatWasCut() throws {
+  /// By half of its pages, and by a part of the last one, also where the header's number of pages is not valid.
+  @Test(arguments: [(0, false), (1000, false), (1000, true)]) func aDatabaseThatWasCut(
+    bytes lost: Int, isOld: Bool
+  ) throws {
     try DatabaseSandbox.with { sandbox in
       try sandbox.make("WAL")
-      let bytes = try sandbox.root.contents(sandbox.main)
+      var bytes = try sandbox.root.contents(sandbox.main)
+      bytes.removeLast(lost > 0 ? lost : (bytes.count + 4096) / 8192 * 4096)
+      // The change counter that the number is valid for.
+      if isOld { bytes[95] ^= 1 }
       try sandbox.root.removeFile(sandbox.main)
-      try sandbox.root.create(sandbox.main, Array(bytes[..<(bytes.count / 2 / 4096 * 4096)]))
+      try sandbox.root.create(sandbox.main, bytes)
       #expect(try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image").manner == "raw")
     }
   }

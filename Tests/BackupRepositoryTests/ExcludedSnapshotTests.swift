@@ -32,6 +32,22 @@ import Testing
     try Directory(lab.root).setNoDump(isSet, of: path)
   }
 
+  /// The tag is why a restore preserves the directory: without it, the next one would remove that.
+  @Test func aTagStaysAsLongAsItProtectsSomething() throws {
+    let lab = try Lab()
+    try lab.write("kept", "x")
+    let archive = try lab.snapshot()
+    try lab.write("cache/CACHEDIR.TAG", Self.tag)
+    try lab.write("cache/deep/a", "cached")
+    for _ in 0..<2 {
+      try lab.restore(archive.path)
+      #expect(try lab.read("cache/deep/a") == "cached" && lab.read("cache/CACHEDIR.TAG") == Self.tag)
+    }
+    _ = try lab.shell("rm -r cache/deep", in: lab.root)
+    try lab.restore(archive.path)
+    #expect(!RawFiles.exists(Array((lab.root + "/cache").utf8)))
+  }
+
   @Test func eachRuleIsRecordedWithWhereItWasFound() throws {
     let lab = try Lab()
     for path in ["flagged/x", "robots", "dump", "cache/a", "cache/d/b", "p.part", ".drydock-state/s", "kept"]

@@ -168,6 +168,32 @@ import Testing
     #expect(!LinkedFiles(of: try lab.container()).files.isEmpty)
   }
 
+  /// A clock that was ahead at the capture, and a file system with whole seconds.
+  @Test func timesThatProveNothingAreNotTrusted() throws {
+    let lab = try Lab()
+    try lab.write("a", "x")
+    var status = try #require(try Directory(lab.root).status("a"))
+    let file = LinkedFile(inode: status.inode, first: 1_500, last: 2_500)
+    let known = LinkedFiles([file], device: status.device)
+    status.changed = 2_500
+    #expect(known.explain(status, since: 1_500) && known.explain(status, since: 2_500))
+    #expect(!known.explain(status, since: 1_400) && !known.explain(status, since: 9_999))
+    let whole = LinkedFiles(
+      [LinkedFile(inode: status.inode, first: 1_000_000_000, last: 2_000_000_000)], device: status.device)
+    status.changed = 2_000_000_000
+    #expect(!whole.explain(status, since: 1_000_000_000))
+  }
+
+  /// Content that is on the disk after a power cut may be newer than its file's times, and the lists are of before.
+  @Test func afterTheBootSessionNothingIsTrusted() throws {
+    let lab = try scene()
+    let first = try lab.incremental { $0.session = "another" }
+    let all: [ContainerPath] = ["a", "b", "db", "first", "folder/c", "folder/deep/d", "second"]
+    #expect(try lab.compared(with: first.path) == all)
+    let second = try lab.incremental()
+    #expect(try lab.compared(with: second.path) == [])
+  }
+
   @Test func theListForgetsFilesThatAreGone() throws {
     let lab = try Lab()
     for round in 0..<4 {

@@ -86,6 +86,22 @@ import Testing
       "\(failure { _ = try Repository(lab.root).find("latest") } as Any)".contains("no readable archives"))
   }
 
+  @Test func anOlderArchiveIsNotTakenForTheNewest() throws {
+    let lab = try Lab()
+    let taken = try (0..<3).map { number in
+      try lab.incremental {
+        ($0.isFull, $0.now) = (true, { Date(timeIntervalSince1970: 1_790_000_000 + Double(number) * 3600) })
+      }.path
+    }
+    try lab.store(lastName(taken[2]), Array(try lab.stored(taken[2]).dropLast(30)))
+    let listing = try Repository(lab.repository).list()
+    let error = failure { _ = try listing.find("latest") }
+    let id = try #require(listing.items.last?.header.archive.short)
+    #expect(code(error) == "truncated", "\(error as Any)")
+    for part in [lastName(taken[2]), "give its id: \(id)"] { #expect("\(error as Any)".contains(part)) }
+    #expect(try listing.find(id) == taken[1] && listing.find("box@2026-09-21T14:20") == taken[0])
+  }
+
   @Test func oneInstanceNameInTwoApps() throws {
     let lab = try Lab()
     let one = try add(lab, "1.tar.zst", app: "org.one", instance: "main")

@@ -224,6 +224,62 @@ struct BadPlaceTests {
       """)
   }
 
+  /// The kernel writes times seconds after the content that a program has synced: the disk is copied in between.
+  @Test("What a power cut has left newer than its times is read by the next snapshot, and by a restore")
+  func powerCut() throws {
+    try Sandbox.with { sandbox in
+      try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
+      let space = try Namespace(
+        sandbox,
+        """
+        cd "$0"
+        truncate -s 16m disk.img
+        /sbin/mkfs.ext4 -q disk.img > tmp/made 2>&1
+        mkdir Disk
+        mount -o loop disk.img Disk
+        mkdir -p Disk/Box/Documents
+        printf old1 > Disk/Box/Documents/file
+        umount Disk
+        for time in ctime mtime; do
+          /sbin/debugfs -w -R "set_inode_field /Box/Documents/file $time 20260101101010" disk.img > tmp/made 2>&1
+        done
+        rm tmp/made
+        /sbin/losetup -f --show disk.img > loop
+        mount -o commit=300 "$(cat loop)" Disk
+        """)
+      let first = try space.drydock("snapshot", "Disk/Box", "-r", "Backups")
+      #expect(first.succeeded, "\(first)")
+      let cut = try space.run(
+        "/bin/bash",
+        [
+          "-ec",
+          """
+          stat -c %Z.%Y Disk/Box/Documents/file
+          python3 -c 'import os; f = os.open("Disk/Box/Documents/file", os.O_RDWR); os.pwrite(f, b"new2", 0); os.fdatasync(f)'
+          cp disk.img later
+          umount Disk
+          cat later > disk.img
+          blockdev --flushbufs "$(cat loop)"
+          mount "$(cat loop)" Disk
+          /sbin/losetup -d "$(cat loop)"
+          stat -c %Z.%Y Disk/Box/Documents/file
+          cat Disk/Box/Documents/file
+          cat /proc/sys/kernel/random/uuid > boot
+          mount --bind boot /proc/sys/kernel/random/boot_id
+          """,
+        ])
+      let lines = cut.output.split(separator: "\n")
+      try #require(cut.succeeded && lines.count == 3 && lines[0] == lines[1] && lines[2] == "new2", "\(cut)")
+      let back = try space.drydock("restore", "-r", "Backups", "latest", "Disk/Box", "--dry-run")
+      #expect(back.output.contains("Documents/file"), "\(back)")
+      let second = try space.drydock("snapshot", "Disk/Box", "-r", "Backups")
+      #expect(second.succeeded, "\(second)")
+      let restored = try space.drydock("restore", "-r", "Backups", "latest", "New")
+      let content = try sandbox.read("New/Documents/file")
+      #expect(restored.succeeded && content == Array("new2".utf8), "\(restored)")
+    }
+  }
+
   /// The flags and projects of all directories and files, as `lsattr` shows them.
   private func flags(_ space: Namespace, _ path: String) throws -> String {
     let script =

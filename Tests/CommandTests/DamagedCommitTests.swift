@@ -44,6 +44,39 @@ struct DamagedCommitTests {
     }
   }
 
+  /// A double fault: the container is moved away right before the exchange, and the exchange back fails.
+  @Test("Another directory at the container's place is never removed")
+  func anotherDirectory() throws {
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = "exchange"
+      try sandbox.create()
+      let running = try Command.spawn(
+        Tools.system("strace"),
+        [
+          "--seccomp-bpf", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync,renameat2",
+          "-e", "inject=fsync,fdatasync:delay_exit=300000", "-e", "inject=renameat2:error=EIO:when=3",
+          sandbox.program, "migrate", "Notes",
+        ], environment: sandbox.environment, input: [], directory: sandbox.directory.path)
+      func isCommitted() throws -> Bool {
+        guard let state = try sandbox.names().first(where: { $0.hasPrefix(".drydock-") }),
+          sandbox.exists(state + "/journal")
+        else { return false }
+        return String(decoding: try sandbox.read(state + "/journal"), as: UTF8.self).contains(#""commit""#)
+      }
+      while try running.isRunning && !isCommitted() { usleep(1000) }
+      let script = "cd \"$0\"; mv Notes Moved; mkdir Notes; echo 1 > Notes/precious"
+      try sandbox.run("/bin/sh", "-ec", script, sandbox(""))
+      let failed = try running.wait()
+      #expect(failed.exitCode != 0 && failed.errors.contains("could not be reverted"), "\(failed)")
+      for command in [["recover", "Notes"], ["migrate", "Notes"], ["log", "Notes"]] {
+        let result = try sandbox.drydock(command)
+        let found = try sandbox.run("/usr/bin/find", sandbox(""), "-name", "precious")
+        #expect(found.split(separator: "\n").count == 1, "\(command): \(result)")
+      }
+    }
+  }
+
   @Test(
     "Killed while what a commit is going to do was being written down: the container is the old one",
     arguments: [("exchange", "trees"), ("in-place", "plan")])

@@ -142,11 +142,14 @@ struct DatabaseHeader {
     self.pageSize = pageSize
     usesLog = bytes[19] == 2
     // The page count is valid only together with the change counter: old versions of SQLite do not write it.
-    let inFile = fileSize.map { ($0 + UInt64(pageSize) - 1) / UInt64(pageSize) }
+    let inFile = fileSize.map { $0 / UInt64(pageSize) }
     let counted = number(24) == number(92) ? UInt64(number(28)) : 0
     pageCount = counted > 0 ? counted : inFile ?? 0
     if let inFile, pageCount > inFile {
-      throw UnreadableDatabase(reason: "its header has \(pageCount) pages, and the file \(inFile)")
+      throw UnreadableDatabase(reason: "its header has \(pageCount) pages, and the file \(inFile) whole ones")
+    }
+    if counted == 0, let fileSize, fileSize % UInt64(pageSize) != 0 {
+      throw UnreadableDatabase(reason: "its last page is cut")
     }
     // Format 0 is a database without tables. Then the free list, and the root of all other trees on page 1.
     guard number(44) <= 4, number(56) <= 3, inFile == nil || UInt64(number(32)) <= pageCount,

@@ -95,13 +95,7 @@ package final class DatabasePages {
   }
 
   private func readPiece(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    guard let log else {
-      let count = try Self.read(lock.file, at: offset, into: buffer, path)
-      guard count == 0, offset >= before.size else { return count }
-      // SQLite reads the rest of a truncated last page as zeros.
-      buffer.initializeMemory(as: UInt8.self, repeating: 0)
-      return buffer.count
-    }
+    guard let log else { return try Self.read(lock.file, at: offset, into: buffer, path) }
     let pageSize = UInt64(log.content.pageSize)
     let page = UInt32(offset / pageSize) + 1
     let next = log.content.next(from: page)

@@ -82,8 +82,8 @@ extension FileMetadata {
 }
 
 /// The tag of a cache directory (<https://bford.info/cachedir/>).
-enum CacheTag {
-  static let name: ContainerPath = "CACHEDIR.TAG"
+package enum CacheTag {
+  package static let name: ContainerPath = "CACHEDIR.TAG"
   private static let signature = Array("Signature: 8a477f597d28d172789f06886806bc55".utf8)
 
   /// Whether a file is a tag: a regular file that starts with the signature.

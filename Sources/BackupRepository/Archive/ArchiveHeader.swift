@@ -33,6 +33,8 @@ extension Archive {
     /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
     public var time: String
     public var tool: String
+    /// The machine's boot session in which it was captured, ``MachineIdentity/session``.
+    package var session: String?
     /// The beginnings of the ids, 8 digits or more, of the archives of the same app and instance that the repository had with a
     /// later time: a clock was wrong, and this archive is newer than all of them. Nil when there was none.
     package var follows: [String]?

@@ -105,6 +105,7 @@ extension ManifestEntry {
     case .directory: return kind == .directory
     case .symbolicLink(let target): return kind == .symbolicLink && linkTarget == target
     case .hardLink(let target): return hardLink.map { names.name(of: $0) } == target
+    case .special: return false
     case .file(let length):
       guard isFile, hardLink == nil else { return false }
       return size == 0

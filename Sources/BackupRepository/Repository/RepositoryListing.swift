@@ -250,8 +250,25 @@ extension Repository.Listing {
     else {
       throw error(.notFound, "no archive is as old as \(when); the oldest is of \(oldest.label.time)")
     }
+    try requireNewest(found, notAfter: limit, when)
     // A readable one is preferred to its sealed copies.
     return candidates.last { $0.item != nil && $0.label.id.hasPrefix(found.label.id) }?.path ?? found.path
+  }
+
+  /// Nobody gets an older archive without knowing it.
+  private func requireNewest(_ found: Candidate, notAfter limit: String?, _ when: String) throws {
+    let newer = unreadable.last { file in
+      guard let label = ArchiveName.label(of: lastName(file.path)),
+        label.nameKey == found.label.nameKey
+      else { return false }
+      return label.time > found.time && limit.map { label.time.prefix($0.count) <= $0 } ?? true
+    }
+    guard let newer else { return }
+    let code = (newer.error as? DrydockError)?.code ?? .damaged
+    throw error(
+      code,
+      "\(lastName(newer.path)) is newer than what else is \(when), and cannot be read (\(newer.reason)); to take the newest "
+        + "that can be read, give its id: \(found.label.id.prefix(idLength()))")
   }
 
   /// The archives of an `APP/INSTANCE`, else of an instance, else of an app.

@@ -18,8 +18,9 @@ struct RestorePlan {
   /// Live paths that are preserved, and the directories above them.
   private var preserved: Set<ContainerPath> = []
   private var neededDirectories: Set<ContainerPath> = []
-  /// Directories whose flag excludes something preserved: without the flag, the next restore would remove that.
-  private var flaggedDirectories: Set<ContainerPath> = []
+  /// Why rules exclude what is preserved: directories with a flag, and tags of caches. Without them, the next restore would
+  /// remove that.
+  private var evidence: Set<ContainerPath> = []
   private var comparison: LiveComparison
   /// The vault's file in the archive, when the container has another one.
   private var vaultEntry: ManifestEntry?
@@ -122,7 +123,9 @@ struct RestorePlan {
       }
     }
     // Directories of something preserved are preserved too.
-    changes.removals = changes.removals.filter { !neededDirectories.contains($0) }.sorted(by: >)
+    changes.removals = changes.removals.filter {
+      !neededDirectories.contains($0) && !evidence.contains($0)
+    }.sorted(by: >)
     changes.report.removed = changes.removals.sorted()
   }
 
@@ -170,8 +173,11 @@ struct RestorePlan {
   private mutating func preserve(_ path: ContainerPath, _ reason: String?) {
     preserved.insert(path)
     for above in path.ancestors where !neededDirectories.insert(above).inserted { break }
-    if let exclusion = live[path]?.exclusion, exclusion.origin != path, exclusion.rule.isFlag {
-      flaggedDirectories.insert(exclusion.origin)
+    if let exclusion = live[path]?.exclusion, exclusion.origin != path {
+      if exclusion.rule.isFlag { evidence.insert(exclusion.origin) }
+      if exclusion.rule == .cacheTag {
+        evidence.insert(exclusion.origin.appending(name: CacheTag.name.bytes))
+      }
     }
     guard let reason else { return }
     // A directory covers the paths below it.
@@ -192,7 +198,7 @@ struct RestorePlan {
       if entry.kind == .directory, present == nil, !entry.path.isRoot { missing[entry.path] = entry }
       return
     }
-    if preserved.contains(entry.path) || flaggedDirectories.contains(entry.path) { return }
+    if preserved.contains(entry.path) || evidence.contains(entry.path) { return }
     if present == nil, !entry.path.isRoot, live.exclusionAbove(entry.path) != nil {
       // Rule 3: a stored path comes back also below a directory that is flagged now.
       changes.report.restoredUnderExcluded.append(entry.path)

@@ -5,7 +5,8 @@ import FileSystem
 import Foundation
 
 /// When a container was captured, and so which paths are proved unchanged since by their status alone: a change of anything
-/// about an inode sets its change time, and Drydock keeps a list of the files whose change time it has set by linking them.
+/// about an inode sets its change time, and Drydock keeps a list of the files whose change time it has set by linking them. After
+/// the end of the boot session nothing is proved.
 struct CaptureTime {
   /// A path that was changed later than this (nanoseconds since 1970) could have been written to after the capture without
   /// another time: a clock ticks slowly, and a memory-mapped write sets none until it is written back.
@@ -22,6 +23,10 @@ struct CaptureTime {
   init(_ header: Archive.Header, of root: Directory, _ linked: LinkedFiles, settling: Double) throws {
     self.linked = linked
     device = root.isInMemory() ? nil : try root.status().device
+    guard let session = header.session, session == MachineIdentity.session else {
+      trustedUntil = .min
+      return
+    }
     let captured = (try? Date(header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
     trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }

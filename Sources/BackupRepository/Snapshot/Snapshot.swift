@@ -36,6 +36,7 @@ package enum Snapshot {
       archive: try Archive.ID.new(), app: container.app, instance: container.instance,
       layout: container.layout, groups: container.groups.map(\.id), schemaVersion: request.schemaVersion,
       time: UTCTime.text(now), tool: request.tool)
+    header.session = request.session
     // Listed once: at a remote place each list is a request.
     let present = try destination.present()
     let later =
@@ -145,6 +146,8 @@ package struct SnapshotRequest: Sendable {
   package var cache: ManifestCache?
   /// Seconds after which a path counts as unchanged when its status is; tests shorten it.
   var settling: Double = 60
+  /// The boot session, for the header.
+  var session = MachineIdentity.session
   /// Where the vault's file is.
   var vaultPath: ContainerPath?
   /// Seconds to wait for the container's lock, and for the repository's.

@@ -234,7 +234,10 @@ private struct AtomicExchange {
       try commit.requireSame(root.path, commit.folder.status(root.tree), before)
       if root.isOwn && !root.path.isRoot { try commit.requireSameRoot() }
     } catch {
-      try root.exchange(in: commit.folder)
+      do { try root.exchange(in: commit.folder) } catch let second {
+        // The other directory is in the stage: nothing may be removed.
+        throw DrydockError.notReverted(error, second, path: commit.staged.live.full(root.path))
+      }
       throw error
     }
   }
@@ -364,13 +367,29 @@ struct BuiltTrees: Codable {
   ///
   /// - Throws: ``DrydockError`` with code `damagedState` when the file cannot be read.
   static func areExchanged(in folder: Directory) throws -> Bool {
-    guard try folder.status(file) != nil else { return false }
+    try built(in: folder).contains { try folder.status($0)?.inode != $1 }
+  }
+
+  /// What a stage that is removed has as a tree must be what the commit has built: else it is the user's.
+  ///
+  /// - Throws: ``DrydockError`` with code `damagedState`.
+  static func requireOwn(in folder: Directory) throws {
+    for (name, inode) in try built(in: folder) {
+      guard let found = try folder.status(name)?.inode, found != inode else { continue }
+      throw DrydockError(
+        .damagedState,
+        "the transaction has not made this directory, and none of it is removed; move it where it belongs",
+        path: folder.full(name))
+    }
+  }
+
+  /// The trees, by their names in the folder.
+  private static func built(in folder: Directory) throws -> [(ContainerPath, UInt64)] {
+    guard try folder.status(file) != nil else { return [] }
     let trees: BuiltTrees = try StateRecord.read(
       file, in: folder, limit: 1 << 20,
       damaged: "the list of the trees of a commit is corrupt; nothing was removed")
-    return try trees.inodes.contains { name, inode in
-      try folder.status(ContainerPath(name: Array(name.utf8)))?.inode != inode
-    }
+    return trees.inodes.map { (ContainerPath(name: Array($0.utf8)), $1) }
   }
 }
 

@@ -48,7 +48,8 @@ package struct LinkedFiles: Sendable {
   /// Whether commits alone have moved a file's change time since it was another one.
   package func explain(_ status: FileStatus, since changed: Int64) -> Bool {
     guard status.device == device, let file = self[status.inode] else { return false }
-    return file.last == status.changed && changed >= file.first
+    return file.last == status.changed && file.first <= changed && changed <= file.last
+      && InodeList.isExact(changed) && InodeList.isExact(status.changed)
   }
 
   subscript(inode: UInt64) -> LinkedFile? {
@@ -135,10 +136,14 @@ extension LinkedFiles {
   }
 }
 
-/// What the state directory knows of inodes: a line that names the format, records of little-endian numbers of 64 bits, and the
-/// SHA-256 of all that.
+/// What the state directory knows of inodes: a line that names the format and the boot session, records of little-endian numbers
+/// of 64 bits, and the SHA-256 of all that. After the end of the session the list is not read.
 enum InodeList {
-  private static let magic = Array("drydock inodes 1\n".utf8)
+  private static let magic = Array("drydock inodes 2 \(MachineIdentity.session ?? "unknown")\n".utf8)
+
+  /// Whether a file system has written a time with less than seconds. With whole seconds, as ext3 has them, it does not show each
+  /// change.
+  static func isExact(_ nanoseconds: Int64) -> Bool { nanoseconds % 1_000_000_000 != 0 }
 
   /// - Parameters:
   ///   - width: how many numbers a record has.
@@ -172,7 +177,7 @@ enum InodeList {
     for record in records {
       encode(record) { number in withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
     }
-    guard let hash = try? SHA256.hash(bytes) else { return }
+    guard MachineIdentity.session != nil, let hash = try? SHA256.hash(bytes) else { return }
     // Not synced: what a crash leaves of it does not have its hash.
     try? state.removeFile(file, missingIsFine: true)
     try? state.create(file, bytes + hash.bytes)

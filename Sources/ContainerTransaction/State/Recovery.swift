@@ -139,6 +139,9 @@ struct Recovery {
         }
       }
       if !isEnded { try requireUnmoved(own, ContainerPath(name: bytes), in: stages) }
+      if own.contains(where: { $0.step == .discarded }) {
+        try BuiltTrees.requireOwn(in: stages.directory(ContainerPath(name: bytes)))
+      }
       try removeStage(ContainerPath(name: bytes), in: stages)
       defer { removeMarkers(own) }
       guard own.contains(where: { $0.step == .begin }), !isEnded else { continue }

@@ -47,7 +47,8 @@ package struct WrittenFiles: Sendable {
   /// Whether a file has the content with a hash, by its status.
   package func hasContent(_ digest: SHA256.Digest, _ status: FileStatus) -> Bool {
     guard status.device == device, let file = self[status.inode] else { return false }
-    return file.changed == status.changed && file.hash == digest.firstHalf
+    return file.changed == status.changed && InodeList.isExact(status.changed)
+      && file.hash == digest.firstHalf
   }
 
   /// Adds to the list what a commit has written.
