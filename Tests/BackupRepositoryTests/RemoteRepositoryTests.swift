@@ -160,14 +160,27 @@ import Testing
     try lock.requireHeld()
   }
 
-  /// Some of its writes of small files fail, counted from 1.
+  @Test("A lock whose file took long to write is renewed before it is no longer trusted")
+  func slowWrites() throws {
+    let store = try Unreliable(PlaceKind.sftp.make().store(), delay: 1.5)
+    var timing = RemoteLock.Timing()
+    (timing.renewal, timing.trusted, timing.settling) = (1, 2.2, 0)
+    let lock = try RemoteLock(store, exclusive: true, timeout: 0, timing: timing)
+    while store.puts.withLock({ $0 }) < 2 {
+      try lock.requireHeld()
+      usleep(10_000)
+    }
+  }
+
+  /// Some of its writes of small files fail, counted from 1; the first one takes longer.
   private final class Unreliable: RemoteStore {
     private let store: any RemoteStore
     private let failing: ClosedRange<Int>
+    private let delay: Double
     let puts = Mutex(0)
 
-    init(_ store: any RemoteStore, failing: ClosedRange<Int>) {
-      (self.store, self.failing) = (store, failing)
+    init(_ store: any RemoteStore, failing: ClosedRange<Int> = 0...0, delay: Double = 0) {
+      (self.store, self.failing, self.delay) = (store, failing, delay)
     }
 
     var url: String { store.url }
@@ -183,6 +196,7 @@ import Testing
         puts += 1
         return puts
       }
+      if number == 1 { Thread.sleep(forTimeInterval: delay) }
       guard !failing.contains(number) else { throw DrydockError(.io, "the server does not answer") }
       return try store.put(name, bytes)
     }

@@ -298,9 +298,9 @@ struct WriteAheadLog {
       throw UnreadableDatabase(reason: "its log has the unknown version \(fields[1])")
     }
     try readFrames(size: size, limit, sum, salts: (fields[4], fields[5]), read)
-    // SQLite writes each new page into the log, but for the one that its locks are in: a log that claims more would make a
-    // file of terabytes.
-    let most = max(mainSize / UInt64(pageSize), places.last.map { $0 >> 32 } ?? 0) + 1
+    // SQLite writes each new page into the log, but for the one that its locks are in: a log that claims more, whatever the
+    // numbers of its pages are, would make a file of terabytes.
+    let most = mainSize / UInt64(pageSize) + UInt64(places.count) + 1
     guard pageCount <= most else {
       throw UnreadableDatabase(
         reason: "its log says that it has \(pageCount) pages, and the files have at most \(most)")

@@ -46,7 +46,11 @@ final class RemoteLock: Sendable {
         Thread.sleep(forTimeInterval: timing.settling)
         holder = try conflict(with: file, exclusive)
       }
-      guard let holder else { break }
+      guard let holder else {
+        // The requests may have taken longer than the file is trusted.
+        if own.isHeld || LockFile.now() > deadline { break }
+        continue
+      }
       try store.remove(own.name)
       guard LockFile.now() < deadline else {
         throw DrydockError(
@@ -150,11 +154,13 @@ private final class LockFile: Sendable {
   /// The thread holds this file, and not the lock, which ends when its owner is done with it.
   func keepRenewing(every seconds: Double) {
     let thread = Thread { [self] in
-      var pause = seconds
+      // The last write counts from its beginning, and may have taken long.
+      let due = { max(0, self.state.withLock { $0.written } + seconds - Self.now()) }
+      var pause = due()
       while ended.wait(timeout: .now() + pause) == .timedOut {
         guard let isWritten = changing.withLock({ _ in renew() }) else { return }
         // A server that was away for a moment is asked again while the lock is trusted.
-        pause = isWritten ? seconds : seconds / 30
+        pause = isWritten ? due() : seconds / 30
       }
     }
     thread.start()

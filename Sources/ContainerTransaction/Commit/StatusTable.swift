@@ -110,15 +110,18 @@ extension StatusTable {
     /// Whether some inode's number has this lower half.
     func contains(half: UInt32) -> Bool { !places(of: half).isEmpty }
 
-    /// The first path of an inode.
+    private func numbers(of identity: FileIdentity) -> [Int] {
+      places(of: Self.half(identity.inode)).map(\.number).filter { number in
+        let entry = table.entries[number]
+        return entry.inode == identity.inode && table.kinds[Int(entry.kind)].device == identity.device
+      }
+    }
+
+    func contains(_ identity: FileIdentity) -> Bool { !numbers(of: identity).isEmpty }
+
+    /// The first path of an inode. It looks at all paths.
     subscript(identity: FileIdentity) -> ContainerPath? {
-      places(of: Self.half(identity.inode)).compactMap { place in
-        let entry = table.entries[place.number]
-        guard entry.inode == identity.inode, table.kinds[Int(entry.kind)].device == identity.device else {
-          return nil
-        }
-        return table.numbers.path(of: UInt32(place.number))
-      }.min()
+      numbers(of: identity).compactMap { table.numbers.path(of: UInt32($0)) }.min()
     }
   }
 }

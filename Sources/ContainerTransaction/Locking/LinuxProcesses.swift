@@ -20,7 +20,9 @@
       var found: [OpenFile] = []
       var seen: Set<FileIdentity> = []
       func note(_ identity: FileIdentity, _ manner: String) {
-        guard let path = self.path(of: identity), seen.insert(identity).inserted else { return }
+        guard contains(identity), seen.insert(identity).inserted, let path = self.path(of: identity) else {
+          return
+        }
         found.append(
           OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
       }
@@ -251,8 +253,8 @@
       /// False when it cannot be decided whether a mapping is of a file of the container.
       func decide(_ mapped: FileIdentity, _ file: () -> FileIdentity?) -> Bool {
         guard mapped.inode != 0, mayHave(mapped.inode) else { return true }
-        guard let file = wanted.path(of: mapped) == nil ? file() : mapped else { return false }
-        if wanted.path(of: file) != nil { found(file) }
+        guard let file = wanted.contains(mapped) ? mapped : file() else { return false }
+        if wanted.contains(file) { found(file) }
         return true
       }
       if !readsText {

@@ -105,6 +105,11 @@ struct OpenFileSearch {
   /// The path of an inode; nil for one that is not looked for.
   func path(of identity: FileIdentity) -> ContainerPath? { inodes[identity] ?? tree?[identity] }
 
+  /// Whether an inode is looked for, which takes no search for its path.
+  func contains(_ identity: FileIdentity) -> Bool {
+    inodes[identity] != nil || tree?.contains(identity) == true
+  }
+
   struct Result {
     var found: [OpenFile] = []
     var unseen = UnseenProcesses()

@@ -74,10 +74,12 @@ struct RepositoryOptions: ParsableArguments {
     }
     let listing = try Repository(path).list(keys: keys.quick)
     let found = try listing.find(name)
-    if let first = listing.unreadable.first, !listing.unreadable.contains(where: { $0.path == found }) {
-      let number = Output.count(listing.unreadable.count, "archive")
+    // Of an encrypted one that was named by hand nothing is known without a key.
+    let unknown = listing.unreadable.map(\.path) + listing.sealed.filter { $0.label == nil }.map(\.path)
+    if let first = unknown.first, !unknown.contains(found) {
+      let number = Output.count(unknown.count, "archive")
       Output.note(
-        "\(number) of \(path) cannot be read and could not be chosen, such as \(first.path)"
+        "\(number) of \(path) cannot be read and could not be chosen, such as \(first)"
           .printable)
     }
     if warnsOfClocks { Output.warn(listing.clockWarnings(of: found)) }
