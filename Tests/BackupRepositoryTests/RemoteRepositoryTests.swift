@@ -294,9 +294,13 @@ import Testing
       // Of an archive that no listing shows yet.
       let tags = "\(String(repeating: "a", count: 32)).tags.json"
       _ = try direct.store.put(tags, Array(#"{"archive": "x", "tags": []}"#.utf8))
+      let start = Date().addingTimeInterval(-40)
       for round in 0..<8 {
         try lab.write("f\(round % 3)", SeededRandom.noise(20_000 + round))
-        let report = try lab.incremental { $0.lockTimeout = 30 }
+        // Each of another second: one that follows another of its second, and has not seen it in a listing, may not be the newest.
+        let report = try lab.incremental {
+          ($0.lockTimeout, $0.now) = (30, { start.addingTimeInterval(Double(round)) })
+        }
         known.insert(report.archive.description)
         if round % 2 == 1 {
           let forgot = try repository.forget(keeping: .last(2), lockTimeout: 30)
