@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import Foundation
 import TestSupport
@@ -155,23 +154,6 @@ import Testing
     }
     #expect(try lab.storedNames().count == 1)
     #expect(try Verification.run(Archive(path: kept), data: true).readData)
-  }
-
-  @Test func whatAnEncryptedArchiveNeedsIsNotRemoved() throws {
-    let lab = try Lab()
-    let keys = AgeKeys(identities: [try .generate()])
-    let taken = try ["1", "2"].map { text in
-      try lab.write("file", text)
-      return try lab.incremental {
-        ($0.encryption, $0.keys) = (.recipients(keys.identities.map(\.recipient)), keys)
-      }.path
-    }
-    try lab.changeRepository("cd repository; mv '\(lastName(taken[1]))' hand.tar.zst.age")
-    let repository = Repository(lab.repository)
-    let item = try #require(repository.list(keys: keys).items.first { $0.path == taken[0] })
-    #expect(code(failure { try repository.remove(item) }) == "noIdentity")
-    #expect(code(failure { try repository.remove(item, keys: keys) }) == "checkFailed")
-    #expect(try repository.list(keys: keys).items.count == 2)
   }
 
   @Test func anotherArchiveBehindThePathIsNotRemoved() throws {

@@ -278,7 +278,7 @@ extension Repository.Listing {
   }
 
   /// Throws if a file may be an archive that needs others, and does not say which.
-  func requireKnownNeeds() throws {
+  fileprivate func requireKnownNeeds() throws {
     // What does not begin like an archive is a file of another program.
     let foreign = unreadable.filter { ($0.error as? DrydockError)?.code == .notAnArchive }.map(\.path)
     guard let path = unnamed.first(where: { !foreign.contains($0) }) else { return }

@@ -157,12 +157,10 @@ public struct Repository: Sendable {
   /// Removes an archive, on disk when this returns. It waits for those who write into the
   /// repository; who is reading the archive can read it to its end, but at a remote place.
   ///
-  /// - Parameters:
-  ///   - keys: what opens archives that may need it.
-  ///   - lockTimeout: seconds to wait for the repository's lock.
+  /// - Parameter lockTimeout: seconds to wait for the repository's lock.
   /// - Throws: `DrydockError`: `locked`, `notFound` when that archive is gone or replaced,
-  ///   `permission`, `checkFailed` when another archive needs it, `noIdentity` when that is not known.
-  public func remove(_ item: Item, keys: AgeKeys = AgeKeys(), lockTimeout: Double = 0) throws {
+  ///   `permission`, `checkFailed` when another archive needs it.
+  public func remove(_ item: Item, lockTimeout: Double = 0) throws {
     let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
     let name = try ContainerPath(item.fileName)
     guard place.full(name) == item.path, let present = try place.file(name),
@@ -173,21 +171,19 @@ public struct Repository: Sendable {
         path: item.path)
     }
     do {
-      let listing = try list(place, keys)
-      let archives = listing.stored
+      let archives = try list(place, AgeKeys()).stored
       let others = archives.filter { !$0.paths.contains(item.path) }
       let own = archives.filter {
         $0.paths.contains(item.path) || $0.label.id == item.header.archive.description
       }
       if own.allSatisfy({ $0.paths == [item.path] }) {
-        try listing.requireKnownNeeds()
         try own.requireUnneeded(by: others)
         try ArchiveTags.remove(of: item.header.archive.description, in: place)
       }
       try place.remove(name)
       try SignatureFiles.remove(of: name, at: place)
       try place.sync()
-    } catch let error as DrydockError where error.code == .checkFailed || error.code == .noIdentity {
+    } catch let error as DrydockError where error.code == .checkFailed {
       throw error
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
