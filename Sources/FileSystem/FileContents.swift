@@ -76,17 +76,13 @@ extension Directory {
     try removeFile(temporary, missingIsFine: true)
     let file = try createFile(temporary, mode: mode)
     do {
-      do {
-        defer { try? file.close() }
-        _ = try file.writeAll(bytes)
-        guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
-      } catch let error as Errno {
-        throw DrydockError.system("cannot write", full(temporary), error)
-      }
+      defer { try? file.close() }
+      _ = try file.writeAll(bytes)
+      guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
       try rename(temporary, in: self, to: path)
     } catch {
       try? removeFile(temporary, missingIsFine: true)
-      throw error
+      throw (error as? Errno).map { DrydockError.system("cannot write", full(temporary), $0) } ?? error
     }
     try directory(path.parent).sync()
   }
