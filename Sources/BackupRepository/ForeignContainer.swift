@@ -24,14 +24,15 @@ package enum ForeignContainer {
     }
   }
 
-  /// Unpacks a file and runs a body with the path of the container in it. The next command removes what killed runs
-  /// left.
+  /// Unpacks a file and runs a body with the path of the container in it, and ``Unpacking/lost`` of it. The next command
+  /// removes what killed runs left.
   ///
   /// - Parameter limit: how large it may be when it is unpacked.
   /// - Throws: `DrydockError`: what is wrong with the file; `notAContainer` for an archive of Drydock and for any other
   ///   format; `noSpace`; and what the body throws.
   package static func with<T>(
-    _ path: String, limit: ExpansionLimit = .standard, _ body: (String) throws -> T
+    _ path: String, limit: ExpansionLimit = .standard,
+    _ body: (_ place: String, _ lost: [ContainerPath]) throws -> T
   ) throws -> T {
     guard let file = try ForeignArchive(path: path) else {
       throw DrydockError(
@@ -54,7 +55,9 @@ package enum ForeignContainer {
       }
       throw error
     }
-    return try body(root(scratch, content, unpacking.hasRoot, stem(path)))
+    let (place, top) = try root(scratch, content, unpacking.hasRoot, stem(path))
+    return try body(
+      place, unpacking.lost.filter { $0.isInside(top) }.map { $0.rebased(from: top, to: .root) })
   }
 
   private static func unpack(_ file: ForeignArchive, _ unpacking: Unpacking, _ limit: ExpansionLimit) throws {
@@ -80,10 +83,10 @@ package enum ForeignContainer {
     "shared_prefs", "cache", "code_cache", "no_backup",
   ]
 
-  /// The one directory in it; else all of it, in a directory that is named like the file.
+  /// The one directory in it, and its path there; else all of it, in a directory that is named like the file.
   private static func root(
     _ scratch: Directory, _ content: ContainerPath, _ hasRoot: Bool, _ stem: String
-  ) throws -> String {
+  ) throws -> (String, ContainerPath) {
     let unpacked = try scratch.directory(content)
     let names = try unpacked.names().filter { !$0.elementsEqual(".DS_Store".utf8) }
     guard !names.isEmpty else {
@@ -93,7 +96,7 @@ package enum ForeignContainer {
       !parts.contains(String(decoding: name, as: UTF8.self)),
       try unpacked.status(ContainerPath(name: name))?.type == .directory
     {
-      return unpacked.full(ContainerPath(name: name))
+      return (unpacked.full(ContainerPath(name: name)), ContainerPath(name: name))
     }
     let isBundle =
       try unpacked.status("AppData")?.type == .directory && unpacked.status("AppDataInfo.plist") != nil
@@ -107,7 +110,7 @@ package enum ForeignContainer {
     if mode & 0o200 == 0 { try scratch.setMode(mode | 0o200, of: content) }
     try scratch.rename(content, in: folder, to: named)
     if mode & 0o200 == 0 { try folder.setMode(mode, of: named) }
-    return folder.full(named)
+    return (folder.full(named), .root)
   }
 
   private static let bundleSuffix = ".xcappdata"
@@ -132,6 +135,8 @@ final class Unpacking {
   private var directories: [ContainerPath: (mode: UInt16, modified: Int64)] = [:]
   /// Files that may hold the attributes of others.
   private var doubles: [ContainerPath] = []
+  /// Those of them whose attributes this file system could not hold, each beside the file that they belong to.
+  private(set) var lost: [ContainerPath] = []
 
   private static let zipFolder = ContainerPath(name: AppleDouble.zipFolder)
 
@@ -162,8 +167,12 @@ final class Unpacking {
     case .file(let size):
       try write(path, size, read)
       try apply(metadata(member), path)
-      if path.name.starts(with: AppleDouble.prefix) && size <= UInt64(AppleDouble.sizeLimit) {
-        doubles.append(path)
+      if path.name.starts(with: AppleDouble.prefix) {
+        if size <= UInt64(AppleDouble.sizeLimit) {
+          doubles.append(path)
+        } else if path.isInside(Self.zipFolder) {
+          lost.append(path.rebased(from: Self.zipFolder, to: .root))
+        }
       }
     }
   }
@@ -217,16 +226,24 @@ final class Unpacking {
     }
   }
 
+  /// Why a file system does not take an attribute: many hold a few kilobytes for a file, and none on Linux more than 64.
+  private static let tooLarge: [Errno?] = [.argListTooLong, .noSpace, .outOfRange]
+
   private func applyDouble(_ path: ContainerPath) throws {
-    let isInZip = path.isInside(Self.zipFolder)
     guard let attributes = AppleDouble.attributes(in: try contents(path)) else { return }
-    let parent = isInZip ? path.parent.rebased(from: Self.zipFolder, to: .root) : path.parent
-    let target = parent.appending(name: Array(path.name.dropFirst(AppleDouble.prefix.count)))
+    let double = path.isInside(Self.zipFolder) ? path.rebased(from: Self.zipFolder, to: .root) : path
+    let target = double.parent.appending(name: Array(path.name.dropFirst(AppleDouble.prefix.count)))
     if let status = try root.status(target), status.type == .file || status.type == .directory {
       // Attributes can be set on writable paths only.
       try root.setMode(status.mode | 0o200, of: target)
-      for attribute in attributes.map(\.named) where try root.attribute(attribute.name, of: target) == nil {
-        try root.setAttribute(attribute, of: target)
+      // The smallest first, as exclusion flags are.
+      for attribute in attributes.map(\.named).sorted(by: { $0.value.count < $1.value.count })
+      where try root.attribute(attribute.name, of: target) == nil {
+        do {
+          try root.setAttribute(attribute, of: target)
+        } catch let error as DrydockError where Self.tooLarge.contains(error.cause as? Errno) {
+          if lost.last != double { lost.append(double) }
+        }
       }
       try root.setMode(status.mode, of: target)
     }

@@ -19,6 +19,8 @@ extension AppDeclaration {
   /// Reads what an app declares: the directory `X.app`, or an `.ipa` file, which is unpacked into a private directory first.
   public static func read(_ path: String, limit: ExpansionLimit = .standard) throws -> AppDeclaration {
     guard (try? Directory(path)) == nil else { return try AppDeclaration(bundle: path, shown: path) }
-    return try ForeignContainer.with(path, limit: limit) { try AppDeclaration(bundle: $0, shown: path) }
+    return try ForeignContainer.with(path, limit: limit) { place, _ in
+      try AppDeclaration(bundle: place, shown: path)
+    }
   }
 }

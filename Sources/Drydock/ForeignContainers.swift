@@ -2,6 +2,7 @@ import AppContainer
 import ArchiveFile
 import BackupRepository
 import DrydockErrors
+import FileSystem
 
 extension Container {
   /// Opens a container for reading: a directory, an `.xcappdata` bundle, or a foreign archive of either (zip, tar, tar.gz,
@@ -19,9 +20,12 @@ extension Container {
     // A foreign archive does not contain the groups of this machine.
     var configuration = configuration
     configuration.groups = [:]
-    return try ForeignContainer.with(path, limit: limit) { [configuration] place in
+    return try ForeignContainer.with(path, limit: limit) { [configuration] place, lost in
       do {
-        return try body(Container(at: place, configuration: configuration, instance: instance))
+        var container = try Container(at: place, configuration: configuration, instance: instance)
+        let data: ContainerPath = container.root == container.anchor ? .root : "AppData"
+        container.lost = lost.filter { $0.isInside(data) }.map { $0.rebased(from: data, to: .root) }
+        return try body(container)
       } catch var error as DrydockError {
         error.path = error.path.map { packedPath($0, place, path) }
         throw error

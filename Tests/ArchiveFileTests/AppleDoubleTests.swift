@@ -3,8 +3,11 @@ import TestSupport
 import Testing
 
 @Suite struct AppleDoubleTests {
-  /// As `copyfile` writes it: Finder information with the attributes behind it, and an empty resource fork.
-  private func double(_ attributes: [(name: String, value: [UInt8])]) -> [UInt8] {
+  /// As `copyfile` writes it: Finder information with the attributes behind it, and the resource fork.
+  private func double(
+    _ attributes: [(name: String, value: [UInt8])], finder: [UInt8] = [UInt8](repeating: 0, count: 32),
+    fork: [UInt8] = []
+  ) -> [UInt8] {
     let number = { (value: Int, size: Int) in
       (0..<size).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
     }
@@ -20,10 +23,10 @@ import Testing
     let header =
       Array("ATTR".utf8) + number(0, 4) + number(start + values.count, 4) + number(start, 4)
       + number(values.count, 4) + number(0, 12) + number(0, 2) + number(attributes.count, 2)
-    let information = [UInt8](repeating: 0, count: 34) + header + entries + values
+    let information = finder + [0, 0] + header + entries + values
     return number(0x0005_1607, 4) + number(0x0002_0000, 4) + Array("Mac OS X        ".utf8) + number(2, 2)
       + number(9, 4) + number(50, 4) + number(information.count, 4) + number(2, 4)
-      + number(50 + information.count, 4) + number(0, 4) + information
+      + number(50 + information.count, 4) + number(fork.count, 4) + information + fork
   }
 
   private var sample: [UInt8] {
@@ -41,6 +44,28 @@ import Testing
       ])
     #expect(attributes.map(\.value) == [Array("com.apple.backupd".utf8), [], [0, 1]])
     #expect(AppleDouble.attributes(in: double([])) == [])
+  }
+
+  @Test func finderInformationAndResourceForkAreAttributes() throws {
+    let finder = Array("TEXTttxt".utf8) + [UInt8](repeating: 0, count: 24)
+    let attributes = try #require(
+      AppleDouble.attributes(in: double([("a", [1])], finder: finder, fork: [2, 3])))
+    #expect(attributes.map(\.name) == ["com.apple.FinderInfo", "a", "com.apple.ResourceFork"])
+    #expect(attributes.map(\.value) == [finder, [1], [2, 3]])
+    // What macOS writes for a file without a fork.
+    let none = [UInt8](repeating: 0, count: 16) + Array("This resource fork intentionally left blank   ".utf8)
+    #expect(AppleDouble.attributes(in: double([], fork: none + [UInt8](repeating: 0, count: 224))) == [])
+  }
+
+  @Test func valuesThatOverlapDoNotExpandIt() throws {
+    var bytes = double((0..<9).map { ("\($0)", []) })
+    for entry in 0..<9 {
+      // The whole file, for each of them.
+      let place = 120 + 16 * entry
+      bytes.replaceSubrange(place..<place + 8, with: [0, 0, 0, 0, 0, 0, 1, 0])
+    }
+    #expect(bytes.count == 264)
+    #expect(AppleDouble.attributes(in: bytes)?.count == 1)
   }
 
   @Test func anythingElseIsNoneOrHasFewer() {

@@ -62,18 +62,18 @@ struct ForeignArchiveShapeTests {
     }
   }
 
-  /// An AppleDouble file with one attribute, as `copyfile` writes it.
+  /// An AppleDouble file with one attribute, Finder information and a resource fork, as `copyfile` writes it.
   private static let double = """
     import struct, zipfile
-    def double(name, value):
+    def double(name, value, finder=bytes(32), fork=b''):
         name = name.encode() + b'\\0'
         entry = struct.pack('>IIHB', 120 + 64, len(value), 0, len(name)) + name
         header = b'ATTR' + struct.pack('>III', 0, 120 + 64 + len(value), 120 + 64) + struct.pack('>I', len(value))
         header += bytes(12) + struct.pack('>HH', 0, 1) + entry
-        info = bytes(32) + b'\\0\\0' + header
+        info = finder + b'\\0\\0' + header
         info += bytes(120 + 64 - 50 - len(info)) + value
         head = struct.pack('>II', 0x00051607, 0x00020000) + b'Mac OS X        ' + struct.pack('>H', 2)
-        return head + struct.pack('>III', 9, 50, len(info)) + struct.pack('>III', 2, 50 + len(info), 0) + info
+        return head + struct.pack('>III', 9, 50, len(info)) + struct.pack('>III', 2, 50 + len(info), len(fork)) + info + fork
 
     """
 
@@ -100,6 +100,34 @@ struct ForeignArchiveShapeTests {
       let text = try sandbox.succeed("show", "A.tar.zst")
       #expect(text.contains("Documents/kept.txt") && text.contains("Documents/._own"))
       #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
+    }
+  }
+
+  @Test("A resource fork and Finder information become attributes; what does not fit is named, exit code 3")
+  func resourceFork() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.python(
+        Self.double + """
+          z = zipfile.ZipFile('Notes.zip', 'w')
+          for name in ('Documents/a', 'Documents/b', 'Library/x'): z.writestr('Notes/' + name, name)
+          z.writestr('__MACOSX/Notes/Documents/._a', double('own', b'1', b'TEXT' + bytes(28), b'fork'))
+          z.writestr('Notes/Documents/._b', double('own', b'2', fork=bytes(70000)))
+          z.close()
+          """)
+      let taken = try sandbox.drydock("snapshot", "Notes.zip", "-o", "A.tar.zst")
+      #expect(taken.exitCode == 3, "\(taken)")
+      #expect(taken.errors.contains("file system below TMPDIR: Documents/._b\n"), "\(taken)")
+      #expect(try sandbox.succeed("show", "A.tar.zst").contains("Documents/._b"))
+      try sandbox.succeed("restore", "A.tar.zst", "Back")
+      try sandbox.python(
+        """
+        import os
+        have = lambda path: {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        assert have('Back/Documents/a') == {'user.own': b'1', 'user.com.apple.FinderInfo': b'TEXT' + bytes(28),
+                                            'user.com.apple.ResourceFork': b'fork'}, have('Back/Documents/a')
+        assert have('Back/Documents/b') == {'user.own': b'2'}, have('Back/Documents/b')
+        assert sorted(os.listdir('Back/Documents')) == ['a', 'b']
+        """)
     }
   }
 

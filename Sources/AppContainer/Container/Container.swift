@@ -23,6 +23,8 @@ public struct Container: Sendable {
   /// Whether it is a temporary container of this process, as in tests: nothing is synced, and other processes' open files
   /// are not searched.
   package var isScratch = false
+  /// Files `._NAME` of the foreign archive that it was unpacked from, whose attributes could not be kept.
+  package var lost: [ContainerPath] = []
   /// Whether it does not exist yet.
   package let isPlanned: Bool
   private var givenInstance: String?
@@ -134,7 +136,7 @@ public struct Container: Sendable {
   package func reopened() throws -> Container {
     if isPlanned { return self }
     var container = try Container(at: anchor, configuration: configuration, instance: givenInstance)
-    container.isScratch = isScratch
+    (container.isScratch, container.lost) = (isScratch, lost)
     return container
   }
 

@@ -49,6 +49,7 @@ package enum Snapshot {
     }
     var request = request
     request.vaultPath = container.vaultPath
+    request.missing.skipped += container.lost.map { SkippedPath(path: $0, reason: .unreadable) }
     let isFull = request.isFull || !request.missing.excluded.isEmpty || !request.missing.skipped.isEmpty
     let (parent, parentProblem) =
       isFull
@@ -103,8 +104,8 @@ package enum Snapshot {
       var report = SnapshotReport(
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
-        excluded: writer.excluded, skipped: writer.skipped, raw: writer.raw, vault: vault,
-        versionProblem: request.versionProblem)
+        excluded: writer.excluded, skipped: writer.skipped + request.missing.skipped, raw: writer.raw,
+        vault: vault, versionProblem: request.versionProblem)
       report.signedBy = request.signing.keys.map(\.description)
       if let cache = request.cache, destination.repository != nil, case .recipients? = request.encryption {
         // The archive is there: nothing that goes wrong with the cache is an error.
@@ -154,8 +155,8 @@ package struct SnapshotRequest: Sendable {
   package var lockTimeout: Double = 0
   /// Seconds to wait for a locked database.
   package var busyTimeout: Double = 5
-  /// What was excluded or could not be stored when the container was captured before: the archive of a restored copy
-  /// records it too.
+  /// What was excluded or could not be stored before: when the container was captured, for the archive of a restored copy,
+  /// or when it was unpacked.
   package var missing: (excluded: [ExcludedPath], skipped: [SkippedPath]) = ([], [])
   /// Stores what rules exclude too, except Drydock's own state; the archive still records the rules.
   package var includesExcluded = false

@@ -171,7 +171,10 @@ struct SnapshotCommand: Subcommand {
     for skipped in report.skipped where skipped.isLoss {
       let reason =
         skipped.isBeyondLimits
-        ? "deeper than 510 directories, or a path beyond 65,500 bytes" : skipped.reason.rawValue
+        ? "deeper than 510 directories, or a path beyond 65,500 bytes"
+        : container.one.isForeign && skipped.path.nameString.hasPrefix("._")
+          ? "a resource fork or other attribute too large for the file system below TMPDIR"
+          : skipped.reason.rawValue
       Output.warning("not stored, \(reason): \(skipped.path)")
     }
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
