@@ -7,7 +7,8 @@ import Formats
 import Foundation
 import SystemPackage
 
-/// A file that `adb backup` writes: some lines of text, then a tar that may be compressed and encrypted. It is only read.
+/// A file that `adb backup` writes, or MIUI: some lines of text, then a tar that may be compressed and encrypted. It is only
+/// read.
 package final class AndroidBackup: Sendable {
   package let path: String
   package let version: Int
@@ -152,6 +153,10 @@ struct AndroidBackupHeader: Sendable {
 
   init(_ bytes: [UInt8]) throws {
     var lines = Lines(rest: bytes[...])
+    if bytes.starts(with: DeviceSource.miuiMagic) {
+      // Its version, the package with the app's name, and two numbers: an ordinary backup follows.
+      for _ in 0..<5 { _ = try lines.next("fields of MIUI") }
+    }
     guard let magic = try? lines.next("magic"), magic == "ANDROID BACKUP" else {
       throw DrydockError(.notAContainer, "not an Android backup: it does not begin with ANDROID BACKUP")
     }

@@ -1,4 +1,5 @@
 import AgeEncryption
+import AppContainer
 import ArchiveFile
 import DrydockErrors
 import Foundation
@@ -32,6 +33,23 @@ struct AndroidBackupTests {
     let plain = try Self.contents(of: Samples.path("stored-1.ab"), Samples.password)
     #expect(found == plain && found.count == 18)
     #expect(found["apps/com.example.notes/ef/export.txt"] == Array("on shared storage".utf8))
+  }
+
+  @Test("A backup of MIUI is one of Android behind five lines")
+  func miui() throws {
+    let plain = Array(try Data(contentsOf: URL(fileURLWithPath: Samples.path("plain-5.ab"))))
+    let lines = Array("MIUI BACKUP\n2\ncom.example.notes Notizen ü\n-1\n0\n".utf8)
+    try TemporaryDirectory.with { directory in
+      let path = directory("Notes(com.example.notes).bak")
+      try RawFiles.write(lines + plain, to: Array(path.utf8))
+      #expect(DeviceSource.find(at: path) == .androidBackup)
+      let found = try Self.contents(of: path, Samples.password)
+      #expect(try found == Self.contents(of: Samples.path("plain-5.ab"), Samples.password))
+      // Without an ordinary backup behind them, the lines are none.
+      try RawFiles.write(lines + Array("PK".utf8), to: Array(path.utf8))
+      let error = #expect(throws: DrydockError.self) { try AndroidBackup(at: path) }
+      #expect(error?.code == .notAContainer)
+    }
   }
 
   @Test("The list has files and bytes of each app, without its program", arguments: samples)

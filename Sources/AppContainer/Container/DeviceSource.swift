@@ -54,7 +54,9 @@ package enum DeviceSource: String, Sendable, Codable, CaseIterable {
     }
   }
 
-  static let androidMagic = Array("ANDROID BACKUP\n".utf8)
+  private static let androidMagic = Array("ANDROID BACKUP\n".utf8)
+  /// What MIUI writes in front of that, with four lines more.
+  package static let miuiMagic = Array("MIUI BACKUP\n".utf8)
 
   /// What is at a path; nil for a container, for nothing, and for anything else.
   package static func find(at path: String) -> DeviceSource? {
@@ -72,11 +74,11 @@ package enum DeviceSource: String, Sendable, Codable, CaseIterable {
     else { return false }
     defer { try? file.close() }
     var start = androidMagic
-    let count = try? start.withUnsafeMutableBytes {
+    _ = try? start.withUnsafeMutableBytes {
       $0.initializeMemory(as: UInt8.self, repeating: 0)
       return try file.read(fromAbsoluteOffset: 0, into: $0)
     }
-    return count == start.count && start == androidMagic
+    return start == androidMagic || start.starts(with: miuiMagic)
   }
 
   /// The error for a command that needs a container.
