@@ -81,8 +81,10 @@ struct BackupIndex {
 
   /// Calls the body with every row of an app, a group or the keychain.
   ///
+  /// - Returns: how many rows have no domain, and so are nobody's.
   /// - Throws: `DrydockError` with code `damaged`, and what the body throws.
-  func rows(_ body: (Row) throws -> Void) throws {
+  @discardableResult
+  func rows(_ body: (Row) throws -> Void) throws -> Int {
     // What is longer than any path or record is not read: its length is known without that.
     let sql = """
       SELECT fileID, CAST(domain AS BLOB) AS domain, CAST(path AS BLOB) AS path, flags, record
@@ -95,24 +97,29 @@ struct BackupIndex {
         FROM Files)
       """
     do {
-      try queue.read { db in
+      return try queue.read { db in
         var count: UInt64 = 0
+        var withoutDomain = 0
         let cursor = try GRDB.Row.fetchCursor(db, sql: sql)
         while let row = try cursor.next() {
           count += 1
           guard count <= mostRows else { throw Self.damaged("its tree has a cycle", path) }
-          if let row = try self.row(row) { try body(row) }
+          guard case .blob(let name) = (row["domain"] as DatabaseValue).storage,
+            let domain = String(validating: name, as: UTF8.self)
+          else {
+            withoutDomain += 1
+            continue
+          }
+          if let row = try self.row(row, domain) { try body(row) }
         }
+        return withoutDomain
       }
     } catch let error as DatabaseError {
       throw Self.damaged(error.message ?? "SQLite cannot read it", path)
     }
   }
 
-  private func row(_ row: GRDB.Row) throws -> Row? {
-    guard case .blob(let name) = (row["domain"] as DatabaseValue).storage,
-      let domain = String(validating: name, as: UTF8.self)
-    else { throw Self.damaged("a row has no domain", path) }
+  private func row(_ row: GRDB.Row, _ domain: String) throws -> Row? {
     guard domain.hasPrefix(AppDomain.prefix) || domain == AppDomain.keychain else { return nil }
     guard case .string(let id) = (row["fileID"] as DatabaseValue).storage,
       id.utf8.count == 40, id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
@@ -121,7 +128,8 @@ struct BackupIndex {
       case .int64(let flags) = (row["flags"] as DatabaseValue).storage,
       case .blob(let record) = (row["record"] as DatabaseValue).storage
     else {
-      throw Self.damaged("a row of \(ContainerPath.printable([UInt8](name))) has invalid columns", self.path)
+      throw Self.damaged(
+        "a row of \(ContainerPath.printable(Array(domain.utf8))) has invalid columns", self.path)
     }
     return Row(id: id, domain: domain, path: [UInt8](path), flags: flags, record: [UInt8](record))
   }

@@ -64,7 +64,7 @@ package struct IPhoneApp: ImportedApp {
     }
     var files: [(group: String?, file: BackupFile)] = []
     var keychain: BackupFile?
-    try opened.index.rows { row in
+    let withoutDomain = try opened.index.rows { row in
       if row.domain == AppDomain.keychain {
         if row.path.elementsEqual(KeychainBackup.path.utf8) { keychain = try BackupFile(row) }
         return
@@ -72,10 +72,15 @@ package struct IPhoneApp: ImportedApp {
       let group = row.domain == domain ? nil : groups.first { AppDomain.group + $0 == row.domain }
       guard row.domain == domain || group != nil else { return }
       guard let file = try BackupFile(row) else {
-        target.report.leaveOut(ContainerPath.printable(row.path), "neither a file nor a directory nor a link")
+        let path = ContainerPath(unchecked: row.path).inContainer(group)
+        target.report.leaveOut("\(path)", "neither a file nor a directory nor a link")
         return
       }
       files.append((group, file))
+    }
+    if withoutDomain > 0 {
+      target.report.notes.append(
+        "rows of the backup's index without a domain, which may be any app's, were skipped: \(withoutDomain)")
     }
     for (group, file) in files.sorted(by: { ($0.group ?? "", $0.file.path) < ($1.group ?? "", $1.file.path) })
     {
@@ -104,7 +109,8 @@ package struct IPhoneApp: ImportedApp {
     }
     guard let stored, stored != size else { return }
     target.report.leaveOut(
-      "\(file.path)", "imported with \(stored) bytes, although the backup's index says \(size)")
+      "\(file.path.inContainer(group))",
+      "imported with \(stored) bytes, although the backup's index says \(size)")
   }
 
   // MARK: The keychain

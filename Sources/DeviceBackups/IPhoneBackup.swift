@@ -24,21 +24,24 @@ package struct IPhoneBackup: Sendable {
     self.path = path
     let source = DeviceSource.find(at: path)
     if source == .androidBackup || source == .simulator { throw DeviceSource.mismatch(source, path) }
-    directory = try Directory(path)
+    let opened = try Directory(path)
     guard source == .iphoneBackup else {
-      let backups = (try? DeviceSource.backups(in: directory)) ?? []
+      let backups = (try? DeviceSource.backups(in: opened)) ?? []
       let names = backups.prefix(10).map(\.description).joined(separator: ", ")
+      let missing = try [Self.manifestName, BackupIndex.name].filter { try opened.status($0)?.type != .file }
+      let lacks = missing.map(\.description).joined(separator: " and no ")
       throw DrydockError(
         .notAContainer,
         backups.isEmpty
-          ? "not a device backup: it has no Manifest.plist and Manifest.db; name the directory of one device"
+          ? "not a device backup: it has no \(lacks); name the directory of one device, copied as a whole"
           : "a directory of device backups; name one of them: \(names)", path: path)
     }
+    directory = opened
     guard try directory.status(BackupIndex.name)?.type == .file else {
       throw DrydockError(
         .newerFormat, "a backup of iOS 9 or earlier (Manifest.mbdb), which is not supported", path: path)
     }
-    manifest = try Self.propertyList("Manifest.plist", directory)
+    manifest = try Self.propertyList(Self.manifestName, directory)
     switch manifest["IsEncrypted"] {
     case .boolean(let flag)?: isEncrypted = flag
     case nil: isEncrypted = false
@@ -51,6 +54,8 @@ package struct IPhoneBackup: Sendable {
     system = info.text("Product Version").map { "iOS \($0)" }
     if case .date(let date)? = info["Last Backup Date"] { time = UTCTime.text(date) } else { time = nil }
   }
+
+  private static let manifestName: ContainerPath = "Manifest.plist"
 
   private static func propertyList(
     _ name: ContainerPath, _ directory: Directory
@@ -93,14 +98,16 @@ package struct IPhoneBackup: Sendable {
   }
 
   private func open(_ password: SecretBytes?) throws -> OpenedBackup {
-    let index = directory.full(BackupIndex.name)
-    guard isEncrypted else {
-      return OpenedBackup(
-        backup: self, keys: [:],
-        index: try BackupIndex(index) { file in
-          try read(BackupIndex.name, nil) { _ = try file.writeAll($0) }
-        })
-    }
+    let (keys, key) = try isEncrypted ? unlock(password) : ([:], nil)
+    return OpenedBackup(
+      backup: self, keys: keys,
+      index: try BackupIndex(directory.full(BackupIndex.name)) { file in
+        try read(BackupIndex.name, key) { _ = try file.writeAll($0) }
+      })
+  }
+
+  /// The keys of the classes, and the index's; iOS 10.0 and 10.1 encrypt the contents and not the index.
+  private func unlock(_ password: SecretBytes?) throws -> ([UInt32: SecretBytes], SecretBytes?) {
     guard let password else {
       throw DrydockError(.badKey, "the backup is encrypted, and no password was given")
     }
@@ -108,14 +115,10 @@ package struct IPhoneBackup: Sendable {
       throw Self.damaged("Manifest.plist has no keybag", path)
     }
     let keys = try BackupKeybag(keybag).unlock(password)
-    guard case .data(let bytes)? = manifest["ManifestKey"], let own = ClassWrappedKey(bytes),
-      let key = try own.unwrapped(keys)
+    guard let field = manifest["ManifestKey"] else { return (keys, nil) }
+    guard case .data(let bytes) = field, let own = ClassWrappedKey(bytes), let key = try own.unwrapped(keys)
     else { throw Self.damaged("the key of its index cannot be opened", path) }
-    return OpenedBackup(
-      backup: self, keys: keys,
-      index: try BackupIndex(index) { file in
-        try read(BackupIndex.name, key) { _ = try file.writeAll($0) }
-      })
+    return (keys, key)
   }
 
   /// The pieces of a file of the backup, decrypted where there is a key.
@@ -228,8 +231,12 @@ package struct OpenedBackup {
       return file.size == 0 ? nil : "it has no key, in an encrypted backup"
     }
     guard let key = try wrapped.unwrapped(keys) else { return "its key cannot be opened" }
-    try backup.read(name, key, body)
-    return nil
+    do {
+      try backup.read(name, key, body)
+      return nil
+    } catch let error as DrydockError where error.code == .damaged {
+      return "its content cannot be decrypted, or was cut"
+    }
   }
 }
 

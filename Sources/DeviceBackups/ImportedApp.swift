@@ -57,6 +57,13 @@ package struct ImportReport: Sendable {
   }
 }
 
+extension ContainerPath {
+  /// A path of a group, or of the app itself, in the container.
+  func inContainer(_ group: String?) -> ContainerPath {
+    group.map { rebased(from: .root, to: .group($0)) } ?? self
+  }
+}
+
 /// A container that an import fills. No path may come twice: one content would hide the other.
 struct ImportTarget {
   var report = ImportReport()
@@ -71,13 +78,13 @@ struct ImportTarget {
   }
 
   private mutating func place(_ path: ContainerPath, _ group: String?) throws -> ContainerPath {
-    let place = group.map { path.rebased(from: .root, to: .group($0)) } ?? path
+    let place = path.inContainer(group)
     guard group != nil || !path.isInside(.groups), path != ContainerPath.groups,
       path != ContainerPath.stateDirectory,
       !path.isInside(.stateDirectory)
     else {
       throw DrydockError(
-        .unsafeName, "the backup has a path with a name that Drydock uses itself", path: "\(path)")
+        .unsafeName, "the backup has a path with a name that Drydock uses itself", path: "\(place)")
     }
     guard seen.insert(place).inserted else {
       throw DrydockError(.unsafeName, "the backup has the path twice", path: "\(place)")
