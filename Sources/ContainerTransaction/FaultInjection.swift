@@ -36,6 +36,8 @@ package struct FaultInjection: Sendable {
   /// Whether to search for processes with open files. If false, none is found, as in another namespace.
   let looksForHolders: Bool
   let reach: @Sendable (FaultPoint) throws -> Void
+  /// Whether names that differ only in case or Unicode form count as one, as on some file systems.
+  package var foldsNames = false
 
   package static let none = FaultInjection { _ in }
 

@@ -151,6 +151,7 @@ struct ImportTarget {
 
   /// Gives directories their metadata, parents first.
   mutating func finished() throws -> ImportReport {
+    try staged.requireDistinctNames(seen.sorted())
     for (path, metadata) in directories.sorted(by: { $0.path < $1.path }) {
       try staged.putDirectory(at: path, metadata: staged.attainable(metadata, for: .directory))
     }

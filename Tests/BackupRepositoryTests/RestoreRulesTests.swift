@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -40,6 +41,33 @@ import Testing
     Case(stored: .excluded, live: .other, end: .live, overwrite: true),
     Case(stored: .excluded, live: .flagged, end: .live),
   ]
+
+  /// Names of directories that a file system without case, or without Unicode forms, takes for one.
+  @Test(arguments: [("A", "a"), ("STRASSE", "straße"), ("e\u{301}", "\u{E9}")])
+  func namesThatBecomeOneAreRefused(_ one: String, _ other: String) throws {
+    let lab = try Lab()
+    for name in [one, other] { try lab.write("top/\(name)/x", name) }
+    try lab.write("more/\(one)", "the same name in another directory")
+    let archive = try lab.snapshot().path
+    try lab.remove("more")
+    let before = try TreeListing(lab.root)
+    var faults = FaultInjection { _ in Issue.record("it was staged") }
+    faults.foldsNames = true
+    let error = #expect(throws: DrydockError.self) {
+      try lab.restore(archive) { [faults] in $0.transaction.faults = faults }
+    }
+    #expect(error?.message.hasPrefix("cannot hold both top/\(one) and top/\(other):") == true)
+    expectSame(try TreeListing(lab.root), as: before)
+    // One of them alone fits, and both where the file system does not fold names.
+    try lab.restore(archive) {
+      $0.scope = ["more"]
+      $0.transaction.faults.foldsNames = true
+    }
+    #expect(try lab.read("more/\(one)") == "the same name in another directory")
+    try lab.remove("top")
+    try lab.restore(archive)
+    for name in [one, other] { #expect(try lab.read("top/\(name)/x") == name) }
+  }
 
   @Test(arguments: cases, [false, true])
   func everyCombination(_ expected: Case, _ isBelow: Bool) throws {

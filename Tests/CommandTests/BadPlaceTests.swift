@@ -362,6 +362,26 @@ struct BadPlaceTests {
     }
   }
 
+  @Test(
+    "ext4 that ignores case: two names that are one there are refused, and nothing is left",
+    // Not every kernel has it.
+    .enabled(if: RawFiles.exists(Array("/sys/fs/ext4/features/casefold".utf8))))
+  func casefold() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create("Place/Notes")
+      for name in ["a", "A"] { try sandbox.write("Place/Notes/Documents/" + name, name) }
+      let archive = try sandbox.snapshot("Place/Notes")
+      let space = try disk(
+        sandbox, "/sbin/mkfs.ext4 -q -O casefold -E encoding=utf8", megabytes: 64,
+        "mkdir Folded; chattr +F Folded")
+      let result = try space.run(sandbox.program, ["restore", archive, "Disk/Place/Folded/New"])
+      sandbox.expect(
+        result, refusedWith: 1, ["Folded/New", "both Documents/A and Documents/a"], #_sourceLocation)
+      let names = try RawFiles.names(in: Array(space("Disk/Place/Folded").utf8)).map { readable($0) }
+      #expect(names.filter { !$0.hasPrefix(".drydock-") } == [])
+    }
+  }
+
   // MARK: Mount points
 
   @Test("A container that is a mount point, or has one inside, is changed in place")

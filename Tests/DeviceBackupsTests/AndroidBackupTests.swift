@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ContainerTransaction
 import DrydockErrors
 import Foundation
 import TestSupport
@@ -126,6 +127,36 @@ struct AndroidBackupTests {
         try Self.contents(of: directory("x.ab"), Samples.password)
       }
       #expect(error?.code == code, "\(error as Any)")
+    }
+  }
+
+  @Test("Names that the container's file system takes for one are refused")
+  func foldedNames() throws {
+    try TemporaryDirectory.with { directory in
+      let script = """
+        import tarfile
+        with open("x.ab", "wb") as f:
+          f.write(b"ANDROID BACKUP\\n5\\n0\\nnone\\n")
+          with tarfile.open(fileobj=f, mode="w|") as tar:
+            for name in ("a/x", "A/x"): tar.addfile(tarfile.TarInfo("apps/com.example.notes/f/" + name))
+        """
+      let made = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)
+      #expect(made.succeeded, "\(made)")
+      let backup = try AndroidBackup(at: directory("x.ab"))
+      let app = try AndroidApp("com.example.notes", in: backup, nil, limit: .standard)
+      let container = try #require(
+        try Container.planned(at: directory("Notes"), configuration: ContainerConfiguration()))
+      for folds in [true, false] {
+        var options = TransactionOptions()
+        options.faults.foldsNames = folds
+        let staged = try DiscardedStage(creating: container, options: options)
+        guard folds else {
+          #expect(try app.stage(into: staged).files == 2)
+          continue
+        }
+        let error = #expect(throws: DrydockError.self) { try app.stage(into: staged) }
+        #expect(error?.message.hasPrefix("cannot hold both files/A and files/a:") == true)
+      }
     }
   }
 

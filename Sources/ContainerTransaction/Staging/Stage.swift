@@ -23,7 +23,11 @@ final class Stage {
     var metadata: FileMetadata
   }
 
-  init(_ directory: Directory) { self.directory = directory }
+  private let foldsNames: Bool
+
+  init(_ directory: Directory, foldsNames: Bool) {
+    (self.directory, self.foldsNames) = (directory, foldsNames)
+  }
 
   func newName() -> ContainerPath { Self.name(newNumber()) }
 
@@ -34,6 +38,17 @@ final class Stage {
   }
 
   static func name(_ number: UInt32) -> ContainerPath { ContainerPath(name: Array(String(number).utf8)) }
+
+  /// Whether a name finds what has another one, found out by trying: the stage is on the container's file system, and
+  /// inherits what directories there have.
+  func takes(_ name: [UInt8], for other: [UInt8]) throws -> Bool {
+    if foldsNames { return true }
+    let folder = newName()
+    try directory.createDirectory(folder)
+    defer { try? directory.removeTree(folder) }
+    try directory.createFile(folder.appending(name: other)).close()
+    return try directory.status(folder.appending(name: name)) != nil
+  }
 
   func requireSpace(_ size: UInt64, for path: ContainerPath) throws {
     guard let free = directory.freeSpace(), free < size else { return }

@@ -42,7 +42,7 @@ package class StagedContainer {
   ) {
     self.container = container
     self.transaction = transaction?.description ?? ""
-    self.stage = Stage(stage)
+    self.stage = Stage(stage, foldsNames: options.faults.foldsNames)
     liveContainer = LiveContainer(live, locks: locks, stage: self.stage, busyTimeout: options.busyTimeout)
     databases = StagedDatabases(keepsBefore: keepsBefore)
     (deviceKeys, redactor, progress) = (options.deviceKeys, options.redactor, options.progress)

@@ -116,6 +116,37 @@ extension StagedContainer {
     try replace(path, with: .inode(StagedInode(name: name, type: inode.type, digest: inode.digest)))
   }
 
+  /// Refuses paths of which the file system takes two for one, such as `a` and `A`: only one of them could be there.
+  ///
+  /// - Parameter paths: sorted; read only where the file system takes any two names for one.
+  package func requireDistinctNames<Paths: Sequence<ContainerPath>>(
+    _ paths: @autoclosure () throws -> Paths
+  ) throws {
+    let samples = [("a", "A"), ("\u{E9}", "e\u{301}")].map { (Array($0.utf8), Array($1.utf8)) }
+    guard try samples.contains(where: { try stage.takes($0, for: $1) }) else { return }
+    // On the way to the last path: the name in each directory, and all names of it so far, by their folded form.
+    var way: [(name: [UInt8], seen: [String: [UInt8]])] = []
+    for path in try paths() {
+      for (depth, name) in path.components.enumerated() {
+        if depth == way.count { way.append(([], [:])) }
+        if way[depth].name == name { continue }
+        way.removeSubrange((depth + 1)...)
+        way[depth].name = name
+        // As keys, strings in two Unicode forms are equal.
+        let folded = String(decoding: name, as: UTF8.self).lowercased().uppercased()
+        guard let other = way[depth].seen.updateValue(name, forKey: folded), other != name,
+          try stage.takes(name, for: other)
+        else { continue }
+        let parent = ContainerPath(unchecked: Array(way[..<depth].map { $0.name }.joined(separator: [0x2F])))
+        throw DrydockError(
+          .unsupported,
+          "cannot hold both \(parent.appending(name: other)) and \(parent.appending(name: name)): its file system "
+            + "takes names that differ only in case or Unicode form for one; choose a place on another one",
+          path: container.root)
+      }
+    }
+  }
+
   /// Makes a directory and those above it that are missing; an existing one is fine.
   package func createDirectory(_ path: ContainerPath) throws {
     if path.isRoot { return }
