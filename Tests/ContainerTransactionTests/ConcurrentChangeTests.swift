@@ -54,6 +54,49 @@ import Testing
     }
   }
 
+  /// Runs a body without the right of root to ignore modes, on this thread. Swift's module of the C library lacks these calls.
+  private static func asOwner<T>(_ body: () throws -> T) throws -> T {
+    typealias Call = @convention(c) (UnsafeMutablePointer<UInt32>, UnsafeMutablePointer<UInt32>) -> Int32
+    let get = unsafeBitCast(try #require(dlsym(nil, "capget")), to: Call.self)
+    let set = unsafeBitCast(try #require(dlsym(nil, "capset")), to: Call.self)
+    var header: [UInt32] = [0x2008_0522, 0]
+    var all = [UInt32](repeating: 0, count: 6)
+    try #require(get(&header, &all) == 0)
+    var fewer = all
+    // Of the effective ones: CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
+    fewer[0] &= ~0b110
+    try #require(set(&header, &fewer) == 0)
+    defer { _ = set(&header, &all) }
+    return try body()
+  }
+
+  /// Without root, such a directory takes no file while it has its mode.
+  @Test(arguments: between) func whatIsWrittenIntoReadOnlyDirectoriesIsCarriedOver(point: FaultPoint) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let own = sandbox
+      let outcome = try Self.asOwner {
+        try run(sandbox, at: point) {
+          try own.put("Library/made/deep/er.txt", "app")
+          try own.put("Library/x/fresh.txt", "app")
+          try own.live().removeFile("Library/x/y/z")
+          for path in ["Library/made/deep", "Library/made", "Library/x/y", "Library/x"] as [ContainerPath] {
+            try own.live().setMode(0o500, of: path)
+          }
+        }
+      }
+      #expect(outcome.conflicts.isEmpty && outcome.notes.isEmpty, "\(outcome)")
+      #expect(
+        try sandbox.text("Library/made/deep/er.txt") == "app" && sandbox.text("Library/x/fresh.txt") == "app")
+      #expect(try !sandbox.exists("Library/x/y/z"))
+      for path in ["Library/made/deep", "Library/made", "Library/x/y", "Library/x"] as [ContainerPath] {
+        #expect(try sandbox.live().status(path)?.mode == 0o500)
+        // So that it can be removed.
+        try sandbox.live().setMode(0o700, of: path)
+      }
+      #expect(try sandbox.stages().isEmpty)
+    }
+  }
+
   @Test(arguments: between) func whatIsWrittenAtTheLastMomentIsCarriedOver(point: FaultPoint) throws {
     try Sandbox.withFiles(Self.files) { sandbox in
       let own = sandbox

@@ -96,6 +96,34 @@ import Testing
     }
   }
 
+  @Test func aLargeJournalIsCompacted() throws {
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
+      try sandbox.run { try $0.write([1], to: "b") }
+      let state = try #require(try StateDirectory.existing(for: sandbox.container()))
+      let journal = Journal(state: state.directory)
+      // Before them, one that has not ended.
+      let open = TransactionID("20250101T000000Z-00000000")
+      var records = [JournalRecord(.begin, open)]
+      for number in 0..<5000 {
+        let transaction = TransactionID(String(format: "20250102T000000Z-%08x", number))
+        var begin = JournalRecord(.begin, transaction)
+        (begin.kind, begin.summary) = (.migrate, String(repeating: "s", count: 400))
+        records += [begin, JournalRecord(.done, transaction)]
+      }
+      let old = try records.flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
+      try state.directory.replace("journal", with: old + state.directory.contents("journal"))
+      #expect(try state.directory.status("journal")?.size ?? 0 > 2 << 20)
+      try sandbox.run { try $0.write([2], to: "b") }
+      let kept = try journal.records()
+      #expect(kept.first?.transaction != open, "it was found to be interrupted, and has ended")
+      #expect(kept.filter { $0.step == .begin }.count == 1001)
+      #expect(try state.directory.status("journal.new") == nil)
+      try sandbox.rollback()
+      try sandbox.rollback()
+      #expect(try !sandbox.exists("b"))
+    }
+  }
+
   @Test func whatIsDamagedIsSaid() throws {
     try Sandbox.withFiles(["a": "a"]) { sandbox in
       try sandbox.run { try $0.write([1], to: "b") }

@@ -18,8 +18,7 @@ import Testing
       }, "\(findings)")
   }
 
-  /// A database is moved with its log whatever a step says: the rows are all there, and the step that would lose them
-  /// is told, since it has no effect on any fixture.
+  /// The step that would lose the rows in the log is refused.
   @Test func aSidecarCannotBeForgotten() throws {
     let mutation = Mutation(
       "0003_move_database", "the sidecar forgotten",
@@ -29,7 +28,6 @@ import Testing
           "steps:\n  - files.delete: {path: Documents/database.sqlite-wal, destructive: it looks left over}\n"
         ), ("verify:\n  - sql: {database: notes, query: SELECT count(*) FROM task, equals: before}\n", ""),
       ], finds: "database.sqlite", by: "rows-only-in-wal")
-    #expect(try findings(mutation) == [])
     try TemporaryDirectory.with { directory in
       try FileManager.default.createDirectory(
         atPath: directory("Fixtures"), withIntermediateDirectories: true)
@@ -43,8 +41,8 @@ import Testing
         configuration: Sample.configuration
       ).run()
       #expect(!result.passed)
-      let found = result.findings.first { $0.message.contains("files.delete") }
-      #expect(found?.migration == "0003_move_database" && found?.line == 3, "\(result.findings)")
+      let found = result.findings.first { $0.message.contains("belongs to the database") }
+      #expect(found?.migration == "0003_move_database", "\(result.findings)")
     }
   }
 

@@ -76,6 +76,31 @@ import Testing
     }
   }
 
+  /// Android would put it in the place of what arrives.
+  @Test(
+    "The previous version of other settings at a target is replaced, or the step is refused",
+    arguments: [
+      ("files.move: {from: files/new.xml, to: \(own), if-exists: replace}", false),
+      ("files.copy: {from: files/new.xml, to: \(own), if-exists: replace}", false),
+      (
+        "files.write: {path: \(own), text: '<map><string name=\"theme\">new</string></map>', if-exists: replace}",
+        false
+      ),
+      ("files.move: {from: files/new.xml, to: \(own)}", true),
+    ])
+  func previousVersionAtTarget(_ step: String, isRefused: Bool) throws {
+    try Self.with { lab in
+      try lab.write("files/new.xml", "<map><string name=\"theme\">new</string></map>")
+      try Self.put(lab, Self.backup, ["theme": "old"])
+      let error = failure { try lab.run("  - \(step)\n") }
+      #expect(error.text.contains("exists already") == isRefused, "\(error)")
+      #expect(try Self.look(lab, Self.own) == ["theme": isRefused ? "old" : "new"])
+      #expect(try lab.exists(Self.backup) == isRefused)
+      if !isRefused { try lab.rollback() }
+      #expect(try Self.look(lab, Self.own) == ["theme": "old"])
+    }
+  }
+
   @Test("A rollback keeps what the app has written since")
   func writtenSince() throws {
     try Self.with { lab in

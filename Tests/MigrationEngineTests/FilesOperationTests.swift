@@ -1,8 +1,10 @@
 import ContainerTransaction
 import FileSystem
 import Foundation
-import MigrationEngine
+import TestSupport
 import Testing
+
+@testable import MigrationEngine
 
 @Suite struct FilesOperationTests {
   @Test(
@@ -69,6 +71,82 @@ import Testing
     }
   }
 
+  /// SQLite would play it into the database that arrives.
+  @Test(
+    "The log of another database at a target is removed",
+    arguments: [
+      "files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}",
+      "files.copy: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}",
+      "files.write: {path: \(Lab.newDatabase), file: other.sqlite}",
+    ])
+  func orphanedLog(_ step: String) throws {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, "CREATE TABLE mine (a); INSERT INTO mine VALUES (1), (2)")
+      try lab.busyDatabase(Lab.newDatabase)
+      try lab.remove(Lab.newDatabase)
+      try lab.migration("0001_test/migration.yaml", "steps:\n  - \(step)\n")
+      try FileManager.default.copyItem(
+        atPath: lab.directory("container/\(Lab.oldDatabase)"),
+        toPath: lab.directory("migrations/0001_test/other.sqlite"))
+      _ = try lab.baseline(0)
+      let plan = try lab.plan()
+      let dry = try Transaction.dryRun(on: try lab.container) {
+        try Migrator.run(plan, on: $0, stamp: lab.stamp)
+      }
+      let log = Lab.newDatabase.withSuffix("-wal")
+      #expect("\(dry.difference)".contains("database.sqlite-wal"))
+      try lab.migrate()
+      #expect(try lab.sqlite(Lab.newDatabase, "SELECT count(*) FROM mine") == "2\n")
+      try lab.rollback()
+      #expect(try lab.exists(log) && !lab.exists(Lab.newDatabase))
+    }
+  }
+
+  @Test("A log that appears where a database was does not outlive the rollback of its move")
+  func orphanedLogAtRollback() throws {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, "CREATE TABLE mine (a); INSERT INTO mine VALUES (1), (2)")
+      try lab.busyDatabase("Documents/other.sqlite")
+      try lab.run("  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+      try FileManager.default.moveItem(
+        atPath: lab.directory("container/Documents/other.sqlite-wal"),
+        toPath: lab.directory("container/\(Lab.oldDatabase)-wal"))
+      try lab.rollback()
+      #expect(try lab.sqlite(Lab.oldDatabase, "SELECT count(*) FROM mine") == "2\n")
+    }
+  }
+
+  @Test(
+    "A step that names the log of a database is refused",
+    arguments: [
+      "files.move: {from: Documents/database.sqlite-wal, to: x}",
+      "files.copy: {from: Documents/database.sqlite-wal, to: x}",
+      "files.delete: {path: '**/*-wal', destructive: x}",
+      "files.write: {path: Documents/database.sqlite-wal, text: x, if-exists: replace}",
+      "files.write: {path: Documents/database.sqlite-journal, text: x}",
+      "defaults.move-to-file: {key: k, to: Documents/database.sqlite-wal, if-exists: replace}",
+      "files.patch: {path: Documents/database.sqlite-wal, patch: [{op: remove, path: /x}]}",
+    ])
+  func sidecars(_ step: String) throws {
+    try Lab.with { lab in
+      try lab.set(["k": "v"])
+      try lab.busyDatabase(Lab.oldDatabase)
+      let error = lab.failing("  - \(step)\n")
+      #expect(error.contains("belongs to the database"), "\(error)")
+    }
+  }
+
+  @Test func patternsTakeDatabasesAsWholes() throws {
+    try Lab.with { lab in
+      try lab.busyDatabase(Lab.oldDatabase)
+      try lab.run("  - files.set-backup-exclusion: {path: 'Documents/*', excluded: true}\n")
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
+      try lab.migration("0002_test.yaml", "steps:\n  - files.delete: {path: 'Documents/*', destructive: x}\n")
+      try lab.migrate()
+      #expect(try RawFiles.names(in: Array(lab.directory("container/Documents").utf8)).isEmpty)
+    }
+  }
+
   @Test("What changes documents takes patterns and lists, too")
   func documents() throws {
     try Lab.with { lab in
@@ -101,5 +179,17 @@ import Testing
       #expect(try !lab.exists(Lab.oldDatabase))
       #expect(try !lab.exists("Documents/database.sqlite-wal"))
     }
+  }
+}
+
+extension Lab {
+  fileprivate func remove(_ path: ContainerPath) throws {
+    try RawFiles.remove(Array(directory("container/\(path)").utf8))
+  }
+
+  /// What stock SQLite answers, which plays any log that is there.
+  fileprivate func sqlite(_ path: ContainerPath, _ sql: String) throws -> String {
+    let result = try Command.run(Tools.system("sqlite3"), [directory("container/\(path)"), sql])
+    return result.output + result.errors
   }
 }

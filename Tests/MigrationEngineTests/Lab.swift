@@ -76,6 +76,8 @@ struct Lab {
     try queue.writeWithoutTransaction {
       try $0.execute(sql: "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
     }
+    try write(path, "")
+    try RawFiles.remove(Array(directory("container/\(path)").utf8))
     for suffix in ["", "-wal"] {
       try FileManager.default.copyItem(
         atPath: source + suffix, toPath: directory("container/\(path)\(suffix)"))

@@ -40,6 +40,8 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// The places of each database over the versions, the current one first.
   public var databases: [String: [ContainerPath]] = [:]
   package var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
+  /// Databases that are stored as their bytes, because SQLite cannot open them: encrypted ones.
+  package var opaque: Set<ContainerPath> = []
   /// Compiled Core Data models by database: absolute paths of `.momd` directories or `VersionInfo.plist` files.
   package var coreDataModels: [String: String] = [:]
   /// A compiled model for all databases, in place of those.
@@ -86,7 +88,8 @@ extension ContainerConfiguration {
   package static let fileName = "drydock.yaml"
 
   private static let keys = [
-    "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
+    "app", "layout", "defaults", "registered-defaults", "databases", "opaque", "vault", "groups",
+    "version-markers",
     "exclude", "include", "functions", "core-data", "protection",
     "android", "migrations", "fixtures", "repository", "recipients", "trusted", "retention", "snapshot",
     "audit",
@@ -140,6 +143,7 @@ extension ContainerConfiguration {
     databases = try Self.paths(reader["databases"], "databases") { node in
       try (node.sequence ?? [node]).map(Self.path)
     }
+    opaque = Set(try reader["opaque"]?.elements("`opaque`").map(Self.path) ?? [])
     functions = try Self.functions(reader["functions"])
     vault = try reader["vault"].map(Self.path)
     let models = try reader["core-data"].map { $0.isNull ? [] : try $0.pairs("`core-data`").pairs } ?? []

@@ -13,6 +13,11 @@ package enum DatabaseImage {
   case raw(reason: String)
 }
 
+/// Locks under which other processes can only append to the log of a database.
+package struct DatabaseHold {
+  fileprivate let lock: DatabaseLock, pin: LogPin?
+}
+
 extension Directory {
   /// Captures a database under SQLite's locks without changing its files: SQLite does not open it, since even a read-only
   /// open would rewrite its `-shm`.
@@ -62,6 +67,24 @@ extension Directory {
       }
     } catch let error as UnreadableDatabase {
       return .raw(reason: error.reason)
+    }
+  }
+
+  /// Holds a database as it is, whatever is in its files.
+  ///
+  /// - Throws: ``DrydockError``: `inUse` when other processes keep it locked.
+  package func hold(_ unit: DatabaseUnit, busyTimeout: Double) throws -> DatabaseHold {
+    let deadline = ContinuousClock.now + .seconds(busyTimeout)
+    while true {
+      if let lock = try DatabaseLock.share(unit.main, in: self) {
+        switch try LogPin.take(unit, in: self) {
+        case .pinned(let pin): return DatabaseHold(lock: lock, pin: pin)
+        case .unused: return DatabaseHold(lock: lock, pin: nil)
+        case .busy: break
+        }
+      }
+      guard ContinuousClock.now < deadline else { throw stayedLocked(unit.main, busyTimeout) }
+      usleep(500 + UInt32.random(in: 0..<1000))
     }
   }
 

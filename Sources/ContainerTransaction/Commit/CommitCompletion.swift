@@ -224,19 +224,24 @@ struct ConcurrentChanges {
     guard try index.firstDifference(in: old, timed: timed) != nil else { return [] }
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
+    // Their modes may forbid what follows, so they come last.
+    var directories: [(path: ContainerPath, metadata: FileMetadata, isNew: Bool)] = []
     var removed: [(ContainerPath, IndexedStatus)] = []
     let differences = present.differences(from: index, timed: timed)
     for path in differences {
+      let isNew = index.paths[path] == nil
+      if present.paths[path]?.type == .directory, isNew || index.paths[path]?.type == .directory,
+        !touched.contains(path), let metadata = try old.metadata(path)
+      {
+        directories.append((path, metadata, isNew))
+      }
       switch (index.paths[path], present.paths[path]) {
       case (nil, let created?):
         if try !carry(path, created, replacing: nil) { conflicts.append(path) }
       case (let seen?, nil):
         removed.append((path, seen))
       case (let seen?, let now?):
-        if now.identity == seen.identity && now.type == .directory {
-          try copyMetadata(path)
-          continue
-        }
+        if now.identity == seen.identity && now.type == .directory { continue }
         // Changed in place: an untouched inode is the new tree's own already.
         if now.identity == seen.identity && !touched.contains(path) { continue }
         if try !carry(path, now, replacing: seen) { conflicts.append(path) }
@@ -253,6 +258,9 @@ struct ConcurrentChanges {
       conflicts.append(main)
     }
     for path in conflicts { try keep(path) }
+    for (path, metadata, isNew) in directories.reversed() {
+      try apply(metadata, to: path, includingTime: isNew)
+    }
     if !differences.isEmpty { try new.syncFileSystem() }
     return conflicts.sorted()
   }
@@ -272,27 +280,26 @@ struct ConcurrentChanges {
     let target = try new.status(path)
     if status.type == .directory {
       if let target { return target.type == .directory }
-      try new.createDirectory(path)
-      if let metadata = try old.metadata(path) { try new.apply(metadata, to: path) }
-      if let flags = try old.flags(of: path) { try new.setFlags(flags, of: path) }
+      try new.withWritableParent(of: path) { try new.createDirectory(path) }
       return true
     }
     if let target {
       guard let seen, target.identity == seen.identity else { return false }
-      try old.rename(path, in: new, to: path)
-    } else {
-      if seen != nil { return false }
-      try old.renameNew(path, in: new, to: path)
+    } else if seen != nil {
+      return false
+    }
+    try old.withWritableParent(of: path) {
+      try new.withWritableParent(of: path) {
+        try target == nil ? old.renameNew(path, in: new, to: path) : old.rename(path, in: new, to: path)
+      }
     }
     return true
   }
 
-  /// The app changed a directory's mode, owner or attributes.
-  private func copyMetadata(_ path: ContainerPath) throws {
-    guard !touched.contains(path), try new.status(path)?.type == .directory,
-      let metadata = try old.metadata(path)
-    else { return }
-    try new.apply(metadata, to: path, includingTime: false)
+  /// The metadata of a directory that the app made, or whose mode, owner or attributes it changed.
+  private func apply(_ metadata: FileMetadata, to path: ContainerPath, includingTime: Bool) throws {
+    guard try new.status(path)?.type == .directory else { return }
+    try new.apply(metadata, to: path, includingTime: includingTime)
     if let flags = try old.flags(of: path) { try new.setFlags(flags, of: path) }
   }
 
@@ -302,12 +309,12 @@ struct ConcurrentChanges {
     if seen.type == .directory {
       guard target.type == .directory else { return }
       do {
-        try new.removeDirectory(path)
+        try new.withWritableParent(of: path) { try new.removeDirectory(path) }
       } catch let error as DrydockError where error.isErrno(.directoryNotEmpty) {
         // The transaction has put something into it: that stays.
       }
     } else if target.identity == seen.identity {
-      try new.removeFile(path, missingIsFine: true)
+      try new.withWritableParent(of: path) { try new.removeFile(path, missingIsFine: true) }
     }
   }
 }

@@ -123,8 +123,10 @@ struct LateWrites {
     for line in try folder.contents(file).split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: " "))
       guard fields.count == 3 else { continue }
-      // One that is sealed since is gone under this name.
-      guard let now = try folder.status(ContainerPath(name: Array(fields[0]))) else { continue }
+      // One that is sealed since is gone under this name. What is written to one with another hard link is there.
+      guard let now = try folder.status(ContainerPath(name: Array(fields[0]))), now.links == 1 else {
+        continue
+      }
       let noted = fields.dropFirst().map { String(decoding: $0, as: UTF8.self) }
       if noted != [String(now.size), String(now.modified)] {
         changed.append(ContainerPath(name: Array(fields[0])))

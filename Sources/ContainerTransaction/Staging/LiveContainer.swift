@@ -26,7 +26,7 @@ extension ContainerContent {
     return try location.directory.linkTarget(location.path)
   }
 
-  func isSidecar(_ path: ContainerPath) throws -> Bool {
+  package func isSidecar(_ path: ContainerPath) throws -> Bool {
     guard let main = DatabaseUnit.main(ofSidecar: path) else { return false }
     return try isDatabase(main)
   }

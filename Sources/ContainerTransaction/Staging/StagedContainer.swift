@@ -24,6 +24,8 @@ package class StagedContainer {
   var databases: StagedDatabases
   /// Whether staged databases and property lists are checked before the commit: what is restored may be damaged.
   package var checksResult = true
+  /// Whether logs that are beside a new database are another one's: a restore decides about each file itself.
+  package var removesStraySidecars = true
   /// What opens the vault, if given.
   package let deviceKeys: DeviceKeys?
   /// Counts what is done, if it is to be shown.
@@ -66,6 +68,7 @@ package class StagedContainer {
 
   /// Checks what the stage changes, as before a commit.
   func check() throws {
+    if removesStraySidecars { try removeStraySidecars() }
     if checksResult || undoNotes.requiresCheck { try StageCheck(self).run() }
   }
 

@@ -29,6 +29,7 @@ extension StagedContainer {
     if existing == nil { metadata?.protection = container.configuration.protection.rule(for: path)?.required }
     metadata?.modified = Self.now()
     try putFile(at: path, metadata: metadata, size: size, fill: fill)
+    for previous in try present(at: path) where previous != path { try remove(previous) }
   }
 
   /// Puts a file with metadata that is known already, such as an archive's.
@@ -233,7 +234,7 @@ extension StagedContainer {
   package func copy(_ source: ContainerPath, to target: ContainerPath) throws {
     let source = try settingsSource(of: source)
     guard let status = try status(of: source) else { throw missing(source) }
-    guard try self.status(of: target) == nil else {
+    guard try present(at: target).isEmpty else {
       throw DrydockError(.exists, "already exists", path: target.description)
     }
     guard !target.isInside(source) else {
@@ -303,6 +304,18 @@ extension StagedContainer {
   func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
     try prepareReplacement(of: path)
     stage.overlay.set(node, at: path)
+  }
+
+  /// SQLite would play the log of another database into one that arrives, where none was before: what is there is removed.
+  func removeStraySidecars() throws {
+    for path in stage.overlay.paths {
+      guard case .inode(let inode) = stage.overlay[path], inode.type == .file, inode.made?.isDatabase ?? true
+      else { continue }
+      for sidecar in DatabaseFormat.sidecarSuffixes.map(path.withSuffix)
+      where try stage.overlay[sidecar] == nil && live.status(sidecar) != nil && isDatabase(path) {
+        stage.overlay.set(.removed, at: sidecar)
+      }
+    }
   }
 
   func prepareReplacement(of path: ContainerPath) throws {

@@ -23,6 +23,11 @@ extension StagedContainer {
     try status(of: settingsSource(of: path)) != nil
   }
 
+  /// What is at a path: nothing, the file, and the previous version of a SharedPreferences file, which Android puts in its place.
+  package func present(at path: ContainerPath) throws -> [ContainerPath] {
+    try [path, path.preferencesBackup].compactMap { $0 }.filter { try status(of: $0) != nil }
+  }
+
   /// The file that has the settings of a path.
   func settingsSource(of path: ContainerPath) throws -> ContainerPath {
     try Container.settingsSource(path) { try status(of: $0)?.type == .file }
@@ -50,8 +55,6 @@ extension StagedContainer {
     try write(bytes, to: path)
     // XML rounds dates, so that what is read is not always what was written.
     if file.format == .propertyList(.binary) { settingsCache.add(file, bytes, path.description) }
-    let source = try settingsSource(of: path)
-    if source != path { try remove(source) }
   }
 }
 

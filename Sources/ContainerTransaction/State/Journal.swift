@@ -71,12 +71,14 @@ struct JournalRecord: Codable, Sendable {
   }
 }
 
-/// The journal: every transaction of a container, one JSON record a line, appended and synced.
+/// The journal: the last transactions of a container, one JSON record a line, appended and synced.
 struct Journal {
   let state: Directory
 
-  /// Bytes of a journal, some 80,000 transactions, and of a record: more is not read.
+  /// Bytes of a journal, and of a record: more is not read.
   private static let (sizeLimit, lineLimit) = (64 << 20, 1 << 20)
+  /// Bytes from which a journal is written anew, with this number of transactions: some 800 kB.
+  private static let (large, kept) = (2 << 20, 1000)
 
   /// All records; a last line without its end is a write that a crash cut, and does not count.
   ///
@@ -137,6 +139,9 @@ struct Journal {
     let line = try StateRecord.encode(record) + [UInt8(ascii: "\n")]
     let isNew = try state.status(StateDirectory.journal) == nil
     if isNew { try state.create(StateDirectory.journal, []) }
+    if record.step == .begin, try state.status(StateDirectory.journal)?.size ?? 0 > Self.large {
+      return try state.replace(StateDirectory.journal, with: recent() + line)
+    }
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     do {
@@ -153,6 +158,15 @@ struct Journal {
     }
     try state.syncFile(file, StateDirectory.journal)
     if isNew { try state.sync() }
+  }
+
+  /// The lines of the last transactions, and of those that have not ended.
+  private func recent() throws -> [UInt8] {
+    let records = try records()
+    let ended = Set(records.filter(\.isEnd).map(\.transaction))
+    let last = Set(records.filter { $0.step == .begin }.suffix(Self.kept).map(\.transaction))
+    return try records.filter { last.contains($0.transaction) || !ended.contains($0.transaction) }
+      .flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
   }
 
   /// Sets space aside for the records that end a transaction.

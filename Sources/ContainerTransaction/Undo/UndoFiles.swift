@@ -81,16 +81,18 @@ struct UndoFiles {
     }
   }
 
-  /// What is kept must be what was replaced: a program that still had it open, or another hard link, leads to it.
+  /// What is kept must be what was replaced: a program may still have had it open. What was written through another hard link is
+  /// the content of both names again.
   func requireUnchanged(_ change: ChangeRecord, on staged: StagedContainer) throws {
-    guard !takesChanged, let name = change.kept, let before = change.before, let status = try status(name)
+    guard !takesChanged, let name = change.kept, let before = change.before, let status = try status(name),
+      status.links == 1
     else { return }
     let size = try isSealed(name) ? UInt64(contents(name).count) : status.size
     guard status.modified != before.metadata.modified || size != before.size else { return }
     throw DrydockError(
       .conflict,
-      "the version that was kept was written to after it was replaced, by a program that had it open or through "
-        + "another hard link; nothing was changed. It is \(directory.full(name)), the newer one is "
+      "the version that was kept was written to after it was replaced, by a program that had it open; nothing was "
+        + "changed. It is \(directory.full(name)), the newer one is "
         + "\(staged.live.full(change.path))",
       path: change.path.description)
   }

@@ -84,7 +84,7 @@ struct ChangeDocuments: MigrationAction {
   private func change(
     _ path: ContainerPath, on stage: StagedContainer, _ recorded: inout DownValues
   ) throws -> [String] {
-    try stage.requireNoHistory(in: path)
+    try stage.requireChangeable(path)
     guard try stage.status(of: path) != nil else {
       if ifMissing == .fail {
         throw StepFailure(message: "`\(path)` is not in the container", path: path.description)

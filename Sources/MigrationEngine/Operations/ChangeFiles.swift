@@ -38,13 +38,13 @@ struct TransferFiles: MigrationAction {
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    if let single { try stage.requireNoHistory(in: single) }
+    if let single { try stage.requireChangeable(single) }
     var notes: [String] = []
     let pairs = try pairs(on: stage, &notes)
     if let single, pairs.isEmpty { recorded.skipped.append(single.description) }
     // The sidecars of a database went with its main file, which comes before them.
     for pair in pairs where try !isMove || stage.status(of: pair.from) != nil {
-      try stage.requireNoHistory(in: pair.from)
+      try stage.requireChangeable(pair.from)
       if isMove, ifExists == .fail, try stage.status(of: pair.to) != nil,
         try stage.isDatabase(pair.from) && stage.isDatabase(pair.to)
       {
@@ -73,9 +73,11 @@ struct TransferFiles: MigrationAction {
       recorded.skipped.append(pair.from.description)
       return ["`\(pair.to)` exists already: kept, and `\(pair.from)` left unchanged"]
     }
+    let links = try stage.status(of: pair.from).map { $0.type == .file ? $0.links : 1 } ?? 1
     try stage.move(pair.from, to: pair.to)
     recorded.moved.append(DownValues.Moved(from: pair.from, to: pair.to, replaced: replaced))
-    return []
+    return links == 1
+      ? [] : ["`\(pair.to)` is a file of its own: `\(pair.from)` was one of \(links) hard links of it"]
   }
 
   /// Only the recorded values say which files a pattern matched.
@@ -151,10 +153,8 @@ struct DeleteFiles: MigrationOperation {
     var notes: [String] = []
     for selection in paths {
       let found = try selection.matches(in: stage, ifMissing, &notes)
-      // Android would replace a missing file with its previous version.
-      let all = found.flatMap { [$0, $0.preferencesBackup].compactMap { $0 } }
-      for path in all where try stage.status(of: path) != nil {
-        try stage.requireNoHistory(in: path)
+      for path in try found.flatMap({ try stage.present(at: $0) }) where try stage.status(of: path) != nil {
+        try stage.requireChangeable(path)
         try recorded.noteRemoved(path, on: stage)
         try stage.remove(path)
       }
@@ -289,6 +289,8 @@ struct SetAttributes: MigrationAction {
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var notes: [String] = []
     for path in try paths.flatMap({ try $0.matches(in: stage, ifMissing, &notes) }) {
+      // The main file has the attributes of the whole database.
+      if try stage.isSidecar(path) { continue }
       guard let status = try stage.status(of: path), let before = try stage.metadata(of: path) else {
         continue
       }

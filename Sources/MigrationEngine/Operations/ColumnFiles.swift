@@ -118,13 +118,13 @@ struct ColumnFiles: Sendable {
       throw failure(row, "the expression gives no path: " + stage.redactor.shown(message: error.message))
     }
     if path.isRoot { throw failure(row, "the expression gives the container itself") }
-    try stage.requireNoHistory(in: path)
     let shown = "`\(stage.redactor.shown(name: path.description))`"
     if try ([path] + [DatabaseUnit.main(ofSidecar: path)].compactMap(\.self)).contains(
       where: stage.isDatabase)
     {
       throw failure(row, "\(shown) is a database")
     }
+    try stage.requireChangeable(path)
     let container = stage.container
     let settings = [container.standardDefaults].compactMap { $0 } + container.configuration.defaults.values
     if path == container.vaultPath || settings.contains(path) {

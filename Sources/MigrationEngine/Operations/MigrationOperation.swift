@@ -198,8 +198,14 @@ extension StagedContainer {
   /// Whether a path is in the directory of Drydock's history, which no step may change.
   func isHistory(_ path: ContainerPath) -> Bool { container.isHistory(path) }
 
-  /// - Throws: ``StepFailure`` when a path is in the directory of the history, or is a directory that contains it.
-  func requireNoHistory(in path: ContainerPath) throws {
+  /// - Throws: ``StepFailure`` when a path is in the directory of the history, or is a directory that contains it, or is the log
+  ///   of a database, which may have committed rows.
+  func requireChangeable(_ path: ContainerPath) throws {
+    if try isSidecar(path), let main = DatabaseUnit.main(ofSidecar: path) {
+      throw StepFailure(
+        message: "`\(path)` belongs to the database `\(main)`, and may have data of it: name the database",
+        path: path.description)
+    }
     if isHistory(path) {
       throw StepFailure(
         message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)

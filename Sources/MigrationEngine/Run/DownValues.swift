@@ -144,16 +144,19 @@ extension DownValues {
   mutating func makeRoom(
     at path: ContainerPath, on stage: StagedContainer, _ ifExists: IfExists, or problem: String
   ) throws -> Bool {
-    try stage.requireNoHistory(in: path)
-    if try stage.status(of: path) != nil {
+    try stage.requireChangeable(path)
+    let present = try stage.present(at: path)
+    if !present.isEmpty {
       switch ifExists {
       case .keep: return false
       case .fail:
         throw StepFailure(
           message: problem + ": say `if-exists: keep` or `if-exists: replace`", path: path.description)
       case .replace:
-        try noteRemoved(path, on: stage)
-        try stage.remove(path)
+        for path in present {
+          try noteRemoved(path, on: stage)
+          try stage.remove(path)
+        }
       }
     }
     try noteMade(path.parent, on: stage)
@@ -166,7 +169,7 @@ extension DownValues {
   mutating func write(
     _ path: ContainerPath, on stage: StagedContainer, _ ifExists: IfExists, by body: () throws -> Void
   ) throws -> Bool {
-    let replaced = try stage.status(of: path) == nil ? [] : [path]
+    let replaced = try stage.present(at: path)
     guard try makeRoom(at: path, on: stage, ifExists, or: "`\(path)` exists already") else { return false }
     try body()
     written.append(Written(path: path, digest: try stage.digest(of: path), replaced: replaced))

@@ -245,7 +245,7 @@ public struct ContainerFiles {
   }
 
   private func prepare(_ path: ContainerPath) throws {
-    try stage.requireNoHistory(in: path)
+    try stage.requireChangeable(path)
     if drafts.touch(path) { try drafts.save() }
   }
 }
