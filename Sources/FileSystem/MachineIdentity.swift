@@ -59,7 +59,7 @@ package struct MachineIdentity: Sendable, CustomStringConvertible {
   }
 
   /// Without a network query, which Foundation would make.
-  private static func hostName() -> String {
+  package static func hostName() -> String {
     var name = [CChar](repeating: 0, count: 256)
     guard gethostname(&name, name.count - 1) == 0 else { return "" }
     return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)

@@ -119,7 +119,9 @@ extension RemoteFailure {
     case CURLE_LOGIN_DENIED:
       var failure = RemoteFailure(
         .permission, "the server refuses every key",
-        advice: "load an Ed25519 or ECDSA key into ssh-agent, or set DRYDOCK_SSH_KEY to its file")
+        advice:
+          "load an Ed25519 or ECDSA key into ssh-agent, or set DRYDOCK_SSH_KEY to its file; one with a passphrase works "
+          + "in ssh-agent only")
       failure.refusesLogin = true
       return failure
     case CURLE_REMOTE_ACCESS_DENIED:
@@ -155,6 +157,16 @@ extension RemoteFailure {
     return RemoteFailure(
       .io, reason,
       advice: "check the server's log, its free space and whether it may be written, then run it again")
+  }
+
+  /// libcurl asks for a key of the kind that known_hosts has, and has no code for a server without one.
+  static func ofHandshake(_ message: String) -> RemoteFailure? {
+    guard message.contains("Unable to exchange encryption keys") else { return nil }
+    return RemoteFailure(
+      .permission,
+      "the server has no key of the kind that known_hosts has for it, or no cipher that libcurl knows: another machine may "
+        + "answer in its place",
+      advice: "ask the server's administrator for the fingerprint before you change known_hosts")
   }
 
   private static func hostKeyRefused(_ failure: HostKeyFailure?) -> RemoteFailure {
@@ -211,6 +223,9 @@ extension RemoteFailure {
       return RemoteFailure(
         .permission, reason,
         advice: "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION")
+    case (_, "InvalidObjectState"):
+      return RemoteFailure(
+        .io, "it is archived in cold storage", advice: "restore it there with the provider's tools first")
     case (401, _), (403, _):
       return RemoteFailure(.permission, reason, advice: "check the credentials and the rights of their user")
     case (300..<400, _), (_, "AuthorizationHeaderMalformed"):

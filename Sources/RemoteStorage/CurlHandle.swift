@@ -135,6 +135,7 @@ final class CurlHandle {
     fields.free()
     commands.free()
     if let failure = transfer.failure, code != CURLE_OK { throw failure }
+    if !settings.isHTTP, let failure = RemoteFailure.ofHandshake(String(cString: message)) { throw failure }
     if settings.isHTTP {
       // libcurl takes a header that was cut for a complete one.
       guard code != CURLE_OK || transfer.isHeaderComplete else { throw RemoteFailure.connectionLost }

@@ -19,7 +19,7 @@ struct S3Document {
   /// The document; nil when it is not well-formed, nested too deeply, or has a document type: entities can read files and
   /// expand without limit.
   static func read(_ bytes: [UInt8]) -> S3Document? {
-    guard bytes.firstRange(of: Array("<!".utf8)) == nil, !bytes.contains(0) else { return nil }
+    guard bytes.firstRange(of: Array("<!DOCTYPE".utf8)) == nil, !bytes.contains(0) else { return nil }
     let reader = S3DocumentReader()
     let parser = XMLParser(data: Data(bytes))
     parser.shouldResolveExternalEntities = false

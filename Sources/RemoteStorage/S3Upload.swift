@@ -155,8 +155,11 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
         patience: max(store.options.noProgressLimit, store.options.deadline))
       // An earlier attempt, whose reply was lost, did it; or it is gone for good, and the caller finds no file.
       if reply.status == 404, RemoteFailure.s3(reply).serverCode == "NoSuchUpload" { return nil }
-      if (200..<300).contains(reply.status) { _ = try store.document(reply, "CompleteMultipartUploadResult") }
-      return reply
+      guard (200..<300).contains(reply.status) else { return reply }
+      // S3 reports late errors so. After any other document the file is asked for.
+      let document = S3Document.read(reply.text)
+      if document?.name == "Error" { throw RemoteFailure.s3(reply) }
+      return document?.name == "CompleteMultipartUploadResult" ? reply : nil
     }
   }
 

@@ -9,7 +9,7 @@ import Testing
 /// The files of a lab's repository, wherever it is: what a test sees and changes there without the product's help.
 extension Lab {
   /// The directory with the files, also that of the SFTP server, which runs on this machine; nil for S3.
-  private var folder: String? {
+  var folder: String? {
     guard let place else { return repository }
     return place.directory.map { "\($0)/\(lastName(repository))" }
   }

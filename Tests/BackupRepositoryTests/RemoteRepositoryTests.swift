@@ -24,11 +24,59 @@ import Testing
     }
   }
 
-  /// The server is killed with all connections, and starts again, over and over. At S3 with FULL_TESTS=1 alone, until it is known why
-  /// the lock is sometimes not renewed in time there.
-  @Test(
-    "Nothing is lost when the server is killed",
-    arguments: TestExtent.isFull ? [PlaceKind.s3, .sftp] : [.sftp])
+  @Test("A parent in cold storage: the next archive is a full one, and says why")
+  func coldStorage() throws {
+    let place = try RemoteServers.motoS3()
+    let lab = try Lab()
+    try PlaceKind.s3.use(place, for: lab)
+    try lab.write("f", "content")
+    let first = try lab.snapshot()
+    let object = first.path.dropFirst("s3://".count)
+    let endpoint = place.environment["AWS_ENDPOINT_URL_S3"] ?? ""
+    _ = try lab.shell(
+      """
+      curl -sSf --aws-sigv4 aws:amz:us-east-1:s3 --user drydock:testing -X PUT -H 'x-amz-storage-class: GLACIER' \
+        -H 'x-amz-copy-source: /\(object)' '\(endpoint)/\(object)'
+      """)
+    for _ in 1...2 {
+      let next = try lab.incremental()
+      #expect(next.header.kind == .full && next.parentProblem?.contains("cold storage") == true, "\(next)")
+      try lab.removeStored(next.path)
+    }
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.unreadable.map(\.path) == [first.path])
+    let error = failure { _ = try Archive(path: first.path) } as? DrydockError
+    #expect(error?.message.contains("archived in cold storage; restore it there") == true, "\(error as Any)")
+  }
+
+  @Test("What is not needed can be removed from a full server")
+  func smallDisk() throws {
+    let (place, server) = try RemoteServers.refusingSFTP("small-disk")
+    try withExtendedLifetime(server) {
+      let lab = try Lab()
+      try PlaceKind.sftp.use(place, for: lab)
+      for round in 0..<3 {
+        try lab.write("f", SeededRandom.noise(200_000 + round))
+        try lab.incremental { $0.isFull = true }
+      }
+      let store = try place.store("backups")
+      for size in [100_000, 10_000, 1] {
+        var number = 0
+        while (try? store.put("filler-\(size)-\(number)", [UInt8](repeating: 7, count: size))) != nil {
+          number += 1
+        }
+      }
+      try lab.write("f", SeededRandom.noise(200_000))
+      #expect(failure { _ = try lab.incremental { $0.isFull = true } } != nil)
+      let report = try Repository(lab.repository).forget(keeping: .last(1))
+      #expect(report.removed.count == 2 && report.kept.count == 1)
+      let next = try lab.incremental { $0.isFull = true }
+      _ = try Verification.run(Archive(path: next.path), data: true)
+    }
+  }
+
+  /// The server is killed with all connections, and starts again, over and over.
+  @Test("Nothing is lost when the server is killed", arguments: [PlaceKind.s3, .sftp])
   func killedServer(_ kind: PlaceKind) throws {
     let (place, server) = try RemoteServers.restarting(sftp: kind == .sftp)
     let lab = try Lab()
@@ -114,21 +162,23 @@ import Testing
     // A process of this machine that has ended.
     let ended = try Command.spawn("/bin/true", [])
     _ = try ended.wait()
-    for (number, owner) in [("1", ended.process), ("2", getpid())] {
-      _ = try store.put("locks/exclusive-\(number).json", RemoteLock.content(process: owner, exclusive: true))
-    }
+    _ = try store.put(RemoteLock.name(process: ended.process, exclusive: true), [])
+    // It comes after the other.
+    let alive = try RemoteLock.name(process: getpid(), exclusive: true).replacing(
+      "exclusive_", with: "exclusive_f")
+    _ = try store.put(alive, [])
     let error = failure { _ = try RemoteLock(store, exclusive: false, timeout: 0) } as? DrydockError
     #expect(error?.code == .locked)
-    #expect(try store.list("locks").map(\.name) == ["locks/exclusive-2.json"])
+    #expect(try store.list("locks").map(\.name) == [alive])
     // Another machine's, which nobody has written for long, by the server's clock.
     if let directory = place.directory {
-      let file = "\(directory)/locks/exclusive-2.json"
+      let file = "\(directory)/\(alive)"
       let touched = try Command.run(Tools.system("touch"), ["-d", "8 minutes ago", file])
       #expect(touched.succeeded)
       let lock = try RemoteLock(store, exclusive: true, timeout: 0)
       try lock.requireHeld()
     } else {
-      try store.remove("locks/exclusive-2.json")
+      try store.remove(alive)
     }
     #expect(try store.list("locks") == [])
   }
@@ -386,7 +436,7 @@ import Testing
     try write(content)
     _ = try Verification.run(Archive(path: path), data: true)
 
-    try repository.remove(repository.list().items[0])
+    try repository.forgetEverything(app: "com.example.lab")
     #expect(try items() == [])
     #expect(try lab.shell("find cache -type f") == "")
   }

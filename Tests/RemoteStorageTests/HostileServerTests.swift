@@ -141,6 +141,11 @@ struct HostileServerTests {
       upload.cancel()
       #expect(requests(server).last?.hasPrefix("request DELETE /late-denial/x?uploadId=") == true)
     }
+    // Another document is no error: the file itself shows that it is there.
+    try with("other-result") { store, server throws in
+      #expect(try store.uploadAll("x", random(9 << 20, seed: 1))?.size == 9 << 20)
+      #expect(requests(server).filter { $0.contains("POST /other-result/x?uploadId=") }.count == 1)
+    }
   }
 
   @Test("Of several uploads at the same moment, one gets the name", arguments: [100, 9 << 20])

@@ -47,6 +47,17 @@ struct SSHTests {
       #expect(error?.code == .permission)
       #expect(error?.message.contains("the server's key differs from the one in known_hosts") == true)
     }
+    // Of a kind that the server does not have: libcurl has no code for that.
+    let command = ["-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", "\(base)/rsa-\(getpid())"]
+    try #require(Command.run(Tools.system("ssh-keygen"), command).succeeded)
+    let rsa = try String(contentsOfFile: "\(base)/rsa-\(getpid()).pub", encoding: .utf8)
+    try withKnownHosts("[127.0.0.1]:PORT \(rsa)") { store throws in
+      for request in [{ _ = try store.list("") }, { try store.createIfNeeded() }, { _ = try store.file("x") }] {
+        let error = #expect(throws: DrydockError.self) { try request() }
+        #expect(error?.code == .permission)
+        #expect(error?.message.contains("no key of the kind that known_hosts has") == true, "\(error as Any)")
+      }
+    }
     let key = try String(contentsOfFile: "\(base)/host_key.pub", encoding: .utf8)
     try withKnownHosts("[127.0.0.1]:PORT \(key)\n@revoked * \(key)") { store throws in
       let error = #expect(throws: DrydockError.self) { try store.list("") }

@@ -54,10 +54,15 @@ public enum RemoteServers {
     return (try sftp ? directory(of: server) : swiftBucket(of: server), server.command)
   }
 
-  /// An OpenSSH server that does not take every file: `read-only`, or `full` beyond 64 KiB.
+  /// An OpenSSH server that does not take every file: `read-only`, `full` beyond 64 KiB, or with a `small-disk` of 1 MiB.
   public static func refusingSFTP(_ kind: String) throws -> (RemotePlace, RunningCommand) {
     let server = try start("ssh_server.py", [kind])
-    return (try directory(of: server), server.command)
+    var place = try directory(of: server)
+    // A directory that was made here is not on a disk that only the server sees.
+    if kind == "small-disk" {
+      place.url = String(place.url[..<(place.url.lastIndex(of: "/") ?? place.url.endIndex)])
+    }
+    return (place, server.command)
   }
 
   private static func directory(of server: Server) throws -> RemotePlace {

@@ -8,21 +8,18 @@ import Synchronization
 /// The lock of a remote repository: each process that writes or removes has a file in the folder `locks`.
 ///
 /// A process writes its own file first and looks for others then; so of two that begin at the same moment at least one sees
-/// the other, without conditional writes. Who sees a conflict removes its file and tries again. A file is written again every
-/// 30 seconds; one that is older by the server's clock was left by a killed process, or by a machine without a connection,
+/// the other, without conditional writes. Who sees a conflict removes its file and tries again. A file is empty, and its name says
+/// who has it: on a disk that is full, `forget` gets it, too. It is written again every 30 seconds; one that is older by the server's clock was left by a killed process, or by a machine without a connection,
 /// and is removed by the next that wants the lock. Its owner notices, because it changes nothing without a fresh file.
 final class RemoteLock: Sendable {
   private static let folder = "locks"
 
-  /// In seconds. A file is stale long after its owner has stopped trusting it: its last request may take minutes.
+  /// In seconds. Two renewals may wait for a connection that is broken without a word (``RemoteOptions/noProgressLimit``) while a
+  /// file is trusted. It is stale when the last request of an owner who trusted it has ended (``RemoteOptions/deadline``).
   struct Timing {
-    var renewal = 30.0, trusted = 60.0, stale = 420.0
+    var renewal = 30.0, trusted = 120.0, stale = 420.0
     /// After which an exclusive lock looks again: a store's listings may be late.
     var settling = 0.3
-  }
-
-  private struct Document: Codable {
-    var host: String, process: Int32, machine: String, exclusive: Bool
   }
 
   private let store: any RemoteStore
@@ -33,10 +30,7 @@ final class RemoteLock: Sendable {
   /// - Throws: `DrydockError`: `locked`, naming the holder; what the store throws.
   init(_ store: any RemoteStore, exclusive: Bool, timeout: Double, timing: Timing = Timing()) throws {
     (self.store, self.timing) = (store, timing)
-    let random = try RandomBytes.make(8).map { String(format: "%02x", $0) }.joined()
-    own = LockFile(
-      store, "\(Self.folder)/\(exclusive ? "exclusive" : "shared")-\(random).json",
-      try Self.content(process: getpid(), exclusive: exclusive), trusted: timing.trusted)
+    own = LockFile(store, try Self.name(process: getpid(), exclusive: exclusive), trusted: timing.trusted)
     // At least some tries: two that begin at the same moment both give way.
     let deadline = LockFile.now() + max(timeout, 2)
     while true {
@@ -66,13 +60,23 @@ final class RemoteLock: Sendable {
 
   deinit { own.remove() }
 
-  /// The file of a process of this machine.
-  static func content(process: Int32, exclusive: Bool) throws -> [UInt8] {
-    [UInt8](
-      try JSONEncoder().encode(
-        Document(
-          host: ProcessInfo.processInfo.hostName, process: process, machine: MachineIdentity.processes,
-          exclusive: exclusive)))
+  /// The name of a process's file: `exclusive_RANDOM_MACHINE_PROCESS_HOST`, or `shared_`….
+  static func name(process: Int32, exclusive: Bool) throws -> String {
+    let random = try RandomBytes.make(8).map { String(format: "%02x", $0) }.joined()
+    let host = MachineIdentity.hostName().filter {
+      $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0))
+    }
+    return [
+      "\(folder)/\(exclusive ? "exclusive" : "shared")", random, String(MachineIdentity.processes.prefix(36)),
+      String(process), String(host.prefix(64)),
+    ].joined(separator: "_")
+  }
+
+  /// What such a name says: the machine, the process and the host; nil for another name.
+  private static func owner(of name: String) -> (machine: Substring, process: Int32, host: Substring)? {
+    let fields = name.split(separator: "_", omittingEmptySubsequences: false)
+    guard fields.count == 5, let process = Int32(fields[3]) else { return nil }
+    return (fields[2], process, fields[4])
   }
 
   /// Throws `locked` when another process may have taken the lock meanwhile: this one had no connection for too long.
@@ -80,7 +84,8 @@ final class RemoteLock: Sendable {
     guard own.isHeld else {
       throw DrydockError(
         .locked,
-        "the lock of the repository could not be renewed in time, so nothing more is changed; run it again",
+        "the lock of the repository was lost \(Int(own.age)) s after it was renewed last, so nothing more is changed; run it "
+          + "again",
         path: store.url)
     }
   }
@@ -88,7 +93,7 @@ final class RemoteLock: Sendable {
   /// The file of another process that prevents the lock; stale ones are removed.
   private func conflict(with present: RemoteFile, _ exclusive: Bool) throws -> RemoteFile? {
     for listed in try store.list(Self.folder) where listed.isFile && listed.name != own.name {
-      guard exclusive || listed.name.hasPrefix("\(Self.folder)/exclusive-") else { continue }
+      guard exclusive || listed.name.hasPrefix("\(Self.folder)/exclusive_") else { continue }
       // The time in a listing may be rounded.
       guard let file = try store.file(listed.name) else { continue }
       let age = Double(present.modified - file.modified) / 1e9
@@ -100,22 +105,15 @@ final class RemoteLock: Sendable {
 
   /// Whether the owner was a process of this machine, which has ended.
   private func isDead(_ file: RemoteFile) -> Bool {
-    guard let owner = try? document(of: file), owner.machine == MachineIdentity.processes else {
+    guard let owner = Self.owner(of: file.name), owner.machine == MachineIdentity.processes.prefix(36) else {
       return false
     }
     return kill(owner.process, 0) != 0 && errno == ESRCH
   }
 
-  private func document(of file: RemoteFile) throws -> Document {
-    guard file.size <= 4096 else { throw DrydockError(.malformed, "not a lock", path: file.name) }
-    var bytes = [UInt8](repeating: 0, count: Int(file.size))
-    try bytes.withUnsafeMutableBytes { try store.read(file, at: 0, into: $0) }
-    return try JSONDecoder().decode(Document.self, from: Data(bytes))
-  }
-
   private func describe(_ file: RemoteFile) -> String {
-    guard let owner = try? document(of: file) else { return "another process (\(file.name))" }
-    return "process \(owner.process) on \(owner.host.printable)"
+    guard let owner = Self.owner(of: file.name) else { return "another process (\(file.name.printable))" }
+    return "process \(owner.process) on \(String(owner.host).printable)"
   }
 }
 
@@ -123,7 +121,6 @@ final class RemoteLock: Sendable {
 private final class LockFile: Sendable {
   let name: String
   private let store: any RemoteStore
-  private let content: [UInt8]
   private let trusted: Double
   private let state = Mutex(State())
   /// Held during requests: a renewal that is on its way when the file is removed would bring it back.
@@ -133,20 +130,23 @@ private final class LockFile: Sendable {
   private struct State {
     /// When the file was written last, in seconds of a clock that runs while the machine sleeps.
     var written = 0.0
-    var isLost = false, isRemoved = false
+    var isRemoved = false
   }
 
-  init(_ store: any RemoteStore, _ name: String, _ content: [UInt8], trusted: Double) {
-    (self.store, self.name, self.content, self.trusted) = (store, name, content, trusted)
+  init(_ store: any RemoteStore, _ name: String, trusted: Double) {
+    (self.store, self.name, self.trusted) = (store, name, trusted)
   }
 
-  var isHeld: Bool { state.withLock { !$0.isLost && Self.now() - $0.written < trusted } }
+  /// Seconds since the file was written last.
+  var age: Double { Self.now() - state.withLock { $0.written } }
+
+  var isHeld: Bool { age < trusted }
 
   /// Writes the file, and gives it as the server has it.
   @discardableResult
   func write() throws -> RemoteFile {
     let started = Self.now()
-    let file = try store.put(name, content)
+    let file = try store.put(name, [])
     state.withLock { $0.written = started }
     return file
   }
@@ -169,20 +169,8 @@ private final class LockFile: Sendable {
   /// Writes the file again. Returns whether the server has it; nil when the lock is lost, or was given up.
   private func renew() -> Bool? {
     guard state.withLock({ !$0.isRemoved }) else { return nil }
-    var isWritten = false
-    do {
-      // One that was taken for stale must not come back.
-      guard try store.file(name) != nil else {
-        state.withLock { $0.isLost = true }
-        return nil
-      }
-      try write()
-      isWritten = true
-    } catch {}
-    return state.withLock { state in
-      if Self.now() - state.written >= trusted { state.isLost = true }
-      return state.isLost ? nil : isWritten
-    }
+    // What others took for stale must not come back. Before, nobody removes it.
+    return isHeld ? (try? write()) != nil : nil
   }
 
   func remove() {

@@ -178,6 +178,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
             result = b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+            if bucket == "other-result":
+                result = b"<Done></Done>"
             return self.answer(200, result if self.command == "POST" else b"", ETag='"e"')
         if not query:
             objects.pop((bucket, key), None)

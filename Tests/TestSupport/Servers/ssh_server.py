@@ -1,10 +1,12 @@
 """Runs an OpenSSH server on loopback with its own keys, in a private directory.
 
-With the argument `read-only` or `full` it refuses every write, or files of more than 64 KiB. Prints `port`, `directory`
+With the argument `read-only` or `full` it refuses every write, or files of more than 64 KiB; with `small-disk` its files are on a
+disk of 1 MiB that only it sees. Prints `port`, `directory`
 (for files; `key` and `known_hosts` are beside it) and `ready`; ends when standard input does. SIGUSR1 kills the server with
 its sessions, and starts it again.
 """
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -36,6 +38,7 @@ Subsystem sftp {directory}/server
 PROGRAMS = {
     "": "exec /usr/lib/openssh/sftp-server",
     "read-only": "exec /usr/lib/openssh/sftp-server -R",
+    "small-disk": "exec /usr/lib/openssh/sftp-server",
     "full": "trap '' XFSZ; ulimit -f 128; exec /usr/lib/openssh/sftp-server",
 }
 
@@ -50,6 +53,13 @@ def start(directory):
     for name in ["host_key", "key", "other_key"]:
         make_key(f"{directory}/{name}")
     os.mkdir(f"{directory}/files")
+    if sys.argv[1:] == ["small-disk"]:
+        libc = ctypes.CDLL(None, use_errno=True)
+        new_namespace, private_all = 0x20000, 0x4000 | 0x40000
+        for failed in [libc.unshare(new_namespace), libc.mount(b"none", b"/", None, private_all, None),
+                       libc.mount(b"tmpfs", f"{directory}/files".encode(), b"tmpfs", 0, b"size=1m")]:
+            if failed:
+                raise OSError(ctypes.get_errno(), "mount")
     with open(f"{directory}/server", "w") as file:
         file.write("#!/bin/sh\n" + PROGRAMS[sys.argv[1] if len(sys.argv) > 1 else ""] + "\n")
     os.chmod(f"{directory}/server", 0o755)
@@ -71,6 +81,8 @@ def serve(directory):
     process = os.fork()
     if not process:
         lifetime.with_parent()
+        # Listings have times of the server's zone: 11 hours behind.
+        os.environ["TZ"] = "XXX11"
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.execv("/usr/sbin/sshd", ["/usr/sbin/sshd", "-D", "-f", f"{directory}/configuration", "-E", f"{directory}/log"])
     return process
