@@ -63,15 +63,6 @@ package final class SealedCopy {
     }
   }
 
-  /// Whether two archives are the same, byte for byte, whoever each is encrypted to.
-  package static func areSame(_ one: ArchiveReader, _ other: ArchiveReader) throws -> Bool {
-    guard one.archive.size == other.archive.size else { return false }
-    let digests = try [one, other].map { reader in
-      try reader.located { try hash(reader.archive) { _, _ in } }
-    }
-    return digests[0] == digests[1]
-  }
-
   /// Passes all bytes on, each piece with the number of bytes up to its end, and gives their digest.
   private static func hash(
     _ archive: ArchiveBytes, _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void

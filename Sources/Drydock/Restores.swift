@@ -120,7 +120,9 @@ extension Archive {
       migration = try Container.migrate($0, catalog, version)
     }
     try capTimes(of: whole)
-    var snapshot = SnapshotRequest(target: .file(work.path + "/migrated"), tool: DrydockVersion.tool)
+    // The directory of an archive is locked, and this one is already.
+    try work.createDirectory("archive")
+    var snapshot = SnapshotRequest(target: .file(work.full("archive/migrated")), tool: DrydockVersion.tool)
     snapshot.schemaVersion = version
     snapshot.includesExcluded = options.includeExcluded
     snapshot.missing = (try manifest.excluded(), try manifest.skipped())

@@ -28,9 +28,10 @@ import Testing
     }
     archive.addRoot()
     let path = try archive.write()
-    if lab.place == nil {
+    if lab.folder != nil {
       let modified = try Date(written ?? time, strategy: .iso8601)
-      try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path)
+      try FileManager.default.setAttributes(
+        [.modificationDate: modified], ofItemAtPath: lab.localCopy(of: path))
     }
     return path
   }
@@ -105,6 +106,23 @@ import Testing
     #expect(try Repository(lab.repository).list().find("box@latest") == late)
     try lab.remove("../repository/" + lastName(ahead))
     #expect(try order(lab) == ["a", "c", "d", "e", "f"])
+  }
+
+  /// The server lists times in its zone, 11 hours behind.
+  @Test("Written before the time that it says, over SFTP: the exact time of the file counts")
+  func listedHoursAway() throws {
+    let lab = try Lab()
+    try PlaceKind.sftp.use(for: lab)
+    try add(lab, "a1", "2026-11-20T10:00:00Z")
+    try add(lab, "b2", "2026-11-20T11:00:00Z")
+    try add(lab, "c3", "2026-11-23T12:00:00Z", written: "2026-11-20T12:00:00Z")
+    try add(lab, "d4", "2026-11-20T13:00:00Z", follows: "c3000000")
+    try add(lab, "e5", "2026-11-20T14:00:00Z", follows: "c3000000")
+    #expect(try order(lab) == ["a", "b", "c", "d", "e"])
+    var policy = RetentionPolicy()
+    policy.last = 2
+    let report = try Repository(lab.repository).forget(keeping: policy)
+    #expect(report.kept.map { $0.id.prefix(1) } == ["d", "e"])
   }
 
   @Test(

@@ -85,21 +85,6 @@ import Testing
     #expect(try remaining() == [4, 5])
   }
 
-  @Test func anIncrementalOneCannotLoseItsParent() throws {
-    try add(1)
-    let path = try add(2, parent: 1)
-    let items = try repository.list().items
-    let error = failure { try repository.remove(items[0]) }
-    #expect(
-      code(error) == "checkFailed" && "\(error as Any)".contains("\(id(2).prefix(8)) of com.example.lab/box"))
-    // One of two copies can go.
-    try lab.changeRepository("cd repository; cp *_\(id(1).prefix(8))*.tar.zst copy.tar.zst")
-    try repository.remove(try #require(repository.list().items.first { $0.fileName == "copy.tar.zst" }))
-    try repository.remove(try #require(repository.list().items.first { $0.path == path }))
-    try repository.remove(try #require(repository.list().items.first))
-    #expect(try names() == [])
-  }
-
   @Test func aSealedFileNamedByHandIsAQuestion() throws {
     try add(1)
     try add(2)

@@ -34,6 +34,27 @@ import Testing
     }
   }
 
+  /// SQLite opens what was stored as bytes: as consistent as a power cut leaves it.
+  @Test(arguments: [[], ["--rollback-journal"]] as [[String]])
+  func anOpaqueDatabaseIsWholeWhileMoneyMoves(_ mode: [String]) throws {
+    let lab = try Lab(name: "notes", notes: mode)
+    lab.configuration.opaque = ["Documents/database.sqlite"]
+    let writer = try Command.spawn(Tools.notesApp(), ["write", lab.root])
+    try writer.waitForLine("ready")
+    let reports = try (0..<4).map { _ in try lab.snapshot() }
+    writer.kill(SIGTERM)
+    _ = try writer.wait()
+    for report in reports where report.skipped.isEmpty {
+      #expect(report.raw.isEmpty && !report.isIncomplete)
+      #expect(
+        try Archive(path: report.path).manifest.entry("Documents/database.sqlite")?.kind == .rawDatabase)
+      _ = try lab.shell("rm -rf out")
+      try lab.restore(report.path, to: lab.directory("out"))
+      #expect(try Lab.notes(["check", lab.directory("out/Documents/database.sqlite")]).contains("200000"))
+    }
+    #expect(reports.contains { $0.skipped.isEmpty }, "\(reports.map(\.skipped))")
+  }
+
   @Test func appsComeAndGo() throws {
     // The lock is taken, lost and taken again while archives are made.
     let lab = try Lab(name: "notes", notes: ["--bulk-mb", "8"])

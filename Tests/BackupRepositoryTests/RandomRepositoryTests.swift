@@ -135,7 +135,7 @@ extension RandomRepository {
       try expect(state, in: item, tags: tags)
       try expectRestored(expected[expected.count - 1], from: item.path)
       if !keepsIt {
-        try repository.remove(item, lockTimeout: 30)
+        try lab.removeStored(item.path)
         try settle(keeping: Set(expected.indices.dropLast()))
       }
     } else {

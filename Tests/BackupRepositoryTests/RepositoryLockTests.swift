@@ -63,7 +63,8 @@ import Testing
     let item = try #require(repository.list().items.first)
 
     let killed = try SlowSnapshot(lab, "one")
-    let error = failure { try repository.remove(item) }
+    let remove = { _ = try repository.forgetEverything(app: "com.example.lab") }
+    let error = failure { try remove() }
     #expect(code(error) == "locked")
     let message = "\(error as Any)"
     #expect(
@@ -74,9 +75,9 @@ import Testing
     killed.process.kill()
     _ = try killed.process.wait()
     #expect(try SlowSnapshot.writing(lab) == [killed.scratch])
-    try repository.remove(item)
+    try remove()
     #expect(!RawFiles.exists(Array(report.path.utf8)))
-    #expect(code(failure { try repository.remove(item) }) == "notFound")
+    #expect(code(failure { try remove() }) == "notFound")
 
     // The next writer removes what it left, and nothing of those who live.
     let slow = try SlowSnapshot(lab, "two")
@@ -119,7 +120,7 @@ import Testing
     try lab.write("file", content)
     let archive = try Archive(path: lab.snapshot().path)
     let repository = Repository(lab.repository)
-    try repository.remove(try #require(repository.list().items.first), lockTimeout: 30)
+    try repository.forgetEverything(app: "com.example.lab", lockTimeout: 30)
     #expect(try RawFiles.names(in: Array(lab.repository.utf8)).isEmpty)
     let place = lab.directory("back")
     _ = try Restore.run(archive, lab.target(archive, place))
@@ -129,24 +130,20 @@ import Testing
   @Test(.atEachPlace) func writersAndRemovalsTogether() throws {
     let lab = try Lab()
     try lab.write("file", SeededRandom.noise(100_000))
-    let (root, path, kept) = (lab.root, lab.repository, try lab.snapshot().path)
+    let (path, kept) = (lab.repository, try lab.snapshot().path)
     // Each waits for the others' locks: with requests, and pauses of half a second.
     let (threads, rounds) = lab.place == nil || TestExtent.isFull ? (6, 4) : (3, 1)
+    let roots = (0..<threads).map { lab.directory("box\($0)") }
+    for root in roots { _ = try lab.shell("cp -a '\(lab.root)' '\(root)'") }
     DispatchQueue.concurrentPerform(iterations: threads) { number in
       do {
         let repository = Repository(path)
         for _ in 0..<rounds {
           var options = SnapshotRequest(target: .repository(path), tool: "test")
           options.lockTimeout = 120
-          // Nothing that is removed is another one's parent.
-          options.isFull = true
-          let report = try Snapshot.take(Container(at: root), options)
-          let item = try repository.list().items.first { $0.path == report.path }
-          if let item {
-            try repository.remove(item, lockTimeout: 120)
-          } else {
-            Issue.record("\(report.path)")
-          }
+          let report = try Snapshot.take(Container(at: roots[number]), options)
+          let forgot = try repository.forgetEverything(instance: "box\(number)", lockTimeout: 120)
+          #expect(forgot.removed.flatMap(\.paths) == [report.path])
         }
       } catch {
         Issue.record(error)
@@ -154,22 +151,5 @@ import Testing
     }
     #expect(try lab.storedNames().count == 1)
     #expect(try Verification.run(Archive(path: kept), data: true).readData)
-  }
-
-  @Test func anotherArchiveBehindThePathIsNotRemoved() throws {
-    let lab = try Lab()
-    let repository = Repository(lab.repository)
-    _ = try lab.snapshot()
-    let item = try #require(repository.list().items.first)
-    // Of another size: at an SFTP server nothing else shows it.
-    try lab.write("file", SeededRandom.noise(1000))
-    let other = try lab.snapshot().path
-    try lab.changeRepository("cd repository; mv '\(lastName(other))' '\(item.fileName)'")
-    #expect(code(failure { try repository.remove(item, lockTimeout: 30) }) == "notFound")
-    #expect(try repository.list().items.count == 1)
-    var outside = try #require(repository.list().items.first)
-    outside.path = lab.directory("elsewhere/") + outside.fileName
-    #expect(code(failure { try repository.remove(outside, lockTimeout: 30) }) == "notFound")
-    #expect(try repository.list().items.count == 1)
   }
 }

@@ -242,11 +242,4 @@ import Testing
     ] { #expect(ArchiveTime.beginning(text) == nil, "\(text)") }
   }
 
-  @Test(.atEachPlace) func anArchiveIsRemovedWithoutItsKey() throws {
-    try add("com.example.lab_box_20261114T080000Z_0123abcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
-    let repository = Repository(lab.repository)
-    let item = try #require(repository.list(keys: keys).items.first)
-    try repository.remove(item)
-    #expect(code(failure { try repository.remove(item) }) == "notFound")
-  }
 }

@@ -325,8 +325,7 @@ struct SigningLab {
     #expect(report.removed.flatMap(\.paths) == [first.path])
     #expect(
       try lab.storedNames() == ["", ".statement", ".statement.minisig"].map { lastName(second.path) + $0 })
-    let item = try #require(try Repository(lab.repository).list().items.first)
-    try Repository(lab.repository).remove(item)
+    try Repository(lab.repository).forgetEverything(app: "com.example.lab")
     #expect(try lab.storedNames().isEmpty)
   }
 

@@ -147,6 +147,9 @@ import Testing
     var paths: [ContainerPath] = []
     try manifest.entries { paths.append($0.path) }
     #expect(paths == paths.sorted())
+    lab.configuration.opaque = ["bad.sqlite"]
+    let opaque = try lab.snapshot()
+    #expect(opaque.raw.isEmpty && !opaque.isIncomplete && opaque.snapshot == report.snapshot)
     _ = try Verification.run(Archive(path: report.path), data: true)
     try lab.restore(report.path, to: lab.directory("back"))
     #expect(try TreeListing(lab.directory("back")).differences(from: TreeListing(lab.root)) == [])

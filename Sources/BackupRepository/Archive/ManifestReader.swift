@@ -262,11 +262,7 @@ package final class ManifestReader: Sendable {
 
   /// An entry by its row, as ``contents(_:)`` gives it.
   func entry(row: Int64) throws -> ManifestEntry? {
-    try read { db in
-      try Row.fetchOne(db, sql: Self.columns + " WHERE number = ?", arguments: [row]).map {
-        try entry(ManifestRow($0), db)
-      }
-    }
+    try read { db in try self.row(row, db).map { try entry($0, db) } }
   }
 
   /// Visits the row, the size and the hash of each entry that has content.
@@ -284,9 +280,12 @@ package final class ManifestReader: Sendable {
   }
 
   private func find(_ path: ContainerPath, _ db: Database) throws -> ManifestRow? {
-    guard let number = try number(of: path, db) else { return nil }
-    return try Row.fetchOne(db, sql: Self.columns + " WHERE number = ?", arguments: [number])
-      .map(ManifestRow.init)
+    try number(of: path, db).flatMap { try row($0, db) }
+  }
+
+  private func row(_ number: Int64, _ db: Database) throws -> ManifestRow? {
+    let statement = try db.cachedStatement(sql: Self.columns + " WHERE number = ?")
+    return try Row.fetchOne(statement, arguments: [number]).map(ManifestRow.init)
   }
 
   /// The number of a path's entry, found by halving: an index of the paths would be a fifth of an archive of small files.

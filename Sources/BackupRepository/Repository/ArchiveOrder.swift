@@ -11,10 +11,7 @@ struct ArchiveOrder {
   /// What determines an archive's position in the order.
   struct Ordered {
     var label: ArchiveLabel
-    /// Its file's modification time, in nanoseconds since 1970.
-    var modified: Int64
-    /// How many seconds it may be wrong.
-    var timeError: Int64
+    var file: PlaceFile
     /// Whether there is a signature, valid or not: a restore refuses one that is not.
     var isSigned: Bool
     /// The beginnings of the ids of those that are known to be older.
@@ -27,10 +24,11 @@ struct ArchiveOrder {
     /// keep times of files set none, or an early one.
     var published: String? {
       let (minute, start): (Int64, Int64) = (60, 315_532_800)
-      guard !isSigned, modified / 1_000_000_000 > start else { return nil }
-      let written = Date(timeIntervalSince1970: Double(modified / 1_000_000_000 + timeError + minute))
+      let modified = file.modified / 1_000_000_000
+      guard !isSigned, modified > start else { return nil }
+      let written = Date(timeIntervalSince1970: Double(modified + file.timeError + minute))
       guard UTCTime.text(written) < label.time else { return nil }
-      return UTCTime.text(Date(timeIntervalSince1970: Double(modified / 1_000_000_000)))
+      return UTCTime.text(Date(timeIntervalSince1970: Double(modified)))
     }
 
     /// Of archives of one second, the one that was written first comes first. Each comes after those that it needs, whatever
@@ -42,7 +40,7 @@ struct ArchiveOrder {
       {
         chain.append(parent)
       }
-      let written = chain.reversed().reduce(Int64.min) { max($0 &+ 1, $1.modified) }
+      let written = chain.reversed().reduce(Int64.min) { max($0 &+ 1, $1.file.modified) }
       return Rank(time: time, ownTime: label.time, modified: written, path: path)
     }
   }
@@ -161,17 +159,15 @@ extension ClockWarning {
 extension Repository.Item {
   var ordered: ArchiveOrder.Ordered {
     ArchiveOrder.Ordered(
-      label: ArchiveLabel(header), modified: modified, timeError: file.timeError,
-      isSigned: signature != .none,
-      follows: header.follows ?? [], path: path)
+      label: ArchiveLabel(header), file: file, isSigned: signature != .none, follows: header.follows ?? [],
+      path: path)
   }
 }
 
 extension Repository.Sealed {
   var ordered: ArchiveOrder.Ordered? {
     label.map {
-      ArchiveOrder.Ordered(
-        label: $0, modified: modified, timeError: file.timeError, isSigned: signature != .none, path: path)
+      ArchiveOrder.Ordered(label: $0, file: file, isSigned: signature != .none, path: path)
     }
   }
 }
@@ -194,6 +190,21 @@ extension Repository.Listing {
       switch self {
       case .item(let item): item.path
       case .sealed(let sealed): sealed.path
+      }
+    }
+
+    /// With the time of its file as the server knows it, if the one in a listing contradicts the archive's own: that may be many
+    /// hours wrong, and must not decide the order.
+    func exact(at place: any Place) throws -> Entry? {
+      guard let ordered, ordered.published != nil, ordered.file.timeError > 0 else { return self }
+      guard let file = try place.file(ordered.file.name) else { return nil }
+      switch self {
+      case .item(var item):
+        item.file = file
+        return .item(item)
+      case .sealed(var sealed):
+        sealed.file = file
+        return .sealed(sealed)
       }
     }
   }

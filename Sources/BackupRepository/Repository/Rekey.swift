@@ -64,6 +64,19 @@ package enum Rekey {
   }
 }
 
+extension Directory {
+  /// Gives a new archive the owner, mode and time of the one in whose place it is: it is readable to the same users, and the order
+  /// of archives takes times into account.
+  func makeLike(_ status: FileStatus, _ file: ContainerPath) throws {
+    // Only the owner or root can change the owner.
+    do { try setOwner(user: status.user, group: status.group, of: file) } catch let error as DrydockError
+      where error.code == .permission
+    {}
+    try setMode(status.mode, of: file)
+    try setModified(status.modified, of: file)
+  }
+}
+
 /// Two archives of a chain that were not both encrypted to the new keys.
 package struct SeparatedArchives: Sendable, Hashable, CustomStringConvertible {
   /// The names of an incremental archive's file and of its parent's; nil if that is not in its directory.
@@ -115,84 +128,88 @@ extension Archive.Header {
 }
 
 extension Rekey {
-  /// Replaces the archive by the re-encrypted one: at any moment, also after a kill, one of the two is there, whole. The
-  /// new one, on disk and read back, takes the old one's name in one step. A plain one's name then gets `.age` appended.
+  /// Replaces the archive by the re-encrypted one, on disk and read back: at any moment, also after a kill, one of the two is
+  /// there, whole, with its signatures. It takes the old one's name in one step; one that was plain, that is signed or at a
+  /// remote place gets another name, and then the old one is removed.
   ///
   /// - Parameters:
   ///   - path: the archive's file; of a link, the file behind it.
-  ///   - keys: what opens it, and the encrypted copy of it that may be beside it.
+  ///   - keys: what opens it.
   ///   - encryption: to whom.
   ///   - signing: how the new one is signed; a signed archive is not replaced by one without signature.
   ///   - lockTimeout: seconds to wait for the repository's lock, at the end.
   ///   - progress: counts what is copied.
-  /// - Throws: `DrydockError`: `locked`, `overlap` when another file has the new name, `conflict` when the archive was
+  /// - Throws: `DrydockError`: `locked`, `overlap` when other files have all new names, `conflict` when the archive was
   ///   replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could not be synced.
   package static func replace(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
     signing: CopySigning = CopySigning(), lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> RekeyReport {
-    if RemoteStores.isRemote(path) {
-      return try replaceRemote(path, keys, limit, encryption, signing, lockTimeout, progress)
+    let (folder, old) = try Places.ofFile(path)
+    guard let before = try folder.file(old), before.isFile else {
+      throw DrydockError(.notFound, "no such archive; check the path", path: path)
     }
-    var old = try ReplacedArchive(path)
-    guard try !signing.keys.isEmpty || !old.isSigned() else { throw losesSignature(path) }
-    let archive = try old.open(path, keys, limit, signing.sources)
-    try old.check()
-    try old.requireFreeName(beside: archive, keys, limit)
-    let scratch = try ScratchDirectory(ArchiveDestination.scratchPrefix, in: old.folder)
+    guard try !signing.keys.isEmpty || !SignatureFiles.anyPresent(of: old, at: folder) else {
+      throw losesSignature(path)
+    }
+    let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
+    let scratch = try ArchiveDestination(locked: folder).makeScratch()
     let (size, statement): (UInt64, StatementDraft?)
     do {
       (size, statement) = try write(archive, into: scratch.directory, encryption, signing.keys, progress)
     } catch let error as DrydockError {
-      throw error.code == .io ? error.at(old.folder.path) : error
+      throw ArchiveDestination(locked: folder).located(error)
     }
-    // The new file is readable to the same users; only the owner or root can change the owner.
-    do {
-      try scratch.directory.setOwner(user: old.status.user, group: old.status.group, of: file)
-    } catch let error as DrydockError where error.code == .permission {}
-    try scratch.directory.setMode(old.status.mode, of: file)
-    // The order of archives takes the times of their files into account.
-    try scratch.directory.setModified(old.status.modified, of: file)
+    if let status = before.status { try scratch.directory.makeLike(status, file) }
     // Exclusive, as for a removal.
-    let lock = try RepositoryLock(old.folder.path, exclusive: true, timeout: lockTimeout)
-    try old.check()
-    // For a moment the archive has no signature: an old one beside new bytes would look forged.
-    try old.removeSignatures()
-    let name = try old.put(scratch.directory)
-    try old.afterwards("it is encrypted to the new keys", name) {
-      try statement?.write(name, at: LocalPlace(old.folder))
+    let place = try RepositoryLock(folder.path, exclusive: true, timeout: lockTimeout).place
+    guard let now = try place.file(old), now.isSame(as: before) else {
+      throw DrydockError(
+        .conflict,
+        "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
+        path: path)
     }
-    try old.afterwards("it is encrypted to the new keys", name) { try lock.place.sync() }
-    return RekeyReport(
-      source: path, path: old.folder.full(name), header: archive.header, archiveBytes: size)
+    let new = try put(scratch.directory, at: place, insteadOf: old, archive, statement)
+    return RekeyReport(source: path, path: new, header: archive.header, archiveBytes: size)
   }
-}
 
-extension Rekey {
-  /// At a remote place the new archive gets another name, and then the old one is removed: killed in between, both are there.
-  private static func replaceRemote(
-    _ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit, _ encryption: AgeTarget, _ signing: CopySigning,
-    _ lockTimeout: Double, _ progress: WorkProgress?
-  ) throws -> RekeyReport {
-    let repository = Repository.ofArchive(path)
-    let place = try RepositoryLock(repository.path, exclusive: true, timeout: lockTimeout).place
-    let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
-    let old = try ContainerPath(lastName(path))
-    guard try !signing.keys.isEmpty || !SignatureFiles.anyPresent(of: old, at: place) else {
-      throw losesSignature(path)
+  /// Gives the new archive its name, and removes the old one. Gives the new path.
+  private static func put(
+    _ scratch: Directory, at place: any Place, insteadOf old: ContainerPath, _ archive: ArchivePart,
+    _ statement: StatementDraft?
+  ) throws -> String {
+    func afterwards(_ path: String, _ body: () throws -> Void) throws -> String {
+      do { try body() } catch let error as DrydockError {
+        throw DrydockError(
+          .io,
+          "it is encrypted to the new keys, but \(error.reason); check the disk, then run `drydock verify` on it",
+          path: path, cause: error)
+      }
+      return path
+    }
+    // A signature and its archive cannot be replaced in one step.
+    if let local = place as? LocalPlace, archive.reader.encryption != nil, statement == nil {
+      try scratch.rename(file, in: local.directory, to: old)
+      return try afterwards(place.full(old), place.sync)
     }
     let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
-    let names = archive.names.filter { !present.contains($0) }
+    let appended = archive.reader.encryption == nil ? ["\(old)" + ArchiveName.encryptedSuffix] : []
+    let names = (appended + archive.names).filter { !present.contains($0) }
     guard !names.isEmpty else {
       throw DrydockError(
         .overlap, "the repository has copies of it under all names that the new one could have; remove them",
-        path: path)
+        path: place.full(old))
     }
-    let report = try publish(
-      archive, to: ArchiveDestination(locked: place), as: names, encryption, signing.keys, progress)
-    try place.remove(old)
-    try SignatureFiles.remove(of: old, at: place)
-    return report
+    let destination = ArchiveDestination(locked: place)
+    let copy = try scratch.open(file, .readOnly)
+    defer { try? copy.close() }
+    let path = try destination.publish(
+      file, in: scratch, as: names, destination.upload(copy, as: names), statement, isAlone: true)
+    return try afterwards(path) {
+      try place.remove(old)
+      try SignatureFiles.remove(of: old, at: place)
+      try place.sync()
+    }
   }
 
   private static func losesSignature(_ path: String) -> DrydockError {
@@ -230,137 +247,5 @@ extension ArchivePart {
     ArchiveName.candidates(
       app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
       parent: header.parent, isEncrypted: true)
-  }
-}
-
-private struct ReplacedArchive {
-  let folder: Directory
-  let name: ContainerPath
-  let status: FileStatus
-  /// The name with `.age`, for a plain archive's; nil for other names.
-  private let encryptedName: ContainerPath?
-  /// The file of that name: the same archive, encrypted.
-  private var copy: FileStatus?
-
-  init(_ path: String) throws {
-    guard let real = realPath(path), let slash = real.lastIndex(of: "/") else {
-      throw DrydockError(.notFound, "no such archive; check the path", path: path)
-    }
-    do {
-      folder = try Directory(slash == real.startIndex ? "/" : String(real[..<slash]))
-    } catch let error as DrydockError {
-      throw DrydockError.unusable("the archive's directory", path: path, error)
-    }
-    name = try ContainerPath(String(real[real.index(after: slash)...]))
-    guard let status = try folder.status(name), status.type == .file else {
-      throw DrydockError(.notFound, "no archive is there; give its file", path: path)
-    }
-    self.status = status
-    let isEncrypted = try ArchiveEncryption.of(ArchiveSource(path: path)) != nil
-    // An encrypted one has a plain name after a replacement that was interrupted before the last step.
-    encryptedName =
-      !isEncrypted || real.hasSuffix(ArchiveName.suffix)
-      ? ContainerPath(name: name.bytes + Array(ArchiveName.encryptedSuffix.utf8)) : nil
-  }
-
-  /// The names that the archive, or a copy of it, has now.
-  private var names: [ContainerPath] { [name] + (copy == nil ? [] : encryptedName.map { [$0] } ?? []) }
-
-  func isSigned() throws -> Bool {
-    try ([name] + (encryptedName.map { [$0] } ?? [])).contains {
-      try SignatureFiles.anyPresent(of: $0, at: LocalPlace(folder))
-    }
-  }
-
-  func removeSignatures() throws {
-    for name in names { try SignatureFiles.remove(of: name, at: LocalPlace(folder)) }
-  }
-
-  func open(
-    _ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit, _ trusted: TrustedKeys?
-  ) throws -> ArchivePart {
-    do {
-      return try ArchivePart(path: path, keys: keys, limit: limit, trusted: trusted)
-    } catch let error as DrydockError where error.code == .noIdentity && encryptedName != nil {
-      throw DrydockError(
-        error.code,
-        "\(error.message). It is already encrypted, but its name lacks \(ArchiveName.encryptedSuffix), perhaps after an "
-          + "interrupted rekey: rename it, or give its identity to encrypt it again",
-        path: error.path, cause: error)
-    }
-  }
-
-  func check() throws {
-    guard let now = try folder.status(name), now.identity == status.identity, now.size == status.size,
-      now.modified == status.modified
-    else {
-      throw DrydockError(
-        .conflict,
-        "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
-        path: folder.full(name))
-    }
-    guard let encryptedName else { return }
-    let beside = try folder.status(encryptedName)
-    guard copy == nil || (beside?.identity == copy?.identity && beside?.modified == copy?.modified) else {
-      throw DrydockError(
-        .conflict, "changed or replaced by another program meanwhile; nothing was changed, run it again",
-        path: folder.full(encryptedName))
-    }
-  }
-
-  /// The name with `.age` must be free, or that of the same archive, byte for byte: a pair that an earlier rekey has left,
-  /// or a person. Then one file will be there in place of both.
-  mutating func requireFreeName(beside archive: ArchivePart, _ keys: AgeKeys, _ limit: ExpansionLimit) throws
-  {
-    guard let encryptedName, let status = try folder.status(encryptedName) else { return }
-    let path = folder.full(encryptedName)
-    func refusal(_ why: String, _ cause: (any Error)? = nil) -> DrydockError {
-      DrydockError(
-        .overlap, "already exists, and an archive never replaces another one: \(why)", path: path,
-        cause: cause)
-    }
-    let other: ArchivePart
-    do {
-      other = try ArchivePart(path: path, keys: keys, limit: limit)
-    } catch let error as DrydockError where error.code == .noIdentity {
-      throw refusal("to have it compared, give the identity that opens it", error)
-    } catch {
-      throw refusal("it cannot be compared (\(error)); check it, and move it away", error)
-    }
-    guard
-      try other.header.archive == archive.header.archive && SealedCopy.areSame(other.reader, archive.reader)
-    else { throw refusal("it is a different archive; check it, and move it away") }
-    copy = status
-  }
-
-  /// Puts the new file in place of the old one; gives its name.
-  func put(_ scratch: Directory) throws -> ContainerPath {
-    if let encryptedName, copy != nil {
-      // The two are the same: that with the right name is on disk before the other goes.
-      try folder.syncFile(encryptedName)
-      try folder.removeFile(name)
-      try afterwards("the plain archive is removed, and this is encrypted to the old keys", encryptedName) {
-        try scratch.rename(Rekey.file, in: folder, to: encryptedName)
-      }
-      return encryptedName
-    }
-    try scratch.rename(Rekey.file, in: folder, to: name)
-    return try afterwards("it is encrypted to the new keys", name, rename)
-  }
-
-  /// Runs a step after the old file is gone, whose failure must say what has changed.
-  func afterwards<T>(_ what: String, _ name: ContainerPath, _ body: () throws -> T) throws -> T {
-    do { return try body() } catch let error as DrydockError {
-      throw DrydockError(
-        .io, "\(what), but \(error.reason); check the disk, then run `drydock verify` on it",
-        path: folder.full(name), cause: error)
-    }
-  }
-
-  /// Gives the new file the name with `.age` where it has to have one; gives its name.
-  private func rename() throws -> ContainerPath {
-    guard let encryptedName else { return name }
-    // When the name was just taken, the archive keeps its own.
-    return try folder.moveNew(name, in: folder, to: encryptedName) ? encryptedName : name
   }
 }

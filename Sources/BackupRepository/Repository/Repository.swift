@@ -86,7 +86,9 @@ public struct Repository: Sendable {
     var listing = Listing(repository: path)
     progress?.begin(.list, totalFiles: names.count)
     OrderedWork.run(names, jobs: place.parallelReads) { name in
-      Result { try present.file(name).flatMap { try found($0, in: place, all, keys, trusted) } }
+      Result {
+        try present.file(name).flatMap { try found($0, in: place, all, keys, trusted)?.exact(at: place) }
+      }
     } deliver: { name, result in
       progress?.add(files: 1)
       switch result {
@@ -125,9 +127,8 @@ public struct Repository: Sendable {
         let header = try Archive.Header(decoding: json, path: path)
         return .item(
           Item(
-            path: path, size: file.size, modified: file.modified,
-            header: header, encryption: reader.encryption,
-            contentSize: reader.contentSize, file: file,
+            path: path, header: header, encryption: reader.encryption, contentSize: reader.contentSize,
+            file: file,
             signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
               try $0.requireOf(header, json, reader)
             }))
@@ -136,15 +137,14 @@ public struct Repository: Sendable {
         let label = ArchiveName.label(of: lastName(path))
         return .sealed(
           Sealed(
-            path: path, size: file.size, modified: file.modified,
-            label: label, encryption: encryption, file: file, error: error.at(path),
+            path: path, label: label, encryption: encryption, file: file, error: error.at(path),
             signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
               try $0.requireOf(file, label)
             }))
       }
     } catch let error as DrydockError where error.code == .notFound {
       return nil
-    } catch let error as DrydockError where error.code == .permission {
+    } catch let error as DrydockError where error.code == .permission && !isRemote {
       throw DrydockError(.permission, "permission denied; run it as its owner", path: path, cause: error)
     }
   }
@@ -152,42 +152,6 @@ public struct Repository: Sendable {
   /// The path of the archive that a name means; see ``Listing/find(_:)``.
   package func find(_ name: String, keys: AgeKeys = AgeKeys()) throws -> String {
     try list(keys: keys).find(name)
-  }
-
-  /// Removes an archive, on disk when this returns. It waits for those who write into the
-  /// repository; who is reading the archive can read it to its end, but at a remote place.
-  ///
-  /// - Parameter lockTimeout: seconds to wait for the repository's lock.
-  /// - Throws: `DrydockError`: `locked`, `notFound` when that archive is gone or replaced,
-  ///   `permission`, `checkFailed` when another archive needs it.
-  public func remove(_ item: Item, lockTimeout: Double = 0) throws {
-    let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
-    let name = try ContainerPath(item.fileName)
-    guard place.full(name) == item.path, let present = try place.file(name),
-      present.isSame(as: item.file)
-    else {
-      throw DrydockError(
-        .notFound, "the archive is gone or was replaced; `drydock list` lists the archives",
-        path: item.path)
-    }
-    do {
-      let archives = try list(place, AgeKeys()).stored
-      let others = archives.filter { !$0.paths.contains(item.path) }
-      let own = archives.filter {
-        $0.paths.contains(item.path) || $0.label.id == item.header.archive.description
-      }
-      if own.allSatisfy({ $0.paths == [item.path] }) {
-        try own.requireUnneeded(by: others)
-        try ArchiveTags.remove(of: item.header.archive.description, in: place)
-      }
-      try place.remove(name)
-      try SignatureFiles.remove(of: name, at: place)
-      try place.sync()
-    } catch let error as DrydockError where error.code == .checkFailed {
-      throw error
-    } catch let error as DrydockError {
-      throw DrydockError.unusable("the repository", path: path, error)
-    }
   }
 }
 

@@ -7,13 +7,13 @@ extension Repository {
   /// One archive of a repository, as its header says, whatever its file is named.
   public struct Item: Sendable {
     public var path: String
-    /// Its size in bytes, and its modification time, in nanoseconds since 1970.
-    public var size: UInt64, modified: Int64
     public var header: Archive.Header
     package var encryption: ArchiveEncryption?
     /// The bytes of the archive without encryption.
     var contentSize: UInt64
     var file: PlaceFile
+    /// In bytes.
+    public var size: UInt64 { file.size }
     package var signature = SignatureState.none
     /// Sorted; they are not in the archive, but in a file beside it.
     public internal(set) var tags: [String] = []
@@ -26,12 +26,12 @@ extension Repository {
   /// An encrypted archive that no key at hand opens.
   public struct Sealed: Sendable {
     public var path: String
-    /// Its size in bytes, and its modification time, in nanoseconds since 1970.
-    public var size: UInt64, modified: Int64
     /// The fields of its name, which may be false; nil when it was named by hand.
     package var label: ArchiveLabel?
     package var encryption: ArchiveEncryption
     var file: PlaceFile
+    /// In bytes.
+    public var size: UInt64 { file.size }
     public var error: DrydockError
     package var signature = SignatureState.none
     /// Sorted; readable without a key.
@@ -234,7 +234,7 @@ extension Repository.Listing {
       throw error(
         .notFound,
         there.isEmpty
-          ? "no readable archives"
+          ? "no readable archives" + (unreadable.first.map { "; \($0.fileName): \($0.reason)" } ?? "")
           : "no archive matches \(owner.map { $0 + "@" } ?? "")\(when); there are \(list(there))")
     }
     guard owners.count == 1 else {
@@ -257,18 +257,24 @@ extension Repository.Listing {
 
   /// Nobody gets an older archive without knowing it.
   private func requireNewest(_ found: Candidate, notAfter limit: String?, _ when: String) throws {
-    let newer = unreadable.last { file in
-      guard let label = ArchiveName.label(of: lastName(file.path)),
-        label.nameKey == found.label.nameKey
-      else { return false }
-      return label.time > found.time && limit.map { label.time.prefix($0.count) <= $0 } ?? true
+    guard let newer = newestUnreadable(of: found.label.nameKey, after: found.time, notAfter: limit) else {
+      return
     }
-    guard let newer else { return }
     let code = (newer.error as? DrydockError)?.code ?? .damaged
     throw error(
       code,
       "\(lastName(newer.path)) is newer than what else is \(when), and cannot be read (\(newer.reason)); to take the newest "
         + "that can be read, give its id: \(found.label.id.prefix(idLength()))")
+  }
+
+  /// The newest archive of an owner that cannot be read, if its name has a later time than another's.
+  func newestUnreadable(
+    of nameKey: String, after time: String, notAfter limit: String? = nil
+  ) -> Repository.Unreadable? {
+    unreadable.last { file in
+      guard let label = ArchiveName.label(of: file.fileName), label.nameKey == nameKey else { return false }
+      return label.time > time && limit.map { label.time.prefix($0.count) <= $0 } ?? true
+    }
   }
 
   /// The archives of an `APP/INSTANCE`, else of an instance, else of an app.

@@ -99,13 +99,8 @@ struct SnapshotCopy {
   /// Where the new chain has a content; empty if it does not have it yet.
   private func places(of entry: ManifestEntry, since earlier: ManifestEntry?) throws -> Extents {
     guard entry.hardLink == nil, entry.size > 0, let digest = entry.digest else { return Extents() }
-    let isDatabase = entry.kind == .database
-    if let earlier, earlier.digest == digest, earlier.size == entry.size, earlier.hardLink == nil,
-      (earlier.kind == .database) == isDatabase
-    {
-      return earlier.extents
-    }
-    return try former?.places(of: digest, size: entry.size, isDatabase: isDatabase) ?? Extents()
+    return try former?.places(
+      of: digest, size: entry.size, isDatabase: entry.kind == .database, earlier: earlier) ?? Extents()
   }
 
   /// Adds what the tar has of an entry.

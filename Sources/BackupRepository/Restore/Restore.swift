@@ -118,7 +118,7 @@ package enum Restore {
     _ finishing: (StagedContainer) throws -> Void
   ) throws -> RestoreReport {
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
-    staged.checksResult = false
+    (staged.checksResult, staged.removesStraySidecars) = (false, false)
     if options.isPartial { try refuseMixedVersions(archive, staged, options) }
     if !options.acceptsIncomplete { try archive.requireComplete() }
     try archive.checkExpansion()

@@ -68,14 +68,17 @@ enum SignatureFiles {
     let comment =
       "timestamp:\(Int(Date().timeIntervalSince1970))\tfile:\(statement.fileName)\(suffix)\tarchive:\(statement.archive)"
     let signatures = try keys.map { (suffix + "." + $0.suffix, try $0.sign(text, comment: comment)) }
-    if !isNew { try remove(of: archive, at: place) }
+    // One of other bytes would look forged. Signed again, an archive has the same statement, and is never without a signature.
+    let isAgain = try !isNew && contents(file(archive, suffix), ArchiveStatement.sizeLimit, at: place) == text
+    if !isNew, !isAgain { try remove(of: archive, at: place) }
     // A statement without a signature is worth nothing; so a signature is there before it.
     for (suffix, bytes) in signatures { try place.replace(file(archive, suffix), with: bytes) }
+    if isAgain { return try remove(of: archive, at: place, but: [suffix] + signatures.map(\.0)) }
     try place.replace(file(archive, suffix), with: text)
   }
 
-  static func remove(of archive: ContainerPath, at place: any Place) throws {
-    for suffix in suffixes { try place.remove(file(archive, suffix)) }
+  static func remove(of archive: ContainerPath, at place: any Place, but kept: [String] = []) throws {
+    for suffix in suffixes where !kept.contains(suffix) { try place.remove(file(archive, suffix)) }
   }
 
   static func hasStatement(of archive: ContainerPath, at place: any Place) throws -> Bool {

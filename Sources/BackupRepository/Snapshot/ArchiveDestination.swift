@@ -12,7 +12,7 @@ package struct ArchiveDestination: Sendable {
   /// The start of the names of directories for unfinished archives.
   static let scratchPrefix = ".drydock-writing-"
 
-  /// A repository is locked, so that nothing is removed from it.
+  /// It is locked, so that nothing is removed from it.
   private let folder: any Place
   private let fileName: String?
 
@@ -53,7 +53,9 @@ package struct ArchiveDestination: Sendable {
           .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
       }
       if let container { try Self.refuseOverlap(directory.path, isRepository: false, container) }
-      (folder, fileName) = (LocalPlace(directory), name)
+      // Nobody removes what is beside it, such as signatures whose archive is not there yet.
+      folder = try RepositoryLock(directory.path, exclusive: false, timeout: lockTimeout).place
+      fileName = name
     }
   }
 
@@ -164,11 +166,13 @@ package struct ArchiveDestination: Sendable {
   /// - Parameters:
   ///   - names: for a repository; the first free one is used.
   ///   - upload: what ``upload(_:as:)`` has returned.
-  ///   - statement: signed, and on disk before the file has its name; nil for an archive without signature.
+  ///   - statement: what is signed; nil for an archive without signature.
+  ///   - isAlone: whether nobody else writes under these names in a repository, because the id is new, or the lock exclusive: then
+  ///     signatures are on disk before their archive.
   /// - Throws: `DrydockError`: `overlap` when none is.
   func publish(
     _ file: ContainerPath, in scratch: Directory, as names: [String], _ upload: (any RemoteUpload)? = nil,
-    _ statement: StatementDraft? = nil
+    _ statement: StatementDraft? = nil, isAlone: Bool = false
   ) throws -> String {
     if let upload {
       // The name has a random id, so that it is free.
@@ -188,12 +192,7 @@ package struct ArchiveDestination: Sendable {
       let target = try ContainerPath(name)
       // The signatures of an archive that is there are its own.
       guard try statement == nil || folder.file(target) == nil else { continue }
-      var isPublished = false
-      // What was signed has no archive then.
-      defer { if statement != nil, !isPublished { try? SignatureFiles.remove(of: target, at: folder) } }
-      try statement?.write(target, at: folder)
-      isPublished = try scratch.moveNew(file, in: local.directory, to: target)
-      guard isPublished else { continue }
+      guard try move(file, scratch, to: target, in: local.directory, statement, isAlone) else { continue }
       do { try folder.sync() } catch let error as DrydockError {
         throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
@@ -202,6 +201,35 @@ package struct ArchiveDestination: Sendable {
       return folder.full(target)
     }
     throw Self.nameIsTaken(folder.full(try ContainerPath(fileName ?? names.first ?? "")))
+  }
+
+  /// Gives a file its name, and signs it.
+  ///
+  /// - Returns: false when the name is taken; its signatures are those of the archive that has it.
+  private func move(
+    _ file: ContainerPath, _ scratch: Directory, to target: ContainerPath, in directory: Directory,
+    _ statement: StatementDraft?, _ isAlone: Bool
+  ) throws -> Bool {
+    func unsigned() { if statement != nil { try? SignatureFiles.remove(of: target, at: folder) } }
+    if isAlone, fileName == nil {
+      do {
+        try statement?.write(target, at: folder)
+        if try scratch.moveNew(file, in: directory, to: target) { return true }
+      } catch {
+        unsigned()
+        throw error
+      }
+      unsigned()
+      return false
+    }
+    // Of two who write under one name, the one who has it signs.
+    guard try scratch.moveNew(file, in: directory, to: target) else { return false }
+    do { try statement?.write(target, at: folder) } catch {
+      try? folder.remove(target)
+      unsigned()
+      throw error
+    }
+    return true
   }
 
   /// Throws if an archive is gone that a published one needs: at a remote place, another machine may remove it that did not see

@@ -152,8 +152,7 @@ final class ArchiveDraft {
   ///
   /// - Parameters:
   ///   - tags: on disk before the archive is: it must not be there for a moment without the tag that keeps it.
-  ///   - status: the owner, mode and time of the file in whose place the archive is; the order of archives takes times into
-  ///     account.
+  ///   - status: of the file in whose place the archive is.
   func publish(tags: [String] = [], like status: FileStatus? = nil) throws -> (path: String, size: UInt64) {
     let location = try addManifest()
     let size = try archive.finish(manifest: location)
@@ -161,17 +160,12 @@ final class ArchiveDraft {
       StatementDraft(header: header, bytes: $0, keys: signing)
     }
     self.location = location
-    if let status {
-      do {
-        try scratch.directory.setOwner(user: status.user, group: status.group, of: Self.fileName)
-      } catch let error as DrydockError where error.code == .permission {}
-      try scratch.directory.setMode(status.mode, of: Self.fileName)
-      try scratch.directory.setModified(status.modified, of: Self.fileName)
-    }
+    if let status { try scratch.directory.makeLike(status, Self.fileName) }
     try scratch.directory.syncFile(file, Self.fileName)
     try destination.write(tags: tags, of: header.archive)
     do {
-      let path = try destination.publish(Self.fileName, in: scratch.directory, as: names, upload, statement)
+      let path = try destination.publish(
+        Self.fileName, in: scratch.directory, as: names, upload, statement, isAlone: true)
       isPublished = true
       return (path, size)
     } catch let error as DrydockError {

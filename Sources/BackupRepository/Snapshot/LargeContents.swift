@@ -36,12 +36,8 @@ struct LargeContents {
     }
     if let known {
       guard try isSettled(known) else { return false }
-      if let earlier, earlier.kind == entry.kind, earlier.digest == known.digest, earlier.hardLink == nil {
-        (entry.digest, entry.extents) = (known.digest, earlier.extents)
-        return true
-      }
       if let places = try self.former?.places(
-        of: known.digest, size: entry.size, isDatabase: entry.kind == .database)
+        of: known.digest, size: entry.size, isDatabase: entry.kind == .database, earlier: earlier)
       {
         (entry.digest, entry.extents) = (known.digest, places)
         return true

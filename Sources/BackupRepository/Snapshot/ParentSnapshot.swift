@@ -107,12 +107,19 @@ final class ParentSnapshot {
 
   /// The places of a content; nil when it is not stored.
   ///
-  /// - Parameter isDatabase: whether the hash is a database's, which takes some bytes as zero.
-  func places(of digest: SHA256.Digest, size: UInt64, isDatabase: Bool) throws -> Extents? {
+  /// - Parameters:
+  ///   - isDatabase: whether the hash is a database's, which takes some bytes as zero.
+  ///   - earlier: the parent's entry of the path, which mostly has it: then nothing is searched.
+  func places(
+    of digest: SHA256.Digest, size: UInt64, isDatabase: Bool, earlier: ManifestEntry?
+  ) throws -> Extents? {
+    func hasContent(_ entry: ManifestEntry) -> Bool {
+      entry.digest == digest && entry.size == size && (entry.kind == .database) == isDatabase
+        && !entry.extents.isEmpty
+    }
+    if let earlier, hasContent(earlier) { return earlier.extents }
     for place in try index().places(of: digest) {
-      if let entry = try manifest.parts[place.part].entry(row: place.row), entry.digest == digest,
-        entry.size == size, (entry.kind == .database) == isDatabase, !entry.extents.isEmpty
-      {
+      if let entry = try manifest.parts[place.part].entry(row: place.row), hasContent(entry) {
         return entry.extents
       }
     }
@@ -202,6 +209,9 @@ extension Snapshot {
         ArchiveLabel(item.header).ownerKey == label.ownerKey && (item.encryption != nil) == isEncrypted
       case .sealed(let sealed): isEncrypted && sealed.label?.nameKey == label.nameKey
       }
+    }
+    if let unread = listing.newestUnreadable(of: label.nameKey, after: newest?.ordered?.time ?? "") {
+      return (nil, "\(unread.fileName) cannot be read: \(unread.reason)")
     }
     guard let newest else { return (nil, nil) }
     let name = lastName(newest.path)

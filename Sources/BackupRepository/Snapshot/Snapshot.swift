@@ -48,7 +48,7 @@ package enum Snapshot {
       ClockWarning($0.label, $0.path, now) ?? ClockWarning(header, after: $0.label, $0.path)
     }
     var request = request
-    request.vaultPath = container.vaultPath
+    (request.vaultPath, request.opaque) = (container.vaultPath, container.configuration.opaque)
     request.missing.skipped += container.lost.map { SkippedPath(path: $0, reason: .unreadable) }
     let isFull = request.isFull || !request.missing.excluded.isEmpty || !request.missing.skipped.isEmpty
     let (parent, parentProblem) =
@@ -151,6 +151,8 @@ package struct SnapshotRequest: Sendable {
   var session = MachineIdentity.session
   /// Where the vault's file is.
   var vaultPath: ContainerPath?
+  /// Databases that are stored as their bytes.
+  var opaque: Set<ContainerPath> = []
   /// Seconds to wait for the container's lock, and for the repository's.
   package var lockTimeout: Double = 0
   /// Seconds to wait for a locked database.

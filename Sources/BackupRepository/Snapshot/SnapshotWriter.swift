@@ -25,7 +25,10 @@ final class SnapshotWriter {
   private(set) var contentBytes: UInt64 = 0
   private(set) var excluded: [ExcludedPath] = []
   private(set) var skipped: [SkippedPath] = []
+  /// Databases that SQLite cannot open, with the reasons.
   private(set) var raw: [ContainerPath: String] = [:]
+  /// The locks of those of which that was known.
+  private var opaque: [ContainerPath: DatabaseHold?] = [:]
   /// Entries in their order, the first one's digest still being computed.
   private var waiting: [(entry: ManifestEntry, digest: PendingDigest?, earlier: ManifestEntry?)] = []
   /// What an incremental snapshot is the difference to, and its entry of the path that is being stored.
@@ -118,7 +121,9 @@ final class SnapshotWriter {
           return try skipUnstable(scanned.path, scanned.currentPath)
         case .database(let unit): return try storeDatabase(unit, scanned)
         // A sidecar is stored only with a main file that SQLite could not open.
-        case .sidecar(let main): return raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
+        case .sidecar(let main) where opaque[main] != nil && scanned.path == main.withSuffix("-shm"): return
+        case .sidecar(let main):
+          return raw[main] == nil && opaque[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
         case .mount: return try skip(scanned.path, .mount)
         case .special: return try skip(scanned.path, .special)
         }
@@ -264,9 +269,9 @@ final class SnapshotWriter {
   ///
   /// - Returns: false when none has it.
   private func refer(_ entry: inout ManifestEntry, to digest: SHA256.Digest) throws -> Bool {
-    guard let places = try former?.places(of: digest, size: entry.size, isDatabase: false) else {
-      return false
-    }
+    guard
+      let places = try former?.places(of: digest, size: entry.size, isDatabase: false, earlier: earlier)
+    else { return false }
     (entry.digest, entry.extents) = (digest, places)
     return true
   }
@@ -287,6 +292,13 @@ final class SnapshotWriter {
   private static let databaseCopy: ContainerPath = "database"
 
   private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
+    if request.opaque.contains(unit.main) {
+      // A transaction's lock holds it already.
+      let isHeld = request.databaseLocks[unit.main] != nil
+      let hold = try isHeld ? nil : root.hold(unit, busyTimeout: request.busyTimeout)
+      opaque.updateValue(hold, forKey: unit.main)
+      return try storeFile(scanned, kind: .rawDatabase)
+    }
     var entry = entry(unit.main, .database, scanned.status, try metadata(of: scanned))
     let state = try root.sidecarState(of: unit.main)
     for attempt in 1...StableReader.largeAttempts {
