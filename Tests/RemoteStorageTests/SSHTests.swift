@@ -52,7 +52,9 @@ struct SSHTests {
     try #require(Command.run(Tools.system("ssh-keygen"), command).succeeded)
     let rsa = try String(contentsOfFile: "\(base)/rsa-\(getpid()).pub", encoding: .utf8)
     try withKnownHosts("[127.0.0.1]:PORT \(rsa)") { store throws in
-      for request in [{ _ = try store.list("") }, { try store.createIfNeeded() }, { _ = try store.file("x") }] {
+      for request in [
+        { _ = try store.list("") }, { try store.createIfNeeded() }, { _ = try store.file("x") },
+      ] {
         let error = #expect(throws: DrydockError.self) { try request() }
         #expect(error?.code == .permission)
         #expect(error?.message.contains("no key of the kind that known_hosts has") == true, "\(error as Any)")
