@@ -348,7 +348,9 @@ class World:
                 form = stat.S_IFMT(os.lstat(path).st_mode)
             except OSError:
                 return True
-            return form in (stat.S_IFREG, stat.S_IFDIR) or (form == stat.S_IFLNK or b"O_PATH" in call.arguments) and not is_opened
+            # A FIFO is not opened by who wants a directory.
+            return form in (stat.S_IFREG, stat.S_IFDIR) or not is_opened and (
+                form == stat.S_IFLNK or b"O_PATH" in call.arguments or b"O_DIRECTORY" in call.arguments)
         if call.name not in OPENING or call.writes or b"O_WRONLY" in call.arguments or b"O_RDWR" in call.arguments and path != b"/dev/null":
             return False
         # The directories above a container, in which its state and drydock.yaml are searched for.
@@ -363,15 +365,29 @@ class World:
         return SYSTEM.match(path) is not None
 
     def strays(self, outcome):
-        """The calls that are not allowed."""
-        result = []
+        """The calls that are not allowed, by what they touch: a canary, a kind of file of the container, or a path of the system."""
+        result = {}
         for call in calls(outcome.trace, self.work):
             bad = [path for path in call.paths if not self.allowed(call, path)]
             if call.opened is not None and not self.allowed(call, call.opened, True):
                 bad.append(call.opened)
-            if bad:
-                result.append(str(call))
-        return list(dict.fromkeys(result))
+            for path in bad[:1]:
+                lines = result.setdefault(f"touches what it may not: {call.name} {self.place(path)}", [])
+                if len(lines) < 10 and str(call) not in lines:
+                    lines.append(str(call))
+        return result
+
+    def place(self, path):
+        if any(path == kept or path.startswith(kept + b"/") for kept in self.own) or not path.startswith(self.base):
+            return os.fsdecode(path.replace(self.base + b"/", b""))
+        if not path.startswith(self.case):
+            return os.fsdecode(path[len(self.base) + 1:].split(b"/")[0])
+        try:
+            form = stat.S_IFMT(os.lstat(path).st_mode)
+        except OSError:
+            form = 0
+        return "in the container: " + {0: "nothing", stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link", stat.S_IFIFO: "FIFO",
+                                       stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}[form]
 
 
 DATABASES = "databases: {main: [Documents/main.sqlite, databases/main.sqlite, main.sqlite, data/main.sqlite]}\nmigrations: Migrations\n"
@@ -466,6 +482,7 @@ def tasks(rng, world, container, number):
     compare = (0, 1, 2, 3, 4, 5)
     yield Task("snapshot", place, "-o", archive, *busy, *rng.choice([[], ["--include-excluded"]]))
     wrote = os.path.exists(archive)
+    os.mkdir(out("exported"))
     result = [
         Task("inspect", place, *busy), Task("inspect", place, "--excluded"), Task("inspect", place, "--html", out("i.html")),
         Task("explain", place, "--", some), Task("audit", place, *busy), Task("audit", place, "--sarif", out("s.json"), "--html", out("x.html")),
@@ -501,7 +518,7 @@ def tasks(rng, world, container, number):
         yield Task("list", "-r", repository)
         yield Task("verify", "-r", repository, "--data")
         yield Task("forget", "-r", repository, "--keep-last", "1", "--dry-run")
-        yield Task("export", "latest", "-r", repository, "--to", out("exported"), codes=(0, 1, 3, 4, 5, 64))
+        yield Task("export", "latest", "-r", repository, "--to", out("exported"))
     if rng.random() < 0.35:
         file = os.path.join(world.packed, rng.choice([b"p.tar", b"p.zip", b"p", b"p.tar.gz"]))
         if hostile.packed(rng, container, file):
@@ -586,7 +603,7 @@ class Fuzzer:
     def __init__(self, world, seed, finds):
         self.world, self.seed, self.finds = world, seed, finds
         self.containers = self.commands = 0
-        self.codes, self.found, self.slowest = {}, {}, (0.0, "")
+        self.codes, self.found, self.messages, self.slowest = {}, {}, {}, (0.0, "")
 
     def container(self, number):
         """Makes a container, and runs the commands on it."""
@@ -626,6 +643,8 @@ class Fuzzer:
                 before, kept = listing(world.case, contents=False), world.kept()
                 self.commands += 1
                 self.codes[task.name, outcome.code] = self.codes.get((task.name, outcome.code), 0) + 1
+                message = task.name, outcome.code, self.message(outcome) if outcome.code else ""
+                self.messages[message] = self.messages.get(message, 0) + 1
                 self.slowest = max(self.slowest, (round(outcome.seconds, 1), f"container {number}: {task.name}"))
             after = listing(world.case)
             for difference in [] if world.is_changeable else differences(first, after)[:3]:
@@ -638,12 +657,17 @@ class Fuzzer:
                 holder.communicate()
         self.containers += 1
 
+    @staticmethod
+    def message(outcome):
+        """The last message of a command, without what differs each time."""
+        message = outcome.errors.decode("utf-8", "replace").strip().split("\n")[-1]
+        return re.sub(r"/\S+|'[^']*'|`[^`]*`|\([^)]*\)|\d+", "…", message)[:150]
+
     def reasons(self, task, outcome, before, kept):
         """Why a command is a find: each reason as its kind and the details."""
         world = self.world
-        strays = world.strays(outcome)
-        if strays:
-            yield "touches what it may not", "\n".join(strays[:10])
+        for kind, lines in world.strays(outcome).items():
+            yield kind, "\n".join(lines)
         changes = differences(before, listing(world.case, contents=False))
         if changes and not world.is_changeable:
             yield "changes the container", "\n".join(changes[:10])
@@ -655,7 +679,7 @@ class Fuzzer:
         elif outcome.code < 0:
             yield f"is killed by signal {-outcome.code}", ""
         elif outcome.code not in task.codes:
-            yield f"exit code {outcome.code}" + (" after a success" if task.after else ""), ""
+            yield f"exit code {outcome.code}" + (f" after a success: {self.message(outcome)}" if task.after else ""), ""
         if outcome.written > WRITTEN_LIMIT:
             yield "writes too much", f"{outcome.written >> 20} MB"
         if outcome.memory > MEMORY_LIMIT:
@@ -684,7 +708,7 @@ class Fuzzer:
         if self.found[kind] > SAVED:
             return
         os.makedirs(self.finds, exist_ok=True)
-        path = os.path.join(self.finds, f"container-{self.seed}-{number}-" + re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-"))
+        path = os.path.join(self.finds, f"container-{self.seed}-{number}-" + re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")[:80])
         subprocess.run(["tar", "-S", "--xattrs", "-cf", path + ".tar", "-C", self.world.base, "case"],
                        stderr=subprocess.DEVNULL, timeout=60)
         command = " ".join(repr(os.fsdecode(argument)) for argument in task.arguments)
@@ -735,9 +759,11 @@ def check(world, finds):
         outcome = world.run([], limit=1.5)
         reasons = dict(fuzzer.reasons(Task("bad"), outcome, before, kept))
         # A shell starts other programs, and reads itself.
-        calls = [line for line in reasons.get("touches what it may not", "").split("\n") if line and not line.startswith("execve") and "/bad'" not in line]
-        if not calls:
-            reasons.pop("touches what it may not", None)
+        for kind, lines in list(reasons.items()):
+            if kind.startswith("touches"):
+                del reasons[kind]
+                if [line for line in lines.split("\n") if not line.startswith("execve") and "/bad'" not in line]:
+                    reasons["touches what it may not"] = lines
         if expected not in reasons if expected else reasons:
             missed.append(f"`{script}`: expected {expected}, found {reasons}")
         for path in world.canaries[:10]:
@@ -762,6 +788,7 @@ def main():
     parser.add_argument("--only", type=int, help="examine this container alone")
     parser.add_argument("--first", type=int, default=0, help="begin with this container")
     parser.add_argument("--finds", default=os.path.join(REPOSITORY, ".build/fuzzing/finds"))
+    parser.add_argument("--messages", action="store_true", help="print how often a command ended with which message")
     parser.add_argument("--forbid", help="a pattern of paths that are not allowed, to see that this program can fail")
     arguments = parser.parse_args()
     program = os.path.realpath(os.environ.get("DRYDOCK") or os.path.join(REPOSITORY, ".build/release/drydock"))
@@ -794,6 +821,9 @@ def main():
         print(f"  {name}: " + ", ".join(f"exit code {code}: {by_code[name][code]}" for code in sorted(by_code[name])))
     print(f"{fuzzer.containers} containers, {fuzzer.commands} commands, {time.monotonic() - start:.0f} s, seed {arguments.seed}; "
           f"the slowest took {fuzzer.slowest[0]} s ({fuzzer.slowest[1]})")
+    if arguments.messages:
+        for (name, code, message), count in sorted(fuzzer.messages.items()):
+            print(f"  {count} {name} {code}: {message}")
     for kind in sorted(fuzzer.found):
         print(f"FOUND {fuzzer.found[kind]} times: {kind}")
     sys.exit(1 if fuzzer.found else 0)

@@ -581,7 +581,8 @@ class Builder:
         for _ in range(rng.choice([1, 1, 2, 3])):
             self.database()
         for path, make in PLACES[self.layout].items():
-            if rng.random() < 0.35:
+            # With a history or vault that cannot be read, most commands go no further.
+            if rng.random() < (0.08 if b"history" in path or b"vault" in path else 0.35):
                 self.maybe(path, make(rng, self.targets))
         folder = rng.choice(FOLDERS[self.layout])
         for path, make in COMPANIONS.items():
