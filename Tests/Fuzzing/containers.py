@@ -132,7 +132,7 @@ def calls(trace, directory):
             elif kind == "p":
                 # Without a path, such as of utimensat, the descriptor itself is meant.
                 path = os.path.join(base, text) if text else base
-                if link := re.match(rb"/(?:proc/(?:self|thread-self|\d+)|dev)/fd/(\d+)(/.*)?\Z", path):
+                if link := re.match(rb"/(?:proc/(?:self|thread-self|\d+)|dev)/fd/(\d+)(/.*)?\Z", path, re.S):
                     path = descriptors.get(link[1], path) + (link[2] or b"")
                 paths.append(os.path.normpath(path).replace(b"//", b"/"))
                 base = current
@@ -285,6 +285,8 @@ class World:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=self.work, env=self.environment,
                                        start_new_session=True, preexec_fn=limited)
             while True:
+                # What directories and journals of file systems need does not count: it is not the program's.
+                outcome.written = max([outcome.written, *map(bytes_written, children(process.pid))])
                 ended, status, usage = os.wait4(process.pid, os.WNOHANG)
                 outcome.seconds = time.monotonic() - start
                 if ended:
@@ -297,7 +299,7 @@ class World:
                 time.sleep(0.002 if outcome.seconds < 0.3 else 0.05)
             process.returncode = os.waitstatus_to_exitcode(status)
         outcome.code = process.returncode
-        outcome.written, outcome.memory = usage.ru_oublock * 512, usage.ru_maxrss * 1024
+        outcome.memory = usage.ru_maxrss * 1024
         for name, path in zip(("output", "errors", "trace"), (*paths, log)):
             try:
                 with open(path, "rb") as file:
@@ -414,17 +416,28 @@ def limited():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def children(process):
+    try:
+        with open(f"/proc/{process}/task/{process}/children") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
+
+
+def bytes_written(process):
+    try:
+        with open(f"/proc/{process}/io") as file:
+            return int(re.search(r"wchar: (\d+)", file.read())[1])
+    except (OSError, TypeError):
+        return 0
+
+
 def stop(tracer):
     """Kills a program that strace runs, and then strace, which so has time to write what the program was about to do."""
     for _ in range(100):
-        try:
-            with open(f"/proc/{tracer}/task/{tracer}/children") as file:
-                children = file.read().split()
-        except OSError:
-            children = []
-        for child in children:
+        for child in children(tracer):
             try:
-                os.kill(int(child), signal.SIGKILL)
+                os.kill(child, signal.SIGKILL)
             except ProcessLookupError:
                 pass
         ended, status, usage = os.wait4(tracer, os.WNOHANG)
@@ -708,7 +721,7 @@ class Fuzzer:
         if self.found[kind] > SAVED:
             return
         os.makedirs(self.finds, exist_ok=True)
-        path = os.path.join(self.finds, f"container-{self.seed}-{number}-" + re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")[:80])
+        path = os.path.join(self.finds, f"container-{self.seed}-{number}-{self.commands}-" + re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")[:80])
         subprocess.run(["tar", "-S", "--xattrs", "-cf", path + ".tar", "-C", self.world.base, "case"],
                        stderr=subprocess.DEVNULL, timeout=60)
         command = " ".join(repr(os.fsdecode(argument)) for argument in task.arguments)
@@ -733,7 +746,7 @@ MISDEEDS = [
     ("printf x >> $C/file", "changes the container"), ("ln $C/file $B/out/other", "changes the container"), (": < $C/fifo", "touches what it may not"),
     (": < /etc/hostname", "touches what it may not"), ("true | : > /dev/zero", "touches what it may not"), ("kill -SEGV $$", "is killed by signal 11"),
     ("exit 77", "exit code 77"), ("sleep 60", "takes too long"), ("mkdir $B/tmp/drydock-left", "leaves something in TMPDIR"),
-    ("printf '\\033[1m'", "prints control characters (output)"), ("head -c 260M /dev/zero > $B/out/big; sync $B/out/big", "writes too much"),
+    ("printf '\\033[1m'", "prints control characters (output)"), ("exec head -c 260M /dev/zero > $B/out/big", "writes too much"),
     ("ls / $C $B/case", None),
 ]
 

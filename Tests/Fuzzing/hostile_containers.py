@@ -596,8 +596,8 @@ class Builder:
             self.maybe(name, rng.choice([b"", b"x", rng.randbytes(300), b"SQLite format 3\0", bytes(512)]), 0.5)
         for _ in range(rng.choice([0, 0, 1, 2])):
             self.special(os.path.join(rng.choice(FOLDERS[self.layout]), b"s%d" % rng.randrange(100)))
-        if rng.random() < 0.03:
-            self.maybe(b"deep/" + b"d/" * rng.choice([100, 520, 1500]) + b"f", b"x")
+        if rng.random() < 0.02:
+            self.maybe(b"deep/" + b"d/" * rng.choice([100, 100, 505, 520]) + b"f", b"x")
         if rng.random() < 0.1:
             # A whole directory is elsewhere.
             self.special(rng.choice([b"Library", b"Documents/a", b"files", b"databases", b"data", b".drydock"]), ["link", "system"])
