@@ -2,21 +2,25 @@
 """Fuzzes the commands that read a container: containers.py SECONDS [--seed N] [--only N] [--finds DIRECTORY]
 
 It makes hostile containers (`hostile_containers.py`), one after another, and runs the reading commands on each under strace. A
-container is somebody else's data: to look at it may change nothing, neither in it nor elsewhere, and may not reach what its links
-and journals name. A run fails when a command
+container is somebody else's data: to look at it may change nothing, neither in it nor elsewhere, and may not reach what its
+links and journals name. A run fails when a command
 
-- opens, creates, changes or removes a path that is not in the container, its private TMPDIR, the repository, the directory for its
-  results, or the list of system files in `SYSTEM` (also when the attempt fails), or opens a FIFO, socket or device of the container;
+- opens, creates, changes or removes a path that is not in the container, its private TMPDIR, the repository, the directory for
+  its results, or the list of system files in `SYSTEM` (also when the attempt fails), or opens a FIFO, socket or device of the
+  container;
 - leaves the container, or a canary outside of it, other than it was: names, content, modes, owners, attributes and times;
 - takes longer than 20 s, is killed by a signal, writes more than 200 MB, needs more than 2 GB of memory, leaves something in
   TMPDIR, or ends with an exit code that the guide "The command line" does not give for it;
 - prints control characters, or with `--json` something else than one document;
-- writes an archive that cannot be verified, exported or restored.
+- writes an archive that cannot be verified, shown or exported, or that differs from the container.
 
-Before it starts, it runs small programs that do these things, and fails when one of them goes unnoticed.
+Some containers have the state of an interrupted command, with hostile records. Recovery may change these, and nothing else.
 
-The program is $DRYDOCK, by default `.build/release/drydock`. A find is saved in `.build/fuzzing/finds`: the container as a tar, and
-the seed, the command and the reason. `--seed N --only M` makes and examines one container again. Exit code 1: a find.
+Before it starts, it runs small programs that do what is forbidden, and fails when one of them goes unnoticed.
+
+The program is $DRYDOCK, by default `.build/release/drydock`. A find is saved in `.build/fuzzing/finds`: the container as a tar,
+the seed, the command and the reason, and the trace. `--seed N --only M` makes and examines one container again. Exit code 1: a
+find.
 """
 import argparse, contextlib, hashlib, json, os, random, re, resource, signal, sqlite3, stat, subprocess, sys, tempfile, time
 
@@ -55,7 +59,9 @@ SYSTEM = [
 ]
 SYSTEM = re.compile(b"(?:" + b"|".join(SYSTEM) + rb")\Z")
 
-TOKEN = re.compile(rb'(AT_FDCWD|-?\d+)<((?:\\x[0-9a-f]{2})*)>|"((?:\\x[0-9a-f]{2})*)"|(?<![\w<>])(AT_FDCWD|NULL|0x[0-9a-f]+|-?\d+)(?![\w<])')
+# A descriptor with its path, a string, or anything else.
+TOKEN = re.compile(rb'(AT_FDCWD|-?\d+)<((?:\\x[0-9a-f]{2})*)>|"((?:\\x[0-9a-f]{2})*)"|'
+                   rb'(?<![\w<>])(AT_FDCWD|NULL|0x[0-9a-f]+|-?\d+)(?![\w<])')
 LINE = re.compile(rb"(\d+) +(\w+)\((.*)\) += (-?\d+|\?|0x[0-9a-f]+)(?:<((?:\\x[0-9a-f]{2})*)>)?(.*)\Z", re.S)
 UNFINISHED = re.compile(rb"(\d+) +(\w+)\((.*) <unfinished \.\.\.>\Z", re.S)
 RESUMED = re.compile(rb"(\d+) +<\.\.\. (\w+) resumed>(.*)\Z", re.S)
@@ -116,10 +122,11 @@ def calls(trace, directory):
             descriptors[match[4]] = opened
         if shape == "s":
             local = re.search(rb'sun_path=(@?)"((?:\\x[0-9a-f]{2})*)"', match[3])
-            yield Call(name, [b"@" + unhex(local[2]) if local[1] else unhex(local[2])] if local else [b"a network address"], match[3], match[4], None)
+            path = local[1] + unhex(local[2]) if local else b"a network address"
+            yield Call(name, [path], match[3], match[4], None)
             continue
-        tokens = [(unhex(token[1]) if token[1] or token[0] else None, unhex(token[2]) if not token[0] and not token[3] else None, token[3])
-                  for token in TOKEN.findall(match[3])]
+        tokens = [(unhex(path) if number else None, None if number or other else unhex(text), other)
+                  for number, path, text, other in TOKEN.findall(match[3])]
         paths, base = [], current
         for kind in shape:
             if not tokens:
@@ -187,7 +194,8 @@ def listing(root, contents=True):
             result[path].append(os.readlink(path))
         if contents:
             try:
-                result[path].append({name: os.getxattr(path, name, follow_symlinks=False) for name in os.listxattr(path, follow_symlinks=False)})
+                names = os.listxattr(path, follow_symlinks=False)
+                result[path].append({name: os.getxattr(path, name, follow_symlinks=False) for name in names})
             except OSError:
                 pass
             if form == stat.S_IFREG:
@@ -233,6 +241,8 @@ class World:
         self.program, self.forbidden = os.fsencode(program), forbidden
         # Whether recovery may change the container that is examined.
         self.is_changeable = False
+        # A copy of the container with other rows, if there is one.
+        self.other = None
         for name in ["case", "canary", "work", "tmp", "out", "repository", "home", "made", "packed"]:
             path = os.path.join(self.base, name.encode())
             os.mkdir(path)
@@ -241,13 +251,14 @@ class World:
         os.mkdir(join(self.canary, b"directory"))
         os.mkfifo(join(self.canary, b"fifo"))
         os.symlink(b"file", join(self.canary, b"link"))
-        self.canaries = [join(self.canary, b"file"), join(self.canary, b"directory", b"file"), join(self.work, b"kept"), join(self.tmp, b"kept"),
-                         join(self.case, b"kept"), join(self.home, b"kept"), join(self.repository, b"kept"), join(self.base, b"kept"),
-                         join(self.canary, b"file.sqlite"), join(self.canary, b"file.sqlite-journal")]
+        kept = [join(folder, b"kept") for folder in (self.base, self.work, self.tmp, self.case, self.home, self.repository)]
+        self.canaries = kept + [
+            join(self.canary, name) for name in (b"file", b"directory/file", b"file.sqlite", b"file.sqlite-journal")]
         for path in self.canaries:
             with open(path, "wb") as file:
                 file.write(b"kept")
-        self.canaries += [join(self.canary, name) for name in [b"fifo", b"link", b"directory", b"nothing", b"directory/nothing"]]
+        self.canaries += [
+            join(self.canary, name) for name in (b"fifo", b"link", b"directory", b"nothing", b"directory/nothing")]
         # Programs start in `work`. SQLite works on a copy in a directory below TMPDIR.
         self.targets = hostile.Targets(self.canaries, [self.work, join(self.tmp, b"drydock-scratch-x"), self.case])
         for name, text in CONFIGURATIONS.items():
@@ -257,10 +268,10 @@ class World:
         for name, text in MIGRATIONS.items():
             with open(join(self.work, b"Migrations", name), "w") as file:
                 file.write(text)
-        self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.fsdecode(self.home), "TMPDIR": os.fsdecode(self.tmp),
-                            "LC_ALL": "C.UTF-8", "SWIFT_BACKTRACE": "enable=no", "TZ": "UTC"}
-        self.own = [self.canary, join(self.base, b"kept"), join(self.work, b"kept"), join(self.tmp, b"kept"), join(self.case, b"kept"),
-                    join(self.home, b"kept"), join(self.repository, b"kept"), join(self.work, b"Migrations"),
+        self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.fsdecode(self.home),
+                            "TMPDIR": os.fsdecode(self.tmp), "LC_ALL": "C.UTF-8", "SWIFT_BACKTRACE": "enable=no", "TZ": "UTC"}
+        # What nobody changes. Migrations and settings are read, the canaries are not.
+        self.own = [self.canary, *kept, join(self.work, b"Migrations"),
                     *(join(self.work, name) for name in CONFIGURATIONS)]
 
     def kept(self):
@@ -388,10 +399,11 @@ class World:
             form = stat.S_IFMT(os.lstat(path).st_mode)
         except OSError:
             form = 0
-        return "in the container: " + {0: "nothing", stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link", stat.S_IFIFO: "FIFO",
-                                       stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}[form]
+        return "in the container: " + KINDS[form]
 
 
+KINDS = {0: "nothing", stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link", stat.S_IFIFO: "FIFO",
+         stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 DATABASES = "databases: {main: [Documents/main.sqlite, databases/main.sqlite, main.sqlite, data/main.sqlite]}\nmigrations: Migrations\n"
 # The first is found by its name, the others are given by --config.
 CONFIGURATIONS = {
@@ -403,8 +415,9 @@ CONFIGURATIONS = {
 }
 MIGRATIONS = {
     b"0001_sql.yaml": "description: Changes rows, so that triggers run\nsteps:\n"
-                      "  - sql: {database: main, if-missing: create, destructive: an example, up: \"CREATE TABLE IF NOT EXISTS t(a, b);"
-                      " UPDATE t SET b = 'new'; INSERT INTO t(a, b) VALUES (77, 'y'); DELETE FROM t WHERE a = 1; CREATE TABLE added(x)\"}\n",
+                      "  - sql: {database: main, if-missing: create, destructive: an example, up: \""
+                      "CREATE TABLE IF NOT EXISTS t(a, b); UPDATE t SET b = 'new'; INSERT INTO t(a, b) VALUES (77, 'y');"
+                      " DELETE FROM t WHERE a = 1; CREATE TABLE added(x)\"}\n",
     b"0002_files.yaml": "description: Settings and files\nsteps:\n  - defaults.set-default: {values: {theme: light}}\n"
                         "  - files.create-directory: {path: Made, if-exists: keep}\n",
 }
@@ -485,10 +498,11 @@ class Task:
 def tasks(rng, world, container, number):
     """The reading commands, in an order in which a later one finds what an earlier one wrote."""
     out = lambda name: os.path.join(world.out, name.encode())
-    paths = [path for path in listing(container, contents=False)]
+    paths = sorted(listing(container, contents=False))
     some = os.path.relpath(rng.choice(paths), container)
     # A link or FIFO that the user names is opened, of course.
-    plain = os.path.relpath(rng.choice([path for path in paths if stat.S_ISREG(os.lstat(path).st_mode)] or [os.path.join(world.work, b"drydock.yaml")]), container)
+    files = [path for path in paths if stat.S_ISREG(os.lstat(path).st_mode)] or [os.path.join(world.work, b"drydock.yaml")]
+    plain = os.path.relpath(rng.choice(files), container)
     place = rng.choice([container, container, os.path.relpath(container, world.work)])
     archive, repository = out("a.tar.zst"), world.repository
     busy = ["--busy-timeout", "0.2"]
@@ -498,11 +512,12 @@ def tasks(rng, world, container, number):
     os.mkdir(out("exported"))
     result = [
         Task("inspect", place, *busy), Task("inspect", place, "--excluded"), Task("inspect", place, "--html", out("i.html")),
-        Task("explain", place, "--", some), Task("audit", place, *busy), Task("audit", place, "--sarif", out("s.json"), "--html", out("x.html")),
+        Task("explain", place, "--", some), Task("audit", place, *busy),
+        Task("audit", place, "--sarif", out("s.json"), "--html", out("x.html")),
         Task("status", place, *busy), Task("log", place), Task("migrate", place, "--dry-run", *busy),
         Task("migrate", place, "--dry-run", "--html", out("m.html"), *busy), Task("diff", place, place, *busy),
         Task("defaults", "read", place), Task("defaults", "export", place, out("d.json"), "--to", "json"),
-        Task("vault", "list", place), Task("rollback", place, "--dry-run"),
+        Task("vault", "list", place), Task("rollback", place, "--dry-run", codes=(0, 1, 3, 4, 5, 6)),
         Task("fixture", "capture", place, "made", "--fixtures", out("fixtures"), "--at", "0", *busy),
         Task("audit", "--all", world.case, *busy), Task("status", "--all", world.case, *busy),
         Task("snapshot", "--all", world.case, "-r", out("all"), *busy),
@@ -513,14 +528,26 @@ def tasks(rng, world, container, number):
     ]
     if wrote:
         result += [
-            Task("show", archive, after="snapshot", codes=(0,)), Task("show", archive, some), Task("verify", archive, "--data", after="snapshot", codes=(0,)),
-            Task("verify", archive, "--container", place, *busy, codes=compare), Task("diff", archive, place, *busy), Task("diff", place, archive, "--all", *busy),
-            Task("export", archive, "-o", out("e.tar.zst"), after="snapshot", codes=(0,)), Task("restore", archive, place, "--dry-run", *busy),
+            Task("show", archive, after="snapshot", codes=(0,)), Task("show", archive, some),
+            Task("verify", archive, "--data", after="snapshot", codes=(0,)),
+            # The container is as it was: nothing may differ.
+            Task("verify", archive, "--container", place, *busy), Task("diff", archive, place, "--exit-code", *busy),
+            Task("diff", place, archive, "--all", "--exit-code", *busy),
+            Task("export", archive, "-o", out("e.tar.zst"), after="snapshot", codes=(0,)),
+            Task("restore", archive, place, "--dry-run", *busy),
             Task("restore", archive, place, "--dry-run", "--overwrite-excluded", "--include-excluded", *busy),
-            Task("restore", archive, out("new"), "--dry-run", "--from-other"), Task("restore", archive, out("restored"), "--yes", "--from-other"),
+            Task("restore", archive, out("new"), "--dry-run", "--from-other"),
+            Task("restore", archive, out("restored"), "--yes", "--from-other"),
             Task("restore", archive, out("migrated"), "--yes", "--from-other", "--migrate"),
             Task("fixture", "capture", archive, "made", "--fixtures", out("fixtures2"), "--at", "0"),
         ]
+    if world.other:
+        result += [Task("diff", place, world.other, *busy), Task("diff", world.other, place, "--all", *busy),
+                   Task("diff", place, world.other, "--html", out("d.html"), *busy)]
+    if world.other and wrote:
+        result += [Task("diff", archive, world.other, *busy), Task("verify", archive, "--container", world.other, *busy, codes=compare),
+                   Task("restore", archive, world.other, "--dry-run", "--from-other", *busy),
+                   Task("restore", archive, world.other, "--dry-run", "--from-other", "--only", "databases", "--migrate", *busy)]
     rng.shuffle(result)
     for task in result:
         if rng.random() < 0.45:
@@ -535,7 +562,8 @@ def tasks(rng, world, container, number):
     if rng.random() < 0.35:
         file = os.path.join(world.packed, rng.choice([b"p.tar", b"p.zip", b"p", b"p.tar.gz"]))
         if hostile.packed(rng, container, file):
-            for words in [["inspect"], ["inspect", "--excluded"], ["snapshot", "-o", out("p.tar.zst")], ["status"], ["migrate", "--dry-run"], ["audit"]]:
+            for words in [["inspect"], ["inspect", "--excluded"], ["snapshot", "-o", out("p.tar.zst")], ["status"],
+                          ["migrate", "--dry-run"], ["audit"]]:
                 if rng.random() < 0.6:
                     yield Task(words[0], file, *words[1:])
             yield Task("diff", container, file, *busy)
@@ -559,14 +587,16 @@ def interrupted(rng, world, root):
         db.execute(f"PRAGMA journal_mode={rng.choice(['wal', 'delete'])}")
         db.execute("CREATE TABLE t(a, b)")
         db.execute("INSERT INTO t VALUES(1, 2)")
-    environment = {**world.environment, "DRYDOCK_KILL_AT": rng.choice(STEPS), "DRYDOCK_COMMIT": rng.choice(["in-place", "in-place", "exchange"])}
+    environment = {**world.environment, "DRYDOCK_KILL_AT": rng.choice(STEPS),
+                   "DRYDOCK_COMMIT": rng.choice(["in-place", "in-place", "exchange"])}
     subprocess.run([world.program, "migrate", root], cwd=world.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
     for name in os.listdir(world.tmp):
         if name != b"kept":
             remove(os.path.join(world.tmp, name))
-    states = [os.path.join(root, b".drydock-state")] + [os.path.join(world.case, name) for name in os.listdir(world.case) if name.startswith(b".drydock-")]
+    states = [os.path.join(root, b".drydock-state")]
+    states += [os.path.join(world.case, name) for name in os.listdir(world.case) if name.startswith(b".drydock-")]
     # The tree of an exchange is not a record.
-    files = [path for state in states for path in listing(state, contents=False)
+    files = [path for state in states for path in sorted(listing(state, contents=False))
              if os.path.isfile(path) and not os.path.islink(path) and b"/tree" not in path and os.path.getsize(path) < 10**6]
     for path in rng.sample(files, min(len(files), rng.randrange(4))):
         name = world.targets.name(rng, os.path.dirname(path)).split(b"\0")[0]
@@ -576,21 +606,23 @@ def interrupted(rng, world, root):
         texts = list(dict.fromkeys(re.findall(rb'"((?:[^"\\]|\\.)*)"', data)))
         if how < 0.6 and texts:
             # The form remains, and a path is another.
-            old, new = rng.choice(texts), rng.choice([name, b"../" * rng.randrange(1, 5) + b"canary/file", b"..", b"", b"/", b".", b"tree/../../x", rng.choice(texts)])
+            old, new = rng.choice(texts), rng.choice([name, b"../" * rng.randrange(1, 5) + b"canary/file", b"..", b"", b"/", b".",
+                                                      b"tree/../../x", rng.choice(texts)])
             data = data.replace(b'"' + old + b'"', b'"' + new.replace(b'"', b"").decode("utf-8", "replace").encode() + b'"')
         elif how < 0.7:
-            data = re.sub(rb"\d+", lambda match: rng.choice([match[0], b"0", b"-1", b"18446744073709551616", str(os.stat(world.canary).st_ino).encode()]), data)
+            inode = b"%d" % os.stat(world.canary).st_ino
+            data = re.sub(rb"\d+", lambda match: rng.choice([match[0], b"0", b"-1", b"18446744073709551616", inode]), data)
         elif how < 0.8:
             data = hostile.varied(rng, data)
         elif how < 0.9:
-            data = None
-        if data is None:
+            # Not a hard link: to remove that would change the number of a canary's links.
             os.unlink(path)
-            rng.choice([os.symlink, lambda name, path: os.mkfifo(path), lambda name, path: os.link(world.canaries[0], path)])(name, path)
-        else:
-            with open(path, "wb") as file:
-                file.write(data)
-    folders = [path for state in states for path in listing(state, contents=False) if os.path.isdir(path) and not os.path.islink(path)]
+            rng.choice([os.symlink, lambda name, path: os.mkfifo(path)])(name, path)
+            continue
+        with open(path, "wb") as file:
+            file.write(data)
+    folders = [path for state in states for path in sorted(listing(state, contents=False))
+               if os.path.isdir(path) and not os.path.islink(path)]
     if folders and rng.random() < 0.3:
         path = rng.choice(folders)
         remove(path)
@@ -623,7 +655,8 @@ class Fuzzer:
         world = self.world
         world.clean()
         rng = random.Random(f"{self.seed}/{number}")
-        name = rng.choice([b"Notes"] * 6 + [b"com.example.hostile", b"X.xcappdata", b"-rf", b"%s", "Gr\u00fc\u00dfe".encode(), b"a b", b"x\ny", b"\x1b[1m"])
+        name = rng.choice([b"Notes"] * 6 + [b"com.example.hostile", b"X.xcappdata", b"-rf", b"%s", "Grüße".encode(), b"a b", b"x\ny",
+                                            b"\x1b[1m"])
         root = os.path.join(world.case, name)
         world.is_changeable = rng.random() < 0.07
         if world.is_changeable:
@@ -641,6 +674,11 @@ class Fuzzer:
             holder = subprocess.Popen([sys.executable, "-I", "-S", "-c", HOLDER, rng.choice(mains)],
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             holder.stdout.readline()
+        other = os.path.join(world.case, b"Other")
+        if not world.is_changeable and rng.random() < 0.5 and hostile.changed_copy(rng, root, other, mains):
+            world.other = other
+        else:
+            world.other = None
         try:
             # Hashes are compared once: what changes a file's content changes its change time.
             first, kept = listing(world.case), world.kept()
@@ -721,12 +759,14 @@ class Fuzzer:
         if self.found[kind] > SAVED:
             return
         os.makedirs(self.finds, exist_ok=True)
-        path = os.path.join(self.finds, f"container-{self.seed}-{number}-{self.commands}-" + re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")[:80])
+        name = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")[:80]
+        path = os.path.join(self.finds, f"container-{self.seed}-{number}-{self.commands}-{name}")
         subprocess.run(["tar", "-S", "--xattrs", "-cf", path + ".tar", "-C", self.world.base, "case"],
                        stderr=subprocess.DEVNULL, timeout=60)
         command = " ".join(repr(os.fsdecode(argument)) for argument in task.arguments)
-        text = (f"{kind}\n{reason[1]}\nseed {self.seed}, container {number}: --seed {self.seed} --only {number}\ncommand: drydock {command}\n"
-                f"exit code {outcome.code}, {outcome.seconds:.1f} s, {outcome.written >> 20} MB written, {outcome.memory >> 20} MB of memory\n")
+        text = (f"{kind}\n{reason[1]}\ncontainer {number}: --seed {self.seed} --only {number}\ncommand: drydock {command}\n"
+                f"exit code {outcome.code}, {outcome.seconds:.1f} s, {outcome.written >> 20} MB written, "
+                f"{outcome.memory >> 20} MB of memory\n")
         with open(path + ".txt", "w", errors="surrogateescape") as file:
             file.write(text + outcome.errors[-4000:].decode("utf-8", "surrogateescape"))
         with open(path + ".trace", "wb") as file:
@@ -737,15 +777,15 @@ class Fuzzer:
 # ---- the check of this program itself
 
 # What a bad program does, and the reason that must be found. `$C` is the container, `$B` the directory above all others.
+TOUCHES, OUTSIDE, INSIDE = "touches what it may not", "changes what is outside", "changes the container"
 MISDEEDS = [
-    ("cat $B/canary/file", "touches what it may not"), ("cat $C/link", "touches what it may not"), ("cat $C/folder/file", "touches what it may not"),
-    ("rm -f $B/canary/nothing", "touches what it may not"), ("rm $B/tmp/kept", "changes what is outside"),
-    ("cd $B/canary; rm file", "touches what it may not"), ("mkdir $C/made", "touches what it may not"), (": > $B/work/made", "changes what is outside"),
-    ("mv $B/canary/file $B/canary/other", "changes what is outside"), ("chmod 700 $B/canary/directory", "changes what is outside"),
-    ("touch -d 2001-01-01 $C/file", "changes the container"), ("chmod 640 $C/file", "changes the container"), ("chmod 711 $C", "changes the container"),
-    ("printf x >> $C/file", "changes the container"), ("ln $C/file $B/out/other", "changes the container"), (": < $C/fifo", "touches what it may not"),
-    (": < /etc/hostname", "touches what it may not"), ("true | : > /dev/zero", "touches what it may not"), ("kill -SEGV $$", "is killed by signal 11"),
-    ("exit 77", "exit code 77"), ("sleep 60", "takes too long"), ("mkdir $B/tmp/drydock-left", "leaves something in TMPDIR"),
+    ("cat $B/canary/file", TOUCHES), ("cat $C/link", TOUCHES), ("cat $C/folder/file", TOUCHES), ("rm -f $B/canary/nothing", TOUCHES),
+    ("cd $B/canary; rm file", TOUCHES), ("mkdir $C/made", TOUCHES), (": < $C/fifo", TOUCHES), (": < /etc/hostname", TOUCHES),
+    (": > /dev/zero", TOUCHES), ("rm $B/tmp/kept", OUTSIDE), (": > $B/work/made", OUTSIDE),
+    ("mv $B/canary/file $B/canary/other", OUTSIDE), ("chmod 700 $B/canary/directory", OUTSIDE),
+    ("touch -d 2001-01-01 $C/file", INSIDE), ("chmod 640 $C/file", INSIDE), ("chmod 711 $C", INSIDE), ("printf x >> $C/file", INSIDE),
+    ("ln $C/file $B/out/other", INSIDE), ("kill -SEGV $$", "is killed by signal 11"), ("exit 77", "exit code 77"),
+    ("sleep 60", "takes too long"), ("mkdir $B/tmp/drydock-left", "leaves something in TMPDIR"),
     ("printf '\\033[1m'", "prints control characters (output)"), ("exec head -c 260M /dev/zero > $B/out/big", "writes too much"),
     ("ls / $C $B/case", None),
 ]
@@ -810,6 +850,7 @@ def main():
     world = World(program, re.compile(os.fsencode(arguments.forbid)) if arguments.forbid else None)
     os.mkdir(os.path.join(world.made, b"db"))
     start = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     fuzzer = Fuzzer(world, arguments.seed, arguments.finds)
     try:
         if arguments.only is None:

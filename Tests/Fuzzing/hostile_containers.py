@@ -272,7 +272,9 @@ def journal(rng, targets, data, size, below):
         name = targets.name(rng, below)
         name = rng.choice([name] * 6 + [b"", b"x" * 512, name + b"\0", b"main.sqlite", b"/" * 300 + name, rng.randbytes(20)])
         result += super_journal_record(rng, name, size)
-    return result + rng.choice([b""] * 5 + [b"\0", JOURNAL_MAGIC, bytes(512), rng.randbytes(17)]) if rng.random() < 0.9 else varied(rng, result)
+    if rng.random() < 0.1:
+        return varied(rng, result)
+    return result + rng.choice([b""] * 5 + [b"\0", JOURNAL_MAGIC, bytes(512), rng.randbytes(17)])
 
 
 def log_sum(data, state, big):
@@ -351,7 +353,8 @@ def property_list(rng, targets):
         return b"{ k = " + b"(" * rng.choice([10, 50000]) + b"1" + b")" * 10 + b"; }"
     if how == 7:
         keyed = {"$version": 100000, "$archiver": "NSKeyedArchiver", "$top": {"root": plistlib.UID(1)},
-                 "$objects": ["$null", {"$class": plistlib.UID(2), "NS.objects": [plistlib.UID(1)]}, {"$classname": "NSArray", "$classes": ["NSArray"]}]}
+                 "$objects": ["$null", {"$class": plistlib.UID(2), "NS.objects": [plistlib.UID(1)]},
+                              {"$classname": "NSArray", "$classes": ["NSArray"]}]}
         return varied(rng, plistlib.dumps(keyed, fmt=plistlib.FMT_BINARY))
     return plistlib.dumps(value, fmt=rng.choice([plistlib.FMT_BINARY, plistlib.FMT_XML]))
 
@@ -513,6 +516,11 @@ class Builder:
             os.fchdir(here)
             os.close(here)
 
+    @staticmethod
+    def is_own(full):
+        """Whether it is a file with no other name."""
+        return os.path.isfile(full) and not os.path.islink(full) and os.stat(full).st_nlink == 1
+
     def maybe(self, path, data, chance=0.12):
         """A file with the data, or sometimes something else in its place."""
         if self.rng.random() < chance:
@@ -547,7 +555,11 @@ class Builder:
             self.maybe(path + b"-mj%08X" % rng.randrange(2**32), b"\0".join(names) + b"\0")
         if rng.random() < 0.1:
             self.maybe(os.path.join(folder, b"." + name.rsplit(b".", 1)[0] + b"_SUPPORT", b"_EXTERNAL_DATA", b"x"), b"x")
-        if rng.random() < 0.08 and os.path.isfile(self.full(path)) and not os.path.islink(self.full(path)):
+        sidecar = self.full(path) + rng.choice([b"-journal", b"-wal", b"-shm"])
+        if rng.random() < 0.05 and self.is_own(sidecar):
+            # A hole that would be copied, or counted as content.
+            os.truncate(sidecar, rng.choice([2 * 10**8, 10**6]))
+        if rng.random() < 0.08 and self.is_own(self.full(path)):
             # A database of a few pages, of which the rest is a hole; or one that says so.
             with open(self.full(path), "r+b") as file:
                 pages = rng.choice([100, 3 * 10**8 // size])
@@ -562,6 +574,9 @@ class Builder:
             full = self.full(path)
             try:
                 what = rng.randrange(5)
+                if os.lstat(full).st_nlink > 1:
+                    # It may be a canary, which must not change now.
+                    continue
                 if what == 0 and not os.path.islink(full):
                     os.chmod(full, rng.choice([0, 0o200, 0o444, 0o777, 0o4755, 0o2755, 0o7777]))
                 elif what == 1 and os.getuid() == 0:
@@ -604,6 +619,26 @@ class Builder:
         self.metadata()
 
 
+def changed_copy(rng, root, target, databases):
+    """Copies a container, with other rows in its databases, so that a comparison has to read them; false where there is none."""
+    if subprocess.run(["cp", "-a", "--sparse=always", "--", root, target], stderr=subprocess.DEVNULL).returncode or not databases:
+        return False
+    for path in databases:
+        try:
+            with open(os.path.join(target, os.path.relpath(path, root)), "r+b") as file:
+                data = file.read(1 << 20)
+                data = data[:60] + struct.pack(">I", rng.choice([0, 1, 7])) + data[64:]
+                for old, new in [(b"text", b"teXt"), (b"words", b"wordz"), (b"xxxx", b"xyxy")]:
+                    if rng.random() < 0.7:
+                        at = data.rfind(old)
+                        data = data[:at] + new + data[at + len(old):] if at > 100 else data
+                file.seek(0)
+                file.write(data)
+        except OSError:
+            pass
+    return True
+
+
 # ---- the same as a file
 
 
@@ -643,13 +678,14 @@ def packed(rng, root, target):
                     info.linkname = os.fsdecode(rng.choice([b"/etc/hostname", b"../../canary/file", name + b"/main.sqlite"]))
                     file.addfile(info, io.BytesIO())
         else:
-            flags = {"gnu": ["tar", "--format=gnu", "-S"], "posix": ["tar", "--format=posix", "-S", "--xattrs"], "bsdtar": ["bsdtar", "--format=pax"],
-                     "gz": ["tar", "-S", "-z"], "zst": ["tar", "-S", "--zstd"]}[how]
-            done = subprocess.run([*flags, "-cf", target, "-C", above, b"./" + name], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
-            if not os.path.exists(target):
-                return False
+            flags = {"gnu": ["tar", "--format=gnu", "-S"], "posix": ["tar", "--format=posix", "-S", "--xattrs"],
+                     "bsdtar": ["bsdtar", "--format=pax"], "gz": ["tar", "-S", "-z"], "zst": ["tar", "-S", "--zstd"]}[how]
+            subprocess.run([*flags, "-cf", target, "-C", above, b"./" + name], stdin=subprocess.DEVNULL, capture_output=True,
+                           timeout=20)
     except (OSError, ValueError, subprocess.TimeoutExpired, zipfile.LargeZipFile, struct.error):
-        return os.path.exists(target)
+        pass
+    if not os.path.exists(target):
+        return False
     if rng.random() < 0.1:
         with open(target, "rb") as file:
             data = file.read()
