@@ -338,11 +338,14 @@ class World:
         if call.name == "execve":
             return path == self.program
         if call.name in ("connect", "bind", "execveat", "mount", "umount2", "pivot_root", "chroot", "open_by_handle_at"):
-            return call.name == "connect" and path in (b"/var/run/nscd/socket", b"/run/nscd/socket")
+            return call.name == "connect" and path in (
+                # The system's caches of names, and its log, in which Swift's runtime says that it may not set priorities.
+                b"/var/run/nscd/socket", b"/run/nscd/socket", b"/dev/log")
         inside = lambda folder: path == folder or path.startswith(folder + b"/")
         if inside(self.tmp):
-            # Drydock's own directories have this prefix; nobody else's are touched.
-            return path == self.tmp and (not call.writes or b"O_TMPFILE" in call.arguments) or path.startswith(self.tmp + b"/drydock-")
+            # Drydock's own directories and SQLite's temporary files have these prefixes; nobody else's are touched.
+            return path == self.tmp and (not call.writes or b"O_TMPFILE" in call.arguments) or path.startswith(
+                (self.tmp + b"/drydock-", self.tmp + b"/etilqs_"))
         if inside(self.out) or inside(self.repository):
             return True
         if inside(self.packed):
