@@ -33,7 +33,7 @@ SAVED = 3
 
 # ---- the system calls that are examined, by what their arguments are
 
-# Names of directories' entries: `f` a descriptor, `p` a path, `x` neither.
+# `f` is a descriptor, from which the next path starts, `p` a path, `s` the address of a socket, and `x` none of these.
 CALLS = {
     "open": "p", "openat": "fp", "openat2": "fp", "creat": "p", "truncate": "p", "execve": "p", "execveat": "fp",
     "unlink": "p", "unlinkat": "fp", "rmdir": "p", "rename": "pp", "renameat": "fpfp", "renameat2": "fpfp",
@@ -264,14 +264,14 @@ class World:
         for name, text in CONFIGURATIONS.items():
             with open(join(self.work, name), "w") as file:
                 file.write(DATABASES + text)
-        os.mkdir(join(self.work, b"Migrations"))
         for name, text in MIGRATIONS.items():
-            with open(join(self.work, b"Migrations", name), "w") as file:
+            os.makedirs(os.path.dirname(join(self.work, name)), exist_ok=True)
+            with open(join(self.work, name), "w") as file:
                 file.write(text)
         self.environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.fsdecode(self.home),
                             "TMPDIR": os.fsdecode(self.tmp), "LC_ALL": "C.UTF-8", "SWIFT_BACKTRACE": "enable=no", "TZ": "UTC"}
         # What nobody changes. Migrations and settings are read, the canaries are not.
-        self.own = [self.canary, *kept, join(self.work, b"Migrations"),
+        self.own = [self.canary, *kept, join(self.work, b"Migrations"), join(self.work, b"Moves"),
                     *(join(self.work, name) for name in CONFIGURATIONS)]
 
     def kept(self):
@@ -303,6 +303,7 @@ class World:
                 if ended:
                     break
                 now = os.statvfs(self.base)
+                # So that it does not fill the disk, whatever it writes.
                 if outcome.seconds > limit or free - now.f_bavail * now.f_frsize > 4 * written + (4 << 30):
                     outcome.late = True
                     status, usage = stop(process.pid)
@@ -394,8 +395,9 @@ class World:
         return result
 
     def place(self, path):
+        """Where a path is, without what differs each time, to count what is alike."""
         if any(path == kept or path.startswith(kept + b"/") for kept in self.own) or not path.startswith(self.base):
-            return os.fsdecode(path.replace(self.base + b"/", b""))
+            return re.sub(r"\d+", "N", os.fsdecode(path.replace(self.base + b"/", b"")))
         if not path.startswith(self.case):
             return os.fsdecode(path[len(self.base) + 1:].split(b"/")[0])
         try:
@@ -407,22 +409,30 @@ class World:
 
 KINDS = {0: "nothing", stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link", stat.S_IFIFO: "FIFO",
          stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
-DATABASES = "databases: {main: [Documents/main.sqlite, databases/main.sqlite, main.sqlite, data/main.sqlite]}\nmigrations: Migrations\n"
+DATABASES = "databases: {main: [Documents/main.sqlite, databases/main.sqlite, main.sqlite, data/main.sqlite], "\
+            "moved: [Moved/main.sqlite, moved.sqlite]}\n"
 # The first is found by its name, the others are given by --config.
 CONFIGURATIONS = {
     b"drydock.yaml": "version-markers: [{pragma: main, absent: 0}]\nexclude: ['*.part', '[a-']\n",
     b"json.yaml": "version-markers: [{json: state.json, pointer: /version, absent: 0}]\nprotection: [{path: '**', require: complete}]\n",
     b"defaults.yaml": "version-markers: [{defaults: dataSchemaVersion, absent: 0}]\ninclude: ['**/x.db', 'Library/Caches']\n",
     b"grdb.yaml": "version-markers: [{grdb: main, at: {0: v1, 1: v2}, absent: 0}]\n",
+    b"moved.yaml": "version-markers: [{json: state.json, pointer: /version, absent: 0}]\nmigrations: Moves\n",
     b"group.yaml": "version-markers: [{pragma: main, absent: 0}]\ngroups: {group.example: ../Group}\nlayout: ios\n",
 }
 MIGRATIONS = {
-    b"0001_sql.yaml": "description: Changes rows, so that triggers run\nsteps:\n"
+    b"Migrations/0001_sql.yaml": "description: Changes rows, so that triggers run\nsteps:\n"
                       "  - sql: {database: main, if-missing: create, destructive: an example, up: \""
                       "CREATE TABLE IF NOT EXISTS t(a, b); UPDATE t SET b = 'new'; INSERT INTO t(a, b) VALUES (77, 'y');"
                       " DELETE FROM t WHERE a = 1; CREATE TABLE added(x)\"}\n",
-    b"0002_files.yaml": "description: Settings and files\nsteps:\n  - defaults.set-default: {values: {theme: light}}\n"
-                        "  - files.create-directory: {path: Made, if-exists: keep}\n",
+    b"Migrations/0002_files.yaml": "description: Settings and files\nsteps:\n  - defaults.set-default: {values: {theme: light}}\n"
+                                   "  - files.create-directory: {path: Made, if-exists: keep}\n",
+    # A link that was moved is a part of the stage, as a database is that was moved.
+    b"Moves/0001_move.yaml": "description: A database moves\nsteps:\n"
+                             "  - files.move: {from: moved.sqlite, to: Moved/main.sqlite, if-missing: skip}\n"
+                             "verify:\n  - sql: {database: moved, query: SELECT count(*) FROM sqlite_schema, equals: before}\n",
+    b"Moves/0002_sql.yaml": "description: A database changes\nsteps:\n"
+                            "  - sql: {database: moved, if-missing: skip, up: CREATE TABLE added(x)}\n",
 }
 
 
@@ -540,6 +550,7 @@ def tasks(rng, world, container, number):
             Task("restore", archive, place, "--dry-run", *busy),
             Task("restore", archive, place, "--dry-run", "--overwrite-excluded", "--include-excluded", *busy),
             Task("restore", archive, out("new"), "--dry-run", "--from-other"),
+            Task("restore", archive, out("new"), "--dry-run", "--from-other", "--migrate"),
             Task("restore", archive, out("restored"), "--yes", "--from-other"),
             Task("restore", archive, out("migrated"), "--yes", "--from-other", "--migrate"),
             Task("fixture", "capture", archive, "made", "--fixtures", out("fixtures2"), "--at", "0"),
@@ -714,7 +725,7 @@ class Fuzzer:
     @staticmethod
     def message(outcome):
         """The last message of a command, without what differs each time."""
-        message = outcome.errors.decode("utf-8", "replace").strip().split("\n")[-1]
+        message = (outcome.errors.strip() or outcome.output.strip()).decode("utf-8", "replace").split("\n")[-1]
         return re.sub(r"/\S+|'[^']*'|`[^`]*`|\([^)]*\)|\d+", "…", message)[:150]
 
     def reasons(self, task, outcome, before, kept):
@@ -771,7 +782,7 @@ class Fuzzer:
                 f"exit code {outcome.code}, {outcome.seconds:.1f} s, {outcome.written >> 20} MB written, "
                 f"{outcome.memory >> 20} MB of memory\n")
         with open(path + ".txt", "w", errors="surrogateescape") as file:
-            file.write(text + outcome.errors[-4000:].decode("utf-8", "surrogateescape"))
+            file.write(text + (outcome.output[-2000:] + b"\n" + outcome.errors[-4000:]).decode("utf-8", "surrogateescape"))
         with open(path + ".trace", "wb") as file:
             file.write(re.sub(rb"(?:\\x[0-9a-f]{2})+", lambda match: unhex(match[0]), outcome.trace))
         print(f"FIND container {number}: {text.encode('utf-8', 'backslashreplace').decode()}", flush=True)

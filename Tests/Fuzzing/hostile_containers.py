@@ -528,11 +528,11 @@ class Builder:
         else:
             self.write(path, data)
 
-    def database(self):
+    def database(self, path=None):
         rng = self.rng
         folder = rng.choice(FOLDERS[self.layout])
-        name = rng.choice([b"main.sqlite", b"main.sqlite", b"x.db", b"noext", b"picture.jpg", rng.choice(ODD_NAMES)])
-        path = os.path.join(folder, name)
+        name = path or rng.choice([b"main.sqlite", b"main.sqlite", b"x.db", b"noext", b"picture.jpg", rng.choice(ODD_NAMES)])
+        path = path or os.path.join(folder, name)
         wal = rng.random() < 0.45
         data, size = database(rng, self.targets, self.scratch, wal)
         whole = data
@@ -540,7 +540,7 @@ class Builder:
             data = broken(rng, data, size)
         if rng.random() < 0.05:
             data = b""
-        self.maybe(path, data, 0.05)
+        self.maybe(path, data, 0.08)
         self.databases.append(path)
         below = os.path.dirname(self.full(path))
         if rng.random() < (0.25 if wal else 0.7):
@@ -595,6 +595,14 @@ class Builder:
         rng = self.rng
         for _ in range(rng.choice([1, 1, 2, 3])):
             self.database()
+        if rng.random() < 0.3:
+            # A database that the migrations know, and move.
+            if rng.random() < 0.3:
+                self.special(b"moved.sqlite", ["link", "link", "system", "loop", "hard"])
+            else:
+                self.database(b"moved.sqlite")
+        if rng.random() < 0.06:
+            self.special(rng.choice([b"main.sqlite", b"Documents/main.sqlite", b"databases/main.sqlite", b"data/main.sqlite"]), ["link"])
         for path, make in PLACES[self.layout].items():
             # With a history or vault that cannot be read, most commands go no further.
             if rng.random() < (0.08 if b"history" in path or b"vault" in path else 0.35):
