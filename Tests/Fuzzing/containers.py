@@ -871,6 +871,7 @@ def main():
     try:
         if arguments.only is None:
             check(world, arguments.finds)
+            start = time.monotonic()
         print(f"seed {arguments.seed}", flush=True)
         if arguments.only is not None:
             fuzzer.container(arguments.only)
