@@ -103,7 +103,7 @@ import Testing
     killer.start()
     defer { killer.cancel() }
     try work(lab, direct: direct, rounds: TestExtent.isFull ? 100 : 6)
-    #expect(server.isRunning)
+    #expect(server.isRunning && server.errors == "", "\(server.errors)")
     #expect(restarts() > 0)
   }
 

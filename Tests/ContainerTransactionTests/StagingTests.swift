@@ -150,6 +150,22 @@ private struct Model {
     }
   }
 
+  /// SQLite would create or change what a link leads to.
+  @Test func aStagedLinkIsNoDatabase() throws {
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
+      let outside = sandbox.folder("outside.db")
+      try FileManager.default.createSymbolicLink(atPath: sandbox.root + "/link", withDestinationPath: outside)
+      _ = try Transaction.dryRun(on: sandbox.container()) { staged in
+        try staged.move("link", to: "moved.db")
+        sandbox.expect(.missing) { try staged.readDatabase(at: "moved.db") { _ in } }
+        let write = sandbox.failure { try staged.writeDatabase(at: "moved.db") { _ in } }
+        #expect(write != nil)
+        try staged.remove("moved.db")
+      }
+      #expect(!FileManager.default.fileExists(atPath: outside))
+    }
+  }
+
   @Test(arguments: 1...25 as ClosedRange<UInt64>) func agreesWithAModel(seed: UInt64) throws {
     try Sandbox.withFiles(Self.start) { sandbox in
       try sandbox.live().link("six", in: sandbox.live(), to: "d/linked")

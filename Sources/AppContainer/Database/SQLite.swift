@@ -1,6 +1,7 @@
 import DrydockErrors
 import Foundation
 import GRDB
+import GRDBSQLite
 
 extension DatabaseQueue {
   /// Opens a private database, existing or new, with exclusive locking. Otherwise SQLite would map the index of its log from a
@@ -12,7 +13,15 @@ extension DatabaseQueue {
     // Exclusive locking takes the lock of a writer, even to read.
     let mayWrite = access(path, W_OK) == 0 || access(path, F_OK) != 0
     configuration.readonly = !mayWrite
-    if mayWrite { configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode=EXCLUSIVE") } }
+    var status = stat()
+    let size = stat(path, &status) == 0 ? Int(status.st_size) : 0
+    configuration.prepareDatabase { db in
+      if mayWrite { try db.execute(sql: "PRAGMA locking_mode=EXCLUSIVE") }
+      // A hostile schema makes values of any size from a few bytes.
+      if size > 0 {
+        sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, Int32(clamping: max(1 << 20, 8 * size)))
+      }
+    }
     configure(&configuration)
     return try DatabaseQueue(path: path, configuration: configuration)
   }

@@ -15,6 +15,7 @@ package struct ArchiveSide: ComparisonSide {
   package init(_ archive: Archive, configuration: ContainerConfiguration = ContainerConfiguration()) throws {
     self.archive = archive
     try archive.requireComplete()
+    try archive.checkExpansion()
     let header = archive.header
     container = Container(
       planned: archive.path, layout: configuration.layout ?? header.layout,

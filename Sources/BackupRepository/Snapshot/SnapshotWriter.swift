@@ -186,7 +186,9 @@ final class SnapshotWriter {
     let status = scanned.status
     var entry = entry(scanned.path, kind, status, try metadata(of: scanned))
     // When it changed since its first name was stored, it is not a hard link to what is in the archive.
-    if status.links > 1, let (first, hasMember) = linked[status.identity], first.changed == status.changed {
+    if status.links > 1, let (first, hasMember) = linked[status.identity], first.kind == kind,
+      first.changed == status.changed
+    {
       (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
       entry.linkArchive = first.extents.single?.archive
       if hasMember {

@@ -233,6 +233,10 @@ extension StagedContainer {
   /// A file of the stage with all that a staged database holds: itself, or a copy that SQLite has put its staged log
   /// or journal into.
   func mergedDatabase(_ inode: StagedInode, at path: ContainerPath) throws -> ContainerPath {
+    // SQLite would follow a link.
+    guard inode.type == .file else {
+      throw DrydockError(.missing, "not a database", path: path.description)
+    }
     let sidecars = stagedSidecars(of: path).filter { $0.suffix != "-shm" }
     if sidecars.isEmpty { return inode.name }
     if let merged = databases.merged[path] { return merged }

@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import os
+import re
 import shutil
 import signal
 import socket
@@ -58,16 +59,29 @@ def run(start, front=None):
     """Calls `start(directory)`, which returns child processes and lines to print; ends with standard input.
 
     SIGUSR1 kills the last of the processes, to which clients speak, with all connections. `front(directory)` starts it again
-    a moment later.
+    a moment later, until it answers at the port at the end of the first line; why it did not is on standard error.
     """
     directory = tempfile.mkdtemp(prefix="drydock-server-")
     processes = []
 
+    def end():
+        try:
+            kill(processes[-1])
+            os.waitpid(processes[-1], 0)
+        except (FileNotFoundError, ProcessLookupError, ChildProcessError) as error:
+            print(f"the server had ended: {error}", file=sys.stderr, flush=True)
+
     def restart(*_):
-        kill(processes[-1])
-        os.waitpid(processes[-1], 0)
-        time.sleep(0.1)
-        processes[-1] = front(directory)
+        answers = False
+        while not answers:
+            end()
+            time.sleep(0.1)
+            processes[-1] = front(directory)
+            try:
+                wait_for_port(int(re.search(r"\d+$", lines[0]).group()), processes[-1:])
+                answers = True
+            except SystemExit as error:
+                print(error, file=sys.stderr, flush=True)
         print("restarted", flush=True)
 
     try:
