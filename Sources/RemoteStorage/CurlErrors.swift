@@ -162,11 +162,14 @@ extension RemoteFailure {
   /// libcurl asks for a key of the kind that known_hosts has, and has no code for a server without one.
   static func ofHandshake(_ message: String) -> RemoteFailure? {
     guard message.contains("Unable to exchange encryption keys") else { return nil }
-    return RemoteFailure(
+    var failure = RemoteFailure(
       .permission,
-      "the server has no key of the kind that known_hosts has for it, or no cipher that libcurl knows: another machine may "
-        + "answer in its place",
-      advice: "ask the server's administrator for the fingerprint before you change known_hosts")
+      "no keys could be exchanged: the server has no key of the kind that known_hosts has for it, so that another machine may "
+        + "answer in its place, or the connection broke",
+      advice: "ask the server's administrator for the fingerprint before you change known_hosts",
+      isTransient: true)
+    failure.attemptLimit = 5
+    return failure
   }
 
   private static func hostKeyRefused(_ failure: HostKeyFailure?) -> RemoteFailure {

@@ -57,7 +57,9 @@ struct SSHTests {
       ] {
         let error = #expect(throws: DrydockError.self) { try request() }
         #expect(error?.code == .permission)
-        #expect(error?.message.contains("no key of the kind that known_hosts has") == true, "\(error as Any)")
+        #expect(
+          error?.message.contains("no key of the kind that known_hosts has for it") == true, "\(error as Any)"
+        )
       }
     }
     let key = try String(contentsOfFile: "\(base)/host_key.pub", encoding: .utf8)
