@@ -333,8 +333,7 @@ package enum Transaction {
     if try state.directory.status(stage) != nil {
       try BuiltTrees.requireOwn(in: state.directory.directory(stage))
     }
-    try state.directory.removeTree(stage)
-    try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
+    try Journal(state: state.directory).discard(transaction) { try state.directory.removeTree(stage) }
   }
 
   private static func isCommitted(_ transaction: TransactionID, _ state: StateDirectory) throws -> Bool {

@@ -168,7 +168,7 @@ extension RemoteFailure {
         + "answer in its place, or the connection broke",
       advice: "ask the server's administrator for the fingerprint before you change known_hosts",
       isTransient: true)
-    failure.attemptLimit = 5
+    (failure.isUnreachable, failure.attemptLimit) = (true, 5)
     return failure
   }
 

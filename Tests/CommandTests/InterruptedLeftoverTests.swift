@@ -5,6 +5,28 @@ import Testing
 /// What the commands know, keep and write to disk when they end what was interrupted.
 @Suite("What an interruption leaves")
 struct InterruptedLeftoverTests {
+  @Test("A recovery that is killed while it removes the stage is finished by the next one")
+  func killedRecovery() throws {
+    for (commit, step) in [("exchange", "committed"), ("in-place", "tree-built")] {
+      for number in [1, 4, 8] {
+        try Sandbox.with { sandbox in
+          var sandbox = sandbox
+          sandbox.commit = commit
+          try sandbox.create()
+          let before = try sandbox.tree().without(".drydock-state")
+          let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+          #expect(killed.signal == SIGKILL, "\(killed)")
+          _ = try Command.run(
+            Tools.system("strace"),
+            Tools.tracing("unlinkat", "signal=KILL:when=\(number)") + [sandbox.program, "recover", "Notes"],
+            environment: sandbox.environment, directory: sandbox.directory.path)
+          for command in ["log", "recover", "log"] { try sandbox.succeed(command, "Notes") }
+          try sandbox.tree().without(".drydock-state").expectSame(as: before, ignoringTimesOf: [""])
+        }
+      }
+    }
+  }
+
   private func kill(_ sandbox: Sandbox, _ step: String) throws -> (state: String, stage: String) {
     let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
     #expect(killed.signal == SIGKILL, "\(killed)")

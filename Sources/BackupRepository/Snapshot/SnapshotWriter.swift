@@ -27,6 +27,8 @@ final class SnapshotWriter {
   private(set) var skipped: [SkippedPath] = []
   /// Databases that SQLite cannot open, with the reasons.
   private(set) var raw: [ContainerPath: String] = [:]
+  /// Whether the file that is being stored can only grow.
+  private var isHeld = false
   /// The locks of those of which that was known.
   private var opaque: [ContainerPath: DatabaseHold?] = [:]
   /// Entries in their order, the first one's digest still being computed.
@@ -122,8 +124,13 @@ final class SnapshotWriter {
         case .database(let unit): return try storeDatabase(unit, scanned)
         // A sidecar is stored only with a main file that SQLite could not open.
         case .sidecar(let main) where opaque[main] != nil && scanned.path == main.withSuffix("-shm"): return
+        // Its app can only append to the log: what it has now is whole.
+        case .sidecar(let main) where opaque[main] != nil:
+          isHeld = true
+          defer { isHeld = false }
+          return try storeFile(scanned, kind: .rawDatabase)
         case .sidecar(let main):
-          return raw[main] == nil && opaque[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
+          return raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
         case .mount: return try skip(scanned.path, .mount)
         case .special: return try skip(scanned.path, .special)
         }
@@ -210,7 +217,9 @@ final class SnapshotWriter {
     var isStored = false
     var largeAttempts = 0
     for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
-      guard let before = try reader.settled(file, path) else { continue }
+      guard let before = try isHeld ? reader.state(of: file, path) : reader.settled(file, path) else {
+        continue
+      }
       entry.size = before.size
       entry.metadata.modified = before.modified
       if before.size <= StableReader.smallSize {
@@ -238,13 +247,13 @@ final class SnapshotWriter {
     _ file: FileDescriptor, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?,
     _ before: StableReader.State, _ path: String
   ) throws -> Bool {
-    let isFresh = reader.isFresh(before)
+    let isFresh = !isHeld && reader.isFresh(before)
     let size = Int(before.size)
     let buffer = reader.pipeline.buffer()
     var isTaken = false
     defer { if !isTaken { reader.pipeline.recycle(buffer) } }
     var bytes = try reader.readSmall(file, size: size, into: buffer, path)
-    guard try bytes.count == size && reader.state(of: file, path) == before else { return false }
+    guard try bytes.count == size && (isHeld || reader.state(of: file, path) == before) else { return false }
     let mayBeStored = try size > 0 && former?.hasContent(ofSize: before.size) ?? false
     if isFresh || size < HashPipeline.smallest || mayBeStored {
       let digest = try SHA256.hash(bytes)
@@ -282,11 +291,11 @@ final class SnapshotWriter {
   private func storeLarge(
     _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
   ) throws -> Bool {
-    let isFresh = reader.isFresh(before)
+    let isFresh = !isHeld && reader.isFresh(before)
     return try contents.store(
       .file(file, size: before.size, path: path), of: &entry, since: earlier
     ) { read in
-      try read.isWhole && reader.state(of: file, path) == before
+      try read.isWhole && (isHeld || reader.state(of: file, path) == before)
         && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
     }
   }

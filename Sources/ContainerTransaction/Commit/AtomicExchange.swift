@@ -326,10 +326,11 @@ struct CommitRoot {
 
   /// Exchanges what is there with the tree. A directory of the container that it is in keeps its time.
   func exchange(in folder: Directory) throws {
-    let time = try timeAbove()
+    let (time, own) = (try timeAbove(), try folder.status(tree)?.modified)
     try folder.exchange(tree, in: parent, with: name)
-    // Only a time: the exchange is made, and must not be reported as failed for it.
+    // Only times: the exchange is made, and must not be reported as failed for them. XFS changes that of the directory itself.
     if let time { try? parent.setModified(time, of: name.parent) }
+    if let own, (try? parent.status(name)?.modified) != own { try? parent.setModified(own, of: name) }
   }
 
   /// Writes the change of the name to disk.

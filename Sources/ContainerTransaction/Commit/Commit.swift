@@ -324,8 +324,15 @@ extension UndoRecord {
   /// put in the place of the one that was seen.
   func markReplaced(_ path: ContainerPath, in directory: Directory, as name: ContainerPath) throws {
     for change in changes where change.granularity == .database && change.path == path {
-      guard change.before?.type == .file, let status = try directory.status(name) else { continue }
-      try directory.markReplaced(name, modified: status.modified)
+      guard let before = change.before, before.type == .file, let status = try directory.status(name) else {
+        continue
+      }
+      // A kill may have come between the mark and the time.
+      if try directory.isReplaced(name) {
+        try directory.setModified(before.metadata.modified, of: name)
+      } else {
+        try directory.markReplaced(name, modified: status.modified)
+      }
     }
   }
 }

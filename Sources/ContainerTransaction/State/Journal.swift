@@ -160,6 +160,17 @@ struct Journal {
     if isNew { try state.sync() }
   }
 
+  /// Ends a transaction whose stage is removed. Half a stage would look like a commit that has begun, so the record comes first;
+  /// on a full disk only the removal makes room for it.
+  func discard(_ transaction: TransactionID, removing: () throws -> Void) throws {
+    let record = JournalRecord(.discarded, transaction)
+    do { try append(record) } catch let error as DrydockError where error.code == .noSpace {
+      try removing()
+      return try append(record)
+    }
+    try removing()
+  }
+
   /// The lines of the last transactions, and of those that have not ended.
   private func recent() throws -> [UInt8] {
     let records = try records()

@@ -142,10 +142,13 @@ struct Recovery {
       if own.contains(where: { $0.step == .discarded }) {
         try BuiltTrees.requireOwn(in: stages.directory(ContainerPath(name: bytes)))
       }
-      try removeStage(ContainerPath(name: bytes), in: stages)
       defer { removeMarkers(own) }
-      guard own.contains(where: { $0.step == .begin }), !isEnded else { continue }
-      try journal.append(JournalRecord(.discarded, transaction))
+      let remove = { try removeStage(ContainerPath(name: bytes), in: stages) }
+      guard own.contains(where: { $0.step == .begin }), !isEnded else {
+        try remove()
+        continue
+      }
+      try journal.discard(transaction, removing: remove)
       reports.append(RecoveryReport(transaction: transaction, outcome: .old, conflicts: []))
     }
     return try reports + endWithoutStage(records.filter { !handled.contains($0.transaction) }, journal)
