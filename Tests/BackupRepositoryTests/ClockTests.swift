@@ -16,14 +16,18 @@ import Testing
   @discardableResult
   private func add(
     _ lab: Lab, _ id: String, _ time: String, instance: String = "box", written: String? = nil,
-    follows: String? = nil
+    follows: String? = nil, parent: String? = nil
   ) throws -> String {
-    let id = Archive.ID(unchecked: id.padding(toLength: 32, withPad: "0", startingAt: 0))
+    func whole(_ id: String) -> Archive.ID {
+      Archive.ID(unchecked: id.padding(toLength: 32, withPad: "0", startingAt: 0))
+    }
+    let id = whole(id)
     var archive = try HandmadeArchive(
       lab, name: id.short + ".tar.zst", id: id, instance: instance, time: time)
-    if let follows {
+    if follows != nil || parent != nil {
       var header = try Archive.Header(decoding: archive.header, path: "")
-      header.follows = [follows]
+      header.follows = follows.map { [$0] }
+      (header.parent, header.kind) = (parent.map(whole), parent == nil ? .full : .incremental)
       archive.header = try header.encoded()
     }
     archive.addRoot()
@@ -108,6 +112,17 @@ import Testing
     #expect(try order(lab) == ["a", "c", "d", "e", "f"])
   }
 
+  @Test(
+    "Two clocks ahead by different times; a parent from a clock ahead", .local("sets the times of the files"))
+  func ahead() throws {
+    let lab = try Lab()
+    try add(lab, "a1", "2026-11-20T10:00:50Z", written: "2026-11-20T10:00:00Z")
+    try add(lab, "b2", "2026-11-30T10:00:00Z", written: "2026-11-20T10:00:02Z")
+    try add(lab, "c3", "2026-11-29T10:00:00Z", instance: "red")
+    try add(lab, "d4", "2026-11-20T12:00:00Z", instance: "red", parent: "c3")
+    #expect(try order(lab) == ["a", "b", "c", "d"])
+  }
+
   /// The server lists times in its zone, 11 hours behind.
   @Test("Written before the time that it says, over SFTP: the exact time of the file counts")
   func listedHoursAway() throws {
@@ -142,9 +157,9 @@ import Testing
     #expect(listing.items.map(\.path) == paths)
     #expect(try listing.find("latest") == paths[2])
     #expect(listing.clockWarnings(now: Self.now).isEmpty)
-    // Without its signature it is the oldest.
+    // Without its signature the file's time counts, but it is newer than its parent.
     _ = try lab.shell("rm '\(paths[2])'.statement*")
-    #expect(try Repository(lab.repository).list().find("latest") == paths[1])
+    #expect(try Repository(lab.repository).list().items.map(\.path) == paths)
   }
 
   @Test("Archives that name each other are listed")

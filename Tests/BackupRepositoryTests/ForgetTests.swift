@@ -85,6 +85,17 @@ import Testing
     #expect(try remaining() == [4, 5])
   }
 
+  @Test(.local("a name with a line break")) func aNameThatCannotBePrintedIsNotTakenForAnother() throws {
+    try add(1)
+    try lab.changeRepository("cd repository; mv *.tar.zst \"$(printf 'new\\nline.tar.zst')\"")
+    let listing = try repository.list()
+    #expect(
+      listing.items.isEmpty
+        && listing.unreadable.map(\.reason).allSatisfy { $0.contains("control characters") })
+    #expect(throws: DrydockError.self) { try repository.forgetEverything(app: "com.example.lab") }
+    #expect(try names().count == 1)
+  }
+
   @Test func aSealedFileNamedByHandIsAQuestion() throws {
     try add(1)
     try add(2)

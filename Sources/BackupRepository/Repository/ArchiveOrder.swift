@@ -18,17 +18,22 @@ struct ArchiveOrder {
     var follows: [String] = []
     var path: String
 
-    var time: String { published.map { min($0, label.time) } ?? label.time }
+    /// The time that counts: at most a minute after the file was written, so that of two clocks that were ahead, the one that was
+    /// further ahead does not make an archive older.
+    var time: String { min(latest ?? label.time, label.time) }
 
-    /// When the file was written, if before the archive's time; correct clocks may differ by seconds. Programs that do not
-    /// keep times of files set none, or an early one.
+    /// When the file was written, if before the archive's time. Programs that do not keep times of files set none, or an early one.
     var published: String? {
+      guard let latest, latest < label.time else { return nil }
+      return UTCTime.text(Date(timeIntervalSince1970: Double(file.modified / 1_000_000_000)))
+    }
+
+    /// The latest time at which it can have been captured: correct clocks may differ by seconds.
+    private var latest: String? {
       let (minute, start): (Int64, Int64) = (60, 315_532_800)
       let modified = file.modified / 1_000_000_000
       guard !isSigned, modified > start else { return nil }
-      let written = Date(timeIntervalSince1970: Double(modified + file.timeError + minute))
-      guard UTCTime.text(written) < label.time else { return nil }
-      return UTCTime.text(Date(timeIntervalSince1970: Double(modified)))
+      return UTCTime.text(Date(timeIntervalSince1970: Double(modified + file.timeError + minute)))
     }
 
     /// Of archives of one second, the one that was written first comes first. Each comes after those that it needs, whatever
@@ -92,14 +97,16 @@ struct ArchiveOrder {
     return ranks
   }
 
-  /// Those that an archive names as older, of the same app and instance.
+  /// Those of the same app and instance that an archive names as older, and its parent, if that is of a later time.
   static func older(than archive: Ordered, _ byID: [Substring: Ordered]) -> [Ordered] {
-    archive.follows.compactMap { id in
+    func named(_ id: String) -> Ordered? {
       byID[id.prefix(8)].flatMap {
-        $0.label.nameKey == archive.label.nameKey && $0.label.id.hasPrefix(id) && $0.path != archive.path
-          ? $0 : nil
+        $0.label.nameKey == archive.label.nameKey && ($0.label.id.hasPrefix(id) || id.hasPrefix($0.label.id))
+          && $0.path != archive.path ? $0 : nil
       }
     }
+    let parent = archive.label.parent.flatMap(named).flatMap { $0.time > archive.time ? $0 : nil }
+    return archive.follows.compactMap(named) + (parent.map { [$0] } ?? [])
   }
 }
 
@@ -193,19 +200,18 @@ extension Repository.Listing {
       }
     }
 
-    /// With the time of its file as the server knows it, if the one in a listing contradicts the archive's own: that may be many
-    /// hours wrong, and must not decide the order.
-    func exact(at place: any Place) throws -> Entry? {
-      guard let ordered, ordered.published != nil, ordered.file.timeError > 0 else { return self }
-      guard let file = try place.file(ordered.file.name) else { return nil }
-      switch self {
-      case .item(var item):
-        item.file = file
-        return .item(item)
-      case .sealed(var sealed):
-        sealed.file = file
-        return .sealed(sealed)
-      }
+  }
+
+  /// Asks the server for the times of all files, if one in a listing contradicts its archive's: they may be many hours wrong, and
+  /// must not decide the order.
+  mutating func makeTimesExact(at place: any Place) throws {
+    let isDoubtful = entries.compactMap(\.ordered).contains { $0.published != nil && $0.file.timeError > 0 }
+    guard isDoubtful else { return }
+    for index in items.indices {
+      items[index].file = try place.file(items[index].file.name) ?? items[index].file
+    }
+    for index in sealed.indices {
+      sealed[index].file = try place.file(sealed[index].file.name) ?? sealed[index].file
     }
   }
 

@@ -86,9 +86,7 @@ public struct Repository: Sendable {
     var listing = Listing(repository: path)
     progress?.begin(.list, totalFiles: names.count)
     OrderedWork.run(names, jobs: place.parallelReads) { name in
-      Result {
-        try present.file(name).flatMap { try found($0, in: place, all, keys, trusted)?.exact(at: place) }
-      }
+      Result { try present.file(name).flatMap { try found($0, in: place, all, keys, trusted) } }
     } deliver: { name, result in
       progress?.add(files: 1)
       switch result {
@@ -103,6 +101,7 @@ public struct Repository: Sendable {
     }
     if readsTags { try listing.readTags(present.names, in: place) }
     listing.nameOwners()
+    try listing.makeTimesExact(at: place)
     listing.sort()
     return listing
   }
@@ -116,8 +115,9 @@ public struct Repository: Sendable {
       throw DrydockError(
         .damaged, "not a file; links are not followed, put the archive itself here", path: path)
     }
-    guard String(decoding: file.name.bytes, as: UTF8.self).utf8.elementsEqual(file.name.bytes) else {
-      throw DrydockError(.damaged, "its name is not UTF-8; rename it", path: path)
+    // A path that is printed must be that of the file.
+    guard "\(file.name)".utf8.elementsEqual(file.name.bytes) else {
+      throw DrydockError(.damaged, "its name has control characters, or is not UTF-8; rename it", path: path)
     }
     do {
       let source = try place.open(file, usesCache: true)

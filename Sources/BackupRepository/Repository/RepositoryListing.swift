@@ -257,7 +257,7 @@ extension Repository.Listing {
 
   /// Nobody gets an older archive without knowing it.
   private func requireNewest(_ found: Candidate, notAfter limit: String?, _ when: String) throws {
-    guard let newer = newestUnreadable(of: found.label.nameKey, after: found.time, notAfter: limit) else {
+    guard let newer = newestUnreadable(of: found.label, after: found.time, notAfter: limit) else {
       return
     }
     let code = (newer.error as? DrydockError)?.code ?? .damaged
@@ -267,13 +267,16 @@ extension Repository.Listing {
         + "that can be read, give its id: \(found.label.id.prefix(idLength()))")
   }
 
-  /// The newest archive of an owner that cannot be read, if its name has a later time than another's.
+  /// The newest archive of an owner that cannot be read, if its name has a later time than another one's, or that of another one.
   func newestUnreadable(
-    of nameKey: String, after time: String, notAfter limit: String? = nil
+    of other: ArchiveLabel, after time: String, notAfter limit: String? = nil
   ) -> Repository.Unreadable? {
     unreadable.last { file in
-      guard let label = ArchiveName.label(of: file.fileName), label.nameKey == nameKey else { return false }
-      return label.time > time && limit.map { label.time.prefix($0.count) <= $0 } ?? true
+      guard let label = ArchiveName.label(of: file.fileName), label.nameKey == other.nameKey else {
+        return false
+      }
+      let isNewer = label.time > time || (label.time == time && !label.mayBe(other))
+      return isNewer && limit.map { label.time.prefix($0.count) <= $0 } ?? true
     }
   }
 

@@ -210,7 +210,9 @@ extension Snapshot {
       case .sealed(let sealed): isEncrypted && sealed.label?.nameKey == label.nameKey
       }
     }
-    if let unread = listing.newestUnreadable(of: label.nameKey, after: newest?.ordered?.time ?? "") {
+    if let unread = listing.newestUnreadable(
+      of: newest?.ordered?.label ?? label, after: newest?.ordered?.time ?? "")
+    {
       return (nil, "\(unread.fileName) cannot be read: \(unread.reason)")
     }
     guard let newest else { return (nil, nil) }
