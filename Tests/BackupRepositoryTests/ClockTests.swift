@@ -120,7 +120,9 @@ import Testing
     try add(lab, "b2", "2026-11-30T10:00:00Z", written: "2026-11-20T10:00:02Z")
     try add(lab, "c3", "2026-11-29T10:00:00Z", instance: "red")
     try add(lab, "d4", "2026-11-20T12:00:00Z", instance: "red", parent: "c3")
-    #expect(try order(lab) == ["a", "b", "c", "d"])
+    // Its own parent is not of a later time.
+    try add(lab, "e5", "2026-11-21T12:00:00Z", instance: "red", parent: "d4")
+    #expect(try order(lab) == ["a", "b", "c", "d", "e"])
   }
 
   /// The server lists times in its zone, 11 hours behind.

@@ -36,17 +36,9 @@ struct ArchiveOrder {
       return UTCTime.text(Date(timeIntervalSince1970: Double(modified + file.timeError + minute)))
     }
 
-    /// Of archives of one second, the one that was written first comes first. Each comes after those that it needs, whatever
-    /// times a copy has set.
-    fileprivate func rank(_ byID: [Substring: Ordered]) -> Rank {
-      var (chain, seen) = ([self], Set([path]))
-      while let id = chain[chain.count - 1].label.parent, let parent = byID[id.prefix(8)],
-        seen.insert(parent.path).inserted
-      {
-        chain.append(parent)
-      }
-      let written = chain.reversed().reduce(Int64.min) { max($0 &+ 1, $1.file.modified) }
-      return Rank(time: time, ownTime: label.time, modified: written, path: path)
+    /// Of archives of one second, the one that was written first comes first.
+    fileprivate var rank: Rank {
+      Rank(time: time, ownTime: label.time, modified: file.modified, path: path)
     }
   }
 
@@ -79,34 +71,54 @@ struct ArchiveOrder {
     }.map(\.item)
   }
 
-  /// The rank of an archive, behind the ranks of the newest one that it follows.
+  /// The rank of an archive, behind the ranks of the newest one that it follows; behind those of its parent where it would not
+  /// come after that otherwise.
   ///
   /// - Parameter found: the ranks of archives, by their paths; none of one that is being looked at, so that a circle ends.
   private static func ranks(
     of archive: Ordered, _ byID: [Substring: Ordered], _ found: inout [String: [Rank]]
   ) -> [Rank] {
-    if let ranks = found[archive.path] { return ranks }
-    found[archive.path] = []
-    var newest: [Rank] = []
-    for older in older(than: archive, byID) {
-      let ranks = ranks(of: older, byID, &found)
-      if newest.lexicographicallyPrecedes(ranks) { newest = ranks }
+    // Without recursion: a chain may be long.
+    var (chain, next): ([Ordered], Ordered?) = ([], archive)
+    while let link = next, found[link.path] == nil {
+      found[link.path] = []
+      chain.append(link)
+      next = parent(of: link, byID)
     }
-    let ranks = newest + [archive.rank(byID)]
-    found[archive.path] = ranks
-    return ranks
+    for link in chain.reversed() {
+      var newest: [Rank] = []
+      for older in followed(by: link, byID) {
+        let ranks = ranks(of: older, byID, &found)
+        if newest.lexicographicallyPrecedes(ranks) { newest = ranks }
+      }
+      let ranks = newest + [link.rank]
+      let above = parent(of: link, byID).flatMap { found[$0.path] } ?? []
+      found[link.path] = above.lexicographicallyPrecedes(ranks) ? ranks : above + [link.rank]
+    }
+    return found[archive.path] ?? []
   }
 
-  /// Those of the same app and instance that an archive names as older, and its parent, if that is of a later time.
+  /// Those that an archive names as older, and its parent.
   static func older(than archive: Ordered, _ byID: [Substring: Ordered]) -> [Ordered] {
-    func named(_ id: String) -> Ordered? {
-      byID[id.prefix(8)].flatMap {
-        $0.label.nameKey == archive.label.nameKey && ($0.label.id.hasPrefix(id) || id.hasPrefix($0.label.id))
-          && $0.path != archive.path ? $0 : nil
-      }
+    followed(by: archive, byID) + [parent(of: archive, byID)].compactMap { $0 }
+  }
+
+  private static func followed(by archive: Ordered, _ byID: [Substring: Ordered]) -> [Ordered] {
+    archive.follows.compactMap { named($0, by: archive, byID) }
+  }
+
+  private static func parent(of archive: Ordered, _ byID: [Substring: Ordered]) -> Ordered? {
+    archive.label.parent.flatMap { named($0, by: archive, byID) }
+  }
+
+  /// Another archive of the same app and instance, by the beginning of its id.
+  private static func named(
+    _ id: String, by archive: Ordered, _ byID: [Substring: Ordered]
+  ) -> Ordered? {
+    byID[id.prefix(8)].flatMap {
+      $0.label.nameKey == archive.label.nameKey && ($0.label.id.hasPrefix(id) || id.hasPrefix($0.label.id))
+        && $0.path != archive.path ? $0 : nil
     }
-    let parent = archive.label.parent.flatMap(named).flatMap { $0.time > archive.time ? $0 : nil }
-    return archive.follows.compactMap(named) + (parent.map { [$0] } ?? [])
   }
 }
 
@@ -205,8 +217,8 @@ extension Repository.Listing {
   /// Asks the server for the times of all files, if one in a listing contradicts its archive's: they may be many hours wrong, and
   /// must not decide the order.
   mutating func makeTimesExact(at place: any Place) throws {
-    let isDoubtful = entries.compactMap(\.ordered).contains { $0.published != nil && $0.file.timeError > 0 }
-    guard isDoubtful else { return }
+    let all = items.map(\.ordered) + sealed.compactMap(\.ordered)
+    guard all.contains(where: { $0.file.timeError > 0 && $0.published != nil }) else { return }
     for index in items.indices {
       items[index].file = try place.file(items[index].file.name) ?? items[index].file
     }
