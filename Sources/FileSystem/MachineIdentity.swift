@@ -26,7 +26,8 @@ package struct MachineIdentity: Sendable, CustomStringConvertible {
         let namespace = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid"),
         let digest = try? SHA256.hash(Array((boot + namespace).utf8))
       else { return UUID().uuidString }
-      return digest.hex
+      // As long as the other.
+      return String(digest.hex.prefix(36))
     #else
       // macOS: untested.
       return UUID().uuidString

@@ -259,7 +259,7 @@ import Testing
     }
   }
 
-  @Test func whatIsWrittenThroughAnotherHardLinkIsNoConflict() throws {
+  @Test func whatIsWrittenThroughAnotherHardLinkIsNotAConflict() throws {
     try Sandbox.withFiles(["a": "content", "c": ""]) { sandbox in
       try sandbox.live().link("a", in: sandbox.live(), to: "b")
       try sandbox.run { try $0.write(Array("new".utf8), to: "a") }

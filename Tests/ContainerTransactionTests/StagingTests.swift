@@ -151,7 +151,7 @@ private struct Model {
   }
 
   /// SQLite would create or change what a link leads to.
-  @Test func aStagedLinkIsNoDatabase() throws {
+  @Test func aStagedLinkIsNotOpenedAsADatabase() throws {
     try Sandbox.withFiles(["a": "a"]) { sandbox in
       let outside = sandbox.folder("outside.db")
       try FileManager.default.createSymbolicLink(atPath: sandbox.root + "/link", withDestinationPath: outside)

@@ -46,24 +46,19 @@ extension Directory {
       {
         return try captureThroughSQLite(unit.main, target, busyTimeout: busyTimeout)
       }
-      let deadline = ContinuousClock.now + .seconds(busyTimeout)
-      while true {
+      return try wait(for: unit.main, busyTimeout) {
         do {
-          let image =
-            if let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) {
-              try captureIdle(unit, lock, target, keepsLock: held != nil, requiresStable: requiresStable)
-            } else {
-              try captureUsed(unit, target, requiresStable: requiresStable)
-            }
-          if let image { return image }
+          if let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) {
+            return try captureIdle(
+              unit, lock, target, keepsLock: held != nil, requiresStable: requiresStable)
+          }
+          return try captureUsed(unit, target, requiresStable: requiresStable)
         } catch let error as DrydockError where error.code == .notFound {
           // An app that closes the database may remove its log and shared memory at any moment.
           guard try status(unit.main) != nil else { throw error }
           try target.remove()
+          return nil
         }
-        guard ContinuousClock.now < deadline else { throw stayedLocked(unit.main, busyTimeout) }
-        // SQLite's busy handler waits up to 100 ms, and an app that writes constantly leaves shorter gaps.
-        usleep(500 + UInt32.random(in: 0..<1000))
       }
     } catch let error as UnreadableDatabase {
       return .raw(reason: error.reason)
@@ -74,16 +69,23 @@ extension Directory {
   ///
   /// - Throws: ``DrydockError``: `inUse` when other processes keep it locked.
   package func hold(_ unit: DatabaseUnit, busyTimeout: Double) throws -> DatabaseHold {
-    let deadline = ContinuousClock.now + .seconds(busyTimeout)
-    while true {
-      if let lock = try DatabaseLock.share(unit.main, in: self) {
-        switch try LogPin.take(unit, in: self) {
-        case .pinned(let pin): return DatabaseHold(lock: lock, pin: pin)
-        case .unused: return DatabaseHold(lock: lock, pin: nil)
-        case .busy: break
-        }
+    try wait(for: unit.main, busyTimeout) {
+      guard let lock = try DatabaseLock.share(unit.main, in: self) else { return nil }
+      return switch try LogPin.take(unit, in: self) {
+      case .pinned(let pin): DatabaseHold(lock: lock, pin: pin)
+      case .unused: DatabaseHold(lock: lock, pin: nil)
+      case .busy: nil
       }
-      guard ContinuousClock.now < deadline else { throw stayedLocked(unit.main, busyTimeout) }
+    }
+  }
+
+  /// Tries until a body gives something, for as many seconds.
+  private func wait<T>(for main: ContainerPath, _ seconds: Double, _ body: () throws -> T?) throws -> T {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while true {
+      if let result = try body() { return result }
+      guard ContinuousClock.now < deadline else { throw stayedLocked(main, seconds) }
+      // SQLite's busy handler waits up to 100 ms, and an app that writes constantly leaves shorter gaps.
       usleep(500 + UInt32.random(in: 0..<1000))
     }
   }

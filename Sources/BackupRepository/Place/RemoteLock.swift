@@ -8,9 +8,10 @@ import Synchronization
 /// The lock of a remote repository: each process that writes or removes has a file in the folder `locks`.
 ///
 /// A process writes its own file first and looks for others then; so of two that begin at the same moment at least one sees
-/// the other, without conditional writes. Who sees a conflict removes its file and tries again. A file is empty, and its name says
-/// who has it: on a disk that is full, `forget` gets it, too. It is written again every 30 seconds; one that is older by the server's clock was left by a killed process, or by a machine without a connection,
-/// and is removed by the next that wants the lock. Its owner notices, because it changes nothing without a fresh file.
+/// the other, without conditional writes. Who sees a conflict removes its file and tries again. A file is empty, and its name
+/// says who has it: on a disk that is full, `forget` gets it, too. It is written again every 30 seconds; one that is older by
+/// the server's clock was left by a killed process, or by a machine without a connection, and is removed by the next that
+/// wants the lock. Its owner notices, because it changes nothing without a fresh file.
 final class RemoteLock: Sendable {
   private static let folder = "locks"
 
@@ -67,7 +68,7 @@ final class RemoteLock: Sendable {
       $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0))
     }
     return [
-      "\(folder)/\(exclusive ? "exclusive" : "shared")", random, String(MachineIdentity.processes.prefix(36)),
+      "\(folder)/\(exclusive ? "exclusive" : "shared")", random, MachineIdentity.processes,
       String(process), String(host.prefix(64)),
     ].joined(separator: "_")
   }
@@ -105,7 +106,7 @@ final class RemoteLock: Sendable {
 
   /// Whether the owner was a process of this machine, which has ended.
   private func isDead(_ file: RemoteFile) -> Bool {
-    guard let owner = Self.owner(of: file.name), owner.machine == MachineIdentity.processes.prefix(36) else {
+    guard let owner = Self.owner(of: file.name), owner.machine == MachineIdentity.processes else {
       return false
     }
     return kill(owner.process, 0) != 0 && errno == ESRCH
@@ -113,7 +114,7 @@ final class RemoteLock: Sendable {
 
   private func describe(_ file: RemoteFile) -> String {
     guard let owner = Self.owner(of: file.name) else { return "another process (\(file.name.printable))" }
-    return "process \(owner.process) on \(String(owner.host).printable)"
+    return "process \(owner.process) on \(owner.host)"
   }
 }
 

@@ -153,12 +153,13 @@ extension Rekey {
       throw losesSignature(path)
     }
     let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
-    let scratch = try ArchiveDestination(locked: folder).makeScratch()
+    let destination = ArchiveDestination(locked: folder)
+    let scratch = try destination.makeScratch()
     let (size, statement): (UInt64, StatementDraft?)
     do {
       (size, statement) = try write(archive, into: scratch.directory, encryption, signing.keys, progress)
     } catch let error as DrydockError {
-      throw ArchiveDestination(locked: folder).located(error)
+      throw destination.located(error)
     }
     if let status = before.status { try scratch.directory.makeLike(status, file) }
     // Exclusive, as for a removal.

@@ -212,15 +212,11 @@ package struct ArchiveDestination: Sendable {
   ) throws -> Bool {
     func unsigned() { if statement != nil { try? SignatureFiles.remove(of: target, at: folder) } }
     if isAlone, fileName == nil {
-      do {
-        try statement?.write(target, at: folder)
-        if try scratch.moveNew(file, in: directory, to: target) { return true }
-      } catch {
-        unsigned()
-        throw error
-      }
-      unsigned()
-      return false
+      var isMoved = false
+      defer { if !isMoved { unsigned() } }
+      try statement?.write(target, at: folder)
+      isMoved = try scratch.moveNew(file, in: directory, to: target)
+      return isMoved
     }
     // Of two who write under one name, the one who has it signs.
     guard try scratch.moveNew(file, in: directory, to: target) else { return false }

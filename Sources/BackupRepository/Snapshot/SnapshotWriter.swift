@@ -27,8 +27,8 @@ final class SnapshotWriter {
   private(set) var skipped: [SkippedPath] = []
   /// Databases that SQLite cannot open, with the reasons.
   private(set) var raw: [ContainerPath: String] = [:]
-  /// Whether the file that is being stored can only grow.
-  private var isHeld = false
+  /// Whether the file that is being stored can only grow: what it has at first is whole.
+  private var canOnlyGrow = false
   /// The locks of those of which that was known.
   private var opaque: [ContainerPath: DatabaseHold?] = [:]
   /// Entries in their order, the first one's digest still being computed.
@@ -126,8 +126,8 @@ final class SnapshotWriter {
         case .sidecar(let main) where opaque[main] != nil && scanned.path == main.withSuffix("-shm"): return
         // Its app can only append to the log: what it has now is whole.
         case .sidecar(let main) where opaque[main] != nil:
-          isHeld = true
-          defer { isHeld = false }
+          canOnlyGrow = true
+          defer { canOnlyGrow = false }
           return try storeFile(scanned, kind: .rawDatabase)
         case .sidecar(let main):
           return raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
@@ -217,7 +217,7 @@ final class SnapshotWriter {
     var isStored = false
     var largeAttempts = 0
     for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
-      guard let before = try isHeld ? reader.state(of: file, path) : reader.settled(file, path) else {
+      guard let before = try canOnlyGrow ? reader.state(of: file, path) : reader.settled(file, path) else {
         continue
       }
       entry.size = before.size
@@ -247,13 +247,15 @@ final class SnapshotWriter {
     _ file: FileDescriptor, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?,
     _ before: StableReader.State, _ path: String
   ) throws -> Bool {
-    let isFresh = !isHeld && reader.isFresh(before)
+    let isFresh = !canOnlyGrow && reader.isFresh(before)
     let size = Int(before.size)
     let buffer = reader.pipeline.buffer()
     var isTaken = false
     defer { if !isTaken { reader.pipeline.recycle(buffer) } }
     var bytes = try reader.readSmall(file, size: size, into: buffer, path)
-    guard try bytes.count == size && (isHeld || reader.state(of: file, path) == before) else { return false }
+    guard try bytes.count == size && (canOnlyGrow || reader.state(of: file, path) == before) else {
+      return false
+    }
     let mayBeStored = try size > 0 && former?.hasContent(ofSize: before.size) ?? false
     if isFresh || size < HashPipeline.smallest || mayBeStored {
       let digest = try SHA256.hash(bytes)
@@ -291,11 +293,11 @@ final class SnapshotWriter {
   private func storeLarge(
     _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
   ) throws -> Bool {
-    let isFresh = !isHeld && reader.isFresh(before)
+    let isFresh = !canOnlyGrow && reader.isFresh(before)
     return try contents.store(
       .file(file, size: before.size, path: path), of: &entry, since: earlier
     ) { read in
-      try read.isWhole && (isHeld || reader.state(of: file, path) == before)
+      try read.isWhole && (canOnlyGrow || reader.state(of: file, path) == before)
         && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
     }
   }

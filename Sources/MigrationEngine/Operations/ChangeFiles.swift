@@ -111,8 +111,7 @@ struct TransferFiles: MigrationAction {
         let goesAlready = pairs.contains { $0.from == path || path.isInside($0.from) }
         if goesAlready || path == to || path.isInside(to) { continue }
         // A sidecar goes with the main file of its database.
-        let suffixes = ["-wal", "-shm", "-journal"]
-        if pairs.contains(where: { pair in suffixes.contains { pair.from.withSuffix($0) == path } }) {
+        if let main = DatabaseUnit.main(ofSidecar: path), pairs.contains(where: { $0.from == main }) {
           continue
         }
         guard !to.isInside(path) else {
