@@ -187,9 +187,10 @@ let package = Package(
       name: "NotesTool", dependencies: ["DrydockCommand", "Drydock", grdb], path: "Tests/NotesTool",
       swiftSettings: plain),
     .target(
-      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: plain),
+      name: "TestSupport", path: "Tests/TestSupport", exclude: ["Servers"], swiftSettings: strict),
     .testTarget(
-      name: "ArchitectureTests", exclude: ["PublicSurface.txt"], swiftSettings: tests),
+      name: "ArchitectureTests", dependencies: ["TestSupport"], exclude: ["PublicSurface.txt"],
+      swiftSettings: tests),
     .testTarget(
       name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"],
       exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: tests),

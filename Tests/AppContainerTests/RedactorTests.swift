@@ -68,7 +68,9 @@ struct RedactorTests {
   func json() {
     let text = #"{"user": "ada", "n": null, "t": true, "token": "hunter2", "deep": ["{\"pin\": \"4821\"}"]}"#
     let shown = redactor.shown(.string(text), key: "state")
-    #expect(!shown.contains("hunter2") && !shown.contains("4821"))
+    // The digits may be in a fingerprint, by chance.
+    let values = shown.replacing(/#[0-9a-f]{8}/, with: "#")
+    #expect(!values.contains("hunter2") && !values.contains("4821"))
     #expect(
       shown.hasPrefix("{deep: [{pin: (secret, 4 characters, #")
         && shown.contains("n: null, t: true, token: ("))

@@ -1,36 +1,32 @@
 import Foundation
 
-/// The package as it is on disk, compared with the agreed layering.
+/// A package's manifest and the imports of its sources, compared with the agreed layering.
 struct Architecture {
-  private let package: PackageText
-  private let imports: [String: [SourceImports.Import]]
+  var manifest: String
+  /// By target.
+  var imports: [String: [SourceImports.Import]] = [:]
   /// How many source files were read: a check that reads none proves nothing.
-  let files: Int
+  private(set) var files = 0
 
+  /// The package on disk.
   init(root: URL) throws {
-    let manifest = root.appendingPathComponent("Package.swift")
-    package = try PackageText(String(contentsOf: manifest, encoding: .utf8))
-    var imports: [String: [SourceImports.Import]] = [:]
-    var files = 0
-    for target in package.targets where !target.isTest {
+    manifest = try String(contentsOf: root.appendingPathComponent("Package.swift"), encoding: .utf8)
+    for target in try PackageText(manifest).targets where !target.isTest {
       let read = try SourceImports(below: root.appendingPathComponent(target.path), root: root)
       imports[target.name] = read.imports
       files += read.files
     }
-    self.imports = imports
-    self.files = files
   }
 
   /// Each import or dependency that is not allowed, one sentence each.
-  var violations: [String] {
-    wrongArrows + sharedLibraries + cycles
+  func violations() throws -> [String] {
+    let targets = try PackageText(manifest).targets.filter { !$0.isTest }
+    return wrongArrows(targets) + sharedLibraries(targets) + cycles(targets)
   }
 
-  private var sourceTargets: [PackageText.Target] { package.targets.filter { !$0.isTest } }
-
-  private var wrongArrows: [String] {
+  private func wrongArrows(_ targets: [PackageText.Target]) -> [String] {
     var lines: [String] = []
-    for target in sourceTargets {
+    for target in targets {
       guard let allowed = Layering.mayImport(target.name) else {
         lines.append("Package.swift: \(target.name) is not in the layering; add it to Layering.swift")
         continue
@@ -50,9 +46,9 @@ struct Architecture {
     return lines
   }
 
-  private var sharedLibraries: [String] {
+  private func sharedLibraries(_ targets: [PackageText.Target]) -> [String] {
     Layering.oneImporter.sorted().compactMap { library in
-      let importers = sourceTargets.filter { target in
+      let importers = targets.filter { target in
         target.dependencies.contains(library)
           || imports[target.name, default: []].contains { $0.module == library }
       }
@@ -62,10 +58,10 @@ struct Architecture {
   }
 
   /// What is left when everything without arrows to the rest has been taken away, again and again.
-  private var cycles: [String] {
-    let names = Set(sourceTargets.map(\.name))
+  private func cycles(_ targets: [PackageText.Target]) -> [String] {
+    let names = Set(targets.map(\.name))
     var arrows: [String: Set<String>] = [:]
-    for target in sourceTargets {
+    for target in targets {
       let imported = Set(imports[target.name, default: []].map(\.module))
       arrows[target.name] = target.dependencies.union(imported).intersection(names)
     }

@@ -2,6 +2,7 @@ import AgeEncryption
 import DrydockErrors
 import Foundation
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import ArchiveFile
@@ -10,7 +11,7 @@ import Testing
 @Suite struct DamageTests {
   /// Four frames, some of random bytes and some of text.
   private static func build(_ path: String) throws -> BuiltArchive {
-    var random = SeededGenerator(4)
+    var random = SeededRandom(seed: 4)
     return try writeArchive(
       [
         Sample("text", Array(String(repeating: "all work and no play\n", count: 300_000).utf8)),
@@ -24,7 +25,7 @@ import Testing
       let built = try Self.build(directory + "/a")
       let frames = try ArchiveReader(path: directory + "/a").frames
       #expect(frames.count >= 3)
-      var random = SeededGenerator(5)
+      var random = SeededRandom(seed: 5)
       let boundaries =
         frames.map { Int($0.fileOffset) } + [
           Int(frames[frames.count - 1].fileOffset) + frames[frames.count - 1].compressedSize
@@ -51,7 +52,7 @@ import Testing
       let original = try SHA256.hash(try tarStream(reader))
       let tailStart = reader.frames.reduce(0) { $0 + $1.compressedSize }
       var silent = 0
-      var random = SeededGenerator(6)
+      var random = SeededRandom(seed: 6)
       var places = (0..<60).map { _ in Int.random(in: 0..<size, using: &random) }
       places += reader.frames.flatMap { frame in (0..<8).map { Int(frame.fileOffset) + $0 } }
       places += reader.frames.map { Int($0.fileOffset) + $0.compressedSize - 2 }

@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import Synchronization
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import ArchiveFile
@@ -20,7 +21,7 @@ import Testing
   }
 
   private func samples(_ size: Int, seed: UInt64 = 1) -> [Sample] {
-    var random = SeededGenerator(seed)
+    var random = SeededRandom(seed: seed)
     return [
       Sample("text", Array(String(repeating: "all work and no play\n", count: 3000).utf8)),
       Sample("random", random.bytes(size)), Sample("empty", []),
@@ -48,7 +49,7 @@ import Testing
   @Test func theEndMayBeTheEndOfAChunk() throws {
     try withTemporaryDirectory { directory in
       let path = directory + "/a"
-      var random = SeededGenerator(3)
+      var random = SeededRandom(seed: 3)
       let letters = random.bytes(400).map { 97 + $0 % 16 }
       // The tar grows by whole blocks; what letters become grows by single bytes.
       let samples = { (size: Int, count: Int) -> [Sample] in
@@ -94,7 +95,7 @@ import Testing
   @Test func onlyTheChunksOfWhatIsWantedAreRead() throws {
     try withTemporaryDirectory { directory in
       let path = directory + "/a"
-      var random = SeededGenerator(7)
+      var random = SeededRandom(seed: 7)
       let wanted = random.bytes(10_000)
       let samples = [
         Sample("before", random.bytes(20 << 20)), Sample("wanted", wanted),
@@ -133,7 +134,7 @@ import Testing
   @Test func rangesAreReadOnSeveralThreads() throws {
     try withTemporaryDirectory { directory in
       let path = directory + "/a"
-      var random = SeededGenerator(8)
+      var random = SeededRandom(seed: 8)
       let samples = (0..<30).map { Sample("file \($0)", random.bytes(700_000)) }
       let built = try writeArchive(samples, to: path, encryption: target)
       let reader = try ArchiveReader(path: path, keys: keys)

@@ -20,7 +20,7 @@ import Testing
 
   /// An archive of nine chunks and where the first one starts.
   private func build(_ path: String, seed: UInt64 = 1) throws -> (bytes: [UInt8], header: Int) {
-    var random = SeededGenerator(seed)
+    var random = SeededRandom(seed: seed)
     let samples = [
       Sample("random", random.bytes(500_000)), Sample("text", Array("all work and no play".utf8)),
     ]
@@ -47,7 +47,7 @@ import Testing
     try withTemporaryDirectory { directory in
       let (bytes, header) = try build(directory + "/a")
       let boundaries = stride(from: header, to: bytes.count, by: PayloadCipher.sealedChunkLength)
-      var random = SeededGenerator(2)
+      var random = SeededRandom(seed: 2)
       var cuts = boundaries.flatMap { [$0 - 1, $0, $0 + 1, $0 + 16, $0 + 17] }
       cuts += (0..<60).map { _ in Int.random(in: 1..<bytes.count, using: &random) } + Array(1..<header)
       #expect(boundaries.underestimatedCount > 7)
@@ -91,7 +91,7 @@ import Testing
     try withTemporaryDirectory { directory in
       let (bytes, header) = try build(directory + "/a")
       let size = PayloadCipher.sealedChunkLength
-      var random = SeededGenerator(3)
+      var random = SeededRandom(seed: 3)
       let starts = Array(stride(from: header, to: bytes.count, by: size))
       var places = starts + starts.dropFirst().map { $0 - 1 } + [bytes.count - 1, bytes.count - 17]
       places += (0..<60).map { _ in Int.random(in: header..<bytes.count, using: &random) }

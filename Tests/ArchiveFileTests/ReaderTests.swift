@@ -1,5 +1,6 @@
 import AgeEncryption
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ArchiveFile
@@ -8,7 +9,7 @@ import Testing
 @Suite struct ReaderTests {
   @Test func anyRangeIsThatPartOfTheStream() throws {
     try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededGenerator(7)
+      var random = SeededRandom(seed: 7)
       let text = Array(String(repeating: "the quick brown fox ", count: 400_000).utf8)
       try writeArchive(
         [Sample("r", random.bytes(9_000_000)), Sample("t", text), Sample("s", random.bytes(5_000_000))],
@@ -39,7 +40,7 @@ import Testing
 
   @Test func onlyTheFramesOfARangeAreRead() throws {
     try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededGenerator(8)
+      var random = SeededRandom(seed: 8)
       try writeArchive([Sample("r", random.bytes(30_000_000))], to: directory + "/a")
       let reader = try ArchiveReader(path: directory + "/a")
       #expect(reader.bytesRead < 1000)
@@ -54,7 +55,7 @@ import Testing
   @Test func readingInsideOfReadingAndStoppingMidway() throws {
     struct Stop: Error {}
     try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededGenerator(9)
+      var random = SeededRandom(seed: 9)
       try writeArchive([Sample("r", random.bytes(40_000_000))], to: directory + "/a")
       let reader = try ArchiveReader(path: directory + "/a")
       let tar = try tarStream(reader)

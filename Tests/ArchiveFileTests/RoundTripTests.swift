@@ -1,5 +1,6 @@
 import FileSystem
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ArchiveFile
@@ -72,7 +73,7 @@ import Testing
 
   @Test func severalFramesComeBackWithAnyNumberOfThreads() throws {
     try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededGenerator(1)
+      var random = SeededRandom(seed: 1)
       let samples = (0..<40).map { index in
         index % 2 == 0
           ? Sample("f\(index)", random.bytes(Int(random.next() % 900_000)))
@@ -92,7 +93,7 @@ import Testing
 
   @Test func skippedContentsAreNotRead() throws {
     try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededGenerator(2)
+      var random = SeededRandom(seed: 2)
       let samples = [Sample("big", random.bytes(40 << 20)), Sample("small", [1])]
       try writeArchive(samples, to: directory + "/a")
       let reader = try ArchiveReader(path: directory + "/a")

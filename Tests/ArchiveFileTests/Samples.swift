@@ -7,31 +7,6 @@ import Testing
 
 @testable import ArchiveFile
 
-/// A small generator with a seed, so that a failure can be repeated.
-struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-  init(_ seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-
-  mutating func bytes(_ count: Int) -> [UInt8] {
-    var result = [UInt8](repeating: 0, count: count)
-    result.withUnsafeMutableBytes { target in
-      for at in stride(from: 0, to: count - count % 8, by: 8) {
-        target.storeBytes(of: next(), toByteOffset: at, as: UInt64.self)
-      }
-      for at in count - count % 8..<count { target[at] = UInt8(truncatingIfNeeded: next()) }
-    }
-    return result
-  }
-}
-
 extension ArchiveMember {
   init(
     name: [UInt8], kind: Kind, mode: UInt16, modified: Int64, userID: UInt32 = 0, groupID: UInt32 = 0,

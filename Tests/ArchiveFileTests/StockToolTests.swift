@@ -1,5 +1,6 @@
 import FileSystem
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ArchiveFile
@@ -10,7 +11,7 @@ import Testing
   private static let oddName: [UInt8] = Array("d/caf".utf8) + [0xE9]
 
   private static func samples() -> [Sample] {
-    var random = SeededGenerator(3)
+    var random = SeededRandom(seed: 3)
     let attributes: [ExtendedAttribute] = [
       .init(name: "user.comment", value: Array("hällo".utf8)),
       .init(name: "user.binary", value: [0, 10, 61, 255]),

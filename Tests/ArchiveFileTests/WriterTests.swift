@@ -2,6 +2,7 @@ import AgeEncryption
 import DrydockErrors
 import Foundation
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import ArchiveFile
@@ -102,7 +103,7 @@ import Testing
   }
 
   @Test func anAbandonedWriterLeavesNothingRunning() throws {
-    var random = SeededGenerator(10)
+    var random = SeededRandom(seed: 10)
     let content = random.bytes(30 << 20)
     // In the middle of a member, between members, without any member.
     for amount in [content.count, 3 << 20, 0] {
@@ -119,7 +120,7 @@ import Testing
     // Every write to this device fails with "no space left".
     let file = try FileDescriptor.open("/dev/full", .writeOnly)
     try file.closeAfter {
-      var random = SeededGenerator(11)
+      var random = SeededRandom(seed: 11)
       let content = random.bytes(1 << 20)
       let writer = try ArchiveWriter(to: file, threads: 2)
       var failure: DrydockError?

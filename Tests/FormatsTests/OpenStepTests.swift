@@ -45,8 +45,6 @@ import Testing
     ("a = b; }", "more than one value"), ("\n\n{ a = \"x", "line 3: unexpected end"),
     ("/* a", "unexpected end"),
     ("hello", "neither binary, XML nor OpenStep text"), ("{", "unexpected end"), ("(a)", "of type array"),
-    (String(repeating: "(", count: 100_000), "nested too deeply"),
-    (String(repeating: "{a=", count: 100_000), "nested too deeply"),
   ])
   func refused(_ text: String, _ message: String) {
     #expect {
@@ -54,6 +52,11 @@ import Testing
     } throws: {
       ($0 as? DrydockError)?.code == .malformed && String(describing: $0).contains(message)
     }
+  }
+
+  // Not arguments: the test runner writes each argument into many events.
+  @Test func nestedTooDeeply() {
+    for opening in ["(", "{a="] { refused(String(repeating: opening, count: 100_000), "nested too deeply") }
   }
 
   @Test func whatWouldBeNoPropertyListIsWrittenAsOne() throws {

@@ -6,7 +6,13 @@ import Testing
 /// Pages as other programs read them: a strict parser, and a browser.
 @Suite("Pages of HTML in a parser and a browser")
 struct HTMLBrowserTests {
-  private static let all = PageSamples.hostile + [PageSamples.long]
+  // Made once: they are large.
+  private static let hostilePages = pages(PageSamples.hostile + [PageSamples.long])
+  private static let plainPages = pages(PageSamples.plain)
+
+  private static func pages(_ texts: [String]) -> Result<[(name: String, html: String)], any Error> {
+    Result { try PageSamples.pages(texts).map { ($0.name, $0.page.html()) } }
+  }
 
   @Test("A strict parser finds no error, whatever the values are")
   func strict() throws {
@@ -17,16 +23,16 @@ struct HTMLBrowserTests {
             html5lib.HTMLParser(strict=True).parse(open(name, "rb"))
         """
       var files: [String] = []
-      for (name, page) in try PageSamples.pages(Self.all) + PageSamples.pages(PageSamples.plain) {
+      for (name, html) in try Self.hostilePages.get() + Self.plainPages.get() {
         files.append(directory("\(files.count) \(name).html"))
-        try page.html().write(toFile: files[files.count - 1], atomically: true, encoding: .utf8)
+        try html.write(toFile: files[files.count - 1], atomically: true, encoding: .utf8)
       }
       // The system's own, which has the system's packages.
       let python = "/usr/bin/python3"
       let parsed = try Command.run(python, ["-c", script] + files)
       #expect(parsed.succeeded, "\(parsed)")
       // It does find errors.
-      let wrong = try PageSamples.pages(PageSamples.plain)[0].page.html().replacing("</h1>", with: "</h2>")
+      let wrong = try Self.plainPages.get()[0].html.replacing("</h1>", with: "</h2>")
       try wrong.write(toFile: files[0], atomically: true, encoding: .utf8)
       #expect(try !Command.run(python, ["-c", script, files[0]]).succeeded)
     }
@@ -44,15 +50,15 @@ struct HTMLBrowserTests {
         open.replacing("</body>", with: "<script id=\"checks\">\(script)</script></body>"), width: 1000)
       return try #require(dom.firstMatch(of: #/<pre id="problems">(.*)</pre>/#), "\(log)").output.1
     }
-    for (name, page) in try [
-      PageSamples.pages(Self.all)[0], PageSamples.pages(Self.all)[2], PageSamples.pages(Self.all)[4],
-      PageSamples.pages(PageSamples.plain)[0],
+    for (name, html) in try [
+      Self.hostilePages.get()[0], Self.hostilePages.get()[2], Self.hostilePages.get()[4],
+      Self.plainPages.get()[0],
     ] {
-      let wrong = try problems(page.html())
+      let wrong = try problems(html)
       #expect(wrong == "[]", "\(name): \(wrong)")
     }
     // It does find faults.
-    let faulty = try PageSamples.pages(PageSamples.plain)[0].page.html()
+    let faulty = try Self.plainPages.get()[0].html
       .replacing("<h2", with: "<h4 style='color: #c0c0c0'").replacing("</h2>", with: "</h4>")
       .replacing(" scope=\"row\"", with: "").replacing("tabindex=\"0\"", with: "tabindex=\"3\"")
     let found = try problems(faulty)
@@ -63,8 +69,7 @@ struct HTMLBrowserTests {
 
   @Test("Hostile values do nothing: no script runs, nothing is loaded, nothing is reported to the console")
   func hostile() throws {
-    for (name, page) in try [PageSamples.pages(Self.all)[0], PageSamples.pages(Self.all)[2]] {
-      let html = page.html()
+    for (name, html) in try [Self.hostilePages.get()[0], Self.hostilePages.get()[2]] {
       #expect(html.utf8.count < 2_000_000, "\(name): \(html.utf8.count) bytes")
       let (dom, log) = try Self.browse(html, width: 400)
       let title = { (text: String) in

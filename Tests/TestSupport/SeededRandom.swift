@@ -19,12 +19,15 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
 
   /// Bytes that compress badly.
   public mutating func bytes(_ count: Int) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(count + 8)
-    while bytes.count < count {
-      withUnsafeBytes(of: next()) { bytes.append(contentsOf: $0) }
+    [UInt8](unsafeUninitializedCapacity: count) { bytes, filled in
+      while filled < count {
+        filled += withUnsafeBytes(of: next()) { number in
+          let size = min(number.count, count - filled)
+          UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(bytes)[filled...])
+            .copyMemory(from: .init(rebasing: number[..<size]))
+          return size
+        }
+      }
     }
-    bytes.removeLast(bytes.count - count)
-    return bytes
   }
 }
