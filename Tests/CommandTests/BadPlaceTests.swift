@@ -280,6 +280,29 @@ struct BadPlaceTests {
     }
   }
 
+  @Test("Times of whole seconds: directories are changed, and an edit within the second is seen")
+  func wholeSeconds() throws {
+    try Sandbox.with { sandbox in
+      _ = try placed(sandbox)
+      let space = try disk(sandbox, "/sbin/mkfs.ext4 -q -I 128", megabytes: 32, "")
+      let place = "Disk/Place/Notes"
+      let before = try space.tree(place)
+      let migrated = try space.drydock("migrate", place)
+      #expect(migrated.succeeded && !migrated.errors.contains("in place"), "\(migrated)")
+      let rolledBack = try space.drydock("rollback", place)
+      #expect(rolledBack.succeeded, "\(rolledBack)")
+      try space.tree(place).expectSame(as: before)
+      for text in ["abcd", "efgh", "ijkl"] {
+        _ = try space.run("/bin/sh", ["-c", "printf \(text) > \(place)/Documents/odd"])
+        let stored = try space.drydock("snapshot", place, "-r", "Backups")
+        #expect(stored.succeeded, "\(stored)")
+        let restored = try space.drydock("restore", "-r", "Backups", "latest", "New-\(text)")
+        let content = try sandbox.read("New-\(text)/Documents/odd")
+        #expect(restored.succeeded && content == Array(text.utf8), "\(restored)")
+      }
+    }
+  }
+
   /// The flags and projects of all directories and files, as `lsattr` shows them.
   private func flags(_ space: Namespace, _ path: String) throws -> String {
     let script =

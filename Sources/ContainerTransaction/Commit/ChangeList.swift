@@ -13,7 +13,7 @@ struct ChangeList {
 
   /// Reads every staged file once, for its digest.
   init(_ staged: StagedContainer) throws {
-    time = StagedContainer.now()
+    time = try staged.now()
     let overlay = staged.stage.overlay
     changes = ChangeRecords(sharing: overlay.made)
     touchedDirectories = try Self.touchedDirectories(staged)

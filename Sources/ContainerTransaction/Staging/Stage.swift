@@ -16,7 +16,7 @@ final class Stage {
   private var count: UInt32 = 0
   private let diskWork = DiskWork()
   /// The metadata that paths really got, by what was wanted except for the time.
-  private var attained: [Attempt: FileMetadata] = [:]
+  private var attained: [Attempt: (metadata: FileMetadata, keepsFractions: Bool)] = [:]
 
   private struct Attempt: Hashable {
     var type: FileType
@@ -69,9 +69,12 @@ final class Stage {
   /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
   func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
     var wanted = Attempt(type: type, metadata: metadata)
-    wanted.metadata.modified = 0
-    if var known = attained[wanted] {
-      known.modified = metadata.modified
+    // A file system may keep whole seconds.
+    let whole = metadata.modified - metadata.modified % 1_000_000_000
+    wanted.metadata.modified = metadata.modified == whole ? 0 : 1
+    if let (made, keepsFractions) = attained[wanted] {
+      var known = made
+      known.modified = keepsFractions ? metadata.modified : whole
       return known
     }
     let name = newName()
@@ -83,7 +86,9 @@ final class Stage {
     try directory.apply(metadata, to: name)
     let made = try directory.metadata(name) ?? metadata
     try directory.removeTree(name)
-    if made.modified == metadata.modified { attained[wanted] = made }
+    if [metadata.modified, whole].contains(made.modified) {
+      attained[wanted] = (made, made.modified == metadata.modified)
+    }
     return made
   }
 

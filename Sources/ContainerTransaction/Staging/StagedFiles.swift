@@ -27,7 +27,7 @@ extension StagedContainer {
     var metadata = try existing == nil ? newMetadata(in: path.parent, mode: 0o644) : self.metadata(of: path)
     if let mode { metadata?.mode = mode }
     if existing == nil { metadata?.protection = container.configuration.protection.rule(for: path)?.required }
-    metadata?.modified = Self.now()
+    metadata?.modified = try now()
     try putFile(at: path, metadata: metadata, size: size, fill: fill)
     for previous in try present(at: path) where previous != path { try remove(previous) }
   }
@@ -328,8 +328,15 @@ extension StagedContainer {
 
   private func newMetadata(in parent: ContainerPath, mode: UInt16) throws -> FileMetadata {
     let above = try status(of: parent) ?? live.status()
-    return FileMetadata(
-      mode: mode, user: above.user, group: above.group, modified: Self.now(), attributes: [])
+    return try FileMetadata(
+      mode: mode, user: above.user, group: above.group, modified: now(), attributes: [])
+  }
+
+  /// The present time as files here can have it: some file systems keep whole seconds.
+  func now() throws -> Int64 {
+    let metadata = FileMetadata(
+      mode: 0o700, user: geteuid(), group: getegid(), modified: Self.now(), attributes: [])
+    return try attainable(metadata, for: .directory).modified
   }
 
   /// Nanoseconds since 1970.
