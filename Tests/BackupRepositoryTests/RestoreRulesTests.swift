@@ -295,14 +295,17 @@ import Testing
       #expect(lines == [], "\(damage)")
       #expect(try lab.restore(archive).transaction == nil, "\(damage)")
     }
+    #expect(try lab.restore(archive) { $0.scope = ["b", "sub"] }.transaction == nil)
     // Part of a set of links, and a first name that is preserved: the archive's content, not the live one's.
     _ = try lab.shell("echo changed > a", in: lab.root)
     try lab.restore(archive) { $0.scope = ["b"] }
     #expect(try lab.read("b") == "shared" && lab.read("a") == "changed\n")
+    #expect(try lab.restore(archive) { $0.scope = ["b"] }.transaction == nil)
     try lab.restore(archive)
     _ = try lab.shell("rm a b; echo changed > a", in: lab.root)
     try lab.flag("a")
     try lab.restore(archive)
     #expect(try lab.read("b") == "shared" && lab.read("a") == "changed\n")
+    #expect(try lab.restore(archive).transaction == nil)
   }
 }

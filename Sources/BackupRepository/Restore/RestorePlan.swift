@@ -211,7 +211,13 @@ struct RestorePlan {
       if !entry.path.isRoot, present?.kind != .directory { changes.report.restored.append(entry.path) }
       return
     }
-    let result = try comparison.compare(entry, present)
+    // What was a hard link to something that is not restored, and has another inode by now, is compared as a separate file.
+    let isSeparate =
+      try entry.hardLink.map { first in
+        try !isRestored(first)
+          && staged.live.status(first)?.identity != staged.live.status(entry.path)?.identity
+      } ?? false
+    let result = try comparison.compare(isSeparate ? own(entry) : entry, present)
     if case .other = result, entry.path == staged.container.vaultPath {
       vaultEntry = try withheld(entry)
       return
@@ -263,15 +269,18 @@ struct RestorePlan {
   private mutating func bringBack(_ entry: ManifestEntry, _ place: (part: Int, row: Int64)) throws {
     if entry.kind == .symbolicLink { return changes.symbolicLinks.append(entry) }
     guard let first = entry.hardLink else { return changes.contents.append(entry, place, of: archive) }
-    // A vault may come back changed.
-    let isReplaced =
-      scope.contains(first) && !preserved.contains(first) && first != staged.container.vaultPath
-    if recorded.kinds[first] != nil && isReplaced {
+    if isRestored(first) {
       movedFirsts.insert(first)
       changes.links.append(entry)
     } else {
       changes.contents.append(changed: try own(entry), of: archive)
     }
+  }
+
+  /// Whether a path gets what the archive has there; a vault may come back changed.
+  private func isRestored(_ path: ContainerPath) -> Bool {
+    recorded.kinds[path] != nil && scope.contains(path) && !preserved.contains(path)
+      && path != staged.container.vaultPath
   }
 
   /// A hard link to a file that this restore preserves becomes a separate file with the archive's content.
