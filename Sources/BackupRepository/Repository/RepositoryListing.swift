@@ -43,6 +43,11 @@ extension Repository {
     public var path: String
     public var reason: String
     public var error: any Error
+
+    var fileName: String { lastName(path) }
+
+    /// The beginning of the id that its name has; nil for a name that was given by hand.
+    package var id: String? { ArchiveName.label(of: fileName)?.id }
   }
 
   public struct Listing: Sendable {

@@ -342,7 +342,3 @@ extension Repository.Listing {
     return archives
   }
 }
-
-extension Repository.Unreadable {
-  var fileName: String { lastName(path) }
-}

@@ -49,7 +49,9 @@ struct ListCommand: Subcommand {
       Output.json(document(listing))
     } else {
       // A parent may be in the repository and not in the list.
-      write(listing, present: Set(all.entries.compactMap { $0.id?.prefix(8) }))
+      write(
+        listing, present: Set(all.entries.compactMap { $0.id?.prefix(8) }),
+        unreadable: Set(all.unreadable.compactMap { $0.id?.prefix(8) }))
       Output.warn(listing.clockWarnings())
       for item in listing.unreadable {
         Output.warning("cannot be read: \(item.path): \(item.reason)".printable)
@@ -83,29 +85,37 @@ struct ListCommand: Subcommand {
     ]
   }
 
-  private func write(_ listing: Repository.Listing, present: Set<Substring>) {
+  private func write(
+    _ listing: Repository.Listing, present: Set<Substring>, unreadable: Set<Substring>
+  ) {
     guard !listing.items.isEmpty || !listing.sealed.isEmpty else { return Output.line("no archives") }
     let head = ["id", "time", "app", "instance", "version", "kind", "size"]
     let idLength = listing.idLength()
     let rows = listing.entries.map { entry in
       switch entry {
-      case .item(let item): row(item, idLength, present)
+      case .item(let item): row(item, idLength, present, unreadable)
       case .sealed(let item): row(item, idLength)
       }
     }
     Output.table([head] + rows, indent: "")
   }
 
-  private func row(_ item: Repository.Item, _ idLength: Int, _ present: Set<Substring>) -> [String] {
+  private func row(
+    _ item: Repository.Item, _ idLength: Int, _ present: Set<Substring>, _ unreadable: Set<Substring>
+  ) -> [String] {
     let header = item.header
     let encrypted = item.encryption == nil ? [] : ["encrypted"]
     let parent = header.parent?.short
-    let missing = parent.map { present.contains($0[...]) ? [] : ["needs \($0), which is missing"] } ?? []
+    let missing = parent.flatMap { parent -> String? in
+      if present.contains(parent[...]) { return nil }
+      return "needs \(parent), which \(unreadable.contains(parent[...]) ? "cannot be read" : "is missing")"
+    }
     return [
       String(header.archive.description.prefix(idLength)), header.time, header.app.printable,
       header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
       Output.size(item.size),
-      note((encrypted + item.signature.texts + missing).joined(separator: ", "), item.tags),
+      note(
+        (encrypted + item.signature.texts + (missing.map { [$0] } ?? [])).joined(separator: ", "), item.tags),
     ]
   }
 
