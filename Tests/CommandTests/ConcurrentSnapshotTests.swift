@@ -13,8 +13,8 @@ import Testing
         Tools.system("flock"), ["-x", sandbox("Backups"), "sh", "-c", "echo held; exec cat"])
       try holder.waitForLine("held")
       let snapshot = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "600"])
-      // It waits for the repository as soon as it has that open; the container is free for others.
-      while snapshot.isRunning && !hasOpen(snapshot.process, sandbox("Backups")) { usleep(1000) }
+      // Between two tries for the repository's lock; the container is free for others.
+      while snapshot.isRunning && !sleeps(snapshot.process) { usleep(1000) }
       let migrated = try sandbox.drydock("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")
       #expect(migrated.succeeded, "\(migrated)")
       holder.closeInput()
@@ -29,12 +29,10 @@ import Testing
     }
   }
 
-  private func hasOpen(_ process: pid_t, _ path: String) -> Bool {
-    let files = "/proc/\(process)/fd"
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: files)) ?? []
-    return names.contains {
-      (try? FileManager.default.destinationOfSymbolicLink(atPath: files + "/" + $0)) == path
-    }
+  /// Whether a process waits until a time has passed.
+  private func sleeps(_ process: pid_t) -> Bool {
+    let place = try? String(contentsOfFile: "/proc/\(process)/wchan", encoding: .utf8)
+    return place?.contains("nanosleep") == true
   }
 
   @Test("Listed slowly while a file changes its directory: it is in the archive, or named")
