@@ -17,7 +17,7 @@ enum CodeSignature {
   /// The entitlements of a program; nil when it has none, or is of another format.
   static func entitlements(of path: ContainerPath, in directory: Directory) throws -> PropertyListDictionary?
   {
-    let file = try directory.open(path, .readOnly, options: [.nonBlocking])
+    let file = try directory.openFile(path)
     defer { try? file.close() }
     func read(_ offset: Int, _ count: Int) throws -> [UInt8]? {
       guard offset >= 0, count >= 0, count <= limit else { return nil }

@@ -122,7 +122,7 @@ struct DocumentRules {
   private func searchText(
     _ root: Directory, _ path: ContainerPath, upTo most: UInt64, _ context: inout AuditContext
   ) throws {
-    let file = try root.open(path, .readOnly, options: [.nonBlocking])
+    let file = try root.openFile(path)
     defer { try? file.close() }
     var buffer = [UInt8](repeating: 0, count: Self.piece)
     var carried: [UInt8] = []

@@ -124,7 +124,7 @@ package struct IPhoneBackup: Sendable {
   /// The pieces of a file of the backup, decrypted where there is a key.
   func read(_ name: ContainerPath, _ key: SecretBytes?, _ body: ([UInt8]) throws -> Void) throws {
     // Without waiting: a FIFO must be refused instead of hanging.
-    let file = try directory.open(name, .readOnly, options: [.nonBlocking])
+    let file = try directory.openFile(name)
     defer { try? file.close() }
     guard try FileStatus(of: file, path: directory.full(name)).type == .file else {
       throw Self.damaged("it has something that is not a file", directory.full(name))

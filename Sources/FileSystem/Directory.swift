@@ -80,6 +80,16 @@ package final class Directory: Sendable {
     return FileDescriptor(rawValue: opened)
   }
 
+  /// Opens a file for reading that something else may have been put in the place of: to open a FIFO or a device can have an effect.
+  ///
+  /// - Parameter known: its status, if that is known.
+  package func openFile(_ below: ContainerPath, _ known: FileStatus? = nil) throws -> FileDescriptor {
+    if let type = try (known ?? status(below))?.type, ![.file, .directory, .symbolicLink].contains(type) {
+      throw DrydockError(.io, "not a regular file", path: full(below), cause: Errno.invalidArgument)
+    }
+    return try open(below, .readOnly, options: [.nonBlocking])
+  }
+
   /// The status of a path below; nil when it does not exist.
   package func status(_ below: ContainerPath) throws -> FileStatus? {
     if case .list = namespace.location(of: below) { return try listStatus() }

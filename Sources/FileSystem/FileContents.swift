@@ -14,15 +14,19 @@ extension Directory {
   /// The whole content of a regular file.
   ///
   /// - Parameter limit: the largest size in bytes. A larger file is an error, so that it cannot exhaust the memory.
-  package func contents(_ path: ContainerPath, limit: Int = 64 << 20) throws -> [UInt8] {
-    let file = try open(path, .readOnly, options: [.nonBlocking])
+  ///
+  /// - Parameter isNamed: whether the user has named it: then it may be a device such as `/dev/null`.
+  package func contents(
+    _ path: ContainerPath, limit: Int = 64 << 20, isNamed: Bool = false
+  ) throws -> [UInt8] {
+    let file = try isNamed ? open(path, .readOnly, options: [.nonBlocking]) : openFile(path)
     defer { try? file.close() }
     return try file.contents(limit: limit, path: full(path))
   }
 
   /// Reads a regular file of any size in pieces, in order.
   package func read(_ path: ContainerPath, by body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    let file = try open(path, .readOnly, options: [.nonBlocking])
+    let file = try openFile(path)
     defer { try? file.close() }
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
     defer { buffer.deallocate() }
@@ -90,7 +94,7 @@ extension Directory {
   /// Copies the content of a regular file into a new file of another directory: as a clone where the file system can, else
   /// inside the kernel. Mode, times and attributes are left to the caller.
   package func copyContents(of source: ContainerPath, to target: ContainerPath, in other: Directory) throws {
-    let input = try open(source, .readOnly, options: [.nonBlocking])
+    let input = try openFile(source)
     defer { try? input.close() }
     #if canImport(Darwin)
       // macOS: untested. A clone comes with the mode of its source.

@@ -168,4 +168,22 @@ import Testing
       #expect(try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image").manner == "raw")
     }
   }
+
+  /// Zeros are what SQLite writes itself, in chunks.
+  @Test(arguments: ["WAL", "DELETE"]) func whatIsBehindTheLastPageIsCounted(mode: String) throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make(mode)
+      let whole = try sandbox.root.contents(sandbox.main)
+      for (added, count) in [([UInt8](repeating: 0, count: 70_000), 0), ([0, 1], 70_002)]
+        as [([UInt8], UInt64)]
+      {
+        try RawFiles.write(sandbox.root.contents(sandbox.main) + added, to: Array(sandbox.path.utf8))
+        let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image")
+        #expect(try image.bytesBehind == count)
+        try sandbox.store(image, as: "stored")
+        #expect(try sandbox.scratch.contents("stored") == whole)
+        try sandbox.scratch.removeDatabase("image")
+      }
+    }
+  }
 }

@@ -72,7 +72,7 @@ struct DatabaseSandbox {
       defer { try? file.close() }
       let isWhole = try pages.copy(to: file, path: scratch.full(copy))
       guard isWhole else { throw SystemFailure("the image changed") }
-    case .copy(let name): try scratch.copyContents(of: name, to: copy, in: scratch)
+    case .copy(let name, _): try scratch.copyContents(of: name, to: copy, in: scratch)
     case .raw(let reason): throw SystemFailure("raw: \(reason)")
     }
   }
@@ -94,7 +94,7 @@ struct DatabaseSandbox {
   func digest(_ image: DatabaseImage) throws -> String {
     switch image {
     case .inPlace(let pages): try ContentDigest.of(pages).hex
-    case .copy(let name): try ContentDigest.of(DatabasePages(ofCopy: name, in: scratch)).hex
+    case .copy(let name, _): try ContentDigest.of(DatabasePages(ofCopy: name, in: scratch)).hex
     case .raw: "raw"
     }
   }
@@ -108,6 +108,16 @@ struct DatabaseSandbox {
 }
 
 extension DatabaseImage {
+  var bytesBehind: UInt64 {
+    get throws {
+      switch self {
+      case .inPlace(let pages): try pages.bytesBehind()
+      case .copy(_, let count): count
+      case .raw: 0
+      }
+    }
+  }
+
   var manner: String {
     switch self {
     case .inPlace: "in place"

@@ -87,6 +87,22 @@ import Testing
   }
 
   @Test(
+    "Full archives of one second are in the order of their writing, whatever the times of their files",
+    .atEachPlace)
+  func sameSecond() throws {
+    let lab = try Lab()
+    let paths = try (0..<5).map { _ in
+      var request = lab.request()
+      (request.isFull, request.now) = (true, { Self.now })
+      return try Snapshot.take(lab.container(), request).path
+    }
+    try lab.changeRepository("touch -d 2026-11-25T10:00:00Z repository/*")
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.path) == paths)
+    #expect(try listing.find("box@latest") == paths.last && listing.clockWarnings(now: Self.now).isEmpty)
+  }
+
+  @Test(
     "Made after one of a later time: newer all the same, as are those that follow both",
     .local("sets the times of the files"))
   func follows() throws {

@@ -153,6 +153,31 @@ import Testing
       }
     }
   }
+
+  @Test("A file that a process has mapped for writing is named; one that it maps to read is not")
+  func mappedFiles() throws {
+    let lab = try Lab()
+    for name in ["written", "read"] { try lab.write(name, String(repeating: "x", count: 5000)) }
+    let app = try Command.spawn(
+      Tools.system("python3"),
+      [
+        "-c",
+        """
+        import mmap, sys
+        files = [open(name, "r+b") for name in sys.argv[1:]]
+        maps = [mmap.mmap(file.fileno(), 0, access=access)
+                for file, access in zip(files, (mmap.ACCESS_WRITE, mmap.ACCESS_READ))]
+        print("ready", flush=True)
+        sys.stdin.read()
+        """, lab.root + "/written", lab.root + "/read",
+      ])
+    try app.waitForLine("ready")
+    let report = try lab.snapshot()
+    #expect(report.mapped.map(\.path) == ["written"] && report.isIncomplete)
+    app.closeInput()
+    _ = try app.wait()
+    #expect(try !lab.snapshot().isIncomplete)
+  }
 }
 
 private func overwrite(_ path: String, _ bytes: [UInt8]) {

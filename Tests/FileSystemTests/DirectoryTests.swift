@@ -190,4 +190,20 @@ import Testing
       #expect(try root.status("file")?.mode == 0o600)
     }
   }
+
+  /// To open a FIFO lets its writer go on, and to open a device may do anything.
+  @Test func whatIsNoFileIsNotOpened() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      #expect(mkfifo(folder("pipe"), 0o600) == 0)
+      let writer = try Command.spawn(
+        Tools.system("sh"), ["-c", "echo ready; : > '\(folder("pipe"))'; echo opened"])
+      _ = try writer.waitForLine("ready")
+      #expect { try root.contents("pipe") } throws: { "\($0)".contains("not a regular file") }
+      #expect(throws: DrydockError.self) { try root.read("pipe") { _ in } }
+      usleep(50_000)
+      writer.kill()
+      #expect(try !writer.wait().output.contains("opened"))
+    }
+  }
 }

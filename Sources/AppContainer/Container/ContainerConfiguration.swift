@@ -119,7 +119,7 @@ extension ContainerConfiguration {
     let slash = file.lastIndex(of: "/") ?? file.startIndex
     let folder = slash == file.startIndex ? "/" : String(file[..<slash])
     let bytes = try Directory(folder).contents(
-      ContainerPath(String(file[file.index(after: slash)...])), limit: 1 << 20)
+      ContainerPath(String(file[file.index(after: slash)...])), limit: 1 << 20, isNamed: true)
     do {
       try self.init(YAMLDocument(bytes, file: file), folder: folder)
     } catch var error as DrydockError where error.code == .malformed {

@@ -10,7 +10,7 @@ package enum ContentDigest {
   package static func of(_ path: ContainerPath, in directory: Directory, isDatabase: Bool) throws
     -> SHA256.Digest
   {
-    let file = try directory.open(path, .readOnly, options: [.nonBlocking])
+    let file = try directory.openFile(path)
     defer { try? file.close() }
     return try of(file, path: directory.full(path), isDatabase: isDatabase)
   }

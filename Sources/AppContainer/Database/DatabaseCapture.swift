@@ -7,8 +7,8 @@ import SystemPackage
 package enum DatabaseImage {
   /// The pages in the original files. After the last read, ``DatabasePages/isUnchanged()`` is whether they were consistent.
   case inPlace(DatabasePages)
-  /// A file in the scratch directory, to be removed by the caller.
-  case copy(ContainerPath)
+  /// A file in the scratch directory, to be removed by the caller; what ``DatabasePages/bytesBehind()`` was for the original.
+  case copy(ContainerPath, behind: UInt64)
   /// SQLite cannot open the database (encrypted or corrupt): only the raw files can be stored.
   case raw(reason: String)
 }
@@ -101,7 +101,7 @@ extension Directory {
   func openLog(of unit: DatabaseUnit) throws -> LockedFile? {
     let log = unit.main.withSuffix("-wal")
     guard try status(log)?.type == .file else { return nil }
-    return LockedFile(try open(log, .readOnly, options: [.nonBlocking]))
+    return LockedFile(try openFile(log))
   }
 }
 
@@ -177,7 +177,7 @@ extension Directory {
     do {
       let schemaVersion = try backUp(full(main), to: target.path, busyTimeout: busyTimeout)
       try target.setSchemaVersion(schemaVersion)
-      return .copy(target.name)
+      return .copy(target.name, behind: 0)
     } catch let error as DatabaseError {
       try target.remove()
       if error.resultCode == .SQLITE_BUSY || error.resultCode == .SQLITE_LOCKED {
@@ -230,7 +230,7 @@ struct DatabaseCopy {
   func take(_ pages: DatabasePages) throws -> DatabaseImage? {
     let file = try directory.createFile(name)
     defer { try? file.close() }
-    if try pages.copy(to: file, path: path) { return .copy(name) }
+    if try pages.copy(to: file, path: path) { return .copy(name, behind: try pages.bytesBehind()) }
     try directory.removeFile(name)
     return nil
   }
@@ -242,14 +242,20 @@ struct DatabaseCopy {
       try recover()
       // A journal remains in the mode PERSIST, without meaning.
       try directory.removeFile(name.withSuffix("-journal"), missingIsFine: true)
-      _ = try DatabasePages(ofCopy: name, in: directory)
-      return .copy(name)
+      let file = try directory.open(name, .readWrite)
+      defer { try? file.close() }
+      // What an interrupted transaction has added is not part of it.
+      try file.resize(to: Int64(DatabasePages(ofCopy: name, in: directory).size))
+      return .copy(name, behind: 0)
     } catch let error as UnreadableDatabase {
       try remove()
       throw error
     } catch let error as DrydockError where error.code == .malformed {
       try remove()
       throw UnreadableDatabase(reason: error.message)
+    } catch let error as Errno {
+      try remove()
+      throw DrydockError.system("cannot write", path, error)
     } catch let error as DatabaseError {
       try remove()
       if error.meansUnreadable { throw UnreadableDatabase(reason: error.plainMessage) }
@@ -266,7 +272,7 @@ struct DatabaseCopy {
     for suffix in ["-journal", "-wal"] {
       let sidecar = unit.main.withSuffix(suffix)
       guard try root.status(sidecar)?.type == .file else { continue }
-      let source = LockedFile(try root.open(sidecar, .readOnly, options: [.nonBlocking]))
+      let source = LockedFile(try root.openFile(sidecar))
       let copy = try directory.createFile(name.withSuffix(suffix))
       defer { try? copy.close() }
       try source.descriptor.copyContents(to: copy, path: root.full(sidecar))

@@ -228,8 +228,9 @@ extension Directory {
 
   /// The first bytes of a file. Does not close a descriptor of a file that this process has open.
   package func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
-    if let status = try status(path), let bytes = try OwnOpenFiles.prefix(of: status, count) { return bytes }
-    let file = try open(path, .readOnly, options: [.nonBlocking])
+    let status = try status(path)
+    if let status, let bytes = try OwnOpenFiles.prefix(of: status, count) { return bytes }
+    let file = try openFile(path, status)
     defer { try? file.close() }
     var bytes = [UInt8](repeating: 0, count: count)
     do {

@@ -53,7 +53,7 @@ package final class DatabaseLock: Sendable {
     } catch let error as DrydockError where error.code == .permission {
       // A read-only file cannot be locked exclusively. But whether an exclusive lock would be refused can be tested, and a
       // shared one then blocks writers.
-      let lock = DatabaseLock(LockedFile(try root.open(main, .readOnly, options: [.nonBlocking])))
+      let lock = DatabaseLock(LockedFile(try root.openFile(main)))
       let all = DatabaseFormat.allLocks
       let isTaken = try lock.isLocked(all, root.full(main))
       return try !isTaken && lock.take(exclusive: false, DatabaseFormat.sharedLock, root.full(main))
@@ -65,7 +65,7 @@ package final class DatabaseLock: Sendable {
   ///
   /// - Returns: nil while another process writes, or waits to.
   static func share(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
-    let lock = DatabaseLock(LockedFile(try root.open(main, .readOnly, options: [.nonBlocking])))
+    let lock = DatabaseLock(LockedFile(try root.openFile(main)))
     let path = root.full(main)
     guard try lock.take(exclusive: false, DatabaseFormat.pendingLock, path),
       try lock.take(exclusive: false, DatabaseFormat.sharedLock, path)
@@ -208,7 +208,7 @@ final class LogPin: Sendable {
     let name = unit.main.withSuffix("-shm")
     guard let status = try root.status(name), status.type == .file else { return .unused }
     let path = root.full(name)
-    let file = LockedFile(try root.open(name, .readOnly, options: [.nonBlocking]))
+    let file = LockedFile(try root.openFile(name))
     // Shared memory from a crash is invalid, and our lock would make the next SQLite trust it.
     guard try file.descriptor.isLocked(inUse, path: path) else { return .unused }
     guard try file.descriptor.takeLock(exclusive: false, inUse, path: path),

@@ -125,6 +125,25 @@ package final class DatabasePages {
     return logged > offset ? min(end, logged) : nil
   }
 
+  /// The number of bytes behind the last page of a main file without a log, unless all are zero: SQLite does not use them, and
+  /// they are not part of the content.
+  package func bytesBehind() throws -> UInt64 {
+    guard log == nil, before.size > size else { return 0 }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    var offset = size
+    while offset < before.size {
+      if before.isSparse, let end = try lock.file.endOfHole(at: offset, size: before.size, path) {
+        offset = end
+        continue
+      }
+      let count = try buffer.withUnsafeMutableBytes { try Self.read(lock.file, at: offset, into: $0, path) }
+      if count == 0 { break }
+      if buffer[..<count].contains(where: { $0 != 0 }) { return before.size - size }
+      offset += UInt64(count)
+    }
+    return 0
+  }
+
   // MARK: What a log added
 
   /// Identifies the committed frames of the log, so that a later capture knows whether its log begins with them.

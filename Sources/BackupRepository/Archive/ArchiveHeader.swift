@@ -38,6 +38,10 @@ extension Archive {
     /// The beginnings of the ids, 8 digits or more, of the archives of the same app and instance that the repository had with a
     /// later time: a clock was wrong, and this archive is newer than all of them. Nil when there was none.
     package var follows: [String]?
+    /// The same of archives with the same time; only a full one names them.
+    package var followsOfSecond: [String]?
+    /// All archives that it names as older, but for its parent.
+    package var older: [String] { (follows ?? []) + (followsOfSecond ?? []) }
     /// The archive whose manifest an incremental one's is the difference to; nil for a full one.
     public var parent: Archive.ID?
     /// The archive whose snapshot this one is a copy of, when it was exported.
@@ -88,8 +92,8 @@ extension Archive {
       guard time.hasForm("0000-00-00T00:00:00Z"), ("1970"..<"2200").contains(String(time.prefix(4))) else {
         throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
       }
-      let areIDs = follows?.allSatisfy { (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }
-      guard areIDs ?? true, follows?.isEmpty != true else {
+      let areIDs = older.allSatisfy { (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }
+      guard areIDs, follows?.isEmpty != true, followsOfSecond?.isEmpty != true else {
         throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
       }
     }

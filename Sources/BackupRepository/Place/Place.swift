@@ -179,7 +179,7 @@ struct LocalPlace: Place {
 
   func open(_ file: PlaceFile, usesCache: Bool) throws -> ArchiveSource {
     // Without waiting: it may be replaced by a FIFO.
-    try ArchiveSource(owning: directory.open(file.name, .readOnly, options: .nonBlocking))
+    try ArchiveSource(owning: directory.openFile(file.name))
   }
 
   func contents(_ name: ContainerPath, limit: Int) throws -> [UInt8] {

@@ -178,7 +178,7 @@ extension ClockWarning {
 extension Repository.Item {
   var ordered: ArchiveOrder.Ordered {
     ArchiveOrder.Ordered(
-      label: ArchiveLabel(header), file: file, isSigned: signature != .none, follows: header.follows ?? [],
+      label: ArchiveLabel(header), file: file, isSigned: signature != .none, follows: header.older,
       path: path)
   }
 }

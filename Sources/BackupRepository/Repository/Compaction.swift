@@ -133,12 +133,12 @@ struct Compaction {
         path: item.path)
     }
     for item in listing.items where !ids.contains(item.header.archive.description) {
-      let isAfter = item.header.follows?.contains { older in ids.contains { $0.hasPrefix(older) } }
-      guard isAfter == true else { continue }
+      let isAfter = item.header.older.contains { older in ids.contains { $0.hasPrefix(older) } }
+      guard isAfter else { continue }
       throw DrydockError(
         .unsupported,
-        "a clock was wrong, and its place in the order of the archives depends on an archive of a chain, "
-          + "which is therefore not compacted", path: item.path)
+        "it says that it is newer than an archive of a chain, which is therefore not compacted: a clock was wrong, or "
+          + "both were taken in the same second", path: item.path)
     }
   }
 

@@ -33,9 +33,9 @@ struct SnapshotCopy {
     var header = source.header
     (header.archive, header.compactedFrom) = (try .new(), source.header.archive)
     (header.kind, header.parent) = (former == nil ? .full : .incremental, former?.header.archive)
-    header.follows = header.follows?.map { id in
-      newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id
-    }
+    let renewed = { (id: String) in newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id }
+    header.follows = header.follows?.map(renewed)
+    header.followsOfSecond = header.followsOfSecond?.map(renewed)
     let draft = try ArchiveDraft(
       header, time: source.captureTime(), encryption: encryption, signing: signing, to: destination)
     do {

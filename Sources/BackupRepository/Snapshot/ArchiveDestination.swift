@@ -111,9 +111,9 @@ package struct ArchiveDestination: Sendable {
   /// What is in a repository; nil for a file.
   func present() throws -> PlaceListing? { fileName == nil ? try folder.list() : nil }
 
-  /// In a repository, the archives of the same app and instance whose times are later than that of the new one, the latest
-  /// first: a clock is wrong. File names show it, so that no archive is opened.
-  func later(than time: String, _ app: String, _ instance: String, among present: PlaceListing) -> [(
+  /// In a repository, the archives of an app and instance, the one of the latest time first. File names show it, so that no
+  /// archive is opened.
+  func archives(of app: String, _ instance: String, among present: PlaceListing) -> [(
     label: ArchiveLabel, path: String
   )] {
     let owner = ArchiveLabel.nameKey(app, instance)
@@ -122,7 +122,7 @@ package struct ArchiveDestination: Sendable {
       return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
         ($0, folder.full(ContainerPath(name: bytes)))
       }
-    }.filter { $0.label.nameKey == owner && $0.label.time > time }
+    }.filter { $0.label.nameKey == owner }
       .sorted { ($0.label.time, $0.path) > ($1.label.time, $1.path) }
   }
 

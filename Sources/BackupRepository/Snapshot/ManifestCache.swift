@@ -102,7 +102,7 @@ package struct ManifestCache: Sendable {
   }
 
   private func entry(_ name: ContainerPath, in folder: Directory) throws -> Entry {
-    let file = try folder.open(name, .readOnly, options: .nonBlocking)
+    let file = try folder.openFile(name)
     defer { try? file.close() }
     let bytes = try ArchiveSource(file).beginning(Self.lineLimit)
     guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")),
@@ -128,7 +128,7 @@ package struct ManifestCache: Sendable {
 
   private func manifest(_ entry: Entry, in folder: Directory) throws -> ManifestReader {
     let (record, path) = (entry.record, folder.full(entry.name))
-    let file = try folder.open(entry.name, .readOnly, options: .nonBlocking)
+    let file = try folder.openFile(entry.name)
     defer { try? file.close() }
     return try ManifestReader(
       archive: record.header.archive, isIncremental: record.header.parent != nil, tarSize: record.tarSize,

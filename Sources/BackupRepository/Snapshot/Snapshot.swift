@@ -10,7 +10,7 @@ import Foundation
 
 /// Takes a snapshot of a container that may be in use, without changing it.
 package enum Snapshot {
-  /// So many archives of a later time are named: a clock that was ahead for months makes no large header.
+  /// At most this many archives of a later time are named: a clock that was ahead for months makes no large header.
   private static let mostFollowed = 400
 
   /// Takes a snapshot and publishes it, never replacing a file. A killed one leaves no archive.
@@ -39,12 +39,8 @@ package enum Snapshot {
     header.session = request.session
     // Listed once: at a remote place each list is a request.
     let present = try destination.present()
-    let later =
-      present.map { destination.later(than: header.time, header.app, header.instance, among: $0) } ?? []
-    if !later.isEmpty {
-      header.follows = later.prefix(Self.mostFollowed).map { String($0.label.id.prefix(8)) }
-    }
-    let clockWarning = later.first.map {
+    let others = present.map { destination.archives(of: header.app, header.instance, among: $0) } ?? []
+    let clockWarning = others.first.flatMap { $0.label.time > header.time ? $0 : nil }.map {
       ClockWarning($0.label, $0.path, now) ?? ClockWarning(header, after: $0.label, $0.path)
     }
     var request = request
@@ -56,6 +52,13 @@ package enum Snapshot {
       ? (nil, nil)
       : try parent(
         of: header, in: destination.repository, present, request, container.configuration.fullArchives)
+    /// A parent is older by itself. Without one, archives of the same second have no order where files' times are not kept.
+    func named(_ isOlder: (String) -> Bool) -> [String]? {
+      let older = others.filter { isOlder($0.label.time) }.prefix(Self.mostFollowed)
+      return older.isEmpty ? nil : older.map { String($0.label.id.prefix(8)) }
+    }
+    header.follows = named { $0 > header.time }
+    if parent == nil { header.followsOfSecond = named { $0 == header.time } }
     var report: SnapshotReport
     do {
       report = try write(container, header, parent, request, now, lock, to: destination)
@@ -63,6 +66,7 @@ package enum Snapshot {
     } catch let error as DrydockError {
       // A damaged archive must not prevent the next one.
       guard let path = parent?.paths.first(where: { $0 == error.path }) else { throw error }
+      header.followsOfSecond = named { $0 == header.time }
       report = try write(container, header, nil, request, now, lock, to: destination)
       report.parentProblem = "\(lastName(path)) cannot be read: \(error.message)"
     }
@@ -105,6 +109,7 @@ package enum Snapshot {
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
         excluded: writer.excluded, skipped: writer.skipped + request.missing.skipped, raw: writer.raw,
+        behind: writer.behind, mapped: writer.mapped,
         vault: vault, versionProblem: request.versionProblem)
       report.signedBy = request.signing.keys.map(\.description)
       if let cache = request.cache, destination.repository != nil, case .recipients? = request.encryption {
@@ -197,6 +202,11 @@ public struct SnapshotReport: Sendable {
   public var skipped: [SkippedPath]
   /// Databases that SQLite could not open and that are stored as they were, with the reason.
   package var raw: [ContainerPath: String]
+  /// Databases with bytes behind their last page, and their number: they are not stored, since SQLite does not use them. Not known
+  /// of databases that have not changed since the parent.
+  package var behind: [ContainerPath: UInt64]
+  /// Files that were stored while a process had them mapped for writing: their content may be mixed from different moments.
+  package var mapped: [OpenFile]
   package var vault: SnapshotVault?
   /// Why the header lacks the schema version, when there is a reason.
   public var versionProblem: String?
@@ -215,7 +225,7 @@ public struct SnapshotReport: Sendable {
 
   /// Whether something is missing that should be there.
   public var isIncomplete: Bool {
-    skipped.contains(where: \.isLoss) || !raw.isEmpty || vault?.problem != nil
+    skipped.contains(where: \.isLoss) || !raw.isEmpty || !mapped.isEmpty || vault?.problem != nil
   }
 }
 

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import SystemPackage
@@ -27,8 +28,13 @@ final class SnapshotWriter {
   private(set) var skipped: [SkippedPath] = []
   /// Databases that SQLite cannot open, with the reasons.
   private(set) var raw: [ContainerPath: String] = [:]
-  /// Whether the file that is being stored can only grow: what it has at first is whole.
-  private var canOnlyGrow = false
+  /// Databases with bytes behind their last page, and how many.
+  private(set) var behind: [ContainerPath: UInt64] = [:]
+  /// Files that processes had mapped for writing.
+  private(set) var mapped: [OpenFile] = []
+  private lazy var mappings = FilesMappedForWriting()
+  /// Stored files that may be among these.
+  private var mayBeMapped: [FileIdentity: ContainerPath] = [:]
   /// The locks of those of which that was known.
   private var opaque: [ContainerPath: DatabaseHold?] = [:]
   /// Entries in their order, the first one's digest still being computed.
@@ -82,6 +88,7 @@ final class SnapshotWriter {
     try addWaiting(all: true)
     try noteRemoved(former?.rest() ?? [])
     try addOmitted()
+    if !mayBeMapped.isEmpty { mapped = mappings.users(of: mayBeMapped) }
   }
 
   /// Finds the parent's entry of a path that is about to be stored.
@@ -126,9 +133,7 @@ final class SnapshotWriter {
         case .sidecar(let main) where opaque[main] != nil && scanned.path == main.withSuffix("-shm"): return
         // Its app can only append to the log: what it has now is whole.
         case .sidecar(let main) where opaque[main] != nil:
-          canOnlyGrow = true
-          defer { canOnlyGrow = false }
-          return try storeFile(scanned, kind: .rawDatabase)
+          return try storeFile(scanned, kind: .rawDatabase, canOnlyGrow: true)
         case .sidecar(let main):
           return raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
         case .mount: return try skip(scanned.path, .mount)
@@ -188,8 +193,18 @@ final class SnapshotWriter {
     try add(entry)
   }
 
+  /// A file that is being stored, and its state before that.
+  private struct StoredFile {
+    let file: FileDescriptor, path: String
+    /// What it has at first is whole then.
+    let canOnlyGrow: Bool
+    let before: StableReader.State
+  }
+
   /// Stores a file that may change while it is read.
-  private func storeFile(_ scanned: ScannedEntry, kind: ManifestEntry.Kind) throws {
+  private func storeFile(
+    _ scanned: ScannedEntry, kind: ManifestEntry.Kind, canOnlyGrow: Bool = false
+  ) throws {
     let status = scanned.status
     var entry = entry(scanned.path, kind, status, try metadata(of: scanned))
     // When it changed since its first name was stored, it is not a hard link to what is in the archive.
@@ -222,15 +237,17 @@ final class SnapshotWriter {
       }
       entry.size = before.size
       entry.metadata.modified = before.modified
+      let stored = StoredFile(file: file, path: path, canOnlyGrow: canOnlyGrow, before: before)
       if before.size <= StableReader.smallSize {
-        isStored = try storeSmall(file, &entry, &pending, before, path)
+        isStored = try store(small: stored, &entry, &pending)
       } else {
         largeAttempts += 1
-        isStored = try storeLarge(file, &entry, before, path)
+        isStored = try store(large: stored, &entry)
       }
       if isStored { break }
     }
     guard isStored else { return try skip(scanned.path, .unstable) }
+    if kind == .file, mappings.mayHave(status.identity) { mayBeMapped[status.identity] = scanned.path }
     if status.links > 1 {
       if let pending { entry.digest = try pending.take() }
       let isNew = entry.extents.isEmpty || entry.extents.single.map { $0.archive == nil } ?? false
@@ -243,17 +260,17 @@ final class SnapshotWriter {
   ///
   /// - Parameter pending: set when the entry's digest is still being computed.
   /// - Returns: false when it changed meanwhile.
-  private func storeSmall(
-    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?,
-    _ before: StableReader.State, _ path: String
+  private func store(
+    small stored: StoredFile, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?
   ) throws -> Bool {
-    let isFresh = !canOnlyGrow && reader.isFresh(before)
+    let (file, path, before) = (stored.file, stored.path, stored.before)
+    let isFresh = !stored.canOnlyGrow && reader.isFresh(before)
     let size = Int(before.size)
     let buffer = reader.pipeline.buffer()
     var isTaken = false
     defer { if !isTaken { reader.pipeline.recycle(buffer) } }
     var bytes = try reader.readSmall(file, size: size, into: buffer, path)
-    guard try bytes.count == size && (canOnlyGrow || reader.state(of: file, path) == before) else {
+    guard try bytes.count == size && (stored.canOnlyGrow || reader.state(of: file, path) == before) else {
       return false
     }
     let mayBeStored = try size > 0 && former?.hasContent(ofSize: before.size) ?? false
@@ -290,14 +307,13 @@ final class SnapshotWriter {
   }
 
   /// - Returns: false when it changed meanwhile.
-  private func storeLarge(
-    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
-  ) throws -> Bool {
-    let isFresh = !canOnlyGrow && reader.isFresh(before)
+  private func store(large stored: StoredFile, _ entry: inout ManifestEntry) throws -> Bool {
+    let (file, path, before) = (stored.file, stored.path, stored.before)
+    let isFresh = !stored.canOnlyGrow && reader.isFresh(before)
     return try contents.store(
       .file(file, size: before.size, path: path), of: &entry, since: earlier
     ) { read in
-      try read.isWhole && (canOnlyGrow || reader.state(of: file, path) == before)
+      try read.isWhole && (stored.canOnlyGrow || reader.state(of: file, path) == before)
         && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
     }
   }
@@ -325,10 +341,11 @@ final class SnapshotWriter {
       case .inPlace(let pages):
         // The lock does not keep an app out of an idle database. If the app has checkpointed since, the image is
         // inconsistent.
-        if try storePages(pages, &entry) { return try addDatabase(entry, state, pages.logPosition()) }
-      case .copy(let copy):
+        let behind = try pages.bytesBehind()
+        if try storePages(pages, &entry) { return try addDatabase(entry, state, pages.logPosition(), behind) }
+      case .copy(let copy, let behind):
         if try storePages(DatabasePages(ofCopy: copy, in: work), &entry) {
-          return try addDatabase(entry, state, nil)
+          return try addDatabase(entry, state, nil, behind)
         }
       case .raw(let reason):
         raw[unit.main] = reason
@@ -340,8 +357,9 @@ final class SnapshotWriter {
 
   /// Adds a database, with the state of its sidecars if that was the same before and after the capture.
   private func addDatabase(
-    _ entry: ManifestEntry, _ sidecars: SHA256.Digest?, _ log: LogPosition?
+    _ entry: ManifestEntry, _ sidecars: SHA256.Digest?, _ log: LogPosition?, _ bytesBehind: UInt64
   ) throws {
+    if bytesBehind > 0 { behind[entry.path] = bytesBehind }
     let isSettled =
       try root.sidecarState(of: entry.path) == sidecars
       && root.status(entry.path)?.changed == entry.changed

@@ -95,6 +95,11 @@
     }
   }
 
+  extension FilesMappedForWriting {
+    /// libproc shows the mappings of a process one by one, and not whether they are shared: nothing is looked for.
+    static func candidates() -> [UInt32: Set<Int32>] { [:] }
+  }
+
   extension UnseenProcesses {
     /// libproc lists every process; those that may not be looked into are counted one by one.
     static func ofThisMachine(_ shown: [Int32]) -> UnseenProcesses {

@@ -300,9 +300,27 @@
     }
   }
 
+  extension FilesMappedForWriting {
+    static func candidates() -> [UInt32: Set<Int32>] {
+      var found: [UInt32: Set<Int32>] = [:]
+      for process in ProcessTable.identifiers() {
+        (ProcessTable.contents("/proc/\(process)/maps") ?? []).withUnsafeBufferPointer { bytes in
+          var lines = MappingLines(bytes: bytes)
+          while let line = lines.next() {
+            guard line.changesFile else { continue }
+            found[StatusTable.Inodes.half(line.identity.inode), default: []].insert(process)
+          }
+        }
+      }
+      return found
+    }
+  }
+
   /// A line of `/proc/PID/maps`.
   private struct Mapping {
     var addresses: Range<UInt64>
+    /// Whether what the process writes there changes the file.
+    var changesFile: Bool
     var identity: FileIdentity
     var path: Range<Int>
   }
@@ -318,6 +336,9 @@
     mutating func next() -> Mapping? {
       guard index < bytes.count else { return nil }
       let (start, end) = (number(base: 16), number(base: 16))
+      // Such as `rw-s`.
+      let rights = bytes[min(index, bytes.count)..<min(index + 4, bytes.count)]
+      let changesFile = rights.dropFirst().first == UInt8(ascii: "w") && rights.last == UInt8(ascii: "s")
       for _ in 0..<2 { skip(UInt8(ascii: " ")) }
       let (major, minor) = (number(base: 16), number(base: 16))
       let inode = number(base: 10)
@@ -326,7 +347,8 @@
       skip(UInt8(ascii: "\n"))
       let device = FollowedStatus.device(major: major, minor: minor)
       return Mapping(
-        addresses: start..<max(start, end), identity: FileIdentity(device: device, inode: inode),
+        addresses: start..<max(start, end), changesFile: changesFile,
+        identity: FileIdentity(device: device, inode: inode),
         path: path..<max(path, min(index - 1, bytes.count)))
     }
 

@@ -134,6 +134,28 @@ struct OpenFileSearch {
   }
 }
 
+/// The files that processes had mapped into memory at one moment so that what they write changes the file, under no lock and without
+/// a time that shows each change.
+package struct FilesMappedForWriting {
+  /// The processes, by the lower halves of inodes' numbers: some file systems show other devices there.
+  private let candidates: [UInt32: Set<Int32>] = Self.candidates()
+
+  package init() {}
+
+  /// Whether a file may be one of them.
+  package func mayHave(_ identity: FileIdentity) -> Bool {
+    candidates[StatusTable.Inodes.half(identity.inode)] != nil
+  }
+
+  /// Who still has files mapped of which that may be so.
+  package func users(of files: [FileIdentity: ContainerPath]) -> [OpenFile] {
+    let inodes = Dictionary(files.map { ($1, StatusTable.Inodes.half($0.inode)) }) { first, _ in first }
+    return OpenFileSearch(inodes: files, own: []).run().found.filter { file in
+      file.manner == "mapped" && inodes[file.path].flatMap { candidates[$0] }?.contains(file.process) == true
+    }
+  }
+}
+
 /// Decides how often to look for open files, until what is found is really open.
 ///
 /// A program that another thread of this process is just starting holds copies of all descriptors until it runs, which

@@ -127,12 +127,17 @@ struct SnapshotCommand: Subcommand {
     _ report: SnapshotReport, _ warnings: [ContainerWarning], _ tags: [String]
   ) -> JSONObject {
     let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
+    let behind = Dictionary(uniqueKeysWithValues: report.behind.map { ($0.key.description, $0.value) })
     return [
       "path": report.path, "archive": report.archive, "snapshot": report.snapshot,
       "kind": report.header.kind, "parent": report.header.parent,
       "entries": report.entries, "content_bytes": report.contentBytes,
       "archive_bytes": report.archiveBytes, "encrypted": report.isEncrypted,
       "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
+      "bytes_behind_databases": behind,
+      "mapped": report.mapped.map {
+        ["path": $0.path.description, "process": $0.process, "name": $0.processName] as JSONObject
+      },
       "vault": report.vault, "warnings": warnings,
       "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
       "signed_by": report.signedBy,
@@ -159,6 +164,11 @@ struct SnapshotCommand: Subcommand {
         + "\(includeExcluded ? "stored although excluded:" : "excluded") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
     printLosses(report)
+    for (path, count) in report.behind.sorted(by: { $0.key < $1.key }) {
+      Output.note(
+        "\(path): not stored: \(Output.count(Int(clamping: count), "byte")) behind its last page, which SQLite does not use"
+      )
+    }
     if let vault = report.vault, vault.problem == nil, report.isEncrypted {
       printNotes(vault, hasKeys: hasKeys)
     }
@@ -179,6 +189,10 @@ struct SnapshotCommand: Subcommand {
     }
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
       Output.warning("stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
+    }
+    for user in report.mapped {
+      Output.warning(
+        "stored, but possibly mixed from different moments: \(user); close it and take another snapshot")
     }
     if let vault = report.vault, let problem = vault.problem {
       Output.warning(
