@@ -27,6 +27,29 @@ struct InterruptedLeftoverTests {
     }
   }
 
+  @Test("A rollback that is killed before it sets a time leaves no conflict")
+  func killedRollback() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let before = try sandbox.tree()
+      try sandbox.succeed("migrate", "Notes")
+      var kills = 0
+      for number in 1...20 {
+        let result = try Command.run(
+          Tools.system("strace"),
+          Tools.tracing("utimensat", "signal=KILL:when=\(number)") + [sandbox.program, "rollback", "Notes"],
+          environment: sandbox.environment, directory: sandbox.directory.path)
+        guard result.signal == SIGKILL else { break }
+        kills += 1
+        let recovered = try sandbox.drydock("recover", "Notes")
+        #expect(recovered.succeeded && !recovered.output.contains("conflict"), "\(number): \(recovered)")
+      }
+      #expect(kills > 2)
+      _ = try sandbox.drydock("rollback", "Notes")
+      try sandbox.tree().without(".drydock-state").expectSame(as: before, ignoringTimesOf: [""])
+    }
+  }
+
   private func kill(_ sandbox: Sandbox, _ step: String) throws -> (state: String, stage: String) {
     let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
     #expect(killed.signal == SIGKILL, "\(killed)")

@@ -140,7 +140,6 @@ struct LateWrites {
     let state: StateDirectory
     let transaction: TransactionID
     let folder: Directory
-    let names: Set<ContainerPath>
   }
 
   private static func all(in states: [StateDirectory]) throws -> [Changed] {
@@ -150,11 +149,9 @@ struct LateWrites {
       return try undos.names().sorted { $0.lexicographicallyPrecedes($1) }.compactMap { name in
         guard try undos.status(ContainerPath(name: name))?.type == .directory else { return nil }
         let folder = try undos.directory(ContainerPath(name: name))
-        let names = try changed(in: folder)
-        guard !names.isEmpty else { return nil }
+        guard try !changed(in: folder).isEmpty else { return nil }
         return Changed(
-          state: state, transaction: TransactionID(String(decoding: name, as: UTF8.self)), folder: folder,
-          names: Set(names))
+          state: state, transaction: TransactionID(String(decoding: name, as: UTF8.self)), folder: folder)
       }
     }
   }
@@ -168,17 +165,53 @@ struct LateWrites {
     guard !all.isEmpty else { return [] }
     // What a later transaction has undone is live again, and a kill may have come before its folder was removed.
     let undone = UndoLog.undone(try UndoLog(states: states).records())
-    return try all.filter { !undone.contains($0.transaction) }.map { changed in
+    return try all.filter { !undone.contains($0.transaction) }.compactMap { changed in
+      try UnmarkedFiles.markAgain(in: changed.folder)
+      let names = try Set(self.changed(in: changed.folder))
+      if names.isEmpty { return nil }
       let undo = try UndoRecord(in: changed.folder)
       let kept = ConflictCopies(state: changed.state, transaction: changed.transaction)
       var paths: [ContainerPath] = []
       for change in undo.changes {
-        guard let name = change.kept, changed.names.contains(name) else { continue }
+        guard let name = change.kept, names.contains(name) else { continue }
         try kept.copy(change.path, from: changed.folder, as: name)
         paths.append(change.path)
       }
       try note(undo, in: changed.folder, besides: Set(paths))
       return RecoveryReport(transaction: changed.transaction, outcome: .writtenLater, conflicts: paths)
     }
+  }
+}
+
+/// The kept main files of which a rollback takes the mark of a replaced one away, with their times: when it is killed, or the power
+/// is cut, before a time is set back, that is no late write.
+struct UnmarkedFiles: Codable {
+  static let file: ContainerPath = "unmarked"
+  private static let damaged = "the list of databases that were about to come back is corrupt; remove it"
+
+  private var times: [String: Int64] = [:]
+
+  /// Notes a file, on disk when this returns.
+  static func note(_ name: ContainerPath, _ modified: Int64, in undo: Directory) throws {
+    var note =
+      try undo.status(file) == nil ? UnmarkedFiles() : StateRecord.read(file, in: undo, damaged: damaged)
+    note.times[name.nameString] = modified
+    try undo.replace(file, with: StateRecord.encode(note))
+  }
+
+  /// Marks what was noted again, and sets its time, unless it was written to later than a moment after the note.
+  static func markAgain(in undo: Directory) throws {
+    guard let noted = try undo.status(file)?.modified else { return }
+    let note: UnmarkedFiles = try StateRecord.read(file, in: undo, damaged: damaged)
+    for (name, time) in note.times {
+      let name = ContainerPath(name: Array(name.utf8))
+      guard let modified = try undo.status(name)?.modified, (0..<2_000_000_000).contains(modified - noted)
+      else {
+        continue
+      }
+      try undo.markReplaced(name, modified: time, links: 2)
+      try undo.setModified(time, of: name)
+    }
+    try undo.removeFile(file)
   }
 }

@@ -115,12 +115,16 @@ struct MovePlan: Codable, Sendable {
 }
 
 extension MovePlan {
-  /// Whether a move of it is done: the old file is in the folder, or the new one has left it.
-  func hasBegun(in folder: Directory) throws -> Bool {
+  /// Whether a move of it is done: the old file is in the folder, or the new one has left it. A power cut can lose what was
+  /// staged before the plan: then it is nowhere.
+  ///
+  /// - Parameter live: the live root; nil when there is none.
+  func hasBegun(in folder: Directory, _ live: Directory?) throws -> Bool {
     try moves.contains { move in
       if let old = move.old, try folder.status(old) != nil { return true }
-      guard let new = move.new else { return false }
-      return try folder.status(new)?.inode != move.inode
+      guard let new = move.new, try folder.status(new)?.inode != move.inode else { return false }
+      guard let live, move.path.inGroup == nil else { return true }
+      return try live.status(move.path)?.inode == move.inode
     }
   }
 }

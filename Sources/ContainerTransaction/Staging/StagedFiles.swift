@@ -99,13 +99,19 @@ extension StagedContainer {
         "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
         path: path.description)
     }
+    if status.links > 1 {
+      try UnmarkedFiles.note(source, status.modified, in: undo)
+      undoNotes.adopted.append((undo, source, status.modified))
+    }
     try stage.directory.unmarkReplaced(name, modified: status.modified)
-    if status.links > 1 { undoNotes.adopted.append((undo, source, status.modified)) }
   }
 
   /// Marks the files of undo entries again, after a failure.
   func markAdopted() throws {
-    for main in undoNotes.adopted { try main.undo.markReplaced(main.name, modified: main.modified, links: 2) }
+    for main in undoNotes.adopted {
+      try main.undo.markReplaced(main.name, modified: main.modified, links: 2)
+      try main.undo.removeFile(UnmarkedFiles.file, missingIsFine: true)
+    }
   }
 
   /// Gives a staged path the inode of another one: a hard link.

@@ -166,7 +166,9 @@ struct Recovery {
     } else {
       guard !records.contains(where: { $0.step == .commit }) else { return }
       let plan = try folder.status(MovePlan.file) == nil ? nil : MovePlan(in: folder)
-      guard try plan?.hasBegun(in: folder) ?? false || BuiltTrees.areExchanged(in: folder) else { return }
+      guard try plan?.hasBegun(in: folder, root) ?? false || BuiltTrees.areExchanged(in: folder) else {
+        return
+      }
     }
     throw DrydockError(
       .damagedState,
