@@ -103,6 +103,36 @@ import Testing
   }
 
   @Test(
+    "A copy is where the archive is that it was made of, and copies of one second are in the order of those")
+  func copies() throws {
+    let lab = try Lab()
+    let paths = try (1...4).map { number in
+      try lab.write("v", "\(number)")
+      var request = lab.request()
+      (request.isFull, request.now) = (number % 2 == 1, { Self.now })
+      return try Snapshot.take(lab.container(), request).path
+    }
+    _ = try lab.shell("mkdir other")
+    for path in paths.reversed() {
+      let archive = try Archive(path: path)
+      _ = try Export.run(archive, to: .repository(lab.repository), tool: "test")
+      _ = try Export.run(archive, to: .repository(lab.directory("other")), tool: "test")
+    }
+    for repository in [lab.repository, lab.directory("other")] {
+      let newest = try Repository(repository).list().find("box@latest")
+      #expect(
+        try Archive(path: newest).manifest.entry("v")?.digest
+          == Archive(path: paths[3]).manifest.entry("v")?.digest)
+      let order = try Repository(repository).list().items.map {
+        ($0.header.exportedFrom ?? $0.header.archive).description
+      }
+      let expected = try paths.map { try Archive(path: $0).header.archive.description }
+      #expect(order.filter(expected.contains) == order && Set(order).count == 4)
+      #expect(zip(order, order.dropFirst()).filter { $0 != $1 }.map(\.1) == Array(expected.dropFirst()))
+    }
+  }
+
+  @Test(
     "Made after one of a later time: newer all the same, as are those that follow both",
     .local("sets the times of the files"))
   func follows() throws {

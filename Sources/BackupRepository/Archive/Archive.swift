@@ -73,6 +73,22 @@ public final class Archive {
     }
   }
 
+  /// The header of a full archive in the place of this one. It names what the archives of the chain named as older, and those
+  /// themselves where their times do not say it.
+  func fullHeader() -> Header {
+    let ancestors = parts.dropFirst().map(\.header)
+    func named(_ field: (Header) -> [String]?, _ isOlder: (String) -> Bool) -> [String]? {
+      let ids =
+        parts.flatMap { field($0.header) ?? [] } + ancestors.filter { isOlder($0.time) }.map(\.archive.short)
+      return ids.isEmpty ? nil : Array(Set(ids)).sorted()
+    }
+    var header = header
+    (header.kind, header.parent) = (.full, nil)
+    header.follows = named(\.follows) { $0 > header.time }
+    header.followsOfSecond = named(\.followsOfSecond) { $0 == header.time }
+    return header
+  }
+
   /// Bytes of the archive and of all that it needs.
   private var chainSize: UInt64 { parts.reduce(0) { $0 + $1.reader.fileSize } }
 

@@ -16,6 +16,8 @@ struct ArchiveOrder {
     var isSigned: Bool
     /// The beginnings of the ids of those that are known to be older.
     var follows: [String] = []
+    /// The id of the archive that it is a copy of.
+    var source: String?
     var path: String
 
     /// The time that counts: at most a minute after the file was written, so that of two clocks that were ahead, the one that was
@@ -57,7 +59,7 @@ struct ArchiveOrder {
   static func sorted<T>(_ items: [T], path: (T) -> String, order: (T) -> Ordered?) -> [T] {
     let archives = items.map(order)
     let known = archives.compactMap { $0 }
-    let byID = Dictionary(known.map { ($0.label.id.prefix(8), $0) }) { first, _ in first }
+    let byID = byID(known)
     var found: [String: [Rank]] = [:]
     let ranked = zip(items, archives).map { item, archive in
       (item: item, ranks: archive.map { ranks(of: $0, byID, &found) } ?? [])
@@ -71,6 +73,27 @@ struct ArchiveOrder {
     }.map(\.item)
   }
 
+  /// Archives by the first digits of their ids: of several copies the one that was written first, and where none is here, the first
+  /// that was made of it under another id.
+  fileprivate static func byID(_ archives: [Ordered]) -> [Substring: Ordered] {
+    let first = { (left: Ordered, right: Ordered) in left.rank < right.rank ? left : right }
+    let own = Dictionary(archives.map { ($0.label.id.prefix(8), $0) }, uniquingKeysWith: first)
+    let made = archives.compactMap { archive in archive.source.map { ($0.prefix(8), archive) } }
+    return Dictionary(made, uniquingKeysWith: first).merging(own) { _, own in own }
+  }
+
+  /// The archive in whose place one is: a copy is no newer than what it was made of. A signed one has its own place, since whoever can
+  /// write the repository can add another archive.
+  private static func original(of archive: Ordered, _ byID: [Substring: Ordered]) -> Ordered {
+    guard !archive.isSigned else { return archive }
+    var (found, seen) = (archive, Set([archive.path]))
+    while let next = named(found.source ?? found.label.id, by: found, byID)
+      ?? named(found.label.id, by: found, byID),
+      seen.insert(next.path).inserted
+    { found = next }
+    return found
+  }
+
   /// The rank of an archive, behind the ranks of the newest one that it follows; behind those of its parent where it would not
   /// come after that otherwise.
   ///
@@ -78,6 +101,7 @@ struct ArchiveOrder {
   private static func ranks(
     of archive: Ordered, _ byID: [Substring: Ordered], _ found: inout [String: [Rank]]
   ) -> [Rank] {
+    let archive = original(of: archive, byID)
     // Without recursion: a chain may be long.
     var (chain, next): ([Ordered], Ordered?) = ([], archive)
     while let link = next, found[link.path] == nil {
@@ -108,7 +132,7 @@ struct ArchiveOrder {
   }
 
   private static func parent(of archive: Ordered, _ byID: [Substring: Ordered]) -> Ordered? {
-    archive.label.parent.flatMap { named($0, by: archive, byID) }
+    archive.label.parent.flatMap { named($0, by: archive, byID) }.map { original(of: $0, byID) }
   }
 
   /// Another archive of the same app and instance, by the beginning of its id.
@@ -116,8 +140,10 @@ struct ArchiveOrder {
     _ id: String, by archive: Ordered, _ byID: [Substring: Ordered]
   ) -> Ordered? {
     byID[id.prefix(8)].flatMap {
-      $0.label.nameKey == archive.label.nameKey && ($0.label.id.hasPrefix(id) || id.hasPrefix($0.label.id))
-        && $0.path != archive.path ? $0 : nil
+      let isMeant = [$0.label.id, $0.source].compactMap { $0 }.contains {
+        $0.hasPrefix(id) || id.hasPrefix($0)
+      }
+      return isMeant && $0.label.nameKey == archive.label.nameKey && $0.path != archive.path ? $0 : nil
     }
   }
 }
@@ -179,7 +205,7 @@ extension Repository.Item {
   var ordered: ArchiveOrder.Ordered {
     ArchiveOrder.Ordered(
       label: ArchiveLabel(header), file: file, isSigned: signature != .none, follows: header.older,
-      path: path)
+      source: (header.exportedFrom ?? header.compactedFrom)?.description, path: path)
   }
 }
 
@@ -239,7 +265,7 @@ extension Repository.Listing {
   package func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
     let archives = entries.compactMap(\.ordered)
     let owner = path.flatMap { path in archives.first { $0.path == path }?.label.nameKey }
-    let byID = Dictionary(archives.map { ($0.label.id.prefix(8), $0) }) { first, _ in first }
+    let byID = ArchiveOrder.byID(archives)
     return archives.compactMap { archive in
       guard owner == nil || owner == archive.label.nameKey else { return nil }
       if let warning = ClockWarning(archive.label, archive.path, now) { return warning }

@@ -28,9 +28,8 @@ package enum Export {
     try archive.checkExpansion()
     progress?.begin(.export, reading: archive)
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
-    var header = archive.header
+    var header = archive.fullHeader()
     (header.archive, header.exportedFrom, header.tool) = (try Archive.ID.new(), archive.header.archive, tool)
-    (header.kind, header.parent) = (.full, nil)
     let draft = try ArchiveDraft(
       header, time: archive.captureTime(), encryption: encryption, signing: signing, to: destination)
     do {

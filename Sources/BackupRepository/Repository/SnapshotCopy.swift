@@ -30,7 +30,7 @@ struct SnapshotCopy {
     to destination: ArchiveDestination
   ) throws -> (header: Archive.Header, path: String, size: UInt64) {
     try source.checkExpansion()
-    var header = source.header
+    var header = former == nil ? source.fullHeader() : source.header
     (header.archive, header.compactedFrom) = (try .new(), source.header.archive)
     (header.kind, header.parent) = (former == nil ? .full : .incremental, former?.header.archive)
     let renewed = { (id: String) in newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id }
