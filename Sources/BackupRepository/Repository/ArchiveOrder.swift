@@ -62,14 +62,17 @@ struct ArchiveOrder {
     let byID = byID(known)
     var found: [String: [Rank]] = [:]
     let ranked = zip(items, archives).map { item, archive in
-      (item: item, ranks: archive.map { ranks(of: $0, byID, &found) } ?? [])
+      (item: item, ranks: archive.map { ranks(of: $0, byID, &found) } ?? [], own: archive?.rank)
     }
     return ranked.sorted { left, right in
       if left.ranks.isEmpty || right.ranks.isEmpty {
         return left.ranks.isEmpty == right.ranks.isEmpty
           ? path(left.item) < path(right.item) : right.ranks.isEmpty
       }
-      return left.ranks.lexicographicallyPrecedes(right.ranks)
+      guard left.ranks == right.ranks, let own = left.own, let other = right.own else {
+        return left.ranks.lexicographicallyPrecedes(right.ranks)
+      }
+      return own < other
     }.map(\.item)
   }
 
