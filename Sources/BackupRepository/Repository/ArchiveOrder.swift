@@ -85,14 +85,13 @@ struct ArchiveOrder {
     return Dictionary(made, uniquingKeysWith: first).merging(own) { _, own in own }
   }
 
-  /// The archive in whose place one is: a copy is no newer than what it was made of. A signed one has its own place, since whoever can
-  /// write the repository can add another archive.
+  /// The archive that determines the place of another one: a copy is as old as what it was made of. A signed archive has its own
+  /// place, because anyone who can write to the repository can add an archive that claims to be its source.
   private static func original(of archive: Ordered, _ byID: [Substring: Ordered]) -> Ordered {
     guard !archive.isSigned else { return archive }
     var (found, seen) = (archive, Set([archive.path]))
-    while let next = named(found.source ?? found.label.id, by: found, byID)
-      ?? named(found.label.id, by: found, byID),
-      seen.insert(next.path).inserted
+    while let next = found.source.flatMap({ named($0, by: found, byID) })
+      ?? named(found.label.id, by: found, byID), seen.insert(next.path).inserted
     { found = next }
     return found
   }

@@ -183,8 +183,8 @@ struct LateWrites {
   }
 }
 
-/// The kept main files of which a rollback takes the mark of a replaced one away, with their times: when it is killed, or the power
-/// is cut, before a time is set back, that is no late write.
+/// The kept main files whose marks a rollback removes, with their times. If it is killed, or the power is cut, before a time is set
+/// back, the file must not be taken for one that was written later.
 struct UnmarkedFiles: Codable {
   static let file: ContainerPath = "unmarked"
   private static let damaged = "the list of databases that were about to come back is corrupt; remove it"
