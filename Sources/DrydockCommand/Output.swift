@@ -184,6 +184,12 @@ struct JSONObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
     set { members[key] = newValue }
   }
 
+  func adding(_ other: JSONObject) -> JSONObject {
+    var all = self
+    all.members.merge(other.members) { $1 }
+    return all
+  }
+
   func encode(to encoder: any Encoder) throws {
     struct Key: CodingKey {
       var stringValue: String

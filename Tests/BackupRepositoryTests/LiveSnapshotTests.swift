@@ -180,6 +180,119 @@ import Testing
   }
 }
 
+/// Files that an app changes together belong to one moment, also when it changes them while they are stored.
+struct FileGroupTests {
+  private let lab: Lab
+  private static let table = "db/000005.ldb", other = "db/000007.ldb", manifest = "db/MANIFEST-000004"
+
+  init() throws {
+    lab = try Lab()
+    try lab.write("db/000006.log", "one")
+    try lab.write(Self.table, "one")
+    try lab.write("db/CURRENT", "MANIFEST-000004\n")
+    try lab.write(Self.manifest, "000005")
+    try lab.write("mmkv/settings", "one")
+    try lab.write("mmkv/settings-of-another", "")
+    try lab.write("mmkv/settings.crc", "one")
+  }
+
+  /// As LevelDB does it: another table, the manifest that names it, and the first one is removed.
+  private static func compact(in root: String) throws {
+    try write("one", to: root + "/" + other)
+    try write("000005, 000007, not 000005", to: root + "/" + manifest)
+    #expect(unlink(root + "/" + table) == 0)
+  }
+
+  private static func write(_ text: String, to path: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+  }
+
+  /// A snapshot during which something happens to the container once, after that many paths were stored.
+  private func snapshot(
+    after count: Int, trusting: Bool = false, _ change: @escaping @Sendable (String) throws -> Void
+  ) throws -> SnapshotReport {
+    let stored = Mutex(0)
+    let root = lab.root
+    return try lab.incremental(trusting: trusting) {
+      $0.stores = {
+        let number = stored.withLock {
+          $0 += 1
+          return $0
+        }
+        if number == count { #expect(throws: Never.self) { try change(root) } }
+      }
+    }
+  }
+
+  private func content(_ path: ContainerPath, in report: SnapshotReport) throws -> String? {
+    let archive = try Archive(path: report.path)
+    guard let entry = try archive.manifest.entry(path) else { return nil }
+    var bytes: [UInt8] = []
+    try archive.content(of: entry) { bytes += $0 }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  @Test func aLevelDBThatIsCompactedMeanwhile() throws {
+    // The root, its directory and the first file.
+    let report = try snapshot(after: 3, Self.compact)
+    #expect(try !report.isIncomplete && content("db/000005.ldb", in: report) == "one")
+    #expect(try content("db/MANIFEST-000004", in: report) == "000005")
+    let next = try lab.incremental(trusting: false)
+    #expect(try content("db/MANIFEST-000004", in: next)?.hasSuffix("not 000005") == true)
+    #expect(try content("db/000007.ldb", in: next) == "one")
+  }
+
+  @Test("What a LevelDB was when its names were listed is gone: it is named, and not stored")
+  func compactedBefore() throws {
+    let report = try snapshot(after: 1, Self.compact)
+    #expect(report.isIncomplete && report.skipped.allSatisfy { $0.reason == .unstable })
+    #expect(
+      Set(report.skipped.map(\.path)).isSuperset(of: ["db/CURRENT", "db/MANIFEST-000004", "db/000006.log"]))
+    #expect(try content("db/MANIFEST-000004", in: report) == nil)
+    #expect(try !lab.incremental(trusting: false).isIncomplete)
+  }
+
+  @Test(arguments: [false, true]) func aFileAndItsChecksum(isIncremental: Bool) throws {
+    if isIncremental {
+      try lab.incremental()
+      // The checksum alone has another time: the file is not read.
+      try lab.write("mmkv/settings.crc", "one")
+    }
+    let report = try snapshot(after: 8, trusting: isIncremental) { root in
+      for name in ["settings", "settings.crc"] { try Self.write("two", to: root + "/mmkv/" + name) }
+    }
+    let sum = try content("mmkv/settings.crc", in: report)
+    #expect(try content("mmkv/settings", in: report) == "one" && sum == (report.isIncomplete ? nil : "one"))
+    #expect(report.isIncomplete == isIncremental)
+    let next = try lab.incremental(trusting: false)
+    #expect(
+      try content("mmkv/settings", in: next) == "two" && content("mmkv/settings.crc", in: next) == "two")
+  }
+
+  /// A write through a mapping sets no time.
+  @Test func aChecksumThatIsWrittenThroughAMapping() throws {
+    let root = lab.root
+    let stop = Mutex(false)
+    let thread = Thread {
+      let files = ["settings", "settings.crc"].map { open(root + "/mmkv/" + $0, O_RDWR) }
+      let maps = files.map { mmap(nil, 3, PROT_READ | PROT_WRITE, MAP_SHARED, $0, 0)! }
+      for number in 0... where !stop.withLock({ $0 }) {
+        let text = String(format: "%03d", number % 1000)
+        for map in maps { memcpy(map, text, 3) }
+        usleep(500)
+      }
+      for map in maps { munmap(map, 3) }
+      for file in files { close(file) }
+    }
+    thread.start()
+    defer { stop.withLock { $0 = true } }
+    for _ in 0..<5 {
+      let report = try lab.incremental(trusting: false)
+      #expect(try content("mmkv/settings", in: report) == content("mmkv/settings.crc", in: report))
+    }
+  }
+}
+
 private func overwrite(_ path: String, _ bytes: [UInt8]) {
   let file = open(path, O_WRONLY)
   _ = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, 0) }

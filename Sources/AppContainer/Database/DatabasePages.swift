@@ -51,7 +51,9 @@ package final class DatabasePages {
     let first = log.content.next(from: 1).flatMap { $0.page == 1 ? $0.offset : nil }
     let start = try first.map { try Self.start(of: log.file.descriptor, at: $0, path) }
     let header = try DatabaseHeader(start ?? Self.start(of: lock.file, at: 0, path), fileSize: nil)
-    size = UInt64(log.content.pageCount) * UInt64(header.pageSize)
+    // As SQLite: what the main file has behind the pages of its header is in the log's number, and not in the database.
+    let logged = UInt64(log.content.pageCount)
+    size = (header.pageCount > 0 ? min(header.pageCount, logged) : logged) * UInt64(header.pageSize)
     pageSize = header.pageSize
     usesLog = header.usesLog
     // SQLite ignores a log beside an empty file.

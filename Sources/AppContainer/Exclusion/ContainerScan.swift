@@ -20,6 +20,8 @@ package struct ScannedEntry: Sendable {
   package var status: FileStatus
   package let kind: Kind
   package let decision: Decision
+  /// The files that its app changes together with it.
+  package var group: FileGroup?
 
   /// Why a backup excludes it; nil when it is included.
   package var exclusion: Exclusion? { decision.effective }
@@ -142,7 +144,8 @@ package struct ContainerScan {
       }
     }
     return ScannedEntry(
-      path: path, currentPath: entry.currentPath, status: status, kind: kind, decision: decision)
+      path: path, currentPath: entry.currentPath, status: status, kind: kind, decision: decision,
+      group: listing.groups[entry.name])
   }
 
   private mutating func enter(_ found: FoundDirectory) throws {

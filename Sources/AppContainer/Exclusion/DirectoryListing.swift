@@ -22,6 +22,8 @@ struct DirectoryListing {
   private let tag: Exclusion?
   private var units: [ContainerPath: DatabaseUnit] = [:]
   private var owners: [ContainerPath: ContainerPath] = [:]
+  /// By each of their names.
+  let groups: [ContainerPath: FileGroup]
 
   /// - Parameters:
   ///   - currentPath: the directory's, if it was renamed.
@@ -95,6 +97,9 @@ struct DirectoryListing {
         owners[sidecar] = name
       }
       if let external = unit.externalData { owners[external] = name }
+    }
+    groups = FileGroup.find(among: files, of: entries.map(\.name)) { [units, owners] in
+      units[$0] != nil || owners[$0] != nil
     }
     let lost = Set(unsettled)
     self.entries = entries.filter { !$0.isMoved || !lost.contains($0.currentPath) }

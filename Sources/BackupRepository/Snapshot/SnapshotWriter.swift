@@ -21,6 +21,7 @@ final class SnapshotWriter {
   private let tree: TreeNames
   private let reader: StableReader
   private let contents: LargeContents
+  private var groups: FileGroupCopies
 
   private(set) var entries = 0
   private(set) var contentBytes: UInt64 = 0
@@ -66,6 +67,7 @@ final class SnapshotWriter {
     (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
     tree = TreeNames(root, rules: request.includesExcluded ? nil : rules, listed: request.lists)
     reader = try StableReader(request.progress)
+    groups = FileGroupCopies(into: draft.work, reader)
     contents = LargeContents(
       archive: draft.archive, manifest: draft.manifest, names: names, reader: reader, former: former)
   }
@@ -116,7 +118,10 @@ final class SnapshotWriter {
     }
     guard try canStore(scanned.path) else { return }
     try compare(scanned.path)
-    if try addUnchanged(scanned) { return }
+    if try !groups.has(scanned.path) && addUnchanged(scanned) {
+      if scanned.group != nil { groups.noteUnchanged(scanned.path, scanned.status) }
+      return
+    }
     var scanned = scanned
     checksInodes = true
     for _ in 1...StableReader.smallAttempts {
@@ -196,8 +201,7 @@ final class SnapshotWriter {
   /// A file that is being stored, and its state before that.
   private struct StoredFile {
     let file: FileDescriptor, path: String
-    /// What it has at first is whole then.
-    let canOnlyGrow: Bool
+    let isWhole: Bool
     let before: StableReader.State
   }
 
@@ -218,26 +222,36 @@ final class SnapshotWriter {
       }
       return try add(entry)
     }
-    let (directory, name) = try location(of: scanned.currentPath)
+    var (directory, name) = try location(of: scanned.currentPath)
     let path = root.full(scanned.path)
+    // What an app can only append to, or nobody changes, is whole as it is at first.
+    var (isWhole, modified) = (canOnlyGrow, Int64?.none)
+    if let group = scanned.group {
+      switch try groups.take(scanned.path, of: group, in: directory) {
+      case .copy(let copy, let time): (directory, name, isWhole, modified) = (work, copy, true, time)
+      case .unstable: return try skip(scanned.path, .unstable)
+      case nil: break
+      }
+    }
+    defer { if modified != nil { try? work.removeFile(name) } }
     let file: FileDescriptor
     do { file = try directory.open(name, .readOnly, options: [.nonBlocking]) } catch let error as DrydockError
     {
       throw Self.unreadable(error)
     }
     defer { try? file.close() }
-    try expectSame(FileStatus(of: file, path: path), scanned)
+    if modified == nil { try expectSame(FileStatus(of: file, path: path), scanned) }
 
     var pending: PendingDigest?
     var isStored = false
     var largeAttempts = 0
     for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
-      guard let before = try canOnlyGrow ? reader.state(of: file, path) : reader.settled(file, path) else {
+      guard let before = try isWhole ? reader.state(of: file, path) : reader.settled(file, path) else {
         continue
       }
       entry.size = before.size
-      entry.metadata.modified = before.modified
-      let stored = StoredFile(file: file, path: path, canOnlyGrow: canOnlyGrow, before: before)
+      entry.metadata.modified = modified ?? before.modified
+      let stored = StoredFile(file: file, path: path, isWhole: isWhole, before: before)
       if before.size <= StableReader.smallSize {
         isStored = try store(small: stored, &entry, &pending)
       } else {
@@ -264,13 +278,13 @@ final class SnapshotWriter {
     small stored: StoredFile, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?
   ) throws -> Bool {
     let (file, path, before) = (stored.file, stored.path, stored.before)
-    let isFresh = !stored.canOnlyGrow && reader.isFresh(before)
+    let isFresh = !stored.isWhole && reader.isFresh(before)
     let size = Int(before.size)
     let buffer = reader.pipeline.buffer()
     var isTaken = false
     defer { if !isTaken { reader.pipeline.recycle(buffer) } }
     var bytes = try reader.readSmall(file, size: size, into: buffer, path)
-    guard try bytes.count == size && (stored.canOnlyGrow || reader.state(of: file, path) == before) else {
+    guard try bytes.count == size && (stored.isWhole || reader.state(of: file, path) == before) else {
       return false
     }
     let mayBeStored = try size > 0 && former?.hasContent(ofSize: before.size) ?? false
@@ -309,11 +323,11 @@ final class SnapshotWriter {
   /// - Returns: false when it changed meanwhile.
   private func store(large stored: StoredFile, _ entry: inout ManifestEntry) throws -> Bool {
     let (file, path, before) = (stored.file, stored.path, stored.before)
-    let isFresh = !stored.canOnlyGrow && reader.isFresh(before)
+    let isFresh = !stored.isWhole && reader.isFresh(before)
     return try contents.store(
       .file(file, size: before.size, path: path), of: &entry, since: earlier
     ) { read in
-      try read.isWhole && (stored.canOnlyGrow || reader.state(of: file, path) == before)
+      try read.isWhole && (stored.isWhole || reader.state(of: file, path) == before)
         && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
     }
   }

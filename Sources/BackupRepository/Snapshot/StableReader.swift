@@ -42,11 +42,12 @@ final class StableReader {
   struct State: Equatable {
     var size: UInt64
     var modified, changed: Int64
+
+    init(_ status: FileStatus) { (size, modified, changed) = (status.size, status.modified, status.changed) }
   }
 
   func state(of file: FileDescriptor, _ path: String) throws -> State {
-    let status = try FileStatus(of: file, path: path)
-    return State(size: status.size, modified: status.modified, changed: status.changed)
+    try State(FileStatus(of: file, path: path))
   }
 
   /// The state of a file without a write in progress; nil when it just changed.

@@ -221,14 +221,7 @@ struct ImportTargetOptions: ParsableArguments {
     _ report: ImportReport, _ snapshot: SnapshotReport, _ app: some ImportedApp, _ common: CommonOptions
   ) {
     if common.json {
-      var document = document(report, app, nil)
-      (document["path"], document["archive"], document["snapshot"]) = (
-        snapshot.path, snapshot.archive, snapshot.snapshot
-      )
-      (document["encrypted"], document["skipped"], document["excluded"]) = (
-        snapshot.isEncrypted, snapshot.skipped, snapshot.excluded
-      )
-      return Output.json(document)
+      return Output.json(document(report, app, nil).adding(snapshot.document))
     }
     if !common.quiet {
       Output.line(snapshot.path)
@@ -236,10 +229,9 @@ struct ImportTargetOptions: ParsableArguments {
       Output.message(
         ImportText.summary(report, app)
           + (excluded > 0 ? "; excluded \(Output.count(excluded, "path")) by rule" : ""))
-      for (path, reason) in snapshot.raw.sorted(by: { $0.key < $1.key }) {
-        Output.warning("stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
-      }
+      snapshot.printNotes()
     }
+    snapshot.printLosses(isForeign: false)
     ImportText.warn(report)
   }
 

@@ -126,22 +126,13 @@ struct SnapshotCommand: Subcommand {
   private static func document(
     _ report: SnapshotReport, _ warnings: [ContainerWarning], _ tags: [String]
   ) -> JSONObject {
-    let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
-    let behind = Dictionary(uniqueKeysWithValues: report.behind.map { ($0.key.description, $0.value) })
-    return [
-      "path": report.path, "archive": report.archive, "snapshot": report.snapshot,
+    report.document.adding([
       "kind": report.header.kind, "parent": report.header.parent,
       "entries": report.entries, "content_bytes": report.contentBytes,
-      "archive_bytes": report.archiveBytes, "encrypted": report.isEncrypted,
-      "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
-      "bytes_behind_databases": behind,
-      "mapped": report.mapped.map {
-        ["path": $0.path.description, "process": $0.process, "name": $0.processName] as JSONObject
-      },
-      "vault": report.vault, "warnings": warnings,
+      "archive_bytes": report.archiveBytes, "vault": report.vault, "warnings": warnings,
       "clock_warnings": report.clockWarning.map { [$0] } ?? [], "tags": Set(tags).sorted(),
       "signed_by": report.signedBy,
-    ]
+    ])
   }
 
   private func printNotes(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
@@ -155,7 +146,8 @@ struct SnapshotCommand: Subcommand {
         "the archive is not encrypted, and others of this container in the repository are; give --recipient, or "
           + "`recipients:` in drydock.yaml")
     }
-    if common.quiet { return printLosses(report) }
+    let isForeign = container.one.isForeign
+    if common.quiet { return report.printLosses(isForeign: isForeign) }
     Output.message(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
         + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
@@ -163,42 +155,13 @@ struct SnapshotCommand: Subcommand {
         + "\(report.header.parent.map { ", the changes since \($0.short)" } ?? ""); "
         + "\(includeExcluded ? "stored although excluded:" : "excluded") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
-    printLosses(report)
-    for (path, count) in report.behind.sorted(by: { $0.key < $1.key }) {
-      Output.note(
-        "\(path): not stored: \(Output.count(Int(clamping: count), "byte")) behind its last page, which SQLite does not use"
-      )
-    }
+    report.printLosses(isForeign: isForeign)
+    report.printNotes()
     if let vault = report.vault, vault.problem == nil, report.isEncrypted {
       printNotes(vault, hasKeys: hasKeys)
     }
     Output.warn(warnings)
     Output.warn(report.clockWarning.map { [$0] } ?? [])
-  }
-
-  /// What makes the archive incomplete.
-  private func printLosses(_ report: SnapshotReport) {
-    for skipped in report.skipped where skipped.isLoss {
-      let reason =
-        skipped.isBeyondLimits
-        ? "deeper than 510 directories, or a path beyond 65,500 bytes"
-        : container.one.isForeign && skipped.path.nameString.hasPrefix("._")
-          ? "a resource fork or other attribute too large for the file system below TMPDIR"
-          : skipped.reason.rawValue
-      Output.warning("not stored, \(reason): \(skipped.path)")
-    }
-    for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
-      Output.warning("stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
-    }
-    for user in report.mapped {
-      Output.warning(
-        "stored, but possibly mixed from different moments: \(user); close it and take another snapshot")
-    }
-    if let vault = report.vault, let problem = vault.problem {
-      Output.warning(
-        "\(vault.path): stored sealed, and readable on this device only, because its items cannot be copied: "
-          + problem)
-    }
   }
 
   private func printNotes(_ vault: SnapshotVault, hasKeys: Bool) {
@@ -252,5 +215,55 @@ extension SnapshotCommand {
     }
     display.end()
     try batch.finish(summary)
+  }
+}
+
+/// An archive in the output of `snapshot` and `import`.
+extension SnapshotReport {
+  var document: JSONObject {
+    [
+      "path": path, "archive": archive, "snapshot": snapshot, "encrypted": isEncrypted, "excluded": excluded,
+      "skipped": skipped, "raw_databases": Self.byPath(raw), "bytes_behind_databases": Self.byPath(behind),
+      "mapped": mapped.map {
+        ["path": $0.path.description, "process": $0.process, "name": $0.processName] as JSONObject
+      },
+    ]
+  }
+
+  private static func byPath<Value>(_ values: [ContainerPath: Value]) -> [String: Value] {
+    Dictionary(uniqueKeysWithValues: values.map { ($0.key.description, $0.value) })
+  }
+
+  /// What makes the archive incomplete.
+  func printLosses(isForeign: Bool) {
+    for skipped in skipped where skipped.isLoss {
+      let reason =
+        skipped.isBeyondLimits
+        ? "deeper than 510 directories, or a path beyond 65,500 bytes"
+        : isForeign && skipped.path.nameString.hasPrefix("._")
+          ? "a resource fork or other attribute too large for the file system below TMPDIR"
+          : skipped.reason.rawValue
+      Output.warning("not stored, \(reason): \(skipped.path)")
+    }
+    for (path, reason) in raw.sorted(by: { $0.key < $1.key }) {
+      Output.warning("stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
+    }
+    for user in mapped {
+      Output.warning(
+        "stored, but possibly mixed from different moments: \(user); close it and take another snapshot")
+    }
+    if let vault, let problem = vault.problem {
+      Output.warning(
+        "\(vault.path): stored sealed, and readable on this device only, because its items cannot be copied: "
+          + problem)
+    }
+  }
+
+  func printNotes() {
+    for (path, count) in behind.sorted(by: { $0.key < $1.key }) {
+      Output.note(
+        "\(path): not stored: \(Output.count(Int(clamping: count), "byte")) behind its last page, which SQLite does not use"
+      )
+    }
   }
 }

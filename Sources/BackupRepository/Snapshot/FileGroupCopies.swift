@@ -1,0 +1,98 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+import SystemPackage
+
+/// Private copies of files that an app changes together, made between two looks at all of them that saw the same.
+struct FileGroupCopies {
+  /// Bytes of a group up to which it is copied; the files of a larger one are stored one after the other.
+  static let limit: UInt64 = 256 << 20
+
+  enum Member {
+    /// A copy, and the modification time of its original.
+    case copy(ContainerPath, modified: Int64)
+    /// The group changed during each copy, or since one of its files was stored.
+    case unstable
+  }
+
+  private let work: Directory
+  private let reader: StableReader
+  private var members: [ContainerPath: Member] = [:]
+  private var copied = 0
+  /// The files that were not read, because they are as the parent has them.
+  private var unchanged: [ContainerPath: StableReader.State] = [:]
+
+  init(into work: Directory, _ reader: StableReader) { (self.work, self.reader) = (work, reader) }
+
+  /// Whether its group was captured: then it is stored from there, also if it has not changed since the parent.
+  func has(_ path: ContainerPath) -> Bool { members[path] != nil }
+
+  mutating func noteUnchanged(_ path: ContainerPath, _ status: FileStatus) {
+    unchanged[path] = StableReader.State(status)
+  }
+
+  /// One of a group's files, once: the caller removes its copy. Nil when the group is too large.
+  mutating func take(_ path: ContainerPath, of group: FileGroup, in directory: Directory) throws -> Member? {
+    if members[path] == nil {
+      let paths = group.names.map { path.parent.appending(unchecked: $0.bytes) }
+      for path in paths { members[path] = .unstable }
+      var attempts = 0
+      while attempts < StableReader.smallAttempts, let before = try states(of: group, in: directory) {
+        guard before.reduce(0, { $0 + $1.size }) <= Self.limit else {
+          for path in paths { members[path] = nil }
+          return nil
+        }
+        guard zip(paths, before).allSatisfy({ unchanged[$0] == nil || unchanged[$0] == $1 }) else { break }
+        if let copies = try copies(of: group, before, in: directory) {
+          for (path, copy) in zip(paths, copies) { members[path] = copy }
+          break
+        }
+        attempts += 1
+      }
+    }
+    return members.removeValue(forKey: path)
+  }
+
+  /// The files' states, in their order; nil when one is missing, or the directory has others.
+  private func states(of group: FileGroup, in directory: Directory) throws -> [StableReader.State]? {
+    if try group.hasGrown(in: directory) { return nil }
+    let states = try group.names.compactMap { try directory.status($0).map(StableReader.State.init) }
+    return states.count == group.names.count ? states : nil
+  }
+
+  /// - Returns: nil when a file changed meanwhile.
+  private mutating func copies(
+    of group: FileGroup, _ before: [StableReader.State], in directory: Directory
+  ) throws -> [Member]? {
+    var copies: [ContainerPath] = []
+    var isWhole = false
+    defer { if !isWhole { for copy in copies { try? work.removeFile(copy, missingIsFine: true) } } }
+    for name in group.names {
+      copied += 1
+      copies.append(ContainerPath(unchecked: Array("group-\(copied)".utf8)))
+      do {
+        try directory.copyContents(of: name, to: copies[copies.count - 1], in: work)
+      } catch let error as DrydockError where error.code == .notFound {
+        return nil
+      }
+    }
+    guard let after = try states(of: group, in: directory) else { return nil }
+    for (index, name) in group.names.enumerated() where !group.canOnlyGrow(name) {
+      // A write in progress has set the time when it began, and one through a mapping sets none.
+      guard
+        try before[index] == after[index] && (group.showsWrites || same(name, in: directory, copies[index]))
+      else { return nil }
+    }
+    isWhole = true
+    return zip(copies, before).map { .copy($0, modified: $1.modified) }
+  }
+
+  private func same(_ name: ContainerPath, in directory: Directory, _ copy: ContainerPath) throws -> Bool {
+    let (original, copied) = try (directory.openFile(name), work.openFile(copy))
+    defer { for file in [original, copied] { try? file.close() } }
+    let size = try FileStatus(of: copied, path: work.full(copy)).size
+    let read = try reader.stream(.file(copied, size: size, path: work.full(copy)), into: nil)
+    return try reader.reads(read.digest, original, size: size, directory.full(name))
+  }
+}
