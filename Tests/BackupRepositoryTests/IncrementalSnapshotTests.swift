@@ -137,6 +137,7 @@ import Testing
 
   @Test func aCostlyChainEnds() throws {
     let lab = try Lab()
+    lab.configuration.fullArchives = FullArchiveRule()
     let kinds = try (0..<4).map { number in
       try lab.write("file", Self.bytes(number == 0 ? 1 << 20 : 600 << 10, UInt64(number)))
       return try snapshot(lab).header.kind

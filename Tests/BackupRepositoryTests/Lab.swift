@@ -21,6 +21,8 @@ final class Lab {
 
   /// An empty container of the generic layout or what the sample app makes; its repository is at the current kind of place.
   init(name: String = "box", notes arguments: [String]? = nil) throws {
+    // The archives of a few bytes here have about the same size, so that chance would say when one is a full one.
+    configuration.fullArchives.above = 100_000
     directory = try TemporaryDirectory()
     root = directory(name)
     repository = directory("repository")

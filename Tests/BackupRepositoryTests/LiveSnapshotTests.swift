@@ -184,6 +184,7 @@ import Testing
 struct FileGroupTests {
   private let lab: Lab
   private static let table = "db/000005.ldb", other = "db/000007.ldb", manifest = "db/MANIFEST-000004"
+  private static let compacted = "000005, 000007, not 000005"
 
   init() throws {
     lab = try Lab()
@@ -199,7 +200,7 @@ struct FileGroupTests {
   /// As LevelDB does it: another table, the manifest that names it, and the first one is removed.
   private static func compact(in root: String) throws {
     try write("one", to: root + "/" + other)
-    try write("000005, 000007, not 000005", to: root + "/" + manifest)
+    try write(compacted, to: root + "/" + manifest)
     #expect(unlink(root + "/" + table) == 0)
   }
 
@@ -232,24 +233,36 @@ struct FileGroupTests {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  @Test func aLevelDBThatIsCompactedMeanwhile() throws {
-    // The root, its directory and the first file.
-    let report = try snapshot(after: 3, Self.compact)
-    #expect(try !report.isIncomplete && content("db/000005.ldb", in: report) == "one")
-    #expect(try content("db/MANIFEST-000004", in: report) == "000005")
+  @Test("A LevelDB that is compacted before it is reached, and while it is stored", arguments: [1, 3])
+  func compacted(after count: Int) throws {
+    let report = try snapshot(after: count, Self.compact)
+    #expect(!report.isIncomplete)
+    #expect(try content("db/MANIFEST-000004", in: report) == (count == 1 ? Self.compacted : "000005"))
+    #expect(try content("db/000005.ldb", in: report) == (count == 1 ? nil : "one"))
+    #expect(try content("db/000007.ldb", in: report) == (count == 1 ? "one" : nil))
     let next = try lab.incremental(trusting: false)
-    #expect(try content("db/MANIFEST-000004", in: next)?.hasSuffix("not 000005") == true)
-    #expect(try content("db/000007.ldb", in: next) == "one")
+    #expect(try content("db/MANIFEST-000004", in: next) == Self.compacted)
+    #expect(try content("db/000007.ldb", in: next) == "one" && content("db/000005.ldb", in: next) == nil)
   }
 
-  @Test("What a LevelDB was when its names were listed is gone: it is named, and not stored")
-  func compactedBefore() throws {
-    let report = try snapshot(after: 1, Self.compact)
-    #expect(report.isIncomplete && report.skipped.allSatisfy { $0.reason == .unstable })
-    #expect(
-      Set(report.skipped.map(\.path)).isSuperset(of: ["db/CURRENT", "db/MANIFEST-000004", "db/000006.log"]))
-    #expect(try content("db/MANIFEST-000004", in: report) == nil)
-    #expect(try !lab.incremental(trusting: false).isIncomplete)
+  @Test("A LevelDB that changes each time that it is read is named, and not stored")
+  func neverAtOneMoment() throws {
+    let stop = Mutex(false)
+    let root = lab.root
+    let thread = Thread {
+      for number in 0... where !stop.withLock({ $0 }) {
+        try? Self.write(String(number), to: root + "/" + Self.manifest)
+      }
+    }
+    thread.start()
+    defer { stop.withLock { $0 = true } }
+    while try String(contentsOfFile: root + "/" + Self.manifest, encoding: .utf8) == "000005" {}
+    let report = try lab.incremental(trusting: false)
+    let isStored = try content("db/MANIFEST-000004", in: report) != nil
+    #expect(report.isIncomplete != isStored && report.skipped.allSatisfy { $0.reason == .unstable })
+    for name in ["000005.ldb", "000006.log", "CURRENT"] {
+      #expect(try (content(ContainerPath("db/" + name), in: report) != nil) == isStored)
+    }
   }
 
   @Test(arguments: [false, true]) func aFileAndItsChecksum(isIncremental: Bool) throws {

@@ -303,6 +303,39 @@ struct BadPlaceTests {
     }
   }
 
+  /// exFAT keeps the case of a name, and ignores it.
+  @Test("Names that a file system takes for one are refused before anything is staged; others come back")
+  func foldedNames() throws {
+    try Sandbox.with { sandbox in
+      try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
+      let space = try Namespace(
+        sandbox,
+        """
+        cd "$0"
+        truncate -s 8m disk.img
+        /sbin/mkfs.exfat disk.img > tmp/made
+        mkdir -p Disk Twins/Documents Single/Documents
+        printf 1 > Twins/Documents/a
+        printf 2 > Twins/Documents/A
+        printf 3 > Single/Documents/a
+        mount -t exfat-fuse -o loop,umask=077 disk.img Disk > tmp/made
+        """)
+      // The program behind the mount ends with it.
+      defer { _ = try? space.run("umount", ["Disk"]) }
+      for (name, isRefused) in [("Twins", true), ("Single", false)] {
+        let stored = try space.drydock("snapshot", name, "-o", "\(name).tar.zst")
+        #expect(stored.succeeded, "\(stored)")
+        let restored = try space.drydock("restore", "\(name).tar.zst", "Disk/\(name)")
+        #expect(restored.succeeded == !isRefused, "\(restored)")
+        #expect(
+          restored.errors.contains("cannot hold both Documents/A and Documents/a") == isRefused, "\(restored)"
+        )
+      }
+      let seen = try space.run("/bin/sh", ["-c", "ls Disk; cat Disk/Single/Documents/A"])
+      #expect(seen.output == "Single\n3", "\(seen)")
+    }
+  }
+
   /// The flags and projects of all directories and files, as `lsattr` shows them.
   private func flags(_ space: Namespace, _ path: String) throws -> String {
     let script =

@@ -38,6 +38,12 @@ package struct ContainerScan {
     case unreadable(ContainerPath, DrydockError)
   }
 
+  /// Captures a group of files that is a directory. False when something changed meanwhile: the directory is listed again.
+  package typealias Capture = (FileGroup, Directory, ContainerPath) throws -> Bool
+
+  /// How often a directory that changes while it is captured is listed.
+  private static let attempts = 10
+
   /// A directory that is being scanned.
   private final class OpenDirectory {
     let listing: DirectoryListing
@@ -65,6 +71,7 @@ package struct ContainerScan {
   private let entersExcluded: Bool
   private let deepest: Int
   private let names: TreeNames?
+  private let capture: Capture?
   private var isStarted = false
   private var open: [OpenDirectory] = []
   private var found: FoundDirectory?
@@ -76,10 +83,10 @@ package struct ContainerScan {
   ///   - names: the names to scan; by default those that each directory has when the scan reaches it.
   package init(
     _ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false, deepest: Int = .max,
-    names: TreeNames? = nil
+    names: TreeNames? = nil, capture: Capture? = nil
   ) {
     (self.root, self.rules, self.entersExcluded) = (root, rules, entersExcluded)
-    (self.deepest, self.names) = (deepest, names)
+    (self.deepest, self.names, self.capture) = (deepest, names, capture)
   }
 
   /// The next entry; nil at the end. Throws the error of an unreadable path.
@@ -169,9 +176,17 @@ package struct ContainerScan {
     leading: Set<ContainerPath>?, mount: UInt64
   ) throws {
     do {
-      let listing = try DirectoryListing(
+      var listing = try DirectoryListing(
         directory, path, at: current, names: names, databases: root.databases)
-      if names?.unstable.contains(path) ?? false { unreadable.append((path, unsettled(path))) }
+      var attempts = 0
+      let isGroup = listing.groups.values.first?.isDirectory ?? false
+      while let capture, let group = listing.groups.values.first, group.isDirectory,
+        try !capture(group, directory, path), attempts < Self.attempts
+      {
+        listing = try DirectoryListing(directory, path, at: current, names: names, databases: root.databases)
+        attempts += 1
+      }
+      if !isGroup, names?.unstable.contains(path) ?? false { unreadable.append((path, unsettled(path))) }
       unreadable += listing.unsettled.map { ($0, unsettled($0)) }
       open.append(OpenDirectory(listing, decision, leading: leading, mount: mount))
     } catch let error as DrydockError {

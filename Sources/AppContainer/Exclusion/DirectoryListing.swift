@@ -110,7 +110,10 @@ struct DirectoryListing {
   private static func names(
     _ directory: Directory, _ path: ContainerPath, _ names: TreeNames?
   ) throws -> [([UInt8], UInt64?)] {
-    guard let listed = names?.names(in: path) else { return try directory.names().map { ($0, nil) } }
+    // The files of a directory that is one group are captured when it is listed.
+    guard let listed = names?.names(in: path), !FileGroup.isDirectory(listed.lazy.map(\.name)) else {
+      return try directory.names().sorted { $0.lexicographicallyPrecedes($1) }.map { ($0, nil) }
+    }
     var items: [([UInt8], UInt64?)] = listed.map { ($0.name, $0.inode) }
     if directory.isGroupList(.groups) {
       items.append((ContainerPath.groups.bytes, nil))

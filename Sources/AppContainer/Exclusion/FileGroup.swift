@@ -5,6 +5,8 @@ package struct FileGroup: Sendable {
   package let names: [ContainerPath]
   /// All names of the directory, when one that comes or goes changes what the others mean.
   private let listed: Set<ContainerPath>?
+  /// Whether it is all of the directory but what belongs to SQLite databases.
+  var isDirectory: Bool { listed != nil }
 
   /// Finds the groups of a directory, by each of their names: the files of a LevelDB or RocksDB, whose `CURRENT` names the
   /// manifest, which names the tables (<https://github.com/google/leveldb/blob/main/doc/impl.md>); a file and its checksum,
@@ -16,7 +18,7 @@ package struct FileGroup: Sendable {
     isOfDatabase: (ContainerPath) -> Bool
   ) -> [ContainerPath: FileGroup] {
     var groups: [ContainerPath: FileGroup] = [:]
-    if files.contains("CURRENT"), files.contains(where: { $0.bytes.starts(with: "MANIFEST-".utf8) }) {
+    if isDirectory(files.lazy.map(\.bytes)) {
       let names = files.filter { !isOfDatabase($0) }.sorted()
       let group = FileGroup(names: names, listed: Set(listed()))
       for name in names { groups[name] = group }
@@ -29,6 +31,11 @@ package struct FileGroup: Sendable {
       (groups[name], groups[sum]) = (group, group)
     }
     return groups
+  }
+
+  static func isDirectory(_ names: some Sequence<[UInt8]>) -> Bool {
+    names.contains { $0.elementsEqual("CURRENT".utf8) }
+      && names.contains { $0.starts(with: "MANIFEST-".utf8) }
   }
 
   /// Whether its directory has names that were not listed, but for sidecars of databases.

@@ -10,8 +10,8 @@ struct FileGroupCopies {
   static let limit: UInt64 = 256 << 20
 
   enum Member {
-    /// A copy, and the modification time of its original.
-    case copy(ContainerPath, modified: Int64)
+    /// A copy, and the metadata of its original.
+    case copy(ContainerPath, FileMetadata)
     /// The group changed during each copy, or since one of its files was stored.
     case unstable
   }
@@ -35,57 +35,72 @@ struct FileGroupCopies {
   /// One of a group's files, once: the caller removes its copy. Nil when the group is too large.
   mutating func take(_ path: ContainerPath, of group: FileGroup, in directory: Directory) throws -> Member? {
     if members[path] == nil {
-      let paths = group.names.map { path.parent.appending(unchecked: $0.bytes) }
-      for path in paths { members[path] = .unstable }
       var attempts = 0
-      while attempts < StableReader.smallAttempts, let before = try states(of: group, in: directory) {
-        guard before.reduce(0, { $0 + $1.size }) <= Self.limit else {
-          for path in paths { members[path] = nil }
-          return nil
-        }
-        guard zip(paths, before).allSatisfy({ unchanged[$0] == nil || unchanged[$0] == $1 }) else { break }
-        if let copies = try copies(of: group, before, in: directory) {
-          for (path, copy) in zip(paths, copies) { members[path] = copy }
-          break
-        }
+      while attempts < StableReader.smallAttempts, try !capture(group, in: directory, path.parent) {
         attempts += 1
       }
     }
     return members.removeValue(forKey: path)
   }
 
-  /// The files' states, in their order; nil when one is missing, or the directory has others.
-  private func states(of group: FileGroup, in directory: Directory) throws -> [StableReader.State]? {
+  /// Captures the files of a directory.
+  ///
+  /// - Parameter isOld: whether a status shows that a path has not changed since the parent's capture. When all of a group are old,
+  ///   it is not captured.
+  /// - Returns: false when they changed meanwhile.
+  mutating func capture(
+    _ group: FileGroup, in directory: Directory, _ path: ContainerPath,
+    isOld: (FileStatus) -> Bool = { _ in false }
+  ) throws -> Bool {
+    let paths = group.names.map { path.appending(unchecked: $0.bytes) }
+    for path in paths { members[path] = .unstable }
+    guard let before = try statuses(of: group, in: directory) else { return false }
+    guard !before.allSatisfy(isOld), before.reduce(0, { $0 + $1.size }) <= Self.limit else {
+      for path in paths { members[path] = nil }
+      return true
+    }
+    let states = before.map(StableReader.State.init)
+    guard zip(paths, states).allSatisfy({ unchanged[$0] == nil || unchanged[$0] == $1 }),
+      let copies = try copies(of: group, states, in: directory)
+    else { return false }
+    for (path, copy) in zip(paths, copies) { members[path] = copy }
+    return true
+  }
+
+  /// The files' statuses, in their order; nil when one is missing, or the directory has others.
+  private func statuses(of group: FileGroup, in directory: Directory) throws -> [FileStatus]? {
     if try group.hasGrown(in: directory) { return nil }
-    let states = try group.names.compactMap { try directory.status($0).map(StableReader.State.init) }
-    return states.count == group.names.count ? states : nil
+    let statuses = try group.names.compactMap { try directory.status($0) }
+    return statuses.count == group.names.count ? statuses : nil
   }
 
   /// - Returns: nil when a file changed meanwhile.
   private mutating func copies(
     of group: FileGroup, _ before: [StableReader.State], in directory: Directory
   ) throws -> [Member]? {
-    var copies: [ContainerPath] = []
+    var copies: [(name: ContainerPath, metadata: FileMetadata)] = []
     var isWhole = false
-    defer { if !isWhole { for copy in copies { try? work.removeFile(copy, missingIsFine: true) } } }
+    defer { if !isWhole { for copy in copies { try? work.removeFile(copy.name, missingIsFine: true) } } }
     for name in group.names {
+      guard let metadata = try directory.metadata(name) else { return nil }
       copied += 1
-      copies.append(ContainerPath(unchecked: Array("group-\(copied)".utf8)))
+      copies.append((ContainerPath(unchecked: Array("group-\(copied)".utf8)), metadata))
       do {
-        try directory.copyContents(of: name, to: copies[copies.count - 1], in: work)
+        try directory.copyContents(of: name, to: copies[copies.count - 1].name, in: work)
       } catch let error as DrydockError where error.code == .notFound {
         return nil
       }
     }
-    guard let after = try states(of: group, in: directory) else { return nil }
+    guard let after = try statuses(of: group, in: directory)?.map(StableReader.State.init) else { return nil }
     for (index, name) in group.names.enumerated() where !group.canOnlyGrow(name) {
       // A write in progress has set the time when it began, and one through a mapping sets none.
       guard
-        try before[index] == after[index] && (group.showsWrites || same(name, in: directory, copies[index]))
+        try before[index] == after[index]
+          && (group.showsWrites || same(name, in: directory, copies[index].name))
       else { return nil }
     }
     isWhole = true
-    return zip(copies, before).map { .copy($0, modified: $1.modified) }
+    return copies.map { .copy($0.name, $0.metadata) }
   }
 
   private func same(_ name: ContainerPath, in directory: Directory, _ copy: ContainerPath) throws -> Bool {

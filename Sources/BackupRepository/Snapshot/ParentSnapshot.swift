@@ -97,6 +97,9 @@ final class ParentSnapshot {
     capture.isUnchanged(entry, status)
   }
 
+  /// Whether a status shows that a path has not changed since the parent's capture.
+  func isOld(_ status: FileStatus) -> Bool { capture.isOld(status) }
+
   /// Whether a database is as it was at the parent's capture, with its log and journal.
   func isUnchangedDatabase(_ entry: ManifestEntry, _ status: FileStatus, in root: Directory) throws -> Bool {
     try capture.isUnchangedDatabase(entry, status, in: root, manifest)

@@ -79,7 +79,10 @@ final class SnapshotWriter {
     try storeDirectory(.root, root.status(), metadata)
     var scan = ContainerScan(
       root, rules: rules, entersExcluded: request.includesExcluded, deepest: SkippedPath.deepest,
-      names: tree)
+      names: tree
+    ) {
+      try self.groups.capture($0, in: $1, $2) { self.former?.isOld($0) ?? false }
+    }
     while let step = try scan.next() {
       switch step {
       case .entry(let scanned): try store(scanned)
@@ -210,7 +213,19 @@ final class SnapshotWriter {
     _ scanned: ScannedEntry, kind: ManifestEntry.Kind, canOnlyGrow: Bool = false
   ) throws {
     let status = scanned.status
-    var entry = entry(scanned.path, kind, status, try metadata(of: scanned))
+    var (directory, name) = try location(of: scanned.currentPath)
+    var copied: FileMetadata?
+    if let group = scanned.group {
+      switch try groups.take(scanned.path, of: group, in: directory) {
+      case .copy(let copy, let metadata): (directory, name, copied) = (work, copy, metadata)
+      case .unstable: return try skip(scanned.path, .unstable)
+      case nil: break
+      }
+    }
+    defer { if copied != nil { try? work.removeFile(name) } }
+    // What an app can only append to, or nobody changes, is whole as it is at first.
+    let isWhole = canOnlyGrow || copied != nil
+    var entry = entry(scanned.path, kind, status, try copied ?? metadata(of: scanned))
     // When it changed since its first name was stored, it is not a hard link to what is in the archive.
     if status.links > 1, let (first, hasMember) = linked[status.identity], first.kind == kind,
       first.changed == status.changed
@@ -222,25 +237,14 @@ final class SnapshotWriter {
       }
       return try add(entry)
     }
-    var (directory, name) = try location(of: scanned.currentPath)
     let path = root.full(scanned.path)
-    // What an app can only append to, or nobody changes, is whole as it is at first.
-    var (isWhole, modified) = (canOnlyGrow, Int64?.none)
-    if let group = scanned.group {
-      switch try groups.take(scanned.path, of: group, in: directory) {
-      case .copy(let copy, let time): (directory, name, isWhole, modified) = (work, copy, true, time)
-      case .unstable: return try skip(scanned.path, .unstable)
-      case nil: break
-      }
-    }
-    defer { if modified != nil { try? work.removeFile(name) } }
     let file: FileDescriptor
     do { file = try directory.open(name, .readOnly, options: [.nonBlocking]) } catch let error as DrydockError
     {
       throw Self.unreadable(error)
     }
     defer { try? file.close() }
-    if modified == nil { try expectSame(FileStatus(of: file, path: path), scanned) }
+    if copied == nil { try expectSame(FileStatus(of: file, path: path), scanned) }
 
     var pending: PendingDigest?
     var isStored = false
@@ -250,7 +254,7 @@ final class SnapshotWriter {
         continue
       }
       entry.size = before.size
-      entry.metadata.modified = modified ?? before.modified
+      entry.metadata.modified = copied?.modified ?? before.modified
       let stored = StoredFile(file: file, path: path, isWhole: isWhole, before: before)
       if before.size <= StableReader.smallSize {
         isStored = try store(small: stored, &entry, &pending)

@@ -219,7 +219,7 @@ private struct AtomicExchange {
   /// because it was moved away meanwhile, it is exchanged back.
   private func exchange(_ root: CommitRoot) throws {
     if commit.creates && root.path.isRoot {
-      return try commit.folder.renameNew(root.tree, in: root.parent, to: root.name)
+      return try commit.folder.renameOnto(nothingAt: root.name, root.tree, in: root.parent)
     }
     do {
       try root.exchange(in: commit.folder)
@@ -244,7 +244,7 @@ private struct AtomicExchange {
 
   private func exchangeBack(_ root: CommitRoot) throws {
     guard commit.creates && root.path.isRoot else { return try root.exchange(in: commit.folder) }
-    try root.parent.renameNew(root.name, in: commit.folder, to: root.tree)
+    try root.parent.renameOnto(nothingAt: root.tree, root.name, in: commit.folder)
   }
 }
 
