@@ -64,7 +64,8 @@ import Testing
       let rows = try RandomHistoryTests.RandomRun.rows(lab.root + "/db.sqlite")
       let report = try lab.incremental {
         $0.tags = kept.contains(number) ? ["keep", "number-\(number)"] : []
-        $0.now = { Date(timeIntervalSince1970: 1_700_000_000 + Double(number) * 86_400) }
+        // Two of each second: a copy of the later one as a full archive names the earlier one.
+        $0.now = { Date(timeIntervalSince1970: 1_700_000_000 + Double(number / 2) * 86_400) }
         change(&$0)
       }
       return Taken(report: report, tree: tree, rows: rows)

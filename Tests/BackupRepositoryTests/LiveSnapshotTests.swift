@@ -282,6 +282,44 @@ struct FileGroupTests {
       try content("mmkv/settings", in: next) == "two" && content("mmkv/settings.crc", in: next) == "two")
   }
 
+  @Test(
+    "A pair of which one file was replaced is stored as it is then; one of which a file is missing, is not")
+  func replaced() throws {
+    let whole = try snapshot(after: 1) { root in
+      try Self.write("two", to: root + "/other")
+      #expect(rename(root + "/other", root + "/mmkv/settings") == 0)
+    }
+    #expect(try !whole.isIncomplete && content("mmkv/settings", in: whole) == "two")
+    #expect(try content("mmkv/settings.crc", in: whole) == "one")
+    let half = try snapshot(after: 1) { root in #expect(unlink(root + "/mmkv/settings") == 0) }
+    #expect(half.skipped.map(\.path) == ["mmkv/settings", "mmkv/settings.crc"])
+    #expect(try content("mmkv/settings", in: half) == nil && content("mmkv/settings.crc", in: half) == nil)
+  }
+
+  /// By `rename`, with files of another directory, as fast as it goes.
+  @Test func eachArchiveHasAPairOrNames() throws {
+    let stop = Mutex(false)
+    let root = lab.root
+    let thread = Thread {
+      for number in 0... where !stop.withLock({ $0 }) {
+        for name in ["settings", "settings.crc"] {
+          try? Self.write(String(number), to: root + "/new")
+          rename(root + "/new", root + "/mmkv/" + name)
+        }
+        usleep(200)
+      }
+    }
+    thread.start()
+    defer { stop.withLock { $0 = true } }
+    for _ in 0..<10 {
+      let report = try lab.incremental(trusting: false)
+      let (file, sum) = try (content("mmkv/settings", in: report), content("mmkv/settings.crc", in: report))
+      #expect(file == sum)
+      let skipped = report.skipped.map(\.path)
+      #expect(skipped.contains("mmkv/settings") == (file == nil) && Set(skipped).count == skipped.count)
+    }
+  }
+
   /// A write through a mapping sets no time.
   @Test func aChecksumThatIsWrittenThroughAMapping() throws {
     let root = lab.root

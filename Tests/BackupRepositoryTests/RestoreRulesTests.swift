@@ -277,6 +277,16 @@ import Testing
     #expect(try lab.restore(archive) { $0.keepsSetID = true }.transaction == nil)
   }
 
+  @Test("Links that are named as a database's log, beside a file with several names, come back as links")
+  func linksNamedAsLogs() throws {
+    let lab = try Lab()
+    try lab.write("a", "shared")
+    _ = try lab.shell("ln a b; ln -s none a-wal; ln -s a a-journal; ln -s none b-wal", in: lab.root)
+    let archive = try lab.snapshot().path
+    try lab.restore(archive, to: lab.directory("new"))
+    #expect(try TreeListing(lab.directory("new")).differences(from: TreeListing(lab.root)) == [])
+  }
+
   @Test func hardLinksComeBack() throws {
     let lab = try Lab()
     try lab.write("a", "shared")

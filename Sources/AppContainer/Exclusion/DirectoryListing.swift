@@ -40,16 +40,19 @@ struct DirectoryListing {
     var entries: [Entry] = []
     var unsettled: [ContainerPath] = []
     var tag: Exclusion?
-    for (bytes, inode) in try Self.names(directory, path, names) {
-      let name = ContainerPath(unchecked: bytes)
+    let listed = try Self.names(directory, path, names).map {
+      (name: ContainerPath(unchecked: $0), inode: $1)
+    }
+    let pairs = Set(FileGroup.pairs(among: listed.map(\.name)).flatMap { [$0, $1] })
+    for (name, inode) in listed {
       let found = try directory.status(name)
-      let own = currentPath.appending(unchecked: bytes)
+      let own = currentPath.appending(unchecked: name.bytes)
       var entry = found.map {
         Entry(name: name, status: $0, directory: directory, localName: name, currentPath: own)
       }
-      // Sidecars come and go with their database, which is captured as a whole.
-      if let names, let inode, found?.inode != inode, try !directory.isSidecar(name) {
-        switch try names.find(path.appending(unchecked: bytes), inode: inode) {
+      // Sidecars come and go with their database, which is captured as a whole, and so are a file and its checksum.
+      if let names, let inode, found?.inode != inode, try !directory.isSidecar(name), !pairs.contains(name) {
+        switch try names.find(path.appending(unchecked: name.bytes), inode: inode) {
         case .at(let now, let status):
           if let home = try? names.directory(of: now) {
             entry = Entry(
@@ -57,7 +60,7 @@ struct DirectoryListing {
               currentPath: now, isMoved: now != own)
           } else {
             entry = nil
-            unsettled += [path.appending(unchecked: bytes), now]
+            unsettled += [path.appending(unchecked: name.bytes), now]
           }
         case .unmoved(let status):
           entry = Entry(name: name, status: status, directory: directory, localName: name, currentPath: own)
@@ -98,8 +101,8 @@ struct DirectoryListing {
       }
       if let external = unit.externalData { owners[external] = name }
     }
-    groups = FileGroup.find(among: files, of: entries.map(\.name)) { [units, owners] in
-      units[$0] != nil || owners[$0] != nil
+    groups = FileGroup.find(among: listed.map(\.name), files: files, found: Set(entries.map(\.name))) {
+      [units, owners] in units[$0] != nil || owners[$0] != nil
     }
     let lost = Set(unsettled)
     self.entries = entries.filter { !$0.isMoved || !lost.contains($0.currentPath) }

@@ -3,6 +3,8 @@ import FileSystem
 /// Files of one directory that an app changes together: stored one after the other, they could belong to different moments.
 package struct FileGroup: Sendable {
   package let names: [ContainerPath]
+  /// Whether all of them were found when the directory was listed: the others are not stored.
+  package let isWhole: Bool
   /// All names of the directory, when one that comes or goes changes what the others mean.
   private let listed: Set<ContainerPath>?
   /// Whether it is all of the directory but what belongs to SQLite databases.
@@ -12,25 +14,38 @@ package struct FileGroup: Sendable {
   /// manifest, which names the tables (<https://github.com/google/leveldb/blob/main/doc/impl.md>); a file and its checksum,
   /// as MMKV writes them.
   ///
-  /// - Parameter isOfDatabase: whether a file belongs to an SQLite database.
+  /// - Parameters:
+  ///   - names: that the directory had.
+  ///   - files: those that were found as files.
+  ///   - found: those that were found.
+  ///   - isOfDatabase: whether a file belongs to an SQLite database.
   static func find(
-    among files: Set<ContainerPath>, of listed: @autoclosure () -> [ContainerPath],
+    among names: [ContainerPath], files: Set<ContainerPath>, found: @autoclosure () -> Set<ContainerPath>,
     isOfDatabase: (ContainerPath) -> Bool
   ) -> [ContainerPath: FileGroup] {
-    var groups: [ContainerPath: FileGroup] = [:]
     if isDirectory(files.lazy.map(\.bytes)) {
       let names = files.filter { !isOfDatabase($0) }.sorted()
-      let group = FileGroup(names: names, listed: Set(listed()))
-      for name in names { groups[name] = group }
-      return groups
+      let group = FileGroup(names: names, isWhole: true, listed: found())
+      return Dictionary(uniqueKeysWithValues: names.map { ($0, group) })
     }
-    for sum in files where sum.bytes.suffix(4).elementsEqual(".crc".utf8) {
-      let name = ContainerPath(unchecked: sum.bytes.dropLast(4))
-      guard files.contains(name), !isOfDatabase(name) else { continue }
-      let group = FileGroup(names: [name, sum], listed: nil)
+    let pairs = pairs(among: names)
+    if pairs.isEmpty { return [:] }
+    var groups: [ContainerPath: FileGroup] = [:]
+    let others = found().subtracting(files)
+    for (name, sum) in pairs where !others.contains(name) && !others.contains(sum) && !isOfDatabase(name) {
+      let group = FileGroup(
+        names: [name, sum], isWhole: files.contains(name) && files.contains(sum), listed: nil)
       (groups[name], groups[sum]) = (group, group)
     }
     return groups
+  }
+
+  /// Files and their checksums, by their names.
+  static func pairs(among names: [ContainerPath]) -> [(ContainerPath, ContainerPath)] {
+    let sums = names.filter { $0.bytes.suffix(4).elementsEqual(".crc".utf8) }
+    if sums.isEmpty { return [] }
+    let names = Set(names)
+    return sums.map { (ContainerPath(unchecked: $0.bytes.dropLast(4)), $0) }.filter { names.contains($0.0) }
   }
 
   static func isDirectory(_ names: some Sequence<[UInt8]>) -> Bool {

@@ -133,6 +133,8 @@ struct Compaction {
         path: item.path)
     }
     for item in listing.items where !ids.contains(item.header.archive.description) {
+      // What a compaction that was killed has made of an archive has its place.
+      if let source = item.header.compactedFrom, ids.contains(source.description) { continue }
       let isAfter = item.header.older.contains { older in ids.contains { $0.hasPrefix(older) } }
       guard isAfter else { continue }
       throw DrydockError(

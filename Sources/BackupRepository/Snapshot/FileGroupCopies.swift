@@ -12,7 +12,7 @@ struct FileGroupCopies {
   enum Member {
     /// A copy, and the metadata of its original.
     case copy(ContainerPath, FileMetadata)
-    /// The group changed during each copy, or since one of its files was stored.
+    /// The group changed during each copy, or since one of its files was stored; or one of them was missing.
     case unstable
   }
 
@@ -28,12 +28,16 @@ struct FileGroupCopies {
   /// Whether its group was captured: then it is stored from there, also if it has not changed since the parent.
   func has(_ path: ContainerPath) -> Bool { members[path] != nil }
 
+  /// Whether a file was not read, because it is as the parent has it.
+  func isUnchanged(_ path: ContainerPath) -> Bool { unchanged[path] != nil }
+
   mutating func noteUnchanged(_ path: ContainerPath, _ status: FileStatus) {
     unchanged[path] = StableReader.State(status)
   }
 
   /// One of a group's files, once: the caller removes its copy. Nil when the group is too large.
   mutating func take(_ path: ContainerPath, of group: FileGroup, in directory: Directory) throws -> Member? {
+    guard group.isWhole else { return .unstable }
     if members[path] == nil {
       var attempts = 0
       while attempts < StableReader.smallAttempts, try !capture(group, in: directory, path.parent) {

@@ -27,6 +27,7 @@ final class SnapshotWriter {
   private(set) var contentBytes: UInt64 = 0
   private(set) var excluded: [ExcludedPath] = []
   private(set) var skipped: [SkippedPath] = []
+  private var skippedPaths: Set<ContainerPath> = []
   /// Databases that SQLite cannot open, with the reasons.
   private(set) var raw: [ContainerPath: String] = [:]
   /// Databases with bytes behind their last page, and how many.
@@ -87,7 +88,7 @@ final class SnapshotWriter {
       switch step {
       case .entry(let scanned): try store(scanned)
       case .unreadable(let path, let error):
-        try skip(path, error.code == .inUse ? .unstable : .unreadable)
+        skip(path, error.code == .inUse ? .unstable : .unreadable)
       }
     }
     try addWaiting(all: true)
@@ -135,7 +136,7 @@ final class SnapshotWriter {
         case .symbolicLink: return try storeLink(scanned)
         // A database belongs with its sidecars, which may not have been moved yet.
         case .database where scanned.currentPath != scanned.path:
-          return try skipUnstable(scanned.path, scanned.currentPath)
+          return skipUnstable(scanned.path, scanned.currentPath)
         case .database(let unit): return try storeDatabase(unit, scanned)
         // A sidecar is stored only with a main file that SQLite could not open.
         case .sidecar(let main) where opaque[main] != nil && scanned.path == main.withSuffix("-shm"): return
@@ -144,11 +145,11 @@ final class SnapshotWriter {
           return try storeFile(scanned, kind: .rawDatabase, canOnlyGrow: true)
         case .sidecar(let main):
           return raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
-        case .mount: return try skip(scanned.path, .mount)
-        case .special: return try skip(scanned.path, .special)
+        case .mount: return skip(scanned.path, .mount)
+        case .special: return skip(scanned.path, .special)
         }
       } catch let error as DrydockError where error.code == .permission || error.code == .unreadable {
-        return try skip(scanned.path, .unreadable)
+        return skip(scanned.path, .unreadable)
       } catch let error as DrydockError where error.code == .notFound || Self.meansOtherKind(error) {
         // Removed, replaced or renamed since the scan saw it.
         switch try tree.find(scanned.path, inode: scanned.status.inode) {
@@ -159,14 +160,14 @@ final class SnapshotWriter {
           checksInodes = false
         case .gone: return
         case .unsettled(let paths):
-          for path in paths { try skip(path, .unstable) }
+          for path in paths { skip(path, .unstable) }
           return
-        case .at(let path, _): return try skipUnstable(scanned.path, path)
-        case .unmoved: return try skip(scanned.path, .unstable)
+        case .at(let path, _): return skipUnstable(scanned.path, path)
+        case .unmoved: return skip(scanned.path, .unstable)
         }
       }
     }
-    try skipUnstable(scanned.path, scanned.currentPath)
+    skipUnstable(scanned.path, scanned.currentPath)
   }
 
   /// Whether a member can have the path's name. One that is too long or too deep is not stored, nor what is below it.
@@ -177,7 +178,7 @@ final class SnapshotWriter {
       return true
     } catch let error as DrydockError where error.code == .limit {
       beyondLimits = path
-      try skip(path, .unreadable)
+      skip(path, .unreadable)
       return false
     }
   }
@@ -218,7 +219,9 @@ final class SnapshotWriter {
     if let group = scanned.group {
       switch try groups.take(scanned.path, of: group, in: directory) {
       case .copy(let copy, let metadata): (directory, name, copied) = (work, copy, metadata)
-      case .unstable: return try skip(scanned.path, .unstable)
+      case .unstable:
+        let paths = group.names.map { scanned.path.parent.appending(unchecked: $0.bytes) }
+        return paths.filter { !groups.isUnchanged($0) }.forEach { skip($0, .unstable) }
       case nil: break
       }
     }
@@ -264,7 +267,7 @@ final class SnapshotWriter {
       }
       if isStored { break }
     }
-    guard isStored else { return try skip(scanned.path, .unstable) }
+    guard isStored else { return skip(scanned.path, .unstable) }
     if kind == .file, mappings.mayHave(status.identity) { mayBeMapped[status.identity] = scanned.path }
     if status.links > 1 {
       if let pending { entry.digest = try pending.take() }
@@ -370,7 +373,7 @@ final class SnapshotWriter {
         return try storeFile(scanned, kind: .rawDatabase)
       }
     }
-    try skip(unit.main, .unstable)
+    skip(unit.main, .unstable)
   }
 
   /// Adds a database, with the state of its sidecars if that was the same before and after the capture.
@@ -501,13 +504,16 @@ final class SnapshotWriter {
     waiting.removeFirst(ready)
   }
 
-  private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
-    skipped.append(SkippedPath(path: path, reason: reason))
+  /// Reports a path, once.
+  private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) {
+    if skippedPaths.insert(path).inserted { skipped.append(SkippedPath(path: path, reason: reason)) }
   }
 
-  private func skipUnstable(_ path: ContainerPath, _ current: ContainerPath) throws {
-    try skip(path, .unstable)
-    if current != path { try skip(current, .unstable) }
+  /// What was renamed to a name that is stored by itself is not reported under that one.
+  private func skipUnstable(_ path: ContainerPath, _ current: ContainerPath) {
+    skip(path, .unstable)
+    let names = tree.names(in: current.parent) ?? []
+    if current != path, !names.contains(where: { $0.name == current.name }) { skip(current, .unstable) }
   }
 
   /// Records what is not stored; nothing when it is what the parent's manifest lists.

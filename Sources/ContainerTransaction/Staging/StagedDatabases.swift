@@ -225,7 +225,9 @@ extension StagedContainer {
   /// The sidecars that are staged for a database: a rollback puts them back with the main file.
   func stagedSidecars(of path: ContainerPath) -> [(suffix: String, inode: StagedInode)] {
     DatabaseFormat.sidecarSuffixes.compactMap { suffix in
-      guard case .inode(let inode) = stage.overlay[path.withSuffix(suffix)] else { return nil }
+      guard case .inode(let inode) = stage.overlay[path.withSuffix(suffix)], inode.type == .file else {
+        return nil
+      }
       return (suffix, inode)
     }
   }
