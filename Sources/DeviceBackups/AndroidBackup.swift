@@ -23,12 +23,9 @@ package final class AndroidBackup: Sendable {
     if let source = DeviceSource.find(at: path), source != .androidBackup {
       throw DeviceSource.mismatch(source, path)
     }
-    let file: FileDescriptor
-    do {
+    let file = try DrydockError.translating("cannot read", path) {
       // Without waiting: a FIFO must be refused instead of hanging.
-      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
+      try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
     }
     do {
       var start = [UInt8](repeating: 0, count: AndroidBackupHeader.longest)

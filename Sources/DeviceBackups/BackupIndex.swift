@@ -122,7 +122,7 @@ struct BackupIndex {
   private func row(_ row: GRDB.Row, _ domain: String) throws -> Row? {
     guard domain.hasPrefix(AppDomain.prefix) || domain == AppDomain.keychain else { return nil }
     guard case .string(let id) = (row["fileID"] as DatabaseValue).storage,
-      id.utf8.count == 40, id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+      id.utf8.count == 40, id.utf8.allSatisfy(\.isLowercaseHexDigit)
     else { throw Self.damaged("the name of a content is not 40 hexadecimal digits", path) }
     guard case .blob(let path) = (row["path"] as DatabaseValue).storage,
       case .int64(let flags) = (row["flags"] as DatabaseValue).storage,

@@ -170,10 +170,8 @@ extension Directory {
     let file = try open(path, .readOnly)
     defer { try? file.close() }
     var versions: [UInt8] = [0, 0]
-    do {
-      _ = try versions.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 18, into: $0) }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", full(path), error)
+    _ = try DrydockError.translating("cannot read", full(path)) {
+      try versions.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 18, into: $0) }
     }
     return versions == [2, 2]
   }
@@ -182,10 +180,8 @@ extension Directory {
   package func setWriteAheadLog(_ path: ContainerPath, _ isLogged: Bool) throws {
     let file = try open(path, .readWrite)
     defer { try? file.close() }
-    do {
-      _ = try file.writeAll(toAbsoluteOffset: 18, [UInt8](repeating: isLogged ? 2 : 1, count: 2))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot write", full(path), error)
+    _ = try DrydockError.translating("cannot write", full(path)) {
+      try file.writeAll(toAbsoluteOffset: 18, [UInt8](repeating: isLogged ? 2 : 1, count: 2))
     }
   }
 }
@@ -233,11 +229,9 @@ extension Directory {
     let file = try openFile(path, status)
     defer { try? file.close() }
     var bytes = [UInt8](repeating: 0, count: count)
-    do {
-      let read = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-      return Array(bytes.prefix(read))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", full(path), error)
+    let read = try DrydockError.translating("cannot read", full(path)) {
+      try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
     }
+    return Array(bytes.prefix(read))
   }
 }

@@ -176,11 +176,8 @@ final class LogPin: Sendable {
   /// - Returns: nil while it is being written.
   private init?(_ file: LockedFile, path: String) throws {
     var index = [UInt8](repeating: 0, count: 96)
-    let count: Int
-    do {
-      count = try index.withUnsafeMutableBytes { try file.descriptor.read(fromAbsoluteOffset: 0, into: $0) }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
+    let count = try DrydockError.translating("cannot read", path) {
+      try index.withUnsafeMutableBytes { try file.descriptor.read(fromAbsoluteOffset: 0, into: $0) }
     }
     guard count == 96, index[..<48].elementsEqual(index[48...]), index[12] != 0 else { return nil }
     let number = { (offset: Int) in index.withUnsafeBytes { $0.load(fromByteOffset: offset, as: UInt32.self) }

@@ -24,7 +24,7 @@ package enum RollbackJournal {
   package static func takeSuperJournal(
     from file: FileDescriptor, mainSize: UInt64, path: String
   ) throws -> [UInt8]? {
-    do {
+    try DrydockError.translating("cannot work on a copy of the journal", path) {
       let size = Int(try file.seek(offset: 0, from: .end))
       try checkSize(read(file, at: 0, 28), size, mainSize: mainSize)
       let end = try read(file, at: max(0, size - 16), min(size, 16))
@@ -40,8 +40,6 @@ package enum RollbackJournal {
         name.reduce(UInt32(0)) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) },
       ]
       return sums.contains(sum) ? name : nil
-    } catch let error as Errno {
-      throw DrydockError.system("cannot work on a copy of the journal", path, error)
     }
   }
 

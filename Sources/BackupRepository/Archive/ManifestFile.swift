@@ -26,7 +26,9 @@ enum ManifestFile {
     // Opened, then removed with its directory: SQLite needs a name only to open it.
     let scratch = try ScratchDirectory.temporary()
     let name: ContainerPath = "manifest.sqlite"
-    do {
+    try DrydockError.translating(
+      "cannot write a copy of an archive's manifest", scratch.directory.full(name)
+    ) {
       let file = try scratch.directory.createFile(name)
       defer { try? file.close() }
       try write(file)
@@ -34,9 +36,6 @@ enum ManifestFile {
         throw DrydockError(
           .damaged, "its manifest is not a database with the format's header", path: path)
       }
-    } catch let error as Errno {
-      throw DrydockError.system(
-        "cannot write a copy of an archive's manifest", scratch.directory.full(name), error)
     }
     return try open(file: scratch.directory.full(name), path)
   }
