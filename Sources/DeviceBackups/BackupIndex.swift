@@ -37,9 +37,8 @@ struct BackupIndex {
       try write(file)
       let size = UInt64(clamping: try file.seek(offset: 0, from: .end))
       mostRows = size / 40
-      var start = [UInt8](repeating: 0, count: 20)
-      let count = try start.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-      guard count == start.count, start.starts(with: "SQLite format 3\0".utf8) else {
+      let start = try file.bytes(20, at: 0)
+      guard start.count == 20, start.starts(with: "SQLite format 3\0".utf8) else {
         throw Self.damaged("it is not a database", path)
       }
       // Without its log, a database in WAL mode is one in rollback mode.

@@ -102,6 +102,14 @@ extension FileDescriptor {
   /// Starts writing the file to disk, without waiting, so that a later sync takes less time.
   package func beginWriting() { platform_begin_writing(rawValue) }
 
+  /// So many bytes at an offset; fewer where the file ends.
+  package func bytes(_ count: Int, at offset: Int64) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let filled = try bytes.withUnsafeMutableBytes { try read(fromAbsoluteOffset: offset, into: $0) }
+    bytes.removeLast(count - filled)
+    return bytes
+  }
+
   /// The whole content; more than `limit` bytes is an error.
   package func contents(limit: Int, path: String) throws -> [UInt8] {
     try DrydockError.translating("cannot read", path) {

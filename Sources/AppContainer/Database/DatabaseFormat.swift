@@ -169,11 +169,7 @@ extension Directory {
   package func hasWriteAheadLog(_ path: ContainerPath) throws -> Bool {
     let file = try open(path, .readOnly)
     defer { try? file.close() }
-    var versions: [UInt8] = [0, 0]
-    _ = try DrydockError.translating("cannot read", full(path)) {
-      try versions.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 18, into: $0) }
-    }
-    return versions == [2, 2]
+    return try DrydockError.translating("cannot read", full(path)) { try file.bytes(2, at: 18) } == [2, 2]
   }
 
   /// Sets whether the header of a closed private database without sidecars has a write-ahead log.
@@ -228,10 +224,6 @@ extension Directory {
     if let status, let bytes = try OwnOpenFiles.prefix(of: status, count) { return bytes }
     let file = try openFile(path, status)
     defer { try? file.close() }
-    var bytes = [UInt8](repeating: 0, count: count)
-    let read = try DrydockError.translating("cannot read", full(path)) {
-      try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-    }
-    return Array(bytes.prefix(read))
+    return try DrydockError.translating("cannot read", full(path)) { try file.bytes(count, at: 0) }
   }
 }

@@ -44,9 +44,8 @@ enum ManifestFile {
   /// application's marks, and its schema in the first page alone.
   private static func hasExpectedHeader(_ file: FileDescriptor) throws -> Bool {
     let size = UInt64(clamping: try file.seek(offset: 0, from: .end))
-    var bytes = [UInt8](repeating: 0, count: headerSize + 1)
-    let count = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-    guard count == bytes.count else { return false }
+    let bytes = try file.bytes(headerSize + 1, at: 0)
+    guard bytes.count == headerSize + 1 else { return false }
     func number(_ offset: Int, _ width: Int = 4) -> UInt64 {
       bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
     }
