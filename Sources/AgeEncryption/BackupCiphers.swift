@@ -186,8 +186,7 @@ package enum SHA1 {
     guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_sha1(), nil) == 1 else {
       throw LibCrypto.error("computing SHA-1")
     }
-    let digits = Array("0123456789abcdef".utf8)
-    return String(decoding: result.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    return result.hex
   }
 }
 

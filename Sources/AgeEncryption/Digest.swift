@@ -99,11 +99,7 @@ extension SHA256 {
       }
     }
 
-    package var hex: String {
-      let digits = Array("0123456789abcdef".utf8)
-      let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-      return String(decoding: text, as: UTF8.self)
-    }
+    package var hex: String { bytes.hex }
 
     package var description: String { hex }
 
@@ -126,19 +122,16 @@ extension SHA256 {
 
     /// Reads the hexadecimal text. Throws `DecodingError` for anything else.
     package init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      let text = try container.decode(String.self)
-      guard let digest = Self(hex: text) else {
-        throw DecodingError.dataCorruptedError(
-          in: container, debugDescription: "a SHA-256 has 64 lower-case hexadecimal digits")
+      guard let digest = Self(hex: try String(from: decoder)) else {
+        throw DecodingError.dataCorrupted(
+          .init(
+            codingPath: decoder.codingPath,
+            debugDescription: "a SHA-256 has 64 lower-case hexadecimal digits"))
       }
       self = digest
     }
 
-    package func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      try container.encode(hex)
-    }
+    package func encode(to encoder: any Encoder) throws { try hex.encode(to: encoder) }
   }
 }
 
@@ -151,5 +144,13 @@ package enum SHA512 {
       throw LibCrypto.error("computing SHA-512")
     }
     return result
+  }
+}
+
+extension Sequence<UInt8> {
+  /// Two lower-case hexadecimal digits for each byte.
+  package var hex: String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 }

@@ -82,11 +82,7 @@ package final class ArchiveReader {
 
   /// Runs a step, so that its errors name the file.
   func located<T>(_ body: () throws -> T) throws -> T {
-    do {
-      return try body()
-    } catch let error as DrydockError {
-      throw error.at(path)
-    }
+    try DrydockError.locating(path, body)
   }
 }
 

@@ -75,11 +75,7 @@ package final class ForeignArchive {
     _ visit: (ArchiveMember, (_ piece: (UInt64, UnsafeRawBufferPointer) throws -> Void) throws -> Void) throws
       -> Void
   ) throws {
-    do {
-      try withNamesAsTheyAre { try walk(limit, visit) }
-    } catch let error as DrydockError {
-      throw error.at(path)
-    }
+    try DrydockError.locating(path) { try withNamesAsTheyAre { try walk(limit, visit) } }
   }
 
   private func walk(
@@ -247,10 +243,9 @@ enum ForeignFormat {
   ///
   /// - Throws: `DrydockError` with code `encrypted` for an age file, `io`.
   init?(_ file: FileDescriptor) throws {
-    var head = [UInt8](repeating: 0, count: Self.probeLength)
+    let head: [UInt8]
     do {
-      let count = try head.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-      head.removeLast(head.count - count)
+      head = try file.bytes(Self.probeLength, at: 0)
     } catch {
       throw DrydockError.io("reading the file", error)
     }

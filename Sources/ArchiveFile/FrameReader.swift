@@ -52,12 +52,7 @@ package final class RangeReader {
     let last = index.frame(at: offset + length - 1)
     for number in index.frame(at: offset)...last {
       let frame = index.frames[number]
-      let plain: PlainFrame
-      do {
-        plain = try self.frame(number, readingAheadTo: last)
-      } catch let error as DrydockError {
-        throw error.at(path)
-      }
+      let plain = try DrydockError.locating(path) { try self.frame(number, readingAheadTo: last) }
       let start = Int(max(offset, frame.tarOffset) - frame.tarOffset)
       let end = Int(min(offset + length, frame.tarEnd) - frame.tarOffset)
       try withExtendedLifetime(plain) { try body(UnsafeRawBufferPointer(rebasing: plain.bytes[start..<end])) }

@@ -41,10 +41,7 @@ struct MinisignPublicKey: Sendable, Hashable {
 
   /// The number as minisign prints it.
   static func name(ofNumber number: [UInt8]) -> String {
-    number.reversed().map { byte in
-      let digits = String(byte, radix: 16, uppercase: true)
-      return digits.utf8.count == 1 ? "0" + digits : digits
-    }.joined()
+    number.reversed().hex.uppercased()
   }
 }
 

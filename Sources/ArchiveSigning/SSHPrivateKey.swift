@@ -20,7 +20,7 @@ struct SSHPrivateKey: Sendable {
       let cipher = fields.open(), fields.string() != nil, fields.string() != nil, fields.number() == 1,
       let blob = fields.open(), let sealed = fields.string()
     else { throw Self.invalid(path) }
-    do { publicKey = try SSHPublicKey(blob: blob) } catch let error as DrydockError { throw error.at(path) }
+    publicKey = try DrydockError.locating(path) { try SSHPublicKey(blob: blob) }
     guard cipher.elementsEqual("none".utf8), publicKey.type == "ssh-ed25519" else {
       seed = nil
       return

@@ -45,11 +45,7 @@ public struct SigningKey: Sendable, CustomStringConvertible {
       guard words.count >= 2, SSHPublicKey.isType(words[0]), let blob = StrictBase64.decode(words[1]) else {
         throw Self.unknown(file)
       }
-      do {
-        return try Self.inAgent(SSHPublicKey(blob: blob), agent, file)
-      } catch let error as DrydockError {
-        throw error.at(file)
-      }
+      return try DrydockError.locating(file) { try Self.inAgent(SSHPublicKey(blob: blob), agent, file) }
     }
   }
 

@@ -193,18 +193,15 @@ final class Unpacking {
   ) throws {
     let file = try root.createFile(path)
     defer { try? file.close() }
-    let translating = { (body: () throws -> Void) in
-      do {
-        try body()
-      } catch let error as Errno {
-        throw DrydockError.system("cannot unpack", self.root.full(path), error)
+    try read { offset, piece in
+      _ = try DrydockError.translating("cannot unpack", root.full(path)) {
+        try file.writeAll(toAbsoluteOffset: Int64(offset), piece)
       }
     }
-    try read { offset, piece in
-      try translating { _ = try file.writeAll(toAbsoluteOffset: Int64(offset), piece) }
-    }
     // A hole at the end is in no piece.
-    try translating { try file.resize(to: Int64(clamping: size)) }
+    try DrydockError.translating("cannot unpack", root.full(path)) {
+      try file.resize(to: Int64(clamping: size))
+    }
   }
 
   private func metadata(_ member: ArchiveMember) -> FileMetadata {

@@ -21,15 +21,10 @@ enum CodeSignature {
     defer { try? file.close() }
     func read(_ offset: Int, _ count: Int) throws -> [UInt8]? {
       guard offset >= 0, count >= 0, count <= limit else { return nil }
-      var bytes = [UInt8](repeating: 0, count: count)
-      do {
-        let filled = try bytes.withUnsafeMutableBytes {
-          try file.read(fromAbsoluteOffset: Int64(offset), into: $0)
-        }
-        return filled == count ? bytes : nil
-      } catch let error as Errno {
-        throw DrydockError.system("cannot read", directory.full(path), error)
+      let bytes = try DrydockError.translating("cannot read", directory.full(path)) {
+        try file.bytes(count, at: Int64(offset))
       }
+      return bytes.count == count ? bytes : nil
     }
     guard let start = try slice(read), let signature = try signature(at: start, read) else { return nil }
     return entitlements(inSignature: signature)

@@ -98,7 +98,7 @@ package struct Audit {
       // What the system may delete needs no care; what is backed up does.
       if entry.exclusion == nil { DatabaseRules(unit, entry.status).check(&context) }
     case .file where entry.path == container.vaultPath: VaultRules.check(&context)
-    case .file where SettingsRules.covers(entry.path, container):
+    case .file where container.isSettings(entry.path):
       SettingsRules(entry.path, entry.status, isExcluded: entry.exclusion != nil).check(&context)
     case .file: DocumentRules(entry).check(&context)
     default: break

@@ -128,11 +128,8 @@ struct DocumentRules {
     var carried: [UInt8] = []
     var offset: Int64 = 0
     while offset < Int64(most) {
-      let count: Int
-      do {
-        count = try buffer.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: offset, into: $0) }
-      } catch let error as Errno {
-        throw DrydockError.system("cannot read", root.full(path), error)
+      let count = try DrydockError.translating("cannot read", root.full(path)) {
+        try buffer.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: offset, into: $0) }
       }
       if count == 0 { return }
       offset += Int64(count)

@@ -59,9 +59,6 @@ struct SettingsRules {
     (self.path, self.status, self.isExcluded) = (path, status, isExcluded)
   }
 
-  /// Whether a file has settings: a property list, or what Android keeps in `shared_prefs`.
-  static func covers(_ path: ContainerPath, _ container: Container) -> Bool { container.isSettings(path) }
-
   func check(_ context: inout AuditContext) {
     let name = path.nameString
     // The system's own files, which no app can change.

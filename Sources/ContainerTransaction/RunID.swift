@@ -22,22 +22,11 @@ public struct RunID: Hashable, Sendable, Codable, CustomStringConvertible {
 
   /// A random name.
   package static func new() throws -> RunID {
-    try RunID(
-      RandomBytes.make(8).map { byte in
-        let digits = String(byte, radix: 16)
-        return digits.count == 1 ? "0" + digits : digits
-      }.joined())
+    try RunID(RandomBytes.make(8).hex)
   }
 
   private static func isWellFormed(_ text: String) -> Bool {
-    func isWord(_ byte: UInt8) -> Bool {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-      default: false
-      }
-    }
+    func isWord(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit }
     return (1...64).contains(text.utf8.count) && text.utf8.first.map(isWord) == true
       && text.utf8.allSatisfy { isWord($0) || "._-".utf8.contains($0) }
   }

@@ -23,17 +23,12 @@ package final class AndroidBackup: Sendable {
     if let source = DeviceSource.find(at: path), source != .androidBackup {
       throw DeviceSource.mismatch(source, path)
     }
-    let file: FileDescriptor
-    do {
+    let file = try DrydockError.translating("cannot read", path) {
       // Without waiting: a FIFO must be refused instead of hanging.
-      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
+      try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
     }
     do {
-      var start = [UInt8](repeating: 0, count: AndroidBackupHeader.longest)
-      let count = (try? start.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }) ?? 0
-      header = try AndroidBackupHeader(Array(start.prefix(count)))
+      header = try AndroidBackupHeader((try? file.bytes(AndroidBackupHeader.longest, at: 0)) ?? [])
       size = try FileStatus(of: file, path: path).size
     } catch {
       try? file.close()
@@ -53,9 +48,7 @@ package final class AndroidBackup: Sendable {
     guard let password else {
       throw DrydockError(.badKey, "the backup is encrypted, and no password was given", path: path)
     }
-    do { return try encryption.unlock(password, version: version) } catch let error as DrydockError {
-      throw error.at(path)
-    }
+    return try DrydockError.locating(path) { try encryption.unlock(password, version: version) }
   }
 
   /// Walks all members of the tar, as ``ForeignArchive/members(limit:_:)`` does, and reads the file to its end.
@@ -73,7 +66,7 @@ package final class AndroidBackup: Sendable {
       rest = inflater.rest
     }
     try ForeignArchive(tarFrom: path, fileSize: size, next: next).members(limit: limit, visit)
-    do {
+    try DrydockError.locating(path) {
       // To the end of the compressed data, where its checksum is, and of the encrypted data, where its padding is.
       var expanded: UInt64 = 0
       while let more = try next() {
@@ -81,8 +74,6 @@ package final class AndroidBackup: Sendable {
         try limit.check("the file", expanded, fileSize: size)
       }
       while try rest() != nil {}
-    } catch let error as DrydockError {
-      throw error.at(path)
     }
   }
 

@@ -37,9 +37,8 @@ struct BackupIndex {
       try write(file)
       let size = UInt64(clamping: try file.seek(offset: 0, from: .end))
       mostRows = size / 40
-      var start = [UInt8](repeating: 0, count: 20)
-      let count = try start.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-      guard count == start.count, start.starts(with: "SQLite format 3\0".utf8) else {
+      let start = try file.bytes(20, at: 0)
+      guard start.count == 20, start.starts(with: "SQLite format 3\0".utf8) else {
         throw Self.damaged("it is not a database", path)
       }
       // Without its log, a database in WAL mode is one in rollback mode.
@@ -122,7 +121,7 @@ struct BackupIndex {
   private func row(_ row: GRDB.Row, _ domain: String) throws -> Row? {
     guard domain.hasPrefix(AppDomain.prefix) || domain == AppDomain.keychain else { return nil }
     guard case .string(let id) = (row["fileID"] as DatabaseValue).storage,
-      id.utf8.count == 40, id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+      id.utf8.count == 40, id.utf8.allSatisfy(\.isLowercaseHexDigit)
     else { throw Self.damaged("the name of a content is not 40 hexadecimal digits", path) }
     guard case .blob(let path) = (row["path"] as DatabaseValue).storage,
       case .int64(let flags) = (row["flags"] as DatabaseValue).storage,

@@ -90,11 +90,7 @@ package struct IPhoneBackup: Sendable {
   /// - Parameter password: of an encrypted backup; nil for one that is not encrypted.
   /// - Throws: `DrydockError`: `badKey` for a wrong password, `damaged`, `limit`.
   package func opened(with password: SecretBytes?) throws -> OpenedBackup {
-    do {
-      return try open(password)
-    } catch let error as DrydockError {
-      throw error.at(path)
-    }
+    try DrydockError.locating(path) { try open(password) }
   }
 
   private func open(_ password: SecretBytes?) throws -> OpenedBackup {
@@ -167,14 +163,8 @@ struct FilePieces {
 
   /// Nil at the end.
   mutating func next() throws -> [UInt8]? {
-    var piece = [UInt8](repeating: 0, count: Self.size)
-    do {
-      let count = try piece.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: offset, into: $0) }
-      offset += Int64(count)
-      piece.removeLast(piece.count - count)
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
-    }
+    let piece = try DrydockError.translating("cannot read", path) { try file.bytes(Self.size, at: offset) }
+    offset += Int64(piece.count)
     return piece.isEmpty ? nil : piece
   }
 }

@@ -114,7 +114,7 @@ extension VaultChange {
       let alike = vault.sorted.filter { $0.id.name == item.id.name && $0.itemClass == item.itemClass }
       vault.put(item)
       var report = VaultChange.Report(summary: "set \(item)", item: item)
-      if !alike.isEmpty { report.notes.append("this is a new item; the vault also has \(names(alike))") }
+      if !alike.isEmpty { report.notes.append("this is a new item; the vault also has \(alike.listed(10))") }
       return report
     }
     switch ifExists {
@@ -144,12 +144,6 @@ extension VaultChange {
     vault.put(new)
     return VaultChange.Report(summary: "renamed \(old) to \(new)", item: new)
   }
-
-  /// The first names, and how many more there are.
-  static func names(_ items: [VaultItem]) -> String {
-    let more = items.count > 10 ? " and \(items.count - 10) more" : ""
-    return items.prefix(10).map(\.description).joined(separator: ", ") + more
-  }
 }
 
 extension Vault {
@@ -162,7 +156,7 @@ extension Vault {
     guard found.isEmpty else {
       throw DrydockError(
         .ambiguous,
-        "\(found.count) items match \(address): \(VaultChange.names(found)); name more attributes of the one that is meant"
+        "\(found.count) items match \(address): \(found.listed(10)); name more attributes of the one that is meant"
       )
     }
     let near = NearestWord.to(address.name ?? "", among: sorted.map(\.description))

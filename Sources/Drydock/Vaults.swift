@@ -56,11 +56,8 @@ extension Container {
 extension VaultChange {
   fileprivate func plan(_ staged: StagedContainer) throws -> (vault: Vault, report: VaultChange.Report) {
     let keys = try staged.requireDeviceKeys("changing the vault")
-    do {
-      return try made(in: staged.vault(), keys: keys)
-    } catch var error as DrydockError where error.path == nil {
-      error.path = staged.container.vaultPath.description
-      throw error
+    return try DrydockError.locating(staged.container.vaultPath.description) {
+      try made(in: staged.vault(), keys: keys)
     }
   }
 }

@@ -29,12 +29,7 @@ struct Failure {
     self = Failure(known: error) ?? Failure(.failed, "failed", String(describing: error), nil)
   }
 
-  /// A finding, by the kind of check.
-  init(check: String, _ status: ExitStatus, _ message: String, _ place: String?) {
-    self.init(status, check, message, place)
-  }
-
-  private init(_ status: ExitStatus, _ code: String, _ message: String, _ path: String?) {
+  init(_ status: ExitStatus, _ code: String, _ message: String, _ path: String?) {
     // The library's messages have no secrets, but they quote command lines and the user's files.
     let redactor = Redactor()
     (self.status, self.code) = (status, code)
@@ -66,12 +61,6 @@ struct Failure {
   /// The failure in JSON, with the exit code of the command as a whole.
   func detail(status: ExitStatus) -> JSONObject {
     ["code": code, "message": message, "path": path, "exit_code": status.rawValue]
-  }
-
-  /// Prints the one JSON document of a command that failed.
-  static func document(code: String, message: String, path: String?, status: Int32) {
-    let error: JSONObject = ["code": code, "message": message, "path": path, "exit_code": status]
-    Output.json(["error": error])
   }
 }
 
@@ -200,6 +189,16 @@ enum ExitStatus: Int32 {
 
   /// Thrown at the end of a command.
   var code: ExitCode { ExitCode(rawValue) }
+}
+
+extension DryRunOutcome {
+  /// The JSON result, with what all dry runs have.
+  func document(_ members: JSONObject) -> JSONObject {
+    var document = members
+    document["difference"] = difference
+    document["conflicts"] = [ContainerPath]()
+    return document
+  }
 }
 
 extension TransactionOutcome {

@@ -107,10 +107,12 @@ struct Program: Sendable {
       }
       let arguments = Array(ProcessArguments.all.dropFirst())
       if asJSON {
-        Failure.document(
-          code: "usage",
-          message: Failure.usage(UsageText.sentence(RootCommand.message(for: error)), arguments: arguments),
-          path: nil, status: status.rawValue)
+        let message = UsageText.sentence(RootCommand.message(for: error))
+        let usage: JSONObject = [
+          "code": "usage", "message": Failure.usage(message, arguments: arguments),
+          "exit_code": status.rawValue,
+        ]
+        Output.json(["error": usage])
       }
       Output.error(Failure.usage(UsageText(RootCommand.fullMessage(for: error)).text, arguments: arguments))
       Foundation.exit(status.rawValue)

@@ -228,6 +228,13 @@ extension DrydockError {
     guard let path, self.path == nil else { return self }
     return DrydockError(code, message, path: path, line: line, cause: cause)
   }
+
+  /// Calls the body; its errors without a path are of this one.
+  package static func locating<Value>(_ path: @autoclosure () -> String?, _ body: () throws -> Value) throws
+    -> Value
+  {
+    do { return try body() } catch let error as DrydockError { throw error.at(path()) }
+  }
 }
 
 extension DrydockError.Code {

@@ -1,3 +1,4 @@
+import AgeEncryption
 import DrydockErrors
 
 /// A path below a container's root.
@@ -121,7 +122,7 @@ public struct ContainerPath: Sendable {
       return text
     }
     return bytes.map { byte in
-      (32..<127).contains(byte) ? String(UnicodeScalar(byte)) : "\\x" + hexadecimal(byte)
+      (32..<127).contains(byte) ? String(UnicodeScalar(byte)) : "\\x" + [byte].hex
     }.joined()
   }
 
@@ -132,11 +133,6 @@ public struct ContainerPath: Sendable {
     default: false
     }
   }
-}
-
-private func hexadecimal(_ byte: UInt8) -> String {
-  let text = String(byte, radix: 16)
-  return text.count == 1 ? "0" + text : text
 }
 
 extension ContainerPath: Hashable, Comparable, CustomStringConvertible {
@@ -176,8 +172,7 @@ extension ContainerPath: Codable {
 
   public func encode(to encoder: any Encoder) throws {
     if let text = String(validating: bytes, as: UTF8.self) {
-      var container = encoder.singleValueContainer()
-      try container.encode(text)
+      try text.encode(to: encoder)
     } else {
       var container = encoder.container(keyedBy: CodingKeys.self)
       try container.encode(bytes, forKey: .bytes)

@@ -45,13 +45,10 @@ package final class Directory: Sendable {
 
   /// Opens a directory by an absolute path or one relative to the working directory, following links in it.
   package convenience init(_ path: String, isScratch: Bool = false) throws {
-    do {
-      self.init(
-        try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec]), path: path,
-        isScratch: isScratch)
-    } catch let error as Errno {
-      throw DrydockError.system("cannot open the directory", path, error)
+    let descriptor = try DrydockError.translating("cannot open the directory", path) {
+      try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec])
     }
+    self.init(descriptor, path: path, isScratch: isScratch)
   }
 
   package func directory(_ below: ContainerPath) throws -> Directory {

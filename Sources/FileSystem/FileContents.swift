@@ -31,12 +31,7 @@ extension Directory {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
     defer { buffer.deallocate() }
     while true {
-      let count: Int
-      do {
-        count = try file.read(into: buffer)
-      } catch let error as Errno {
-        throw DrydockError.system("cannot read", full(path), error)
-      }
+      let count = try DrydockError.translating("cannot read", full(path)) { try file.read(into: buffer) }
       if count == 0 { return }
       try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
     }
@@ -55,11 +50,7 @@ extension Directory {
   ) throws {
     let file = try createFile(path, mode: mode)
     defer { try? file.close() }
-    do {
-      try body { _ = try file.writeAll($0) }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot write", full(path), error)
-    }
+    try DrydockError.translating("cannot write", full(path)) { try body { _ = try file.writeAll($0) } }
   }
 
   /// Opens a new file for writing (and reading back); an existing one is an error.
@@ -111,9 +102,17 @@ extension FileDescriptor {
   /// Starts writing the file to disk, without waiting, so that a later sync takes less time.
   package func beginWriting() { platform_begin_writing(rawValue) }
 
+  /// So many bytes at an offset; fewer where the file ends.
+  package func bytes(_ count: Int, at offset: Int64) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let filled = try bytes.withUnsafeMutableBytes { try read(fromAbsoluteOffset: offset, into: $0) }
+    bytes.removeLast(count - filled)
+    return bytes
+  }
+
   /// The whole content; more than `limit` bytes is an error.
   package func contents(limit: Int, path: String) throws -> [UInt8] {
-    do {
+    try DrydockError.translating("cannot read", path) {
       let size = Int(try seek(offset: 0, from: .end))
       guard size <= limit else {
         throw DrydockError(
@@ -130,8 +129,6 @@ extension FileDescriptor {
         filled += count
       }
       return filled == size ? bytes : Array(bytes.prefix(filled))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
     }
   }
 
@@ -139,7 +136,7 @@ extension FileDescriptor {
   package func copyContents(to target: FileDescriptor, path: String) throws {
     if platform_clone(rawValue, target.rawValue) == 0 { return }
     let status = try FileStatus(of: self, path: path)
-    do {
+    try DrydockError.translating("cannot copy", path) {
       guard status.isSparse else { return try copy(from: 0, to: target) }
       var (start, end): (Int64, Int64) = (0, 0)
       while platform_next_data(rawValue, end, &start, &end) == 0 {
@@ -147,8 +144,6 @@ extension FileDescriptor {
       }
       guard currentErrno() == .noSuchAddressOrDevice else { throw currentErrno() }
       try target.resize(to: Int64(status.size))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot copy", path, error)
     }
   }
 
@@ -259,11 +254,8 @@ extension Directory {
 package enum SecretFile {
   /// The content of a file or named pipe; more than `limit` bytes is an error (`unsupported`).
   package static func read(_ path: String, limit: Int) throws -> SecretBytes {
-    let file: FileDescriptor
-    do {
-      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
+    let file = try DrydockError.translating("cannot read", path) {
+      try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
     }
     defer { try? file.close() }
     return try read(file, limit: limit, path: path)
@@ -309,14 +301,12 @@ package enum SecretFile {
     var count = 0
     // One extra byte detects more than the limit.
     let room = try SecretBytes(count: limit + 1) { room in
-      do {
+      try DrydockError.translating("cannot read", path) {
         while count < room.count {
           let read = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: room[count...]))
           if read == 0 { break }
           count += read
         }
-      } catch let error as Errno {
-        throw DrydockError.system("cannot read", path, error)
       }
     }
     guard count <= limit else {

@@ -15,7 +15,7 @@ package struct ScratchDirectory: ~Copyable {
   package init(_ prefix: String, in base: Directory) throws {
     try Self.removeStale(prefix, in: base)
     while true {
-      let random = try RandomBytes.make(16).map { String(format: "%02x", $0) }.joined()
+      let random = try RandomBytes.make(16).hex
       let name = try ContainerPath("\(prefix)\(MachineIdentity.current)-\(random)")
       try base.createDirectory(name)
       // Until it is locked, another process may take it for a stale one.

@@ -10,11 +10,8 @@ package struct SecretPipe: Sendable {
 
   /// Starts to write the secret; that ends when it was read, or when nobody can read it any more.
   package init(_ secret: SecretBytes) throws {
-    let (reading, writing): (FileDescriptor, FileDescriptor)
-    do {
-      (reading, writing) = try FileDescriptor.pipe()
-    } catch let error as Errno {
-      throw DrydockError.system("cannot make a pipe", "pipe", error)
+    let (reading, writing) = try DrydockError.translating("cannot make a pipe", "pipe") {
+      try FileDescriptor.pipe()
     }
     // A process that is started now for another purpose must not hold the pipe open.
     for end in [reading, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }

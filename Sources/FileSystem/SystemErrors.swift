@@ -29,6 +29,13 @@ extension DrydockError {
     return Self(code, "\(action): \(errno)\(next)", path: path.description, cause: errno)
   }
 
+  /// Calls the body, and translates the `errno` that it throws.
+  package static func translating<Path: CustomStringConvertible, Value>(
+    _ action: String, _ path: @autoclosure () -> Path, _ body: () throws -> Value
+  ) throws -> Value {
+    do { return try body() } catch let error as Errno { throw system(action, path(), error) }
+  }
+
   /// What to do about a call that was not permitted. For root, owner and mode are not the reason.
   package static var permissionAdvice: String {
     geteuid() == 0

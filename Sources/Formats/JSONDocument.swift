@@ -237,7 +237,7 @@ struct JSONParser {
 
   private mutating func digits() -> Int {
     let start = index
-    while let byte = peek, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
+    while let byte = peek, byte.isDigit { index += 1 }
     return index - start
   }
 

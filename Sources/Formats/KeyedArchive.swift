@@ -123,14 +123,9 @@ package struct KeyedArchiveReader {
     guard case .dictionary(let top)? = file.root["$top"], !top.isEmpty else {
       throw DrydockError(.malformed, "the keyed archive is corrupt: it has no `$top` that names its objects")
     }
-    var reader = KeyedArchiveReader(objects: objects, options: options)
+    var reader = KeyedArchiveReader(options: options, objects: objects)
     if top.count == 1, let root = top["root"] { return try reader.part(root, depth: 0).value }
     return try reader.fields(top, depth: 0).value
-  }
-
-  private init(objects: [PropertyListValue], options: KeyedArchiveOptions) {
-    self.objects = objects
-    self.options = options
   }
 
   // MARK: Objects

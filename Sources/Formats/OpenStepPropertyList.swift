@@ -32,21 +32,16 @@ package enum OpenStepPropertyList {
 
   /// Whether a character needs no quotes for any reader. Some also accept `-`, `.`, `/`, `:` and `$`.
   fileprivate static func isPlainWord(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-      true
-    default: false
-    }
+    byte.isLetter || byte.isDigit || byte == UInt8(ascii: "_")
   }
 }
 
-private struct OpenStepReader {
+private struct OpenStepReader: ByteScanner {
   /// Deeper nesting would exhaust the stack.
   private static let depthLimit = 200
 
-  private let bytes: [UInt8]
-  private var index = 0
+  let bytes: [UInt8]
+  var index = 0
   private var form = OpenStepPropertyList.Form()
 
   static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, form: OpenStepPropertyList.Form)? {
@@ -67,8 +62,6 @@ private struct OpenStepReader {
     guard reader.index == bytes.count else { throw reader.damaged("more than one value") }
     return (value, reader.form)
   }
-
-  private init(bytes: [UInt8]) { self.bytes = bytes }
 
   private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
 
@@ -281,10 +274,7 @@ private struct OpenStepReader {
       } else if isAt("//") {
         index = bytes[index...].firstIndex { $0 == 0x0A || $0 == 0x0D } ?? bytes.count
       } else if isAt("/*") {
-        index += 2
-        while index < bytes.count, !isAt("*/") { index += 1 }
-        guard index < bytes.count else { throw cut }
-        index += 2
+        try skip(past: "*/", from: 2)
       } else {
         return
       }
@@ -299,10 +289,6 @@ private struct OpenStepReader {
     index += character.utf8CodeUnitCount
   }
 
-  private func isAt(_ text: StaticString) -> Bool {
-    text.withUTF8Buffer { bytes[index...].starts(with: $0) }
-  }
-
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
   /// Characters that Apple's reader accepts without quotes.
@@ -310,12 +296,8 @@ private struct OpenStepReader {
     OpenStepPropertyList.isPlainWord(byte) || "-./:$".utf8.contains(byte)
   }
 
-  private var cut: DrydockError { damaged("unexpected end of the file") }
-
-  /// The message has the line but not the content, which may be a secret.
-  private func damaged(_ what: String) -> DrydockError {
-    let line = bytes[..<min(index, bytes.count)].count { $0 == 0x0A } + 1
-    return DrydockError(.malformed, "the OpenStep property list is corrupt: line \(line): \(what)")
+  static func corrupt(_ what: String) -> DrydockError {
+    DrydockError(.malformed, "the OpenStep property list is corrupt: \(what)")
   }
 }
 
@@ -337,8 +319,6 @@ private struct OpenStepWriter {
     }
     return writer.text
   }
-
-  private init(form: OpenStepPropertyList.Form) { self.form = form }
 
   private mutating func add(_ value: PropertyListValue, depth: Int) throws {
     switch value {

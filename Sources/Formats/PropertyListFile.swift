@@ -41,18 +41,6 @@ package struct PropertyListFile: Sendable, Equatable {
   package func encoded() throws -> [UInt8] {
     try PropertyListDocument(format: format, value: .dictionary(root), text: text).encoded()
   }
-
-  /// The settings in a file's bytes; nil when they are none.
-  package static func settings(in bytes: [UInt8]) throws -> PropertyListDictionary? {
-    do {
-      return try PropertyListFile(bytes: bytes).root
-    } catch let error as DrydockError where error.code == .malformed {
-      return nil
-    }
-  }
-
-  /// See ``Format/rounds(_:)``.
-  package func rounds(_ value: PropertyListValue) -> Bool { format.rounds(value) }
 }
 
 extension PropertyListFile.Format {

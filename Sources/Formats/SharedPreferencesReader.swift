@@ -2,12 +2,12 @@ import DrydockErrors
 
 /// Reads SharedPreferences as Android does. Elements that Android's XML utilities know but no app can store as a preference
 /// (`null`, `double`, `list` …), and unknown ones, are preserved as they are. Document types and their entities are errors.
-struct SharedPreferencesReader {
+struct SharedPreferencesReader: XMLScanner {
   /// Deeper nesting of preserved elements is an error.
   private static let depthLimit = 200
 
-  private let bytes: [UInt8]
-  private var index = 0
+  let bytes: [UInt8]
+  var index = 0
   /// Why the file cannot be rewritten without loss.
   private(set) var obstacle: String?
 
@@ -160,7 +160,7 @@ struct SharedPreferencesReader {
     var text: [UInt8] = []
     while index < bytes.count {
       switch bytes[index] {
-      case UInt8(ascii: "&"): text += try reference()
+      case UInt8(ascii: "&"): text += try reference("a reference")
       case UInt8(ascii: "<"):
         if isAt("<!--") {
           obstacle = "comments"
@@ -184,25 +184,6 @@ struct SharedPreferencesReader {
     throw cut
   }
 
-  /// The characters of a reference such as `&lt;` or `&#10;`.
-  private mutating func reference() throws -> [UInt8] {
-    let start = index + 1
-    guard let end = bytes[start..<min(start + 12, bytes.count)].firstIndex(of: UInt8(ascii: ";")) else {
-      throw damaged("a reference without end")
-    }
-    index = end + 1
-    let name = String(decoding: bytes[start..<end], as: UTF8.self)
-    if let character = ["lt": "<", "gt": ">", "amp": "&", "quot": "\"", "apos": "'"][name] {
-      return Array(character.utf8)
-    }
-    let isHexadecimal = name.hasPrefix("#x")
-    guard name.hasPrefix("#"),
-      let number = UInt32(name.dropFirst(isHexadecimal ? 2 : 1), radix: isHexadecimal ? 16 : 10),
-      let scalar = Unicode.Scalar(number)
-    else { throw damaged("an unknown entity") }
-    return Array(String(scalar).utf8)
-  }
-
   private mutating func tag() throws -> Tag {
     guard index < bytes.count else { throw cut }
     guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
@@ -224,10 +205,10 @@ struct SharedPreferencesReader {
       guard index < bytes.count else { throw cut }
       guard isSeparated, !isEnd else { throw damaged("an invalid element") }
       let name = try name()
-      _ = skipSpace()
+      skipSpace()
       guard isAt("=") else { throw damaged("an attribute without value") }
       index += 1
-      _ = skipSpace()
+      skipSpace()
       guard tag[name] == nil else { throw damaged("an attribute occurs twice") }
       tag.attributes.append((name, try attributeValue()))
       guard tag.attributes.count <= 16 else { throw damaged("too many attributes") }
@@ -259,7 +240,7 @@ struct SharedPreferencesReader {
       case quote:
         index += 1
         return String(decoding: text, as: UTF8.self)
-      case UInt8(ascii: "&"): text += try reference()
+      case UInt8(ascii: "&"): text += try reference("a reference")
       case UInt8(ascii: "<"): throw damaged("`<` in an attribute")
       default:
         text.append(Self.isSpace(bytes[index]) ? 0x20 : bytes[index])
@@ -285,51 +266,5 @@ struct SharedPreferencesReader {
     throw damaged("the encoding is not UTF-8")
   }
 
-  /// Skips white space, comments and instructions.
-  ///
-  /// - Returns: whether there were others than white space.
-  private mutating func skipBetween() throws -> Bool {
-    var hasComment = false
-    while true {
-      _ = skipSpace()
-      if isAt("<!--") {
-        try skip(past: "-->", from: 4)
-      } else if isAt("<?") {
-        try skip(past: "?>", from: 2)
-      } else {
-        return hasComment
-      }
-      hasComment = true
-    }
-  }
-
-  private mutating func skipSpace() -> Bool {
-    let start = index
-    while index < bytes.count, Self.isSpace(bytes[index]) { index += 1 }
-    return index > start
-  }
-
-  private mutating func skip(past end: StaticString, from start: Int) throws {
-    index += start
-    while index < bytes.count, !isAt(end) { index += 1 }
-    guard index < bytes.count else { throw cut }
-    index += end.utf8CodeUnitCount
-  }
-
-  private func isAt(_ text: StaticString) -> Bool {
-    guard index <= bytes.count, bytes.count - index >= text.utf8CodeUnitCount else { return false }
-    return text.withUTF8Buffer { bytes[index..<index + $0.count].elementsEqual($0) }
-  }
-
-  private static func isSpace(_ byte: UInt8) -> Bool {
-    byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
-  }
-
-  private var cut: DrydockError { damaged("unexpected end of the file") }
-
-  /// The message has the line but not the content, which may be a secret.
-  private func damaged(_ what: String) -> DrydockError {
-    let line = bytes[..<min(index, bytes.count)].count { $0 == 0x0A } + 1
-    return SharedPreferences.damaged("line \(line): \(what)")
-  }
+  static func corrupt(_ what: String) -> DrydockError { SharedPreferences.damaged(what) }
 }

@@ -52,14 +52,9 @@ extension ExactText: Hashable, Comparable {
 }
 
 extension ExactText: Codable, ExpressibleByStringLiteral, CustomStringConvertible {
-  package init(from decoder: any Decoder) throws {
-    text = try decoder.singleValueContainer().decode(String.self)
-  }
+  package init(from decoder: any Decoder) throws { text = try String(from: decoder) }
 
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(text)
-  }
+  package func encode(to encoder: any Encoder) throws { try text.encode(to: encoder) }
 
   package init(stringLiteral value: String) { text = value }
 

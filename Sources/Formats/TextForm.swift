@@ -5,10 +5,9 @@ extension StringProtocol {
     guard utf8.count == form.utf8CodeUnitCount else { return false }
     return form.withUTF8Buffer { form in
       zip(utf8, form).allSatisfy { byte, form in
-        let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-        return switch form {
-        case UInt8(ascii: "0"): isDigit
-        case UInt8(ascii: "f"): isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+        switch form {
+        case UInt8(ascii: "0"): byte.isDigit
+        case UInt8(ascii: "f"): byte.isLowercaseHexDigit
         default: byte == form
         }
       }

@@ -44,12 +44,12 @@ enum XMLPropertyList {
 
 /// Decodes the format as Apple's systems do: its elements, the five entities of XML and numeric characters only, so that
 /// nothing in a file expands.
-struct XMLPropertyListReader {
+struct XMLPropertyListReader: XMLScanner {
   /// Deeper nesting would exhaust the stack.
   private static let depthLimit = 200
 
-  private let bytes: [UInt8]
-  private var index = 0
+  let bytes: [UInt8]
+  var index = 0
 
   private struct Tag {
     var name: String
@@ -74,8 +74,6 @@ struct XMLPropertyListReader {
     guard reader.index == bytes.count else { throw reader.damaged("more than one value") }
     return value
   }
-
-  private init(bytes: [UInt8]) { self.bytes = bytes }
 
   private mutating func value(_ tag: Tag, depth: Int) throws -> PropertyListValue {
     guard depth <= Self.depthLimit else { throw damaged("nested too deeply") }
@@ -168,7 +166,7 @@ struct XMLPropertyListReader {
       switch bytes[index] {
       case UInt8(ascii: "&"):
         text += bytes[start..<index]
-        text += try entity().utf8
+        text += try reference("an entity")
         start = index
       case UInt8(ascii: "<"):
         text += bytes[start..<index]
@@ -177,36 +175,13 @@ struct XMLPropertyListReader {
           return String(decoding: text, as: UTF8.self)
         }
         start = index + 9
-        try skip(past: "]]>")
+        try skip(past: "]]>", from: 9)
         text += bytes[start..<index - 3]
         start = index
       default: index += 1
       }
     }
     throw cut
-  }
-
-  private mutating func entity() throws -> String {
-    let start = index + 1
-    guard let end = bytes[start..<min(start + 12, bytes.count)].firstIndex(of: UInt8(ascii: ";")) else {
-      throw damaged("an entity without end")
-    }
-    index = end + 1
-    let name = String(decoding: bytes[start..<end], as: UTF8.self)
-    switch name {
-    case "lt": return "<"
-    case "gt": return ">"
-    case "amp": return "&"
-    case "quot": return "\""
-    case "apos": return "'"
-    default:
-      let isHexadecimal = name.hasPrefix("#x")
-      guard name.hasPrefix("#"),
-        let number = UInt32(name.dropFirst(isHexadecimal ? 2 : 1), radix: isHexadecimal ? 16 : 10),
-        let scalar = UnicodeScalar(number)
-      else { throw damaged("an unknown entity") }
-      return String(scalar)
-    }
   }
 
   /// The next tag, after white space and comments.
@@ -222,7 +197,7 @@ struct XMLPropertyListReader {
     let isEnd = isAt("/")
     if isEnd { index += 1 }
     let start = index
-    while index < bytes.count, Self.isLetter(bytes[index]) { index += 1 }
+    while index < bytes.count, bytes[index].isLetter { index += 1 }
     let name = String(decoding: bytes[start..<index], as: UTF8.self)
     let rest = index
     while index < bytes.count, bytes[index] != UInt8(ascii: ">") { index += 1 }
@@ -250,7 +225,8 @@ struct XMLPropertyListReader {
       case UInt8(ascii: "]"): depth -= 1
       case UInt8(ascii: ">") where depth == 0:
         index += 1
-        return try skipBetween()
+        try skipBetween()
+        return
       case UInt8(ascii: "\""):
         try skip(past: "\"", from: 1)
         continue
@@ -261,46 +237,7 @@ struct XMLPropertyListReader {
     throw cut
   }
 
-  /// White space, comments and instructions.
-  private mutating func skipBetween() throws {
-    while index < bytes.count {
-      if Self.isSpace(bytes[index]) {
-        index += 1
-      } else if isAt("<!--") {
-        try skip(past: "-->", from: 4)
-      } else if isAt("<?") {
-        try skip(past: "?>", from: 2)
-      } else {
-        return
-      }
-    }
-  }
-
-  private mutating func skip(past end: String, from start: Int = 0) throws {
-    index += start
-    while index < bytes.count, !isAt(end) { index += 1 }
-    guard index < bytes.count else { throw cut }
-    index += end.utf8.count
-  }
-
-  private func isAt(_ text: String) -> Bool {
-    guard bytes.count - index >= text.utf8.count else { return false }
-    return zip(bytes[index...], text.utf8).allSatisfy { $0 == $1 }
-  }
-
-  private static func isSpace(_ byte: UInt8) -> Bool {
-    byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
-  }
-
-  private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
-
-  private var cut: DrydockError { damaged("unexpected end of the file") }
-
-  /// The message has the line but not the content, which may be a secret.
-  private func damaged(_ what: String) -> DrydockError {
-    let line = bytes[..<min(index, bytes.count)].count { $0 == 0x0A } + 1
-    return XMLPropertyList.damaged("line \(line): \(what)")
-  }
+  static func corrupt(_ what: String) -> DrydockError { XMLPropertyList.damaged(what) }
 }
 
 /// Encodes the format as Apple's systems do: keys in order, indented with tabs.

@@ -124,9 +124,7 @@ extension RemoteFailure {
           + "in ssh-agent only")
       failure.refusesLogin = true
       return failure
-    case CURLE_REMOTE_ACCESS_DENIED:
-      return RemoteFailure(
-        .permission, "the server denies access", advice: "check the user and the permissions")
+    case CURLE_REMOTE_ACCESS_DENIED: return denied
     case CURLE_REMOTE_FILE_NOT_FOUND: return RemoteFailure(.notFound, "it does not exist")
     case CURLE_REMOTE_DISK_FULL:
       return RemoteFailure(.noSpace, "the server's disk is full", advice: "free space there")
@@ -145,15 +143,15 @@ extension RemoteFailure {
     }
   }
 
+  private static let denied = RemoteFailure(
+    .permission, "the server denies access", advice: "check the user and the permissions")
+
   /// A command over SFTP: libcurl has one code for all failures, and the server's words.
   private static func command(_ reason: String) -> RemoteFailure {
     if reason.hasSuffix("No such file or directory") {
       return RemoteFailure(.notFound, "it does not exist")
     }
-    if reason.hasSuffix("Permission denied") {
-      return RemoteFailure(
-        .permission, "the server denies access", advice: "check the user and the permissions")
-    }
+    if reason.hasSuffix("Permission denied") { return denied }
     return RemoteFailure(
       .io, reason,
       advice: "check the server's log, its free space and whether it may be written, then run it again")

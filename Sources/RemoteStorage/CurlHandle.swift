@@ -228,11 +228,6 @@ final class CurlPool: Sendable {
     (self.settings, self.limit) = (settings, limit)
   }
 
-  func perform(_ request: CurlRequest) throws -> CurlReply {
-    var received = 0
-    return try perform(request, received: &received)
-  }
-
   func perform(_ request: CurlRequest, received: inout Int) throws -> CurlReply {
     let handle = try idle.withLock { $0.handles.popLast() } ?? CurlHandle()
     do {

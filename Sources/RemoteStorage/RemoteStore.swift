@@ -45,6 +45,14 @@ package protocol RemoteStore: AnyObject, Sendable {
 }
 
 extension RemoteStore {
+  /// What the server has of a file that was written just now.
+  func written<File>(_ file: File?, _ name: String) throws -> File {
+    if let file { return file }
+    throw DrydockError(
+      .changedMeanwhile, "was removed by another process right after it was written; run it again",
+      path: "\(url)/\(name)")
+  }
+
   /// Fills a buffer with a range of a file, in as many attempts as it takes: what has arrived is not asked for again.
   ///
   /// - Parameter fetch: asks for bytes from an offset to the end of the range, and counts those that arrived, also when it

@@ -39,6 +39,9 @@ enum RemoteName {
     }
   }
 
+  /// Whether a byte needs no encoding, in the name of a host or a bucket either.
+  static func isPlain(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit || "-._".utf8.contains(byte) }
+
   static func isComponent(_ part: some StringProtocol) -> Bool {
     !part.isEmpty && part != "." && part != ".." && !part.contains("/")
       && !part.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7f || $0 == "\u{fffd}" }
@@ -66,10 +69,7 @@ enum PercentEncoding {
     var encoded: [UInt8] = []
     for byte in text.utf8 {
       switch byte {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-        UInt8(ascii: "~"):
-        encoded.append(byte)
+      case _ where RemoteName.isPlain(byte), UInt8(ascii: "~"): encoded.append(byte)
       case UInt8(ascii: "/") where slash: encoded.append(byte)
       default:
         encoded.append(UInt8(ascii: "%"))

@@ -23,7 +23,7 @@ struct S3Place: Sendable {
   init(_ url: String, _ options: RemoteOptions) throws {
     let parts = url.dropFirst("s3://".count).split(separator: "/", omittingEmptySubsequences: false)
     let bucket = parts.first.map(String.init) ?? ""
-    guard (3...255).contains(bucket.utf8.count), bucket.utf8.allSatisfy(Self.isBucketByte), bucket != "..."
+    guard (3...255).contains(bucket.utf8.count), bucket.utf8.allSatisfy(RemoteName.isPlain), bucket != "..."
     else {
       throw DrydockError(
         .usage, "not an S3 place: the bucket's name is invalid; use s3://BUCKET/PREFIX",
@@ -45,15 +45,6 @@ struct S3Place: Sendable {
     authorities = options.variable("AWS_CA_BUNDLE")
   }
 
-  private static func isBucketByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-      true
-    default: false
-    }
-  }
-
   private static func credentials(_ options: RemoteOptions) throws -> Credentials {
     let names = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]
     let missing = names.filter { options.variable($0) == nil }
@@ -73,7 +64,8 @@ struct S3Place: Sendable {
 
   private static func region(_ options: RemoteOptions) throws -> String {
     let region = options.variable("AWS_REGION") ?? options.variable("AWS_DEFAULT_REGION") ?? "us-east-1"
-    guard region.utf8.count <= 64, region.utf8.allSatisfy({ isBucketByte($0) && $0 != UInt8(ascii: ".") })
+    guard region.utf8.count <= 64,
+      region.utf8.allSatisfy({ RemoteName.isPlain($0) && $0 != UInt8(ascii: ".") })
     else {
       throw DrydockError(.badConfiguration, "AWS_REGION is invalid; set it to a name such as eu-central-1")
     }

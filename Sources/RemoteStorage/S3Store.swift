@@ -187,12 +187,7 @@ final class S3Store: RemoteStore {
       _ = try succeeded(send(.send("PUT", RequestBody(bytes)), key: place.key(name), digest: digest))
       return try head(name)?.file
     }
-    guard let file else {
-      throw DrydockError(
-        .changedMeanwhile, "was removed by another process right after it was written; run it again",
-        path: "\(url)/\(name)")
-    }
-    return file
+    return try written(file, name)
   }
 
   func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload {

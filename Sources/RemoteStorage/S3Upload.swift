@@ -80,12 +80,7 @@ final class S3Upload: RemoteUpload, @unchecked Sendable {
       }
       return try settle(other, size)
     }
-    guard let made = try existing() else {
-      throw DrydockError(
-        .changedMeanwhile, "was removed by another process right after it was written; run it again",
-        path: "\(store.url)/\(name)")
-    }
-    return try settle(made, size)
+    return try settle(store.written(existing(), name), size)
   }
 
   func cancel() {

@@ -51,22 +51,13 @@ struct SFTPPlace: Sendable {
     let host = server[..<(colon ?? server.endIndex)]
     let name = bracket == nil ? host : host.dropFirst().dropLast()
     guard !name.isEmpty, bracket == nil || host.hasPrefix("["),
-      name.utf8.allSatisfy({ Self.isHostByte($0) || (bracket != nil && $0 == UInt8(ascii: ":")) })
+      name.utf8.allSatisfy({ RemoteName.isPlain($0) || (bracket != nil && $0 == UInt8(ascii: ":")) })
     else { throw invalid }
     guard let colon else { return (String(host), nil) }
     guard let port = Int(server[server.index(after: colon)...]), (1...65535).contains(port) else {
       throw invalid
     }
     return (String(host), port)
-  }
-
-  private static func isHostByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-      true
-    default: false
-    }
   }
 
   /// The URL of a file, or with `""` or a trailing slash of a directory, for libcurl.

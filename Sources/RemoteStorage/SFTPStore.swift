@@ -211,12 +211,7 @@ final class SFTPStore: RemoteStore {
       try? run(["*rm \(place.argument(temporary))"])
       throw error
     }
-    guard let file = try file(name) else {
-      throw DrydockError(
-        .changedMeanwhile, "was removed by another process right after it was written; run it again",
-        path: "\(url)/\(name)")
-    }
-    return file
+    return try written(file(name), name)
   }
 
   private func write(_ bytes: [UInt8], to name: String, through temporary: String) throws {

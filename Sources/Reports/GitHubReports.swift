@@ -17,10 +17,9 @@ package struct GitHubAnnotations: Sendable {
   /// A command for each cause, at the migration or else at the expectation: an error for what fails. A known failure
   /// is a notice.
   package func lines(_ result: FixtureSuite.Report) -> [String] {
-    let directories = Dictionary(
-      result.fixtures.map { ($0.name, $0.directory) }, uniquingKeysWith: { first, _ in first })
+    let fixtures = result.fixturesByName
     let errors = result.groups.filter { !$0.isKnown }.map { group in
-      let fixture = group.fixtures.first.flatMap { directories[$0.name] }.map { $0 + "/fixture.yaml" }
+      let fixture = group.fixtures.first.flatMap { fixtures[$0.name] }.map { $0.directory + "/fixture.yaml" }
       let finding = group.members[0].finding
       let file = group.cause?.file ?? finding.file ?? fixture
       let line = group.cause == nil ? (finding.file == nil ? nil : finding.line) : group.cause?.line
@@ -39,9 +38,7 @@ package struct GitHubAnnotations: Sendable {
   private static func subject(_ group: FindingGroup) -> String {
     let names = group.fixtures.map(\.name)
     if names.isEmpty { return "all fixtures" }
-    let shown =
-      names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
-    return (names.count == 1 ? "fixture " : "fixtures ") + shown
+    return (names.count == 1 ? "fixture " : "fixtures ") + names.listed(3)
   }
 
   /// An error for each problem of the migration files.

@@ -61,10 +61,8 @@ package struct MarkdownReport: Sendable {
     text += shown.count < rows.count ? "\nand \(rows.count - shown.count) more\n\n" : "\n"
   }
 
-  /// Those that did not pass come first.
   private var tableRows: [String] {
-    let order: [FixtureResult.State] = [.failed, .knownFailure, .notRun, .passed]
-    return order.flatMap { state in result.fixtures.filter { $0.state == state } }.map { fixture in
+    result.sorted.map { fixture in
       let mark = [.passed: "✅", .failed: "❌", .knownFailure: "⚠️", .notRun: "➖"][fixture.state] ?? ""
       let reason = fixture.knownFailure.map { ": known failure: \($0)" } ?? ""
       let count = fixture.findings.reduce(0) { $0 + $1.count }

@@ -5,20 +5,17 @@ extension SARIFLog {
   /// The findings of a suite: a result for each cause, at the step of the migration where it is known. Where the
   /// expectations are is related.
   package init(_ report: FixtureSuite.Report, root: String, directory: String) {
-    let reasons = Dictionary(
-      report.fixtures.map { ($0.name, $0.knownFailure) }, uniquingKeysWith: { first, _ in first })
-    let directories = Dictionary(
-      report.fixtures.map { ($0.name, $0.directory) }, uniquingKeysWith: { first, _ in first })
+    let fixtures = report.fixturesByName
     self.init(
       report.groups.map { group in
         var result = Result(
           Self.rule(of: group.check), group.isKnown ? .note : .error,
           GroupText(group, from: directory).lines().joined(separator: "\n"))
-        let places = Self.places(of: group, directories)
+        let places = Self.places(of: group, fixtures)
         result.place = group.cause.map { Place($0.file, line: $0.line) } ?? places.first
         result.related = group.cause == nil ? Array(places.dropFirst()) : places
         result.fingerprint = group.fingerprint
-        let reason = group.isKnown ? group.fixtures.compactMap { reasons[$0.name] ?? nil }.first : nil
+        let reason = group.isKnown ? group.fixtures.compactMap { fixtures[$0.name]?.knownFailure }.first : nil
         result.accepted = reason.map { "known failure: \($0)" }
         return result
       },
@@ -29,11 +26,11 @@ extension SARIFLog {
   private static func rule(of check: FixtureResult.Finding.Check) -> String { "test/\(check.rawValue)" }
 
   /// The first file of each fixture that says what is expected; else the fixture's own.
-  private static func places(of group: FindingGroup, _ directories: [String: String]) -> [Place] {
+  private static func places(of group: FindingGroup, _ fixtures: [String: FixtureResult]) -> [Place] {
     var seen: Set<String?> = []
     let places = group.members.compactMap { member -> Place? in
       guard seen.insert(member.fixture).inserted else { return nil }
-      let own = member.fixture.flatMap { directories[$0] }.map { $0 + "/fixture.yaml" }
+      let own = member.fixture.flatMap { fixtures[$0] }.map { $0.directory + "/fixture.yaml" }
       guard let file = member.finding.file ?? own, file != group.cause?.file else { return nil }
       return Place(
         file, line: member.finding.file == nil ? nil : member.finding.line,

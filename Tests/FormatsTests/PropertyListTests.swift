@@ -76,9 +76,9 @@ import Testing
 
   @Test func xmlRoundsFractions() {
     let fraction = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: 1.25))
-    #expect(PropertyListFile(format: .xml).rounds(.array([fraction])))
-    #expect(!PropertyListFile(format: .xml).rounds(.date(Date(timeIntervalSinceReferenceDate: 1))))
-    #expect(!PropertyListFile(format: .binary).rounds(fraction))
+    #expect(PropertyListFile.Format.xml.rounds(.array([fraction])))
+    #expect(!PropertyListFile.Format.xml.rounds(.date(Date(timeIntervalSinceReferenceDate: 1))))
+    #expect(!PropertyListFile.Format.binary.rounds(fraction))
   }
 
   @Test func fromYAML() throws {

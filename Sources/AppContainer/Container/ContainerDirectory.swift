@@ -7,11 +7,7 @@ package struct ContainerDirectory: Sendable {
     package let name: String
     package let path: String
     /// Why it cannot be opened, where the directory itself shows that.
-    private var problem: Problem?
-
-    fileprivate init(name: String, path: String, problem: Problem? = nil) {
-      (self.name, self.path, self.problem) = (name, path, problem)
-    }
+    fileprivate var problem: Problem?
 
     /// - Throws: ``DrydockError`` with code `notFound` or `unsupported`.
     package func requireUsable() throws {

@@ -28,7 +28,7 @@ package struct Shard: Sendable, Hashable, CustomStringConvertible {
 
   /// Digits alone: `Int` also takes a sign.
   package static func number(_ text: some StringProtocol) -> Int? {
-    text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
+    text.utf8.allSatisfy { $0.isDigit } ? Int(text) : nil
   }
 
   package var description: String { "\(index)/\(count)" }

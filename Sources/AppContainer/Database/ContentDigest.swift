@@ -17,10 +17,8 @@ package enum ContentDigest {
 
   package static func of(_ file: FileDescriptor, path: String, isDatabase: Bool) throws -> SHA256.Digest {
     try digest(isDatabase: isDatabase, size: FileStatus(of: file, path: path).size) { offset, buffer in
-      do {
-        return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
-      } catch let error as Errno {
-        throw DrydockError.system("cannot read", path, error)
+      try DrydockError.translating("cannot read", path) {
+        try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
       }
     }
   }

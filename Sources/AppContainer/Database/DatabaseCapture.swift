@@ -304,10 +304,8 @@ struct DatabaseCopy {
   func setSchemaVersion(_ version: UInt32) throws {
     let file = try directory.open(name, .readWrite)
     defer { try? file.close() }
-    do {
-      _ = try withUnsafeBytes(of: version.bigEndian) { try file.writeAll(toAbsoluteOffset: 40, $0) }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot write", path, error)
+    _ = try DrydockError.translating("cannot write", path) {
+      try withUnsafeBytes(of: version.bigEndian) { try file.writeAll(toAbsoluteOffset: 40, $0) }
     }
   }
 

@@ -66,8 +66,6 @@ package struct DescribedDatabase {
 }
 
 extension DatabaseDescription {
-  private typealias Recognizer = (DescribedDatabase) throws -> DatabaseDescription?
-
   /// One for each framework. Each returns nil for a database that its framework did not make, and throws for nothing that the
   /// content of the database causes: what is corrupt becomes a warning.
   private static let recognizers: [@Sendable (DescribedDatabase) throws -> DatabaseDescription?] = [

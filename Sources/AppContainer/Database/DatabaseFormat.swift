@@ -169,23 +169,15 @@ extension Directory {
   package func hasWriteAheadLog(_ path: ContainerPath) throws -> Bool {
     let file = try open(path, .readOnly)
     defer { try? file.close() }
-    var versions: [UInt8] = [0, 0]
-    do {
-      _ = try versions.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 18, into: $0) }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", full(path), error)
-    }
-    return versions == [2, 2]
+    return try DrydockError.translating("cannot read", full(path)) { try file.bytes(2, at: 18) } == [2, 2]
   }
 
   /// Sets whether the header of a closed private database without sidecars has a write-ahead log.
   package func setWriteAheadLog(_ path: ContainerPath, _ isLogged: Bool) throws {
     let file = try open(path, .readWrite)
     defer { try? file.close() }
-    do {
-      _ = try file.writeAll(toAbsoluteOffset: 18, [UInt8](repeating: isLogged ? 2 : 1, count: 2))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot write", full(path), error)
+    _ = try DrydockError.translating("cannot write", full(path)) {
+      try file.writeAll(toAbsoluteOffset: 18, [UInt8](repeating: isLogged ? 2 : 1, count: 2))
     }
   }
 }
@@ -232,12 +224,6 @@ extension Directory {
     if let status, let bytes = try OwnOpenFiles.prefix(of: status, count) { return bytes }
     let file = try openFile(path, status)
     defer { try? file.close() }
-    var bytes = [UInt8](repeating: 0, count: count)
-    do {
-      let read = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-      return Array(bytes.prefix(read))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", full(path), error)
-    }
+    return try DrydockError.translating("cannot read", full(path)) { try file.bytes(count, at: 0) }
   }
 }

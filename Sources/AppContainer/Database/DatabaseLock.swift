@@ -128,12 +128,10 @@ enum OwnOpenFiles {
   /// The first bytes of a file that this process has open, read through its descriptor; nil for other files.
   static func prefix(of status: FileStatus, _ count: Int) throws -> [UInt8]? {
     guard let descriptor = try descriptor(of: status.identity) else { return nil }
-    var bytes = [UInt8](repeating: 0, count: count)
-    let read = try? bytes.withUnsafeMutableBytes { try descriptor.read(fromAbsoluteOffset: 0, into: $0) }
+    let bytes = try? descriptor.bytes(count, at: 0)
     // The app may have closed it meanwhile.
     let after = try? FileStatus(of: descriptor, path: "/dev/fd").identity
-    guard let read, after == status.identity else { return nil }
-    return Array(bytes.prefix(read))
+    return after == status.identity ? bytes : nil
   }
 
   #if !os(Linux)
@@ -175,14 +173,8 @@ final class LogPin: Sendable {
   ///
   /// - Returns: nil while it is being written.
   private init?(_ file: LockedFile, path: String) throws {
-    var index = [UInt8](repeating: 0, count: 96)
-    let count: Int
-    do {
-      count = try index.withUnsafeMutableBytes { try file.descriptor.read(fromAbsoluteOffset: 0, into: $0) }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
-    }
-    guard count == 96, index[..<48].elementsEqual(index[48...]), index[12] != 0 else { return nil }
+    let index = try DrydockError.translating("cannot read", path) { try file.descriptor.bytes(96, at: 0) }
+    guard index.count == 96, index[..<48].elementsEqual(index[48...]), index[12] != 0 else { return nil }
     let number = { (offset: Int) in index.withUnsafeBytes { $0.load(fromByteOffset: offset, as: UInt32.self) }
     }
     guard number(0) == 3_007_000 else { return nil }

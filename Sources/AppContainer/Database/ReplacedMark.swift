@@ -59,10 +59,9 @@ package enum ReplacedMark {
   private static func exchange(
     _ old: [UInt8], for new: [UInt8], _ file: FileDescriptor, _ modified: Int64, _ path: String
   ) throws -> Bool {
-    var bytes = [UInt8](repeating: 0, count: compared.upperBound)
     do {
-      let count = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-      guard count == bytes.count, isHeader(bytes, old) else { return false }
+      var bytes = try file.bytes(compared.upperBound, at: 0)
+      guard bytes.count == compared.upperBound, isHeader(bytes, old) else { return false }
       invert(&bytes, new)
       // One call, so that a reader finds the whole mark or none.
       _ = try file.writeAll(toAbsoluteOffset: 0, bytes)

@@ -24,24 +24,22 @@ package enum RollbackJournal {
   package static func takeSuperJournal(
     from file: FileDescriptor, mainSize: UInt64, path: String
   ) throws -> [UInt8]? {
-    do {
+    try DrydockError.translating("cannot work on a copy of the journal", path) {
       let size = Int(try file.seek(offset: 0, from: .end))
-      try checkSize(read(file, at: 0, 28), size, mainSize: mainSize)
-      let end = try read(file, at: max(0, size - 16), min(size, 16))
+      try checkSize(file.bytes(28, at: 0), size, mainSize: mainSize)
+      let end = try file.bytes(min(size, 16), at: Int64(max(0, size - 16)))
       guard end.count == 16, end.suffix(8).elementsEqual(DatabaseFormat.journalMagic) else { return nil }
       // Whatever the name is: no magic number, no super-journal.
       _ = try file.writeAll(toAbsoluteOffset: Int64(size - 8), [UInt8](repeating: 0, count: 8))
       let (length, sum) = end.withUnsafeBytes { (Int($0.bigEndian(at: 0)), $0.bigEndian(at: 4)) }
       guard (1...longestName).contains(length), length <= size - 16 else { return nil }
-      let name = try read(file, at: size - 16 - length, length)
+      let name = try file.bytes(length, at: Int64(size - 16 - length))
       // A `char` has a sign on some processors.
       let sums = [
         name.reduce(UInt32(0)) { $0 &+ UInt32($1) },
         name.reduce(UInt32(0)) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) },
       ]
       return sums.contains(sum) ? name : nil
-    } catch let error as Errno {
-      throw DrydockError.system("cannot work on a copy of the journal", path, error)
     }
   }
 
@@ -54,14 +52,6 @@ package enum RollbackJournal {
       throw UnreadableDatabase(
         reason: "its journal says that it had \(pages) pages, and the files have fewer")
     }
-  }
-
-  private static func read(_ file: FileDescriptor, at offset: Int, _ count: Int) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    let filled = try bytes.withUnsafeMutableBytes {
-      try file.read(fromAbsoluteOffset: Int64(offset), into: $0)
-    }
-    return Array(bytes.prefix(filled))
   }
 }
 

@@ -261,8 +261,6 @@ package struct PatternList: Sendable, Equatable {
   /// A list with the lines of another one, which take precedence.
   package func adding(_ other: PatternList) -> PatternList { PatternList(lines: lines + other.lines) }
 
-  package var isEmpty: Bool { lines.isEmpty }
-
   package func verdict(of path: ContainerPath, isDirectory: Bool) -> Verdict {
     if lines.isEmpty { return .silent }
     let components = path.components

@@ -48,8 +48,6 @@ package struct RoomValidation {
     return validation.found
   }
 
-  private init(db: Database, schema: RoomSchema) { (self.db, self.schema) = (db, schema) }
-
   private mutating func add(
     _ table: ExactText, _ part: String? = nil, column: ExactText? = nil, what: String = "",
     expected: String?, found: String?, kind: String = "table"

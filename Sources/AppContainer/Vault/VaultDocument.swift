@@ -107,7 +107,7 @@ package struct VaultDocument: Sendable, Equatable {
   }
 
   private static func isName(_ text: String) -> Bool {
-    text.utf8.count == 32 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    text.utf8.count == 32 && text.utf8.allSatisfy(\.isLowercaseHexDigit)
   }
 }
 

@@ -69,7 +69,9 @@ public final class Archive {
     (self.parts, self.limit, self.gap) = (parts, limit, gap)
     manifest = try Manifest(parts.map(\.manifest), path: archive.path, isComplete: gap == nil)
     if parts.count > 1 {
-      try located { try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: chainSize) }
+      try DrydockError.locating(path) {
+        try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: chainSize)
+      }
     }
   }
 
@@ -92,10 +94,6 @@ public final class Archive {
   /// Bytes of the archive and of all that it needs.
   private var chainSize: UInt64 { parts.reduce(0) { $0 + $1.reader.fileSize } }
 
-  private func located<T>(_ body: () throws -> T) throws -> T {
-    do { return try body() } catch let error as DrydockError { throw error.at(path) }
-  }
-
   /// Whether there is a statement beside an archive, which says nothing before its signature is verified.
   package static func hasStatement(path: String) throws -> Bool {
     let (place, name) = try Places.ofFile(path)
@@ -114,9 +112,7 @@ public final class Archive {
 
   /// How an archive is encrypted; nil when it is not.
   package static func encryption(path: String) throws -> ArchiveEncryption? {
-    do { return try ArchiveEncryption.of(Places.source(path)) } catch let error as DrydockError {
-      throw error.at(path)
-    }
+    try DrydockError.locating(path) { try ArchiveEncryption.of(Places.source(path)) }
   }
 
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
@@ -139,7 +135,7 @@ public final class Archive {
       func check(_ size: UInt64) throws {
         try limit.check("repeated content", size - min(size, stored), fileSize: chainSize)
       }
-      try located {
+      try DrydockError.locating(path) {
         do { try check(manifest.contentSize()) } catch {
           // That counted earlier versions, too.
           var size: UInt64 = 0

@@ -116,7 +116,7 @@ extension Archive {
     public let description: String
 
     package static func new() throws -> Archive.ID {
-      Archive.ID(unchecked: try RandomBytes.make(16).map { hexadecimal($0) }.joined())
+      Archive.ID(unchecked: try RandomBytes.make(16).hex)
     }
 
     init(unchecked text: String) { description = text }
@@ -138,11 +138,6 @@ extension Archive {
       }
     }
 
-    public func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      try container.encode(description)
-    }
+    public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
   }
 }
-
-private func hexadecimal(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }

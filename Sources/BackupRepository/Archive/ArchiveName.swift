@@ -44,7 +44,7 @@ package enum ArchiveName {
       let time = ArchiveTime.beginning(String(fields[1].prefix(16)))
     else { return nil }
     let ids = fields[2].split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
-    guard (16...40).contains(ids[0].utf8.count), ids[0].utf8.allSatisfy(isHexadecimal),
+    guard (16...40).contains(ids[0].utf8.count), ids[0].utf8.allSatisfy(\.isLowercaseHexDigit),
       ids.dropFirst().allSatisfy({ $0.hasForm("ffffffff") })
     else { return nil }
     let mark = String(ids[0].suffix(8))
@@ -57,11 +57,6 @@ package enum ArchiveName {
   static func mark(app: String, instance: String) -> String {
     let text = plain(app) + "\n" + instance
     return (try? String(SHA256.hash(Array(text.utf8)).hex.prefix(8))) ?? ""
-  }
-
-  private static func isHexadecimal(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
   }
 
   /// A text as it is in a name: letters, digits, `.` and `-`; everything else, the separator too, becomes `-`. Where
@@ -165,7 +160,7 @@ enum ArchiveTime {
     return fields.count <= ranges.count
       && zip(fields, ranges).allSatisfy { field, range in
         field.utf8.count == String(range.upperBound).utf8.count
-          && field.utf8.allSatisfy((UInt8(ascii: "0")...UInt8(ascii: "9")).contains)
+          && field.utf8.allSatisfy(\.isDigit)
           && Int(field).map(range.contains) == true
       }
   }

@@ -126,8 +126,8 @@ package struct ArchiveSide: ComparisonSide {
     defer { try? file.close() }
     let full = scratch.full(name)
     try read(entry) { bytes in
-      do { _ = try file.writeAll(bytes) } catch let error as Errno {
-        throw DrydockError.system("cannot write a copy of the database", full, error)
+      _ = try DrydockError.translating("cannot write a copy of the database", full) {
+        try file.writeAll(bytes)
       }
     }
     return full

@@ -26,7 +26,9 @@ enum ManifestFile {
     // Opened, then removed with its directory: SQLite needs a name only to open it.
     let scratch = try ScratchDirectory.temporary()
     let name: ContainerPath = "manifest.sqlite"
-    do {
+    try DrydockError.translating(
+      "cannot write a copy of an archive's manifest", scratch.directory.full(name)
+    ) {
       let file = try scratch.directory.createFile(name)
       defer { try? file.close() }
       try write(file)
@@ -34,9 +36,6 @@ enum ManifestFile {
         throw DrydockError(
           .damaged, "its manifest is not a database with the format's header", path: path)
       }
-    } catch let error as Errno {
-      throw DrydockError.system(
-        "cannot write a copy of an archive's manifest", scratch.directory.full(name), error)
     }
     return try open(file: scratch.directory.full(name), path)
   }
@@ -45,9 +44,8 @@ enum ManifestFile {
   /// application's marks, and its schema in the first page alone.
   private static func hasExpectedHeader(_ file: FileDescriptor) throws -> Bool {
     let size = UInt64(clamping: try file.seek(offset: 0, from: .end))
-    var bytes = [UInt8](repeating: 0, count: headerSize + 1)
-    let count = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
-    guard count == bytes.count else { return false }
+    let bytes = try file.bytes(headerSize + 1, at: 0)
+    guard bytes.count == headerSize + 1 else { return false }
     func number(_ offset: Int, _ width: Int = 4) -> UInt64 {
       bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
     }

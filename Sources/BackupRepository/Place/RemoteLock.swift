@@ -63,7 +63,7 @@ final class RemoteLock: Sendable {
 
   /// The name of a process's file: `exclusive_RANDOM_MACHINE_PROCESS_HOST`, or `shared_`….
   static func name(process: Int32, exclusive: Bool) throws -> String {
-    let random = try RandomBytes.make(8).map { String(format: "%02x", $0) }.joined()
+    let random = try RandomBytes.make(8).hex
     let host = MachineIdentity.hostName().filter {
       $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0))
     }

@@ -218,14 +218,14 @@ extension Repository.Listing {
       }
       throw error(
         .ambiguousArchive,
-        "\(prefix) matches \(found.count) archives; give more of the id: \(list(candidates))")
+        "\(prefix) matches \(found.count) archives; give more of the id: \(candidates.listed(10))")
     }
     // Copies of one archive, encrypted or not: any of them.
     guard Set(found.compactMap(\.item?.contentSize)).count <= 1 else {
       throw error(
         .ambiguousArchive,
         "\(found.count) files with the id \(prefix) differ in size; find the good one with `drydock verify` and give its "
-          + "file: \(list(found.map(\.fileName)))")
+          + "file: \(found.map(\.fileName).listed(10))")
     }
     return best.path
   }
@@ -240,13 +240,13 @@ extension Repository.Listing {
         .notFound,
         there.isEmpty
           ? "no readable archives" + (unreadable.first.map { "; \($0.fileName): \($0.reason)" } ?? "")
-          : "no archive matches \(owner.map { $0 + "@" } ?? "")\(when); there are \(list(there))")
+          : "no archive matches \(owner.map { $0 + "@" } ?? "")\(when); there are \(there.listed(10))")
     }
     guard owners.count == 1 else {
       throw error(
         .ambiguousArchive,
         "there are archives of \(owners.count) instances; use INSTANCE@\(when): "
-          + list(owners.map { named($0, when, candidates) }.sorted()))
+          + owners.map { named($0, when, candidates) }.sorted().listed(10))
     }
     guard
       let found = owned.last(where: { candidate in
@@ -299,11 +299,6 @@ extension Repository.Listing {
     guard let label = candidates.first(where: { $0.label.ownerKey == key })?.label else { return key }
     let isAlone = Set(archives(of: label.instance, candidates).map(\.label.ownerKey)) == [key]
     return (isAlone ? label.instance : label.owner) + "@" + when
-  }
-
-  private func list(_ candidates: [String]) -> String {
-    let more = candidates.count - 10
-    return candidates.prefix(10).joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
   }
 
   private func error(_ code: DrydockError.Code, _ message: String) -> DrydockError {

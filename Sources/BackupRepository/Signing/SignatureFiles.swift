@@ -39,10 +39,8 @@ enum SignatureFiles {
     let signatures = try signatureSuffixes.compactMap {
       try contents(file(archive, suffix + $0), DetachedSignature.sizeLimit, at: place)
     }
-    do {
-      return SignedStatement(statement: try ArchiveStatement(text), text: text, signatures: signatures)
-    } catch let error as DrydockError {
-      throw error.at(place.full(archive))
+    return try DrydockError.locating(place.full(archive)) {
+      SignedStatement(statement: try ArchiveStatement(text), text: text, signatures: signatures)
     }
   }
 

@@ -180,9 +180,7 @@ extension Commit {
   func saying(_ kept: [ContainerPath], _ error: any Error) throws -> any Error {
     guard !kept.isEmpty, var error = error as? DrydockError else { return error }
     let folder = try state.directory.full(StateDirectory.folder(StateDirectory.conflict, transaction))
-    let shown = kept.prefix(5).map(\.description).joined(separator: ", ")
-    let more = kept.count > 5 ? " and \(kept.count - 5) more" : ""
-    error.message += "; what was written meanwhile is kept in \(folder): \(shown)\(more)"
+    error.message += "; what was written meanwhile is kept in \(folder): \(kept.listed(5))"
     return error
   }
 }

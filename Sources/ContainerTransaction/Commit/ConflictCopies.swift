@@ -136,22 +136,17 @@ struct LateWrites {
   }
 
   /// An undo whose kept files are not as they were noted.
-  private struct Changed {
-    let state: StateDirectory
-    let transaction: TransactionID
-    let folder: Directory
-  }
+  private typealias Changed = (state: StateDirectory, transaction: TransactionID, folder: Directory)
 
   private static func all(in states: [StateDirectory]) throws -> [Changed] {
     try states.flatMap { state -> [Changed] in
       guard try state.directory.status(StateDirectory.undo)?.type == .directory else { return [] }
       let undos = try state.directory.directory(StateDirectory.undo)
-      return try undos.names().sorted { $0.lexicographicallyPrecedes($1) }.compactMap { name in
+      return try undos.names().sorted { $0.lexicographicallyPrecedes($1) }.compactMap { name -> Changed? in
         guard try undos.status(ContainerPath(name: name))?.type == .directory else { return nil }
         let folder = try undos.directory(ContainerPath(name: name))
         guard try !changed(in: folder).isEmpty else { return nil }
-        return Changed(
-          state: state, transaction: TransactionID(String(decoding: name, as: UTF8.self)), folder: folder)
+        return (state, TransactionID(String(decoding: name, as: UTF8.self)), folder)
       }
     }
   }

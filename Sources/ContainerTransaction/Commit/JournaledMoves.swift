@@ -25,7 +25,10 @@ struct JournaledMoves {
   ///
   /// - Parameter look: looks for holders of what was replaced, when all is moved.
   func forward(look: () throws -> Void = {}) throws {
-    try moveForward()
+    for move in plan.moves {
+      try forward(move)
+      try faults.reach(.moved)
+    }
     // A recovery may come after a kill during the reversal.
     if locks == nil { try undo.unmarkLive(in: live, \.after) }
     try faults.reach(.marked)
@@ -59,7 +62,7 @@ struct JournaledMoves {
   func revert(after error: any Error) throws -> [ContainerPath] {
     do {
       try locks?.markNew()
-      try moveBack()
+      for move in plan.moves.reversed() { try back(move) }
       if let locks { try locks.unmarkOld() } else { try undo.unmarkLive(in: live, \.before) }
       try keepWritten()
       for change in undo.changes.reversed() {
@@ -153,13 +156,6 @@ struct JournaledMoves {
 /// The moves, forwards or back. Each is one rename, or two; each looks first where its parts are, so that all of it may be
 /// run again, in either direction, after a crash between any two.
 extension JournaledMoves {
-  private func moveForward() throws {
-    for move in plan.moves {
-      try forward(move)
-      try faults.reach(.moved)
-    }
-  }
-
   private func forward(_ move: MovePlan.Move) throws {
     switch move.kind {
     case .aside: try aside(move)
@@ -253,10 +249,6 @@ extension JournaledMoves {
     } else {
       try kept.take(move.path, from: folder, as: new)
     }
-  }
-
-  private func moveBack() throws {
-    for move in plan.moves.reversed() { try back(move) }
   }
 
   private func back(_ move: MovePlan.Move) throws {

@@ -26,7 +26,6 @@ struct StatusTable: Sendable {
   private var unused: [UInt32] = []
 
   var count: Int { numbers.count }
-  var isEmpty: Bool { numbers.isEmpty }
 
   subscript(path: ContainerPath) -> IndexedStatus? {
     get { numbers[path].map { status(entries[Int($0)]) } }

@@ -65,10 +65,7 @@ struct UseGuard {
 }
 
 extension OpenFileSearch.Result {
-  var shown: String {
-    let shown = found.prefix(5).map(\.description).joined(separator: "; ")
-    return found.count > 5 ? "\(shown) and \(found.count - 5) more" : shown
-  }
+  var shown: String { found.listed(5, separator: "; ") }
 }
 
 package struct OpenFile: Sendable, Hashable, CustomStringConvertible {

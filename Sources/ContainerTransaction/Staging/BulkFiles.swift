@@ -179,10 +179,8 @@ package final class StageFile {
         continue
       }
       let data = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.bytesBeforeZeros(rest)))
-      do {
-        _ = try file.writeAll(toAbsoluteOffset: size, data)
-      } catch let error as Errno {
-        throw DrydockError.system("cannot write the staged file", path, error)
+      _ = try DrydockError.translating("cannot write the staged file", path) {
+        try file.writeAll(toAbsoluteOffset: size, data)
       }
       size += Int64(data.count)
       endsInHole = false
@@ -220,10 +218,8 @@ package final class StageFile {
 
   /// Ends the file: what ends in a hole gets its length.
   func finish() throws {
-    do {
-      if endsInHole { try file.resize(to: size) }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot write the staged file", path, error)
+    if endsInHole {
+      try DrydockError.translating("cannot write the staged file", path) { try file.resize(to: size) }
     }
     // The disk is at work while the next files are made. Many small ones are better written together.
     if size >= 64 << 10 { file.beginWriting() }

@@ -144,7 +144,7 @@ struct Journal {
     }
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
-    do {
+    try DrydockError.translating("cannot write", state.full(StateDirectory.journal)) {
       let bytes = try file.contents(limit: Self.sizeLimit, path: state.full(StateDirectory.journal))
       let size = try file.seek(offset: 0, from: .end)
       // A byte that was not read would be taken for the end of a cut line.
@@ -153,8 +153,6 @@ struct Journal {
       let end = Int64((bytes.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1)
       if size != end { try file.resize(to: end) }
       _ = try file.writeAll(toAbsoluteOffset: end, line)
-    } catch let error as Errno {
-      throw DrydockError.system("cannot write", state.full(StateDirectory.journal), error)
     }
     try state.syncFile(file, StateDirectory.journal)
     if isNew { try state.sync() }

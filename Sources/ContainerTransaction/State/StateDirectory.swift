@@ -232,7 +232,7 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
   public let description: String
 
   package static func new() throws -> TransactionID {
-    let random = try RandomBytes.make(4).map { String(format: "%02x", $0) }.joined()
+    let random = try RandomBytes.make(4).hex
     return TransactionID(UTCTime.compact(Date()) + "-" + random)
   }
 

@@ -142,18 +142,6 @@ package struct RevertSource {
     return true
   }
 
-  /// The vault as it was before the transaction, opened with the device key; nil when the transaction did not change it,
-  /// or made it.
-  package func vault() throws -> Vault? {
-    let path = staged.container.vaultPath
-    guard isExact, let name = record.changes[path]?.kept,
-      try files.status(name) != nil
-    else { return nil }
-    return try Vault(
-      opening: files.contents(name), with: staged.requireDeviceKeys("opening the vault"),
-      path: path.description)
-  }
-
   /// What the transaction's steps wrote down (``StagedContainer/attach(steps:)``); nil when they wrote nothing.
   ///
   /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no given key opens it.

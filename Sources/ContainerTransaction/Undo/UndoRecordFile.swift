@@ -14,15 +14,13 @@ extension UndoRecord {
     }
     let file = try folder.createFile(Self.file)
     defer { try? file.close() }
-    do {
+    try DrydockError.translating("cannot write", folder.full(Self.file)) {
       _ = try file.writeAll(start)
       for first in stride(from: 0, to: changes.count, by: 1000) {
         let part = try StateRecord.encode(Array(changes[first...].prefix(1000)))
         _ = try file.writeAll((first == 0 ? [] : [UInt8(ascii: ",")]) + part.dropFirst().dropLast())
       }
       _ = try file.writeAll(end.dropFirst(start.count))
-    } catch let error as Errno {
-      throw DrydockError.system("cannot write", folder.full(Self.file), error)
     }
   }
 }

@@ -108,11 +108,9 @@ struct Batch {
       Output.note("\(Output.count(leftOut, "container")) left for later: without --first, all are worked on")
     }
     if !summary.passedOver.isEmpty {
-      let shown = summary.passedOver.prefix(5).map(\.printable)
-      let more = summary.passedOver.count > 5 ? " and \(summary.passedOver.count - 5) more" : ""
       Output.note(
         "skipped, because nothing shows that these are containers: "
-          + "\(shown.joined(separator: ", "))\(more)")
+          + summary.passedOver.map(\.printable).listed(5))
     }
     let isRecorded = file?.report() ?? true
     if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }

@@ -29,9 +29,7 @@ struct ListCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    guard let path = repository.path(configuration) else {
-      throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
-    }
+    let path = try repository.required(configuration)
     guard last.map({ $0 > 0 }) ?? true else {
       throw UsageError(message: "--last is the number of archives to list; give 1 or more")
     }
@@ -188,7 +186,10 @@ struct ShowCommand: Subcommand {
   func run() throws {
     // To look at an archive, it need not be trusted.
     let trusted = try trust.files.isEmpty ? nil : TrustedKeys(files: trust.files)
-    let opened = try source.open(common.configuration(), key.keys(), trusted: trusted)
+    let configuration = try common.configuration()
+    var keys = try key.keys()
+    let opened = try source.repository.open(
+      source.archive, configuration, &keys, source.expansion, trusted: trusted)
     let isSigned = try opened.signer != nil || Archive.hasStatement(path: opened.path)
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }

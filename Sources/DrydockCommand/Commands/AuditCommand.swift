@@ -117,16 +117,13 @@ extension AuditCommand {
     display.progress?.begin(.inspect)
     let summary = batch.run(display.progress) { [options, failOn] container in
       let report = try container.audit(options)
-      let counts = AuditSeverity.allCases.reversed().map { ($0, report.count($0)) }.filter { $0.1 > 0 }
-      let text =
-        counts.isEmpty
-        ? "no findings" : counts.map { Output.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
-      var result = BatchResult(state: .unchanged, text: text, document: AuditText.document(report))
+      var result = BatchResult(
+        state: .unchanged, text: AuditText.summary(report), document: AuditText.document(report))
       if let failOn,
         let worst = report.findings.filter({ $0.severity >= failOn }).max(by: { $0.severity < $1.severity })
       {
         (result.state, result.exit) = (.failed, .validation)
-        result.failure = Failure(check: worst.rule.rawValue, .validation, worst.message, worst.path)
+        result.failure = Failure(.validation, worst.rule.rawValue, worst.message, worst.path)
       } else if !report.unreadable.isEmpty {
         result.exit = .incomplete
         result.text += "; \(Output.count(report.unreadable.count, "place")) could not be read, exit 3"

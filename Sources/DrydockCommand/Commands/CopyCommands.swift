@@ -207,9 +207,7 @@ struct RekeyCommand: Subcommand {
 
   private func names(_ configuration: ContainerConfiguration, _ keys: ArchiveKeys) throws -> [String] {
     if !archives.isEmpty { return archives }
-    guard let path = repository.path(configuration) else {
-      throw UsageError(message: "nothing to rekey; give archives, or -r REPOSITORY")
-    }
+    let path = try repository.required(configuration, or: "nothing to rekey; give archives, or -r REPOSITORY")
     let listing = try Repository(path).list(keys: keys.quick)
     return listing.items.map(\.path) + listing.sealed.map(\.path) + listing.unreadable.map(\.path)
   }

@@ -49,10 +49,10 @@ struct DefaultsReadCommand: Subcommand {
       let options = try container.wait.transaction()
       let (path, file) = try opened.requiredSettings(place, options)
       let redactor = options.redactor.knowing([file.root])
-      do {
+      try DrydockError.locating(path.description) {
         if let key { return try show(part.address(key), in: file, at: path, redactor) }
         show(file, at: path, redactor)
-      } catch let error as DrydockError { throw error.at(path.description) }
+      }
     }
   }
 
@@ -139,8 +139,7 @@ struct DefaultsExportCommand: Subcommand {
           message:
             "standard output is a terminal, and the settings contain secrets; pipe it, or give a file")
       }
-      let bytes: [UInt8]
-      do { bytes = try to.encode(value) } catch let error as DrydockError { throw error.at(path.description) }
+      let bytes = try DrydockError.locating(path.description) { try to.encode(value) }
       try PropertyListInput.write(bytes, to: output)
       if output == "-" { return }
       if common.json {
@@ -184,8 +183,7 @@ struct DefaultsConvertCommand: Subcommand {
       throw UsageError(message: "--json describes the file that was written: give --output FILE")
     }
     let value = try PropertyListInput.read(file)
-    let bytes: [UInt8]
-    do { bytes = try to.encode(value) } catch let error as DrydockError { throw error.at(file) }
+    let bytes = try DrydockError.locating(file) { try to.encode(value) }
     if inPlace {
       try PropertyListInput.replace(file, with: bytes)
     } else {

@@ -153,8 +153,7 @@ extension CaptureReport {
       Output.table(binaries.map { [$0] })
     }
     for note in notes { Output.note("\(note)") }
-    Output.advice(next ?? "Review it; then run `drydock test \(name) --record` to record its goldens.")
+    Output.advice(
+      next ?? "Review it; then run `drydock test \(directory.lastName) --record` to record its goldens.")
   }
-
-  private var name: String { directory.split(separator: "/").last.map(String.init) ?? directory }
 }

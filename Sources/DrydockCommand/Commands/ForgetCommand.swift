@@ -98,9 +98,7 @@ struct ForgetCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    guard let path = repository.path(configuration) else {
-      throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
-    }
+    let path = try repository.required(configuration)
     guard !everything || !rules.areGiven else {
       throw UsageError(message: "--everything goes with no --keep rule; leave one out")
     }
@@ -274,9 +272,8 @@ struct TagCommand: Subcommand {
     let paths = try archives.map { try repository.archive($0, configuration, keys) }
     var tagged: [JSONObject] = []
     for path in paths {
-      let name = path.split(separator: "/").last.map(String.init) ?? path
       let tags = try Repository.ofArchive(path).tag(
-        name, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)
+        path.lastName, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)
       tagged.append(["path": path, "tags": tags])
       if !common.json { Output.line("\(path)  \(tags.isEmpty ? "no tags" : tags.joined(separator: ", "))") }
     }

@@ -78,8 +78,10 @@ struct RestoreCommand: Subcommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let archive = try source.open(
-      configuration, key.keys(), trusted: trust.keys(configuration), warnsOfClocks: true, acceptsGap: true)
+    var keys = try key.keys()
+    let archive = try source.repository.open(
+      source.archive, configuration, &keys, source.expansion, trusted: trust.keys(configuration),
+      warnsOfClocks: true, acceptsGap: true)
     // For one of a repository the warning was printed.
     if source.archive == archive.path, let warning = ClockWarning(archive.header, path: archive.path) {
       Output.warn([warning])
@@ -107,10 +109,7 @@ struct RestoreCommand: Subcommand {
     if dryRun {
       let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)
       if common.json {
-        var document = document(outcome.value, archive.signer)
-        document["difference"] = outcome.difference
-        document["conflicts"] = [ContainerPath]()
-        Output.json(document)
+        Output.json(outcome.document(document(outcome.value, archive.signer)))
       } else {
         Output.line("dry run: nothing was changed; a restore would change")
         DifferenceText.write(outcome.difference)

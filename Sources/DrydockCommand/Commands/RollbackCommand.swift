@@ -49,13 +49,6 @@ struct RollbackCommand: Subcommand {
     ]
   }
 
-  private static func document(_ outcome: DryRunOutcome<MigrationRollback.Report>) -> JSONObject {
-    var document = document(outcome.value)
-    document["difference"] = outcome.difference
-    document["conflicts"] = [ContainerPath]()
-    return document
-  }
-
   func validate() throws {
     try container.requireAny()
     if down && discardNewer {
@@ -104,7 +97,7 @@ struct RollbackCommand: Subcommand {
   ) throws {
     let outcome = try opened.dryRunRollback(
       request, catalog: catalog(opened.configuration), options: options)
-    if common.json { return Output.json(Self.document(outcome)) }
+    if common.json { return Output.json(outcome.document(Self.document(outcome.value))) }
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
     Output.line("dry run: nothing was changed; the difference would be")
@@ -184,7 +177,7 @@ extension RollbackCommand {
     return BatchResult(
       state: isThere ? .unchanged : .pending,
       text: text(outcome.value, request) + (isThere ? "" : ": " + BatchResult.text(outcome.difference)),
-      document: document(outcome), versions: outcome.value.versions)
+      document: outcome.document(document(outcome.value)), versions: outcome.value.versions)
   }
 
   private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String

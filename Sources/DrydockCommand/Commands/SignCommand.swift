@@ -54,9 +54,7 @@ struct SignCommand: Subcommand {
 
   private func paths(_ configuration: ContainerConfiguration, _ keys: ArchiveKeys) throws -> [String] {
     if !archives.isEmpty { return try archives.map { try repository.archive($0, configuration, keys) } }
-    guard let path = repository.path(configuration) else {
-      throw UsageError(message: "nothing to sign; give archives, or -r REPOSITORY")
-    }
+    let path = try repository.required(configuration, or: "nothing to sign; give archives, or -r REPOSITORY")
     let listing = try Repository(path).list(keys: keys.quick)
     if let error = listing.sealed.first?.error ?? listing.unreadable.first?.error { throw error }
     return listing.items.map(\.path)

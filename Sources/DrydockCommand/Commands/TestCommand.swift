@@ -160,7 +160,7 @@ extension JobLog {
       let finding = fixture.findings.first
       (result.state, result.exit) = (.failed, .failed)
       result.failure = Failure(
-        check: finding?.check.rawValue ?? "failed", .failed, finding?.message ?? "the fixture failed",
+        .failed, finding?.check.rawValue ?? "failed", finding?.message ?? "the fixture failed",
         finding?.place)
     }
     add(fixture.name, path: fixture.directory, result, seconds: fixture.seconds)

@@ -156,9 +156,8 @@ struct VerifyCommand: Subcommand {
     // All archives of one container are in one shard: what they share is read once.
     func isOwn(_ path: String) -> Bool { shard?.contains(ArchiveIndex.owner(ofFile: path.lastName)) ?? true }
     if !archives.isEmpty { return (archives.filter(isOwn), []) }
-    guard let path = repository.path(configuration) else {
-      throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
-    }
+    let path = try repository.required(
+      configuration, or: "nothing to verify; give archives, or -r REPOSITORY")
     let listing = try Repository(path).list(keys: keys.quick)
     let paths = listing.items.map(\.path) + listing.sealed.map(\.path)
     return (paths.filter(isOwn), listing.unreadable.filter { isOwn($0.path) })
@@ -216,9 +215,7 @@ extension VerifyCommand {
   private func run(
     _ batch: Batch, _ keys: AgeKeys, _ limit: ExpansionLimit, _ trusted: TrustedKeys?
   ) throws {
-    guard let path = repository.path(batch.configuration) else {
-      throw UsageError(message: "nothing to verify; give -r REPOSITORY")
-    }
+    let path = try repository.required(batch.configuration, or: "nothing to verify; give -r REPOSITORY")
     let index = try ArchiveIndex(Repository(path))
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }

@@ -69,23 +69,18 @@ extension StatusCommand {
     try batch.finish(
       batch.run { container in
         let plan = try container.status(catalog, options: options)
-        let version = "version \(plan.detected.version) of \(plan.catalog.latest)"
-        let versions: (Int?, Int?) = (plan.detected.version, plan.detected.version)
+        var result = BatchResult(
+          state: .unchanged, text: "version \(plan.detected.version) of \(plan.catalog.latest)",
+          document: Self.document(plan), versions: (plan.detected.version, plan.detected.version))
         if let problem = plan.problems.first {
           let more = plan.problems.count > 1 ? " (and \(plan.problems.count - 1) more)" : ""
-          return BatchResult(
-            state: .failed,
-            text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem.advised)\(more)",
-            document: Self.document(plan), exit: .validation, failure: Failure(problem), versions: versions)
+          (result.state, result.exit, result.failure) = (.failed, .validation, Failure(problem))
+          result.text += ", exit \(ExitStatus.validation.rawValue): \(problem.advised)\(more)"
+        } else if !plan.pending.isEmpty {
+          (result.state, result.exit) = (.pending, exitCode ? .pending : nil)
+          result.text += ", by \(plan.detected.source); \(plan.pending.count) pending"
         }
-        if plan.pending.isEmpty {
-          return BatchResult(
-            state: .unchanged, text: version, document: Self.document(plan), versions: versions)
-        }
-        return BatchResult(
-          state: .pending,
-          text: "\(version), by \(plan.detected.source); \(plan.pending.count) pending",
-          document: Self.document(plan), exit: exitCode ? .pending : nil, versions: versions)
+        return result
       })
   }
 }

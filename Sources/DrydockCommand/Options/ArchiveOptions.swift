@@ -59,6 +59,15 @@ struct RepositoryOptions: ParsableArguments {
     repository ?? Environment["REPOSITORY"] ?? configuration.repository
   }
 
+  /// The repository's path, for a command that needs one.
+  func required(
+    _ configuration: ContainerConfiguration,
+    or problem: String = "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml"
+  ) throws -> String {
+    if let path = path(configuration) { return path }
+    throw UsageError(message: problem)
+  }
+
   /// An archive by its file's path, or else by its name in the repository.
   ///
   /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.
@@ -119,14 +128,4 @@ struct ArchiveOptions: ParsableArguments {
   var archive: String
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var expansion: ExpansionOptions
-
-  func open(
-    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, trusted: TrustedKeys? = nil,
-    warnsOfClocks: Bool = false, acceptsGap: Bool = false
-  ) throws -> Archive {
-    var keys = keys
-    return try repository.open(
-      archive, configuration, &keys, expansion, trusted: trusted, warnsOfClocks: warnsOfClocks,
-      acceptsGap: acceptsGap)
-  }
 }

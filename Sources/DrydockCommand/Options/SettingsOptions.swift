@@ -127,9 +127,9 @@ enum PropertyListInput {
   static func read(_ path: String) throws -> PropertyListValue {
     let bytes =
       try path == "-" ? SecretFile.readStandardInput(limit: limit) : SecretFile.read(path, limit: limit)
-    do {
-      return try bytes.withBytes { try ExchangeFormat.read(Array($0), path: path) }
-    } catch let error as DrydockError { throw error.at(path == "-" ? "standard input" : path) }
+    return try DrydockError.locating(path == "-" ? "standard input" : path) {
+      try bytes.withBytes { try ExchangeFormat.read(Array($0), path: path) }
+    }
   }
 
   /// Writes a new file, which only its owner can read: settings may contain secrets.

@@ -28,8 +28,7 @@ enum AuditText {
   }
 
   private static func write(_ finding: AuditFinding, of rule: AuditRule) {
-    let place = [finding.path, finding.item].compactMap { $0 }.joined(separator: ": ")
-    Output.line("  \(place.isEmpty ? "" : "\(place)  ")\(finding.message)")
+    Output.line("  \(finding.place.isEmpty ? "" : "\(finding.place)  ")\(finding.message)")
     if finding.count > 1 || !finding.examples.isEmpty {
       let more = finding.count > finding.examples.count && !finding.examples.isEmpty ? ", …" : ""
       let examples = finding.examples.isEmpty ? "" : ": " + finding.examples.joined(separator: ", ") + more
@@ -38,10 +37,9 @@ enum AuditText {
     if finding.mend != rule.mend { Output.line("    mend: \(finding.mend)") }
   }
 
-  private static func summary(_ report: AuditReport) -> String {
+  static func summary(_ report: AuditReport) -> String {
     guard !report.findings.isEmpty else { return "no findings" }
-    return AuditSeverity.allCases.reversed().map { ($0, report.count($0)) }.filter { $0.1 > 0 }
-      .map { Output.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
+    return report.counts.map { Output.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
   }
 
   static func document(_ report: AuditReport) -> JSONObject {

@@ -15,12 +15,7 @@ extension DryRunOutcome where Value: ChangeReport {
   /// Prints what would change.
   func write(asJSON: Bool, _ document: (Value) -> JSONObject) {
     for note in value.notes { Output.note("\(note)") }
-    if asJSON {
-      var document = document(value)
-      document["difference"] = difference
-      document["conflicts"] = [ContainerPath]()
-      return Output.json(document)
-    }
+    if asJSON { return Output.json(self.document(document(value))) }
     Output.line("dry run: nothing was changed; it would have \(value.summary)")
     DifferenceText.write(difference)
   }

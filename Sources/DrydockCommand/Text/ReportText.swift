@@ -9,8 +9,7 @@ enum MigrationText {
       for note in report.notes { Output.line("  \(note)") }
       return
     }
-    Output.line(
-      report.from == report.to ? "version \(report.to)" : "version \(report.from) → \(report.to)")
+    Output.line(BatchResult.text(from: report.from, to: report.to))
     if !report.appliedExternally.isEmpty {
       let numbers = report.appliedExternally.map(String.init).joined(separator: ", ")
       Output.line("  recorded as applied by the app: \(numbers)")

@@ -62,22 +62,10 @@ struct SuiteText {
     }
   }
 
-  /// Each once, with the fixtures that it is about: most are about the migrations, and the same for many.
   private func writeNotes(_ result: FixtureSuite.Report) {
     for note in result.notes { Output.line("note: \(note.printable)") }
-    var texts: [String] = []
-    var names: [String: [String]] = [:]
-    for fixture in result.fixtures {
-      for note in fixture.notes {
-        if names[note] == nil { texts.append(note) }
-        names[note, default: []].append(fixture.name)
-      }
-    }
-    for text in texts {
-      let about = names[text] ?? []
-      let shown = about.prefix(3).joined(separator: ", ")
-      let more = about.count > 3 ? " and \(about.count - 3) more" : ""
-      Output.line("note: \(shown)\(more): \(Advice.added(to: text))".printable)
+    for note in result.fixtureNotes {
+      Output.line("note: \(note.fixtures.listed(3)): \(Advice.added(to: note.text))".printable)
     }
   }
 

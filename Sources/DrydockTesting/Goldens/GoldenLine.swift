@@ -155,8 +155,7 @@ struct GoldenLine: Sendable {
     let odd = Set(special.utf8).union([UInt8(ascii: "\\"), 0x7f])
     let result = bytes.flatMap { byte -> [UInt8] in
       guard byte < 0x20 || odd.contains(byte) || (byte >= 0x80 && !isText) else { return [byte] }
-      let digits = String(byte, radix: 16)
-      return Array("\\x\(digits.count == 1 ? "0" : "")\(digits)".utf8)
+      return Array("\\x\([byte].hex)".utf8)
     }
     return String(decoding: result, as: UTF8.self)
   }

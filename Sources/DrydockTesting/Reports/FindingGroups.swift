@@ -75,6 +75,31 @@ package struct FindingGroup: Sendable {
 }
 
 extension FixtureSuite.Report {
+  /// Those that did not pass come first.
+  package var sorted: [FixtureResult] {
+    let order: [FixtureResult.State] = [.failed, .knownFailure, .notRun, .passed]
+    return order.flatMap { state in fixtures.filter { $0.state == state } }
+  }
+
+  /// The notes of the fixtures, each once, with the names of the fixtures that it is about: most are about the migrations,
+  /// and the same for many.
+  package var fixtureNotes: [(text: String, fixtures: [String])] {
+    var texts: [String] = []
+    var names: [String: [String]] = [:]
+    for fixture in fixtures {
+      for note in fixture.notes {
+        if names[note] == nil { texts.append(note) }
+        names[note, default: []].append(fixture.name)
+      }
+    }
+    return texts.map { ($0, names[$0] ?? []) }
+  }
+
+  /// The fixtures by name.
+  package var fixturesByName: [String: FixtureResult] {
+    Dictionary(fixtures.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
   /// The findings of all fixtures and about all of them, by cause; those of known failures last.
   package var groups: [FindingGroup] {
     var grouping = Grouping()

@@ -1,4 +1,5 @@
 import BackupRepository
+import DrydockErrors
 
 /// A group of findings for people, in lines.
 ///
@@ -110,11 +111,10 @@ package struct GroupText: Sendable {
   private var fixtureLine: String? {
     let fixtures = group.fixtures
     if fixtures.isEmpty { return nil }
-    let names = fixtures.prefix(10).map {
+    let names = fixtures.map {
       group.isOnePlace || fixtures.count == 1 || $0.count == 0 ? $0.name : "\($0.name) (\($0.count))"
     }
-    let more = fixtures.count > 10 ? " and \(fixtures.count - 10) more" : ""
-    return "in " + names.joined(separator: ", ") + more
+    return "in " + names.listed(10)
   }
 
   private var checksLine: String? {

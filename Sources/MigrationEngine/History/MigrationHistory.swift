@@ -82,10 +82,7 @@ package struct MigrationHistory: Sendable, Equatable {
   package func encoded() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    encoder.dateEncodingStrategy = .custom { date, encoder in
-      var container = encoder.singleValueContainer()
-      try container.encode(YAMLDate.text(date))
-    }
+    encoder.dateEncodingStrategy = .custom { try YAMLDate.text($0).encode(to: $1) }
     let data = try encoder.encode(File(format: Self.format, migrations: records))
     return [UInt8](data) + [UInt8(ascii: "\n")]
   }

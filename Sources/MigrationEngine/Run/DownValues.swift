@@ -443,8 +443,5 @@ struct StoredValue: Sendable, Codable, Equatable {
     value = try PropertyListValue(stored: decoder.singleValueContainer().decode(String.self))
   }
 
-  func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    try container.encode(value.stored)
-  }
+  func encode(to encoder: any Encoder) throws { try value.stored.encode(to: encoder) }
 }

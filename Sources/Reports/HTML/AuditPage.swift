@@ -5,7 +5,7 @@ extension HTMLPage {
   ///
   /// - Parameter advised: adds to a text what the reader can do.
   package init(_ report: AuditReport, advised: @escaping (String) -> String = { $0 }) {
-    let counts = AuditSeverity.allCases.reversed().map { ($0, report.count($0)) }.filter { $0.1 > 0 }
+    let counts = report.counts
     let summary = counts.map { HTMLNumber.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
     let verdict: Verdict =
       report.count(.error) > 0
@@ -81,13 +81,12 @@ private struct AuditSections {
     let table = HTMLTable(
       "Places", ["Place", "Finding", "#Number", "Examples"],
       findings.map { finding in
-        let place = [finding.path, finding.item].compactMap { $0 }.joined(separator: ": ")
         var message = HTMLSpan.prose(finding.message)
         if finding.mend != rule.mend {
           message += [HTMLSpan(kind: .line, text: ""), .muted(advised(finding.mend))]
         }
         return [
-          .headerCode(place.isEmpty ? "–" : place), HTMLCell(spans: message),
+          .headerCode(finding.place.isEmpty ? "–" : finding.place), HTMLCell(spans: message),
           HTMLCell(kind: .number, spans: [.plain(HTMLNumber.count(finding.count, finding.unit))]),
           HTMLCell(kind: .code, spans: finding.examples.map { HTMLSpan(kind: .line, text: $0) }),
         ]
@@ -113,4 +112,16 @@ private struct AuditSections {
       rows.map { [.header($0.0), .prose($0.1)] }, noun: ("line", "lines"))
     return HTMLPage.Section(id: "extent", heading: "Not examined", blocks: [.table(table)])
   }
+}
+
+extension AuditReport {
+  /// The number of findings of each severity that there are any of, the most serious first.
+  package var counts: [(AuditSeverity, Int)] {
+    AuditSeverity.allCases.reversed().map { ($0, count($0)) }.filter { $0.1 > 0 }
+  }
+}
+
+extension AuditFinding {
+  /// The path and the item in it; empty when it is about the whole container.
+  package var place: String { [path, item].compactMap { $0 }.joined(separator: ": ") }
 }

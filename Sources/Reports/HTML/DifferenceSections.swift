@@ -37,31 +37,20 @@ struct DifferenceSections {
 
   // MARK: The counts
 
-  private struct Counts {
-    var added = 0, removed = 0, changed = 0
+  private typealias Counts = [Change: Int]
 
-    init() {}
+  private static let order: [Change] = [.added, .removed, .changed]
 
-    init(_ changes: some Sequence<ContainerDifference.Change>) { for change in changes { add(change, 1) } }
-
-    mutating func add(_ change: ContainerDifference.Change, _ number: Int) {
-      switch change {
-      case .added: added += number
-      case .removed: removed += number
-      case .changed: changed += number
-      }
-    }
-
-    var isEmpty: Bool { added + removed + changed == 0 }
+  private static func counts(_ changes: [Change]) -> Counts {
+    changes.reduce(into: [:]) { $0[$1, default: 0] += 1 }
   }
 
   /// The number of changes in each store.
   var overview: HTMLPage.Section {
-    var rows = Counts()
-    for table in difference.databases.flatMap(\.tables) {
-      rows.add(.added, table.added)
-      rows.add(.removed, table.removed)
-      rows.add(.changed, table.changed)
+    let rows = difference.databases.flatMap(\.tables).reduce(into: Counts()) { rows, table in
+      rows[.added, default: 0] += table.added
+      rows[.removed, default: 0] += table.removed
+      rows[.changed, default: 0] += table.changed
     }
     // What is compared by bytes alone counts as one object.
     let schema = difference.databases.flatMap { database in
@@ -70,11 +59,11 @@ struct DifferenceSections {
     }
     let secrets = difference.vault.flatMap { $0.items?.map(\.change) ?? [$0.change] }
     let lines: [(String, String, ComparisonOptions.Store, Counts)] = [
-      ("Settings", "settings", .defaults, Counts(difference.settings.map(\.change))),
-      ("Secrets", "secrets", .vault, Counts(secrets)),
-      ("Databases: schema", "databases", .databases, Counts(schema)),
+      ("Settings", "settings", .defaults, Self.counts(difference.settings.map(\.change))),
+      ("Secrets", "secrets", .vault, Self.counts(secrets)),
+      ("Databases: schema", "databases", .databases, Self.counts(schema)),
       ("Databases: rows", "databases", .databases, rows),
-      ("Files", "files", .files, Counts(difference.files.map(\.change))),
+      ("Files", "files", .files, Self.counts(difference.files.map(\.change))),
     ]
     var table = HTMLTable(
       "Number of changes in each store", ["Store", "#Added", "#Removed", "#Changed"],
@@ -84,9 +73,9 @@ struct DifferenceSections {
             + (0..<3).map { _ in HTMLCell(kind: .number, spans: [.muted("not compared")]) }
         }
         let header =
-          counts.isEmpty
+          counts.values.allSatisfy { $0 == 0 }
           ? HTMLCell.header(name) : HTMLCell(kind: .header, spans: [.plain(name)], target: id)
-        return [header, .number(counts.added), .number(counts.removed), .number(counts.changed)]
+        return [header] + Self.order.map { .number(counts[$0] ?? 0) }
       })
     table.isNarrow = true
     return HTMLPage.Section(id: "changes", heading: "Changes", blocks: [.table(table)])
@@ -96,7 +85,10 @@ struct DifferenceSections {
 
   private var settings: HTMLPage.Section {
     var blocks: [HTMLBlock] = []
-    for (file, settings) in Self.grouped(difference.settings, by: \.file) {
+    var rest = difference.settings[...]
+    while let file = rest.first?.file {
+      let settings = rest.prefix { $0.file == file }
+      rest = rest.dropFirst(settings.count)
       blocks.append(.heading(3, [.code(file.description)]))
       blocks.append(
         .table(
@@ -214,9 +206,8 @@ struct DifferenceSections {
 
   /// Such as `: 1 column added, 2 changed`.
   private static func columns(_ columns: [ContainerDifference.Column]) -> String {
-    let counts = Counts(columns.map(\.change))
-    let parts = [(counts.added, "added"), (counts.removed, "removed"), (counts.changed, "changed")]
-      .filter { $0.0 > 0 }
+    let counts = counts(columns.map(\.change))
+    let parts = order.compactMap { change in counts[change].map { ($0, change.rawValue) } }
     guard let first = parts.first else { return "" }
     let rest = parts.dropFirst().map { ", \($0.0) \($0.1)" }
     return ": \(HTMLNumber.count(first.0, "column")) \(first.1)" + rest.joined()
@@ -366,19 +357,5 @@ struct DifferenceSections {
     case .removed: "− removed"
     case .changed: "~ changed"
     }
-  }
-
-  private static func grouped<Element, Key: Equatable>(
-    _ elements: [Element], by key: (Element) -> Key
-  ) -> [(Key, [Element])] {
-    var groups: [(Key, [Element])] = []
-    for element in elements {
-      if let last = groups.last, last.0 == key(element) {
-        groups[groups.count - 1].1.append(element)
-      } else {
-        groups.append((key(element), [element]))
-      }
-    }
-    return groups
   }
 }

@@ -1,7 +1,7 @@
 /// A piece of text in a page.
 struct HTMLSpan {
   enum Kind: String {
-    case plain, code, mark, strong, muted
+    case plain, code, mark, muted
     /// A line break behind the text.
     case line
   }
@@ -11,7 +11,6 @@ struct HTMLSpan {
 
   static func plain(_ text: String) -> Self { Self(kind: .plain, text: text) }
   static func code(_ text: String) -> Self { Self(kind: .code, text: text) }
-  static func strong(_ text: String) -> Self { Self(kind: .strong, text: text) }
   static func muted(_ text: String) -> Self { Self(kind: .muted, text: text) }
 
   /// A sentence: words in backquotes are code, and it begins with a capital letter.

@@ -216,7 +216,6 @@ enum HTMLTemplates {
       "span-code": "<code>{{text}}</code>",
       "span-name": "<code class=\"name\">{{text}}</code>",
       "span-mark": "<mark>{{text}}</mark>",
-      "span-strong": "<strong>{{text}}</strong>",
       "span-muted": "<span class=\"muted\">{{text}}</span>",
     ]
   }

@@ -79,7 +79,7 @@ struct HTMLText: MustacheCustomRenderable {
 }
 
 /// Numbers for people.
-enum HTMLNumber {
+package enum HTMLNumber {
   /// `1,048,576`.
   static func grouped(_ number: Int) -> String {
     let digits = Array(String(number.magnitude))
@@ -92,6 +92,13 @@ enum HTMLNumber {
   /// `1 file`, `2,000 files`.
   static func count(_ number: Int, _ noun: String, _ plural: String? = nil) -> String {
     "\(grouped(number)) \(number == 1 ? noun : plural ?? noun + "s")"
+  }
+
+  /// `1,234.05 s`.
+  package static func seconds(_ seconds: Double) -> String {
+    let hundredths = Int((max(0, seconds) * 100).rounded())
+    let rest = hundredths % 100
+    return "\(grouped(hundredths / 100)).\(rest < 10 ? "0" : "")\(rest) s"
   }
 
   /// `1.4 MB`.

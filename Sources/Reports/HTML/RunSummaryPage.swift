@@ -13,7 +13,7 @@ extension HTMLPage {
       sentence: summary.conclusion + ".")
     facts = [
       ("Files", [.plain(HTMLNumber.grouped(summary.files))]),
-      ("Time of all", [.plain(RunSummary.text(seconds: summary.seconds))]),
+      ("Time of all", [.plain(HTMLNumber.seconds(summary.seconds))]),
     ]
     if let first = summary.firstDone, let last = summary.lastDone {
       facts.append(("First and last done", [.plain("\(first), \(last)")]))
@@ -92,7 +92,7 @@ extension HTMLPage {
       summary.slowest.map {
         [
           .headerCode($0.container),
-          HTMLCell(kind: .number, spans: [.plain(RunSummary.text(seconds: $0.seconds))]),
+          HTMLCell(kind: .number, spans: [.plain(HTMLNumber.seconds($0.seconds))]),
         ]
       })
   }

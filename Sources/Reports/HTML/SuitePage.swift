@@ -29,7 +29,7 @@ extension HTMLPage {
       verdict: report.passed ? .good : .bad, word: report.passed ? "Passed" : "Failed",
       sentence: sentence + ".")
     let parts = SuiteSections(report: report, root: root, advised: advised)
-    facts = [("Duration", [.plain(SuiteSections.seconds(report.seconds))])]
+    facts = [("Duration", [.plain(HTMLNumber.seconds(report.seconds))])]
     sections = [
       parts.findings(groups.filter { !$0.isKnown }, "findings", "Findings"), parts.fixtures,
       parts.findings(groups.filter(\.isKnown), "known", "Known failures"), parts.notes,
@@ -43,12 +43,6 @@ private struct SuiteSections {
   let root: String?
   let advised: (String) -> String
 
-  static func seconds(_ seconds: Double) -> String {
-    let hundredths = Int((max(0, seconds) * 100).rounded())
-    let rest = hundredths % 100
-    return "\(HTMLNumber.grouped(hundredths / 100)).\(rest < 10 ? "0" : "")\(rest) s"
-  }
-
   /// Files are named in messages, too.
   private func named(_ text: String) -> String {
     guard let root, root != "/" else { return text }
@@ -59,12 +53,10 @@ private struct SuiteSections {
 
   var fixtures: HTMLPage.Section {
     let longest = report.fixtures.map { UInt64(max(0, $0.seconds) * 1000) }.max() ?? 0
-    let order: [FixtureResult.State] = [.failed, .knownFailure, .notRun, .passed]
-    let sorted = order.flatMap { state in report.fixtures.filter { $0.state == state } }
     let table = HTMLTable(
       "Fixtures, failed ones first", ["Result", "Fixture", "Description", "Versions", "#Findings", "Time"],
-      sorted.map { fixture in
-        var time = HTMLCell.text(Self.seconds(fixture.seconds))
+      report.sorted.map { fixture in
+        var time = HTMLCell.text(HTMLNumber.seconds(fixture.seconds))
         time.bar = HTMLBar(parts: [(.plain, UInt64(max(0, fixture.seconds) * 1000))], largest: longest)
         return [
           Self.result(fixture.state), .headerCode(fixture.name), description(fixture),
@@ -148,9 +140,7 @@ private struct SuiteSections {
     }
     let names = group.fixtures
     if !names.isEmpty {
-      let shown = names.prefix(20).map(\.name).joined(separator: ", ")
-      let more = names.count > 20 ? " and \(names.count - 20) more" : ""
-      facts.append(("Fixtures", [.plain(shown + more)]))
+      facts.append(("Fixtures", [.plain(names.map(\.name).listed(20))]))
     }
     facts.append(("Found by", [.plain(group.checks.map(\.rawValue).joined(separator: ", "))]))
     let expectation = group.leading.first?.finding
@@ -186,19 +176,10 @@ private struct SuiteSections {
 
   /// Each once, with the fixtures that it is about.
   var notes: HTMLPage.Section? {
-    var texts = report.notes
-    var names: [String: [String]] = [:]
-    for fixture in report.fixtures {
-      for note in fixture.notes {
-        if names[note] == nil { texts.append(note) }
-        names[note, default: []].append(fixture.name)
-      }
-    }
-    if texts.isEmpty { return nil }
-    let items = texts.prefix(HTMLTable.limit).map { text -> [HTMLSpan] in
-      let about = names[text] ?? []
-      let more = about.count > 3 ? " and \(about.count - 3) more" : ""
-      let subject = about.isEmpty ? "" : " " + about.prefix(3).joined(separator: ", ") + more
+    let notes = report.notes.map { (text: $0, fixtures: [String]()) } + report.fixtureNotes
+    if notes.isEmpty { return nil }
+    let items = notes.prefix(HTMLTable.limit).map { text, fixtures -> [HTMLSpan] in
+      let subject = fixtures.isEmpty ? "" : " " + fixtures.listed(3)
       return HTMLSpan.prose(named(advised(text))) + [.muted(subject)]
     }
     return HTMLPage.Section(

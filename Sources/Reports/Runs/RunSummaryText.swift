@@ -82,13 +82,6 @@ extension RunSummary {
   private static func named(_ shards: [String], _ count: Int) -> String {
     count == 1 ? shards[0] == "1/1" ? "the job" : "shard \(shards[0])" : "shards \(list(shards, count))"
   }
-
-  /// Seconds as people write them.
-  package static func text(seconds: Double) -> String {
-    let rounded = (seconds * 100).rounded() / 100
-    let cents = Int((rounded * 100).rounded()) % 100
-    return "\(HTMLNumber.grouped(Int(rounded))).\(cents < 10 ? "0" : "")\(cents) s"
-  }
 }
 
 extension RunSummary.Problem {
@@ -122,7 +115,7 @@ package struct RunSummaryMarkdown {
       summary.versions.map { [HTMLNumber.grouped($0.count), $0.text] }, to: &text)
     add(
       "| Slowest | Time |\n|---|---:|\n",
-      summary.slowest.map { [MarkdownReport.inline($0.container), RunSummary.text(seconds: $0.seconds)] },
+      summary.slowest.map { [MarkdownReport.inline($0.container), HTMLNumber.seconds($0.seconds)] },
       to: &text)
     for problem in summary.problems.prefix(RunSummary.examples) {
       text += "- \(MarkdownReport.inline(problem.text))\n"
