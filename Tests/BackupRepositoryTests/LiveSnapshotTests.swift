@@ -315,8 +315,11 @@ struct FileGroupTests {
       let report = try lab.incremental(trusting: false)
       let (file, sum) = try (content("mmkv/settings", in: report), content("mmkv/settings.crc", in: report))
       #expect(file == sum)
-      let skipped = report.skipped.map(\.path)
-      #expect(skipped.contains("mmkv/settings") == (file == nil) && Set(skipped).count == skipped.count)
+      // The directory changes all the time, too, and may be reported as such.
+      let skipped = report.skipped.map(\.path).filter { $0 != "mmkv" && !$0.isRoot }
+      #expect(
+        skipped.contains("mmkv/settings") == (file == nil) && Set(skipped).count == skipped.count,
+        "\(file ?? "nothing"), \(report.skipped)")
     }
   }
 

@@ -60,14 +60,14 @@ struct DirectoryListing {
               currentPath: now, isMoved: now != own)
           } else {
             entry = nil
-            unsettled += [path.appending(unchecked: name.bytes), now]
+            unsettled += names.reported(path.appending(unchecked: name.bytes), seenAt: [now])
           }
         case .unmoved(let status):
           entry = Entry(name: name, status: status, directory: directory, localName: name, currentPath: own)
         case .gone: break
         case .unsettled(let seen):
           entry = nil
-          unsettled += seen
+          unsettled += names.reported(path.appending(unchecked: name.bytes), seenAt: seen)
         }
       }
       guard let entry else { continue }

@@ -63,6 +63,14 @@ package final class TreeNames {
     listings[directory]?.names.items().sorted { $0.name.lexicographicallyPrecedes($1.name) }
   }
 
+  /// The places of a file that moved, to be reported: its own, and of the others those that are not stored by themselves.
+  package func reported(_ path: ContainerPath, seenAt others: [ContainerPath]) -> [ContainerPath] {
+    [path]
+      + others.filter { other in
+        other != path && names(in: other.parent)?.contains { $0.name == other.name } != true
+      }
+  }
+
   // MARK: Listing
 
   /// Lists directories, and changed ones again, until none has changed.

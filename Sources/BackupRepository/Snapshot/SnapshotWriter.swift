@@ -160,7 +160,7 @@ final class SnapshotWriter {
           checksInodes = false
         case .gone: return
         case .unsettled(let paths):
-          for path in paths { skip(path, .unstable) }
+          for path in tree.reported(scanned.path, seenAt: paths) { skip(path, .unstable) }
           return
         case .at(let path, _): return skipUnstable(scanned.path, path)
         case .unmoved: return skip(scanned.path, .unstable)
@@ -509,11 +509,8 @@ final class SnapshotWriter {
     if skippedPaths.insert(path).inserted { skipped.append(SkippedPath(path: path, reason: reason)) }
   }
 
-  /// What was renamed to a name that is stored by itself is not reported under that one.
   private func skipUnstable(_ path: ContainerPath, _ current: ContainerPath) {
-    skip(path, .unstable)
-    let names = tree.names(in: current.parent) ?? []
-    if current != path, !names.contains(where: { $0.name == current.name }) { skip(current, .unstable) }
+    for path in tree.reported(path, seenAt: [current]) { skip(path, .unstable) }
   }
 
   /// Records what is not stored; nothing when it is what the parent's manifest lists.
