@@ -165,7 +165,7 @@ import Testing
     _ = try store.put(RemoteLock.name(process: ended.process, exclusive: true), [])
     // It comes after the other.
     let alive = try RemoteLock.name(process: getpid(), exclusive: true).replacing(
-      "exclusive_", with: "exclusive_f")
+      "exclusive_", with: "exclusive_z")
     _ = try store.put(alive, [])
     let error = failure { _ = try RemoteLock(store, exclusive: false, timeout: 0) } as? DrydockError
     #expect(error?.code == .locked)
