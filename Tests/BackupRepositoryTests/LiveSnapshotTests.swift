@@ -250,7 +250,9 @@ struct FileGroupTests {
     let stop = Mutex(false)
     let root = lab.root
     let thread = Thread {
-      for number in 0... where !stop.withLock({ $0 }) {
+      var number = 0
+      while !stop.withLock({ $0 }) {
+        number += 1
         try? Self.write(String(number), to: root + "/" + Self.manifest)
       }
     }
@@ -311,7 +313,9 @@ struct FileGroupTests {
     let stop = Mutex(false)
     let root = lab.root
     let thread = Thread {
-      for number in 1... where !stop.withLock({ $0 }) {
+      var number = 0
+      while !stop.withLock({ $0 }) {
+        number += 1
         for name in ["settings", "settings.crc"] {
           try? Self.write(String(number), to: root + "/new")
           rename(root + "/new", root + "/mmkv/" + name)
@@ -341,7 +345,9 @@ struct FileGroupTests {
     let thread = Thread {
       let files = ["settings", "settings.crc"].map { open(root + "/mmkv/" + $0, O_RDWR) }
       let maps = files.map { mmap(nil, 6, PROT_READ | PROT_WRITE, MAP_SHARED, $0, 0)! }
-      for number in 1... where !stop.withLock({ $0 }) {
+      var number = 0
+      while !stop.withLock({ $0 }) {
+        number += 1
         let text = String(format: "%06d", number)
         for map in maps { memcpy(map, text, 6) }
         usleep(500)
