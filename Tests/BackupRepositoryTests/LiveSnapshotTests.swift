@@ -225,6 +225,22 @@ struct FileGroupTests {
     }
   }
 
+  /// Runs a body while a thread does something again and again, each time with the next number.
+  private func repeating(_ change: @escaping @Sendable (Int) -> Void, during body: () throws -> Void) rethrows
+  {
+    let stop = Mutex(false)
+    let thread = Thread {
+      var number = 0
+      while !stop.withLock({ $0 }) {
+        number += 1
+        change(number)
+      }
+    }
+    thread.start()
+    defer { stop.withLock { $0 = true } }
+    try body()
+  }
+
   private func content(_ path: ContainerPath, in report: SnapshotReport) throws -> String? {
     let archive = try Archive(path: report.path)
     guard let entry = try archive.manifest.entry(path) else { return nil }
@@ -247,23 +263,15 @@ struct FileGroupTests {
 
   @Test("A LevelDB that changes each time that it is read is named, and not stored")
   func neverAtOneMoment() throws {
-    let stop = Mutex(false)
     let root = lab.root
-    let thread = Thread {
-      var number = 0
-      while !stop.withLock({ $0 }) {
-        number += 1
-        try? Self.write(String(number), to: root + "/" + Self.manifest)
+    try repeating({ try? Self.write(String($0), to: root + "/" + Self.manifest) }) {
+      while try String(contentsOfFile: root + "/" + Self.manifest, encoding: .utf8) == "000005" {}
+      let report = try lab.incremental(trusting: false)
+      let isStored = try content("db/MANIFEST-000004", in: report) != nil
+      #expect(report.isIncomplete != isStored && report.skipped.allSatisfy { $0.reason == .unstable })
+      for name in ["000005.ldb", "000006.log", "CURRENT"] {
+        #expect(try (content(ContainerPath("db/" + name), in: report) != nil) == isStored)
       }
-    }
-    thread.start()
-    defer { stop.withLock { $0 = true } }
-    while try String(contentsOfFile: root + "/" + Self.manifest, encoding: .utf8) == "000005" {}
-    let report = try lab.incremental(trusting: false)
-    let isStored = try content("db/MANIFEST-000004", in: report) != nil
-    #expect(report.isIncomplete != isStored && report.skipped.allSatisfy { $0.reason == .unstable })
-    for name in ["000005.ldb", "000006.log", "CURRENT"] {
-      #expect(try (content(ContainerPath("db/" + name), in: report) != nil) == isStored)
     }
   }
 
@@ -310,30 +318,25 @@ struct FileGroupTests {
   /// By `rename`, with files of another directory, as fast as it goes.
   @Test func eachArchiveHasAPairOrNames() throws {
     for name in ["settings", "settings.crc"] { try lab.write("mmkv/" + name, "000000") }
-    let stop = Mutex(false)
     let root = lab.root
-    let thread = Thread {
-      var number = 0
-      while !stop.withLock({ $0 }) {
-        number += 1
-        for name in ["settings", "settings.crc"] {
-          try? Self.write(String(number), to: root + "/new")
-          rename(root + "/new", root + "/mmkv/" + name)
-        }
-        usleep(500)
+    let change: @Sendable (Int) -> Void = { number in
+      for name in ["settings", "settings.crc"] {
+        try? Self.write(String(number), to: root + "/new")
+        rename(root + "/new", root + "/mmkv/" + name)
       }
+      usleep(500)
     }
-    thread.start()
-    defer { stop.withLock { $0 = true } }
-    for _ in 0..<4 {
-      let report = try lab.incremental(trusting: false)
-      let (file, sum) = try (content("mmkv/settings", in: report), content("mmkv/settings.crc", in: report))
-      expectOneMoment(file, sum)
-      // The directory changes all the time, too, and may be reported as such.
-      let skipped = report.skipped.map(\.path).filter { $0 != "mmkv" && !$0.isRoot }
-      #expect(
-        skipped.contains("mmkv/settings") == (file == nil) && Set(skipped).count == skipped.count,
-        "\(file ?? "nothing"), \(report.skipped)")
+    try repeating(change) {
+      for _ in 0..<4 {
+        let report = try lab.incremental(trusting: false)
+        let (file, sum) = try (content("mmkv/settings", in: report), content("mmkv/settings.crc", in: report))
+        expectOneMoment(file, sum)
+        // The directory changes all the time, too, and may be reported as such.
+        let skipped = report.skipped.map(\.path).filter { $0 != "mmkv" && !$0.isRoot }
+        #expect(
+          skipped.contains("mmkv/settings") == (file == nil) && Set(skipped).count == skipped.count,
+          "\(file ?? "nothing"), \(report.skipped)")
+      }
     }
   }
 

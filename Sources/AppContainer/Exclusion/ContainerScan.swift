@@ -176,17 +176,16 @@ package struct ContainerScan {
     leading: Set<ContainerPath>?, mount: UInt64
   ) throws {
     do {
-      var listing = try DirectoryListing(
-        directory, path, at: current, names: names, databases: root.databases)
+      var listing: DirectoryListing
+      var group: FileGroup?
       var attempts = 0
-      let isGroup = listing.groups.values.first?.isDirectory ?? false
-      while let capture, let group = listing.groups.values.first, group.isDirectory,
-        try !capture(group, directory, path), attempts < Self.attempts
-      {
+      repeat {
         listing = try DirectoryListing(directory, path, at: current, names: names, databases: root.databases)
+        group = listing.groups.values.first.flatMap { $0.isDirectory ? $0 : nil }
         attempts += 1
-      }
-      if !isGroup, names?.unstable.contains(path) ?? false { unreadable.append((path, unsettled(path))) }
+      } while try group.map { try capture?($0, directory, path) == false } ?? false
+        && attempts <= Self.attempts
+      if group == nil, names?.unstable.contains(path) ?? false { unreadable.append((path, unsettled(path))) }
       unreadable += listing.unsettled.map { ($0, unsettled($0)) }
       open.append(OpenDirectory(listing, decision, leading: leading, mount: mount))
     } catch let error as DrydockError {

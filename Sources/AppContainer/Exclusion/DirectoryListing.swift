@@ -43,7 +43,8 @@ struct DirectoryListing {
     let listed = try Self.names(directory, path, names).map {
       (name: ContainerPath(unchecked: $0), inode: $1)
     }
-    let pairs = Set(FileGroup.pairs(among: listed.map(\.name)).flatMap { [$0, $1] })
+    let pairs = FileGroup.pairs(among: listed.map(\.name))
+    let paired = Set(pairs.flatMap { [$0, $1] })
     for (name, inode) in listed {
       let found = try directory.status(name)
       let own = currentPath.appending(unchecked: name.bytes)
@@ -51,7 +52,7 @@ struct DirectoryListing {
         Entry(name: name, status: $0, directory: directory, localName: name, currentPath: own)
       }
       // Sidecars come and go with their database, which is captured as a whole, and so are a file and its checksum.
-      if let names, let inode, found?.inode != inode, try !directory.isSidecar(name), !pairs.contains(name) {
+      if let names, let inode, found?.inode != inode, try !directory.isSidecar(name), !paired.contains(name) {
         switch try names.find(path.appending(unchecked: name.bytes), inode: inode) {
         case .at(let now, let status):
           if let home = try? names.directory(of: now) {
@@ -101,7 +102,7 @@ struct DirectoryListing {
       }
       if let external = unit.externalData { owners[external] = name }
     }
-    groups = FileGroup.find(among: listed.map(\.name), files: files, found: Set(entries.map(\.name))) {
+    groups = FileGroup.find(pairs, files: files, found: Set(entries.map(\.name))) {
       [units, owners] in units[$0] != nil || owners[$0] != nil
     }
     let lost = Set(unsettled)
@@ -115,7 +116,7 @@ struct DirectoryListing {
   ) throws -> [([UInt8], UInt64?)] {
     // The files of a directory that is one group are captured when it is listed.
     guard let listed = names?.names(in: path), !FileGroup.isDirectory(listed.lazy.map(\.name)) else {
-      return try directory.names().sorted { $0.lexicographicallyPrecedes($1) }.map { ($0, nil) }
+      return try directory.names().map { ($0, nil) }
     }
     var items: [([UInt8], UInt64?)] = listed.map { ($0.name, $0.inode) }
     if directory.isGroupList(.groups) {

@@ -7,28 +7,28 @@ package struct FileGroup: Sendable {
   package let isWhole: Bool
   /// All names of the directory, when one that comes or goes changes what the others mean.
   private let listed: Set<ContainerPath>?
-  /// Whether it is all of the directory but what belongs to SQLite databases.
-  var isDirectory: Bool { listed != nil }
+  /// Whether it is all of the directory but what belongs to SQLite databases. Its files are written once or appended to, so that
+  /// sizes and times say whether one has changed.
+  package var isDirectory: Bool { listed != nil }
 
   /// Finds the groups of a directory, by each of their names: the files of a LevelDB or RocksDB, whose `CURRENT` names the
   /// manifest, which names the tables (<https://github.com/google/leveldb/blob/main/doc/impl.md>); a file and its checksum,
   /// as MMKV writes them.
   ///
   /// - Parameters:
-  ///   - names: that the directory had.
+  ///   - pairs: of the names that the directory had.
   ///   - files: those that were found as files.
   ///   - found: those that were found.
   ///   - isOfDatabase: whether a file belongs to an SQLite database.
   static func find(
-    among names: [ContainerPath], files: Set<ContainerPath>, found: @autoclosure () -> Set<ContainerPath>,
-    isOfDatabase: (ContainerPath) -> Bool
+    _ pairs: [(ContainerPath, ContainerPath)], files: Set<ContainerPath>,
+    found: @autoclosure () -> Set<ContainerPath>, isOfDatabase: (ContainerPath) -> Bool
   ) -> [ContainerPath: FileGroup] {
     if isDirectory(files.lazy.map(\.bytes)) {
       let names = files.filter { !isOfDatabase($0) }.sorted()
       let group = FileGroup(names: names, isWhole: true, listed: found())
       return Dictionary(uniqueKeysWithValues: names.map { ($0, group) })
     }
-    let pairs = pairs(among: names)
     if pairs.isEmpty { return [:] }
     var groups: [ContainerPath: FileGroup] = [:]
     let others = found().subtracting(files)
@@ -61,11 +61,8 @@ package struct FileGroup: Sendable {
     }
   }
 
-  /// Whether a file's size and time say that it has not changed: those of a LevelDB are written once, or appended to.
-  package var showsWrites: Bool { listed != nil }
-
   /// Whether its app only appends to a file: what that has at a moment is whole later, too.
   package func canOnlyGrow(_ name: ContainerPath) -> Bool {
-    listed != nil && (name == "LOG" || name.bytes.suffix(4).elementsEqual(".log".utf8))
+    isDirectory && (name == "LOG" || name.bytes.suffix(4).elementsEqual(".log".utf8))
   }
 }

@@ -100,7 +100,7 @@ struct FileGroupCopies {
       // A write in progress has set the time when it began, and one through a mapping sets none.
       guard
         try before[index] == after[index]
-          && (group.showsWrites || same(name, in: directory, copies[index].name))
+          && (group.isDirectory || same(name, in: directory, copies[index].name))
       else { return nil }
     }
     isWhole = true
