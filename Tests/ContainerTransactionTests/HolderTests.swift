@@ -169,6 +169,18 @@ import Testing
       }
       #expect(!isStarting && !ProcessTable.isStarting(getpid()))
     }
+
+    /// So it looks while the kernel starts another program and has not closed descriptors yet.
+    @Test func aChildWithThisThreadsNameIsStarting() throws {
+      let directory = try TemporaryDirectory()
+      let program = directory(ProcessTable.name(of: getpid()))
+      try FileManager.default.createSymbolicLink(atPath: program, withDestinationPath: "/bin/sleep")
+      let child = try Command.spawn(program, ["100"])
+      for _ in 0..<100 {
+        #expect(ProcessTable.isStarting(child.process))
+        usleep(1000)
+      }
+    }
   #endif
 
   // MARK: Afterwards

@@ -155,12 +155,18 @@
       [.permissionDenied, .notPermitted].contains(error as? Errno)
     }
 
-    /// Whether a process is a child of this one that does not run another program yet.
+    /// Whether a process is a child of this one that has not begun to run another program, or ends without having done so.
+    /// The kernel changes a process's program before it closes the copies of descriptors, and its name after that; and
+    /// of a process that ends, the program is gone before they are.
     static func isStarting(_ process: Int32) -> Bool {
       guard let own, let parent = fields(ofStat: contents("/proc/\(process)/stat") ?? []).dropFirst().first,
-        Int32(parent) == own, let program = FollowedStatus.identity("/proc/self/exe")
+        Int32(parent) == own
       else { return false }
-      return FollowedStatus.identity("/proc/\(process)/exe") == program
+      let program = FollowedStatus.identity("/proc/\(process)/exe")
+      if program != nil, program == FollowedStatus.identity("/proc/self/exe") { return true }
+      // It has the name of the thread that started it.
+      let name = contents("/proc/\(process)/comm")
+      return name != nil && threads(of: own).contains { contents("/proc/\(own)/task/\($0)/comm") == name }
     }
 
     /// The fields of `/proc/PID/stat` from the state on: the name in parentheses before it can have anything in it.

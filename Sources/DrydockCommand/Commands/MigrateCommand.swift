@@ -90,11 +90,11 @@ struct MigrateCommand: Subcommand {
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
     if let batch = try container.batch(configuration, "migrate", asJSON: common.json) {
-      return try run(batch, display.progress)
+      return try run(batch, display)
     }
     if dryRun {
       return try page.reporting(Self.dryRunTitle, container.one.path) {
-        try container.one.reading(configuration, expansion) { try show($0, display.progress) }
+        try container.one.reading(configuration, expansion) { try show($0, display) }
       }
     }
     let opened = try container.one.open(configuration)
@@ -109,6 +109,7 @@ struct MigrateCommand: Subcommand {
     do {
       if each { return try runEach(opened, catalog, options) }
       let outcome = try opened.migrate(catalog, options: options)
+      display.end()
       if common.json { Output.json(Self.document(outcome)) }
       report(outcome, opened)
       try outcome.throwUnlessClean()
@@ -152,10 +153,11 @@ struct MigrateCommand: Subcommand {
 
   private static let dryRunTitle = "Dry run of migrations"
 
-  private func show(_ opened: Container, _ progress: WorkProgress?) throws {
-    var options = try options(opened.configuration, progress)
+  private func show(_ opened: Container, _ display: ProgressDisplay) throws {
+    var options = try options(opened.configuration, display.progress)
     options.rowLimit = page.html == nil ? 0 : HTMLPage.rowLimit
     var outcome = try opened.dryRun(migrations.catalog(opened.configuration), options: options)
+    display.end()
     try page.write(
       HTMLPage(
         dryRun: outcome.value, changing: outcome.difference, app: opened.app, instance: opened.instance,
@@ -220,13 +222,14 @@ struct MigrateCommand: Subcommand {
   }
 
   /// Migrates every container of a batch, each in a separate transaction.
-  private func run(_ batch: Batch, _ progress: WorkProgress?) throws {
+  private func run(_ batch: Batch, _ display: ProgressDisplay) throws {
     let catalog = try migrations.catalog(batch.configuration)
     var options = try options(batch.configuration)
     options.transaction.run = batch.job.run
     let moved = Mutex<[String: [MovedSecret]]>([:])
-    progress?.begin(.migrate)
-    var summary = batch.run(progress, isChange: !dryRun) { [to, each, dryRun, exitCode, options] container in
+    display.progress?.begin(.migrate)
+    var summary = batch.run(display.progress, isChange: !dryRun) {
+      [to, each, dryRun, exitCode, options] container in
       do {
         if dryRun { return try Self.show(container, catalog, options, exitCode: exitCode) }
         return try Self.migrate(container, catalog, options, each: each) { outcome in
@@ -246,6 +249,7 @@ struct MigrateCommand: Subcommand {
         summary.notSearched += found.notSearched
       }
     }
+    display.end()
     MigrationText.warn(exposed: summary.exposed, notSearched: summary.notSearched)
     try batch.finish(summary, undo: "--transaction-of \(batch.job.run)")
   }

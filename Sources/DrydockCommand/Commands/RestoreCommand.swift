@@ -108,6 +108,7 @@ struct RestoreCommand: Subcommand {
     }
     if dryRun {
       let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)
+      display.end()
       if common.json {
         Output.json(outcome.document(document(outcome.value, archive.signer)))
       } else {
@@ -120,6 +121,7 @@ struct RestoreCommand: Subcommand {
     }
     if !yes, !common.json, isatty(STDIN_FILENO) == 1 { options.confirmRemovals = Self.confirm }
     let outcome = try archive.restore(to: target, options: options, migrating: catalog)
+    display.end()
     if common.json { Output.json(outcome.document(document(outcome.value, archive.signer))) }
     outcome.report(on: target, asJSON: common.json) { write($0, isDone: true) }
     if outcome.transaction == nil, !common.json, !common.quiet { Output.line("nothing to change") }

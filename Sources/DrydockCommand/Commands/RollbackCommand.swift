@@ -70,12 +70,12 @@ struct RollbackCommand: Subcommand {
     display.progress?.begin(.rollback)
     let request = try request()
     if let batch = try container.batch(configuration, "rollback", asJSON: common.json) {
-      return try run(batch, request, catalog(configuration), display.progress)
+      return try run(batch, request, catalog(configuration), display)
     }
     var options = try container.wait.transaction(deviceKeys, use)
     options.progress = display.progress
     if dryRun {
-      return try container.one.reading(configuration, expansion) { try show($0, request, options) }
+      return try container.one.reading(configuration, expansion) { try show($0, request, options, display) }
     }
     let opened = try container.one.open(configuration)
     let outcome = try opened.rollback(request, catalog: catalog(configuration), options: options)
@@ -93,10 +93,12 @@ struct RollbackCommand: Subcommand {
   }
 
   private func show(
-    _ opened: Container, _ request: MigrationRollback.Request, _ options: TransactionOptions
+    _ opened: Container, _ request: MigrationRollback.Request, _ options: TransactionOptions,
+    _ display: ProgressDisplay
   ) throws {
     let outcome = try opened.dryRunRollback(
       request, catalog: catalog(opened.configuration), options: options)
+    display.end()
     if common.json { return Output.json(outcome.document(Self.document(outcome.value))) }
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
@@ -127,13 +129,13 @@ extension RollbackCommand {
   /// Rolls back every container of a batch, each in a separate transaction.
   func run(
     _ batch: Batch, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
-    _ progress: WorkProgress?
+    _ display: ProgressDisplay
   ) throws {
     if request.version == nil, request.run == nil { try refuseMixture(batch) }
     var options = try container.wait.transaction(deviceKeys, use)
     options.run = batch.job.run
     let isKnown = Mutex(false)
-    var summary = batch.run(progress, isChange: !dryRun) { [dryRun, options] container in
+    var summary = batch.run(display.progress, isChange: !dryRun) { [dryRun, options] container in
       if let run = request.run, try container.has(run) { isKnown.withLock { $0 = true } }
       do {
         return dryRun
@@ -144,6 +146,7 @@ extension RollbackCommand {
         return BatchResult(state: .unchanged, text: error.message)
       }
     }
+    display.end()
     if let run = request.run, !isKnown.withLock({ $0 }), summary.exitCode == 0 {
       let what =
         "no container\(batch.job.shard.map { " of shard \($0)" } ?? "") has a transaction of run \(run)"

@@ -127,6 +127,7 @@ struct VerifyCommand: Subcommand {
     if failed == nil, let container, let path = intact {
       let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, trusted: trusted)
       let found = try compare(archive, container, configuration, display.progress)
+      display.end()
       document["container"] =
         [
           "path": container, "equal": found.isEqual, "compared": found.comparison.compared,
