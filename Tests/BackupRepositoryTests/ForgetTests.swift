@@ -241,6 +241,15 @@ import Testing
     #expect(try names().filter { $0.hasSuffix(".new") } == ["notes.new"])
   }
 
+  @Test(arguments: [false, true]) func whatAnotherInstanceNeedsStays(sealed: Bool) throws {
+    try add(1, instance: "red", sealed: sealed)
+    try add(2, parent: 1, instance: "blue", sealed: sealed)
+    let error = failure { try repository.forgetEverything(instance: "red") }
+    #expect(code(error) == "checkFailed" && "\(error as Any)".contains("needs it"))
+    #expect(code(failure { try repository.forget(keeping: .last(1), instance: "red") }) == nil)
+    #expect(try remaining() == [1, 2])
+  }
+
   @Test func everythingOfOneInstance() throws {
     try add(1, instance: "red")
     try add(2, parent: 1, instance: "red", sealed: true)
