@@ -120,7 +120,8 @@ package struct JSONNumber: Sendable {
     text = real.description
   }
 
-  init(checked text: String) { self.text = text }
+  /// A number that is written as JSON allows.
+  package init(checked text: String) { self.text = text }
 
   /// The number if it is whole and fits, however it is written.
   package var integer: Int64? {

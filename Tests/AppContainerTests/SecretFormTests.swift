@@ -38,6 +38,8 @@ enum MadeUp {
     "{\"user\": \"ada\", \"password\": \"hunter2\"", "{\"token\":\"hunter2\",",
     "[{\"a\": 1, \"secret\": \"hunter2\"}]",
     "{\\\"token\\\":\\\"hunter2\\\"}", "Cookie: sid=abc123; theme=dark",
+    "2026-01-02 10:15 D/OkHttp: X-Api-Key: hunter22 (cached)", "INFO refresh_token: hunter22",
+    "[net] > Cookie: sid=abc123; theme=dark", "sent accessToken: \(tail)",
   ]
 
   static let cards = [

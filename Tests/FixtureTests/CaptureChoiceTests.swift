@@ -171,6 +171,91 @@ struct CaptureChoiceTests {
     }
   }
 
+  @Test("Numbers with a fraction, large integers and Booleans, in settings, JSON and SQL")
+  func numbers() throws {
+    try CaptureSandbox.with { sandbox in
+      try sandbox.settings([
+        "dataSchemaVersion": 3, "latitude": 48.858844, "small": 1.25e-7, "premium": true, "balance": -1234.5,
+        "largest": Int64.max, "place": ["lat": 52.520008, "isHome": false], "kept": 0.25, "flag": true,
+        "note": "at 48.858844, not at 148.8588441",
+      ])
+      try sandbox.write(
+        "Documents/a.json",
+        #"{"latitude": 52.5200080, "premium": false, "largest": 9223372036854775806, "none": [null], "x": 1.5}"#
+      )
+      try sandbox.database(
+        "Documents/a.sqlite",
+        """
+        CREATE TABLE visit (id INTEGER PRIMARY KEY, lat REAL, paid BOOLEAN CHECK (paid IN (0, 1)), data TEXT);
+        INSERT INTO visit VALUES (1, 48.858844, 1, '{"lat": 1.25, "isHome": true}'), (2, 7.0, 0, NULL), (3, 1e-9, NULL, '[]');
+        """)
+      sandbox.options.keys = ["latitude", "small", "premium", "balance", "largest", "place", "none"]
+      sandbox.options.columns = ["visit.lat", "visit.paid", "visit.data"]
+      let report = try sandbox.capture()
+      let originals = ["1234.5", "9223372036854775807", "9223372036854775806", "52.520008"]
+      let leaks = try sandbox.leaks(originals, report).filter { !$0.contains(" in Base64 ") }
+      #expect(leaks == [])
+      let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      #expect(!settings.contains("at 48.858844") && !settings.contains(": 48.858844"), "\(settings)")
+      #expect(settings.contains("premium: false") && settings.contains("isHome: true"), "\(settings)")
+      #expect(settings.contains("kept: 0.25") && settings.contains("flag: true"))
+      #expect(settings.contains(#/small: \d\.\d{2}e-07/#) && !settings.contains("1.25e-07"), "\(settings)")
+      #expect(settings.contains(#/latitude: \d{2}\.\d{1,6}\n/#) && settings.contains(#/balance: -\d{4}\.\d/#))
+      let json = try sandbox.text("container/Documents/a.json")
+      #expect(json.contains(#/^\{"latitude": \d{2}\.\d{7}, "premium": true, /#), "\(json)")
+      #expect(json.hasSuffix(#""none": [null], "x": 1.5}"#))
+      let rows = try sandbox.rows(
+        "SELECT typeof(lat), lat, paid, data FROM visit ORDER BY id", "Documents/a.sqlite",
+        in: sandbox.built())
+      #expect(rows.map { String.fromDatabaseValue($0[0]) } == ["real", "real", "real"])
+      #expect(
+        rows.map { Int.fromDatabaseValue($0[2]) } == [0, 1, nil], "SQLite's Booleans are Booleans again")
+      let data = try #require(String.fromDatabaseValue(rows[0][3]))
+      #expect(data.contains("\"isHome\": false") && !data.contains("1.25"), "\(data)")
+      let latitudes = rows.compactMap { Double.fromDatabaseValue($0[1]) }
+      #expect(latitudes[1] != 7 && latitudes[2] != 1e-9 && latitudes[2] < 1e-8)
+      // The same number by the same one.
+      #expect(settings.contains("latitude: \(latitudes[0])\n"), "\(settings) \(latitudes)")
+      #expect(settings.contains("at \(latitudes[0]), not at 148.8588441"))
+    }
+  }
+
+  @Test("A chosen integer that fills its type has another one", arguments: 1...10)
+  func filling(_ round: Int) throws {
+    try CaptureSandbox.with { sandbox in
+      try sandbox.write(
+        "shared_prefs/a.xml",
+        "<?xml version='1.0' encoding='utf-8' standalone='yes' ?>\n<map>\n<int name=\"count\" value=\"2147483647\" />"
+          + "<float name=\"ratio\" value=\"48.85\" /><boolean name=\"flag\" value=\"true\" /></map>\n")
+      sandbox.configuration.layout = .android
+      sandbox.configuration.versionMarkers = []
+      sandbox.options.version = 3
+      sandbox.options.keys = ["count", "ratio", "flag"]
+      try sandbox.capture()
+      let settings = try sandbox.text("container/shared_prefs/a.xml.yaml")
+      #expect(
+        settings.contains(#/count: !int \d{9,10}\n/#) && !settings.contains("2147483647"), "\(settings)")
+      #expect(settings.contains(#/ratio: !float \d\d\.\d/#) && !settings.contains("48.85"), "\(settings)")
+      #expect(settings.contains("flag: false"), "\(settings)")
+    }
+  }
+
+  @Test("A chosen file is made up although it is a settings file or a database")
+  func stores() throws {
+    try CaptureSandbox.with { sandbox in
+      try sandbox.settings(["city": "Canaryville", "ratio": 0.3125, "on": true], in: "Documents/b.plist")
+      sandbox.configuration.defaults = ["b": "Documents/b.plist"]
+      try sandbox.database(
+        "Documents/a.sqlite", "CREATE TABLE t (x TEXT, y REAL); INSERT INTO t VALUES ('canary words', 0.8125)"
+      )
+      sandbox.options.files = ["Documents/b.plist", "*.sqlite"]
+      let report = try sandbox.capture()
+      let leaks = try sandbox.leaks(["Canaryville", "0.3125", "canary words", "0.8125"], report)
+      #expect(leaks == [])
+      #expect(try sandbox.text("container/Documents/b.plist.yaml").contains("\"on\": false"))
+    }
+  }
+
   @Test("A chosen word that is also one of SQL or of fixture.yaml does not stop the capture")
   func formatWords() throws {
     try CaptureSandbox.with { sandbox in

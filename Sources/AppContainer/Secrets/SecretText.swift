@@ -122,9 +122,18 @@ package struct SecretText {
     let start = name.endIndex - word.count
     switch bytes[index] {
     case UInt8(ascii: ":") where !isQuoted:
-      // In prose a colon means little: the assignment must be a separate line with one word after the colon.
-      let header = String(decoding: word.reversed(), as: UTF8.self).lowercased()
-      guard isLineStart(start), !value.isSpaced || Self.headers.contains(header) else { return nil }
+      // In prose a colon means little: the assignment must be a separate line with one word after the colon, or, as in a
+      // log, have a name of several words, which is no file's, and a value that is no word.
+      let header = String(decoding: word.reversed(), as: UTF8.self)
+      let isHeader = Self.headers.contains(header.lowercased())
+      let isName =
+        SecretName.words(header).count > 1 && !header.contains(".")
+        && (start == 0 || bytes[start - 1] != UInt8(ascii: "/"))
+      guard
+        isLineStart(start) && (!value.isSpaced || isHeader)
+          || (isHeader || isName) && value.text.utf8.count >= 8
+            && value.text.utf8.contains(where: Self.isDigit)
+      else { return nil }
     case UInt8(ascii: ">"):
       guard start > 0, bytes[start - 1] == UInt8(ascii: "<") else { return nil }
     default: break

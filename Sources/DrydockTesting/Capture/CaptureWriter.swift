@@ -135,7 +135,8 @@ struct CaptureWriter {
   /// Settings: as text, if they are binary and text can represent them.
   private mutating func add(settings: ContainerPath) throws {
     let bytes = try contents(settings)
-    let label = CapturePlace(label: settings.description)
+    let label = CapturePlace(
+      isChosen: CaptureOptions.matches(options.files, settings), label: settings.description)
     guard var file = try? SettingsFile(bytes: bytes, path: settings.description),
       file.format != .propertyList(.xml), file.canBeWritten
     else {

@@ -17,6 +17,8 @@ struct CapturedDatabase {
   private let tables: [SQLTable]
   /// The columns of each table that belong to its key, or to a reference to another table.
   private let keys: [String: Set<String>]
+  /// The columns of each table that are declared as Booleans, which SQLite has as 0 and 1.
+  private let booleans: [String: Set<String>]
 
   init(_ path: ContainerPath, in db: Database, _ options: CaptureOptions) throws {
     (self.path, self.db, self.options) = (path, db, options)
@@ -25,6 +27,10 @@ struct CapturedDatabase {
     tables = try objects.filter { $0.kind == "table" }.map { try SQLTable($0.name, in: db) }
     keys = try tables.reduce(into: [:]) {
       $0[$1.name] = Set($1.key + (try ForeignKey.of($1.name, in: db)).flatMap(\.columns))
+    }
+    booleans = try tables.reduce(into: [:]) {
+      $0[$1.name] = try String.fetchSet(
+        db, sql: "SELECT name FROM pragma_table_info(?) WHERE type LIKE 'BOOL%'", arguments: [$1.name])
     }
   }
 
@@ -110,7 +116,8 @@ struct CapturedDatabase {
   private func place(_ table: SQLTable, _ column: String, _ name: SecretName) -> CapturePlace {
     let full = "\(table.name).\(column)"
     return CapturePlace(
-      name: name, isChosen: CaptureOptions.lists(options.columns, full),
+      name: name,
+      isChosen: CaptureOptions.lists(options.columns, full) || CaptureOptions.matches(options.files, path),
       isKept: CaptureOptions.lists(options.kept, full),
       label: "\(path): \(full)")
   }
@@ -143,20 +150,26 @@ struct CapturedDatabase {
         let place = place(table, column, fields[column])
         // A number that identifies a row is not a secret.
         let isPlainKey = keys.contains(column) && value.integer != nil && !place.isChosen
-        return isPlainKey ? value : try replaced(value, place, &values)
+        let isBoolean = booleans[table.name]?.contains(column) == true
+        return isPlainKey ? value : try replaced(value, isBoolean: isBoolean, place, &values)
       }
   }
 
   private func replaced(
-    _ value: SQLValue, _ place: CapturePlace, _ values: inout CapturedValues
+    _ value: SQLValue, isBoolean: Bool, _ place: CapturePlace, _ values: inout CapturedValues
   ) throws -> SQLValue {
     switch value.kind {
     case .null: return value
     case .number:
-      if let digits = value.integer { return SQLValue(number: try values.number(digits, place)) }
-      guard let whole = value.real.flatMap({ Int64(exactly: $0) }) else { return value }
-      let made = try values.number("\(whole)", place)
-      return made == "\(whole)" ? value : SQLValue(number: made + ".0")
+      if let number = value.integer.flatMap({ Int64($0) }) {
+        if isBoolean, number == 0 || number == 1 {
+          return SQLValue(number: values.boolean(number == 1, place) ? "1" : "0")
+        }
+        return SQLValue(number: "\(try values.number(number, place))")
+      }
+      guard let number = value.real else { return value }
+      let made = try values.number(number, place)
+      return made == number ? value : SQLValue(number: "\(made)")
     case .text:
       // Invalid text, and text with a zero in it, is bytes.
       guard let text = value.text(encoding), !text.utf8.contains(0) else {

@@ -107,13 +107,42 @@ struct CapturedValues {
       add(identifier: text, place)
       if replacements.isOriginal(text) { return try replaced(text, false, place) }
     }
-    var (result, end) = ("", text.startIndex)
-    for span in SecretSpans(text, choosing: keys).spans {
-      result += searched(String(text[end..<span.range.lowerBound]), place)
-      result += try replaced(String(text[span.range]), span.isSecret, place)
-      end = span.range.upperBound
+    let spans = SecretSpans(text, choosing: keys).spans
+    guard isCollecting else { return try replaced(spans, in: text, place) }
+    for span in spans {
+      originals.add(String(text[span.range]), isSecret: span.isSecret, source: place.label)
     }
-    return result + searched(String(text[end...]), place)
+    return text
+  }
+
+  /// A text with the known values in it replaced, and what these leave of what looks like a secret or was chosen. Known
+  /// values come first: one that only begins in a span would stay in part.
+  private mutating func replaced(
+    _ spans: [SecretSpans.Span], in text: String, _ place: CapturePlace
+  ) throws -> String {
+    let bytes = Array(text.utf8)
+    let offset = { text.utf8.distance(from: text.startIndex, to: $0) }
+    var parts = spans.map { offset($0.range.lowerBound)..<offset($0.range.upperBound) }[...]
+    var (result, end): ([UInt8], Int) = ([], 0)
+    let known = replacements.matches(in: bytes, includesShort: true)
+    for (range, made) in known.map({ ($0.range, $0.made) }) + [(bytes.count..<bytes.count, [])] {
+      while let part = parts.first, part.lowerBound < range.lowerBound {
+        let rest = part.clamped(to: end..<range.lowerBound)
+        if !rest.isEmpty {
+          let made = try replacements.replacement(of: String(decoding: bytes[rest], as: UTF8.self))
+          result += bytes[end..<rest.lowerBound] + Array(made.utf8)
+          end = rest.upperBound
+        }
+        if part.upperBound > range.lowerBound { break }
+        parts.removeFirst()
+      }
+      result += bytes[end..<range.lowerBound] + made
+      end = range.upperBound
+    }
+    for span in spans { count(place, isSecret: span.isSecret, isChosen: !span.isSecret) }
+    if spans.isEmpty, !known.isEmpty { count(place) }
+    // Text in which UTF-16 was replaced may be invalid UTF-8; the final scan of all bytes finds it.
+    return String(validating: result, as: UTF8.self) ?? text
   }
 
   /// The replacement of a whole text.
@@ -122,13 +151,6 @@ struct CapturedValues {
     let made = try replacements.replacement(of: text)
     if made != text { count(place, isSecret: isSecret, isChosen: !isSecret) }
     return made
-  }
-
-  /// A text that stays, with the originals in it replaced.
-  private mutating func searched(_ text: String, _ place: CapturePlace) -> String {
-    guard let other = replacements.replacing(in: text) else { return text }
-    count(place)
-    return other
   }
 
   // MARK: Data, numbers, dates
@@ -179,15 +201,34 @@ struct CapturedValues {
     return bytes
   }
 
-  /// A number without a fraction, as it is written.
-  mutating func number(_ digits: String, _ place: CapturePlace) throws -> String {
-    let leaf = Int64(digits).map { PropertyListValue.integer($0) } ?? UInt64(digits).map { .unsigned($0) }
-    if case .replace(let isSecret) = CaptureDecision(leaf ?? .string(digits), at: place) {
+  /// A number; a whole one is written without a fraction.
+  mutating func number<Number: LosslessStringConvertible>(_ number: Number, _ place: CapturePlace) throws
+    -> Number
+  {
+    let text = "\(number)"
+    let whole = Int64(text) == nil ? Double(text).flatMap { Int64(exactly: $0) }.map { "\($0)" } : nil
+    let made = try self.number(digits: whole ?? text, place)
+    // A type may have no number of as many digits.
+    return Number(made) ?? Number(String(made.dropLast())) ?? number
+  }
+
+  /// A number as it is written. Infinity and NaN are no values that someone may be known by.
+  private mutating func number(digits: String, _ place: CapturePlace) throws -> String {
+    guard Pseudonyms.isNumber(digits) else { return digits }
+    let integer = Int64(digits).map { PropertyListValue.integer($0) } ?? UInt64(digits).map { .unsigned($0) }
+    if case .replace(let isSecret) = CaptureDecision(integer ?? .real(Double(digits) ?? 0), at: place) {
       return try replaced(digits, isSecret, place)
     }
     guard digits.utf8.count >= PatternIndex.least, replacements.isOriginal(digits) else { return digits }
     count(place)
     return try replacements.replacement(of: digits)
+  }
+
+  /// A chosen Boolean becomes the other one.
+  mutating func boolean(_ value: Bool, _ place: CapturePlace) -> Bool {
+    guard place.isChosen else { return value }
+    count(place, isChosen: true)
+    return isCollecting ? value : !value
   }
 
   private mutating func date(_ date: Date, _ place: CapturePlace) throws -> Date {
@@ -272,20 +313,19 @@ extension CapturedValues {
     switch value {
     case .string(let text): return .string(try self.text(text, place, depth: depth))
     case .data(let bytes): return .data(try data(bytes, place, depth: depth))
-    case .integer(let number): return try Int64(self.number("\(number)", place)).map { .integer($0) } ?? value
-    case .unsigned(let number):
-      return try UInt64(self.number("\(number)", place)).map { .unsigned($0) } ?? value
-    case .real(let number):
-      guard let whole = Int64(exactly: number) else { return value }
-      return try Double(self.number("\(whole)", place)).map { .real($0) } ?? value
-    case .int(let number): return try Int32(self.number("\(number)", place)).map { .int($0) } ?? value
-    case .long(let number): return try Int64(self.number("\(number)", place)).map { .long($0) } ?? value
+    case .integer(let number): return .integer(try self.number(number, place))
+    case .unsigned(let number): return .unsigned(try self.number(number, place))
+    case .int(let number): return .int(try self.number(number, place))
+    case .long(let number): return .long(try self.number(number, place))
+    case .real(let number): return .real(try self.number(number, place))
+    case .single(let number): return .single(try self.number(number, place))
+    case .boolean(let isOn): return .boolean(boolean(isOn, place))
     case .set(let values):
       return .set(StringSet(try values.strings.map { try text($0, place, depth: depth) }))
     case .date(let date): return .date(try self.date(date, place))
     case .array(let values): return .array(try values.map { try self.value($0, place, depth: depth) })
     case .dictionary(let values): return .dictionary(try dictionary(values, place, depth: depth))
-    case .single, .boolean, .unknown: return value
+    case .unknown: return value
     }
   }
 
@@ -329,11 +369,14 @@ extension CapturedValues {
 
   private mutating func json(_ value: JSONValue, _ place: CapturePlace, depth: Int) throws -> JSONValue {
     switch value {
-    case .null, .boolean: return value
+    case .null: return value
+    case .boolean(let isOn): return .boolean(boolean(isOn, place))
     case .number(let number):
-      guard let whole = number.integer.map({ "\($0)" }) else { return value }
+      guard let whole = number.integer else {
+        return .number(JSONNumber(checked: try self.number(digits: number.text, place)))
+      }
       let other = try self.number(whole, place)
-      return other == whole ? value : .number(JSONNumber(Int64(other) ?? 0))
+      return other == whole ? value : .number(JSONNumber(other))
     case .string(let string):
       let new = try text(string.text, place, depth: depth)
       return string.text.isExactly(new) ? value : .string(JSONString(new))

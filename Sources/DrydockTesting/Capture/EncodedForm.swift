@@ -1,12 +1,14 @@
 import Foundation
 
-/// The encodings in which a file may contain an original, each with the replacement in the same encoding.
+/// The encodings in which a file may contain an original, each with the replacement in the same encoding. Escapes are not
+/// among them: they are resolved before originals are searched for.
 enum EncodedForm {
   /// All forms of a text that is long enough to be searched for in any of them.
   static func all(of text: String, _ original: Original, _ made: String) -> [PatternIndex.Pattern] {
-    var forms: [PatternIndex.Pattern] = []
-    for variant in variants(of: [text]) {
-      forms += escapes.map { .init(bytes: $0(variant), replacement: $0(made)) }
+    var forms = variants(of: [text]).flatMap { variant in
+      [TextEncoding.utf8, .utf16le, .utf16be].map { encoding in
+        PatternIndex.Pattern(bytes: encoding.bytes(variant), replacement: encoding.bytes(made))
+      }
     }
     // An encoded text may have changed its case before it was encoded.
     for variant in variants(of: original.spellings.union([text])) {
@@ -23,11 +25,13 @@ enum EncodedForm {
 
   /// Bytes in forms in which the case of letters has a meaning: as they are, hexadecimal, and Base64.
   static func binary(_ bytes: [UInt8], _ replacement: [UInt8]) -> [PatternIndex.Pattern] {
-    func forms(_ bytes: [UInt8]) -> [[UInt8]] { [bytes, hexadecimal(bytes)] + base64(bytes) }
+    func forms(_ bytes: [UInt8]) -> [[UInt8]] { [bytes] + base64(bytes) }
     return zip(forms(bytes), forms(replacement)).map {
       .init(bytes: $0, replacement: $1, ignoresCase: false)
-    }
+    } + [.init(bytes: hexadecimal(bytes), replacement: hexadecimal(replacement))]
   }
+
+  private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] { bytes.flatMap { Escaping.digits($0) } }
 
   /// Texts in lower and upper case, with their accents composed and decomposed, as file systems have them.
   private static func variants(of texts: Set<String>) -> [String] {
@@ -38,60 +42,6 @@ enum EncodedForm {
     // To Swift composed and decomposed texts are equal.
     var seen: Set<[UInt8]> = []
     return all.filter { seen.insert(Array($0.utf8)).inserted }
-  }
-
-  // MARK: Escapes
-
-  private static let json: [Unicode.Scalar: String] = ["\"": "\\\"", "\\": "\\\\", "\t": "\\t"]
-  private static let markup: [Unicode.Scalar: String] = ["&": "&amp;", "<": "&lt;", ">": "&gt;"]
-
-  /// The text as it is; then quoted, escaped and encoded.
-  private static let escapes: [@Sendable (String) -> [UInt8]] = [
-    { Array($0.utf8) },
-    { Array($0.replacing("'", with: "''").utf8) },
-    { escaped($0) { json[$0] } },
-    { escaped($0) { $0 == "/" ? "\\/" : json[$0] } },
-    {
-      escaped($0) {
-        $0.isASCII ? json[$0] : String(decoding: String($0).utf16.flatMap(unicode), as: UTF8.self)
-      }
-    },
-    { escaped($0) { markup[$0] } },
-    { escaped($0) { markup[$0] ?? ["\"": "&quot;", "'": "&apos;"][$0] } },
-    { escaped($0) { markup[$0] ?? ["\"": "&quot;", "'": "&#39;"][$0] } },
-    { percent($0, plain: "-._~") },
-    { percent($0, plain: "") },
-    { percent($0, plain: "-._~@:/!$&'()*+,;=?") },
-    { Array(String(decoding: percent($0, plain: "-._*"), as: UTF8.self).replacing("%20", with: "+").utf8) },
-    { $0.utf8.flatMap(percent) },
-    { $0.utf16.flatMap(unicode) },
-    { TextEncoding.utf16le.bytes($0) },
-    { TextEncoding.utf16be.bytes($0) },
-  ]
-
-  private static func escaped(_ text: String, _ escape: (Unicode.Scalar) -> String?) -> [UInt8] {
-    text.unicodeScalars.flatMap { Array((escape($0) ?? String($0)).utf8) }
-  }
-
-  private static func unicode(_ unit: UInt16) -> [UInt8] {
-    Array("\\u".utf8) + hexadecimal([UInt8(unit >> 8), UInt8(unit & 0xFF)])
-  }
-
-  private static func percent(_ byte: UInt8) -> [UInt8] {
-    Array("%".utf8) + hexadecimal([byte], "0123456789ABCDEF")
-  }
-
-  private static func percent(_ text: String, plain: String) -> [UInt8] {
-    text.utf8.flatMap { byte in
-      let isPlain =
-        PatternIndex.isLetter(byte) && byte < 0x80 && byte != UInt8(ascii: "_") || plain.utf8.contains(byte)
-      return isPlain ? [byte] : percent(byte)
-    }
-  }
-
-  private static func hexadecimal(_ bytes: [UInt8], _ digits: StaticString = "0123456789abcdef") -> [UInt8] {
-    let digits = UnsafeBufferPointer(start: digits.utf8Start, count: 16)
-    return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
   }
 
   /// Base64 of bytes inside of something longer, for each place in a group of three bytes; in both alphabets.

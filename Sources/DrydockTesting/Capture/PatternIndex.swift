@@ -41,15 +41,14 @@ struct PatternIndex: Sendable {
   func matches(in bytes: [UInt8], includesShort: Bool) -> [Match] {
     guard !patterns.isEmpty else { return [] }
     var matches: [Match] = []
-    var index = 0
-    while index < bytes.count {
+    var end = 0
+    for index in bytes.indices {
       let long = pattern(at: index, in: bytes, Self.least)
-      if let number = long ?? (includesShort ? pattern(at: index, in: bytes, Self.short) : nil) {
-        let end = index + patterns[number].bytes.count
+      if let number = long ?? (includesShort ? pattern(at: index, in: bytes, Self.short) : nil),
+        index + patterns[number].bytes.count > end
+      {
+        end = index + patterns[number].bytes.count
         matches.append((index..<end, number))
-        index = end
-      } else {
-        index += 1
       }
     }
     return matches

@@ -15,9 +15,12 @@ struct Pseudonyms {
     let folded = text.asciiLowercased
     let random = try random(for: Array(folded.utf8), attempt, count: text.unicodeScalars.count)
     let isHexadecimal = Self.isHexadecimal(folded)
+    // The power of ten of a number stays, so that a made-up one is a number, and as large.
+    let exponent = Self.isNumber(folded) ? folded.utf8.firstIndex(of: UInt8(ascii: "e")) : nil
+    let length = exponent.map { folded.utf8.distance(from: folded.startIndex, to: $0) } ?? .max
     var result = String.UnicodeScalarView()
-    for (scalar, byte) in zip(text.unicodeScalars, random) {
-      var letters = Self.alphabet(of: scalar, isHexadecimal) ?? [scalar]
+    for (index, (scalar, byte)) in zip(text.unicodeScalars, random).enumerated() {
+      var letters = index < length ? Self.alphabet(of: scalar, isHexadecimal) ?? [scalar] : [scalar]
       // A number keeps its number of digits.
       let startsNumber = result.last.map { !("0"..."9" ~= $0) } ?? true
       if startsNumber, "1"..."9" ~= scalar { letters.removeFirst() }
@@ -36,6 +39,11 @@ struct Pseudonyms {
     let random = try random(for: Array("\(seconds)".utf8), 0, count: 4)
     let number = random.prefix(4).reduce(0) { $0 << 8 | Int($1) }
     return Date(timeIntervalSinceReferenceDate: seconds - Double(number % 3000 + 30) * 86_400)
+  }
+
+  /// Whether a text is a number as files write it, not a word such as `nan`.
+  static func isNumber(_ text: String) -> Bool {
+    Double(text) != nil && text.utf8.allSatisfy("0123456789.+-eE".utf8.contains)
   }
 
   /// Whether a text has a letter or a digit.

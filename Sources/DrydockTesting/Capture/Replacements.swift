@@ -23,9 +23,12 @@ struct Originals {
   private(set) var texts: [String: Original] = [:]
   private(set) var data: [[UInt8]: Original] = [:]
 
-  /// Adds the lines of a text that have letters or digits.
+  /// Adds the lines of a text that have letters or digits, as they are and without their escapes.
   mutating func add(_ text: String, isSecret: Bool, isIdentifier: Bool = false, source: String) {
-    for line in text.matches(of: Self.line).map({ String($0.output) }) where Pseudonyms.canChange(line) {
+    let lines = ([text] + Unescaped.meanings(of: text)).flatMap { $0.matches(of: Self.line) }.map {
+      String($0.output)
+    }
+    for line in lines where Pseudonyms.canChange(line) {
       let folded = line.asciiLowercased
       var original = texts[folded] ?? Original(isSecret: isSecret, source: source)
       original.isSecret = original.isSecret || isSecret
@@ -83,12 +86,13 @@ struct Replacements: Sendable {
       guard let made = madeTexts[text] else { continue }
       // A short text is searched for as a word, and never in an encoding.
       let isShort = text.utf8.count < PatternIndex.least
-      let isNumber = text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+      let isNumber = Pseudonyms.isNumber(text)
       let short = PatternIndex.Pattern(bytes: Array(text.utf8), replacement: Array(made.utf8))
       var seen: Set<[UInt8]> = []
       for var form in isShort ? [short] : EncodedForm.all(of: text, original, made)
       where seen.insert(form.bytes).inserted {
-        form.bound = isShort ? .letter : isNumber ? .digit : .none
+        // Beside an encoded number digits mean nothing.
+        form.bound = isShort ? .letter : isNumber && form.bytes.count == text.utf8.count ? .digit : .none
         forms.append((form, original))
       }
       if original.isIdentifier, let bytes = DeviceIdentifiers.bytes(text) {
@@ -142,30 +146,56 @@ struct Replacements: Sendable {
   /// A text with all originals in it replaced; nil when there are none.
   func replacing(in text: String) -> String? {
     // Text in which UTF-16 was replaced may be invalid UTF-8; the final scan of all bytes finds it.
-    replacing(in: Array(text.utf8), includesShort: true) { _, _ in true }.flatMap {
+    replacing(in: Array(text.utf8), includesShort: true) { _ in true }.flatMap {
       String(validating: $0, as: UTF8.self)
     }
   }
 
   /// Binary data with the identifiers in it replaced, each by as many bytes; nil when there are none.
   func replacing(identifiersIn bytes: [UInt8]) -> [UInt8]? {
-    replacing(in: bytes, includesShort: false) { form, original in
-      original.isIdentifier && form.replacement.count == form.bytes.count
+    replacing(in: bytes, includesShort: false) {
+      $0.original.isIdentifier && $0.made.count == $0.range.count
     }
   }
 
   private func replacing(
-    in bytes: [UInt8], includesShort: Bool, where isReplaced: (PatternIndex.Pattern, Original) -> Bool
+    in bytes: [UInt8], includesShort: Bool, where isReplaced: (Match) -> Bool
   ) -> [UInt8]? {
     var (result, end): ([UInt8], Int) = ([], 0)
-    for (range, number) in index.matches(in: bytes, includesShort: includesShort)
-    where isReplaced(forms[number], originals[number]) {
-      let form = forms[number]
-      result += bytes[end..<range.lowerBound]
-      result += form.ignoresCase ? Self.cased(form.replacement, as: Array(bytes[range])) : form.replacement
-      end = range.upperBound
+    for match in matches(in: bytes, includesShort: includesShort) where isReplaced(match) {
+      result += bytes[end..<match.range.lowerBound] + match.made
+      end = match.range.upperBound
     }
     return end == 0 ? nil : result + bytes[end...]
+  }
+
+  /// Where an original is in bytes, and what takes its place.
+  typealias Match = (range: Range<Int>, made: [UInt8], original: Original)
+
+  /// The originals in bytes, in any encoding and escaped in any way: the first, and the longest of those
+  /// that begin together.
+  func matches(in bytes: [UInt8], includesShort: Bool) -> [Match] {
+    var found: [Match] = []
+    Unescaped.visit(bytes) { text in
+      for (range, number) in index.matches(in: text.bytes, includesShort: includesShort) {
+        let form = forms[number]
+        let made =
+          form.ignoresCase ? Self.cased(form.replacement, as: Array(text.bytes[range])) : form.replacement
+        let written = text.written(made, over: range)
+        found.append((written.range, written.bytes, originals[number]))
+      }
+    }
+    let key = { (match: (offset: Int, element: Match)) in
+      (match.element.range.lowerBound, -match.element.range.count, match.offset)
+    }
+    var end = 0
+    return found.enumerated().sorted { key($0) < key($1) }.map(\.element).compactMap { match in
+      defer { end = max(end, match.range.upperBound) }
+      guard match.range.lowerBound < end else { return match }
+      // Of one that another overlaps the rest must go, too.
+      let rest = match.range.clamped(to: end..<max(end, match.range.upperBound))
+      return rest.isEmpty ? nil : (rest, Array(match.made.suffix(rest.count)), match.original)
+    }
   }
 
   /// Whether a text as a whole is an original.
@@ -176,7 +206,7 @@ struct Replacements: Sendable {
 
   /// The originals in bytes, without those so short that they occur by chance.
   func found(in bytes: [UInt8]) -> [(range: Range<Int>, original: Original)] {
-    index.matches(in: bytes, includesShort: false).map { ($0.range, originals[$0.pattern]) }
+    matches(in: bytes, includesShort: false).map { ($0.range, $0.original) }
   }
 
   static func cased(_ bytes: [UInt8], as other: [UInt8]) -> [UInt8] {

@@ -1,22 +1,20 @@
-import AppContainer
-
 /// The places in a text that hold a secret, or the value of a chosen key: in lines such as `password=…`, in columns of
 /// CSV, in addresses, in keys between `-----BEGIN` and `-----END`.
-struct SecretSpans {
-  struct Span {
-    var range: Range<String.Index>
-    var isSecret: Bool
+package struct SecretSpans {
+  package struct Span {
+    package var range: Range<String.Index>
+    package var isSecret: Bool
   }
 
   /// Sorted; none overlaps another.
-  private(set) var spans: [Span] = []
+  package private(set) var spans: [Span] = []
   private let text: String
   private let keys: Set<String>
 
   /// Searches a text that is not a document.
   ///
   /// - Parameter keys: names whose values were chosen.
-  init(_ text: String, choosing keys: Set<String>) {
+  package init(_ text: String, choosing keys: Set<String> = []) {
     (self.text, self.keys) = (text, keys)
     let isChosen = keys.contains { text.contains($0) }
     var found = table()
@@ -104,9 +102,12 @@ struct SecretSpans {
       if !found.contains(where: { $0.range.overlaps(span.range) }) { found.append(span) }
       rest.replace(String(line[match]), with: " ")
     }
-    let assignment = #/(?<name>[A-Za-z_][\w.\-]*)["']?\s*[:=]\s*["']?(?<value>[^\s"'&;,<>]+)/#
+    // The prefix of a log is no name.
+    let assignment =
+      #/(?<name>[A-Za-z_][\w.\-]*)\\?["']?\s*[:=]\s*(?!\S+:\s)(?:\\"(?<escaped>[^"\\]+)|"(?<double>(?:[^"\\]|\\.)+)|'(?<single>(?:[^'\\]|\\.)+)|(?<value>[^\s"'&;,<>]+))/#
     for match in line.matches(of: assignment) {
-      if let span = pair(String(match.name), match.value) { add(span, in: match.range) }
+      guard let value = match.escaped ?? match.double ?? match.single ?? match.value else { continue }
+      if let span = pair(String(match.name), value) { add(span, in: match.range) }
     }
     guard looksSecret else { return found }
     for match in line.matches(of: #/:\/\/[^\s:\/@]+:(?<password>[^\s\/@]+)@/#) {
@@ -125,51 +126,5 @@ struct SecretSpans {
     // Whatever it is that looks like a secret: all of the line goes.
     guard SecretPattern.isSecret(text: rest) else { return found }
     return [Span(range: line.startIndex..<line.endIndex, isSecret: true)]
-  }
-}
-
-/// XML and HTML, as far as a value has a name beside it: `<string name="k">v</string>`, `<int name="k" value="v"/>`,
-/// `<k>v</k>`, and `<key>k</key><string>v</string>` of a property list.
-enum Markup {
-  /// The values with their names, in order.
-  static func values(in text: String) -> [(name: String, range: Range<String.Index>)] {
-    var found: [(name: String, range: Range<String.Index>)] = []
-    var key: String?
-    for match in text.matches(of: #/<(?<tag>[A-Za-z][\w.:\-]*)(?<attributes>[^<>]*)>(?<content>[^<>]*)/#) {
-      let attributes = match.attributes.matches(
-        of: #/(?<name>[\w.:\-]+)\s*=\s*(?:"(?<double>[^"]*)"|'(?<single>[^']*)')/#)
-      let named = attributes.first { ["name", "key"].contains($0.name.lowercased()) }
-      let called = named.flatMap { $0.double ?? $0.single }.map { unescaped($0) }
-      let name = called ?? key ?? String(match.tag)
-      for attribute in attributes where attribute.range != named?.range {
-        guard let value = attribute.double ?? attribute.single else { continue }
-        let isValue = attribute.name.lowercased() == "value"
-        found.append((isValue ? name : String(attribute.name), value.startIndex..<value.endIndex))
-      }
-      if match.tag == "key" {
-        key = unescaped(match.content)
-      } else if match.content.contains(where: { !$0.isWhitespace }) {
-        found.append((name, match.content.startIndex..<match.content.endIndex))
-        key = nil
-      }
-    }
-    return found
-  }
-
-  private static let entities = [
-    ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&apos;"),
-  ]
-
-  static func escaped(_ text: String) -> String {
-    entities.reduce(text) { $0.replacing($1.0, with: $1.1) }
-  }
-
-  static func unescaped(_ text: Substring) -> String {
-    guard text.contains("&") else { return String(text) }
-    let numbered = text.replacing(#/&#(?:x(?<hex>[0-9A-Fa-f]{1,6})|(?<number>[0-9]{1,7}));/#) { match in
-      let number = match.hex.flatMap { UInt32($0, radix: 16) } ?? match.number.flatMap { UInt32($0) }
-      return number.flatMap(Unicode.Scalar.init).map(String.init) ?? String(match.0)
-    }
-    return entities.reversed().reduce(String(numbered)) { $0.replacing($1.1, with: $1.0) }
   }
 }
