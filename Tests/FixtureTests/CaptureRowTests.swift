@@ -87,6 +87,80 @@ struct CaptureRowTests {
     }
   }
 
+  @Test(
+    "Rows at which migrations fail: without children, with nulls, least and greatest, oldest and newest, each value"
+  )
+  func rare() throws {
+    let sql = """
+      CREATE TABLE project (id INTEGER PRIMARY KEY, name TEXT);
+      CREATE TABLE task (id INTEGER PRIMARY KEY, project INTEGER REFERENCES project, due INTEGER, state TEXT, note TEXT);
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+        INSERT INTO project SELECT i, 'p' || i FROM n;
+      INSERT INTO task SELECT id, CASE WHEN id = 777 THEN 1 ELSE id END, 1000 + (id * 37) % 1999,
+        CASE WHEN id = 1234 THEN 'cancelled' WHEN id % 2 THEN 'open' ELSE 'done' END, 'note ' || id FROM project;
+      UPDATE task SET note = NULL WHERE id = 321; UPDATE task SET due = -5 WHERE id = 99; UPDATE task SET due = 99999 WHERE id = 1500;
+      CREATE TABLE pair (a TEXT, b TEXT, kind INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID;
+      INSERT INTO pair SELECT 'a' || id, 'b' || id, CASE id WHEN 55 THEN 7 ELSE id % 3 END FROM project;
+      """
+    try captured(sql, rows: 20) { sandbox, report, built in
+      for (sql, expected) in [
+        // No task refers to it.
+        ("SELECT group_concat(id) FROM project WHERE id = 777", "777"),
+        ("SELECT group_concat(id) FROM (SELECT id FROM task WHERE id IN (1, 2000) ORDER BY id)", "1,2000"),
+        ("SELECT group_concat(id) FROM task WHERE note IS NULL", "321"),
+        ("SELECT min(due) || ' ' || max(due) FROM task", "-5 99999"),
+        ("SELECT CAST(count(DISTINCT state) AS TEXT) FROM task", "3"),
+        ("SELECT CAST(count(DISTINCT kind) AS TEXT) FROM pair", "4"),
+      ] {
+        let found = try sandbox.rows(sql, "Documents/a.sqlite", in: built)
+        #expect(found == [[expected.databaseValue]], "\(sql)")
+      }
+      #expect(count(report, "task") == [20, 2000] && count(report, "pair") == [20, 2000])
+    }
+  }
+
+  @Test("A table for full text of another table is built from the rows that are kept")
+  func fullText() throws {
+    let sql = """
+      CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT);
+      CREATE VIRTUAL TABLE found USING fts5(title, content='task', content_rowid='id');
+      CREATE VIRTUAL TABLE own USING fts5(title); CREATE VIRTUAL TABLE bare USING fts5(title, content='');
+      CREATE VIEW loud AS SELECT id, upper(title) AS title FROM task;
+      CREATE VIRTUAL TABLE ofview USING fts5(title, content=loud, content_rowid=id);
+      CREATE VIRTUAL TABLE old USING fts4(content="task", title);
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+        INSERT INTO task SELECT i, 'canary' || i || ' word' FROM n;
+      INSERT INTO found(found) VALUES ('rebuild'); INSERT INTO ofview(ofview) VALUES ('rebuild'); INSERT INTO old(old) VALUES ('rebuild');
+      INSERT INTO own SELECT title FROM task; INSERT INTO bare(rowid, title) SELECT id, title FROM task;
+      """
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database("Documents/a.sqlite", sql)
+      sandbox.options.rows = 9
+      sandbox.options.columns = ["task.title"]
+      let report = try sandbox.capture()
+      let leaks = try sandbox.leaks(["canary77", "canary300"], report)
+      #expect(leaks == [])
+      let queue = try DatabaseQueue(path: sandbox.built().root + "/Documents/a.sqlite")
+      defer { try? queue.close() }
+      try queue.writeWithoutTransaction { db in
+        for table in ["found", "ofview"] {
+          try db.execute(sql: "INSERT INTO \(table)(\(table), rank) VALUES ('integrity-check', 1)")
+        }
+        try db.execute(sql: "INSERT INTO old(old) VALUES ('integrity-check')")
+        let titles = try String.fetchAll(db, sql: "SELECT title FROM task")
+        #expect(titles.count == 9)
+        for title in titles {
+          for table in ["found", "old"] {
+            #expect(
+              try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM \(table) WHERE \(table) MATCH ?",
+                arguments: [String(title.prefix { $0 != " " })]) ?? 0 > 0, "\(table): \(title)")
+          }
+        }
+      }
+    }
+  }
+
   @Test("A Core Data store keeps all of its rows; so does any table under a limit beyond all numbers")
   func stores() throws {
     try CaptureSandbox.with { sandbox in

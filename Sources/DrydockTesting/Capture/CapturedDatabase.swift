@@ -45,6 +45,8 @@ struct CapturedDatabase {
       lines.append("\(try schema(object.sql, &values));")
       guard let table = tables.first(where: { $0.name == object.name }) else { continue }
       if values.isCollecting { try collectDefaults(of: table, &values) }
+      // Its values are another table's.
+      if object.hasExternalContent { continue }
       do {
         let rows = try rows(of: table, selection, &values)
         let all = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(table.name))")
@@ -63,6 +65,10 @@ struct CapturedDatabase {
     // After the rows, so that triggers do not fire.
     for kind in ["index", "view", "trigger"] {
       for object in objects where object.kind == kind { lines.append("\(try schema(object.sql, &values));") }
+    }
+    for object in objects where object.hasExternalContent {
+      let name = quotedIdentifier(object.name)
+      lines.append("INSERT INTO \(name) (\(name)) VALUES ('rebuild');")
     }
     for name in ["application_id", "user_version"] {
       let value = try Int.fetchOne(db, sql: "PRAGMA \(name)") ?? 0

@@ -1,8 +1,8 @@
 import ContainerDiff
 import GRDB
 
-/// The rows of a database's tables that are kept: a sample spread over each table, with all rows that they refer to, and
-/// no more than a limit of any table.
+/// The rows of a database's tables that are kept: those that a migration may fail at, then a sample spread over each table,
+/// with all rows that they refer to, and no more than a limit of any table.
 struct RowSelection {
   /// The identities of the rows, by the table's name in lower case.
   private(set) var kept: [String: Set<[DatabaseValue]>] = [:]
@@ -11,6 +11,8 @@ struct RowSelection {
 
   /// How many rows of a table are tried for each one that may be kept.
   private static let tries = 50
+  /// A column with no more values has a row of each.
+  private static let fewValues = 20
 
   private let db: Database
   private let limit: Int
@@ -24,7 +26,15 @@ struct RowSelection {
     references = try self.tables.mapValues { try ForeignKey.of($0.name, in: db) }
     // The tables that refer to most others come first: their parents take the others' places.
     let depths = self.tables.keys.sorted().map { ($0, depth($0)) }
-    for (name, _) in depths.sorted(by: { $0.1 > $1.1 }) { try choose(from: name) }
+    let ordered = depths.sorted { $0.1 > $1.1 }.compactMap { self.tables[$0.0] }
+    for table in ordered { kept[table.name.lowercased()] = [] }
+    // The rarest first, of all tables: there may be no place for the others.
+    for queries in [childless, oldestAndNewest, ofColumns] {
+      for table in ordered {
+        for query in try queries(table) { try choose(from: table, query) }
+      }
+    }
+    for table in ordered { try choose(from: table, spread(table)) }
   }
 
   /// The longest chain of tables that a table's rows refer to.
@@ -33,17 +43,62 @@ struct RowSelection {
     return (references[table] ?? []).map { 1 + depth($0.parent.lowercased(), seen.union([table])) }.max() ?? 0
   }
 
-  private mutating func choose(from name: String) throws {
-    guard let table = tables[name] else { return }
-    kept[name] = kept[name] ?? []
-    let identity = table.identity.joined(separator: ", ")
-    // Multiples of the golden ratio: the first rows of this order are spread over the table.
-    let cursor = try Row.fetchCursor(
-      db,
-      sql: """
-        SELECT \(identity) FROM \(quotedIdentifier(table.name))
-        ORDER BY row_number() OVER (ORDER BY \(identity)) * 2654435769 % 4294967296 LIMIT ?
-        """, arguments: [limit * Self.tries])
+  // MARK: Queries
+
+  private func select(_ table: SQLTable, _ rest: String) -> String {
+    "SELECT \(table.identity.joined(separator: ", ")) FROM \(quotedIdentifier(table.name)) \(rest)"
+  }
+
+  /// A row that no row of a table refers to, for each table that may.
+  private func childless(_ table: SQLTable) -> [String] {
+    references.flatMap { child, keys in
+      keys.filter { $0.parent.lowercased() == table.name.lowercased() && !$0.parentColumns.isEmpty }.map {
+        key in
+        let columns = key.columns.map(quotedIdentifier)
+        let isReference = columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")
+        return select(
+          table,
+          """
+          WHERE (\(key.parentColumns.map(quotedIdentifier).joined(separator: ", "))) NOT IN
+          (SELECT \(columns.joined(separator: ", ")) FROM \(quotedIdentifier(child)) WHERE \(isReference)) LIMIT 1
+          """)
+      }
+    }.sorted()
+  }
+
+  private func oldestAndNewest(_ table: SQLTable) -> [String] {
+    ["ASC", "DESC"].map { order in
+      select(table, "ORDER BY \(table.identity.map { "\($0) \(order)" }.joined(separator: ", ")) LIMIT 1")
+    }
+  }
+
+  /// A row with a null, the least and the greatest value of each column, and each value of a column that has few.
+  private func ofColumns(_ table: SQLTable) throws -> [String] {
+    let columns = table.columns.dropFirst(table.hasRowid ? 1 : 0).map(quotedIdentifier)
+    let extremes = columns.flatMap { column in
+      ["WHERE \(column) IS NULL"]
+        + ["ASC", "DESC"].map { "WHERE \(column) IS NOT NULL ORDER BY \(column) \($0)" }
+    }
+    let few = try columns.filter { column in
+      let values =
+        "SELECT DISTINCT \(column) FROM \(quotedIdentifier(table.name)) LIMIT \(Self.fewValues + 1)"
+      return try Int.fetchOne(db, sql: "SELECT count(*) FROM (\(values))") ?? 0 <= Self.fewValues
+    }
+    return few.map { select(table, "GROUP BY \($0)") } + extremes.map { select(table, "\($0) LIMIT 1") }
+  }
+
+  /// Multiples of the golden ratio: the first rows of this order are spread over the table.
+  private func spread(_ table: SQLTable) -> String {
+    let order = "row_number() OVER (ORDER BY \(table.identity.joined(separator: ", ")))"
+    return select(table, "ORDER BY \(order) * 2654435769 % 4294967296 LIMIT \(limit * Self.tries)")
+  }
+
+  // MARK: Choosing
+
+  /// Keeps the rows of a query, as far as there is a place for them and for what they refer to.
+  private mutating func choose(from table: SQLTable, _ query: String) throws {
+    let name = table.name.lowercased()
+    let cursor = try Row.fetchCursor(db, sql: query)
     while kept[name, default: []].count < limit, let row = try cursor.next() {
       let identity = Array(row.databaseValues)
       if kept[name]?.contains(identity) == true { continue }

@@ -27,6 +27,14 @@ struct SchemaObject {
     }
   }
 
+  /// Whether it is an index for full text of another table, by which it is built. An empty name means no content at all.
+  var hasExternalContent: Bool {
+    isVirtual
+      && sql.firstMatch(
+        of: /USING\s+"?fts[45]\b.*\bcontent\s*=\s*['"\[`]?[^'"\]`\s,)]/.ignoresCase().dotMatchesNewlines())
+        != nil
+  }
+
   /// Whether its rows are made from another table's, and cannot be written.
   var isDerived: Bool {
     isVirtual
