@@ -71,6 +71,30 @@ import Testing
     }
   }
 
+  @Test(
+    arguments: [
+      ("Authorization: Bearer hunter22hunter22", "Authorization: "),
+      ("got Basic YWRhOmh1bnRlcjI=", "got Basic "),
+      (#"{"user": "ada", "access_token": "hunter22 with words"}"#, "ada"),
+      (#"step {"apiKey": "hunter22", "n": 1} done"#, "\"n\": 1} done"),
+      (#"{\"password\": \"hunter22\"} escaped"#, "escaped"),
+      ("paid by 4111 1111 1111 1111 today", "paid by "),
+      ("log: X-Api-Key: hunter22", "log: "), ("password = 'hunter22 hunter22'", "password = "),
+      ("see https://ada:hunter22@example.com/x", "example.com/x"),
+      ("[{\n  \"name\": \"api_key\",\n  \"value\": \"hunter22\"\n}]", "api_key"),
+    ]) func secretsInItsOutputAreHidden(_ written: String, _ stays: String) async throws
+  {
+    let quoted = written.replacing("'", with: "'\\''")
+    for (stream, end) in [("1", 0), ("2", 0), ("1", 3), ("2", 3)] {
+      let outcome = try await run("printf '%s\\n' '\(quoted)' >&\(stream)\nexit \(end)")
+      let text = end == 0 ? outcome.notes.joined(separator: "\n") : outcome.error
+      #expect(text.contains("(secret, ") && text.contains(stays), "\(text)")
+      for secret in ["hunter22", "YWRhOmh1bnRlcjI", "with words", "1111 1111"] {
+        #expect(!text.contains(secret), "\(text)")
+      }
+    }
+  }
+
   @Test func whatItChangesIsTakenOverAndAllElseStays() async throws {
     let outcome = try await run(
       """

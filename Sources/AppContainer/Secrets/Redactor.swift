@@ -54,28 +54,20 @@ package struct Redactor: Sendable {
     SecretText.isSecret(name) ? shown(secret: name) : name
   }
 
-  /// A message with its secrets redacted word by word, such as a token given as a file name, or a password in a URL.
+  /// A message with the secrets in it redacted, such as a token given as a file name, or a password in a URL.
   package func shown(message: String) -> String {
-    guard SecretText.isSecret(message) else { return message }
+    guard SecretPattern.isSecret(text: message) else { return message }
     if let block = message.range(of: "-----BEGIN ") {
       let rest = String(message[block.lowerBound...])
       return shown(message: String(message[..<block.lowerBound])) + shown(secret: rest)
     }
-    var (result, word) = ("", "")
-    func endWord() {
-      result += SecretText.isSecret(word) ? shown(secret: word) : word
-      word = ""
+    if let document = NestedValue(.string(message)) { return shown(document.value, .plain, depth: 1) }
+    var (result, end) = ("", message.startIndex)
+    for span in SecretSpans(message).spans {
+      result += message[end..<span.range.lowerBound] + shown(secret: String(message[span.range]))
+      end = span.range.upperBound
     }
-    for character in message {
-      if character.isWhitespace || "\"'`,;()".contains(character) {
-        endWord()
-        result.append(character)
-      } else {
-        word.append(character)
-      }
-    }
-    endWord()
-    return result
+    return result + message[end...]
   }
 
   /// A text with given secrets redacted, as they are and in base64.
