@@ -2,6 +2,7 @@ import DrydockErrors
 import Foundation
 import GRDB
 import GRDBSQLite
+import SystemPackage
 
 extension DatabaseQueue {
   /// Opens a private database, existing or new, with exclusive locking. Otherwise SQLite would map the index of its log from a
@@ -23,7 +24,9 @@ extension DatabaseQueue {
       }
     }
     configure(&configuration)
-    return try DatabaseQueue(path: path, configuration: configuration)
+    return try DatabaseError.namingObject(in: path) {
+      try DatabaseQueue(path: path, configuration: configuration)
+    }
   }
 
   /// Opens a private copy of a database of unknown origin, for reading: its schema may call nothing, and damage is found
@@ -38,7 +41,9 @@ extension DatabaseQueue {
           PRAGMA automatic_index=OFF
           """)
     }
-    return try DatabaseQueue(path: path, configuration: configuration)
+    return try DatabaseError.namingObject(in: path) {
+      try DatabaseQueue(path: path, configuration: configuration)
+    }
   }
 }
 
@@ -58,21 +63,47 @@ extension DrydockError {
 }
 
 extension DatabaseError {
+  /// Opens the database at a path. An object of its schema that this SQLite cannot parse is named, with the version of
+  /// SQLite that wrote the file: a newer one knows more.
+  package static func namingObject<T>(in path: String, _ open: () throws -> T) throws -> T {
+    do { return try open() } catch let error as DatabaseError {
+      guard let match = error.message?.wholeMatch(of: #/malformed database schema \((.*)\) - (.*)/#),
+        let writer = try? version(in: path)
+      else { throw error }
+      let (own, name) = (Int(sqlite3_libversion_number()), String(cString: sqlite3_libversion()))
+      let advice = writer > own ? "which is newer: use a Drydock with it" : "so that the schema is corrupt"
+      throw DatabaseError(
+        resultCode: error.resultCode,
+        message:
+          "SQLite \(name) cannot read `\(match.1)` of the schema (\(match.2)); the file was last written by SQLite "
+          + "\(writer / 1_000_000).\(writer / 1000 % 1000).\(writer % 1000), \(advice)")
+    }
+  }
+
+  /// The version of SQLite that wrote a file last, as 3,045,001: a number in its header.
+  private static func version(in path: String) throws -> Int {
+    let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    return try file.closeAfter {
+      var bytes = [UInt8](repeating: 0, count: 4)
+      _ = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 96, into: $0) }
+      return bytes.reduce(0) { $0 << 8 | Int($1) }
+    }
+  }
+
   /// SQLite's message without values, which may be user data.
   package var plainMessage: String {
     guard let message else { return "SQLite error \(resultCode.rawValue)" }
-    if message.hasPrefix(Self.noFunction) {
-      return Self.unknownFunction(String(message.dropFirst(Self.noFunction.count)))
+    // In statements, and in the schema.
+    if let match = message.wholeMatch(of: #/no such function: (.*)|unknown function: (.*)\(\)/#) {
+      return Self.unknownFunction(String(match.1 ?? match.2 ?? ""))
     }
     return Self.quoting.first(where: message.hasPrefix) ?? message
   }
 
-  private static let noFunction = "no such function: "
-
   /// The message about an unknown function, with what to do.
   package static func unknownFunction(_ name: String) -> String {
-    noFunction + name
-      + "; if the app defines it, map it in drydock.yaml: `functions: {\(name): WORD}`, where WORD is one of "
+    "no such function: \(name); if the app defines it, map it in drydock.yaml: `functions: {\(name): WORD}`, where WORD is "
+      + "one of "
       + SQLFunction.names.joined(separator: ", ")
   }
 
