@@ -65,22 +65,33 @@ extension XMLScanner {
     byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
   }
 
-  /// The characters of a reference such as `&lt;` or `&#10;`; `what` names it in the error.
+  /// The characters of a reference such as `&lt;` or `&#10;`; `what` names it in the error. Some writers escape a character
+  /// of more than 16 bits as two surrogates.
   mutating func reference(_ what: String) throws -> [UInt8] {
+    let name = try entity(what)
+    if let character = ["lt": "<", "gt": ">", "amp": "&", "quot": "\"", "apos": "'"][name] {
+      return Array(character.utf8)
+    }
+    guard let code = Self.code(name) else { throw damaged("an unknown entity") }
+    if let scalar = Unicode.Scalar(code) { return Array(String(scalar).utf8) }
+    guard let high = UInt16(exactly: code), isAt("&#"), let low = Self.code(try entity(what)),
+      let low = UInt16(exactly: low), let text = String(validating: [high, low], as: UTF16.self)
+    else { throw damaged("an unknown entity: half a surrogate pair") }
+    return Array(text.utf8)
+  }
+
+  private mutating func entity(_ what: String) throws -> String {
     let start = index + 1
     guard let end = bytes[start..<min(start + 12, bytes.count)].firstIndex(of: UInt8(ascii: ";")) else {
       throw damaged("\(what) without end")
     }
     index = end + 1
-    let name = String(decoding: bytes[start..<end], as: UTF8.self)
-    if let character = ["lt": "<", "gt": ">", "amp": "&", "quot": "\"", "apos": "'"][name] {
-      return Array(character.utf8)
-    }
+    return String(decoding: bytes[start..<end], as: UTF8.self)
+  }
+
+  private static func code(_ name: String) -> UInt32? {
     let isHexadecimal = name.hasPrefix("#x")
-    guard name.hasPrefix("#"),
-      let number = UInt32(name.dropFirst(isHexadecimal ? 2 : 1), radix: isHexadecimal ? 16 : 10),
-      let scalar = Unicode.Scalar(number)
-    else { throw damaged("an unknown entity") }
-    return Array(String(scalar).utf8)
+    return name.hasPrefix("#")
+      ? UInt32(name.dropFirst(isHexadecimal ? 2 : 1), radix: isHexadecimal ? 16 : 10) : nil
   }
 }

@@ -28,33 +28,35 @@ package enum ExchangeFormat: String, CaseIterable, Sendable {
   }
 
   /// - Throws: `DrydockError` (`.unsupported`) for a value that the format cannot represent, with its place.
-  package func encode(_ original: PropertyListValue) throws -> [UInt8] {
-    let value: PropertyListValue
-    do { value = try original.inPropertyList() } catch let error as UnfitSetting {
-      throw DrydockError(.unsupported, "a setting \(error.problem)")
-    }
-    switch self {
-    case .binary: return try PropertyListDocument(format: .binary, value: value).encoded()
-    case .xml: return try PropertyListDocument(format: .xml, value: value).encoded()
-    case .openstep:
-      return try encode(value) { try PropertyListDocument(format: .openStep, value: $0).encoded() }
-    case .json:
-      return try encode(value) { value in
-        guard let json = JSONValue(value) else { throw DrydockError(.unsupported, "") }
-        return JSONDocument(json, isIndented: true).bytes
-      }
+  package func encode(_ value: PropertyListValue) throws -> [UInt8] {
+    let fails = { (part: PropertyListValue) in (try? written(part)) == nil }
+    do { return try written(value) } catch let error as UnfitSetting {
+      let key = Self.place(in: value, fails).place.first
+      throw DrydockError(
+        .unsupported, "\(key.map { "the setting `\($0)`" } ?? "a setting") \(error.problem)")
+    } catch let error as DrydockError where error.code == .unsupported {
+      let (place, type) = Self.place(in: value, fails)
+      let at = place.isEmpty ? "" : ", at \(JSONPointer(tokens: place))"
+      let what =
+        switch self {
+        case .json: "JSON cannot represent a value of the type \(type)\(at); choose XML or binary"
+        case .openstep:
+          "an OpenStep property list cannot represent a value of the type \(type)\(at); choose XML or binary"
+        case .xml, .binary: "\(error.message)\(at); choose another format"
+        }
+      throw DrydockError(.unsupported, what)
     }
   }
 
-  private func encode(
-    _ value: PropertyListValue, _ write: (PropertyListValue) throws -> [UInt8]
-  ) throws -> [UInt8] {
-    do { return try write(value) } catch let error as DrydockError where error.code == .unsupported {
-      let (place, type) = Self.place(in: value) { (try? write($0)) == nil }
-      throw DrydockError(
-        .unsupported,
-        "\(self == .json ? "JSON" : "an OpenStep property list") cannot represent a value of the type \(type)"
-          + (place.isEmpty ? "" : ", at \(JSONPointer(tokens: place))") + "; choose XML or binary")
+  private func written(_ original: PropertyListValue) throws -> [UInt8] {
+    let value = try original.inPropertyList()
+    switch self {
+    case .binary: return try PropertyListDocument(format: .binary, value: value).encoded()
+    case .xml: return try PropertyListDocument(format: .xml, value: value).encoded()
+    case .openstep: return try PropertyListDocument(format: .openStep, value: value).encoded()
+    case .json:
+      guard let json = JSONValue(value) else { throw DrydockError(.unsupported, "") }
+      return JSONDocument(json, isIndented: true).bytes
     }
   }
 

@@ -144,6 +144,46 @@ import Testing
     }
   }
 
+  @Test("A character of more than 16 bits may be escaped as two surrogates, also in property lists")
+  func surrogates() throws {
+    let map = "<map><string name=\"&#xD83D;&#xDE00;\">a&#55357;&#56832;b&#128512;</string></map>"
+    #expect(try SettingsFile(bytes: Array(map.utf8), path: "a.xml").root == ["😀": "a😀b😀"])
+    let list =
+      "<?xml version=\"1.0\"?><plist><dict><key>&#xd83d;&#xde00;</key><string>&#55357;&#56832;</string></dict></plist>"
+    #expect(try SettingsFile(bytes: Array(list.utf8), path: "a.plist").root == ["😀": "😀"])
+    for half in [
+      "&#55357;", "&#56832;", "&#55357;x&#56832;", "&#55357;&#55357;", "&#56832;&#55357;", "&#55357;&amp;",
+    ] {
+      for text in [
+        "<map><string name=\"a\">\(half)</string></map>", "<plist><string>\(half)</string></plist>",
+      ] {
+        #expect { try SettingsFile(bytes: Array(text.utf8), path: "a.xml") } throws: {
+          ($0 as? DrydockError)?.code == .malformed && "\($0)".contains("surrogate")
+        }
+      }
+    }
+  }
+
+  @Test("An export names the setting that the format cannot hold")
+  func export() throws {
+    let element = try SettingsFile(
+      bytes: Array("<map><int name=\"a\" value=\"1\"/><later name=\"odd\"/></map>".utf8), path: "a.xml")
+    let cases: [(ExchangeFormat, PropertyListValue, String)] = [
+      (
+        .xml, ["a": 1, "odd": ["x", "\u{1}"]], "a text with the character U+0001, at /odd/1; choose another"
+      ),
+      (.json, ["a": 1, "odd": .real(.nan)], "of the type real, at /odd; choose XML or binary"),
+      (.openstep, ["a": "1", "odd": true], "of the type Bool, at /odd; choose XML or binary"),
+      (.xml, .dictionary(element.root), "the setting `odd` has a type that only Android's files have"),
+      (.json, .dictionary(element.root), "the setting `odd` has a type that only Android's files have"),
+    ]
+    for (format, value, message) in cases {
+      #expect { try format.encode(value) } throws: {
+        ($0 as? DrydockError)?.code == .unsupported && "\($0)".contains(message)
+      }
+    }
+  }
+
   @Test("EncryptedSharedPreferences are recognized, and not read")
   func encrypted() throws {
     #expect { try Self.read("encrypted.xml") } throws: {
