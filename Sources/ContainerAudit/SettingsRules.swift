@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import FileSystem
 import Formats
 
@@ -41,6 +42,26 @@ extension AuditRule {
       mend:
         "move values to the app's settings or to files: `defaults.move` with `from: {suite: icloud}`, `defaults.move-to-file`",
       source: "https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore"),
+    AuditRule(
+      .settingsDamaged, .error, "a settings file that cannot be read",
+      why:
+        "the app starts without its settings, or fails; a file without bytes, or of zeros, is what a device leaves that lost "
+        + "its power while the app wrote",
+      mend:
+        "restore the file from an older snapshot (`drydock restore --path`), or say `if-damaged: reset` in the steps that "
+        + "change it",
+      source:
+        "https://developer.android.com/reference/kotlin/androidx/datastore/core/handlers/ReplaceFileCorruptionHandler"
+    ),
+    AuditRule(
+      .settingsOfDevice, .warning, "settings that only one device can read",
+      why:
+        "the key of EncryptedSharedPreferences is in the device's keystore: after a restore on another device, or a new "
+        + "installation, the app cannot read the file, and may fail when it opens it",
+      mend:
+        "exclude the file in the app's `<data-extraction-rules>`, and let the app begin it anew when it cannot be read",
+      source:
+        "https://developer.android.com/reference/androidx/security/crypto/EncryptedSharedPreferences"),
   ]
 }
 
@@ -75,6 +96,10 @@ struct SettingsRules {
           .settingsLarge, path.description, "it has \(status.size) bytes and \(values.count) settings")
       }
       check(values, &context)
+    } catch let error as DrydockError where error.code == .malformed {
+      context.findings.add(.settingsDamaged, path.description, error.message)
+    } catch let error as DrydockError where error.code == .unsupported && !isExcluded {
+      context.findings.add(.settingsOfDevice, path.description, error.message)
     } catch {
       context.skip(path, error)
     }

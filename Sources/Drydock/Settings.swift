@@ -79,10 +79,10 @@ extension SettingsChange {
       }
       try store?.requireWritable(settings, path.description)
       for key in before.differingKeys(from: settings) {
-        try file.set(settings[key], for: key.text, shown: redactor.shown(name: key.text))
-        guard let value = settings[key], file.rounds(value) else { continue }
-        report.notes.append(
-          "`\(redactor.shown(name: key.text))`: this file keeps dates as whole seconds only")
+        let (old, name) = (file, redactor.shown(name: key.text))
+        try file.set(settings[key], for: key.text, shown: name)
+        guard let value = settings[key], let fitting = file.root[key] else { continue }
+        report.notes += old.notes(on: value, as: fitting, for: key.text).map { "`\(name)`: \($0)" }
       }
       if let loss = file.loss {
         throw DrydockError(

@@ -139,9 +139,23 @@ package struct SettingsFile: Sendable, Equatable {
     }
   }
 
-  /// Whether writing `value` in this format is lossy; see ``PropertyListFile/Format/rounds(_:)``.
-  package func rounds(_ value: PropertyListValue) -> Bool {
-    if case .propertyList(let format) = format { format.rounds(value) } else { false }
+  /// What may not be intended about a value in the form that the file gives it; each completes "`key`: …".
+  package func notes(on value: PropertyListValue, as fitting: PropertyListValue, for key: String) -> [String]
+  {
+    var notes: [String] = []
+    switch (value, fitting, root[key]) {
+    case (.array, .set, _): notes.append("the array becomes a string set, which has no order")
+    case (.set, .array, _): notes.append("the string set becomes an array, since property lists have no sets")
+    case (.integer, .long, .int):
+      notes.append(
+        "the value does not fit the 32 bits of the `int` before: it becomes a `long`, and an app that reads an `int` fails"
+      )
+    default: break
+    }
+    if case .propertyList(let format) = format, format.rounds(fitting) {
+      notes.append("the file is XML, which keeps whole seconds only")
+    }
+    return notes
   }
 
   /// Sets a value as the format represents it, or removes it.

@@ -54,6 +54,19 @@ import Testing
     }
   }
 
+  @Test func aDataStoreIsAndroids() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      for path in ["app/files/datastore", "other/files/datastore"] as [ContainerPath] {
+        try root.createDirectories(path)
+      }
+      try root.create("app/files/datastore/settings.preferences_pb", [])
+      try root.create("other/files/datastore/cache.pb", [])
+      let (app, other) = (try Container(at: folder("app")), try Container(at: folder("other")))
+      #expect(app.layout == .android && other.layout == .generic)
+    }
+  }
+
   @Test func bareAndGeneric() throws {
     try TemporaryDirectory.with { folder in
       let root = try Directory(folder.path)

@@ -155,7 +155,37 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
   private static let path =
     "/var/mobile/Containers/Data/Application/6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90/Documents/a.jpg"
 
+  /// The names of its keysets are all that EncryptedSharedPreferences are known by.
+  private static let encrypted =
+    "<?xml version='1.0'?><map><string name=\"__androidx_security_crypto_encrypted_prefs_key_keyset__\">12a9</string></map>"
+
   private static let settings = [
+    finds(.settingsDamaged, "SharedPreferences without bytes") {
+      $0.configuration.layout = .android
+      try $0.put("shared_prefs/app.xml", "")
+    },
+    finds(.settingsDamaged, "a DataStore of zeros") {
+      $0.configuration.layout = .android
+      try $0.put("files/datastore/app.preferences_pb", bytes: [UInt8](repeating: 0, count: 64))
+    },
+    finds(.settingsDamaged, "a truncated property list") {
+      try $0.put(AuditSandbox.settings, "<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key>")
+    },
+    ignores(.settingsDamaged, "settings without a setting, and a DataStore that is empty") {
+      $0.configuration.layout = .android
+      try $0.put("shared_prefs/app.xml", "<map />")
+      try $0.put("files/datastore/app.preferences_pb", "")
+      try $0.put("shared_prefs/secret.xml", encrypted)
+    },
+    finds(.settingsOfDevice, "EncryptedSharedPreferences") {
+      $0.configuration.layout = .android
+      try $0.put("shared_prefs/secret.xml", encrypted)
+    },
+    ignores(.settingsOfDevice, "EncryptedSharedPreferences that no backup has") {
+      $0.configuration.layout = .android
+      $0.configuration.exclude = ["shared_prefs/secret.xml"]
+      try $0.put("shared_prefs/secret.xml", encrypted)
+    },
     finds(.settingsLarge, "2 MB of text") {
       try $0.settings(["text": .string(String(repeating: "a b ", count: 500_000))])
     },

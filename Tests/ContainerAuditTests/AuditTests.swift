@@ -104,8 +104,8 @@ struct AuditTests {
       try sandbox.put("Library/Vault/vault.age", "not a vault")
       try sandbox.put("tmp/a.log", "password=\(MadeUp.password)\n")
       let report = try sandbox.audit()
-      #expect(report.findings.map(\.rule) == [.secretInLog])
-      #expect(report.notChecked.count == 4, "\(report.notChecked)")
+      #expect(report.findings.map(\.rule) == [.secretInLog, .settingsDamaged, .settingsDamaged])
+      #expect(report.notChecked.count == 2, "\(report.notChecked)")
       #expect(report.unreadable.isEmpty)
     }
   }

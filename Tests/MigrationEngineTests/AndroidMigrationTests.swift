@@ -173,6 +173,58 @@ import Testing
     }
   }
 
+  @Test("An int that grows beyond 32 bits becomes a long, with a note; a chosen type needs none")
+  func grows() throws {
+    for path in [Self.own, Self.store] {
+      try Self.with { lab in
+        lab.configuration.defaults["standard"] = path
+        try Self.put(lab, path, Self.values)
+        _ = try lab.baseline(0)
+        let all = try lab.run(
+          "  - defaults.set: {values: {opened: 3000000000}, if-exists: replace}\n"
+            + "  - defaults.set: {values: {last_sync: 3000000000, new: 3000000000}, if-exists: replace}\n"
+            + "  - defaults.set: {values: {theme: !long 3000000000}, if-exists: replace}")
+        let notes = all.filter { $0.contains("32 bits") }
+        #expect(notes.count == 1 && notes[0].contains("`opened`: the value does not fit"), "\(notes)")
+        #expect(try Self.look(lab, path)?["opened"] == .long(3_000_000_000))
+      }
+    }
+  }
+
+  @Test(
+    "A damaged settings file stops the steps on it only, and these may begin it anew",
+    arguments: [
+      ("shared_prefs/damaged.xml", []),
+      ("files/datastore/damaged.preferences_pb", [UInt8](repeating: 0, count: 64)),
+    ] as [(String, [UInt8])])
+  func damaged(_ name: String, _ bytes: [UInt8]) throws {
+    let path = try ContainerPath(name)
+    try Self.with { lab in
+      try Self.put(lab, Self.own, Self.values)
+      try lab.write(path, String(decoding: bytes, as: UTF8.self))
+      let error = lab.failing("  - defaults.set: {suite: damaged, values: {a: 1}}\n")
+      #expect(error.contains("is corrupt"), "\(error)")
+    }
+    try Self.with { lab in
+      try Self.put(lab, Self.own, Self.values)
+      try lab.write(path, String(decoding: bytes, as: UTF8.self))
+      _ = try lab.baseline(0)
+      let before = try Self.bytes(lab, path)
+      let notes = try lab.run(
+        """
+          - defaults.set: {values: {fresh: 1}}
+          - files.write: {path: files/a.txt, text: hi}
+          - defaults.rename: {suite: damaged, keys: {x: y}, if-damaged: reset}
+          - defaults.set: {suite: damaged, values: {a: 1}, if-damaged: reset}
+        """)
+      #expect(try Self.look(lab, path) == ["a": .int(1)] && Self.look(lab, Self.own)?["fresh"] == .int(1))
+      #expect(notes.contains { $0.contains("it counts as having no settings") }, "\(notes)")
+      _ = try lab.rollback(to: 0)
+      let after = try Self.bytes(lab, path)
+      #expect(after == before)
+    }
+  }
+
   @Test(
     arguments: [
       ("defaults.convert: {key: opened, type: long}", "opened", .long(3)),

@@ -16,6 +16,8 @@ public enum AuditRuleID: String, Sendable, Codable, CaseIterable {
   case pathInSettings = "container-path-in-settings"
   case customClassInArchive = "custom-class-in-archive"
   case cloudStoreLimit = "icloud-store-limit"
+  case settingsDamaged = "settings-damaged"
+  case settingsOfDevice = "settings-of-one-device"
 
   // MARK: Vault
   case keychainAlways = "keychain-always-accessible"

@@ -98,7 +98,10 @@ public enum ContainerLayout: String, Sendable, Codable, CaseIterable {
     let hasDirectory = { (path: ContainerPath) in try root.status(path)?.type == .directory }
     if try hasDirectory("Documents") && hasDirectory("Library") { return .ios }
     // Names that only Android uses, unlike `files`, `databases` and `cache`.
-    let isAndroid = try ["shared_prefs", "code_cache", "no_backup"].contains(where: hasDirectory)
-    return isAndroid ? .android : .generic
+    if try ["shared_prefs", "code_cache", "no_backup"].contains(where: hasDirectory) { return .android }
+    let hasDataStore =
+      try hasDirectory(.dataStore)
+      && root.directory(.dataStore).names().contains { $0.suffix(15).elementsEqual(".preferences_pb".utf8) }
+    return hasDataStore ? .android : .generic
   }
 }

@@ -161,6 +161,7 @@ package enum Restore {
     var report = changes.report
     report.bytesRead = archive.bytesRead
     report.keptValues = keptValues
+    report.deviceSettings = changes.contents.paths.filter { isBound($0, in: staged) }
     try finishing(staged)
     return report
   }
@@ -178,6 +179,15 @@ package enum Restore {
     }
     plan.leave(unreadable)
     return plan.changes
+  }
+
+  /// Whether a file's settings can be read on the device only that wrote them: EncryptedSharedPreferences.
+  private static func isBound(_ path: ContainerPath, in staged: StagedContainer) -> Bool {
+    guard staged.container.isSettings(path) else { return false }
+    do { _ = try staged.defaults(path) } catch let error as DrydockError {
+      return error.code == .unsupported
+    } catch {}
+    return false
   }
 
   /// Merges restored iCloud key-value stores into the live ones: another device may have written newer values.
@@ -336,6 +346,8 @@ public struct RestoreReport: Sendable {
     package var path: ContainerPath, keys: Int
   }
   package var keptValues: [KeptValues] = []
+  /// Restored settings files that only the device can read that wrote them.
+  package var deviceSettings: [ContainerPath] = []
   package var bytesRead: UInt64 = 0
 
   package init() {}

@@ -49,7 +49,8 @@ struct DefaultsWriteCommand: Subcommand {
   @Argument(help: "The value.") var value: String?
   @Option(
     help: ArgumentHelp(
-      "The type: string, int, long (Android's), float, bool, date, data (in base64), array or dict.",
+      "The type, as in migrations: string, integer, real, bool, date, data (in base64), array, dict, or Android's int, "
+        + "long and float.",
       valueName: "type"))
   var type: SettingType?
   @Option(

@@ -155,7 +155,7 @@ struct RestoreCommand: Subcommand {
       "signer": signer,
       "restored": report.restored, "removed": report.removed, "spared": report.preserved,
       "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
-      "kept_values": report.keptValues,
+      "kept_values": report.keptValues, "device_settings": report.deviceSettings,
       "missing_groups": report.missingGroups, "unreadable_archives": report.unreadable,
       "unchanged": report.unchanged, "bytes_read": report.bytesRead,
       "vault": report.vault, "migration": result.migration,
@@ -180,6 +180,11 @@ struct RestoreCommand: Subcommand {
       Output.line(
         "  \(kept.path): \(Output.count(kept.keys, "key")) of iCloud \(kept.keys == 1 ? "keeps its" : "keep their") "
           + "value, which another device may have written since")
+    }
+    for path in report.deviceSettings {
+      Output.warning(
+        "\(path): EncryptedSharedPreferences, which only the app on the device that wrote them can read; on another device, "
+          + "delete the file, so that the app begins it anew")
     }
     for path in report.withoutSetID.prefix(Self.shown) {
       Output.line("  without its set-id bits or capabilities: \(path)")

@@ -40,7 +40,7 @@ struct SettingPartOptions: ParsableArguments {
 
 /// The types of values on the command line.
 enum SettingType: String, CaseIterable, ExpressibleByArgument {
-  case string, int, long, float, bool, date, data, array, dict
+  case string, integer, int, long, real, float, bool, date, data, array, dict
 
   /// The value of a text.
   ///
@@ -85,8 +85,11 @@ enum SettingType: String, CaseIterable, ExpressibleByArgument {
     switch self {
     case .string: return .string(text)
     case .long: return Int64(text).map { .long($0) }
-    case .int: return Int64(text).map { .integer($0) } ?? UInt64(text).map { .unsigned($0) }
-    case .float: return text.lowercased().contains("x") ? nil : Double(text).map { .real($0) }
+    case .int: return Int32(text).map { .int($0) }
+    case .integer: return Int64(text).map { .integer($0) } ?? UInt64(text).map { .unsigned($0) }
+    case .real: return Self.real(text).map { .real($0) }
+    case .float:
+      return Self.real(text).flatMap { Float($0).isFinite == $0.isFinite ? .single(Float($0)) : nil }
     case .bool: return Self.booleans[text.lowercased()].map { .boolean($0) }
     case .date: return YAMLDate.parse(text).map { .date($0) }
     case .data: return Data(base64Encoded: text).map { .data([UInt8]($0)) }
@@ -99,6 +102,8 @@ enum SettingType: String, CaseIterable, ExpressibleByArgument {
     }
   }
 
+  private static func real(_ text: String) -> Double? { text.lowercased().contains("x") ? nil : Double(text) }
+
   private static let booleans = [
     "true": true, "yes": true, "1": true, "false": false, "no": false, "0": false,
   ]
@@ -106,8 +111,9 @@ enum SettingType: String, CaseIterable, ExpressibleByArgument {
   private var advice: String {
     switch self {
     case .string: ""
-    case .int, .long: ": an integer of 64 bits"
-    case .float: ": a number, such as 0.5"
+    case .int: ": an integer of 32 bits; `integer` and `long` have 64"
+    case .integer, .long: ": an integer of 64 bits"
+    case .real, .float: ": a number, such as 0.5"
     case .bool: ": true or false"
     case .date: ": a date, such as 2026-11-20T10:15:00Z"
     case .data: ": base64"

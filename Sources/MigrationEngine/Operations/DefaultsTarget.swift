@@ -7,7 +7,7 @@ import Formats
 /// The settings file of a step or a check: the app's own, a suite of `drydock.yaml` (a file named there, or a group), or
 /// any file.
 struct DefaultsTarget: Sendable {
-  static let keys = ["suite", "file"]
+  static let keys = ["suite", "file", "if-damaged"]
 
   private enum Kind: Sendable {
     case standard
@@ -15,9 +15,14 @@ struct DefaultsTarget: Sendable {
     case file(ContainerPath)
   }
 
+  /// What to do with a file that cannot be read.
+  private enum IfDamaged: String, CaseIterable, Sendable { case fail, reset }
+
   private let kind: Kind
+  private var ifDamaged = IfDamaged.fail
 
   init(reading reader: YAMLReader) throws {
+    ifDamaged = try reader.choice("if-damaged") ?? .fail
     if let file = reader["file"] {
       if reader["suite"] != nil { throw file.position.error("name either `suite` or `file`, not both") }
       kind = .file(try file.containerPath("`file`"))
@@ -69,7 +74,18 @@ struct DefaultsTarget: Sendable {
   }
 
   func read(_ stage: StagedContainer) throws -> SettingsFile? {
-    try stage.defaults(try path(in: stage))
+    var notes: [String] = []
+    return try read(stage, &notes)
+  }
+
+  /// - Parameter notes: gets the reason if a damaged file counts as none.
+  func read(_ stage: StagedContainer, _ notes: inout [String]) throws -> SettingsFile? {
+    do {
+      return try stage.defaults(path(in: stage))
+    } catch let error as DrydockError where error.code == .malformed && ifDamaged == .reset {
+      notes.append("\(error.message): it counts as having no settings")
+      return nil
+    }
   }
 }
 
@@ -86,7 +102,7 @@ struct DefaultsEdit {
   init(_ target: DefaultsTarget, _ stage: StagedContainer) throws {
     path = try target.path(in: stage)
     registered = target.registered(in: stage.container)
-    original = try stage.defaults(path)
+    original = try target.read(stage, &notes)
     redactor = stage.redactor
     isKeyValueStore = stage.container.isKeyValueStore(path)
     values = original?.root ?? [:]
@@ -169,15 +185,7 @@ struct DefaultsEdit {
     for key in file.root.differingKeys(from: values) {
       guard let value = values[key] else { continue }
       let fitting = try fitting(value, key.text, file)
-      if case (.array, .set) = (value, fitting) {
-        notes.append("\(shown(key.text)): the array becomes a string set, which has no order")
-      }
-      if case (.set, .array) = (value, fitting) {
-        notes.append("\(shown(key.text)): the string set becomes an array, since property lists have no sets")
-      }
-      if file.rounds(fitting) {
-        notes.append("\(shown(key.text)): the file is XML, which keeps whole seconds only")
-      }
+      notes += file.notes(on: value, as: fitting, for: key.text).map { "\(shown(key.text)): \($0)" }
       values[key] = fitting
     }
     let keys = file.root.differingKeys(from: values)
