@@ -71,6 +71,22 @@ extension Sequence<String> {
   package func containsExactly(_ text: String) -> Bool { contains { $0.isExactly(text) } }
 }
 
+/// The line ends of text files. A checkout on Windows (git's `autocrlf`) has CRLF in place of every line feed.
+package enum LineEnds {
+  /// With a line feed for each CRLF.
+  package static func normalized(_ bytes: [UInt8]) -> [UInt8] {
+    guard bytes.contains(0x0D) else { return bytes }
+    return bytes.indices.filter { bytes[$0] != 0x0D || $0 + 1 == bytes.count || bytes[$0 + 1] != 0x0A }
+      .map { bytes[$0] }
+  }
+
+  /// The text as it was before such a checkout. A file with other line ends besides was never converted: its CRLF are meant.
+  package static func committed(_ bytes: [UInt8]) -> [UInt8] {
+    let isConverted = bytes.indices.allSatisfy { bytes[$0] != 0x0A || ($0 > 0 && bytes[$0 - 1] == 0x0D) }
+    return isConverted ? normalized(bytes) : bytes
+  }
+}
+
 /// Suggests the known word closest to a mistyped one.
 package enum NearestWord {
   /// The candidate with the smallest edit distance (a swap of neighbours counts one), or nil when none is close.

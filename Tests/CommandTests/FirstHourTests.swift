@@ -119,6 +119,8 @@ struct FirstHourTests {
       #expect(!sandbox.exists("drydock.yaml") && !sandbox.exists("Fixtures"))
       let output = try sandbox.succeed("init", "Own", "--fixture", "v0")
       #expect(output.contains("schema version: 0") && sandbox.exists("Fixtures/v0/fixture.yaml"), "\(output)")
+      let attributes = String(decoding: try sandbox.read("Fixtures/.gitattributes"), as: UTF8.self)
+      #expect(attributes.contains("\n* -text\n"))
     }
   }
 

@@ -125,7 +125,18 @@ struct FixtureContainerTests {
       (["a.plist.xml": "<plist>"], "", "container/a.plist.xml: "),
       (
         ["a.db.sql": "CREATE TABLE t(x); INSERT INTO u VALUES (1);"], "",
-        "a.db.sql: the SQL fails: no such table"
+        "a.db.sql:1:1: the SQL fails: no such table"
+      ),
+      (
+        [
+          "a.db.sql":
+            "CREATE TABLE t(x UNIQUE);\n\nINSERT INTO t VALUES (1);\n-- why\nINSERT INTO t VALUES (1);\n"
+            + "INSERT INTO t VALUES (2);\n"
+        ], "", "a.db.sql:5:1: the SQL fails: UNIQUE"
+      ),
+      (
+        ["a.db.sql": "CREATE TABLE t(x);\nSELECT\n1;\nSELECT\nnone;\nSELECT\n1;"], "",
+        "a.db.sql:4:1: the SQL fails: no such column"
       ),
       (["a.db.sql": "BEGIN; CREATE TABLE t(x); INSERT INTO u VALUES (1);"], "", "no such table: u"),
       (["a.db.sql": "CREATE TABLE t(x UNIQUE); BEGIN; COMMIT"], "", "within a transaction"),
@@ -154,6 +165,25 @@ struct FixtureContainerTests {
         let said = FixtureSandbox.message(sandbox.build)
         #expect(said.contains(message), "\(message): \(said)")
       }
+    }
+  }
+
+  @Test("A checkout with other line ends gives the same container")
+  func lineEnds() throws {
+    try FixtureSandbox.with { sandbox in
+      let list = try PropertyListFile(format: .xml, root: ["a": .string("one\ntwo")]).encoded()
+      let files = [
+        "a.db.sql": "CREATE TABLE t(\n  x\n);\nINSERT INTO t VALUES ('one\ntwo');\n",
+        "Library/x.plist.xml": String(decoding: list, as: UTF8.self),
+        "Library/y.plist.yaml": "a: |\n  one\n  two\n",
+      ]
+      try sandbox.describe("")
+      func built(_ change: (String) -> String) throws -> TreeListing {
+        for (path, text) in files { try sandbox.write("container/" + path, change(text)) }
+        return try TreeListing(sandbox.build().root)
+      }
+      let (one, other) = (try built { $0 }, try built { $0.replacing("\n", with: "\r\n") })
+      for path in one.paths { #expect(one[path]?.content == other[path]?.content, "\(path)") }
     }
   }
 

@@ -30,6 +30,26 @@ import Testing
     two', 0), (3, 'three', 1); INSERT INTO tag VALUES ('a', 1), ('b', 2);
     """
 
+  @Test("A golden of a checkout with other line ends is the same, and what differs is found all the same")
+  func lineEnds() throws {
+    try TemporaryDirectory.with { folder in
+      let made = try GoldenContainer(folder)
+      let keys = try Self.keys.get()
+      try made.set(["name": .string("Ann\nBob")])
+      try made.sql(Self.schema)
+      try made.write("golden", VolatileValues(), keys)
+      let golden = try Directory(folder("golden"))
+      for name in try golden.names().map(ContainerPath.init(name:)) {
+        let text = String(decoding: try golden.contents(name), as: UTF8.self)
+        try golden.replace(name, with: Array(text.replacing("\n", with: "\r\n").utf8), mode: 0o644)
+      }
+      #expect(try made.findings("golden", VolatileValues(), keys).isEmpty)
+      try made.sql("UPDATE task SET title = 'zwei' WHERE id = 1")
+      let found = lines(try made.findings("golden", VolatileValues(), keys), folder)
+      #expect(found.count == 1 && found[0].contains("task, id 1: title"), "\(found)")
+    }
+  }
+
   @Test func eachDifferenceIsFoundAtItsPlaceAndLine() throws {
     try TemporaryDirectory.with { folder in
       let made = try GoldenContainer(folder)

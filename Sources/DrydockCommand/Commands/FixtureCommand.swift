@@ -90,9 +90,11 @@ struct FixtureCaptureCommand: Subcommand {
       at: path, configuration: configuration, keys: keys.opening(path), limit: expansion.limit()
     ) { operand in
       if case .container(let container) = operand { try ContainerOptions.recover(container) }
-      return try FixtureCapture.run(
-        operand, as: name, in: fixtures, configuration: configuration, tool: migrations.tool(configuration),
-        options: options, transaction: wait.transaction(deviceKeys))
+      return try FixtureOptions.capturing(in: fixtures) {
+        try FixtureCapture.run(
+          operand, as: name, in: fixtures, configuration: configuration, tool: migrations.tool(configuration),
+          options: options, transaction: wait.transaction(deviceKeys))
+      }
     }
     if common.json { return Output.json(encoding: report) }
     report.write()

@@ -62,10 +62,11 @@ struct InitCommand: Subcommand {
     var options = CaptureOptions()
     // Before the first migration, whether the app counts its versions or not.
     if configuration.versionMarkers.isEmpty { options.version = 0 }
-    return try Container.reading(at: container, configuration: configuration) {
-      try FixtureCapture(
-        of: $0, as: fixture, in: FixtureOptions.directory(nil, configuration), options: options
-      ).run()
+    let directory = FixtureOptions.directory(nil, configuration)
+    return try Container.reading(at: container, configuration: configuration) { opened in
+      try FixtureOptions.capturing(in: directory) {
+        try FixtureCapture(of: opened, as: fixture, in: directory, options: options).run()
+      }
     }
   }
 }

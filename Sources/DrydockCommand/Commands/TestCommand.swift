@@ -190,6 +190,17 @@ struct FixtureOptions: ParsableArguments {
     Self.directory(directory, configuration)
   }
 
+  /// Captures a fixture, and keeps git from converting line ends where that makes the directory of fixtures.
+  static func capturing<Report>(in directory: String, _ body: () throws -> Report) throws -> Report {
+    let isNew = FollowedStatus.identity(directory) == nil
+    let report = try body()
+    if isNew {
+      let text = "# Fixtures are compared byte by byte: git must not convert their line ends.\n* -text\n"
+      try Directory(directory).create(".gitattributes", Array(text.utf8), mode: 0o644)
+    }
+    return report
+  }
+
   /// The directory that an option names, or the default one.
   static func directory(_ option: String?, _ configuration: ContainerConfiguration) -> String {
     option ?? Environment["FIXTURES"] ?? configuration.fixtures

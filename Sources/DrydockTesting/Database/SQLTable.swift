@@ -311,7 +311,8 @@ struct SQLScript {
   /// - Throws: `DrydockError` with code `badFixture` for what is not UTF-8.
   init(_ path: ContainerPath, in source: Directory) throws {
     file = source.full(path)
-    guard let text = String(validating: try source.contents(path, limit: 1 << 30), as: UTF8.self) else {
+    let bytes = LineEnds.committed(try source.contents(path, limit: 1 << 30))
+    guard let text = String(validating: bytes, as: UTF8.self) else {
       throw DrydockError(.badFixture, "the SQL is not UTF-8", path: file)
     }
     sql = text
@@ -328,8 +329,8 @@ struct SQLScript {
     _ prepare: (Database, _ word: String, _ statement: String) throws -> Void = { _, _, _ in },
     use: (DatabaseQueue) throws -> Void = { _ in }
   ) throws {
-    // The statement that is executed: what SQLite knows about places ends with it.
-    var current = ""
+    // Where the statement that is compiled or executed starts, after the one before: SQLite names no place.
+    var start = sql.startIndex
     do {
       let queue = try DatabaseQueue.alone(with: path) {
         // The SQL may begin a transaction and fail in it, or never end it.
@@ -342,30 +343,34 @@ struct SQLScript {
         try db.execute(sql: setup)
         let statements = try db.allStatements(sql: sql)
         while let statement = try statements.next() {
-          current = statement.sql
-          let word = SQLText(current).firstWord
+          let text = statement.sql
+          let word = SQLText(text).firstWord
           if ["ATTACH", "DETACH", "VACUUM"].contains(word) {
-            throw failure("\(word) is not allowed in a fixture's SQL", current)
+            throw failure("\(word) is not allowed in a fixture's SQL", from: start)
           }
-          try prepare(db, word, current)
+          try prepare(db, word, text)
           try statement.execute()
+          start = sql.utf8[start...].firstRange(of: text.utf8)?.upperBound ?? start
         }
         try prepare(db, "", "")
         if db.isInsideTransaction { try db.commit() }
       }
       try use(queue)
     } catch let error as DatabaseError {
-      // The statement that cannot be compiled is not known before.
-      throw failure("\(error.plainMessage)", error.sql ?? current, cause: error)
+      throw failure("\(error.plainMessage)", from: start, cause: error)
     }
   }
 
-  private func failure(_ message: String, _ statement: String, cause: (any Error)? = nil) -> DrydockError {
-    let first = statement.split(separator: "\n").first.map(String.init)
-    let line = first.flatMap { first in
-      sql.split(separator: "\n", omittingEmptySubsequences: false).lastIndex { $0.hasPrefix(first) }
-    }
-    return DrydockError(
-      .badFixture, "the SQL fails: \(message)", path: file, line: line.map { $0 + 1 }, cause: cause)
+  /// - Parameter start: the end of the statement before.
+  private func failure(
+    _ message: String, from start: String.Index, cause: (any Error)? = nil
+  ) -> DrydockError {
+    // Past comments, and the semicolon of the statement before; a commit at the end has no line.
+    let tokens = SQLText(sql[start...]).tokens
+    let before = tokens.prefix { !$0.counts || $0.isSign(";") }
+    let line: Int? =
+      before.count == tokens.count
+      ? nil : (sql[..<start] + before.map(\.source).joined()).utf8.count { $0 == 0x0A } + 1
+    return DrydockError(.badFixture, "the SQL fails: \(message)", path: file, line: line, cause: cause)
   }
 }

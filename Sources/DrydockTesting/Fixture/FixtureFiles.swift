@@ -112,7 +112,7 @@ struct FixtureSettings {
   private let isXML: Bool
 
   init(_ path: ContainerPath, in source: Directory) throws {
-    (file, bytes) = (source.full(path), try source.contents(path))
+    (file, bytes) = (source.full(path), LineEnds.committed(try source.contents(path)))
     isXML = path.nameString.hasSuffix(".xml")
   }
 

@@ -257,7 +257,10 @@ package struct GoldenText: Sendable {
     guard let root = try? Directory(golden), try root.status(Golden.list) != nil,
       try Golden.files(root) == Set(files.keys)
     else { return false }
-    return try files.allSatisfy { try root.contents($0.key, limit: 1 << 30) == Self.bytes($0.value) }
+    return try files.allSatisfy { file, lines in
+      let (bytes, written) = (try root.contents(file, limit: 1 << 30), Self.bytes(lines))
+      return bytes == written || LineEnds.committed(bytes) == written
+    }
   }
 
   private static func bytes(_ lines: [String]) -> [UInt8] { lines.flatMap { Array($0.utf8) + [0x0A] } }
