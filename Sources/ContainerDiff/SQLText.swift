@@ -77,7 +77,7 @@ package struct SQLText {
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 
   private static func isWord(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: "_") || byte >= 0x80 || (byte >= 0x30 && byte <= 0x39)
+    byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$") || byte >= 0x80 || (byte >= 0x30 && byte <= 0x39)
       || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A)
   }
 

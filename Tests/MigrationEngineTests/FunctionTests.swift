@@ -93,11 +93,26 @@ import Testing
     }
   }
 
+  @Test(
+    "A dollar sign is a part of a name",
+    arguments: ["SELECT a$b(1);", "UPDATE app SET x = a$b(1) WHERE y = 2;"])
+  func dollarSigns(_ sql: String) throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
+      let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+      #expect(found.count == 1 && found[0].message.contains("no such function: a$b;"), "\(found)")
+      lab.configuration.functions = ["a$b": .base64]
+      #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
+    }
+  }
+
   @Test func placesInTheConfiguration() throws {
     let unknown = failure { try configuration("functions: {f: bas64}\n") }.text
     #expect(
       unknown.contains("drydock.yaml:1:16: unknown function `bas64`; did you mean `base64`?"))
     let name = failure { try configuration("functions: {\"1f\": base64}\n") }.text
     #expect(name.contains("`1f` is not the name of a SQL function"), "\(name)")
+    #expect(try configuration("functions: {a$b: base64}\n").functions["a$b"] == .base64)
   }
 }

@@ -139,11 +139,13 @@ extension ContainerConfiguration {
     var result: [String: SQLFunction] = [:]
     for pair in try node.pairs("`functions`").pairs {
       let name = pair.key.source
-      guard let first = name.utf8.first, !(0x30...0x39).contains(first),
-        name.utf8.allSatisfy({ $0 == 0x5F || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20) }
-        )
+      guard let first = name.utf8.first, first != 0x24, !(0x30...0x39).contains(first),
+        name.utf8.allSatisfy({
+          $0 == 0x5F || $0 == 0x24 || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
+        })
       else {
-        throw pair.keyPosition.error("`\(name)` is not the name of a SQL function (letters, digits and `_`)")
+        throw pair.keyPosition.error(
+          "`\(name)` is not the name of a SQL function (letters, digits, `_` and `$`)")
       }
       let word = try pair.value.text("what the function `\(name)` does")
       guard let function = SQLFunction(rawValue: word) else {

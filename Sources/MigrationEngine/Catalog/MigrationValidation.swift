@@ -156,9 +156,10 @@ struct StatementCheck {
       if let sql = step.operation as? RunSQL {
         run(sql.up, of: sql, destructive: sql.destructive?.text)
       } else if let sql = step.operation as? RunToolSQL {
-        run(sql.up, of: sql)
-      } else if Self.mayReplaceDatabases(step.operation) {
-        for name in schemas.keys { isKnown[name] = false }
+        run(sql.up, of: sql, inTransaction: sql.upInTransaction)
+      } else {
+        for name in schemas.keys
+        where step.operation.mayReplace(name, at: settings.databases[name] ?? []) { isKnown[name] = false }
       }
     }
     for assertion in migration.verifications { query(assertion) }
@@ -200,13 +201,6 @@ struct StatementCheck {
     } catch {
       problems.append(DrydockError(reading: error))
     }
-  }
-
-  /// Whether a step may replace databases: it changes files, or is a script or closure.
-  private static func mayReplaceDatabases(_ operation: any MigrationAction) -> Bool {
-    operation.name != "files.move" && !(operation is any ColumnOperation)
-      && !operation.name.hasPrefix("defaults.")
-      && !operation.name.hasPrefix("vault.")
   }
 
   private mutating func schema(of database: String) throws -> DatabaseQueue {

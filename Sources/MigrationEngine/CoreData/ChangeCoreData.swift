@@ -1,6 +1,7 @@
 import AppContainer
 import ContainerTransaction
 import DrydockErrors
+import FileSystem
 import Formats
 import GRDB
 
@@ -136,6 +137,7 @@ struct ChangeCoreData: MigrationOperation {
   }
 
   var reversal: Reversal { models.down == nil ? .none : .byArguments }
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { database == target.database }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     if recorded?.skipped.contains(target.database) == true { return [] }

@@ -80,6 +80,19 @@ struct TransferFiles: MigrationAction {
       ? [] : ["`\(pair.to)` is a file of its own: `\(pair.from)` was one of \(links) hard links of it"]
   }
 
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
+    // Between its places a database keeps its schema.
+    if let single,
+      places.contains(where: {
+        ($0 == single || $0.isInside(single)) && places.contains($0.rebased(from: single, to: to))
+      })
+    {
+      return false
+    }
+    if isMove, from.contains(where: { $0.mayMatch(places) }) { return true }
+    return places.isEmpty ? !isMove : places.contains { $0 == to || $0.isInside(to) }
+  }
+
   /// Only the recorded values say which files a pattern matched.
   var reversal: Reversal { isMove && single != nil ? .byArguments : .byDownValues }
 
@@ -147,6 +160,9 @@ struct DeleteFiles: MigrationOperation {
   }
 
   var announcedLoss: AnnouncedLoss { .everything }
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
+    places.isEmpty || paths.contains { $0.mayMatch(places) }
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var notes: [String] = []
@@ -250,6 +266,10 @@ struct WriteFile: MigrationOperation {
       try stage.setMetadata(metadata, of: path)
     }
     return isWritten ? [] : ["`\(path)` exists already: kept"]
+  }
+
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
+    places.isEmpty || places.contains(path)
   }
 
   private func isThere(_ status: FileStatus, _ stage: StagedContainer) throws -> Bool {

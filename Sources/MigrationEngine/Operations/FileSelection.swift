@@ -45,6 +45,18 @@ struct ContainerSelection: Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether it can select one of the paths, or a directory above.
+  func mayMatch(_ paths: [ContainerPath]) -> Bool {
+    paths.contains { path in
+      switch kind {
+      case .path(let selected): path == selected || path.isInside(selected)
+      case .pattern(let pattern):
+        pattern.matches(path, isDirectory: false)
+          || path.ancestors.contains { pattern.matches($0, isDirectory: true) }
+      }
+    }
+  }
+
   /// The selected paths without Drydock's history, parents first. When there are none the step fails or adds a note.
   func matches(
     in stage: StagedContainer, _ ifMissing: IfMissing, _ notes: inout [String]

@@ -14,6 +14,9 @@ protocol MigrationAction: Sendable {
   var announcedLoss: AnnouncedLoss { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
+  /// Whether a database may have another schema after it: it changes the schema, or puts another file at one of the
+  /// database's places. Without places, every path may be one.
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool
   /// Runs the step on the stage.
   ///
   /// - Parameter recorded: takes the values that ``revert(on:_:)`` needs later.
@@ -57,6 +60,7 @@ extension MigrationAction {
   var needsVault: Bool { false }
   var announcedLoss: AnnouncedLoss { .nothing }
   var reversal: Reversal { .byDownValues }
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { false }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     guard reversal == .byDownValues else {

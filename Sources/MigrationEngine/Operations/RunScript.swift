@@ -49,6 +49,7 @@ struct RunScript: MigrationOperation {
 
   var needsVault: Bool { input != nil }
   var reversal: Reversal { down == nil ? .none : .explicit }
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { true }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     recorded.output = try run(command, direction: "up", on: stage)

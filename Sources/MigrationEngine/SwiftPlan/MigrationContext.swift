@@ -155,6 +155,7 @@ struct CustomStep: MigrationAction {
 
   var name: String { stage }
   var reversal: Reversal { .none }
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { true }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     let context = MigrationContext(stage: stage, name: name, position: position)
