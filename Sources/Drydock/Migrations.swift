@@ -164,18 +164,20 @@ extension Container {
   }
 
   /// Brings the history in line with the migrations: records the new checksums of applied migrations that are accepted
-  /// although their files have changed, and removes the records of those that no longer exist.
+  /// although their files have changed, removes the records of those that no longer exist, and renumbers the records of those
+  /// that have another number now.
   ///
   /// - Returns: what was done.
   /// - Throws: ``DrydockError`` with code `usage` for a migration that is not in that state; nothing has changed then.
   @discardableResult
   public func repair(
-    _ catalog: MigrationCatalog, accept: [Int] = [], remove: [Int] = [],
+    _ catalog: MigrationCatalog, accept: [Int] = [], remove: [Int] = [], renumber: Bool = false,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
-    let repair = Repair(accept: accept, remove: remove)
-    let summary = [("accepted", accept), ("removed", remove)].filter { !$0.1.isEmpty }
-      .map { "\($0.0) \($0.1.sorted().map(String.init).joined(separator: ", "))" }.joined(separator: "; ")
+    let repair = Repair(accept: accept, remove: remove, renumber: renumber)
+    let numbers = [("accepted", accept), ("removed", remove)].filter { !$0.1.isEmpty }
+      .map { "\($0.0) \($0.1.sorted().map(String.init).joined(separator: ", "))" }
+    let summary = (numbers + (renumber ? ["renumbered"] : [])).joined(separator: "; ")
     return try Transaction.run(on: self, .repair, options: options) {
       staged -> TransactionPlan<Void, [String]> in
       // An invalid repair is refused before a transaction begins.

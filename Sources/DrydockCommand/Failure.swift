@@ -122,6 +122,7 @@ enum Advice {
     ("release", nil, ": record ", "`drydock test --record`"),
     ("", .missingMigration, "from the history", "`drydock repair CONTAINER --remove NUMBER`"),
     ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
+    ("", .edited, "renumber it", "`drydock repair CONTAINER --renumber`"),
     ("", .outOfOrder, "", "`drydock migrate CONTAINER --allow-out-of-order`"),
     ("", nil, "set the version", "`drydock baseline CONTAINER --to N`"),
     ("", .unknownVersion, "", "`drydock baseline CONTAINER --to N`"),

@@ -45,7 +45,7 @@ struct AdoptionTests {
   func initWritesAt() throws {
     try Sandbox.with { sandbox in
       try prepare(sandbox)
-      try sandbox.write("Own/releases.yaml", "- {release: \"1\", version: 2, migrations: []}\n")
+      try sandbox.succeed("release", "1", "-m", "Own")
       func written() throws -> String {
         try sandbox.remove("drydock.yaml")
         try sandbox.succeed("init", "Notes")

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import GRDB
 @testable import MigrationEngine
@@ -23,20 +24,140 @@ import Testing
     }
   }
 
-  @Test func checksumCoversEveryFile() throws {
+  private func checksum(_ lab: Lab) throws -> String { try lab.catalog().migrations[0].checksum.hex }
+
+  @Test func checksumCoversTheFilesThatAreUsed() throws {
     try Lab.with { lab in
-      func checksum() throws -> String { try lab.catalog().migrations[0].checksum.hex }
       try lab.migration("0001_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
       try lab.migration("0001_c/up.sql", "SELECT 1;")
-      let first = try checksum()
-      #expect(first == (try checksum()))
-      try lab.migration("0001_c/.DS_Store", "x")
-      #expect(try checksum() == first)
-      try lab.migration("0001_c/notes/why.txt", "x")
-      let second = try checksum()
-      #expect(second != first)
+      let first = try checksum(lab)
+      for name in [".DS_Store", "README.md", "Thumbs.db", "up.sql~", "notes/why.txt"] {
+        try lab.migration("0001_c/" + name, "x")
+        #expect(try checksum(lab) == first, "\(name)")
+      }
       try lab.migration("0001_c/up.sql", "SELECT 2;")
-      #expect(try checksum() != second)
+      #expect(try checksum(lab) != first)
+    }
+  }
+
+  @Test("A script may read every file, except notes and what editors leave")
+  func checksumOfAScript() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_c/migration.yaml", "irreversible: true\nsteps:\n  - script: {run: a.sh}\n")
+      try lab.migration("0001_c/a.sh", "cat data/words.txt")
+      let first = try checksum(lab)
+      for name in ["README.md", "data/Thumbs.db", "a.sh~"] { try lab.migration("0001_c/" + name, "x") }
+      #expect(try checksum(lab) == first)
+      try lab.migration("0001_c/data/words.txt", "x")
+      #expect(try checksum(lab) != first)
+    }
+  }
+
+  @Test("A checkout with other line ends is the same migration, and creates the same schema")
+  func lineEnds() throws {
+    try Lab.with { lab in
+      let files = [
+        "0001_a.yaml": "description: A\n" + step,
+        "0002_b.sql":
+          "-- drydock: database notes\n-- migrate:up\nCREATE TABLE t (\n  a\n);\n-- migrate:down\nDROP TABLE t;\n",
+        "0003_c/migration.yaml":
+          "steps:\n  - sql: {database: notes, up: up.sql, down: \"DROP TABLE u\"}\n"
+          + "  - files.write: {path: Documents/data, file: data}\n",
+        "0003_c/up.sql": "CREATE TABLE u (\n  a\n);\n", "0003_c/data": "\0\r\n",
+      ]
+      try lab.files(files)
+      let checksums = try lab.catalog().migrations.map(\.checksum)
+      for (name, text) in files where !name.hasSuffix("data") {
+        try lab.migration(name, "\u{FEFF}" + text.replacing("\n", with: "\r\n"))
+      }
+      #expect(try lab.catalog().migrations.map(\.checksum) == checksums)
+      try lab.migrate()
+      let sql = try lab.query(Lab.newDatabase, "SELECT group_concat(sql) FROM sqlite_schema")
+      #expect(sql[0][0] == "CREATE TABLE t (\n  a\n),CREATE TABLE u (\n  a\n)", "\(sql)")
+      try lab.migration("0003_c/data", "\0\n")
+      #expect(try lab.catalog().migrations[2].checksum != checksums[2], "data is no text")
+    }
+  }
+
+  @Test("A checksum that an earlier version recorded is still one of the same files")
+  func earlierChecksums() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_c/migration.yaml", "steps:\r\n  - sql: {database: notes, up: up.sql}\r\n")
+      try lab.migration("0001_c/up.sql", "SELECT 1;")
+      try lab.migration("0001_c/README.md", "x")
+      let migration = try lab.catalog().migrations[0]
+      let files = [
+        ("README.md", "x"), ("migration.yaml", "steps:\r\n  - sql: {database: notes, up: up.sql}\r\n"),
+        ("up.sql", "SELECT 1;"),
+      ]
+      func digest(_ change: (String) -> String) throws -> SHA256.Digest {
+        let digest = try SHA256()
+        for part in files.flatMap({ [$0.0, change($0.1)] }).map({ Array($0.utf8) }) {
+          withUnsafeBytes(of: UInt64(part.count).bigEndian) { digest.update($0) }
+          part.withUnsafeBytes { digest.update($0) }
+        }
+        return try digest.finalize()
+      }
+      #expect(try migration.accepts(digest { $0 }), "with all files, as they are")
+      #expect(
+        try migration.accepts(digest { $0.replacing("\r\n", with: "\n") }), "where the line ends were others")
+      #expect(try !migration.accepts(digest { $0 + " " }))
+    }
+  }
+
+  @Test(
+    "What a merge leaves in a file is refused before anything else of it is read",
+    arguments: [
+      ("0001_a.yaml", "steps:\n<<<<<<< HEAD\n", 2), ("0001_a.sql", "-- a\n=======\r\n", 2),
+      ("0001_a.up.sql", ">>>>>>> theirs", 1), ("0001_a/migration.yaml", "steps: []\n=======\n", 2),
+      ("0001_a/up.sql", "SELECT 1;\n\n<<<<<<< ours\n", 3),
+    ])
+  func conflicts(_ file: String, _ text: String, _ line: Int) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+      if !file.hasPrefix("0001_a/") { try lab.removeMigration("0001_a") }
+      try lab.migration(file, text)
+      let error = failure { try lab.catalog() }
+      #expect(
+        error.code == .catalog && error.text.hasPrefix("\(file):\(line):1: a conflict marker"),
+        "\(error.text)")
+    }
+  }
+
+  @Test("Other lines of signs are no conflict markers")
+  func noConflicts() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a/migration.yaml", "steps:\n  - files.write: {path: x, file: a.md}\n# ========\n")
+      try lab.migration("0001_a/a.md", "Welcome\n=======\n>>>>>>>>\n")
+      try lab.migration("0001_a/a.md.orig", "<<<<<<< HEAD\n")
+      #expect(try lab.catalog().latest == 1)
+    }
+  }
+
+  @Test("A line in a block comment or a text is no directive")
+  func directivesInText() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.sql",
+        """
+        /* as in
+        -- drydock: database other
+        */
+        -- drydock: database notes
+        -- migrate:up
+        CREATE TABLE t (a); /*
+        -- migrate:down
+        */
+        INSERT INTO t VALUES ('
+        -- migrate:down
+        '); -- it's /* no comment
+        -- migrate:down
+        DROP TABLE t;
+        """)
+      try lab.migrate()
+      #expect(
+        try lab.query(Lab.newDatabase, "SELECT a FROM t").map { $0[0] as String } == ["\n-- migrate:down\n"])
     }
   }
 

@@ -196,6 +196,84 @@ import Testing
     }
   }
 
+  @Test("What was released and modified since is not run, and reported as `validate` reports it")
+  func releasedAndRun() throws {
+    try Lab.with { lab in
+      let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
+      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step) }
+      try lab.release()
+      _ = try lab.baseline(0)
+      try lab.migrate(to: 1)
+      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step + "verify: []\n") }
+      #expect(try lab.plan().problems.map(\.code) == [.edited, .released], "each is reported once")
+      try lab.migration("0001_a.yaml", step)
+      let found = try lab.plan().problems.map(\.description)
+      #expect(found == [lab.directory("migrations") + "/" + (try problems(lab)[0])], "\(found)")
+      let error = failure { try lab.migrate() }
+      #expect(
+        error.code == .released && error.text.hasPrefix("0002_b.yaml: migration 0002_b was modified since"))
+      // Back by steps it goes all the same.
+      #expect(try lab.rollback(to: 0, down: true).to == 0)
+    }
+  }
+
+  @Test("A release that cannot be, as after a merge, is an error")
+  func impossibleReleases() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.yaml", "steps: []\n")
+      try lab.release("1.0")
+      let path = lab.directory("migrations/releases.yaml")
+      let text = String(decoding: try Samples.bytes(path), as: UTF8.self)
+      // A release without a new migration has the version of the one before.
+      try lab.release("1.1")
+      #expect(try problems(lab) == [])
+      try lab.migration("releases.yaml", text + "- {release: \"1.1\", version: 2, migrations: []}\n")
+      #expect(
+        try problems(lab) == [
+          "releases.yaml:7:3: the release 1.1 has version 2, and the migrations end with 1: restore the missing ones, "
+            + "or correct the version"
+        ])
+      _ = try lab.baseline(0)
+      #expect(try lab.plan().problems.map(\.code) == [.released])
+      let entries = text.drop { $0 != "-" }
+      try lab.migration("releases.yaml", text + entries)
+      let found = try problems(lab)
+      #expect(
+        found.map { String($0.prefix { $0 != ":" } + $0.drop { $0 != " " }.prefix { $0 != "," }) } == [
+          "releases.yaml the release 1.0 is there twice", "releases.yaml migration 1 is there twice",
+        ], "\(found)")
+    }
+  }
+
+  @Test(
+    "After a step that cannot replace the database its columns are known, and after others not",
+    arguments: [
+      ("files.create-directory: {path: x}", true), ("files.write: {path: Documents/a.txt, text: a}", true),
+      ("files.write: {path: Documents/database.sqlite, text: a, if-exists: replace}", false),
+      ("files.copy: {from: a, to: b}", true), ("files.copy: {from: a, to: Documents}", false),
+      (
+        "files.move: {from: Documents/database.sqlite, to: Library/Application Support/database.sqlite}", true
+      ),
+      ("files.move: {from: Documents, to: Library/Application Support}", true),
+      ("files.move: {from: Documents/database.sqlite, to: other}", false),
+      ("files.delete: {path: 'Documents/*.txt', destructive: x}", true),
+      ("files.delete: {path: 'Documents/*', destructive: x}", false),
+      ("files.delete: {path: Documents, destructive: x}", false),
+      ("files.patch: {path: a.json, patch: [{op: remove, path: /a}]}", true),
+      ("files.set-backup-exclusion: {path: a, excluded: true}", true), ("script: {program: 'true'}", false),
+    ])
+  func stepsBeforeStatements(_ step: String, _ isKnown: Bool) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.sql", sql("CREATE TABLE t (a);", "-- drydock: irreversible\n"))
+      try lab.migration(
+        "0002_b.yaml",
+        "irreversible: true\nsteps:\n  - \(step)\n  - sql: {database: notes, up: UPDATE t SET b = 1 WHERE a = 2}\n"
+      )
+      let found = try problems(lab)
+      #expect(found.isEmpty != isKnown && found.allSatisfy { $0.contains("no such column: b") }, "\(found)")
+    }
+  }
+
   @Test func insertedBelowARelease() throws {
     try Lab.with { lab in
       for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", "steps: []\n") }

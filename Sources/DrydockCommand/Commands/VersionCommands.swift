@@ -168,13 +168,15 @@ struct RepairCommand: Subcommand {
     discussion: """
       --accept is for migrations that were edited after they were applied: the current
       files count as applied. --remove is for migrations whose files no longer exist:
-      they are removed from the history. Nothing is run, and only the history and the
-      version markers change, in a transaction that `drydock rollback` undoes. With
-      --all, containers that need no such repair are left unchanged.
+      they are removed from the history. --renumber is for migrations that got another
+      number after they were applied, as after a merge. Nothing is run, and only the
+      history and the version markers change, in a transaction that `drydock rollback`
+      undoes. With --all, containers that need no such repair are left unchanged.
 
       Examples:
         drydock repair Notes -m Migrations --accept 2 4
         drydock repair Notes -m Migrations --remove 7
+        drydock repair Notes -m Migrations --renumber
         drydock repair --all Customers -m Migrations --accept 2
       """)
 
@@ -188,12 +190,15 @@ struct RepairCommand: Subcommand {
     parsing: .upToNextOption,
     help: ArgumentHelp("Migrations whose files no longer exist.", valueName: "number"))
   var remove: [Int] = []
+  @Flag(help: "Give records the numbers that their migrations have now.") var renumber = false
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
   func validate() throws {
     try container.requireAny()
-    if accept.isEmpty && remove.isEmpty { throw ValidationError("name migrations with --accept or --remove") }
+    if accept.isEmpty && remove.isEmpty && !renumber {
+      throw ValidationError("name migrations with --accept or --remove, or give --renumber")
+    }
   }
 
   func run() throws {
@@ -201,7 +206,7 @@ struct RepairCommand: Subcommand {
     if let batch = try container.batch(configuration, "repair", asJSON: common.json) { return try run(batch) }
     let opened = try container.one.open(configuration)
     let outcome = try opened.repair(
-      migrations.catalog(configuration), accept: accept, remove: remove,
+      migrations.catalog(configuration), accept: accept, remove: remove, renumber: renumber,
       options: container.wait.transaction(nil, use))
     if common.json { Output.json(outcome.document(["notes": outcome.value])) }
     outcome.report(on: opened, asJSON: common.json) { for line in $0 { Output.line(line) } }
@@ -219,9 +224,10 @@ extension RepairCommand {
     var options = try container.wait.transaction(nil, use)
     options.run = batch.job.run
     try batch.finish(
-      batch.run(isChange: true) { [accept, remove, options] container in
+      batch.run(isChange: true) { [accept, remove, renumber, options] container in
         do {
-          let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
+          let outcome = try container.repair(
+            catalog, accept: accept, remove: remove, renumber: renumber, options: options)
           return BatchResult(
             [outcome], outcome.value.joined(separator: "; "), outcome.document(["notes": outcome.value]))
         } catch let error as DrydockError where error.code == .usage {

@@ -9,8 +9,11 @@ public struct Migration: Sendable {
   public let name: String
   /// The file (or `migration.yaml` of the directory) for messages.
   package let file: String
-  /// SHA-256 over the names and contents of all its files.
-  package let checksum: SHA256.Digest
+  private let files: MigrationFiles
+  /// Its checksum, and others that count as the same.
+  private let checksums: [SHA256.Digest]
+  /// Those without its `.down.sql`.
+  private let checksumsWithoutDown: [SHA256.Digest]
   /// The author's description.
   public let summary: String?
   /// Whether its author says that it cannot be reverted by steps.
@@ -24,12 +27,6 @@ public struct Migration: Sendable {
     if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
     return (checks + verifications).contains(where: \.body.needsVault) ? "its check of the vault" : nil
   }
-
-  /// The checksum without its `.down.sql`; nil when it has none.
-  var checksumWithoutDown: SHA256.Digest? = nil
-
-  /// Whether this checksum is of the same statements: a `.down.sql` may have been added since.
-  func accepts(_ other: SHA256.Digest) -> Bool { other == checksum || other == checksumWithoutDown }
 
   let steps: [MigrationStep]
   let down: [MigrationStep]
@@ -46,6 +43,34 @@ public struct Migration: Sendable {
 }
 
 extension Migration {
+  init(number: Int, name: String, file: String, _ files: MigrationFiles, _ body: MigrationBody) throws {
+    self.init(
+      number: number, name: name, file: file, files: files, checksums: try files.checksums(),
+      checksumsWithoutDown: try files.withoutDown?.checksums() ?? [], summary: body.summary,
+      isIrreversible: body.isIrreversible, notes: body.notes, steps: body.steps, down: body.down,
+      checks: body.checks, verifications: body.verifications)
+  }
+
+  /// SHA-256 over the names and contents of its files.
+  package var checksum: SHA256.Digest { checksums[0] }
+
+  /// Whether this checksum is of the same statements: a `.down.sql` may have been added since.
+  func accepts(_ other: SHA256.Digest) -> Bool { checksums.contains(other) || lacksDown(other) }
+
+  /// Whether this checksum is of its files before its `.down.sql` was added.
+  func lacksDown(_ other: SHA256.Digest) -> Bool { checksumsWithoutDown.contains(other) }
+
+  /// Whether a record is of these files, maybe under another number or name.
+  func hasContent(of record: MigrationRecord) -> Bool {
+    if number == record.number, name == record.name { return accepts(record.checksum) }
+    // The checksum of a closure does not cover its code.
+    if name != record.name, steps.contains(where: { $0.operation is CustomStep }) { return false }
+    let files = files.renamed(from: name, to: record.number, record.name)
+    return [files, files.withoutDown].compactMap(\.self).contains { files in
+      (try? files.checksums())?.contains(record.checksum) == true
+    }
+  }
+
   /// Messages about the steps without an inverse; none when the migration has `down` steps.
   package var irreversibleSteps: [String] {
     guard !hasDownSteps else { return [] }

@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import DrydockErrors
 import FileSystem
@@ -22,8 +21,10 @@ public struct MigrationCatalog: Sendable {
     migrations.first { $0.number == number }
   }
 
-  /// Whether a container can have this version: 0, or the number of a migration.
-  package func hasVersion(_ version: Int) -> Bool { version == 0 || migration(version) != nil }
+  /// Whether a container can have this version: 0, the version before the first migration, or the number of a migration.
+  package func hasVersion(_ version: Int) -> Bool {
+    version == 0 || version == base || migration(version) != nil
+  }
 
   /// Notes about scalars that mean something else in YAML 1.1.
   package var notes: [YAMLNote] { migrations.flatMap(\.notes) }
@@ -133,7 +134,7 @@ struct MigrationFolder {
       [".yaml", ".sql"].contains(entry[dot...])
     else { throw unknown(entry) }
     note(name)
-    let files = try MigrationFiles.single(entry, in: folder, display: display)
+    let files = try MigrationFiles(of: [entry], in: folder, display: display)
     let bytes = files.contents[entry] ?? []
     let file = files.display(entry)
     var parser = MigrationParser(files: files)
@@ -144,11 +145,11 @@ struct MigrationFolder {
   private mutating func readDirectory(_ entry: String) throws {
     guard let name = MigrationName(entry) else { throw unknown(entry) }
     note(name)
-    let files = try MigrationFiles.directory(entry, in: folder, display: display)
-    guard let bytes = files.contents["migration.yaml"] else {
+    let files = try MigrationFiles(directory: entry, in: folder, display: display)
+    guard let bytes = files.contents[MigrationFiles.main] else {
       throw DrydockError(.catalog, "the directory has no migration.yaml", path: "\(display)/\(entry)")
     }
-    let file = files.display("migration.yaml")
+    let file = files.display(MigrationFiles.main)
     var parser = MigrationParser(files: files)
     let body = try parser.yaml(bytes, file: file)
     try add(name, files, body, parser.problems, file: file)
@@ -157,24 +158,20 @@ struct MigrationFolder {
   private mutating func readPair(_ stem: String, _ name: MigrationName, hasDown: Bool) throws {
     note(name)
     let (up, down) = (stem + ".up.sql", stem + ".down.sql")
-    var files = try MigrationFiles.single(up, in: folder, display: display)
-    if hasDown { files.contents[down] = try folder.contents(ContainerPath(down)) }
+    var files = try MigrationFiles(of: hasDown ? [up, down] : [up], in: folder, display: display)
+    files.down = hasDown ? down : nil
     var parser = MigrationParser(files: files)
     let body = try parser.pair(
       up: files.contents[up] ?? [], down: files.contents[down], file: files.display(up),
       downFile: files.display(down))
-    try add(
-      name, files, body, parser.problems, file: files.display(up),
-      checksumWithoutDown: files.checksum(without: down))
+    try add(name, files, body, parser.problems, file: files.display(up))
   }
 
   private mutating func add(
     _ name: MigrationName, _ files: MigrationFiles, _ body: MigrationBody, _ found: [DrydockError],
-    file: String, checksumWithoutDown: SHA256.Digest? = nil
+    file: String
   ) throws {
-    var migration = Migration(
-      number: name.number, name: name.name, file: file, checksum: try files.checksum(), body)
-    migration.checksumWithoutDown = checksumWithoutDown
+    let migration = try Migration(number: name.number, name: name.name, file: file, files, body)
     if found.isEmpty { migrations.append(migration) } else { incomplete.append(migration) }
     problems += found
   }
@@ -214,107 +211,5 @@ struct MigrationFolder {
 
   private func unknown(_ entry: String) -> DrydockError {
     DrydockError(.catalog, "not a migration's name; \(Self.shapes)", path: "\(display)/\(entry)")
-  }
-}
-
-extension Migration {
-  init(number: Int, name: String, file: String, checksum: SHA256.Digest, _ body: MigrationBody) {
-    self.init(
-      number: number, name: name, file: file, checksum: checksum, summary: body.summary,
-      isIrreversible: body.isIrreversible, notes: body.notes, steps: body.steps, down: body.down,
-      checks: body.checks, verifications: body.verifications)
-  }
-}
-
-/// The files of one migration, which the checksum covers.
-struct MigrationFiles: Sendable {
-  /// By the path inside the migration's directory; a single file by its name.
-  var contents: [String: [UInt8]] = [:]
-  /// The directory that holds them, for messages.
-  var directory: String
-  /// Whether the migration is a directory of files.
-  var isDirectory: Bool
-
-  /// The path of a file for messages.
-  func display(_ name: String) -> String { directory.isEmpty ? name : directory + "/" + name }
-
-  /// SHA-256 over every file in the order of the names: length and bytes of the name, length and bytes of the
-  /// content, lengths as 64 bits big-endian, so that no two sets of files give the same input.
-  func checksum() throws -> SHA256.Digest {
-    let digest = try SHA256()
-    for (name, bytes) in contents.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
-      for part in [Array(name.utf8), bytes] {
-        withUnsafeBytes(of: UInt64(part.count).bigEndian) { digest.update($0) }
-        part.withUnsafeBytes { digest.update($0) }
-      }
-    }
-    return try digest.finalize()
-  }
-
-  /// The checksum without one of the files; nil when there is no such file.
-  func checksum(without name: String?) throws -> SHA256.Digest? {
-    guard let name, contents.count > 1, contents[name] != nil else { return nil }
-    var rest = self
-    rest.contents[name] = nil
-    return try rest.checksum()
-  }
-
-  /// The content of a file that a step names.
-  func bytes(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
-    guard isDirectory else {
-      throw position.error(
-        "`\(name)` is another file: make the migration a directory with migration.yaml and its files")
-    }
-    guard let bytes = contents[name] else {
-      throw position.error(
-        "the migration has no file `\(name)`; " + NearestWord.hint(for: name, among: Array(contents.keys)))
-    }
-    return bytes
-  }
-
-  /// The text of a file that a step names.
-  func text(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
-    guard let text = Self.text(try bytes(of: name, namedAt: position)) else {
-      throw position.error("the file `\(name)` is not UTF-8")
-    }
-    return text
-  }
-
-  /// The text of a UTF-8 file, without a byte order mark; nil when it is something else.
-  static func text(_ bytes: [UInt8]) -> [UInt8]? {
-    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    let text = bytes.starts(with: mark) ? Array(bytes.dropFirst(3)) : bytes
-    return String(validating: text, as: UTF8.self) == nil ? nil : text
-  }
-}
-
-extension MigrationFiles {
-  static func single(_ name: String, in folder: Directory, display: String) throws -> MigrationFiles {
-    let bytes = try folder.contents(ContainerPath(name))
-    return MigrationFiles(contents: [name: bytes], directory: display, isDirectory: false)
-  }
-
-  /// Reads a directory's files at every depth, except names that start with a dot.
-  static func directory(_ name: String, in folder: Directory, display: String) throws -> MigrationFiles {
-    var files = MigrationFiles(directory: display + "/" + name, isDirectory: true)
-    try files.add(try folder.directory(ContainerPath(name)), prefix: "")
-    return files
-  }
-
-  private mutating func add(_ directory: Directory, prefix: String) throws {
-    for bytes in try directory.names() where bytes.first != UInt8(ascii: ".") {
-      guard let name = String(validating: bytes, as: UTF8.self) else {
-        throw DrydockError(.catalog, "a file name is not UTF-8: rename it", path: display(prefix))
-      }
-      let path = try ContainerPath(name)
-      switch try directory.status(path)?.type {
-      case .directory: try add(try directory.directory(path), prefix: prefix + name + "/")
-      case .file: contents[prefix + name] = try directory.contents(path)
-      default:
-        throw DrydockError(
-          .catalog, "neither a file nor a directory: a migration consists of files",
-          path: display(prefix + name))
-      }
-    }
   }
 }

@@ -179,7 +179,7 @@ extension MigrationParser {
     guard let text = MigrationFiles.text(bytes) else {
       throw YAMLPosition(file: file, line: 1, column: 1).error("the file is not UTF-8")
     }
-    let parsed = SQLFile(text, file: file)
+    let parsed = SQLFile(LineEnds.committed(text), file: file)
     for problem in parsed.problems { add(problem) }
     return parsed
   }
@@ -265,12 +265,19 @@ struct SQLFile {
   init(_ bytes: [UInt8], file: String) {
     var section = Section(file: file, name: nil, firstLine: 1, start: 0)
     parts = [Part(head: SQLScript(bytes: [], file: file, firstLine: 1))]
+    let comments = SQLTokens.lineComments(in: bytes)
     var (start, number) = (0, 0)
     while start <= bytes.count {
       // By line feeds alone: a carriage return before one belongs to the text, as the rest of a line does.
       let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
       number += 1
       let position = YAMLPosition(file: file, line: number, column: 1)
+      // In a block comment or a string, a line with `--` is text.
+      let isText = !comments.contains(bytes[start..<end].firstIndex { $0 != 0x20 && $0 != 0x09 } ?? end)
+      if isText {
+        start = end + 1
+        continue
+      }
       if let directive = Self.comment(bytes[start..<end], "drydock:") {
         if directive.prefix(while: { !$0.isWhitespace }) == "database",
           isStarted(section, bytes[section.start..<start])

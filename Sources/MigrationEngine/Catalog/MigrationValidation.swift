@@ -49,6 +49,7 @@ package struct MigrationValidation: Sendable {
     do {
       // Unreadable migrations must not be reported as removed.
       found += try Releases.read(catalog.directory).problems(in: catalog, isComplete: problems.isEmpty)
+        .map(\.error)
     } catch {
       found.append(DrydockError(reading: error))
     }

@@ -68,34 +68,57 @@ package struct Releases: Sendable, Equatable {
       name: try reader.required("name").text("`name`"), checksum: checksum, position: node.position)
   }
 
-  /// The migrations that were modified, removed or inserted since their release.
+  /// An error, and the number of the migration that it is about.
+  typealias Problem = (number: Int?, error: DrydockError)
+
+  /// The migrations that were modified, removed or inserted since their release, and releases that cannot be.
   ///
   /// - Parameter isComplete: whether the catalog has every migration of the directory.
-  func problems(in catalog: MigrationCatalog, isComplete: Bool = true) -> [DrydockError] {
-    var problems: [DrydockError] = []
+  func problems(in catalog: MigrationCatalog, isComplete: Bool = true) -> [Problem] {
+    var problems: [Problem] = []
     var known: Set<Int> = []
-    for release in releases {
+    for (index, release) in releases.enumerated() {
+      if releases[..<index].contains(where: { $0.name == release.name }) {
+        problems.append((nil, twice("the release \(release.name)", release.position)))
+      }
       for frozen in release.migrations {
-        known.insert(frozen.number)
+        if !known.insert(frozen.number).inserted {
+          problems.append((nil, twice("migration \(frozen.number)", frozen.position)))
+          continue
+        }
         guard let now = catalog.migration(frozen.number) else {
-          if isComplete { problems.append(removed(frozen, release)) }
+          if isComplete { problems.append((frozen.number, removed(frozen, release))) }
           continue
         }
         if !now.accepts(frozen.checksum) || now.name != frozen.name {
-          problems.append(edited(now, frozen, release))
+          problems.append((frozen.number, edited(now, frozen, release)))
         }
+      }
+      if isComplete, release.version > max(catalog.latest, known.max() ?? 0) {
+        problems.append((nil, beyond(release, catalog.latest)))
       }
     }
     let newest = version
     for migration in catalog.migrations where migration.number <= newest && !known.contains(migration.number)
     {
-      problems.append(
-        DrydockError(
-          .released,
-          "migration \(migration.identifier) was inserted below the released version \(newest): containers with that version would "
-            + "never run it; give it the next free number", path: migration.file))
+      let error = DrydockError(
+        .released,
+        "migration \(migration.identifier) was inserted below the released version \(newest): containers with that version would "
+          + "never run it; give it the next free number", path: migration.file)
+      problems.append((migration.number, error))
     }
     return problems
+  }
+
+  private func twice(_ what: String, _ position: YAMLPosition) -> DrydockError {
+    position.error(
+      "\(what) is there twice, as after a merge: keep the entry that was released", code: .released)
+  }
+
+  private func beyond(_ release: Release, _ latest: Int) -> DrydockError {
+    release.position.error(
+      "the release \(release.name) has version \(release.version), and the migrations end with \(latest): restore "
+        + "the missing ones, or correct the version", code: .released)
   }
 
   private func removed(_ frozen: Frozen, _ release: Release) -> DrydockError {

@@ -8,8 +8,11 @@ package struct Repair: Sendable {
   /// Migrations whose files are missing: they are removed from the history.
   package var remove: [Int]
 
-  package init(accept: [Int] = [], remove: [Int] = []) {
-    (self.accept, self.remove) = (accept, remove)
+  /// Whether the records of migrations that have another number now get that number.
+  package var renumber: Bool
+
+  package init(accept: [Int] = [], remove: [Int] = [], renumber: Bool = false) {
+    (self.accept, self.remove, self.renumber) = (accept, remove, renumber)
   }
 
   /// Rewrites the history, and the version markers when the version changes.
@@ -23,20 +26,49 @@ package struct Repair: Sendable {
     for number in accept.sorted() {
       let entry = try Self.entry(number, .edited, "accept", status)
       guard let migration = entry.migration, var record = entry.record else { continue }
+      guard !entry.isOfAnother else {
+        throw DrydockError(
+          .usage,
+          "\(entry.identifier) is another migration than \(record.name), which was applied: both its name and its "
+            + "content differ; if it is the same one, restore its name and accept its content first")
+      }
+      let renamed = record.name == migration.name ? "" : " (it was named \(record.name))"
       (record.name, record.checksum) = (migration.name, migration.checksum)
       history.replace(record)
-      notes.append("\(migration.identifier): its present files are recorded as applied")
+      notes.append("\(migration.identifier): its present files are recorded as applied\(renamed)")
     }
     for number in remove.sorted() {
       let entry = try Self.entry(number, .missing, "remove", status)
       history.remove(number)
       notes.append("\(entry.identifier): removed from the history")
     }
+    if renumber { notes += try Self.renumber(&history, status) }
     try history.write(to: stage)
     if history.version != status.detected.version {
       notes += try stage.writeMarkers(version: history.version)
     }
     return notes
+  }
+
+  /// All at once: after a merge two migrations may have each other's number.
+  private static func renumber(_ history: inout MigrationHistory, _ status: MigrationStatus) throws
+    -> [String]
+  {
+    let entries = status.entries.filter { $0.state == .renumbered }
+    if entries.isEmpty { throw DrydockError(.usage, "no applied migration has another number now") }
+    for entry in entries { history.remove(entry.number) }
+    return try entries.compactMap { entry in
+      guard let migration = entry.migration, var record = entry.record else { return nil }
+      if let other = history.record(migration.number) {
+        throw DrydockError(
+          .usage,
+          "\(entry.identifier) cannot become \(migration.identifier): the history has that number for \(other.name); "
+            + "restore the files of \(other.name) under another number")
+      }
+      (record.number, record.name, record.checksum) = (migration.number, migration.name, migration.checksum)
+      history.add(record)
+      return "\(entry.identifier): recorded as \(migration.identifier)"
+    }
   }
 
   private static func entry(
@@ -67,7 +99,7 @@ package enum Baseline {
   ) throws -> [String] {
     guard catalog.hasVersion(version) else {
       throw DrydockError(
-        .usage, "there is no version \(version): the migrations go from 0 to \(catalog.latest)",
+        .usage, "there is no version \(version): the migrations go from \(catalog.base) to \(catalog.latest)",
         path: catalog.directory)
     }
     // Baseline replaces a history that cannot be read.

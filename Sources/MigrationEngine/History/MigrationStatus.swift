@@ -11,6 +11,8 @@ public struct MigrationStatus: Sendable {
     case missing
     /// Applied, and its files were modified since.
     case edited
+    /// Applied, and its files have another number now.
+    case renumbered
     /// Not applied, although a later one was.
     case outOfOrder = "out of order"
     /// A version marker would mean it, and it was never released.
@@ -24,15 +26,22 @@ public struct MigrationStatus: Sendable {
     public let name: String
     public let state: State
     package let record: MigrationRecord?
+    /// Of another number when it is renumbered.
     package let migration: Migration?
 
     /// `0002_rename_settings`.
-    public var identifier: String { migration?.identifier ?? Migration.padded(number) + "_" + name }
+    public var identifier: String { Migration.padded(number) + "_" + name }
 
     /// Whether its `.down.sql` was added after it was applied: its other files are unchanged.
     var hasLaterDownFile: Bool {
       guard let record, record.origin == .applied, state == .applied else { return false }
-      return record.checksum != migration?.checksum
+      return migration?.lacksDown(record.checksum) == true
+    }
+
+    /// Whether its files are another migration's than the one that was applied: neither the name nor the content is the same.
+    var isOfAnother: Bool {
+      guard let record, let migration else { return false }
+      return record.name != migration.name && !migration.hasContent(of: record)
     }
 
     /// Whether it is pending, and opens the vault.
@@ -43,6 +52,7 @@ public struct MigrationStatus: Sendable {
   package let detected: DetectedVersion
   /// All migrations by number.
   public let entries: [Entry]
+  private let releaseProblems: [Releases.Problem]
   public var notes: [String] {
     entries.filter(\.hasLaterDownFile).map {
       "migration \($0.identifier) got its `.down.sql` after it was applied to this container"
@@ -62,19 +72,55 @@ public struct MigrationStatus: Sendable {
   }
 
   /// Compares a container's version and history with the migrations.
-  package init(catalog: MigrationCatalog, detected: DetectedVersion, allowingOutOfOrder: Bool = false) {
+  ///
+  /// - Parameter checkingReleases: whether a migration that was modified since its release is a problem.
+  package init(
+    catalog: MigrationCatalog, detected: DetectedVersion, allowingOutOfOrder: Bool = false,
+    checkingReleases: Bool = true
+  ) {
     self.catalog = catalog
     self.detected = detected
     let numbers = Set(catalog.migrations.map(\.number)).union(detected.history.records.map(\.number))
-    let released = detected.firstContact.map { _ in (try? Releases.read(catalog.directory))?.version ?? 0 }
-    entries = numbers.sorted().map { number in
+    var released: Int?
+    do {
+      let releases = try Releases.read(catalog.directory)
+      releaseProblems = checkingReleases ? releases.problems(in: catalog) : []
+      released = detected.firstContact.map { _ in releases.version }
+    } catch {
+      releaseProblems = [(nil, DrydockError(reading: error))]
+    }
+    let renumbered = Self.renumbered(detected.history, catalog)
+    entries = numbers.sorted().map { [released] number in
       let migration = catalog.migration(number)
       let record = detected.history.record(number)
+      if let record, let successor = renumbered[number] {
+        return Entry(
+          number: number, name: record.name, state: .renumbered, record: record, migration: successor)
+      }
       return Entry(
         number: number, name: migration?.name ?? record?.name ?? "",
         state: Self.state(number, migration, record, detected, allowingOutOfOrder, released: released),
         record: record, migration: migration)
     }
+  }
+
+  /// The migrations whose content was applied under another number, by that number: after a merge one of two migrations gets
+  /// the next free number.
+  private static func renumbered(_ history: MigrationHistory, _ catalog: MigrationCatalog) -> [Int: Migration]
+  {
+    // Other tools keep their own record.
+    if catalog.tool != nil { return [:] }
+    var free = catalog.migrations.filter { migration in
+      history.record(migration.number).map { $0.origin == .applied && !migration.hasContent(of: $0) } ?? true
+    }
+    var found: [Int: Migration] = [:]
+    for record in history.records where record.origin == .applied {
+      guard catalog.migration(record.number)?.hasContent(of: record) != true else { continue }
+      let same = free.indices.filter { free[$0].hasContent(of: record) }
+      guard let index = same.first(where: { free[$0].name == record.name }) ?? same.first else { continue }
+      found[record.number] = free.remove(at: index)
+    }
+    return found
   }
 
   private static func state(
@@ -108,7 +154,10 @@ public struct MigrationStatus: Sendable {
     if let firstContact { return [firstContact] }
     // A migration of a newer release is not missing: without its record that release would run it again.
     let known = entries.filter { $0.state != .missing || $0.number <= catalog.latest }
-    return known.compactMap(Self.problem) + [newer].compactMap { $0 }
+    let found = known.compactMap { entry in Self.problem(entry).map { (entry.number, $0) } }
+    // What was edited after it was applied is reported once.
+    let others = releaseProblems.filter { problem in !found.contains { $0.0 == problem.number } }
+    return found.map(\.1) + others.map(\.error) + [newer].compactMap { $0 }
   }
 
   /// The error when the container is ahead of the migrations.
@@ -151,6 +200,16 @@ public struct MigrationStatus: Sendable {
         .missingMigration,
         "migration \(name) was applied to this container, and its files are missing: restore them, or "
           + "remove number \(entry.number) from the history")
+    case .renumbered:
+      return DrydockError(
+        .edited,
+        "migration \(name) was applied to this container, and is \(entry.migration?.identifier ?? "") now: renumber it "
+          + "in the history", path: entry.migration?.file)
+    case .edited where entry.isOfAnother:
+      return DrydockError(
+        .edited,
+        "migration \(name) has the number of \(entry.record?.name ?? ""), which was applied to this container: give "
+          + "it the next free number, and restore the files of the other one", path: entry.migration?.file)
     case .edited:
       let renamed = entry.record.map { $0.name != entry.name ? " (it was named \($0.name))" : "" } ?? ""
       return DrydockError(

@@ -31,6 +31,7 @@ struct RunScript: MigrationOperation {
     input = try reader["stdin"].map(ScriptInput.init)
     timeout = try reader["timeout"].map(Self.seconds) ?? Self.defaultTimeout
     self.files = files
+    files.useAll()
   }
 
   private static func seconds(_ node: YAMLNode) throws -> Double {
@@ -48,8 +49,8 @@ struct RunScript: MigrationOperation {
   }
 
   var needsVault: Bool { input != nil }
-  var reversal: Reversal { down == nil ? .none : .explicit }
   func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { true }
+  var reversal: Reversal { down == nil ? .none : .explicit }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     recorded.output = try run(command, direction: "up", on: stage)
@@ -265,7 +266,7 @@ struct ScriptFolder {
     var variables = ["TMPDIR": work.full(Self.temporary)]
     if files.isDirectory {
       try work.createDirectory(Self.migration)
-      for (name, bytes) in files.contents {
+      for (name, bytes) in files.used {
         let path = try ContainerPath(Self.migration.description + "/" + name)
         try work.createDirectories(path.parent)
         // All are executable: version control and packages may lose that mode.

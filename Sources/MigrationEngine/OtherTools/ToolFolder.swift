@@ -56,10 +56,8 @@ struct ToolFolder {
 
   private func read(_ number: Int, _ ways: [ToolFile.Way: String], in folder: Directory) throws -> Migration {
     let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""
-    var files = try MigrationFiles.single(entry, in: folder, display: display)
-    for other in ways.values where other != entry {
-      files.contents[other] = try folder.contents(ContainerPath(other))
-    }
+    var files = try MigrationFiles(of: Array(ways.values), in: folder, display: display)
+    files.down = ways[.down]
     if entry.hasSuffix(".go") {
       throw DrydockError(.catalog, "a migration in Go: only goose itself can run it")
     }
@@ -77,11 +75,8 @@ struct ToolFolder {
     }
     var body = MigrationBody()
     body.steps = [MigrationStep(position: operation.position, operation: operation)]
-    var migration = Migration(
-      number: number, name: file?.name ?? "", file: files.display(entry), checksum: try files.checksum(), body
-    )
-    migration.checksumWithoutDown = try files.checksum(without: ways[.down])
-    return migration
+    return try Migration(
+      number: number, name: file?.name ?? "", file: files.display(entry), files, body)
   }
 
   /// The statements of a file, or those that Room derives from two schemas. Only derived ones are in the checksum: a newer

@@ -199,6 +199,12 @@ extension MigrationCatalog {
 
   /// The exported schema of a version.
   func roomSchema(_ version: Int) -> RoomSchema? {
+  /// The version before the first migration: that of the database which the first release of the app creates.
+  var base: Int {
+    guard tool?.format.usesUserVersion == true, let first = migrations.first else { return 0 }
+    return roomSteps.first?.from ?? first.number - 1
+  }
+
     for step in roomSteps {
       if step.target.version == version { return step.target }
       if let source = step.source, source.version == version { return source }

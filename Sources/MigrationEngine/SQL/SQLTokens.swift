@@ -47,6 +47,14 @@ struct SQLTokens: Sequence, IteratorProtocol {
   private let bytes: [UInt8]
   private var index: Int
   private var depth = 0
+  private var lineComments: Set<Int> = []
+
+  /// Where the comments to the end of a line start: not inside of a block comment or a quoted text.
+  static func lineComments(in bytes: [UInt8]) -> Set<Int> {
+    var tokens = SQLTokens(bytes)
+    while tokens.next() != nil {}
+    return tokens.lineComments
+  }
 
   init(_ bytes: [UInt8], from start: Int = 0) { (self.bytes, index) = (bytes, start) }
 
@@ -86,6 +94,7 @@ struct SQLTokens: Sequence, IteratorProtocol {
       switch (bytes[index], next) {
       case (0...0x20, _): index += 1
       case (UInt8(ascii: "-"), UInt8(ascii: "-")):
+        lineComments.insert(index)
         index = bytes[index...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
       case (UInt8(ascii: "/"), UInt8(ascii: "*")):
         index += 3

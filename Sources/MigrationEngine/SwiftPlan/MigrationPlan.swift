@@ -141,7 +141,6 @@ extension MigrationStage {
     guard MigrationName.isName(name) else {
       throw position.error("`\(name)` is not a stage's name: use letters, digits, `_` and `-`")
     }
-    var files = MigrationFiles(directory: "", isDirectory: true)
     let (steps, down): ([MigrationStep], [MigrationStep])
     switch kind {
     case .lightweight(let operations, let back):
@@ -161,9 +160,9 @@ extension MigrationStage {
       checks: checks.map { try $0.entry.assertion() },
       verifications: verifications.map { try $0.entry.assertion() })
     if let problem = body.checks.lazy.compactMap(\.problemAsCheck).first { throw problem }
-    files.contents = ["stage": Array(fingerprint.utf8)]
-    return Migration(
-      number: version, name: name, file: position.file, checksum: try files.checksum(), body)
+    let files = MigrationFiles(
+      contents: ["stage": Array(fingerprint.utf8)], directory: "", isDirectory: false)
+    return try Migration(number: version, name: name, file: position.file, files, body)
   }
 
   /// What the checksum covers: everything but the places in the code, and the code of closures.
