@@ -118,6 +118,37 @@ import Testing
     }
   }
 
+  /// A schema that was never committed, of a version that only lies between two others.
+  @Test func aMissingSchema() throws {
+    let steps = try [1, 2].map { from in
+      let spec = try RoomAutoSpec(
+        try Samples.bytes("\(Self.migrations)/\(from)_\(from + 1).auto.yaml"), file: "")
+      return try RoomAutoMigration(from: Samples.schema(from), to: Samples.schema(from + 1), spec).statements
+        .joined(separator: ";\n") + ";\n"
+    }
+    try lab(["1_2.sql": steps[0], "2_3.sql": steps[1]]) { (lab: Lab) throws in
+      for version in [1, 3] {
+        let bytes = try Samples.bytes("\(Samples.room)/schemas/\(version).json")
+        try lab.migration("schemas/\(version).json", String(decoding: bytes, as: UTF8.self))
+      }
+      let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
+      let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
+      #expect(found.problems.isEmpty, "\(found.problems)")
+      let error = failure { try lab.migrate(with: lab.catalog(tool: tool), to: 2) }
+      #expect(error.text.contains("1_2.sql:1:1: schemas has no 2.json: export the schema"), "\(error.text)")
+      #expect(try lab.migrate(with: lab.catalog(tool: tool)).to == 3)
+      #expect(
+        try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(3).identityHash])
+      // Room derives a migration from both of its schemas.
+      try lab.removeMigration("2_3.sql")
+      try lab.migration("2_3.auto.yaml", "")
+      #expect(
+        failure { try lab.catalog(tool: tool) }.text.contains("2_3.auto.yaml:1:1: schemas has no 2.json"))
+      try lab.removeMigration("2_3.auto.yaml")
+      #expect(failure { try lab.catalog(tool: tool) }.text.contains("1_2.sql:1:1: schemas has no 2.json"))
+    }
+  }
+
   @Test func aVersionThatNoFileLeadsFrom() throws {
     try lab([
       "2_3.auto.yaml":
@@ -141,8 +172,9 @@ import Testing
       #expect(
         report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
       let step = try #require((catalog.migrations[1].steps.first?.operation as? RunToolSQL)?.room)
+      let target = try #require(step.target)
       let error = failure {
-        try step.target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws -> Void in
+        try target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws -> Void in
           try db.execute(sql: "INSERT INTO note (title, notebook_id) VALUES ('x', 'nowhere')")
           try step.finish(db)
         }

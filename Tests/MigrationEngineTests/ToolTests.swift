@@ -82,7 +82,15 @@ import Testing
       let body = "BEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nVACUUM;\nDELETE FROM t;\n"
       try lab.migration("1_a.sql", "-- migrate:up\n\(body)-- migrate:down\n")
       #expect(failure { try lab.migrate(.dbmate) }.text.contains("1_a.sql:2:1: BEGIN, COMMIT"))
+      let tool = MigrationTool(.dbmate, database: "notes")
+      func validate() throws -> [String] {
+        try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems.map {
+          $0.message.replacing(lab.directory("migrations") + "/", with: "")
+        }
+      }
+      #expect(try validate().first?.hasPrefix("1_a.sql:2:1: BEGIN, COMMIT") == true)
       try lab.migration("1_a.sql", "-- migrate:up transaction:false\n\(body)-- migrate:down\n")
+      #expect(try validate() == [])
       try lab.migrate(.dbmate)
       #expect(try lab.tables() == ["schema_migrations", "t"])
       try lab.migration(
@@ -111,6 +119,51 @@ import Testing
       try lab.migrate(.golangMigrate)
       #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["3 0"])
       #expect(try lab.column("SELECT name FROM pragma_table_info('users')") == ["id", "name"])
+    }
+  }
+
+  @Test("A transaction of its own may begin after other statements")
+  func golangMigrateWithItsOwnTransaction() throws {
+    try Lab.with { lab in
+      let sql =
+        "PRAGMA foreign_keys = off;\nBEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nPRAGMA foreign_keys = on;\n"
+      try lab.files([
+        "1_a.up.sql": sql, "1_a.down.sql": sql.replacing("CREATE TABLE t (a)", with: "DROP TABLE t"),
+      ])
+      let tool = MigrationTool(.golangMigrate, database: "notes")
+      #expect(
+        try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems
+          .isEmpty)
+      try lab.migrate(.golangMigrate)
+      #expect(try lab.tables() == ["schema_migrations", "t"])
+    }
+  }
+
+  @Test("dbmate runs the text with the line ends of the file")
+  func dbmateWithCRLF() throws {
+    try Lab.with { lab in
+      let text = "-- migrate:up\nCREATE TABLE t (\n  a\n);\n-- migrate:down\nDROP TABLE t;\n"
+      try lab.migration("1_a.sql", text.replacing("\n", with: "\r\n"))
+      try lab.migrate(.dbmate)
+      #expect(
+        try lab.column("SELECT sql FROM sqlite_schema WHERE name = 't'") == ["CREATE TABLE t (\r\n  a\r\n)"])
+      try lab.migration("1_a.sql", text)
+      #expect(try lab.plan(.dbmate).problems.isEmpty)
+    }
+  }
+
+  @Test("What a merge left is refused, and not recorded as applied where there is no database")
+  func conflicts() throws {
+    try Lab.with { lab in
+      for format in MigrationTool.Format.allCases where format != .room {
+        let name = [.golangMigrate: "1_a.up.sql", .sqldelight: "1.sqm"][format] ?? "1_a.sql"
+        try lab.files([name: "-- migrate:up\n-- +goose Up\n<<<<<<< HEAD\nSELECT 1;\n-- migrate:down\n"])
+        let error = failure { try lab.migrate(format) }
+        #expect(
+          error.code == .catalog && error.text.hasPrefix("\(name):3:1: a conflict marker"), "\(error.text)"
+        )
+        try lab.removeMigration(name)
+      }
     }
   }
 
@@ -309,6 +362,11 @@ import Testing
         try lab.column("SELECT name FROM pragma_table_info('player')") == ["id", "draft_year", "draft_order"])
       try lab.baseline(.sqldelight, 0)
       #expect(try lab.column("PRAGMA user_version") == ["1"], "the first version of a schema is 1")
+      try lab.change("PRAGMA user_version = 0")
+      try lab.baseline(.sqldelight, 1)
+      #expect(try lab.column("PRAGMA user_version") == ["1"])
+      #expect(try lab.plan(.sqldelight).pending.map(\.number) == [2, 3])
+      #expect(failure { try lab.baseline(.sqldelight, 4) }.text.contains("the migrations go from 1 to 3"))
 
       try lab.change("PRAGMA user_version = 4")
       #expect(try lab.plan(.sqldelight).problems.map(\.code) == [.newer])

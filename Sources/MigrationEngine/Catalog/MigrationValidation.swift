@@ -182,7 +182,7 @@ struct StatementCheck {
       if let sql = step.operation as? RunSQL, let down = sql.down {
         run(down, of: sql, destructive: "down")
       } else if let sql = step.operation as? RunToolSQL, let down = sql.down {
-        run(down, of: sql)
+        run(down, of: sql, inTransaction: sql.downInTransaction)
       }
     }
     for step in migration.down {
@@ -256,11 +256,11 @@ struct StatementCheck {
   }
 
   /// Another tool's statements need no reasons.
-  private mutating func run(_ script: SQLScript, of step: RunToolSQL) {
+  private mutating func run(_ script: SQLScript, of step: RunToolSQL, inTransaction: Bool) {
     check(script, of: step.database) { source in
-      if SQLStatement(source.verb).isAboutTransactions { return nil }
+      if !inTransaction, SQLStatement(source.verb).isAboutTransactions { return nil }
       return StatementRules(
-        source: source, destructive: "as \(step.tool.rawValue) would", isInTransaction: false)
+        source: source, destructive: "as \(step.tool.rawValue) would", isInTransaction: inTransaction)
     }
   }
 

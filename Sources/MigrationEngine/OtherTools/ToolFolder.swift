@@ -42,10 +42,11 @@ struct ToolFolder {
       problems.append(
         DrydockError(.catalog, tool.format.refusal(of: entry), path: display + "/" + entry))
     }
+    let newest = found.keys.max()
     for (number, ways) in found.sorted(by: { $0.key < $1.key }) {
       let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""
       do {
-        migrations.append(try read(number, ways, in: folder))
+        migrations.append(try read(number, ways, in: folder, isNewest: number == newest))
       } catch {
         add(error, entry)
       }
@@ -54,7 +55,9 @@ struct ToolFolder {
     if tool.format == .room { checkChain(found.mapValues { $0[.whole] ?? "" }) }
   }
 
-  private func read(_ number: Int, _ ways: [ToolFile.Way: String], in folder: Directory) throws -> Migration {
+  private func read(
+    _ number: Int, _ ways: [ToolFile.Way: String], in folder: Directory, isNewest: Bool
+  ) throws -> Migration {
     let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""
     var files = try MigrationFiles(of: Array(ways.values), in: folder, display: display)
     files.down = ways[.down]
@@ -64,7 +67,7 @@ struct ToolFolder {
     let file = try ToolFile(entry, tool.format)
     let operation: RunToolSQL
     if tool.format == .room, let file {
-      operation = try room(file, entry, &files)
+      operation = try room(file, entry, &files, isNewest: isNewest)
     } else {
       let script = try ToolScript(tool.format, ways: ways, files)
       operation = RunToolSQL(
@@ -81,22 +84,24 @@ struct ToolFolder {
 
   /// The statements of a file, or those that Room derives from two schemas. Only derived ones are in the checksum: a newer
   /// Room writes the same schema with other fields.
-  private func room(_ file: ToolFile, _ entry: String, _ files: inout MigrationFiles) throws -> RunToolSQL {
+  private func room(
+    _ file: ToolFile, _ entry: String, _ files: inout MigrationFiles, isNewest: Bool
+  ) throws -> RunToolSQL {
     let schemas = RoomSchemaFolder(tool.schemas ?? "")
     let position = YAMLPosition(file: files.display(entry), line: 1, column: 1)
     func schema(_ version: Int) throws -> RoomSchema {
       if let schema = try schemas.schema(version) { return schema }
-      throw position.error(
-        "\(schemas.path) has no \(version).json: export the schema of version \(version) (`room.schemaLocation`)"
-      )
+      throw schemas.missing(version, at: position)
     }
-    let target = try schema(file.number)
-    let from = file.from ?? 0
-    var step = RoomStep(from: from, source: try schemas.schema(from), target: target, position: position)
+    let (from, to) = (file.from ?? 0, file.number)
+    // Room validates after the last of the migrations that it runs.
+    var step = RoomStep(
+      from: from, to: to, source: try schemas.schema(from),
+      target: try isNewest ? schema(to) : schemas.schema(to), position: position)
     let up: SQLScript
     if entry.hasSuffix(".auto.yaml") {
       let spec = try RoomAutoSpec(files.contents[entry] ?? [], file: files.display(entry))
-      let derived = try RoomAutoMigration(from: schema(from), to: target, spec)
+      let derived = try RoomAutoMigration(from: schema(from), to: schema(to), spec)
       step.tablesWithForeignKeys = derived.tablesWithForeignKeys
       let text = derived.statements.map { $0 + ";\n" }.joined()
       files.contents["statements"] = Array(text.utf8)
@@ -256,6 +261,15 @@ extension MigrationTool.Format {
       ? "" : "; the name fits \(fitting.map(\.rawValue).joined(separator: " or ")), see `format`"
     return
       "\(rawValue) would not run this file: its migrations are named \(pattern)\(hint); rename it, or move it out"
+  }
+}
+
+extension RoomSchemaFolder {
+  /// The error about a version whose schema is needed.
+  func missing(_ version: Int, at position: YAMLPosition) -> DrydockError {
+    position.error(
+      "\(path) has no \(version).json: export the schema of version \(version) (`room.schemaLocation`)",
+      code: .catalog)
   }
 }
 

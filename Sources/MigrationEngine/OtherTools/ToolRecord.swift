@@ -121,8 +121,7 @@ struct ToolRecord {
     let newest = applied.max()
     switch tool.format {
     case .sqldelight:
-      let version = newest ?? max(0, (catalog.numbers.first ?? 1) - 1)
-      try db.execute(sql: "PRAGMA user_version = \(version)")
+      try db.execute(sql: "PRAGMA user_version = \(newest ?? catalog.base)")
     case .room: try updateRoom(newest, catalog, db)
     case .golangMigrate:
       try db.execute(
@@ -152,8 +151,11 @@ struct ToolRecord {
 
   /// Room's hash belongs to the version, and it is only written when Room would open the database.
   private func updateRoom(_ newest: Int?, _ catalog: MigrationCatalog, _ db: Database) throws {
-    let version = newest ?? catalog.roomSteps.first?.from ?? 0
+    let version = newest ?? catalog.base
     guard let schema = catalog.roomSchema(version) else {
+      if let step = catalog.roomSteps.first(where: { $0.to == version }) {
+        throw RoomSchemaFolder(tool.schemas ?? "").missing(version, at: step.position)
+      }
       return try db.execute(sql: "PRAGMA user_version = \(version)")
     }
     do { try schema.adopt(db) } catch let failure as StepFailure {
@@ -197,17 +199,18 @@ extension MigrationCatalog {
     migrations.compactMap { ($0.steps.first?.operation as? RunToolSQL)?.room }
   }
 
-  /// The exported schema of a version.
-  func roomSchema(_ version: Int) -> RoomSchema? {
   /// The version before the first migration: that of the database which the first release of the app creates.
   var base: Int {
     guard tool?.format.usesUserVersion == true, let first = migrations.first else { return 0 }
     return roomSteps.first?.from ?? first.number - 1
   }
 
+  /// The exported schema of a version.
+  func roomSchema(_ version: Int) -> RoomSchema? {
     for step in roomSteps {
-      if step.target.version == version { return step.target }
-      if let source = step.source, source.version == version { return source }
+      for schema in [step.target, step.source].compactMap(\.self) where schema.version == version {
+        return schema
+      }
     }
     return nil
   }

@@ -25,16 +25,16 @@ struct ToolScript {
     case .golangMigrate:
       down = try script(.down)
       // With x-no-tx-wrap, which is not in the files, they have their own BEGIN and COMMIT.
-      upInTransaction = !Self.beginsTransaction(up)
-      downInTransaction = down.map { !Self.beginsTransaction($0) } ?? true
+      upInTransaction = !Self.hasTransaction(up)
+      downInTransaction = down.map { !Self.hasTransaction($0) } ?? true
     case .room: break
     case .sqldelight:
       up = SQLScript(bytes: SQLDelightText.stripped(up.bytes), file: up.file, firstLine: up.firstLine)
     }
   }
 
-  private static func beginsTransaction(_ script: SQLScript) -> Bool {
-    script.statement(from: 0).map { SQLStatement($0.verb).isAboutTransactions } ?? false
+  private static func hasTransaction(_ script: SQLScript) -> Bool {
+    script.statements().contains { SQLStatement($0.verb).isAboutTransactions }
   }
 
   /// `-- migrate:up` and `-- migrate:down`, each once, at the start of a line, with options such as `transaction:false`.
@@ -67,8 +67,15 @@ struct ToolScript {
     upInTransaction = !Self.isWithoutTransaction(first.options)
     downInTransaction = !Self.isWithoutTransaction(sections[1].options)
     let whole = up
-    up = Self.part(of: whole, lines, from: first.line + 1, to: sections[1].line)
-    down = Self.part(of: whole, lines, from: sections[1].line + 1, to: lines.count)
+    // With the line ends of the file, as dbmate runs it.
+    let raw = whole.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    func part(from: Int, to end: Int) -> SQLScript {
+      SQLScript(
+        bytes: Array(raw[from..<end].joined(separator: [UInt8(ascii: "\n")])), file: whole.file,
+        firstLine: whole.firstLine + from)
+    }
+    up = part(from: first.line + 1, to: sections[1].line)
+    down = part(from: sections[1].line + 1, to: lines.count)
   }
 
   private static func isWithoutTransaction(_ options: String) -> Bool {

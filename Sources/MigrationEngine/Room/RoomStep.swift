@@ -6,10 +6,9 @@ import GRDB
 
 /// What one migration of Room does besides its statements.
 struct RoomStep: Sendable {
-  let from: Int
-  /// The schema before it, if it was exported.
-  let source: RoomSchema?
-  let target: RoomSchema
+  let from: Int, to: Int
+  /// The schemas before and after it, if they were exported.
+  let source, target: RoomSchema?
   /// The tables whose foreign keys are checked after it.
   var tablesWithForeignKeys: [ExactText] = []
   /// Where the migration is, for messages.
@@ -31,7 +30,8 @@ struct RoomStep: Sendable {
     for name in triggers { try db.execute(sql: "DROP TRIGGER \(quotedIdentifier(name))") }
   }
 
-  /// As Room after its migrations: it creates triggers, validates, and writes its hash; the version comes last.
+  /// As Room after its migrations: it creates triggers, validates, and writes its hash; the version comes last. Without the
+  /// schema the next migration does that.
   func finish(_ db: Database) throws {
     for table in tablesWithForeignKeys {
       let sql = "SELECT count(*), min(parent) FROM pragma_foreign_key_check(?)"
@@ -41,6 +41,7 @@ struct RoomStep: Sendable {
           "the foreign keys of the table \(table.text) refer to missing rows of \(row[1] ?? "") (\(row[0] as Int) rows): "
           + "Room refuses that after it recreates a table; delete or correct these rows before")
     }
+    guard let target else { return try db.execute(sql: "PRAGMA user_version = \(to)") }
     for trigger in target.tables.compactMap(\.fullText).flatMap(\.syncTriggers) {
       try target.run(trigger, db)
     }
