@@ -106,10 +106,11 @@ import Testing
   func swapped(_ first: String, _ second: String) throws {
     try Lab.with { lab in
       try lab.database(Lab.place, "CREATE TABLE t (x)")
+      try lab.set(["a": .string("before")])
       let texts = ["a", "b"].map { key in
         first.hasSuffix(".sql")
           ? "-- drydock: database notes\n-- drydock: irreversible\nUPDATE t SET x = '\(key)' WHERE x = 1;\n"
-          : step(key)
+          : "steps:\n  - defaults.set: {values: {\(key): \(key == "a" ? 1 : 2)}, if-exists: replace}\n"
       }
       try lab.files([first: texts[0], second: texts[1]])
       _ = try lab.baseline(0)
@@ -125,6 +126,15 @@ import Testing
       let after = try #require(try lab.history()).records
       #expect(after.map(\.name) == ["b", "a"] && after.map(\.time) == before.reversed().map(\.time))
       #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
+      if first.hasSuffix(".sql") { return }
+      #expect(try lab.rollback(to: 0).to == 0 && lab.settings()?["a"] == .string("before"))
+      try lab.rollback(redoing: true)
+      // The undo log has the values of their steps under the old numbers.
+      #expect(try lab.settings()?["a"] == .integer(1) && lab.settings()?["b"] == .integer(2))
+      try lab.rollback(to: 1, down: true)
+      #expect(try lab.settings()?["a"] == .string("before") && lab.settings()?["b"] == .integer(2))
+      try lab.rollback(to: 0, down: true)
+      #expect(try lab.settings()?["b"] == nil)
     }
   }
 

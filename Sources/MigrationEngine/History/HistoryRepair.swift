@@ -65,6 +65,7 @@ package struct Repair: Sendable {
           "\(entry.identifier) cannot become \(migration.identifier): the history has that number for \(other.name); "
             + "restore the files of \(other.name) under another number")
       }
+      record.formerly = record.formerly ?? record.number
       (record.number, record.name, record.checksum) = (migration.number, migration.name, migration.checksum)
       history.add(record)
       return "\(entry.identifier): recorded as \(migration.identifier)"

@@ -118,6 +118,8 @@ package struct MigrationRecord: Sendable, Codable, Equatable {
   }
 
   package var number: Int
+  /// The number that it ran under, which the undo log has, if it was renumbered since.
+  package var formerly: Int?
   /// Without the number.
   package var name: String
   /// SHA-256 over its files when it was recorded.

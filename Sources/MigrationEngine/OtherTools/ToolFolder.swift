@@ -59,7 +59,7 @@ struct ToolFolder {
     _ number: Int, _ ways: [ToolFile.Way: String], in folder: Directory, isNewest: Bool
   ) throws -> Migration {
     let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""
-    var files = try MigrationFiles(of: Array(ways.values), in: folder, display: display)
+    var files = try MigrationFiles(of: ways.values.sorted(), in: folder, display: display)
     files.down = ways[.down]
     if entry.hasSuffix(".go") {
       throw DrydockError(.catalog, "a migration in Go: only goose itself can run it")

@@ -81,7 +81,8 @@ struct DownMigration {
       let notes =
         migration.hasDownSteps
         ? try runDownSteps(migration, on: stage)
-        : try revert(migration, undoLog.values(for: entry), on: stage)
+        : try revert(
+          migration, undoLog.values(for: entry)?.steps(of: entry.record?.formerly ?? entry.number), on: stage)
       outcomes.append(
         MigrationReport.Outcome(
           number: migration.number, name: migration.name, summary: migration.summary,
@@ -115,9 +116,8 @@ struct DownMigration {
   }
 
   private func revert(
-    _ migration: Migration, _ run: DownValues.Run?, on stage: StagedContainer
+    _ migration: Migration, _ recorded: [DownValues]?, on stage: StagedContainer
   ) throws -> [String] {
-    let recorded = run?.steps(of: migration.number)
     // The number of steps is that of the files that were run: edited ones were refused.
     let steps: [DownValues?] =
       recorded?.count == migration.steps.count ? recorded ?? [] : migration.steps.map { _ in nil }
