@@ -60,7 +60,7 @@ package final class DiscardedStage: StagedContainer {
   /// - Parameter rowLimit: how many rows of a table are listed, of each kind.
   /// - Throws: what the checks before a commit throw. What only a commit detects is not found.
   package func outcome<Value>(_ value: Value, rowLimit: Int = 0) throws -> DryRunOutcome<Value> {
-    try check()
+    _ = try check()
     return DryRunOutcome(value: value, difference: try difference(rowLimit: rowLimit))
   }
 }

@@ -277,13 +277,13 @@ package enum Transaction {
       let value = try body(staged)
       try options.faults.reach(.staged)
       options.progress?.begin(.check)
-      try staged.check()
+      let notes = try staged.check()
       try options.faults.reach(.checked)
 
       let changes = try ChangeList(staged)
       var outcome = TransactionOutcome(
         value: value, transaction: transaction, changes: changes.changes.count, conflicts: [],
-        strategy: strategy, notes: [], recovered: [])
+        strategy: strategy, notes: notes, recovered: [])
       if changes.changes.isEmpty && !before.creates {
         try discard(transaction, state)
         (outcome.transaction, outcome.strategy) = (nil, nil)

@@ -47,7 +47,8 @@ public indirect enum PropertyListValue: Sendable {
     }
   }
 
-  /// Whether both have the same type and value. A 32-bit real matches the 64-bit real of the same number, an integer the
+  /// Whether both have the same type and value. A 32-bit real matches the 64-bit real of the same number or shortest
+  /// decimal text, an integer the
   /// `int` or `long`, and an array the set of the same strings: only a file distinguishes them. An `int` matches no `long`.
   public func matches(_ other: PropertyListValue) -> Bool {
     switch (self, other) {
@@ -55,8 +56,8 @@ public indirect enum PropertyListValue: Sendable {
     case (.long(let left), .integer(let right)), (.integer(let right), .long(let left)): left == right
     case (.set(let left), .array(let right)), (.array(let right), .set(let left)):
       StringSet(array: right) == left
-    case (.single(let left), .real(let right)): Double(left).bitPattern == right.bitPattern
-    case (.real(let left), .single(let right)): left.bitPattern == Double(right).bitPattern
+    case (.single(let single), .real(let real)), (.real(let real), .single(let single)):
+      Float(sameNumberAs: real)?.bitPattern == single.bitPattern
     case (.array(let left), .array(let right)):
       left.count == right.count && zip(left, right).allSatisfy { $0.matches($1) }
     case (.dictionary(let left), .dictionary(let right)):

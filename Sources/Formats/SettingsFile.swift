@@ -245,7 +245,7 @@ extension PropertyListValue {
 
 extension Float {
   /// The float with the same number, or with the same shortest decimal text: 0.1 has one, 0.123456789 has not.
-  fileprivate init?(sameNumberAs number: Double) {
+  init?(sameNumberAs number: Double) {
     let float = Float(number)
     guard Double(float) == number || number.isNaN || Double("\(float)") == number else { return nil }
     self = float

@@ -118,6 +118,10 @@ package struct YAMLNote: Hashable, Sendable, CustomStringConvertible {
   package var position: YAMLPosition
   package var message: String
 
+  package init(position: YAMLPosition, message: String) {
+    (self.position, self.message) = (position, message)
+  }
+
   /// `file:line:column: message`.
   package var description: String { "\(position): \(message)" }
 }

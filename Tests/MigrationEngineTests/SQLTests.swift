@@ -116,8 +116,8 @@ import Testing
 
   @Test func destructiveWithAReason() throws {
     let head = "-- drydock: destructive lists are gone since version 3\n"
-    let result = try run("DELETE FROM task;\nDROP TABLE list;", head: head) { (lab: Lab) throws in
-      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM task") == [["n": 0]])
+    let result = try run("DROP TABLE task;\nDELETE FROM list;", head: head) { (lab: Lab) throws in
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM list") == [["n": 0]])
     }
     #expect(result.error == "no error")
     let error = try run("CREATE TEMP TABLE x (a); DROP TABLE x; DROP VIEW IF EXISTS y;").error

@@ -167,6 +167,30 @@ import Testing
     }
   }
 
+  @Test(
+    "Foreign keys are as in the tool: rows without a parent stay, with a note, and rows that go with theirs are named"
+  )
+  func foreignKeys() throws {
+    let schema = """
+      CREATE TABLE p (id INTEGER PRIMARY KEY); INSERT INTO p VALUES (1), (2);
+      CREATE TABLE c (p REFERENCES p ON DELETE CASCADE); INSERT INTO c VALUES (1), (1), (2);
+      """
+    for (pragma, left, note) in [
+      ("\n", "3", "references to missing rows of p (2 more than before), since foreign keys are off"),
+      (" transaction:false\nPRAGMA foreign_keys = ON;\n", "1", "`c` has 2 rows less"),
+    ] {
+      try Lab.with { lab in
+        try lab.files([
+          "1_a.sql": "-- migrate:up\n\(schema)\n-- migrate:down\n",
+          "2_b.sql": "-- migrate:up\(pragma)DELETE FROM p WHERE id = 1;\n-- migrate:down\n",
+        ])
+        let notes = try lab.migrate(.dbmate).migrations.flatMap(\.notes)
+        #expect(try lab.column("SELECT count(*) FROM c") == [left])
+        #expect(notes.contains { $0.contains(note) }, "\(notes)")
+      }
+    }
+  }
+
   @Test func golangMigrateDirty() throws {
     try Lab.with { lab in
       try lab.files(golang)

@@ -91,6 +91,57 @@ import Testing
     }
   }
 
+  /// Of a marker that a migration writes itself: the numbers of `at:`, the value of the migration, and whether it may.
+  @Test(arguments: [
+    ([0: 2], 3, false), ([0: 2, 1: 3], 3, true), ([:], 1, true), ([:], 7, false), ([0: 2], 2, true),
+  ])
+  func aNumberThatAMigrationWrites(_ at: [Int: Int], _ written: Int, _ isRight: Bool) throws {
+    try Lab.with { lab in
+      lab.configuration.versionMarkers = [
+        Marker(place: .userVersion(database: "notes"), at: at), Marker(place: .defaults(key: "v"), at: at),
+      ]
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = \(at[0] ?? 0)")
+      try lab.set(["v": .integer(Int64(at[0] ?? 0))])
+      try lab.migration(
+        "0001_a.yaml",
+        """
+        steps:
+          - sql: {database: notes, up: PRAGMA user_version = \(written), down: SELECT 1}
+          - defaults.set: {values: {v: \(written)}, if-exists: replace}
+        verify:
+          - sql: {database: notes, query: PRAGMA user_version, equals: \(written)}
+
+        """)
+      let error = failure { try lab.migrate() }
+      #expect(error.code == (isRight ? nil : .contradiction), "\(error.text)")
+      if !isRight {
+        #expect(
+          error.text.contains("set the user_version of the database notes to \(written)")
+            && error.text.contains("add `1: \(written)` to `at:`"), "\(error.text)")
+      }
+    }
+  }
+
+  @Test("What is verified has the new version already")
+  func verifyRunsLast() throws {
+    try Lab.with { lab in
+      lab.configuration.versionMarkers = [Marker(place: .userVersion(database: "notes"))]
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
+      for number in 1...2 {
+        try lab.migration(
+          "000\(number)_a.yaml",
+          """
+          steps:
+            - sql: {database: notes, up: INSERT INTO t VALUES (1), down: SELECT 1}
+          verify:
+            - sql: {database: notes, query: PRAGMA user_version, equals: \(number)}
+
+          """)
+      }
+      #expect(failure { try lab.migrate() }.text == "no error")
+    }
+  }
+
   @Test func userVersionAndJSON() throws {
     try Lab.with { lab in
       lab.configuration.versionMarkers = [

@@ -234,7 +234,11 @@ extension StagedContainer {
   /// What moved is not removed, and is compared with what it was.
   private func reportMoves(in difference: inout ContainerDifference, _ rowLimit: Int) throws {
     let origins = stage.overlay.origins
-    let sources = Set(origins.values)
+    // What went onto equal content is not in the difference: then its old place is.
+    let listed =
+      difference.databases.filter { $0.change != .removed }.map(\.path)
+      + difference.files.filter { $0.change != .removed }.map(\.path)
+    let sources = Set(listed.compactMap { origins[$0] })
     difference.databases.removeAll { $0.change == .removed && sources.contains($0.path) }
     difference.files.removeAll { $0.change == .removed && sources.contains($0.path) }
     for index in difference.files.indices {

@@ -2,16 +2,19 @@ import AgeEncryption
 import AppContainer
 import DrydockErrors
 import FileSystem
+import Foundation
 import GRDB
 import Synchronization
 
-/// Checks what is about to be committed: staged databases are whole, staged settings files parse, a staged vault opens.
+/// Checks what is about to be committed: staged databases are whole, or have only the faults that they had before, staged settings
+/// files parse, a staged vault opens.
 struct StageCheck {
   let staged: StagedContainer
 
   init(_ staged: StagedContainer) { self.staged = staged }
 
-  func run() throws {
+  /// - Returns: notes on what was wrong before.
+  func run() throws -> [String] {
     var databases: [StagedDatabase] = []
     for path in staged.stage.overlay.paths {
       guard case .inode(let inode) = staged.stage.overlay[path], inode.type == .file else { continue }
@@ -26,20 +29,39 @@ struct StageCheck {
         try checkVault(path)
       }
     }
-    try check(databases)
+    return try check(databases)
   }
 
   /// Both the check and the digest, which the undo needs, read all of a database: each has a core for itself.
-  private func check(_ databases: [StagedDatabase]) throws {
+  private func check(_ databases: [StagedDatabase]) throws -> [String] {
+    let functions = staged.container.configuration
+    let faulty = Mutex<[(StagedDatabase, IntegrityFaults)]>([])
     let digests = Mutex<[ContainerPath: SHA256.Digest]>([:])
     // A dry run keeps no undo.
     let unknown = staged.transaction.isEmpty ? [] : databases.filter { !$0.hasDigest }
     try onAllCores(unknown.map { ($0, false) } + databases.map { ($0, true) }) { database, isCheck in
-      if isCheck { return try database.check() }
+      if isCheck {
+        let faults = try IntegrityFaults(database.name, in: database.stage, functions, of: database.path)
+        return faults.isEmpty ? () : faulty.withLock { $0.append((database, faults)) }
+      }
       let digest = try ContentDigest.of(database.name, in: database.stage, isDatabase: true)
       digests.withLock { $0[database.path] = digest }
     }
     for (path, digest) in digests.withLock({ $0 }) { staged.note(digest, of: path) }
+    return try faulty.withLock { $0 }.sorted { $0.0.path < $1.0.path }.map { database, faults in
+      try faults.note(since: before(database.path), at: database.path)
+    }
+  }
+
+  /// What was wrong with a database in the live container, in its place of then.
+  private func before(_ path: ContainerPath) throws -> IntegrityFaults? {
+    let origin = staged.stage.overlay.origins[path] ?? path
+    guard try staged.liveContainer.databaseUnit(origin) != nil else { return nil }
+    defer { staged.liveContainer.removeDatabaseFile(of: origin) }
+    return try IntegrityFaults(
+      staged.liveContainer.databaseFile(of: origin), in: staged.stage.directory,
+      staged.container.configuration,
+      of: path)
   }
 
   private func whole(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
@@ -76,22 +98,74 @@ private struct StagedDatabase: Sendable {
   let stage: Directory
   /// Whether its content's digest is known from where it came.
   let hasDigest: Bool
+}
 
-  func check() throws {
+/// What SQLite's integrity check finds in a database.
+private struct IntegrityFaults {
+  /// How often, by SQLite's words without numbers of rows and pages, which a change may renumber.
+  private var counts: [String: Int] = [:]
+  private var first: String?
+  /// Why tables cannot be checked, by their names: only the app has a function, collation or module.
+  private var unchecked: [String: String] = [:]
+
+  var isEmpty: Bool { counts.isEmpty && unchecked.isEmpty }
+
+  private static let limit = 1000
+
+  /// - Throws: ``DrydockError`` `checkFailed` for a database that SQLite cannot read.
+  init(
+    _ name: ContainerPath, in directory: Directory, _ configuration: ContainerConfiguration,
+    of path: ContainerPath
+  ) throws {
     do {
-      let queue = try DatabaseQueue.alone(with: stage.full(name))
+      let queue = try DatabaseQueue.alone(with: directory.full(name)) {
+        $0.prepareDatabase { configuration.addFunctions(to: $0) }
+      }
       defer { try? queue.close() }
-      let result = try queue.read { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
-      guard result == "ok" else {
-        throw DrydockError(
-          .checkFailed,
-          "the staged database is corrupt (\(result ?? "no answer")); nothing was changed, check "
-            + "the live one with `PRAGMA integrity_check`", path: path.description)
+      try queue.read { db in
+        do { return try add("\(Self.limit)", db) } catch let error as DatabaseError
+          where error.resultCode == .SQLITE_ERROR
+        {}
+        // Something in the schema is unknown here: the other tables are checked by themselves.
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        for table in try String.fetchAll(db, sql: tables) {
+          do { try add(quotedIdentifier(table), db) } catch let error as DatabaseError
+            where error.resultCode == .SQLITE_ERROR
+          { unchecked[table] = error.plainMessage }
+        }
       }
     } catch let error as DatabaseError {
       throw DrydockError(
         .checkFailed, "the staged database cannot be checked: \(error.plainMessage)", path: path.description,
         cause: error)
     }
+  }
+
+  /// - Parameter part: a table, or the number of findings to stop at.
+  private mutating func add(_ part: String, _ db: Database) throws {
+    let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(\(part))")
+    for line in found.flatMap({ $0.components(separatedBy: "\n") }) where line != "ok" {
+      first = first ?? line
+      counts[line.replacing(#/[0-9]+/#, with: "#"), default: 0] += 1
+    }
+  }
+
+  /// Compares with what was wrong before.
+  ///
+  /// - Returns: a note on it.
+  /// - Throws: ``DrydockError`` `checkFailed` when there is more.
+  func note(since before: IntegrityFaults?, at path: ContainerPath) throws -> String {
+    let more = counts.filter { $0.value > before?.counts[$0.key] ?? 0 }
+    guard more.isEmpty else {
+      throw DrydockError(
+        .checkFailed,
+        "the staged database is corrupt (\(more.keys.min() ?? "")); nothing was changed, check "
+          + "the live one with `PRAGMA integrity_check`", path: path.description)
+    }
+    let tables = unchecked.sorted { $0.key < $1.key }.map {
+      "the table `\($0.key)` cannot be checked: \($0.value)"
+    }
+    return "\(path): "
+      + ((first.map { ["as before, SQLite finds: \($0)"] } ?? []) + tables).joined(separator: "; ")
   }
 }

@@ -67,9 +67,11 @@ package class StagedContainer {
   package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }
 
   /// Checks what the stage changes, as before a commit.
-  func check() throws {
+  ///
+  /// - Returns: notes on what was wrong before.
+  func check() throws -> [String] {
     if removesStraySidecars { try removeStraySidecars() }
-    if checksResult || undoNotes.requiresCheck { try StageCheck(self).run() }
+    return checksResult || undoNotes.requiresCheck ? try StageCheck(self).run() : []
   }
 
   func missing(_ path: ContainerPath) -> DrydockError {

@@ -221,6 +221,7 @@ extension StagedContainer {
     for below in try descendants(of: path) + [path] {
       stage.overlay.set(try live.status(below) == nil ? nil : .removed, at: below)
       databases.merged[below] = nil
+      stage.overlay.origins[below] = nil
     }
   }
 
@@ -230,8 +231,13 @@ extension StagedContainer {
   /// - Throws: ``DrydockError``: `missing`, or `exists` when something is at the target.
   package func move(_ source: ContainerPath, to target: ContainerPath) throws {
     let read = try settingsSource(of: source)
+    let moved = try descendants(of: read) + [read]
     try copy(read, to: target)
-    stage.overlay.origins[target] = stage.overlay.origins[source] ?? source
+    for path in moved {
+      let new = path == read ? target : path.rebased(from: read, to: target)
+      stage.overlay.origins[new] = stage.overlay.origins[path] ?? (path == read ? source : path)
+      if let before = databases.before.removeValue(forKey: path) { databases.before[new] = before }
+    }
     if try status(of: source) != nil { try remove(source) }
     if read != source { try remove(read) }
   }

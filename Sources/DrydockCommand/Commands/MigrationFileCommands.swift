@@ -154,7 +154,7 @@ struct ValidateCommand: Subcommand {
       }
       Output.json(
         [
-          "migrations": migrations, "notes": catalog.notes.map(\.description),
+          "migrations": migrations, "notes": found.notes.map(\.description),
           "warnings": found.problems.isEmpty ? catalog.warnings : [], "problems": problems,
         ])
     } else if found.problems.isEmpty {
@@ -176,7 +176,7 @@ extension CatalogOptions {
     if found.problems.isEmpty {
       for warning in found.catalog.warnings { Output.warning("\(warning)") }
     }
-    for note in found.catalog.notes { Output.note("\(note)") }
+    for note in found.notes { Output.note("\(note)") }
     return found
   }
 }

@@ -19,6 +19,8 @@ public struct Migration: Sendable {
   /// Whether its author says that it cannot be reverted by steps.
   public let isIrreversible: Bool
   public var hasDownSteps: Bool { !down.isEmpty }
+  /// Why values may be lost, by the table or `table.column`, in lower case.
+  package let losses: [String: String]
   /// Notes about scalars that mean something else in YAML 1.1.
   package let notes: [YAMLNote]
 
@@ -47,7 +49,8 @@ extension Migration {
     self.init(
       number: number, name: name, file: file, files: files, checksums: try files.checksums(),
       checksumsWithoutDown: try files.withoutDown?.checksums() ?? [], summary: body.summary,
-      isIrreversible: body.isIrreversible, notes: body.notes, steps: body.steps, down: body.down,
+      isIrreversible: body.isIrreversible, losses: body.losses, notes: body.notes, steps: body.steps,
+      down: body.down,
       checks: body.checks, verifications: body.verifications)
   }
 
@@ -125,6 +128,7 @@ struct MigrationStep: Sendable {
 struct MigrationBody: Sendable {
   var summary: String?
   var isIrreversible = false
+  var losses: [String: String] = [:]
   var steps: [MigrationStep] = []
   var down: [MigrationStep] = []
   var checks: [Assertion] = []

@@ -8,7 +8,7 @@ struct MigrationParser {
   /// The errors: of keys, of single steps and assertions, of the directives and parts of a SQL file.
   private(set) var problems: [DrydockError] = []
 
-  private static let keys = ["description", "steps", "check", "verify", "irreversible", "down"]
+  private static let keys = ["description", "steps", "check", "verify", "irreversible", "loses", "down"]
 
   init(files: MigrationFiles) { self.files = files }
 
@@ -26,6 +26,7 @@ struct MigrationParser {
     body.notes = document.notes
     body.summary = attempt { try reader.text("description") } ?? nil
     body.isIrreversible = (attempt { try reader.boolean("irreversible") } ?? nil) ?? false
+    body.losses = (attempt { try reader["loses"].map { try $0.reasons(Self.lossesShape) } } ?? nil) ?? [:]
     // Beside an unknown key, which may be a misspelt `steps`, a missing one is no second error.
     if reader["steps"] != nil || problems.isEmpty {
       body.steps = attempt { try reader.required("steps") }.map { steps($0, "`steps`") } ?? []
@@ -193,6 +194,9 @@ extension MigrationParser {
     var body = MigrationBody()
     body.summary = file.value("description")?.text
     body.isIrreversible = file.value("irreversible") != nil
+    if let words = file.value("loses") {
+      body.losses = attempt { try Self.reasons(words, Self.lossesShape) } ?? [:]
+    }
     for part in file.parts {
       do {
         body.steps.append(try Self.step(part, scripts))
@@ -218,8 +222,21 @@ extension MigrationParser {
     let (position, up, down) = try scripts(part, database)
     let operation = try RunSQL(
       database: database.text, position: database.position, up: up, down: down,
-      ifMissing: ifMissing(part), destructive: destructive(part), language: .directives)
+      ifMissing: ifMissing(part), destructive: destructive(part), language: .directives,
+      withoutTriggers: part.values["without-triggers"].map { try reasons($0, "triggers: {NAME: why}") } ?? [:]
+    )
     return MigrationStep(position: position, operation: operation)
+  }
+
+  private static let lossesShape = "tables or columns: {trip.title: \"shortened to 80 characters\"}"
+
+  private static func reasons(
+    _ directive: (text: String, position: YAMLPosition), _ shape: String
+  ) throws -> [String: String] {
+    guard let node = try? YAMLDocument(Array(directive.text.utf8), file: directive.position.file).root else {
+      throw directive.position.error("the directive names \(shape)")
+    }
+    return try node.reasons(shape)
   }
 
   private static func ifMissing(_ part: SQLFile.Part) throws -> IfNoDatabase? {
@@ -238,9 +255,11 @@ extension MigrationParser {
 /// A `.sql` file: directives in comments, and for each database its statements and down statements.
 struct SQLFile {
   /// The directives that a file may have after `-- drydock:`.
-  static let directives = ["database", "description", "destructive", "if-missing", "irreversible"]
+  static let directives = [
+    "database", "description", "destructive", "if-missing", "irreversible", "loses", "without-triggers",
+  ]
   /// The directives for the whole file.
-  private static let ofTheFile: Set<String> = ["description", "irreversible"]
+  private static let ofTheFile: Set<String> = ["description", "irreversible", "loses"]
 
   /// The part of the file for one database.
   struct Part {

@@ -10,6 +10,8 @@ package struct MigrationValidation: Sendable {
   package let catalog: MigrationCatalog
   /// The errors in the files and statements, and the changes of released migrations.
   package let problems: [DrydockError]
+  /// What may not be meant, such as an index that goes with a table that is made again.
+  package let notes: [YAMLNote]
 
   /// Reads a directory of migrations and checks all of it.
   ///
@@ -43,7 +45,9 @@ package struct MigrationValidation: Sendable {
     var found = problems
     let readable = (catalog.migrations + incomplete).sorted { $0.number < $1.number }
     found += Self.unknownDatabases(readable, configuration)
-    found += Self.statements(readable, configuration, incomplete: Set(incomplete.map(\.file)))
+    let statements = Self.statements(readable, configuration, incomplete: Set(incomplete.map(\.file)))
+    found += statements.problems
+    notes = catalog.notes + statements.notes
     found += Self.irreversibleSteps(catalog)
     if found.isEmpty { found += DeclaredSchema.rehearsal(catalog, configuration) }
     do {
@@ -94,13 +98,14 @@ package struct MigrationValidation: Sendable {
   /// - Parameter incomplete: the files of migrations whose other statements are not known.
   private static func statements(
     _ migrations: [Migration], _ configuration: ContainerConfiguration, incomplete: Set<String>
-  ) -> [DrydockError] {
+  ) -> (problems: [DrydockError], notes: [YAMLNote]) {
     do {
       var check = try StatementCheck(configuration)
       for migration in migrations { check.add(migration, isComplete: !incomplete.contains(migration.file)) }
-      return check.problems
+      return (check.problems, check.notes)
     } catch {
-      return [DrydockError(.sql, "the statements could not be checked: \(DrydockError.text(of: error))")]
+      let text = DrydockError.text(of: error)
+      return ([DrydockError(.sql, "the statements could not be checked: \(text)")], [])
     }
   }
 }
@@ -130,6 +135,7 @@ extension Assertion {
 /// on it are reported.
 struct StatementCheck {
   private(set) var problems: [DrydockError] = []
+  private(set) var notes: [YAMLNote] = []
   private var schemas: [String: DatabaseQueue] = [:]
   private var isKnown: [String: Bool] = [:]
   private var isSchemaKnown = true
@@ -270,9 +276,17 @@ struct StatementCheck {
   ) {
     do {
       try schema(of: database).writeWithoutTransaction { db in
+        let before = isKnown[database] == true ? try DatabaseState(db, changing: script) : nil
         var places = SQLPlaces(script)
         for statement in script.statements() {
           if let rules = rules(statement) { check(rules, of: database, db, &places) }
+        }
+        guard let before, isSchemaKnown, isKnown[database] == true else { return }
+        let position = script.position(at: 0)
+        do {
+          notes += try before.notes(after: script, in: db).map { YAMLNote(position: position, message: $0) }
+        } catch let failure as StepFailure {
+          problems.append(DrydockError(.sql, "\(position): \(failure.message)"))
         }
       }
     } catch {

@@ -307,7 +307,15 @@ struct SetAttributes: MigrationAction {
   /// - Throws: ``StepFailure`` when a path cannot have the attribute.
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var notes: [String] = []
-    for path in try paths.flatMap({ try $0.matches(in: stage, ifMissing, &notes) }) {
+    for selection in paths { notes += try apply(selection, stage, &recorded) }
+    return notes
+  }
+
+  private func apply(
+    _ selection: ContainerSelection, _ stage: StagedContainer, _ recorded: inout DownValues
+  ) throws -> [String] {
+    var notes: [String] = []
+    for path in try selection.matches(in: stage, ifMissing, &notes) {
       // The main file has the attributes of the whole database.
       if try stage.isSidecar(path) { continue }
       guard let status = try stage.status(of: path), let before = try stage.metadata(of: path) else {
@@ -317,6 +325,10 @@ struct SetAttributes: MigrationAction {
       change(&after)
       if after == before { continue }
       if status.type == .symbolicLink {
+        guard selection.path != nil else {
+          notes.append("`\(path)` is a symbolic link, which cannot carry the attribute: skipped")
+          continue
+        }
         throw StepFailure(
           message: "`\(path)` is a symbolic link, which cannot carry the attribute: name what it points to",
           path: path.description)

@@ -214,7 +214,8 @@ extension StagedContainer {
       throw StepFailure(
         message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)
     }
-    guard container.historyPath.isInside(path), try status(of: container.historyPath) != nil else { return }
+    // Also where there is none yet: each container that was migrated has one.
+    guard container.historyPath.isInside(path) else { return }
     throw StepFailure(
       message: "`\(path)` contains Drydock's history: name its other contents instead", path: path.description
     )

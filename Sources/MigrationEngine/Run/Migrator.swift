@@ -40,20 +40,32 @@ package struct Migrator {
       history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
     var downValues = DownValues.Run(from: report.from)
+    var markers = stage.markerNumbers
+    var markerNotes: [String] = []
+    func writeMarkers(_ version: Int, _ downValues: inout DownValues.Run) throws {
+      markerNotes = try downValues.noteMarkers(on: stage) {
+        try stage.writeMarkers(version: version, since: markers)
+      }
+      markers = stage.markerNumbers
+    }
     stage.progress?.begin(.migrate)
     defer { stage.progress?.begin(item: nil, of: 0) }
     for (index, migration) in pending.enumerated() {
       stage.progress?.begin(item: index + 1, of: pending.count)
-      let outcome = try migrator.run(migration, &downValues, watch)
-      report.migrations.append(outcome)
       report.to = max(report.to, migration.number)
+      let outcome = try migrator.run(migration, &downValues, watch) {
+        // What is verified is what the app will see.
+        if !migration.verifications.isEmpty { try writeMarkers(report.to, &$0) }
+      }
+      report.migrations.append(outcome)
       history.add(
         MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
     }
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
       report.notes += try stage.updateToolRecord(history, status.catalog)
-      report.notes += try downValues.noteMarkers(on: stage) { try stage.writeMarkers(version: report.to) }
+      try writeMarkers(report.to, &downValues)
+      report.notes += markerNotes
       try stage.attach(steps: downValues.encoded())
     }
     report.moved = stage.movedSecrets.map { .init(file: $0.path, key: $0.key) }
@@ -71,7 +83,8 @@ package struct Migrator {
   }
 
   private func run(
-    _ migration: Migration, _ downValues: inout DownValues.Run, _ watch: Watch
+    _ migration: Migration, _ downValues: inout DownValues.Run, _ watch: Watch,
+    beforeVerifying: (inout DownValues.Run) throws -> Void
   ) throws -> MigrationReport.Outcome {
     let start = ContinuousClock.now
     var notes: [String] = []
@@ -92,6 +105,7 @@ package struct Migrator {
       downValues.add(recorded, of: migration.number)
       try watch(outline, stage)
     }
+    try beforeVerifying(&downValues)
     for (assertion, before) in zip(migration.verifications, before) {
       notes += try judge(assertion, before: before, .verifyFailed, "verify")
     }
@@ -177,13 +191,31 @@ extension Assertion {
 }
 
 extension StagedContainer {
+  /// What each of the app's version markers says; nil for one that is absent or cannot be read.
+  var markerNumbers: [Int?] {
+    container.configuration.versionMarkers.map {
+      (try? VersionMarkerAccess(marker: $0, stage: self).read()) ?? nil
+    }
+  }
+
   /// Brings the app's version markers up to date.
   ///
+  /// - Parameter before: what they said when nobody but Drydock had written them; nil to overwrite any number.
   /// - Returns: notes on markers that could not be written.
-  func writeMarkers(version: Int) throws -> [String] {
-    try container.configuration.versionMarkers.compactMap { marker -> String? in
+  /// - Throws: ``DrydockError`` `contradiction` when a migration wrote another number itself.
+  func writeMarkers(version: Int, since before: [Int?]? = nil) throws -> [String] {
+    let now = before == nil ? [] : markerNumbers
+    return try container.configuration.versionMarkers.enumerated().compactMap { index, marker -> String? in
       let access = VersionMarkerAccess(marker: marker, stage: self)
-      if let number = VersionMarkerNumbers(marker.at).app(for: version) { return try access.write(number) }
+      let number = VersionMarkerNumbers(marker.at).app(for: version)
+      if let before, let written = now[index], written != before[index] ?? 0, written != number ?? 0 {
+        throw DrydockError(
+          .contradiction,
+          "the migrations set \(access.name) to \(written), and drydock.yaml says \(number ?? 0) for version "
+            + "\(version): add `\(version): \(written)` to `at:` of this marker in drydock.yaml, or leave it to Drydock"
+        )
+      }
+      if let number { return try access.write(number) }
       // The version is before the first one in `at:`: a number that remained would mean a later version.
       guard let number = try? access.read(), number != 0 else { return nil }
       return try access.write(0)

@@ -182,18 +182,11 @@ enum DestructiveReason: Sendable, Equatable {
 
   /// Decodes the argument `destructive` of an `sql` step: one reason, or one for each table.
   init(_ node: YAMLNode) throws {
-    guard let pairs = node.mapping?.pairs else {
+    guard node.mapping != nil else {
       self = try Self(node.text("`destructive`"), at: node.position)
       return
     }
-    if pairs.isEmpty { throw node.position.error("`destructive` names no table") }
-    var reasons: [String: String] = [:]
-    for pair in pairs {
-      let table = pair.key.source
-      let reason = try Self(pair.value.text("the reason for `\(table)`"), at: pair.value.position)
-      reasons[table.lowercased()] = reason.text
-    }
-    self = .tables(reasons)
+    self = .tables(try node.reasons("the tables whose data is destroyed: {trip: rebuilt}"))
   }
 
   /// Decodes a directive of a `.sql` file: text, or a mapping in braces.
@@ -213,6 +206,20 @@ enum DestructiveReason: Sendable, Equatable {
     } catch {
       throw position.error(
         "`destructive` is a reason, or one for each table: {trip: \"rebuilt\"}", cause: error)
+    }
+  }
+}
+
+extension YAMLNode {
+  /// Decodes reasons by name, in lower case.
+  ///
+  /// - Parameter shape: what they are for, such as `triggers: {NAME: why}`.
+  func reasons(_ shape: String) throws -> [String: String] {
+    guard let pairs = mapping?.pairs, !pairs.isEmpty else { throw position.error("name \(shape)") }
+    return try pairs.reduce(into: [:]) { reasons, pair in
+      let reason = try pair.value.text("the reason for `\(pair.key.source)`")
+      if reason.isEmpty { throw pair.value.position.error("give a reason for `\(pair.key.source)`") }
+      reasons[pair.key.source.lowercased()] = reason
     }
   }
 }

@@ -8,7 +8,10 @@ import GRDB
 /// `sql`: runs statements on a named database, in one transaction.
 struct RunSQL: MigrationOperation {
   static let name = "sql"
-  static let keys = ["database", "up", "down", "file", "if-missing", "destructive", "core-data", "defaults"]
+  static let keys = [
+    "database", "up", "down", "file", "if-missing", "destructive", "core-data", "defaults",
+    "without-triggers",
+  ]
 
   /// The models of a Core Data store after the statements, and after the down statements.
   typealias Models = (up: CoreDataModel, down: CoreDataModel?)
@@ -30,15 +33,18 @@ struct RunSQL: MigrationOperation {
   private let models: Models?
   /// The settings that the statements see as a table, and the down statements, too.
   let defaults: DefaultsTable?
+  /// Why triggers do not run for the statements, by their names in lower case.
+  let withoutTriggers: [String: String]
 
   init(
     database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
     destructive: DestructiveReason?, language: SQLLanguage, models: Models? = nil,
-    defaults: DefaultsTable? = nil
+    defaults: DefaultsTable? = nil, withoutTriggers: [String: String] = [:]
   ) throws {
     (self.database, self.position, self.up, self.down) = (database, position, up, down)
     (self.ifMissing, self.destructive) = (ifMissing, destructive)
     (self.language, self.models, self.defaults) = (language, models, defaults)
+    self.withoutTriggers = withoutTriggers
     if up.isBlank { throw position.error("`sql` has no statement to run") }
     announcedLoss = try Self.announcedLoss(destructive, up)
   }
@@ -70,7 +76,8 @@ struct RunSQL: MigrationOperation {
       destructive: reader["destructive"].map(DestructiveReason.init), language: .steps,
       models: reader["core-data"].map {
         try CoreDataModel.argument($0, files: files, hasDown: down != nil)
-      }, defaults: DefaultsTable(reader["defaults"], at: reader.position))
+      }, defaults: DefaultsTable(reader["defaults"], at: reader.position),
+      withoutTriggers: reader["without-triggers"].map { try $0.reasons("triggers: {NAME: why}") } ?? [:])
   }
 
   /// The loss that the reason announces. A reason that names tables must name all whose data is destroyed.
@@ -107,7 +114,8 @@ struct RunSQL: MigrationOperation {
       return ["the database \(database) does not exist: skipped"]
     }
     let runner = SQLRunner(
-      script: up, destructive: destructive?.text, language: language, coreData: models?.up)
+      script: up, destructive: destructive?.text, language: language, coreData: models?.up,
+      withoutTriggers: withoutTriggers)
     return try run(runner, at: path, on: stage, &recorded).notes
   }
 
@@ -157,7 +165,8 @@ struct RunSQL: MigrationOperation {
       return ["the database \(database) does not exist: skipped"]
     }
     // Down statements may remove what the statements created.
-    let runner = SQLRunner(script: down, destructive: "down", coreData: models?.down)
+    let runner = SQLRunner(
+      script: down, destructive: "down", coreData: models?.down, withoutTriggers: withoutTriggers)
     var unused = DownValues()
     var (notes, changed) = try run(runner, at: path, on: stage, &unused)
     if var settings = recorded {
@@ -229,19 +238,27 @@ struct RunToolSQL: MigrationAction {
     return try stage.writeDatabase(at: place) { db in
       if let room { return try run(room, db) }
       if inTransaction {
-        return try MigrationTransaction.run(db) { _ in try statements(script, db, inTransaction: true) }
+        return try MigrationTransaction.run(db, script: script, allowsOrphans: true) { _ in
+          try statements(script, db, inTransaction: true)
+        }
       }
+      let before = try DatabaseState(db, changing: script)
+      let children = try Self.cascades(db)
       try statements(script, db, inTransaction: false)
       guard !db.isInsideTransaction else {
         throw DrydockError(.sql, "\(script.position(at: 0)): these statements leave a transaction open")
       }
-      return []
+      let now = try Self.cascades(db)
+      let gone = children.filter { $0.value > now[$0.key] ?? $0.value }.sorted { $0.key < $1.key }.map {
+        "`\($0.key)` has \($0.value - (now[$0.key] ?? 0)) rows less: foreign keys were on, with ON DELETE CASCADE"
+      }
+      return try gone + before.notes(after: script, in: db, allowsOrphans: true)
     }
   }
 
   /// Runs the statements as Room does, in one transaction with its hash and version.
   func run(_ room: RoomStep, _ db: Database) throws -> [String] {
-    try MigrationTransaction.run(db, guardsRoom: false) { _ in
+    try MigrationTransaction.run(db, guardsRoom: false, script: up) { _ in
       try room.begin(db)
       try statements(up, db, inTransaction: true)
       try room.finish(db)
@@ -260,6 +277,17 @@ struct RunToolSQL: MigrationAction {
     }
     try stage.write([], to: place)
     return place
+  }
+
+  /// The numbers of rows of the tables whose rows go with those that they refer to, while foreign keys are on.
+  private static func cascades(_ db: Database) throws -> [String: Int] {
+    let sql = """
+      SELECT DISTINCT child.name FROM sqlite_schema AS child, pragma_foreign_key_list(child.name) AS key
+      WHERE child.type = 'table' AND key.on_delete = 'CASCADE'
+      """
+    return try String.fetchAll(db, sql: sql).reduce(into: [:]) { counts, name in
+      counts[name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(name))")
+    }
   }
 
   private func statements(_ script: SQLScript, _ db: Database, inTransaction: Bool) throws {

@@ -144,8 +144,15 @@ struct SQLStatement {
 
   /// Whether it creates a table that is not temporary.
   var createsTable: Bool {
-    words.starts(with: ["CREATE", "TABLE"]) || words.starts(with: ["CREATE", "VIRTUAL", "TABLE"])
+    words.starts(with: ["CREATE", "TABLE"]) || createsVirtualTable
   }
+
+  /// The verb whose statements run the trigger that this one creates.
+  var triggeringVerb: String? {
+    words.drop { $0 != "TRIGGER" }.first(where: ["INSERT", "UPDATE", "DELETE"].contains)
+  }
+
+  var createsVirtualTable: Bool { words.starts(with: ["CREATE", "VIRTUAL", "TABLE"]) }
 
   /// Whether it changes a schema with `IF EXISTS` or `IF NOT EXISTS`.
   var asksForExistence: Bool { definesSchema && words.prefix(6).contains("EXISTS") }
