@@ -49,7 +49,7 @@ extension SARIFLog {
         "\(problem.code.rawValue) | \(FindingText.path(file ?? "", from: directory)) | \(message)"
       return result
     }
-    results += validation.catalog.notes.map { note in
+    results += validation.notes.map { note in
       let position = note.position
       return Result(
         "validate/note", .note, note.message,
@@ -63,7 +63,7 @@ extension SARIFLog {
         Rule("validate/irreversible", "A step has no inverse, and its migration has no down steps."),
         Rule("validate/released", "A released migration was changed, removed, or another one was inserted."),
         Rule("validate/other", "The migrations cannot be read."),
-        Rule("validate/note", "A value of a migration file has another meaning in YAML 1.1."),
+        Rule("validate/note", "Something in a migration file may not be meant as it is written."),
       ], root: root, directory: directory)
   }
 
@@ -87,6 +87,7 @@ extension FixtureResult.Finding.Check {
     case .rollback: "Rolling back restores exactly the previous state."
     case .down: "Down migrations restore the previous state."
     case .lostRows: "No table loses rows that its migration does not announce."
+    case .lostValues: "No step loses values that its migration does not announce."
     case .coverage: "Every step changes something in some fixture."
     case .release: "Every release has its fixtures."
     case .fresh: "A migrated container is like one that the app wrote itself."

@@ -71,7 +71,7 @@ struct FixtureChecks {
     findings += known
     if downCheck.isNeeded { try downCheck.takeStart(container) }
 
-    var watch = RunWatch()
+    var watch = RunWatch(copies: work.scratch)
     let outcome: TransactionOutcome<MigrationReport>
     do {
       outcome = try runner.migrate(container, &watch)
@@ -79,6 +79,7 @@ struct FixtureChecks {
       return add(error, .migration)
     }
     (didRun, effective, touched) = (true, watch.effective, watch.touched)
+    notes += outcome.value.migrations.flatMap(\.notes).filter(DatabaseState.isAboutDropped)
     guard outcome.value.to == latest else {
       return findings.append(
         FixtureResult.Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
@@ -91,6 +92,7 @@ struct FixtureChecks {
       }
     }
     findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
+    findings += LostRows.findings(watch.valueLosses, work.catalog)
     attempt(.again) { try $0.checkAgain(container) }
     if outcome.transaction == nil { return }
     let count = findings.count
@@ -105,7 +107,7 @@ struct FixtureChecks {
 
   /// Migrating must fail as `expect` says, and leave everything as it was.
   private mutating func checkRefusal(_ container: Container, _ before: ExactState) throws {
-    var watch = RunWatch()
+    var watch = RunWatch(copies: work.scratch)
     do {
       _ = try runner.migrate(container, &watch)
       findings.append(

@@ -102,16 +102,25 @@ struct RowLoss {
   }
 }
 
-/// Watches a run of migrations on a fixture: which steps have an effect, and which tables lose rows.
+/// Watches a run of migrations on a fixture: which steps have an effect, and what they lose.
 struct RunWatch {
   private(set) var effective: Set<StepOutline> = []
   /// The paths that each of these steps changed, in their order.
   private(set) var touched: [(step: StepOutline, paths: [ContainerPath])] = []
   /// Rows that were lost in a step that does not announce it.
   private(set) var losses: [RowLoss] = []
+  /// The same of values.
+  private(set) var valueLosses: [(loss: ValueLoss, step: StepOutline)] = []
   private(set) var last: StepOutline?
   private var changes: StageWatch?
   private var rows: [ContainerPath: RowCounts] = [:]
+  /// Copies of databases as they were after the last step that changed them.
+  private let copies: Directory
+  private var files: [ContainerPath: String] = [:]
+  private var number = 0
+
+  /// - Parameter copies: a directory for copies of databases.
+  init(copies: Directory) { self.copies = copies }
 
   /// Looks at the stage after a step.
   mutating func did(_ step: StepOutline, on stage: StagedContainer) throws {
@@ -122,23 +131,59 @@ struct RunWatch {
     touched.append((step, changed))
     var before: [ContainerPath: RowCounts] = [:]
     var after: [ContainerPath: RowCounts] = [:]
+    let old = files
     for path in changed {
       before[path] = rows[path]
-      after[path] = try stage.rowCounts(of: path)
-      rows[path] = after[path]
+      after[path] = try look(at: path, on: stage)
     }
     losses += RowLoss.between(before, after, step)
+    for path in changed {
+      guard let now = files[path], let was = old[path] ?? moved(to: path, old) else { continue }
+      valueLosses += try step.announcedLoss.valueLosses(before: was, after: now, at: path).map { ($0, step) }
+    }
+  }
+
+  /// The database that is gone, when there is only one: it has moved.
+  private func moved(to path: ContainerPath, _ old: [ContainerPath: String]) -> String? {
+    let gone = old.filter { files[$0.key] == nil }
+    return gone.count == 1 ? gone.first?.value : nil
   }
 
   /// Begins to watch, before the first step.
   mutating func begin(on stage: StagedContainer) throws {
     changes = try StageWatch(stage)
-    for path in try stage.descendants(of: .root) { rows[path] = try stage.rowCounts(of: path) }
+    for path in try stage.descendants(of: .root) { _ = try look(at: path, on: stage) }
+  }
+
+  private mutating func look(at path: ContainerPath, on stage: StagedContainer) throws -> RowCounts? {
+    rows[path] = try stage.rowCounts(of: path)
+    files[path] = nil
+    guard rows[path] != nil else { return nil }
+    number += 1
+    let copy = copies.full(ContainerPath(name: Array("watched-\(number)".utf8)))
+    try stage.copyDatabase(at: path, to: copy)
+    files[path] = copy
+    return rows[path]
   }
 
   /// The losses that remain at the end of the run.
   var finalLosses: [RowLoss] {
     losses.filter { loss in rows[loss.database]?[loss.table].map { $0 < loss.before } ?? true }
+  }
+}
+
+extension AnnouncedLoss {
+  /// The values that a step lost besides what its author announces.
+  fileprivate func valueLosses(before: String, after: String, at path: ContainerPath) throws -> [ValueLoss] {
+    let fates: [String: Tables.Fate]
+    switch self {
+    case .everything: return []
+    case .nothing: fates = [:]
+    case .tables(let tables): fates = tables.fates
+    }
+    return try ValueComparison.losses(before: before, after: after, at: path) {
+      fates[$0.lowercased()] == .deleted
+    }
   }
 }
 
@@ -164,6 +209,27 @@ enum LostRows {
     }
   }
 
+  /// No step loses values unannounced: the migration names the column in `loses`.
+  static func findings(
+    _ losses: [(loss: ValueLoss, step: StepOutline)], _ catalog: MigrationCatalog
+  ) -> [FixtureResult.Finding] {
+    losses.compactMap { loss, step in
+      let migration = catalog.migration(step.migration)
+      let place = [loss.table, loss.column].compactMap { $0 }.joined(separator: ".")
+      let announced = [place, loss.table].contains { migration?.losses[$0.lowercased()] != nil }
+      if announced { return nil }
+      var finding = FixtureResult.Finding(
+        .lostValues,
+        "\(loss.kind.sentence(loss.count)) in the step \(step.operation): correct it, or give the reason in the "
+          + "migration: `loses: {\(place): \"why\"}`", place: "\(loss.database): \(place)")
+      finding.migration = migration?.identifier
+      (finding.file, finding.line) = (step.position.file, step.position.line)
+      finding.cause = FixtureResult.Finding.Cause(step.position)
+      (finding.count, finding.noun) = (loss.count, loss.column == nil ? "row" : "value")
+      return finding
+    }
+  }
+
   private static func advice(_ loss: RowLoss) -> String {
     let expect = "`lost-rows` in the fixture's `expect`"
     switch loss.step.announcedLoss {
@@ -185,6 +251,14 @@ enum LostRows {
 typealias RowCounts = [String: Int]
 
 extension StagedContainer {
+  fileprivate func copyDatabase(at path: ContainerPath, to file: String) throws {
+    let copy = try DatabaseQueue(path: file)
+    defer { try? copy.close() }
+    try readDatabase(at: path) { db in
+      try copy.writeWithoutTransaction { try db.backup(to: $0) }
+    }
+  }
+
   /// The tables of the app's own: SQLite's, virtual ones and those behind them are left out. Nil for what is not a
   /// database, or one that SQLite cannot open.
   fileprivate func rowCounts(of path: ContainerPath) throws -> RowCounts? {

@@ -122,7 +122,8 @@ private struct Grouping {
 
   /// The checks whose groups contain the findings of another check at the same place.
   private static let containing: [FixtureResult.Finding.Check: Set<FixtureResult.Finding.Check>] = [
-    .golden: [.lostRows], .expectation: [.lostRows, .golden], .down: [.lostRows, .golden, .expectation],
+    .golden: [.lostRows, .lostValues], .expectation: [.lostRows, .lostValues, .golden],
+    .down: [.lostRows, .lostValues, .golden, .expectation],
     .fresh: [.golden],
   ]
 

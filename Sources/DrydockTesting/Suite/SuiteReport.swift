@@ -63,6 +63,8 @@ extension FixtureResult {
       case down
       /// A table lost rows, and nothing announced it.
       case lostRows = "lost-rows"
+      /// A step lost values, and nothing announced it.
+      case lostValues = "lost-values"
       /// A step of a migration has no effect on any fixture.
       case coverage
       /// A release has no fixture.

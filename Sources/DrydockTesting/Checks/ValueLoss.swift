@@ -1,0 +1,305 @@
+import AppContainer
+import ContainerDiff
+import ContainerTransaction
+import FileSystem
+import GRDB
+import MigrationEngine
+
+/// Values that a step takes from a database for good, although its tables have as many rows as before.
+///
+/// Rows are followed by their keys. What can be told from the values alone counts: a row that is nowhere any more, different
+/// values that became one, a text that was cut, a value that became empty, a number that was rounded, a column whose values
+/// are nowhere else. A renamed column, a mapping that keeps values apart, spaces and capitals do not.
+struct ValueLoss: Equatable {
+  enum Kind: String, CaseIterable {
+    case rows, column, emptied, shortened, merged, rounded
+
+    /// What happened to a number of values.
+    func sentence(_ count: Int) -> String {
+      let values = count == 1 ? "1 value" : "\(count) values"
+      return switch self {
+      case .rows: count == 1 ? "1 row is gone" : "\(count) rows are gone"
+      case .column: "the column is gone with \(values)"
+      case .emptied: "\(values) became empty"
+      case .shortened: "\(values) were cut"
+      case .merged: "different values became one, \(count) times"
+      case .rounded: "\(values) were rounded"
+      }
+    }
+  }
+
+  var database: ContainerPath, table: String
+  /// Nil for rows.
+  var column: String?
+  var kind: Kind
+  var count: Int
+}
+
+/// Compares the tables of a database before and after a step.
+struct ValueComparison {
+  /// A connection to the database after the step; the one before it is attached as `before`.
+  private let db: Database
+  private let path: ContainerPath
+  private let old: [String: TableShape], new: [String: TableShape]
+
+  private struct TableShape {
+    var name: String
+    var columns: [String]
+    /// The columns of the primary key; empty for rowids.
+    var key: [String]
+    var hasRowid: Bool
+    /// Its primary key is an integer that stands for the rowid: a number without a meaning.
+    var keyIsRowid: Bool
+    /// Its rows are not counted besides.
+    var isVirtual: Bool
+  }
+
+  /// - Parameters:
+  ///   - before, after: files with the database before and after the step.
+  ///   - path: where the database is.
+  ///   - isAnnounced: whether the author says that a table's rows are destroyed.
+  static func losses(
+    before: String, after: String, at path: ContainerPath, isAnnounced: (String) -> Bool
+  ) throws -> [ValueLoss] {
+    let queue = try DatabaseQueue(path: after)
+    defer { try? queue.close() }
+    return try queue.writeWithoutTransaction { db in
+      try db.execute(sql: "ATTACH ? AS before", arguments: [before])
+      let comparison = try ValueComparison(db, path)
+      return try comparison.old.values.sorted { $0.name < $1.name }.filter { !isAnnounced($0.name) }
+        .flatMap { try comparison.losses(of: $0) }
+    }
+  }
+
+  private init(_ db: Database, _ path: ContainerPath) throws {
+    (self.db, self.path) = (db, path)
+    (old, new) = (try Self.tables("before", db), try Self.tables("main", db))
+  }
+
+  /// The app's own tables by their names in lower case: no views, and not what is behind a virtual table.
+  private static func tables(_ schema: String, _ db: Database) throws -> [String: TableShape] {
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT list.name, list.wr, list.type, master.sql FROM pragma_table_list AS list
+        JOIN \(schema).sqlite_schema AS master ON master.name = list.name AND master.type = 'table'
+        WHERE list.schema = ? AND list.type IN ('table', 'virtual') AND list.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+        """, arguments: [schema])
+    var shapes: [String: TableShape] = [:]
+    for row in rows {
+      let (name, sql): (String, String) = (row[0], row[3])
+      // The rows of such a full-text index are those of another table.
+      if row[2] == "virtual", sql.lowercased().contains("content") { continue }
+      // Core Data counts in Z_OPT how often it has saved an object.
+      let text = "SELECT name, pk, type FROM pragma_table_xinfo(?, ?) WHERE hidden != 1 AND name != 'Z_OPT'"
+      // The module may be the app's.
+      guard let columns = try? Row.fetchAll(db, sql: text, arguments: [name, schema]) else { continue }
+      let key = columns.filter { $0["pk"] != 0 }.sorted { ($0["pk"] as Int) < ($1["pk"] as Int) }
+      shapes[name.lowercased()] = TableShape(
+        name: name, columns: columns.map { $0["name"] }, key: key.map { $0["name"] }, hasRowid: row[1] == 0,
+        keyIsRowid: key.count == 1 && (key[0]["type"] as String?)?.uppercased() == "INTEGER",
+        isVirtual: row[2] == "virtual")
+    }
+    return shapes
+  }
+
+  // MARK: Tables
+
+  private func losses(of table: TableShape) throws -> [ValueLoss] {
+    guard let target = new[table.name.lowercased()] ?? successor(of: table) else { return [] }
+    let shared = table.columns.filter { column in
+      target.columns.contains { $0.lowercased() == column.lowercased() }
+    }
+    // A key that is a number without a meaning may change.
+    let content = shared.filter { !(table.keyIsRowid && table.key.contains($0)) }
+    var losses: [ValueLoss] = []
+    let isComplete = try content.isEmpty ? false : missing(content, from: table, in: target) == 0
+    let key = key(of: table, in: target)
+    if !isComplete {
+      let gone =
+        try content.isEmpty
+        ? key.map { try missingKeys($0, from: table, in: target) } ?? 0
+        : missing(content, from: table, in: target, withoutKeys: key)
+      let net = table.isVirtual ? 0 : max(0, try count("before", table) - count("main", target))
+      if gone > net { losses.append(loss(of: table, nil, .rows, gone)) }
+    }
+    let dropped = table.columns.filter { !shared.contains($0) }
+    let added = target.columns.filter { column in
+      !table.columns.contains { $0.lowercased() == column.lowercased() }
+    }
+    guard let key else {
+      return try losses
+        + dropped.filter { try !isElsewhere($0, of: table) }.map {
+          try loss(of: table, $0, .column, values(of: $0, table))
+        }
+    }
+    var pairs = isComplete ? [] : content.map { ($0, $0) }
+    for column in dropped where try values(of: column, table) > 0 {
+      if let name = try renamed(column, of: table, to: added, in: target, key) {
+        pairs.append((column, name))
+      } else if try !isElsewhere(column, of: table) {
+        losses.append(loss(of: table, column, .column, try values(of: column, table)))
+      }
+    }
+    for (column, name) in pairs { losses += try changes(of: column, to: name, table, target, key) }
+    return losses
+  }
+
+  private func loss(of table: TableShape, _ column: String?, _ kind: ValueLoss.Kind, _ count: Int)
+    -> ValueLoss
+  {
+    ValueLoss(database: path, table: table.name, column: column, kind: kind, count: count)
+  }
+
+  /// The new table that has the rows of one that is gone: with most of its columns, and no fewer rows.
+  private func successor(of table: TableShape) -> TableShape? {
+    let names = Set(table.columns.map { $0.lowercased() })
+    func score(_ shape: TableShape) -> Int { shape.columns.count { names.contains($0.lowercased()) } }
+    return new.filter { old[$0.key] == nil }.values.filter { score($0) > 0 }
+      .max { (score($0), $1.name) < (score($1), $0.name) }
+  }
+
+  private func count(_ schema: String, _ table: TableShape) throws -> Int {
+    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(schema).\(quotedIdentifier(table.name))") ?? 0
+  }
+
+  private func values(of column: String, _ table: TableShape) throws -> Int {
+    let name = quotedIdentifier(column)
+    return try Int.fetchOne(
+      db, sql: "SELECT count(\(name)) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(name)) > 0")
+      ?? 0
+  }
+
+  // MARK: Rows
+
+  /// The columns that identify a row on both sides; nil when none do.
+  private func key(of table: TableShape, in target: TableShape) -> [String]? {
+    let names = Set(target.columns.map { $0.lowercased() })
+    if !table.key.isEmpty, table.key.allSatisfy({ names.contains($0.lowercased()) }) { return table.key }
+    return table.key.isEmpty && table.hasRowid && target.hasRowid ? ["rowid"] : nil
+  }
+
+  private func equal(_ columns: [String], _ left: String, _ right: String) -> String {
+    columns.map {
+      "\(left).\(quotedIdentifier($0)) COLLATE BINARY IS \(right).\(quotedIdentifier($0)) COLLATE BINARY"
+    }.joined(separator: " AND ")
+  }
+
+  private func missingKeys(_ key: [String], from table: TableShape, in target: TableShape) throws -> Int {
+    let sql = """
+      SELECT count(*) FROM before.\(quotedIdentifier(table.name)) AS o
+      WHERE NOT EXISTS (SELECT 1 FROM main.\(quotedIdentifier(target.name)) AS n WHERE \(equal(key, "o", "n")))
+      """
+    return try Int.fetchOne(db, sql: sql) ?? 0
+  }
+
+  /// How many rows have a content that fewer rows have afterwards; with a key, only of rows whose key is gone.
+  private func missing(
+    _ content: [String], from table: TableShape, in target: TableShape, withoutKeys key: [String]? = nil
+  ) throws -> Int {
+    func grouped(_ side: String, _ own: TableShape, _ other: (String, TableShape)) -> String {
+      let list = content.enumerated().map { "x.\(quotedIdentifier($1)) COLLATE BINARY AS c\($0)" }
+      let filter = key.map {
+        " WHERE NOT EXISTS (SELECT 1 FROM \(other.0).\(quotedIdentifier(other.1.name)) AS y WHERE \(equal($0, "x", "y")))"
+      }
+      let groups = content.indices.map { "\($0 + 1)" }.joined(separator: ", ")
+      return
+        "SELECT \(list.joined(separator: ", ")), count(*) AS number FROM \(side).\(quotedIdentifier(own.name)) AS x"
+        + "\(filter ?? "") GROUP BY \(groups)"
+    }
+    let match = content.indices.map { "o.c\($0) IS n.c\($0)" }.joined(separator: " AND ")
+    let sql = """
+      WITH o AS (\(grouped("before", table, ("main", target)))), n AS (\(grouped("main", target, ("before", table))))
+      SELECT coalesce(sum(max(0, o.number - coalesce((SELECT n.number FROM n WHERE \(match)), 0))), 0) FROM o
+      """
+    return try Int.fetchOne(db, sql: sql) ?? 0
+  }
+
+  // MARK: Values
+
+  private func joined(_ table: TableShape, _ target: TableShape, _ key: [String]) -> String {
+    "FROM before.\(quotedIdentifier(table.name)) AS o JOIN main.\(quotedIdentifier(target.name)) AS n ON \(equal(key, "o", "n"))"
+  }
+
+  /// The new column that has the most values of one that is gone; nil when none has any.
+  private func renamed(
+    _ column: String, of table: TableShape, to added: [String], in target: TableShape, _ key: [String]
+  ) throws -> String? {
+    var best: (name: String, count: Int)?
+    for name in added {
+      let sql =
+        "SELECT count(*) \(joined(table, target, key)) WHERE o.\(quotedIdentifier(column)) = n.\(quotedIdentifier(name))"
+      let count = try Int.fetchOne(db, sql: sql) ?? 0
+      if count > best?.count ?? 0 { best = (name, count) }
+    }
+    return best?.name
+  }
+
+  /// Whether all values of a column are now in one column that did not have them before.
+  private func isElsewhere(_ column: String, of table: TableShape) throws -> Bool {
+    let own = quotedIdentifier(column)
+    func has(_ schema: String, _ other: TableShape, _ name: String) throws -> Bool {
+      let sql = """
+        SELECT NOT EXISTS (
+          SELECT \(own) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
+          EXCEPT SELECT \(quotedIdentifier(name)) FROM \(schema).\(quotedIdentifier(other.name)))
+        """
+      return try Bool.fetchOne(db, sql: sql) == true
+    }
+    for target in new.values {
+      let known = old[target.name.lowercased()]
+      for name in target.columns where try has("main", target, name) {
+        let isKnown = known?.columns.contains { $0.lowercased() == name.lowercased() } == true
+        if let known, isKnown, try has("before", known, name) { continue }
+        return true
+      }
+    }
+    return false
+  }
+
+  private func changes(
+    of column: String, to name: String, _ table: TableShape, _ target: TableShape, _ key: [String]
+  ) throws -> [ValueLoss] {
+    let (o, n) = ("o.\(quotedIdentifier(column))", "n.\(quotedIdentifier(name))")
+    let from = joined(table, target, key)
+    func count(_ condition: String) throws -> Int {
+      try Int.fetchOne(db, sql: "SELECT count(*) \(from) WHERE \(condition)") ?? 0
+    }
+    // As SQLite trims, besides what other programs take for space.
+    let space = "char(32, 9, 10, 13, 160)"
+    let conditions: [(ValueLoss.Kind, String)] = [
+      (.emptied, "length(\(o)) > 0 AND coalesce(length(\(n)), 0) = 0"),
+      (
+        .shortened,
+        // A number that was written with more digits is the same one.
+        "typeof(\(o)) IN ('text', 'blob') AND (typeof(\(n)) = typeof(\(o)) OR \(o) GLOB '*[^-+.0-9]*') "
+          + "AND length(\(n)) BETWEEN 1 AND length(\(o)) - 1 AND CAST(substr(\(o), 1, length(\(n))) AS TEXT) = CAST(\(n) AS TEXT) "
+          + "AND rtrim(\(o), \(space)) IS NOT rtrim(\(n), \(space))"
+      ),
+      (
+        .rounded,
+        "typeof(\(o)) = 'real' AND typeof(\(n)) IN ('integer', 'real') AND \(o) <> \(n) AND abs(\(o) - \(n)) < 1 "
+          + "AND \(n) IN (CAST(\(o) AS INTEGER), round(\(o)), round(\(o), 1), round(\(o), 2), round(\(o), 3), round(\(o), 4), "
+          + "floor_of)"
+      ),
+    ]
+    var losses: [ValueLoss] = []
+    for (kind, condition) in conditions {
+      let floor = "CAST(\(o) AS INTEGER) - (\(o) < CAST(\(o) AS INTEGER))"
+      let found = try count(condition.replacing("floor_of", with: "\(floor), \(floor) + 1"))
+      if found == 0 { continue }
+      // Values that were moved are not lost where they were.
+      if kind == .emptied, try isElsewhere(column, of: table) { continue }
+      losses.append(loss(of: table, column, kind, found))
+    }
+    let merged = """
+      SELECT count(*) FROM (
+        SELECT 1 \(from) WHERE \(o) IS NOT NULL AND length(\(n)) > 0
+        GROUP BY \(n) COLLATE BINARY, typeof(\(n))
+        HAVING count(DISTINCT lower(trim(\(o), \(space))) COLLATE BINARY) > 1)
+      """
+    let number = try Int.fetchOne(db, sql: merged) ?? 0
+    if number > 0 { losses.append(loss(of: table, column, .merged, number)) }
+    return losses
+  }
+}
