@@ -198,14 +198,14 @@ import Testing
       }
     ),
     (
-      "a function in an index", "unknown function: app()",
+      "a function in an index", "no such function: app",
       { db in
         db.add(function: DatabaseFunction("app", argumentCount: 1, pure: true) { $0[0] })
         try db.execute(sql: "CREATE INDEX i ON part (app(name))")
       }
     ),
     (
-      "a function in a generated column and a CHECK", "unknown function: app()",
+      "a function in a generated column and a CHECK", "no such function: app",
       { db in
         db.add(function: DatabaseFunction("app", argumentCount: 1, pure: true) { $0[0] })
         try db.execute(
@@ -281,6 +281,23 @@ import Testing
       let error = failure { try lab.migrate() }
       #expect(
         error.code == .checkFailed && error.text.contains("CHECK constraint failed in part"), "\(error.text)")
+    }
+  }
+
+  @Test("A settings file that was damaged before moves, and is changed in no other way")
+  func damagedSettings() throws {
+    for (step, isRight) in [
+      ("files.set-backup-exclusion: {path: \(Lab.settings), excluded: true}", true),
+      ("files.move: {from: \(Lab.settings), to: Library/Preferences/other.plist}", true),
+      ("files.write: {path: \(Lab.settings), text: worse, if-exists: replace}", false),
+    ] {
+      try Lab.with { lab in
+        try lab.write(Lab.settings, "damaged")
+        _ = try lab.baseline(0)
+        try lab.migration("0001_a.yaml", "irreversible: true\nsteps:\n  - \(step)\n")
+        let error = failure { try lab.migrate() }.text
+        #expect((error == "no error") == isRight, "\(step): \(error)")
+      }
     }
   }
 

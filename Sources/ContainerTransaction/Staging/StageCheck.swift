@@ -73,9 +73,15 @@ struct StageCheck {
     return try staged.mergedDatabase(inode, at: path)
   }
 
-  /// Encrypted settings can be moved, but not read.
+  /// Encrypted settings can be moved, but not read; nor can those that were damaged before.
   private func checkSettings(_ path: ContainerPath) throws {
-    do { _ = try staged.defaults(path) } catch let error as DrydockError where error.code == .unsupported {}
+    do { _ = try staged.defaults(path) } catch let error as DrydockError where error.code == .unsupported {
+    } catch {
+      let origin = staged.stage.overlay.origins[path] ?? path
+      guard let before = try? staged.live.contents(origin), try before == staged.read(path) else {
+        throw error
+      }
+    }
   }
 
   /// Without a key there is nothing to be seen; sealed to other keys it may be on purpose.

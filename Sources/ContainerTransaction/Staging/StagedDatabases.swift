@@ -142,7 +142,10 @@ extension StagedContainer {
       settings.addFunctions(to: $0)
     }
     let result: T = try translatingDiskErrors(path) {
-      let queue = try DatabaseQueue(path: stage.directory.full(name), configuration: configuration)
+      let file = stage.directory.full(name)
+      let queue = try DatabaseError.namingObject(in: file) {
+        try DatabaseQueue(path: file, configuration: configuration)
+      }
       defer { try? queue.close() }
       return try queue.writeWithoutTransaction { db in
         if !keepsJournal {

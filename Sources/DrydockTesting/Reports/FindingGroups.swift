@@ -124,7 +124,7 @@ private struct Grouping {
   private static let containing: [FixtureResult.Finding.Check: Set<FixtureResult.Finding.Check>] = [
     .golden: [.lostRows, .lostValues], .expectation: [.lostRows, .lostValues, .golden],
     .down: [.lostRows, .lostValues, .golden, .expectation],
-    .fresh: [.golden],
+    .fresh: [.lostRows, .lostValues, .golden],
   ]
 
   private static func rank(_ check: FixtureResult.Finding.Check) -> Int { containing[check]?.count ?? 0 }
