@@ -113,6 +113,19 @@ import Testing
     step("UPDATE T SET note = CAST(note AS INTEGER) WHERE id > 0"),
     step("UPDATE T SET title = rank > 0 WHERE id > 0"),
     step("UPDATE T SET title = NULL, note = NULL WHERE id = 2"),
+    step("UPDATE T SET title = substr(title, 1, 4) || '…' WHERE id > 0"),
+    step("UPDATE T SET note = substr(note, -4) WHERE id > 0"),
+    step("UPDATE T SET title = state WHERE id > 0"), step("UPDATE T SET note = title WHERE id > 0"),
+    step("INSERT OR REPLACE INTO T VALUES (2, 'New', 'other', 1.5, x'09', 'none', 'no', 5)"),
+    step("DELETE FROM T WHERE id = 3; INSERT INTO T VALUES (3, 'New', 'other', 1.5, x'09', 'none', 'no', 5)"),
+    of(
+      "CREATE TABLE T (id INTEGER PRIMARY KEY, zip TEXT); INSERT INTO T VALUES (1, '01234'), (2, '00501');",
+      "UPDATE T SET zip = CAST(zip AS INTEGER) WHERE id > 0; CREATE TABLE T_new (id INTEGER PRIMARY KEY, zip INTEGER); INSERT INTO T_new SELECT * FROM T; DROP TABLE T; ALTER TABLE T_new RENAME TO T",
+      "T"),
+    of(
+      "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T VALUES (1, 'x', 'y'), (2, 'z', 'w'); "
+        + "CREATE TABLE T_all (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T_all VALUES (7, 'u', 'v');",
+      "INSERT INTO T_all (a, b) SELECT a, NULL FROM T; DROP TABLE T", "T"),
     // Columns.
     rebuild("INSERT INTO T_new SELECT id, title FROM T", "id INTEGER PRIMARY KEY, title TEXT"),
     rebuild("INSERT INTO T_new (id, title, note) SELECT id, title, note FROM T"),
@@ -186,6 +199,22 @@ import Testing
     step(
       "ALTER TABLE T RENAME TO T_old; CREATE TABLE T (\(definition)); INSERT INTO T SELECT * FROM T_old; DROP TABLE T_old",
       "T_old"),
+    step("UPDATE T SET note = title, title = note WHERE id = 1"),
+    step(
+      "UPDATE T SET title = 'file:/' || title WHERE id > 0; UPDATE T SET title = substr(title, 7) WHERE id > 0"
+    ),
+    of(keyed, "UPDATE T SET code = 'app.' || code WHERE code > ''"),
+    of(pairs, "UPDATE T SET a = a + 100 WHERE a > 0"), of(pairs, "UPDATE T SET b = -b WHERE b > 0"),
+    of(
+      "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T VALUES (1, 'x', 'y'), (2, 'z', 'w'); "
+        + "CREATE TABLE T_all (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T_all VALUES (7, 'u', 'v');",
+      "INSERT INTO T_all (a, b) SELECT a, b FROM T; DROP TABLE T", "T"),
+    of(
+      "CREATE TABLE T (id INTEGER PRIMARY KEY, path TEXT); INSERT INTO T VALUES (1, '/old/a'), (2, '/old/bc');",
+      "UPDATE T SET path = substr(path, 6) WHERE id > 0"),
+    rebuild("INSERT INTO T_new SELECT 'c-' || id, \(columns) FROM T", "uuid TEXT PRIMARY KEY, \(columns)"),
+    step(
+      "CREATE TABLE T_json (id, v); INSERT INTO T_json SELECT T.id, j.value FROM T, json_each('[1]') AS j"),
     // A column that becomes a table.
     rebuild(
       "CREATE TABLE T_note (item INTEGER, text TEXT); INSERT INTO T_note SELECT id, note FROM T; "

@@ -55,7 +55,7 @@ import Testing
         "ALTER TABLE task RENAME TO old; CREATE TABLE task (id INTEGER PRIMARY KEY, list, title, done); "
           + "INSERT INTO task SELECT * FROM old; DROP TABLE old;",
         [
-          "view `open_task`", "foreign key of `sub`", "INSERT on `log` (trigger `noted`)",
+          "view `open_task`", "foreign key of `sub`", "trigger `noted` (INSERT on `log`)",
           "no such table: main.old",
         ]
       ),
@@ -70,7 +70,7 @@ import Testing
         "DROP TABLE log; CREATE TABLE log (line TEXT, text TEXT); DROP VIEW open_task; "
           + "CREATE VIEW open_task AS SELECT id FROM task; CREATE TRIGGER i INSTEAD OF INSERT ON open_task "
           + "BEGIN INSERT INTO log VALUES (new.id); END;",
-        ["INSERT on `open_task` (trigger `i`)", "has 2 columns but 1 values"]
+        ["trigger `i` (INSERT on `open_task`)", "has 2 columns but 1 values"]
       ),
       ("CREATE TABLE p (a); CREATE TABLE c (x REFERENCES p(a));", ["foreign key mismatch"]),
       ("CREATE VIEW typo AS SELECT tittle FROM task;", ["view `typo`: no such column: tittle"]),
@@ -79,6 +79,54 @@ import Testing
     let result = try run(sql)
     for part in expected { #expect(result.error.contains(part), "\(result.error)") }
     #expect(result.error.contains("0001_a.sql:4:1: after these statements"), "\(result.error)")
+  }
+
+  @Test(
+    "A fault is found beside what only the app has, and beside an older fault",
+    arguments: [
+      ("CREATE VIEW v AS SELECT app(name) AS n FROM p", "view `v`: no such column: name"),
+      (
+        "CREATE TRIGGER t AFTER INSERT ON audit BEGIN UPDATE p SET name = app(new.w); END",
+        "trigger `t` (INSERT on `audit`)"
+      ),
+      (
+        "CREATE TRIGGER s AFTER INSERT ON audit BEGIN SELECT app(1); END; "
+          + "CREATE TRIGGER t AFTER INSERT ON audit BEGIN UPDATE p SET name = 'x'; END",
+        "trigger `t` (INSERT on `audit`)"
+      ),
+      (
+        "CREATE TRIGGER s AFTER INSERT ON audit BEGIN DELETE FROM absent; END; "
+          + "CREATE TRIGGER t AFTER INSERT ON audit BEGIN UPDATE p SET name = 'x'; END",
+        "trigger `t` (INSERT on `audit`)"
+      ),
+    ])
+  func besideOthers(_ objects: String, _ expected: String) throws {
+    let schema = "CREATE TABLE p (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE audit (w); \(objects);"
+    let sql = """
+      CREATE TABLE b AS SELECT * FROM p; DROP TABLE p; CREATE TABLE p (id INTEGER PRIMARY KEY, label TEXT);
+      INSERT INTO p SELECT * FROM b; DROP TABLE b;
+      """
+    let result = try run(sql, after: schema)
+    #expect(result.error.contains(expected), "\(result.error) \(result.notes)")
+  }
+
+  @Test("A virtual table that the statements damage is an error")
+  func damagedVirtualTables() throws {
+    for (schema, sql) in [
+      (
+        "CREATE VIRTUAL TABLE f USING fts5 (a); INSERT INTO f VALUES ('x')", "DELETE FROM f_data WHERE id > 0"
+      ),
+      (
+        "CREATE VIRTUAL TABLE r USING rtree (id, a, b); INSERT INTO r VALUES (1, 2, 3)",
+        "DELETE FROM r_node WHERE nodeno = 1"
+      ),
+    ] {
+      #expect(try run(sql, after: schema + ";").error.contains("virtual table"))
+    }
+    #expect(try run("PRAGMA writable_schema = ON").error.contains("`writable_schema` is not for migrations"))
+    #expect(
+      try run("DROP TRIGGER instead; DROP VIEW open_task; CREATE VIEW open_task AS SELECT id FROM task").error
+        == "no error")
   }
 
   @Test(
@@ -132,7 +180,7 @@ import Testing
       ),
       (
         "", "CREATE TRIGGER app AFTER UPDATE ON log BEGIN SELECT app_function(new.text); END;",
-        ["cannot be checked: UPDATE on `log` (trigger `app`): no such function: app_function"]
+        ["cannot be checked: trigger `app` (UPDATE on `log`): no such function: app_function"]
       ),
       (
         "CREATE TRIGGER app AFTER UPDATE ON log BEGIN SELECT app_function(new.text); END;",

@@ -129,15 +129,17 @@ private struct IntegrityFaults {
       }
       defer { try? queue.close() }
       try queue.read { db in
-        do { return try add("\(Self.limit)", db) } catch let error as DatabaseError
+        do { try add("\(Self.limit)", db) } catch let error as DatabaseError
           where error.resultCode == .SQLITE_ERROR
-        {}
-        // Something in the schema is unknown here: the other tables are checked by themselves.
-        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-        for table in try String.fetchAll(db, sql: tables) {
-          do { try add(quotedIdentifier(table), db) } catch let error as DatabaseError
-            where error.resultCode == .SQLITE_ERROR
-          { unchecked[table] = error.plainMessage }
+        { try addTables(db) }
+        // The check does not read them before SQLite 3.44.
+        let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
+        for table in try String.fetchAll(db, sql: names) {
+          do {
+            _ = try Row.fetchOne(db, sql: "SELECT * FROM \(quotedIdentifier(table)) LIMIT 1")
+          } catch let error as DatabaseError where !error.isAboutTheDisk {
+            note("virtual table \(table): \(error.plainMessage)")
+          }
         }
       }
     } catch let error as DatabaseError {
@@ -147,13 +149,25 @@ private struct IntegrityFaults {
     }
   }
 
+  /// Checks the tables one by one: something in the schema is unknown here.
+  private mutating func addTables(_ db: Database) throws {
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    for table in try String.fetchAll(db, sql: tables) {
+      do { try add(quotedIdentifier(table), db) } catch let error as DatabaseError
+        where error.resultCode == .SQLITE_ERROR
+      { unchecked[table] = error.plainMessage }
+    }
+  }
+
+  private mutating func note(_ line: String) {
+    first = first ?? line
+    counts[line.replacing(#/[0-9]+/#, with: "#"), default: 0] += 1
+  }
+
   /// - Parameter part: a table, or the number of findings to stop at.
   private mutating func add(_ part: String, _ db: Database) throws {
     let found = try String.fetchAll(db, sql: "PRAGMA integrity_check(\(part))")
-    for line in found.flatMap({ $0.components(separatedBy: "\n") }) where line != "ok" {
-      first = first ?? line
-      counts[line.replacing(#/[0-9]+/#, with: "#"), default: 0] += 1
-    }
+    for line in found.flatMap({ $0.components(separatedBy: "\n") }) where line != "ok" { note(line) }
   }
 
   /// Compares with what was wrong before.

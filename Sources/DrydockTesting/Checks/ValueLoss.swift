@@ -12,18 +12,19 @@ import MigrationEngine
 /// are nowhere else. A renamed column, a mapping that keeps values apart, spaces and capitals do not.
 struct ValueLoss: Equatable {
   enum Kind: String, CaseIterable {
-    case rows, column, emptied, shortened, merged, rounded
+    case rows, column, emptied, shortened, merged, rounded, replaced
 
     /// What happened to a number of values.
     func sentence(_ count: Int) -> String {
-      let values = count == 1 ? "1 value" : "\(count) values"
+      func was(_ one: String, _ many: String) -> String { count == 1 ? "1 \(one)" : "\(count) \(many)" }
       return switch self {
-      case .rows: count == 1 ? "1 row is gone" : "\(count) rows are gone"
-      case .column: "the column is gone with \(values)"
-      case .emptied: "\(values) became empty"
-      case .shortened: "\(values) were cut"
-      case .merged: "different values became one, \(count) times"
-      case .rounded: "\(values) were rounded"
+      case .rows: was("row is gone", "rows are gone")
+      case .column: "the column is gone with \(was("value", "values"))"
+      case .emptied: was("value became empty", "values became empty")
+      case .shortened: was("value was cut", "values were cut")
+      case .merged: "different values became \(was("value", "values"))"
+      case .rounded: was("value was rounded", "values were rounded")
+      case .replaced: was("value was replaced", "values were replaced") + " by those of another column"
       }
     }
   }
@@ -40,6 +41,7 @@ struct ValueComparison {
   /// A connection to the database after the step; the one before it is attached as `before`.
   private let db: Database
   private let path: ContainerPath
+  private let fates: [String: AnnouncedLoss.Tables.Fate]
   private let old: [String: TableShape], new: [String: TableShape]
 
   private struct TableShape {
@@ -52,27 +54,34 @@ struct ValueComparison {
     var keyIsRowid: Bool
     /// Its rows are not counted besides.
     var isVirtual: Bool
+
+    /// Whether a column has numbers without a meaning, which may change.
+    func isMeaningless(_ column: String) -> Bool { keyIsRowid && key.contains(column) }
   }
 
   /// - Parameters:
   ///   - before, after: files with the database before and after the step.
   ///   - path: where the database is.
-  ///   - isAnnounced: whether the author says that a table's rows are destroyed.
+  ///   - fates: what the author says of tables, by their names in lower case.
   static func losses(
-    before: String, after: String, at path: ContainerPath, isAnnounced: (String) -> Bool
+    before: String, after: String, at path: ContainerPath, fates: [String: AnnouncedLoss.Tables.Fate]
   ) throws -> [ValueLoss] {
     let queue = try DatabaseQueue(path: after)
     defer { try? queue.close() }
     return try queue.writeWithoutTransaction { db in
       try db.execute(sql: "ATTACH ? AS before", arguments: [before])
-      let comparison = try ValueComparison(db, path)
-      return try comparison.old.values.sorted { $0.name < $1.name }.filter { !isAnnounced($0.name) }
-        .flatMap { try comparison.losses(of: $0) }
+      let comparison = try ValueComparison(db, path, fates)
+      return try comparison.old.values.sorted { $0.name < $1.name }.filter {
+        fates[$0.name.lowercased()] != .deleted
+      }
+      .flatMap { try comparison.losses(of: $0) }
     }
   }
 
-  private init(_ db: Database, _ path: ContainerPath) throws {
-    (self.db, self.path) = (db, path)
+  private init(
+    _ db: Database, _ path: ContainerPath, _ fates: [String: AnnouncedLoss.Tables.Fate]
+  ) throws {
+    (self.db, self.path, self.fates) = (db, path, fates)
     (old, new) = (try Self.tables("before", db), try Self.tables("main", db))
   }
 
@@ -106,24 +115,38 @@ struct ValueComparison {
   // MARK: Tables
 
   private func losses(of table: TableShape) throws -> [ValueLoss] {
-    guard let target = new[table.name.lowercased()] ?? successor(of: table) else { return [] }
+    guard let target = new[table.name.lowercased()] ?? successor(of: table) else {
+      // Its rows were copied into tables that there were already.
+      guard case .dropped(let names) = fates[table.name.lowercased()] else { return [] }
+      let successors = new.filter { names.contains($0.key) }.map(\.value)
+      return try table.columns.filter { !table.isMeaningless($0) && !successors.isEmpty }.compactMap {
+        column in
+        let count = try values(of: column, table)
+        let isThere = try successors.contains { other in
+          try other.columns.contains { try has("main", other, $0, valuesOf: column, table) }
+        }
+        return count == 0 || isThere ? nil : loss(of: table, column, .column, count)
+      }
+    }
     let shared = table.columns.filter { column in
       target.columns.contains { $0.lowercased() == column.lowercased() }
     }
-    // A key that is a number without a meaning may change.
-    let content = shared.filter { !(table.keyIsRowid && table.key.contains($0)) }
+    let content = shared.filter { !table.isMeaningless($0) }
     var losses: [ValueLoss] = []
-    let isComplete = try content.isEmpty ? false : missing(content, from: table, in: target) == 0
     let key = key(of: table, in: target)
+    let isComplete =
+      try !content.isEmpty && missing(content, from: table, in: target) == 0
+      || hasOtherKeys(table, target, content)
     if !isComplete {
       let gone =
         try content.isEmpty
         ? key.map { try missingKeys($0, from: table, in: target) } ?? 0
         : missing(content, from: table, in: target, withoutKeys: key)
+          + (key.map { try replaced(table, target, content, $0) } ?? 0)
       let net = table.isVirtual ? 0 : max(0, try count("before", table) - count("main", target))
       if gone > net { losses.append(loss(of: table, nil, .rows, gone)) }
     }
-    let dropped = table.columns.filter { !shared.contains($0) }
+    let dropped = table.columns.filter { !shared.contains($0) && !table.isMeaningless($0) }
     let added = target.columns.filter { column in
       !table.columns.contains { $0.lowercased() == column.lowercased() }
     }
@@ -198,7 +221,7 @@ struct ValueComparison {
     _ content: [String], from table: TableShape, in target: TableShape, withoutKeys key: [String]? = nil
   ) throws -> Int {
     func grouped(_ side: String, _ own: TableShape, _ other: (String, TableShape)) -> String {
-      let list = content.enumerated().map { "x.\(quotedIdentifier($1)) COLLATE BINARY AS c\($0)" }
+      let list = content.enumerated().map { "+x.\(quotedIdentifier($1)) COLLATE BINARY AS c\($0)" }
       let filter = key.map {
         " WHERE NOT EXISTS (SELECT 1 FROM \(other.0).\(quotedIdentifier(other.1.name)) AS y WHERE \(equal($0, "x", "y")))"
       }
@@ -212,6 +235,38 @@ struct ValueComparison {
       WITH o AS (\(grouped("before", table, ("main", target)))), n AS (\(grouped("main", target, ("before", table))))
       SELECT coalesce(sum(max(0, o.number - coalesce((SELECT n.number FROM n WHERE \(match)), 0))), 0) FROM o
       """
+    return try Int.fetchOne(db, sql: sql) ?? 0
+  }
+
+  /// Whether all rows are there and only their keys have changed, each to another one.
+  private func hasOtherKeys(_ table: TableShape, _ target: TableShape, _ content: [String]) throws -> Bool {
+    let keys = content.filter { table.key.contains($0) }
+    let rest = content.filter { !table.key.contains($0) }
+    guard !keys.isEmpty, try count("main", target) >= count("before", table),
+      try rest.isEmpty || missing(rest, from: table, in: target) == 0
+    else { return false }
+    return try keys.allSatisfy { column in
+      func distinct(_ schema: String, _ shape: TableShape) throws -> Int {
+        let sql =
+          "SELECT count(DISTINCT \(quotedIdentifier(column))) FROM \(schema).\(quotedIdentifier(shape.name))"
+        return try Int.fetchOne(db, sql: sql) ?? 0
+      }
+      return try distinct("main", target) >= distinct("before", table)
+    }
+  }
+
+  /// How many rows have nothing of what a row with their key had, while others have all: they are other rows.
+  private func replaced(
+    _ table: TableShape, _ target: TableShape, _ content: [String], _ key: [String]
+  ) throws -> Int {
+    let values = content.filter { !key.contains($0) }
+    guard values.count > 2 else { return 0 }
+    let same = values.map { "o.\(quotedIdentifier($0)) IS n.\(quotedIdentifier($0))" }
+    let filled = values.map { "(o.\(quotedIdentifier($0)) IS NOT NULL)" }.joined(separator: " + ")
+    let from = joined(table, target, key)
+    let kept = "SELECT EXISTS (SELECT 1 \(from) WHERE \(same.joined(separator: " AND ")))"
+    guard try Bool.fetchOne(db, sql: kept) == true else { return 0 }
+    let sql = "SELECT count(*) \(from) WHERE NOT (\(same.joined(separator: " OR "))) AND \(filled) > 1"
     return try Int.fetchOne(db, sql: sql) ?? 0
   }
 
@@ -235,22 +290,26 @@ struct ValueComparison {
     return best?.name
   }
 
+  /// Whether a column has all values that another one had.
+  private func has(
+    _ schema: String, _ other: TableShape, _ name: String, valuesOf column: String, _ table: TableShape
+  ) throws -> Bool {
+    let own = quotedIdentifier(column)
+    let sql = """
+      SELECT NOT EXISTS (
+        SELECT \(own) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
+        EXCEPT SELECT \(quotedIdentifier(name)) FROM \(schema).\(quotedIdentifier(other.name)))
+      """
+    return try Bool.fetchOne(db, sql: sql) == true
+  }
+
   /// Whether all values of a column are now in one column that did not have them before.
   private func isElsewhere(_ column: String, of table: TableShape) throws -> Bool {
-    let own = quotedIdentifier(column)
-    func has(_ schema: String, _ other: TableShape, _ name: String) throws -> Bool {
-      let sql = """
-        SELECT NOT EXISTS (
-          SELECT \(own) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
-          EXCEPT SELECT \(quotedIdentifier(name)) FROM \(schema).\(quotedIdentifier(other.name)))
-        """
-      return try Bool.fetchOne(db, sql: sql) == true
-    }
     for target in new.values {
       let known = old[target.name.lowercased()]
-      for name in target.columns where try has("main", target, name) {
+      for name in target.columns where try has("main", target, name, valuesOf: column, table) {
         let isKnown = known?.columns.contains { $0.lowercased() == name.lowercased() } == true
-        if let known, isKnown, try has("before", known, name) { continue }
+        if let known, isKnown, try has("before", known, name, valuesOf: column, table) { continue }
         return true
       }
     }
@@ -265,32 +324,61 @@ struct ValueComparison {
     func count(_ condition: String) throws -> Int {
       try Int.fetchOne(db, sql: "SELECT count(*) \(from) WHERE \(condition)") ?? 0
     }
+    // Values that were moved are not lost where they were.
+    if try isElsewhere(column, of: table) { return [] }
     // As SQLite trims, besides what other programs take for space.
     let space = "char(32, 9, 10, 13, 160)"
+    // Without the sign of an omission.
+    func text(_ value: String) -> String {
+      "iif(typeof(\(value)) = 'text', rtrim(\(value), '.…' || \(space)), \(value))"
+    }
+    let (whole, part) = (text(o), text(n))
+    let isStart = "CAST(substr(\(whole), 1, length(\(part))) AS TEXT) = CAST(\(part) AS TEXT)"
+    let isEnd = "CAST(substr(\(whole), -length(\(part))) AS TEXT) = CAST(\(part) AS TEXT)"
+    // A number that was written with more digits is the same one.
+    let isCut = """
+      typeof(\(o)) IN ('text', 'blob') AND (typeof(\(n)) = typeof(\(o)) OR \(o) GLOB '*[^-+.0-9]*')
+      AND length(\(part)) BETWEEN 1 AND length(\(whole)) - 1 AND (\(isStart) OR \(isEnd))
+      """
+    let floor = "CAST(\(o) AS INTEGER) - (\(o) < CAST(\(o) AS INTEGER))"
+    let rounded = (["CAST(\(o) AS INTEGER)", floor, floor + " + 1"] + (0...4).map { "round(\(o), \($0))" })
+      .joined(
+        separator: ", ")
+    // Besides digits that a number or a text does not hold.
+    let isRounded = """
+      typeof(\(o)) = 'real' AND typeof(\(n)) IN ('integer', 'real') AND \(o) <> \(n) AND abs(\(o) - \(n)) < 1
+      AND \(n) IN (\(rounded))
+      OR typeof(\(o)) = 'integer' AND typeof(\(n)) = 'real' AND abs(\(o)) > 9e15 AND abs(\(o) - \(n)) <= 1024
+      AND CAST(\(n) AS INTEGER) <> \(o)
+      OR typeof(\(o)) = 'text' AND typeof(\(n)) IN ('integer', 'real') AND \(o) NOT GLOB '*[^0-9]*'
+      AND abs(CAST(\(o) AS REAL) - \(n)) <= abs(\(n)) * 1e-9 AND CAST(CAST(\(n) AS INTEGER) AS TEXT) <> \(o)
+      """
     let conditions: [(ValueLoss.Kind, String)] = [
-      (.emptied, "length(\(o)) > 0 AND coalesce(length(\(n)), 0) = 0"),
-      (
-        .shortened,
-        // A number that was written with more digits is the same one.
-        "typeof(\(o)) IN ('text', 'blob') AND (typeof(\(n)) = typeof(\(o)) OR \(o) GLOB '*[^-+.0-9]*') "
-          + "AND length(\(n)) BETWEEN 1 AND length(\(o)) - 1 AND CAST(substr(\(o), 1, length(\(n))) AS TEXT) = CAST(\(n) AS TEXT) "
-          + "AND rtrim(\(o), \(space)) IS NOT rtrim(\(n), \(space))"
-      ),
-      (
-        .rounded,
-        "typeof(\(o)) = 'real' AND typeof(\(n)) IN ('integer', 'real') AND \(o) <> \(n) AND abs(\(o) - \(n)) < 1 "
-          + "AND \(n) IN (CAST(\(o) AS INTEGER), round(\(o)), round(\(o), 1), round(\(o), 2), round(\(o), 3), round(\(o), 4), "
-          + "floor_of)"
-      ),
+      (.emptied, "length(\(o)) > 0 AND coalesce(length(\(n)), 0) = 0"), (.shortened, isCut),
+      (.rounded, isRounded),
     ]
+    /// Whether all were cut by the same text, or have few values: then it is a mapping.
+    func isMapping(_ found: Int) throws -> Bool {
+      let rest =
+        "iif(\(isStart), substr(\(whole), length(\(part)) + 1), substr(\(whole), 1, length(\(whole)) - length(\(part))))"
+      let sql = "SELECT count(DISTINCT \(rest)), count(DISTINCT \(o)) \(from) WHERE \(isCut)"
+      guard found > 1, let row = try Row.fetchOne(db, sql: sql) else { return false }
+      return row[0] == 1 || (row[1] as Int) * 2 <= found
+    }
     var losses: [ValueLoss] = []
     for (kind, condition) in conditions {
-      let floor = "CAST(\(o) AS INTEGER) - (\(o) < CAST(\(o) AS INTEGER))"
-      let found = try count(condition.replacing("floor_of", with: "\(floor), \(floor) + 1"))
+      let found = try count(condition)
       if found == 0 { continue }
-      // Values that were moved are not lost where they were.
-      if kind == .emptied, try isElsewhere(column, of: table) { continue }
+      if kind == .shortened, try isMapping(found) { continue }
       losses.append(loss(of: table, column, kind, found))
+    }
+    for other in table.columns where other != column && losses.isEmpty && !table.isMeaningless(other) {
+      let changed = "\(o) IS NOT \(n) AND length(\(o)) > 0"
+      let number = try count(changed)
+      // Where the other one has this one's value now, they were exchanged.
+      let isKept = target.columns.contains(other) ? "n.\(quotedIdentifier(other)) IS \(o)" : "0"
+      let taken = "\(changed) AND o.\(quotedIdentifier(other)) IS \(n) AND NOT \(isKept)"
+      if number > 1, try count(taken) == number { losses.append(loss(of: table, column, .replaced, number)) }
     }
     let merged = """
       SELECT count(*) FROM (

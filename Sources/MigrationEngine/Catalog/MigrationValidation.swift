@@ -148,7 +148,10 @@ struct StatementCheck {
     self.settings = settings
     functions = try DatabaseQueue().read { db in
       settings.addFunctions(to: db)
-      return Set(try String.fetchAll(db, sql: "SELECT DISTINCT upper(name) FROM pragma_function_list"))
+      // Those whose result is a table are modules.
+      let sql =
+        "SELECT upper(name) FROM pragma_function_list UNION SELECT upper(name) FROM pragma_module_list"
+      return Set(try String.fetchAll(db, sql: sql))
     }
   }
 
@@ -317,7 +320,9 @@ struct StatementCheck {
       report(error, database, at: position)
       // SQLite reports a missing table before an unknown function.
       if error.message?.hasPrefix("no such table") == true, source.isAboutRows {
-        let unknown = SQLStatement(source.text).calls.first { !functions.contains($0.uppercased()) }
+        let unknown = SQLStatement(source.text).calls.first {
+          !functions.contains($0.uppercased()) && !$0.uppercased().hasPrefix("PRAGMA_")
+        }
         if let unknown {
           problems.append(DrydockError(.sql, "\(position): \(DatabaseError.unknownFunction(unknown))"))
         }

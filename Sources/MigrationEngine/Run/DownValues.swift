@@ -411,7 +411,10 @@ extension DownValues {
 
     /// Records the version markers that a body adds.
     mutating func noteMarkers(on stage: StagedContainer, _ body: () throws -> [String]) throws -> [String] {
-      guard let path = stage.container.standardDefaults else { return try body() }
+      let isSetting = stage.container.configuration.versionMarkers.contains {
+        if case .defaults = $0.place { true } else { false }
+      }
+      guard isSetting, let path = stage.container.standardDefaults else { return try body() }
       let before = try stage.defaults(path)?.root
       if before == nil { try markers.noteMade(path, on: stage) }
       let notes = try body()

@@ -14,42 +14,50 @@ struct DatabaseFaults {
 
   /// A part of the schema that cannot be used, by what it is, such as ``view `active` ``.
   private var parts: [String: String] = [:]
+  /// Parts with a function or collation that only the app has, and its absence in SQLite's words.
+  private var ofTheApp: [String: String] = [:]
   private var violations: [Violation: Int] = [:]
   /// All tables, in lower case.
   private var tables: Set<String> = []
 
   /// - Parameter ofSchema: whether views, triggers and virtual tables are tried, too.
   init(_ db: Database, ofSchema: Bool) throws {
-    let objects = try Row.fetchAll(
-      db,
-      sql: "SELECT type, name, tbl_name, coalesce(sql, '') AS sql FROM sqlite_schema WHERE type != 'index'")
-    tables = Set(objects.filter { $0["type"] == "table" }.map { ($0["name"] as String).lowercased() })
+    let names = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
+    tables = Set(names.map { $0.lowercased() })
     try addForeignKeys(db)
-    if ofSchema { try addUnusable(objects, db) }
+    if ofSchema { try addUnusable(db) }
   }
 
-  /// Tries each view and virtual table, and compiles the statements that run triggers.
-  private mutating func addUnusable(_ objects: [Row], _ db: Database) throws {
-    for object in objects {
-      let (type, name, sql): (String, String, String) = (object["type"], object["name"], object["sql"])
-      let query = "SELECT * FROM \(quotedIdentifier(name))"
-      if type == "view" {
-        try note("view `\(name)`") { _ = try db.makeStatement(sql: query) }
-      } else if type == "table", SQLStatement(sql).createsVirtualTable {
-        // A module opens its tables when it reads its first row.
-        try note("virtual table `\(name)`") { _ = try Row.fetchOne(db, sql: query + " LIMIT 1") }
+  /// Tries each virtual table; and each view and trigger by itself, in an empty copy of the schema.
+  private mutating func addUnusable(_ db: Database) throws {
+    let objects = try Row.fetchAll(
+      db, sql: "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+    for object in objects where object["type"] == "table" && SQLStatement(object["sql"]).createsVirtualTable {
+      let name: String = object["name"]
+      // A module opens its tables when it reads its first row.
+      if let reason = try Self.reason({
+        _ = try Row.fetchOne(db, sql: "SELECT * FROM \(quotedIdentifier(name)) LIMIT 1")
+      }) {
+        parts["virtual table `\(name)`"] = reason
       }
     }
-    struct Change: Hashable { var verb, table: String }
-    let triggers = Dictionary(grouping: objects.filter { $0["type"] == "trigger" }) {
-      Change(verb: SQLStatement($0["sql"]).triggeringVerb ?? "", table: $0["tbl_name"])
-    }
-    for (change, triggers) in triggers where parts["view `\(change.table)`"] == nil {
-      let names = triggers.map { "`\($0["name"] as String)`" }.sorted().joined(separator: ", ")
-      try note(
-        "\(change.verb) on `\(change.table)` (\(triggers.count == 1 ? "trigger" : "triggers") \(names))"
-      ) {
-        _ = try db.makeStatement(sql: Self.statement(change.verb, on: change.table, db))
+    try DatabaseQueue().writeWithoutTransaction { copy in
+      var schema = SchemaCopy(copy)
+      for object in objects where ["table", "view"].contains(object["type"] as String) {
+        _ = schema.run(object["sql"])
+      }
+      for object in objects where object["type"] == "view" {
+        try note(
+          "view `\(object["name"] as String)`",
+          schema.run("SELECT * FROM \(quotedIdentifier(object["name"]))"))
+      }
+      for object in objects where object["type"] == "trigger" {
+        let (name, table): (String, String) = (object["name"], object["tbl_name"])
+        guard parts["view `\(table)`"] == nil, schema.run(object["sql"]).error == nil else { continue }
+        let verb = SQLStatement(object["sql"]).triggeringVerb ?? ""
+        try note(
+          "trigger `\(name)` (\(verb) on `\(table)`)", schema.run(Self.statement(verb, on: table, copy)))
+        _ = schema.run("DROP TRIGGER \(quotedIdentifier(name))")
       }
     }
   }
@@ -65,6 +73,14 @@ struct DatabaseFaults {
         db, sql: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0", arguments: [table])
       let values = columns.map(quotedIdentifier).map { "\($0) = \($0)" }
       return "UPDATE \(name) SET \(values.joined(separator: ", "))"
+    }
+  }
+
+  private mutating func note(_ part: String, _ result: SchemaCopy.Result) throws {
+    if let error = result.error {
+      parts[part] = error
+    } else if let unknown = result.unknown {
+      ofTheApp[part] = unknown
     }
   }
 
@@ -134,19 +150,65 @@ struct DatabaseFaults {
     }
   }
 
-  /// Notes why a part cannot be used.
-  private mutating func note(_ part: String, _ body: () throws -> Void) throws {
-    do { try body() } catch let error as DatabaseError where error.isAboutSQL { parts[part] = error.message }
+  private static func reason(_ body: () throws -> Void) throws -> String? {
+    do { try body() } catch let error as DatabaseError where error.isAboutSQL {
+      return error.message ?? "SQLite error"
+    }
+    return nil
+  }
+}
+
+/// A schema without rows in a database in memory, in which functions and collations that only the app has do nothing.
+private struct SchemaCopy {
+  /// Why SQLite refuses a statement, or the first of what only the app has.
+  typealias Result = (error: String?, unknown: String?)
+
+  private let db: Database
+  private var known: Set<String> = []
+  /// Virtual tables whose module or tokenizer only the app has, as SQLite's message names them.
+  private var absent: Set<String> = []
+
+  init(_ db: Database) { self.db = db }
+
+  /// Runs a definition, or compiles another statement.
+  mutating func run(_ sql: String) -> Result {
+    var unknown: String?
+    while true {
+      do {
+        if SQLStatement(sql).definesSchema {
+          try db.execute(sql: sql)
+        } else {
+          _ = try db.makeStatement(sql: sql)
+        }
+        return (nil, unknown)
+      } catch {
+        let message = (error as? DatabaseError)?.message ?? "SQLite error"
+        guard
+          let name = message.firstMatch(
+            of: #/^(?:error in .*: )?(no such|unknown) (function|collation sequence): ([^()]+)(\(\))?$/#),
+          known.insert(message).inserted
+        else {
+          let tokens = SQLToken.all(in: sql)
+          if SQLStatement(sql).createsVirtualTable, tokens.count > 3 {
+            absent.insert("no such table: main.\(tokens[3].text)")
+          }
+          return absent.contains(message) ? (nil, message) : (message, unknown)
+        }
+        unknown = unknown ?? message
+        if name.2 == "function" {
+          db.add(function: DatabaseFunction(String(name.3), pure: true) { _ in nil })
+        } else {
+          db.add(collation: DatabaseCollation(String(name.3)) { _, _ in .orderedSame })
+        }
+      }
+    }
   }
 }
 
 // MARK: Comparison
 extension DatabaseFaults {
-  /// Words that begin SQLite's message when the app has what Drydock does not: its functions, collations, modules, tokenizers.
-  private static let ofTheApp = [
-    "no such function", "unknown function", "no such collation", "no such module", "no such tokenizer",
-    "unknown tokenizer",
-  ]
+  /// Words that begin SQLite's message about a module or tokenizer that only the app has.
+  private static let modules = ["no such module", "no such tokenizer", "unknown tokenizer"]
 
   /// Compares the database after a change with that before it.
   ///
@@ -154,7 +216,7 @@ extension DatabaseFaults {
   /// - Returns: notes on what was wrong before, and on what only the app can use.
   /// - Throws: ``StepFailure`` when the change added a fault.
   func notes(since before: DatabaseFaults, allowsOrphans: Bool = false) throws -> [String] {
-    let isOfTheApp = { (reason: String) in Self.ofTheApp.contains(where: reason.hasPrefix) }
+    let isOfTheApp = { (reason: String) in Self.modules.contains(where: reason.hasPrefix) }
     let new = parts.filter { before.parts[$0.key] == nil }.sorted { $0.key < $1.key }
     let broken = new.filter { !isOfTheApp($0.value) }
     if !broken.isEmpty {
@@ -182,7 +244,8 @@ extension DatabaseFaults {
     let isOld = rows > 0 && added.isEmpty
     return notes + (isOld ? ["references to missing rows, as before the migration: \(rows)"] : [])
       + kept.map { "cannot be used, as before the migration: \($0.key): \($0.value)" }
-      + new.map { "cannot be checked: \($0.key): \($0.value)" }
+      + (new + ofTheApp.filter { before.ofTheApp[$0.key] == nil }.sorted { $0.key < $1.key })
+      .map { "cannot be checked: \($0.key): \($0.value)" }
   }
 
   /// The violations with the same name for all tables that only one of two states has: one of them may be the other's new name.

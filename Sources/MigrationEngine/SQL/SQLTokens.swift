@@ -157,6 +157,11 @@ struct SQLStatement {
   /// Whether it changes a schema with `IF EXISTS` or `IF NOT EXISTS`.
   var asksForExistence: Bool { definesSchema && words.prefix(6).contains("EXISTS") }
 
+  var dropsView: Bool { words.starts(with: ["DROP", "VIEW"]) }
+
+  /// Whether it permits statements that write the table of the schema.
+  var writesSchemaTable: Bool { words.first == "PRAGMA" && words.contains("WRITABLE_SCHEMA") }
+
   /// Whether it drops a table or a column.
   var drops: Bool {
     words.starts(with: ["DROP", "TABLE"])

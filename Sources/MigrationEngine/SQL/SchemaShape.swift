@@ -13,7 +13,7 @@ struct SchemaShape {
   private var sequences: [String: Int64] = [:]
 
   /// Parts of a table's definition that SQLite describes nowhere else.
-  private static let words = ["AUTOINCREMENT", "CHECK", "COLLATE"]
+  private static let words = ["AUTOINCREMENT", "CHECK", "COLLATE", "DEFERRABLE", "ROWID", "STRICT"]
 
   init(_ db: Database) throws {
     let sql = """
@@ -114,11 +114,17 @@ struct SchemaShape {
     for (key, (place, text)) in before.byName.sorted(by: { $0.key < $1.key }) {
       if let owner = before.owners[place] {
         let name = key.split(separator: " ", maxSplits: 1).last.map(String.init) ?? key
-        let isMeant = dropped.contains(name) || now["table \(owner.lowercased())"] == nil
+        let hasOwner = ["table", "view"].contains { now["\($0) \(owner.lowercased())"] != nil }
+        let isMeant = dropped.contains(name) || !hasOwner
         if now[key] == nil, !key.hasPrefix("view "), !isMeant { lost.append("\(place) of `\(owner)`") }
       } else if key.contains(": column "), let found = now[key] {
         for word in ["NOT NULL", "PRIMARY KEY", "DEFAULT", "GENERATED"]
         where text.contains(word) && !found.text.contains(word) { lost.append("\(place): \(word)") }
+      } else if key.contains(": foreign key ("), let found = now[key] {
+        for action in ["ON DELETE", "ON UPDATE"]
+        where !text.contains("\(action) NO ACTION") && found.text.contains("\(action) NO ACTION") {
+          lost.append("\(place): \(action)")
+        }
       } else if now[key] == nil, let kind = Self.constraint(key) {
         // Another one of this kind is the same one, perhaps with a column's new name.
         let isFewer = now.keys.count { $0.hasPrefix(kind) } < before.byName.keys.count { $0.hasPrefix(kind) }

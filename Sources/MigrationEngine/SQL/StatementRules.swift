@@ -17,6 +17,9 @@ struct StatementRules {
   func refusal(_ db: Database) throws -> String? {
     // Statements on rows may be many. `load_extension` is found by its name, in quotes, too.
     if source.isAboutRows, !source.mentionsExtensions { return loss(drops: false) }
+    if SQLStatement(sql).writesSchemaTable {
+      return "`writable_schema` is not for migrations: change the schema by CREATE, ALTER and DROP"
+    }
     var drops = false
     // Stops at the first refusal: GRDB reads the end of `EXPLAIN COMMIT` as a commit.
     let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + sql)
@@ -37,6 +40,8 @@ struct StatementRules {
   private func loss(drops: Bool) -> String? {
     if destructive != nil { return nil }
     if !drops, !["DELETE", "UPDATE", "WITH"].contains(source.verb) { return nil }
+    // A view has no data, although SQLite's program drops it as it drops a table.
+    if drops, SQLStatement(sql).dropsView { return nil }
     let rows = drops ? nil : SQLStatement(sql).lossOfAllRows
     guard let what = drops ? "drops a table or a column" : rows.map({ "is \($0)" }) else { return nil }
     return "the statement \(what) and destroys data: \(language.reason)"
