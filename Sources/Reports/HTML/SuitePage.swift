@@ -103,7 +103,7 @@ private struct SuiteSections {
 
   private func blocks(of group: FindingGroup) -> [HTMLBlock] {
     let lines = named(advised(group.message)).split(whereSeparator: \.isNewline).map(String.init)
-    let message = HTMLSpan.prose(lines.first ?? "")
+    let message = HTMLSpan.prose(lines.first ?? group.checks.map(\.rawValue).joined(separator: ", "))
     var blocks: [HTMLBlock] = [.heading(3, group.place.map { [.code(named($0))] } ?? message)]
     if group.place != nil { blocks.append(.paragraph(message)) }
     if lines.count > 1 {
