@@ -102,7 +102,7 @@ package struct SecretSpans {
       if !found.contains(where: { $0.range.overlaps(span.range) }) { found.append(span) }
       rest.replace(String(line[match]), with: " ")
     }
-    // The prefix of a log is no name.
+    // The prefix of a log is not a name.
     let assignment =
       #/(?<name>[A-Za-z_][\w.\-]*)\\?["']?\s*[:=]\s*(?!\S+:\s)(?:\\"(?<escaped>[^"\\]+)|"(?<double>(?:[^"\\]|\\.)+)|'(?<single>(?:[^'\\]|\\.)+)|(?<value>[^\s"'&;,<>]+))/#
     for match in line.matches(of: assignment) {

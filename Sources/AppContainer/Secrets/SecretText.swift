@@ -123,7 +123,7 @@ package struct SecretText {
     switch bytes[index] {
     case UInt8(ascii: ":") where !isQuoted:
       // In prose a colon means little: the assignment must be a separate line with one word after the colon, or, as in a
-      // log, have a name of several words, which is no file's, and a value that is no word.
+      // log, have a name of several words, which is not a file's, and a value that is not a word.
       let header = String(decoding: word.reversed(), as: UTF8.self)
       let isHeader = Self.headers.contains(header.lowercased())
       let isName =

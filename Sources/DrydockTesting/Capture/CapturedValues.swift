@@ -212,7 +212,7 @@ struct CapturedValues {
     return Number(made) ?? Number(String(made.dropLast())) ?? number
   }
 
-  /// A number as it is written. Infinity and NaN are no values that someone may be known by.
+  /// A number as it is written. Infinity and NaN do not identify anyone.
   private mutating func number(digits: String, _ place: CapturePlace) throws -> String {
     guard Pseudonyms.isNumber(digits) else { return digits }
     let integer = Int64(digits).map { PropertyListValue.integer($0) } ?? UInt64(digits).map { .unsigned($0) }

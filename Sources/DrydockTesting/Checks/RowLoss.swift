@@ -200,9 +200,7 @@ enum LostRows {
         place: "\(loss.database): \(loss.table)")
       finding.expected = "\(loss.before) rows"
       finding.found = loss.after.map { "\($0) rows" } ?? "no such table"
-      finding.migration = catalog.migration(loss.step.migration)?.identifier
-      (finding.file, finding.line) = (loss.step.position.file, loss.step.position.line)
-      finding.cause = FixtureResult.Finding.Cause(loss.step.position)
+      finding.blame(loss.step, catalog)
       (finding.count, finding.noun) = (loss.before - (loss.after ?? 0), "row")
       return finding
     }
@@ -221,9 +219,7 @@ enum LostRows {
         .lostValues,
         "\(loss.kind.sentence(loss.count)) in the step \(step.operation): correct it, or give the reason in the "
           + "migration: `loses: {\(place): \"why\"}`", place: "\(loss.database): \(place)")
-      finding.migration = migration?.identifier
-      (finding.file, finding.line) = (step.position.file, step.position.line)
-      finding.cause = FixtureResult.Finding.Cause(step.position)
+      finding.blame(step, catalog)
       (finding.count, finding.noun) = (loss.count, loss.column == nil ? "row" : "value")
       return finding
     }
@@ -243,6 +239,15 @@ enum LostRows {
       return "its `destructive` does not name the table: say `destructive: {\(reasons)}`, or \(expect)"
     default: return "say `destructive: \"why\"` there, or \(expect)"
     }
+  }
+}
+
+extension FixtureResult.Finding {
+  /// Names the step that made the difference.
+  fileprivate mutating func blame(_ step: StepOutline, _ catalog: MigrationCatalog) {
+    migration = catalog.migration(step.migration)?.identifier
+    (file, line) = (step.position.file, step.position.line)
+    cause = Cause(step.position)
   }
 }
 

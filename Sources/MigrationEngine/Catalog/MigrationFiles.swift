@@ -75,17 +75,16 @@ struct MigrationFiles: Sendable {
   /// - Throws: `DrydockError` for the conflict markers that git leaves in a merge.
   private func refuseConflict(in name: String) throws {
     let bytes = contents[name] ?? []
+    // Seven equals signs alone underline a heading in other texts.
     let hasStatements = name.hasSuffix(".sql") || name.hasSuffix(".yaml")
+    let marks = (["<<<<<<<", ">>>>>>>"] + (hasStatements ? ["======="] : [])).map { Array($0.utf8) }
     var (start, number) = (0, 0)
     while start < bytes.count {
       let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
       number += 1
-      let (mark, rest) = (bytes[start..<end].prefix(7), bytes[start..<end].dropFirst(7))
-      // Seven equals signs alone underline a heading in other texts.
-      if mark.elementsEqual("<<<<<<<".utf8) || mark.elementsEqual(">>>>>>>".utf8)
-        || (hasStatements && mark.elementsEqual("=======".utf8)),
-        [nil, 0x0D, 0x20].contains(rest.first)
-      {
+      let mark = bytes[start..<end].prefix(7)
+      let next: UInt8 = bytes[start..<end].dropFirst(7).first ?? 0x20
+      if marks.contains(where: mark.elementsEqual), next == 0x20 || next == 0x0D {
         throw YAMLPosition(file: display(name), line: number, column: 1).error(
           "a conflict marker of git: resolve the merge conflict, and remove the lines with `<<<<<<<`, `=======` and "
             + "`>>>>>>>`", code: .catalog)

@@ -287,7 +287,7 @@ struct StatementCheck {
         guard let before, isSchemaKnown, isKnown[database] == true else { return }
         let position = script.position(at: 0)
         do {
-          notes += try before.notes(after: script, in: db).map { YAMLNote(position: position, message: $0) }
+          notes += try before.notes(after: db).map { YAMLNote(position: position, message: $0) }
         } catch let failure as StepFailure {
           problems.append(DrydockError(.sql, "\(position): \(failure.message)"))
         }

@@ -46,7 +46,6 @@ package struct Migrator {
       markerNotes = try downValues.noteMarkers(on: stage) {
         try stage.writeMarkers(version: version, since: markers)
       }
-      markers = stage.markerNumbers
     }
     stage.progress?.begin(.migrate)
     defer { stage.progress?.begin(item: nil, of: 0) }
@@ -55,7 +54,9 @@ package struct Migrator {
       report.to = max(report.to, migration.number)
       let outcome = try migrator.run(migration, &downValues, watch) {
         // What is verified is what the app will see.
-        if !migration.verifications.isEmpty { try writeMarkers(report.to, &$0) }
+        if migration.verifications.isEmpty { return }
+        try writeMarkers(report.to, &$0)
+        markers = stage.markerNumbers
       }
       report.migrations.append(outcome)
       history.add(

@@ -47,7 +47,7 @@ struct DatabaseFaults {
         _ = schema.run(object["sql"])
       }
       for object in objects where object["type"] == "view" {
-        try note(
+        note(
           "view `\(object["name"] as String)`",
           schema.run("SELECT * FROM \(quotedIdentifier(object["name"]))"))
       }
@@ -76,7 +76,7 @@ struct DatabaseFaults {
     }
   }
 
-  private mutating func note(_ part: String, _ result: SchemaCopy.Result) throws {
+  private mutating func note(_ part: String, _ result: SchemaCopy.Result) {
     if let error = result.error {
       parts[part] = error
     } else if let unknown = result.unknown {
@@ -85,7 +85,7 @@ struct DatabaseFaults {
   }
 
   private mutating func addForeignKeys(_ db: Database) throws {
-    // A loop, since SQLite checks the other tables only when each by itself is asked for.
+    // Table by table: one invalid foreign key would end the check of all.
     let sql = """
       SELECT DISTINCT child.name, key."table" FROM sqlite_schema AS child, pragma_foreign_key_list(child.name) AS key
       WHERE child.type = 'table'
@@ -127,10 +127,11 @@ struct DatabaseFaults {
     let columns = try Row.fetchAll(
       db, sql: "SELECT \"from\", \"to\" FROM pragma_foreign_key_list(?) WHERE id = ? ORDER BY seq",
       arguments: [child, key])
-    let primary = try String.fetchAll(
-      db, sql: "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", arguments: [child])
-    let parents = try String.fetchAll(
-      db, sql: "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", arguments: [parent])
+    func primaryKey(of table: String?) throws -> [String] {
+      let sql = "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk"
+      return try String.fetchAll(db, sql: sql, arguments: [table])
+    }
+    let (primary, parents) = (try primaryKey(of: child), try primaryKey(of: parent))
     var conditions = columns.map { "child.\(quotedIdentifier($0[0])) IS NOT NULL" }
     if let parent {
       let equal = columns.enumerated().map { index, column in
@@ -266,9 +267,11 @@ package struct DatabaseState {
   private let faults: DatabaseFaults
   /// The schema and its number; nil when the statements change only rows.
   private let schema: (shape: SchemaShape, version: Int)?
+  private let script: SQLScript?
 
   /// - Parameter script: the statements of the change; nil when they are not known.
   init(_ db: Database, changing script: SQLScript?) throws {
+    self.script = script
     // A script of many statements is not read twice.
     let changesSchema =
       script.map { $0.bytes.count > 1 << 20 || $0.statements().contains { !$0.isAboutRows } } ?? true
@@ -276,11 +279,11 @@ package struct DatabaseState {
     schema = changesSchema ? (try SchemaShape(db), try db.schemaVersion) : nil
   }
 
-  /// Compares the database with what it is now.
+  /// Compares the database with what it is after the change.
   ///
   /// - Returns: notes on old faults, and on what went without being named.
   /// - Throws: ``StepFailure`` when something is broken that was not before.
-  func notes(after script: SQLScript?, in db: Database, allowsOrphans: Bool = false) throws -> [String] {
+  func notes(after db: Database, allowsOrphans: Bool = false) throws -> [String] {
     let isSame = try schema.map { try db.schemaVersion == $0.version } ?? true
     let notes = try DatabaseFaults(db, ofSchema: !isSame).notes(since: faults, allowsOrphans: allowsOrphans)
     guard !isSame, let schema else { return notes }

@@ -33,7 +33,7 @@ enum MigrationTransaction {
       }
       try room?.finish(db)
       let notes =
-        try before.notes(after: script, in: db, allowsOrphans: allowsOrphans) + (store?.finish(db) ?? [])
+        try before.notes(after: db, allowsOrphans: allowsOrphans) + (store?.finish(db) ?? [])
       try db.execute(sql: "COMMIT")
       return notes
     } catch {

@@ -252,7 +252,7 @@ struct RunToolSQL: MigrationAction {
       let gone = children.filter { $0.value > now[$0.key] ?? $0.value }.sorted { $0.key < $1.key }.map {
         "`\($0.key)` has \($0.value - (now[$0.key] ?? 0)) rows less: foreign keys were on, with ON DELETE CASCADE"
       }
-      return try gone + before.notes(after: script, in: db, allowsOrphans: true)
+      return try gone + before.notes(after: db, allowsOrphans: true)
     }
   }
 

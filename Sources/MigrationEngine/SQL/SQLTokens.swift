@@ -159,8 +159,8 @@ struct SQLStatement {
 
   var dropsView: Bool { words.starts(with: ["DROP", "VIEW"]) }
 
-  /// Whether it permits statements that write the table of the schema.
-  var writesSchemaTable: Bool { words.first == "PRAGMA" && words.contains("WRITABLE_SCHEMA") }
+  /// Whether it is about the permission to write the table of the schema.
+  var namesWritableSchema: Bool { words.contains("WRITABLE_SCHEMA") }
 
   /// Whether it drops a table or a column.
   var drops: Bool {

@@ -17,7 +17,7 @@ struct StatementRules {
   func refusal(_ db: Database) throws -> String? {
     // Statements on rows may be many. `load_extension` is found by its name, in quotes, too.
     if source.isAboutRows, !source.mentionsExtensions { return loss(drops: false) }
-    if SQLStatement(sql).writesSchemaTable {
+    if source.verb == "PRAGMA", SQLStatement(sql).namesWritableSchema {
       return "`writable_schema` is not for migrations: change the schema by CREATE, ALTER and DROP"
     }
     var drops = false
