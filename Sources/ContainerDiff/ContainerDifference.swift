@@ -103,8 +103,32 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var name: String
     /// Numbers of rows.
     public var added: Int, removed: Int, changed: Int
+    /// The columns whose values differ, and those that only one side has, unless they are empty.
+    public var columns: [ColumnValues] = []
     /// Some of these rows, as many of each kind as were asked for.
     public var rows: [Row] = []
+  }
+
+  /// The values of one column, over all rows of the table.
+  public struct ColumnValues: Sendable, Codable, Equatable {
+    /// Numbers about the values of one side.
+    public struct Figures: Sendable, Codable, Equatable {
+      /// Numbers of NULLs, and of different values besides.
+      public var nulls: Int, distinct: Int
+      /// Of the longest value: characters of a text or number, bytes of a BLOB.
+      public var longest: Int
+    }
+
+    /// The column's name.
+    public var name: String
+    /// Whether one side only has the column.
+    public var change: Change
+    /// The number of rows that both sides have and that differ in it; nil when one side only has the column.
+    public var changed: Int?
+    /// Before and after; nil for the side that does not have it.
+    public var before: Figures?, after: Figures?
+    /// Some values as a person reads them, when one side only has the column.
+    public var samples: [String] = []
   }
 
   /// One row.

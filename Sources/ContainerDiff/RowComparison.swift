@@ -20,14 +20,21 @@ struct RowComparison {
       return try compareWithoutKey(
         isSameShape: old.columns.elementsEqual(new.columns) { $0.isExactly($1) }, shared)
     }
-    let values = shared.filter { !key.columns.containsExactly($0) }
+    let rest = shared.filter { !key.columns.containsExactly($0) }
+    let lone =
+      try old.columns.filter { !shared.containsExactly($0) }.compactMap {
+        try values(of: $0, .removed, key.columns)
+      }
+      + new.columns.filter { !shared.containsExactly($0) }.compactMap {
+        try values(of: $0, .added, key.columns)
+      }
     if key.isIndexed {
       return try compare(
         RowJoin(
           before: "before.\(quotedIdentifier(table))", after: "main.\(quotedIdentifier(table))",
-          key: key.columns, values))
+          key: key.columns, rest), lone)
     }
-    return try withCopies(key, values) { try compare($0) }
+    return try withCopies(key, rest) { try compare($0, lone) }
   }
 
   /// Copies what has no index that compares by bytes: a key with another collation (the app's own may be unknown
@@ -58,12 +65,16 @@ struct RowComparison {
     return result
   }
 
-  private func compare(_ join: RowJoin) throws -> ContainerDifference.Table? {
+  /// - Parameter lone: the columns that one side only has.
+  private func compare(_ join: RowJoin, _ lone: [ContainerDifference.ColumnValues]) throws
+    -> ContainerDifference.Table?
+  {
     func count(_ from: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) \(from)") ?? 0 }
     var result = ContainerDifference.Table(
       name: table, added: try count(join.added), removed: try count(join.removed),
       changed: try join.changed.map(count) ?? 0)
-    if result.added + result.removed + result.changed == 0 { return nil }
+    result.columns = try (result.changed == 0 ? [] : differing(join)) + lone
+    if result.added + result.removed + result.changed + lone.count == 0 { return nil }
     let parts: [(ContainerDifference.Change, Int, String?)] = [
       (.removed, result.removed, join.removed), (.changed, result.changed, join.changed),
       (.added, result.added, join.added),
@@ -73,6 +84,57 @@ struct RowComparison {
       result.rows += try join.rows(change, from, limit, db, names, redactor)
     }
     return result
+  }
+
+  // MARK: Columns
+
+  private static let samples = 3
+
+  /// The columns that have other values in rows that both sides have.
+  private func differing(_ join: RowJoin) throws -> [ContainerDifference.ColumnValues] {
+    let names = Array(join.values.prefix(RowJoin.shownColumns))
+    guard let counts = try Row.fetchOne(db, sql: join.changes(of: names)) else { return [] }
+    return try zip(names, counts.databaseValues).compactMap { name, value in
+      guard let changed = Int.fromDatabaseValue(value), changed > 0 else { return nil }
+      return .init(
+        name: name, change: .changed, changed: changed, before: try figures(name, "before"),
+        after: try figures(name, "main"))
+    }
+  }
+
+  /// A column that one side only has; nil when nothing is in it.
+  private func values(
+    of name: String, _ change: ContainerDifference.Change, _ key: [String]
+  ) throws -> ContainerDifference.ColumnValues? {
+    let schema = change == .added ? "main" : "before"
+    let figures = try figures(name, schema)
+    if figures.distinct == 0 { return nil }
+    var values = ContainerDifference.ColumnValues(name: name, change: change)
+    if change == .added { values.after = figures } else { values.before = figures }
+    let column = quotedIdentifier(name)
+    let order = key.first.map { "min(\(quotedIdentifier($0)))" } ?? "1"
+    let secret = RowNames(table: table, columns: [name]).names(in: [])[name] ?? .plain
+    let rows = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT \(RowValue.selection(column).joined(separator: ", ")) FROM \(schema).\(quotedIdentifier(table))
+        WHERE \(column) IS NOT NULL GROUP BY +\(column) COLLATE BINARY ORDER BY \(order) LIMIT \(min(limit, Self.samples))
+        """)
+    values.samples = rows.map { row in
+      var at = 0
+      return RowValue(row, &at).shown(secret, redactor)
+    }
+    return values
+  }
+
+  private func figures(_ name: String, _ schema: String) throws -> ContainerDifference.ColumnValues.Figures {
+    let column = quotedIdentifier(name)
+    let sql = """
+      SELECT count(*) - count(\(column)), count(DISTINCT +\(column) COLLATE BINARY), coalesce(max(length(\(column))), 0)
+      FROM \(schema).\(quotedIdentifier(table))
+      """
+    let row = try Row.fetchOne(db, sql: sql)
+    return .init(nulls: row?[0] ?? 0, distinct: row?[1] ?? 0, longest: row?[2] ?? 0)
   }
 
   /// Nothing identifies rows: those that are on one side only are counted.
@@ -121,6 +183,19 @@ struct RowJoin {
     "FROM \(before) o WHERE NOT EXISTS (SELECT 1 FROM \(after) n WHERE \(condition))"
   }
 
+  /// The order of the tables is fixed: the first is scanned, the second is searched by its index.
+  private var both: String { "FROM \(before) o CROSS JOIN \(after) n WHERE \(condition)" }
+
+  /// A statement that counts for each column the rows that differ in it.
+  func changes(of columns: [String]) -> String {
+    let counts = columns.map(quotedIdentifier).map { "sum(NOT (\(Self.isSame($0))))" }
+    return "SELECT \(counts.joined(separator: ", ")) \(both)"
+  }
+
+  private static func isSame(_ column: String) -> String {
+    "+o.\(column) COLLATE BINARY IS +n.\(column) AND typeof(o.\(column)) = typeof(n.\(column))"
+  }
+
   /// Nil when there is nothing besides the key.
   var changed: String? {
     if values.isEmpty { return nil }
@@ -134,15 +209,11 @@ struct RowJoin {
       )
     }
     let (n, o) = (side("n"), side("o"))
-    // The order of the tables is fixed: the first is scanned, the second is searched by its index.
-    return """
-      FROM \(before) o CROSS JOIN \(after) n
-      WHERE \(condition) AND ((\(n.0)) IS NOT (\(o.0)) OR (\(n.1)) IS NOT (\(o.1)))
-      """
+    return "\(both) AND ((\(n.0)) IS NOT (\(o.0)) OR (\(n.1)) IS NOT (\(o.1)))"
   }
 
   /// A result has at most 2,000 columns; rows of so many are not readable.
-  private static let shownColumns = 200
+  static let shownColumns = 200
 
   /// The first rows that differ, in the order of their keys, in readable form: the key, and the columns that differ. All columns
   /// are read, since what differs may be named by what does not.
@@ -158,7 +229,7 @@ struct RowJoin {
       if isOld { list += RowValue.selection("o.\(name)") }
       if isNew { list += RowValue.selection("n.\(name)") }
       if isOld && isNew {
-        list.append("+o.\(name) COLLATE BINARY IS +n.\(name) AND typeof(o.\(name)) = typeof(n.\(name))")
+        list.append(Self.isSame(name))
       }
     }
     let order = key.map { "\(own).\(quotedIdentifier($0)) COLLATE BINARY" }.joined(separator: ", ")

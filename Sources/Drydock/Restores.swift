@@ -149,8 +149,12 @@ extension Archive {
     let captured = Int64(time) * 1_000_000_000
     let root = try whole.open()
     try root.walk { entry in
-      // Nothing in a snapshot is newer than it; the header's time has no fraction of a second.
-      if entry.status.modified > captured + 1_000_000_000 { try root.setModified(captured, of: entry.path) }
+      // The header's time has no fraction of a second: a file of the snapshot can be newer.
+      if entry.status.modified > captured,
+        try manifest.entry(entry.path)?.metadata.modified != entry.status.modified
+      {
+        try root.setModified(captured, of: entry.path)
+      }
       return .into
     }
   }

@@ -1,5 +1,6 @@
 import Drydock
 import Foundation
+import Reports
 
 /// Prints results to standard output, and everything else to standard error.
 enum Output {
@@ -9,7 +10,18 @@ enum Output {
   static func advice(_ text: String) { line(Program.current.named(text)) }
 
   /// A line of a difference: its sign is its role.
-  static func difference(_ text: String) { line(text, TextRole(sign: text.first { $0 != " " })) }
+  static func difference(_ difference: ContainerDifference, limit: Int? = nil) {
+    for text in DifferenceText(difference, limit: limit).lines {
+      line(text, TextRole(sign: text.first { $0 != " " }))
+    }
+  }
+
+  /// What a dry run would change, in full, and the counts.
+  static func dryRun(_ difference: ContainerDifference) {
+    if difference.isEmpty { return line("  nothing would change") }
+    Output.difference(difference)
+    line(difference.summary)
+  }
 
   /// A line of the result with a role, which has a colour on a terminal.
   static func line(_ text: String, _ role: TextRole?) {
@@ -98,15 +110,7 @@ enum Output {
   }
 
   /// Bytes for people: `1.4 MB`.
-  static func size(_ bytes: UInt64) -> String {
-    if bytes < 1000 { return "\(bytes) B" }
-    var value = Double(bytes)
-    for unit in ["kB", "MB", "GB", "TB"] {
-      value /= 1000
-      if value < 999.5 { return String(format: value < 9.95 ? "%.1f %@" : "%.0f %@", value, unit) }
-    }
-    return String(format: "%.0f PB", value / 1000)
-  }
+  static func size(_ bytes: UInt64) -> String { HTMLNumber.size(bytes) }
 
   /// A count with its noun: `1 file`, `2 files`.
   static func count(_ number: Int, _ noun: String, _ plural: String? = nil) -> String {

@@ -168,6 +168,8 @@ extension FixtureSuite {
     public var keep: String?
     /// The part of the fixtures that is checked; nil for all. What must be true over all fixtures is not checked then.
     package var shard: Shard?
+    /// Whether results have what the migrations change, for a reviewer.
+    public var showsDifference = false
     /// So many rows of a column are listed in findings, and the rest is counted.
     package var rowLimit = Self.rowLimit
 

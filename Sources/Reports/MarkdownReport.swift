@@ -39,6 +39,12 @@ package struct MarkdownReport: Sendable {
     if omitted > 0 {
       text += "\(omitted) more \(omitted == 1 ? "cause" : "causes"): see the complete report.\n\n"
     }
+    var left = 0
+    for fixture in result.fixtures {
+      guard let section = section(fixture) else { continue }
+      if text.utf8.count + section.utf8.count > end { left += 1 } else { text += section }
+    }
+    if left > 0 { text += "What the migrations change in \(left) more: see the complete report.\n\n" }
     let notes =
       result.notes
       + result.fixtures.flatMap { fixture in
@@ -82,6 +88,24 @@ package struct MarkdownReport: Sendable {
 
       <pre>
       \(lines.prefix(40).joined(separator: "\n"))
+      </pre>
+
+      </details>
+
+
+      """
+  }
+
+  /// What the migrations change in a fixture; nil when it is not known.
+  private func section(_ fixture: FixtureResult) -> String? {
+    guard let difference = fixture.difference, let base = fixture.base else { return nil }
+    let lines = DifferenceText(difference, limit: 20).lines.map { Self.html($0) }
+    let more = lines.count > 60 ? ["… and \(lines.count - 60) more"] : []
+    return """
+      <details><summary><code>\(Self.html(fixture.name))</code>: \(base) → \(fixture.to)</summary>
+
+      <pre>
+      \((lines.isEmpty ? ["nothing changes"] : lines.prefix(60) + more).joined(separator: "\n"))
       </pre>
 
       </details>

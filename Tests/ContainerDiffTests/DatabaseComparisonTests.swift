@@ -46,6 +46,41 @@ struct DatabasePair {
 }
 
 @Suite struct DatabaseComparisonTests {
+  @Test(
+    "Columns: how many values differ, NULLs, distinct values, the longest; values of new and removed columns")
+  func columns() throws {
+    let old = """
+      CREATE TABLE t (id INTEGER PRIMARY KEY, title TEXT, place TEXT, same TEXT, gone TEXT);
+      INSERT INTO t VALUES (1, 'one', 'Paris, F', 'x', NULL), (2, 'three', 'Rome, I', 'y', NULL), (3, 'four', NULL, 'z', NULL);
+      """
+    let new = """
+      CREATE TABLE t (id INTEGER PRIMARY KEY, title TEXT, same TEXT, city TEXT, token TEXT, more TEXT);
+      INSERT INTO t VALUES (1, 'one', 'x', 'Paris', 'sk_live_4eC39HqLyjWDarjtT1zdp7dc', NULL), (2, 'o', 'y', 'Rome', NULL, NULL),
+        (3, NULL, 'z', NULL, NULL, NULL);
+      """
+    try DatabasePair.with(old, new) { pair in
+      let table = try #require(pair.compare().tables.first)
+      typealias Figures = ContainerDifference.ColumnValues.Figures
+      #expect(table.columns.map(\.name) == ["title", "place", "city", "token"] && table.changed == 2)
+      #expect(table.columns.map(\.change) == [.changed, .removed, .added, .added])
+      #expect(table.columns[0].changed == 2)
+      #expect(table.columns[0].before == Figures(nulls: 0, distinct: 3, longest: 5))
+      #expect(table.columns[0].after == Figures(nulls: 1, distinct: 2, longest: 3))
+      #expect(table.columns[1].before == Figures(nulls: 1, distinct: 2, longest: 8))
+      #expect(table.columns[1].samples == ["\"Paris, F\"", "\"Rome, I\""] && table.columns[1].after == nil)
+      #expect(table.columns[2].samples == ["\"Paris\"", "\"Rome\""])
+      #expect(table.columns[3].samples.count == 1 && !table.columns[3].samples[0].contains("live"))
+      #expect(try pair.compare(rows: 0).tables.first?.columns[1].samples == [])
+    }
+    // A new column alone, and one that is empty.
+    let more = "CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 2);"
+    try DatabasePair.with(more, more + "ALTER TABLE t ADD COLUMN b; ALTER TABLE t ADD COLUMN c DEFAULT 7") {
+      pair in
+      let table = try #require(pair.compare().tables.first)
+      #expect(table.columns.map(\.name) == ["c"] && table.added + table.removed + table.changed == 0)
+    }
+  }
+
   private func rows(_ before: String, _ after: String) throws -> [String] {
     try DatabasePair.with(before, after) { try DatabasePair.rows($0.compare().tables.first) }
   }

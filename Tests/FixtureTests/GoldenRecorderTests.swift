@@ -40,7 +40,8 @@ import Testing
         try made.set(own.merging(more) { $1 })
         return made.container
       }.map {
-        "\($0.version) \($0.change.rawValue)\($0.difference.map { " \($0.settings.map(\.key))" } ?? "")"
+        let shown = $0.base.map { " since \($0)" } ?? $0.difference.map { " \($0.settings.map(\.key))" } ?? ""
+        return "\($0.version) \($0.change.rawValue)\(shown)"
       }
     }
 
@@ -53,14 +54,14 @@ import Testing
     try TemporaryDirectory.with { folder in
       var recording = try Recording(folder)
       #expect(try recording.recorder().versions == [1, 2, 4])
-      #expect(try recording.record() == ["1 written", "2 written", "4 written"])
+      #expect(try recording.record() == ["1 written", "2 written since 1", "4 written since 2"])
       #expect(try recording.record() == ["4 unchanged"])
       #expect(try recording.record(["n": .integer(1)]) == ["4 updated [\"n\"]"])
       let text = try String(contentsOfFile: folder("f/expected/4/defaults.yaml"), encoding: .utf8)
       #expect(text.hasSuffix("  at: 0\n  \"n\": 1\n  v: 4\n"))
       // A new version: the one before was never released.
       recording.latest = 5
-      #expect(try recording.record() == ["4 removed", "5 written"])
+      #expect(try recording.record() == ["4 removed", "5 written since 4"])
       #expect(try recording.names == ["1", "2", "5"])
       // Released, and the same: nothing to do. Another result is refused, and nothing changes.
       recording.released.append(5)

@@ -323,4 +323,31 @@ struct SuiteCheckTests {
       #expect(try sandbox.found().filter { $0.hasPrefix("bad") } == [])
     }
   }
+
+  @Test("What new migrations change is shown when their golden is recorded, and in a run for a reviewer")
+  func shownToReviewers() throws {
+    try SuiteSandbox.sound(released: 3) { sandbox in
+      try sandbox.migration(
+        "0004_titles",
+        """
+          - sql: {database: notes, up: "UPDATE task SET title = NULL WHERE id > 1", down: SELECT 1}
+          - files.move: {from: Documents/notes.sqlite, to: Library/notes.sqlite}
+        """, more: "loses: {task.title: why}")
+      sandbox.configuration.databases["notes"] = ["Documents/notes.sqlite", "Library/notes.sqlite"]
+      let recorded = try sandbox.suite().record().filter { $0.change == .written }
+      sandbox.options.showsDifference = true
+      let result = try sandbox.run()
+      #expect(recorded.map(\.base) == [3, 3] && result.fixtures.map(\.base) == [3, 3])
+      for difference in recorded.map(\.difference) + result.fixtures.map(\.difference) {
+        let database = try #require(difference?.databases.first)
+        #expect(
+          database.movedFrom?.description == "Documents/notes.sqlite" && difference?.databases.count == 1)
+        let column = try #require(database.tables.first?.columns.first)
+        #expect(column.name == "title" && column.changed == 2)
+        #expect(column.before?.distinct == 3 && column.after?.distinct == 1 && column.after?.nulls == 2)
+      }
+      sandbox.options.showsDifference = false
+      #expect(try sandbox.run().fixtures.allSatisfy { $0.difference == nil && $0.base == nil })
+    }
+  }
 }

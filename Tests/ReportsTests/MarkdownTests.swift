@@ -1,3 +1,4 @@
+@testable import ContainerDiff
 @testable import DrydockTesting
 import Foundation
 @testable import Reports
@@ -55,6 +56,40 @@ struct MarkdownTests {
 
 
         """)
+  }
+
+  @Test("What the migrations change in a fixture is a section, in the page too")
+  func changes() throws {
+    var table = ContainerDifference.Table(name: "task", added: 0, removed: 0, changed: 2)
+    let figures = ContainerDifference.ColumnValues.Figures(nulls: 0, distinct: 3, longest: 9)
+    table.columns = [
+      .init(
+        name: "title", change: .changed, changed: 2, before: figures,
+        after: .init(nulls: 1, distinct: 2, longest: 9)),
+      .init(name: "city", change: .added, after: figures, samples: ["\"<b>\""]),
+    ]
+    var fixture = ReportSamples.fixture("v0", .passed)
+    (fixture.base, fixture.difference) = (5, ContainerDifference())
+    fixture.difference?.databases = [.init(path: "Documents/a.sqlite", change: .changed, tables: [table])]
+    #expect(
+      text([fixture]).hasSuffix(
+        """
+        <details><summary><code>v0</code>: 5 → 6</summary>
+
+        <pre>
+        database Documents/a.sqlite
+          ~ rows of task: 2 changed
+              ~ title: 2 values differ, NULL 0 → 1, distinct 3 → 2
+              + city: NULL 0, distinct 3, longest 9: "&lt;b&gt;"
+        </pre>
+
+        </details>
+
+
+        """))
+    let page = HTMLPage(FixtureSuite.Report(fixtures: [fixture], findings: [], notes: [], seconds: 0))
+    let html = page.html(program: "drydock")
+    #expect(html.contains("0 → 1") && html.contains("3 → 2") && !html.contains("<b>"))
   }
 
   static let hostile = [

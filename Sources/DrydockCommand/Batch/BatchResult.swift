@@ -63,15 +63,6 @@ extension BatchResult {
     BatchResult(state: .skipped, text: "not started: too many have failed", exit: .incomplete)
   }
 
-  /// What would change, counted.
-  static func text(_ difference: ContainerDifference) -> String {
-    let counts = [
-      (difference.settings.count, "setting"), (difference.vault.count, "vault"),
-      (difference.databases.count, "database"), (difference.files.count, "file"),
-    ]
-    return counts.filter { $0.0 > 0 }.map { Output.count($0.0, $0.1) }.joined(separator: ", ")
-  }
-
   static func text(from: Int, to: Int) -> String { from == to ? "version \(to)" : "version \(from) → \(to)" }
 }
 

@@ -94,7 +94,7 @@ struct DiffCommand: Subcommand {
       Output.line("a: \(ComparedOperand(first, a).text)")
       Output.line("b: \(ComparedOperand(second, b).text)")
       if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }
-      DifferenceText(limit: all ? nil : 20).write(difference)
+      Output.difference(difference, limit: all ? nil : 20)
       comparison.reportOmissions()
       if let bytesRead {
         let total = archives.map(\.fileSize).reduce(0, +)

@@ -151,25 +151,27 @@ struct MigrateCommand: Subcommand {
     MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
   }
 
+  /// So many rows of a table are examples, of each kind.
+  private static let shownRows = 3
   private static let dryRunTitle = "Dry run of migrations"
 
   private func show(_ opened: Container, _ display: ProgressDisplay) throws {
     var options = try options(opened.configuration, display.progress)
-    options.rowLimit = page.html == nil ? 0 : HTMLPage.rowLimit
+    options.rowLimit = page.html == nil ? Self.shownRows : HTMLPage.rowLimit
     var outcome = try opened.dryRun(migrations.catalog(opened.configuration), options: options)
     display.end()
     try page.write(
       HTMLPage(
         dryRun: outcome.value, changing: outcome.difference, app: opened.app, instance: opened.instance,
         container: container.one.path))
-    outcome.difference = outcome.difference.listing(rows: 0)
+    outcome.difference = outcome.difference.listing(rows: Self.shownRows)
     if common.json {
       Output.json(Self.document(outcome))
     } else {
       MigrationText.write(outcome.value, verb: "would run")
       if outcome.value.changedAnything {
         Output.line("dry run: nothing was changed; the difference would be")
-        DifferenceText.write(outcome.difference)
+        Output.dryRun(outcome.difference)
       }
     }
     if exitCode && outcome.value.changedAnything { throw ExitStatus.pending.code }
@@ -291,7 +293,7 @@ struct MigrateCommand: Subcommand {
       return BatchResult(state: .unchanged, text: text, document: document(outcome), versions: versions)
     }
     return BatchResult(
-      state: .pending, text: "\(text): \(BatchResult.text(outcome.difference))", document: document(outcome),
+      state: .pending, text: "\(text): \(outcome.difference.summary)", document: document(outcome),
       exit: exitCode ? .pending : nil, versions: versions)
   }
 }

@@ -113,7 +113,7 @@ struct RestoreCommand: Subcommand {
         Output.json(outcome.document(document(outcome.value, archive.signer)))
       } else {
         Output.line("dry run: nothing was changed; a restore would change")
-        DifferenceText.write(outcome.difference)
+        Output.dryRun(outcome.difference)
         write(outcome.value, isDone: false)
       }
       if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }

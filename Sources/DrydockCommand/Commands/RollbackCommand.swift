@@ -103,7 +103,7 @@ struct RollbackCommand: Subcommand {
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
     Output.line("dry run: nothing was changed; the difference would be")
-    DifferenceText.write(outcome.difference)
+    Output.dryRun(outcome.difference)
   }
 
   func request() throws -> MigrationRollback.Request {
@@ -179,7 +179,7 @@ extension RollbackCommand {
     let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
     return BatchResult(
       state: isThere ? .unchanged : .pending,
-      text: text(outcome.value, request) + (isThere ? "" : ": " + BatchResult.text(outcome.difference)),
+      text: text(outcome.value, request) + (isThere ? "" : ": " + outcome.difference.summary),
       document: outcome.document(document(outcome.value)), versions: outcome.value.versions)
   }
 

@@ -145,6 +145,7 @@ struct TestCommand: Subcommand {
     options.jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
     (options.failsFast, options.keep) = (failFast, keep)
     if all { options.rowLimit = .max }
+    options.showsDifference = documents.markdown != nil || page.html != nil
     return options
   }
 }

@@ -198,7 +198,7 @@ struct VerifyCommand: Subcommand {
       }
     } else {
       Output.line("OTHER \(path)  the container differs from the archive by")
-      DifferenceText(limit: 20).write(comparison.difference)
+      Output.difference(comparison.difference, limit: 20)
       if let vault = found.vault, !vault.isUpToDate {
         Output.line("vault items")
         RestoredVaultText.writeDifference(vault)

@@ -17,7 +17,7 @@ extension DryRunOutcome where Value: ChangeReport {
     for note in value.notes { Output.note("\(note)") }
     if asJSON { return Output.json(self.document(document(value))) }
     Output.line("dry run: nothing was changed; it would have \(value.summary)")
-    DifferenceText.write(difference)
+    Output.dryRun(difference)
   }
 }
 

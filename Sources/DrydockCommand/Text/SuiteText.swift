@@ -85,9 +85,10 @@ enum RecordingText {
     }
     guard isShown, let goldens = try? result.get() else { return }
     for golden in goldens where golden.change != .unchanged {
-      Output.line(
-        "\(golden.change.rawValue) \(FindingText.path(golden.directory, from: directory))".printable)
-      if let difference = golden.difference { DifferenceText().write(difference) }
+      let path = FindingText.path(golden.directory, from: directory)
+      let base = golden.base.map { "; what the migrations after version \($0) change:" } ?? ""
+      Output.line("\(golden.change.rawValue) \(path)\(base)".printable)
+      if let difference = golden.difference { Output.difference(difference) }
     }
   }
 

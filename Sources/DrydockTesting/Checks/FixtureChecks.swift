@@ -92,7 +92,7 @@ struct FixtureChecks {
       }
     }
     findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
-    findings += LostRows.findings(watch.valueLosses, work.catalog)
+    findings += LostRows.findings(watch.valueLosses, work.catalog, runner.redactor)
     attempt(.again) { try $0.checkAgain(container) }
     if outcome.transaction == nil { return }
     let count = findings.count

@@ -21,7 +21,7 @@ struct RowLoss {
   ) -> [RowLoss] {
     let announced: AnnouncedLoss.Tables
     switch step.announcedLoss {
-    case .everything: return []
+    case .everything, .matches: return []
     case .nothing: announced = AnnouncedLoss.Tables()
     case .tables(let tables): announced = tables
     }
@@ -117,6 +117,8 @@ struct RunWatch {
   /// Copies of databases as they were after the last step that changed them.
   private let copies: Directory
   private var files: [ContainerPath: String] = [:]
+  /// What the other paths had then.
+  private var stored: [ContainerPath: StoredValues] = [:]
   private var number = 0
 
   /// - Parameter copies: a directory for copies of databases.
@@ -137,9 +139,19 @@ struct RunWatch {
       after[path] = try look(at: path, on: stage)
     }
     losses += RowLoss.between(before, after, step)
-    for path in changed {
-      guard let now = files[path], let was = old[path] ?? moved(to: path, old) else { continue }
-      valueLosses += try step.announcedLoss.valueLosses(before: was, after: now, at: path).map { ($0, step) }
+    let databases = changed.compactMap { path in
+      files[path].map { (path: path, now: $0, was: old[path] ?? moved(to: path, old)) }
+    }
+    let had = stored
+    let have = try store(changed, on: stage)
+    let overwrites = ["defaults.copy", "files.copy", "files.write"].contains(step.operation)
+    let stores = StoreComparison(had.filter { changed.contains($0.key) }, have)
+    valueLosses += try step.announcedLoss.valueLosses(overwrites, stores, databases).map { ($0, step) }
+    if step.announcedLoss == .matches {
+      for path in changed where old[path] != nil && files[path] == nil {
+        let loss = ValueLoss(path: path, name: "", kind: .gone, count: 1, noun: "database")
+        valueLosses.append((loss, step))
+      }
     }
   }
 
@@ -152,7 +164,19 @@ struct RunWatch {
   /// Begins to watch, before the first step.
   mutating func begin(on stage: StagedContainer) throws {
     changes = try StageWatch(stage)
-    for path in try stage.descendants(of: .root) { _ = try look(at: path, on: stage) }
+    let paths = try stage.descendants(of: .root)
+    for path in paths { _ = try look(at: path, on: stage) }
+    _ = try store(paths, on: stage)
+  }
+
+  /// What the paths have now, besides databases.
+  private mutating func store(_ paths: [ContainerPath], on stage: StagedContainer) throws -> [ContainerPath:
+    StoredValues]
+  {
+    for path in paths {
+      stored[path] = stage.container.isHistory(path) ? nil : try StoredValues(at: path, on: stage)
+    }
+    return stored.filter { paths.contains($0.key) }
   }
 
   private mutating func look(at path: ContainerPath, on stage: StagedContainer) throws -> RowCounts? {
@@ -174,14 +198,29 @@ struct RunWatch {
 
 extension AnnouncedLoss {
   /// The values that a step lost besides what its author announces.
-  fileprivate func valueLosses(before: String, after: String, at path: ContainerPath) throws -> [ValueLoss] {
+  ///
+  /// - Parameters:
+  ///   - overwrites: whether the step puts something else in the place of what is there.
+  ///   - databases: copies of those that changed.
+  fileprivate func valueLosses(
+    _ overwrites: Bool, _ stores: StoreComparison,
+    _ databases: [(path: ContainerPath, now: String, was: String?)]
+  ) throws -> [ValueLoss] {
     let fates: [String: Tables.Fate]
     switch self {
-    case .everything: return []
+    case .everything, .matches: return []
     case .nothing: fates = [:]
     case .tables(let tables): fates = tables.fates
     }
-    return try ValueComparison.losses(before: before, after: after, at: path, fates: fates)
+    let losses = try databases.flatMap { path, now, was in
+      try was.map {
+        try ValueComparison.losses(before: $0, after: now, at: path, fates: fates, isGained: stores.isGained)
+      } ?? []
+    }
+    return try losses
+      + stores.losses(overwrites: overwrites) { value in
+        try databases.contains { try ValueComparison.isFound(value.databaseValue, in: $0.now) }
+      }
   }
 }
 
@@ -206,21 +245,23 @@ enum LostRows {
     }
   }
 
-  /// No step loses values unannounced: the migration names the column in `loses`.
+  /// No step loses values unannounced: the migration names the column, setting, item or file in `loses`.
   static func findings(
-    _ losses: [(loss: ValueLoss, step: StepOutline)], _ catalog: MigrationCatalog
+    _ losses: [(loss: ValueLoss, step: StepOutline)], _ catalog: MigrationCatalog, _ redactor: Redactor
   ) -> [FixtureResult.Finding] {
     losses.compactMap { loss, step in
       let migration = catalog.migration(step.migration)
-      let place = [loss.table, loss.column].compactMap { $0 }.joined(separator: ".")
-      let announced = [place, loss.table].contains { migration?.losses[$0.lowercased()] != nil }
-      if announced { return nil }
+      if loss.names.contains(where: { migration?.losses[$0.lowercased()] != nil }) { return nil }
+      let name = loss.table.isEmpty ? redactor.shown(name: loss.name) : loss.name
+      let place = loss.name.isEmpty ? loss.path.description : name
+      let isPlain = place.allSatisfy { $0.isLetter || $0.isNumber || "._-/".contains($0) }
       var finding = FixtureResult.Finding(
         .lostValues,
-        "\(loss.kind.sentence(loss.count)) in the step \(step.operation): correct it, or give the reason in the "
-          + "migration: `loses: {\(place): \"why\"}`", place: "\(loss.database): \(place)")
+        "\(loss.kind.sentence(loss.count, loss.noun)) in the step \(step.operation): correct it, or give the reason in the "
+          + "migration: `loses: {\(isPlain ? place : "\"\(place)\""): \"why\"}`",
+        place: loss.name.isEmpty ? place : "\(loss.path): \(place)")
       finding.blame(step, catalog)
-      (finding.count, finding.noun) = (loss.count, loss.column == nil ? "row" : "value")
+      (finding.count, finding.noun) = (loss.count, loss.noun)
       return finding
     }
   }

@@ -5,35 +5,55 @@ import FileSystem
 import GRDB
 import MigrationEngine
 
-/// Values that a step takes from a database for good, although its tables have as many rows as before.
+/// Values that a step takes from a container for good: from a database, although its tables have as many rows as before, or from
+/// other files.
 ///
 /// Rows are followed by their keys. What can be told from the values alone counts: a row that is nowhere any more, different
 /// values that became one, a text that was cut, a value that became empty, a number that was rounded, a column whose values
 /// are nowhere else. A renamed column, a mapping that keeps values apart, spaces and capitals do not.
 struct ValueLoss: Equatable {
   enum Kind: String, CaseIterable {
-    case rows, column, emptied, shortened, merged, rounded, replaced
+    case rows, column, gone, fields, emptied, shortened, merged, rounded, replaced
 
     /// What happened to a number of values.
-    func sentence(_ count: Int) -> String {
-      func was(_ one: String, _ many: String) -> String { count == 1 ? "1 \(one)" : "\(count) \(many)" }
+    ///
+    /// - Parameter noun: what a lost thing is.
+    func sentence(_ count: Int, _ noun: String) -> String {
+      func was(_ one: String, _ many: String) -> String {
+        count == 1 ? "1 \(noun) \(one)" : "\(count) \(noun)s \(many)"
+      }
+      let values = count == 1 ? "1 value" : "\(count) values"
       return switch self {
-      case .rows: was("row is gone", "rows are gone")
-      case .column: "the column is gone with \(was("value", "values"))"
-      case .emptied: was("value became empty", "values became empty")
-      case .shortened: was("value was cut", "values were cut")
-      case .merged: "different values became \(was("value", "values"))"
-      case .rounded: was("value was rounded", "values were rounded")
-      case .replaced: was("value was replaced", "values were replaced") + " by those of another column"
+      case .rows: was("is gone", "are gone")
+      case .column: "the column is gone with \(values)"
+      case .gone: count == 1 ? "the \(noun) is gone" : "\(count) \(noun)s are gone"
+      case .fields: "fields are gone in the documents of \(values)"
+      case .emptied: was("became empty", "became empty")
+      case .shortened: was("was cut", "were cut")
+      case .merged: "different values became \(values)"
+      case .rounded: was("was rounded", "were rounded")
+      case .replaced:
+        was("was replaced", "were replaced") + (noun == "value" ? " by those of another column" : "")
       }
     }
   }
 
-  var database: ContainerPath, table: String
-  /// Nil for rows.
-  var column: String?
+  /// The database or other file.
+  var path: ContainerPath
+  /// What it is there, as a migration names it: `TABLE`, `TABLE.COLUMN`, a setting, an item; empty for a file.
+  var name: String
+  /// The table; empty outside of databases.
+  var table = ""
   var kind: Kind
   var count: Int
+  /// What is counted: `row`, `value`, or what it is outside of databases.
+  var noun = "value"
+
+  /// What a migration may name, to give a reason for it.
+  var names: [String] {
+    if !table.isEmpty { return [name, table] }
+    return [name, String(name.prefix { $0 != "." && $0 != "[" }), path.description]
+  }
 }
 
 /// Compares the tables of a database before and after a step.
@@ -42,6 +62,7 @@ struct ValueComparison {
   private let db: Database
   private let path: ContainerPath
   private let fates: [String: AnnouncedLoss.Tables.Fate]
+  private let isGained: (DatabaseValue) -> Bool
   private let old: [String: TableShape], new: [String: TableShape]
 
   private struct TableShape {
@@ -63,14 +84,16 @@ struct ValueComparison {
   ///   - before, after: files with the database before and after the step.
   ///   - path: where the database is.
   ///   - fates: what the author says of tables, by their names in lower case.
+  ///   - isGained: whether a setting, an item or a file has got a value.
   static func losses(
-    before: String, after: String, at path: ContainerPath, fates: [String: AnnouncedLoss.Tables.Fate]
+    before: String, after: String, at path: ContainerPath, fates: [String: AnnouncedLoss.Tables.Fate],
+    isGained: @escaping (DatabaseValue) -> Bool
   ) throws -> [ValueLoss] {
     let queue = try DatabaseQueue(path: after)
     defer { try? queue.close() }
     return try queue.writeWithoutTransaction { db in
       try db.execute(sql: "ATTACH ? AS before", arguments: [before])
-      let comparison = try ValueComparison(db, path, fates)
+      let comparison = try ValueComparison(db, path, fates, isGained)
       return try comparison.old.values.sorted { $0.name < $1.name }.filter {
         fates[$0.name.lowercased()] != .deleted
       }
@@ -79,14 +102,20 @@ struct ValueComparison {
   }
 
   private init(
-    _ db: Database, _ path: ContainerPath, _ fates: [String: AnnouncedLoss.Tables.Fate]
+    _ db: Database, _ path: ContainerPath, _ fates: [String: AnnouncedLoss.Tables.Fate],
+    _ isGained: @escaping (DatabaseValue) -> Bool
   ) throws {
-    (self.db, self.path, self.fates) = (db, path, fates)
-    (old, new) = (try Self.tables("before", db), try Self.tables("main", db))
+    (self.db, self.path, self.fates, self.isGained) = (db, path, fates, isGained)
+    let unchanged = try Self.unchanged(db)
+    (old, new) = (
+      try Self.tables("before", db, besides: unchanged), try Self.tables("main", db, besides: unchanged)
+    )
   }
 
   /// The app's own tables by their names in lower case: no views, and not what is behind a virtual table.
-  private static func tables(_ schema: String, _ db: Database) throws -> [String: TableShape] {
+  private static func tables(
+    _ schema: String, _ db: Database, besides unchanged: Set<String> = []
+  ) throws -> [String: TableShape] {
     let rows = try Row.fetchAll(
       db,
       sql: """
@@ -97,6 +126,7 @@ struct ValueComparison {
     var shapes: [String: TableShape] = [:]
     for row in rows {
       let (name, sql): (String, String) = (row[0], row[3])
+      if unchanged.contains(name.lowercased()) { continue }
       // The rows of such a full-text index are those of another table.
       if row[2] == "virtual", sql.lowercased().contains("content") { continue }
       // Core Data counts in Z_OPT how often it has saved an object.
@@ -110,6 +140,29 @@ struct ValueComparison {
         isVirtual: row[2] == "virtual")
     }
     return shapes
+  }
+
+  /// The tables that are as they were, by their names in lower case: most steps change few of many.
+  private static func unchanged(_ db: Database) throws -> Set<String> {
+    let names = try String.fetchAll(
+      db,
+      sql: """
+        SELECT new.name FROM main.sqlite_schema AS new JOIN before.sqlite_schema AS old
+        ON old.type = 'table' AND old.name = new.name AND old.sql = new.sql WHERE new.type = 'table'
+        """)
+    let unchanged = names.filter { name in
+      let table = quotedIdentifier(name)
+      func isSame(_ columns: String) throws -> Bool {
+        let sql = """
+          SELECT (SELECT count(*) FROM before.\(table)) = (SELECT count(*) FROM main.\(table))
+          AND NOT EXISTS (SELECT \(columns) FROM before.\(table) EXCEPT SELECT \(columns) FROM main.\(table))
+          """
+        return try Bool.fetchOne(db, sql: sql) == true
+      }
+      // One without rowids, or whose module or collation only the app has.
+      return (try? isSame("rowid, *")) ?? (try? isSame("*")) ?? false
+    }
+    return Set(unchanged.map { $0.lowercased() })
   }
 
   // MARK: Tables
@@ -171,7 +224,9 @@ struct ValueComparison {
   private func loss(of table: TableShape, _ column: String?, _ kind: ValueLoss.Kind, _ count: Int)
     -> ValueLoss
   {
-    ValueLoss(database: path, table: table.name, column: column, kind: kind, count: count)
+    ValueLoss(
+      path: path, name: [table.name, column].compactMap { $0 }.joined(separator: "."), table: table.name,
+      kind: kind, count: count, noun: column == nil ? "row" : "value")
   }
 
   /// The new table that has the rows of one that is gone: with most of its columns, and no fewer rows.
@@ -303,8 +358,15 @@ struct ValueComparison {
     return try Bool.fetchOne(db, sql: sql) == true
   }
 
-  /// Whether all values of a column are now in one column that did not have them before.
+  /// Whether all values of a column are now in one column that did not have them before, or in settings, items or files.
   private func isElsewhere(_ column: String, of table: TableShape) throws -> Bool {
+    let name = quotedIdentifier(column)
+    let values =
+      "SELECT DISTINCT \(name) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(name)) > 0"
+    let cursor = try DatabaseValue.fetchCursor(db, sql: values)
+    var isInStores = try cursor.next().map(isGained) ?? false
+    while isInStores, let value = try cursor.next() { isInStores = isGained(value) }
+    if isInStores { return true }
     for target in new.values {
       let known = old[target.name.lowercased()]
       for name in target.columns where try has("main", target, name, valuesOf: column, table) {
@@ -380,6 +442,10 @@ struct ValueComparison {
       let taken = "\(changed) AND o.\(quotedIdentifier(other)) IS \(n) AND NOT \(isKept)"
       if number > 1, try count(taken) == number { losses.append(loss(of: table, column, .replaced, number)) }
     }
+    if losses.isEmpty {
+      let number = try count(lostFields(o, n, target))
+      if number > 0 { losses.append(loss(of: table, column, .fields, number)) }
+    }
     let merged = """
       SELECT count(*) FROM (
         SELECT 1 \(from) WHERE \(o) IS NOT NULL AND length(\(n)) > 0
@@ -389,5 +455,38 @@ struct ValueComparison {
     let number = try Int.fetchOne(db, sql: merged) ?? 0
     if number > 0 { losses.append(loss(of: table, column, .merged, number)) }
     return losses
+  }
+
+  /// Whether a JSON document has lost a field whose value is neither in the new one nor in another column of the row.
+  private func lostFields(_ o: String, _ n: String, _ target: TableShape) -> String {
+    let isDocument = { (value: String) in
+      "typeof(\(value)) = 'text' AND substr(ltrim(\(value)), 1, 1) IN ('{', '[') AND json_valid(\(value))"
+    }
+    // A statement has at most some hundred terms.
+    let columns = target.columns.prefix(100).map { "coalesce(CAST(n.\(quotedIdentifier($0)) AS TEXT), '')" }
+    return """
+      \(isDocument(o)) AND \(isDocument(n)) AND \(o) IS NOT \(n) AND EXISTS (
+        SELECT 1 FROM json_tree(iif(\(isDocument(o)), \(o), '{}')) AS f WHERE length(f.atom) > 0 AND f.type NOT IN ('true', 'false')
+        AND NOT EXISTS (SELECT 1 FROM json_tree(iif(\(isDocument(n)), \(n), '{}')) AS g WHERE g.fullkey = f.fullkey AND g.type <> 'null')
+        AND NOT EXISTS (SELECT 1 FROM json_tree(iif(\(isDocument(n)), \(n), '{}')) AS g WHERE CAST(g.atom AS TEXT) = CAST(f.atom AS TEXT))
+        AND CAST(f.atom AS TEXT) NOT IN (\(columns.joined(separator: ", "))))
+      """
+  }
+
+  /// Whether a database has a value in one of its columns.
+  static func isFound(_ value: DatabaseValue, in file: String) throws -> Bool {
+    let queue = try DatabaseQueue(path: file)
+    defer { try? queue.close() }
+    return try queue.writeWithoutTransaction { db in
+      try tables("main", db).values.contains { table in
+        try table.columns.contains { column in
+          let name = quotedIdentifier(column)
+          let sql = """
+            SELECT EXISTS (SELECT 1 FROM \(quotedIdentifier(table.name)) WHERE \(name) = ?1 OR CAST(\(name) AS TEXT) = CAST(?1 AS TEXT))
+            """
+          return try Bool.fetchOne(db, sql: sql, arguments: [value]) == true
+        }
+      }
+    }
   }
 }

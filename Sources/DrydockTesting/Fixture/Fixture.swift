@@ -228,3 +228,11 @@ enum FixtureSource: Sendable {
     self = hasArchive ? .archive : hasFiles || hasGroups ? .files : .nothing
   }
 }
+
+extension Fixture {
+  /// The version that a version's golden is reviewed against: the last one before it that has a golden, or else the fixture's own;
+  /// nil when there is none.
+  func base(of version: Int, besides recorded: [Int] = []) -> Int? {
+    ([self.version] + goldens.keys + recorded).filter { $0 >= self.version && $0 < version }.max()
+  }
+}

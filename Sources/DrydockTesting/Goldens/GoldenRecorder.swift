@@ -47,22 +47,30 @@ package struct GoldenRecorder {
 
   /// Writes the goldens, all of them or none.
   ///
-  /// - Parameter containerAt: Gives the fixture's container, migrated to a version; asked once for each of
-  ///   ``versions``, in their order. It is only read.
+  /// - Parameters:
+  ///   - containerAt: Gives the fixture's container, migrated to a version; asked for ascending versions. It is only read.
+  ///   - migrating: What migrating such a container to a version changes.
   /// - Returns: What became of each golden, by version; also those that were removed.
   /// - Throws: `DrydockError` with code `frozen` when the latest version is released and its golden differs; what the
   ///   closure and reading the containers throw. No golden was changed then.
-  package func record(_ containerAt: (Int) throws -> Container) throws -> [FixtureSuite.Golden] {
+  package func record(
+    _ containerAt: (Int) throws -> Container,
+    migrating: (Container, Int) throws -> ContainerDifference = { _, _ in ContainerDifference() }
+  ) throws -> [FixtureSuite.Golden] {
     let root = try Directory(fixture.directory)
     let temporary = try ScratchDirectory(".drydock-record-", in: root)
     let scratch = temporary.directory
     var recorded: [FixtureSuite.Golden] = []
     for version in versions {
+      let base = fixture.goldens[version] == nil ? fixture.base(of: version, besides: versions) : nil
+      let difference = try base.map { try migrating(containerAt($0), version) }
       let text = try GoldenText(
         of: containerAt(version), volatile: fixture.volatile, deviceKeys: deviceKeys)
       let golden = scratch.full(Self.name(version))
       try text.write(to: golden)
-      recorded.append(try compare(version, text, golden))
+      var result = try compare(version, text, golden)
+      if let difference { (result.base, result.difference) = (base, difference) }
+      recorded.append(result)
     }
     // From here on only names are exchanged.
     for golden in recorded where golden.change != .unchanged {
@@ -162,8 +170,10 @@ extension FixtureSuite {
     public var directory: String
     /// What became of it.
     public var change: Change
-    /// How it differs from the old one, secrets hidden; empty when only the spelling changed. Nil when
-    /// there was none before that can be read, or when it was removed or is unchanged.
+    /// How it differs from the old one, secrets hidden; empty when only the spelling changed. Of one that was not there, what
+    /// the migrations change from the version ``base`` on. Nil when the old one cannot be read, was removed or is unchanged.
     public var difference: ContainerDifference?
+    /// The version before that has a golden, or else that of the fixture; nil when the golden was there already.
+    public var base: Int?
   }
 }

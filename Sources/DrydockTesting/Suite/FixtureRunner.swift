@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
@@ -98,6 +99,15 @@ package struct FixtureRunner: Sendable {
     ) { stage in
       try Migrator.run(status(of: stage), to: version, on: stage, stamp: stamp(stage))
     }
+  }
+
+  /// What migrating a container to a version would change, without Drydock's history.
+  func difference(of container: Container, to version: Int) throws -> ContainerDifference {
+    let stage = try stage(on: container)
+    _ = try Migrator.run(status(of: stage), to: version, on: stage, stamp: stamp(stage))
+    var difference = try stage.difference(rowLimit: rowLimit)
+    difference.files.removeAll { container.isHistory($0.path) }
+    return difference
   }
 
   /// Migrates a container to the latest version, and records what each step changes.

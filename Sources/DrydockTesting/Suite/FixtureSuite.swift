@@ -16,6 +16,7 @@ extension FixtureSuite {
       var checks = FixtureChecks(work, freshVersions: fixture.isFresh ? freshVersions : [])
       checks.run()
       proof.take(checks)
+      if options.showsDifference, fixture.expectsSuccess, checks.didRun { proof.compare(work) }
       if proof.result.state == .failed, let keep = options.keep { proof.keep(work, in: keep) }
       try work.removeContainers()
     } catch {
@@ -77,6 +78,19 @@ struct FixtureProof: Sendable {
     (result.findings, result.state) = ([finding], .failed)
   }
 
+  /// Finds what the migrations change from the last version before that has a golden on.
+  mutating func compare(_ work: FixtureWork) {
+    let latest = work.catalog.latest
+    guard let base = fixture.base(of: latest) else { return }
+    do {
+      let container = try work.container("difference")
+      if base > fixture.version { try work.runner.migrate(container, to: base) }
+      (result.base, result.difference) = (base, try work.runner.difference(of: container, to: latest))
+    } catch {
+      result.notes.append("what the migrations change could not be shown: \(FixtureChecks.text(of: error))")
+    }
+  }
+
   /// Keeps the container for inspection, where there is one: migrated as far as possible, with the key that opens its
   /// vault.
   mutating func keep(_ work: FixtureWork, in directory: String) {
@@ -113,6 +127,8 @@ extension FixtureSuite {
       // Of its own version it is as it was made, without even a history.
       if version > fixture.version { try runner.migrate(container, to: version) }
       return container
+    } migrating: {
+      try runner.difference(of: $0, to: $1)
     }
   }
 }

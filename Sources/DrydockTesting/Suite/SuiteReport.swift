@@ -41,6 +41,10 @@ public struct FixtureResult: Sendable, Codable {
   public var seconds: Double
   /// Where the containers of a failure are kept.
   public var kept: String?
+  /// What the migrations change from the version ``base`` on, secrets hidden; nil unless it was asked for.
+  public var difference: ContainerDifference?
+  /// The last version before the latest that has a golden, or else the fixture's.
+  public var base: Int?
 }
 
 extension FixtureResult {

@@ -162,8 +162,8 @@ extension MigrationFiles {
       let digits = file.prefix(while: \.isNumber)
       guard file.dropFirst(digits.count).hasPrefix("_" + name) else { return file }
       let text = String(number)
-      return String(repeating: "0", count: max(0, digits.count - text.count)) + text + "_" + newName
-        + file.dropFirst(digits.count + 1 + name.count)
+      let zeros = String(repeating: "0", count: max(0, digits.count - text.count))
+      return "\(zeros)\(text)_\(newName)\(file.dropFirst(digits.count + 1 + name.count))"
     }
     var files = self
     files.contents = [:]

@@ -228,7 +228,7 @@ extension MigrationParser {
     return MigrationStep(position: position, operation: operation)
   }
 
-  private static let lossesShape = "tables or columns: {trip.title: \"shortened to 80 characters\"}"
+  private static let lossesShape = "what may be lost: {trip.title: \"shortened to 80 characters\"}"
 
   private static func reasons(
     _ directive: (text: String, position: YAMLPosition), _ shape: String

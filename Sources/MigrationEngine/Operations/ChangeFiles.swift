@@ -159,7 +159,7 @@ struct DeleteFiles: MigrationOperation {
     try reader.requireReason()
   }
 
-  var announcedLoss: AnnouncedLoss { .everything }
+  var announcedLoss: AnnouncedLoss { paths.allSatisfy { $0.path != nil } ? .everything : .matches }
   func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool {
     places.isEmpty || paths.contains { $0.mayMatch(places) }
   }

@@ -229,6 +229,8 @@ package enum AnnouncedLoss: Sendable, Hashable {
   case nothing
   /// It removes whole files, settings or items.
   case everything
+  /// It removes what matches a pattern, which is not meant for a database.
+  case matches
   /// It destroys data of these tables only.
   case tables(Tables)
 

@@ -15,7 +15,7 @@ extension HTMLPage {
     let title = "\(app): " + Self.versions(report)
     if report.changedAnything {
       let count = HTMLNumber.count(report.migrations.count, "migration")
-      let effect = difference.isEmpty ? "would change nothing" : "would change \(sections.summary)"
+      let effect = difference.isEmpty ? "would change nothing" : "would change \(difference.summary)"
       self.init(
         kind: "Dry run of migrations", title: title,
         verdict: report.withoutDatabase.isEmpty ? .changes : .warning, word: "Changes pending",
@@ -59,7 +59,7 @@ extension HTMLPage {
       self.init(
         kind: "Comparison", title: title, verdict: .warning, word: "Incomplete",
         sentence: "\(count) could not be read. "
-          + (difference.isEmpty ? "No other difference was found." : "Different: \(sections.summary)."))
+          + (difference.isEmpty ? "No other difference was found." : "Different: \(difference.summary)."))
     } else if difference.isEmpty {
       self.init(
         kind: "Comparison", title: title, verdict: .good, word: "No difference",
@@ -67,7 +67,7 @@ extension HTMLPage {
     } else {
       self.init(
         kind: "Comparison", title: title, verdict: .changes, word: "Different",
-        sentence: "\(sections.summary). Compared: \(paths).")
+        sentence: "\(difference.summary). Compared: \(paths).")
     }
     facts = [("Before (A)", before), ("After (B)", after)].map { name, operand in
       (name, [.code(operand.name)] + operand.details.map { .muted(" · \($0)") })

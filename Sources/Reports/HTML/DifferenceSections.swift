@@ -25,16 +25,6 @@ struct DifferenceSections {
     return sections
   }
 
-  /// Such as `4 settings, 2 databases`.
-  var summary: String {
-    let counts = [
-      (difference.settings.count, "setting", "settings"),
-      (difference.vault.reduce(0) { $0 + ($1.items?.count ?? 1) }, "secret", "secrets"),
-      (difference.databases.count, "database", "databases"), (difference.files.count, "file", "files"),
-    ]
-    return counts.filter { $0.0 > 0 }.map { HTMLNumber.count($0.0, $0.1, $0.2) }.joined(separator: ", ")
-  }
-
   // MARK: The counts
 
   private typealias Counts = [Change: Int]
@@ -220,8 +210,13 @@ struct DifferenceSections {
     let counts = kinds.filter { $0.1 > 0 }.map { "\(HTMLNumber.grouped($0.1)) \($0.0.rawValue)" }
     var blocks: [HTMLBlock] = [
       .heading(
-        4, [.plain("Rows of "), .code(table.name), .muted(" \(counts.joined(separator: ", "))")])
+        4,
+        [
+          .plain(counts.isEmpty ? "Columns of " : "Rows of "), .code(table.name),
+          .muted(" \(counts.joined(separator: ", "))"),
+        ])
     ]
+    if !table.columns.isEmpty { blocks.append(.table(columns(of: table))) }
     for (change, total) in kinds where total > 0 {
       let rows = table.rows.filter { $0.change == change }
       let shown = rows.prefix(min(Self.rowLimit, max(0, budget)))
@@ -235,6 +230,32 @@ struct DifferenceSections {
       }
     }
     return blocks
+  }
+
+  private func columns(of table: ContainerDifference.Table) -> HTMLTable {
+    func sides(
+      _ column: ContainerDifference.ColumnValues, _ number: (ContainerDifference.ColumnValues.Figures) -> Int
+    )
+      -> HTMLCell
+    {
+      let texts = [column.before, column.after].compactMap { $0.map { HTMLNumber.grouped(number($0)) } }
+      return HTMLCell(
+        kind: .number,
+        spans: [.plain(texts.first == texts.last ? texts.first ?? "" : texts.joined(separator: " → "))])
+    }
+    var result = HTMLTable(
+      "Columns whose values differ",
+      ["Change", "Column", "#Values that differ", "#NULL", "#Distinct", "#Longest", "Examples"],
+      table.columns.map { column in
+        [
+          Self.cell(column.change), .headerCode(column.name),
+          column.changed.map(HTMLCell.number) ?? .text(""),
+          sides(column, \.nulls), sides(column, \.distinct), sides(column, \.longest),
+          HTMLCell(kind: .code, spans: [.plain(column.samples.joined(separator: ", "))]),
+        ]
+      })
+    result.showsCaption = true
+    return result
   }
 
   private func listing(

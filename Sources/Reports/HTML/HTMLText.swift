@@ -102,7 +102,7 @@ package enum HTMLNumber {
   }
 
   /// `1.4 MB`.
-  static func size(_ bytes: UInt64) -> String {
+  package static func size(_ bytes: UInt64) -> String {
     if bytes < 1000 { return "\(bytes) B" }
     var value = Double(bytes)
     for unit in ["kB", "MB", "GB", "TB"] {

@@ -32,7 +32,7 @@ extension HTMLPage {
     facts = [("Duration", [.plain(HTMLNumber.seconds(report.seconds))])]
     sections = [
       parts.findings(groups.filter { !$0.isKnown }, "findings", "Findings"), parts.fixtures,
-      parts.findings(groups.filter(\.isKnown), "known", "Known failures"), parts.notes,
+      parts.findings(groups.filter(\.isKnown), "known", "Known failures"), parts.changes, parts.notes,
     ].compactMap { $0 }
   }
 }
@@ -170,6 +170,26 @@ private struct SuiteSections {
       }, noun: ("place", "places"))
     table.showsCaption = true
     return table
+  }
+
+  // MARK: Changes
+
+  /// What the migrations change in each fixture, for a reviewer.
+  var changes: HTMLPage.Section? {
+    let blocks = report.fixtures.compactMap { fixture -> HTMLBlock? in
+      guard let difference = fixture.difference, let base = fixture.base else { return nil }
+      let sections = DifferenceSections(difference: difference, stores: [])
+      return .fold(
+        summary: [
+          .code(fixture.name),
+          .muted(" \(base) → \(fixture.to): \(difference.isEmpty ? "nothing" : difference.summary)"),
+        ],
+        isOpen: false, sections.all.flatMap { [.heading(3, [.plain($0.heading)])] + $0.blocks })
+    }
+    return blocks.isEmpty
+      ? nil
+      : HTMLPage.Section(
+        id: "changes", heading: "Changes", detail: "what the migrations change", blocks: blocks)
   }
 
   // MARK: Notes

@@ -1,18 +1,14 @@
 import Drydock
 import DrydockTesting
 
-/// A difference as a person reads it: a sign, what, from what to what.
-struct DifferenceText {
+/// A difference as a person reads it, in lines: a sign, what, from what to what.
+package struct DifferenceText {
   /// How many lines a section has at most; nil means all.
-  var limit: Int?
+  private let limit: Int?
+  package private(set) var lines: [String] = []
 
-  /// What a dry run would change, in full.
-  static func write(_ difference: ContainerDifference) {
-    if difference.isEmpty { return Output.difference("  nothing would change") }
-    DifferenceText().write(difference)
-  }
-
-  func write(_ difference: ContainerDifference) {
+  package init(_ difference: ContainerDifference, limit: Int? = nil) {
+    self.limit = limit
     var rest = difference.settings[...]
     while let file = rest.first?.file {
       let own = rest.prefix { $0.file == file }
@@ -29,27 +25,27 @@ struct DifferenceText {
     if !difference.files.isEmpty { section("files", difference.files.map(line)) }
   }
 
-  private func section(_ heading: String, _ lines: [String]) {
-    Output.difference(heading)
-    let shown = limit.map { min($0, lines.count) } ?? lines.count
-    for line in lines.prefix(shown) { Output.difference("  \(line)") }
-    if shown < lines.count { Output.difference("  … and \(lines.count - shown) more") }
+  private mutating func section(_ heading: String, _ texts: [String]) {
+    lines.append(heading)
+    let shown = limit.map { min($0, texts.count) } ?? texts.count
+    lines += texts.prefix(shown).map { "  \($0)" }
+    if shown < texts.count { lines.append("  … and \(texts.count - shown) more") }
   }
 
-  private func write(_ vault: ContainerDifference.Vault) {
+  private mutating func write(_ vault: ContainerDifference.Vault) {
     guard let items = vault.items else {
       let problem = vault.problem.map { "; \(plain($0))" } ?? ""
-      return Output.difference("vault \(vault.path): \(vault.change.rawValue)\(problem)")
+      return lines.append("vault \(vault.path): \(vault.change.rawValue)\(problem)")
     }
-    var lines = items.map(line)
+    var texts = items.map(line)
     if let before = vault.recipientsBefore, let after = vault.recipientsAfter {
-      lines.append("~ sealed to: \(before.joined(separator: ", ")) → \(after.joined(separator: ", "))")
+      texts.append("~ sealed to: \(before.joined(separator: ", ")) → \(after.joined(separator: ", "))")
     }
     if let before = vault.deviceBefore, let after = vault.deviceAfter {
-      lines.append("~ device: \(before) → \(after)")
+      texts.append("~ device: \(before) → \(after)")
     }
     let state = vault.change == .changed ? "" : ": \(vault.change.rawValue)"
-    section("vault \(vault.path)\(state)", lines)
+    section("vault \(vault.path)\(state)", texts)
   }
 
   private func line(_ item: ContainerDifference.VaultItem) -> String {
@@ -60,37 +56,39 @@ struct DifferenceText {
     return "\(sign(item.change)) \(item.name)\(details.isEmpty ? "" : "  \(details)")"
   }
 
-  private func write(_ database: ContainerDifference.Database) {
+  private mutating func write(_ database: ContainerDifference.Database) {
     let moved = database.movedFrom.map { " (from \($0))" } ?? ""
     let state = database.change == .removed ? ": removed" : moved
     let isNew = database.change == .added && database.movedFrom == nil
-    Output.difference("database \(database.path)\(state)\(isNew ? ": added" : "")")
-    if let problem = database.problem { return Output.difference("  ~ other bytes; \(problem)") }
+    lines.append("database \(database.path)\(state)\(isNew ? ": added" : "")")
+    if let problem = database.problem { return lines.append("  ~ other bytes; \(problem)") }
     for object in database.schema { write(object) }
     for table in database.tables { write(table) }
   }
 
-  private func write(_ object: ContainerDifference.SchemaObject) {
+  private mutating func write(_ object: ContainerDifference.SchemaObject) {
     let heading = "  \(sign(object.change)) \(object.kind) \(plain(object.name))"
-    if object.kind == "pragma" { return Output.difference(heading + values(object.before, object.after)) }
-    Output.difference(heading)
+    if object.kind == "pragma" { return lines.append(heading + values(object.before, object.after)) }
+    lines.append(heading)
     for column in object.columns {
-      Output.difference(
+      lines.append(
         "      \(sign(column.change)) column \(plain(column.name))\(values(column.before, column.after))")
     }
     // The columns say most of what a table's SQL would.
     if object.change == .changed, limit == nil || object.columns.isEmpty {
-      Output.difference("      was \(flat(object.before))")
-      Output.difference("      is  \(flat(object.after))")
+      lines.append("      was \(flat(object.before))")
+      lines.append("      is  \(flat(object.after))")
     } else if object.change == .added {
-      Output.difference("      \(flat(object.after))")
+      lines.append("      \(flat(object.after))")
     }
   }
 
-  private func write(_ table: ContainerDifference.Table) {
+  private mutating func write(_ table: ContainerDifference.Table) {
     let counts = [(table.added, "added"), (table.removed, "removed"), (table.changed, "changed")]
     let text = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
-    Output.difference("  ~ rows of \(plain(table.name)): \(text)")
+    lines.append(
+      "  ~ \(text.isEmpty ? "columns" : "rows") of \(plain(table.name))\(text.isEmpty ? "" : ": \(text)")")
+    lines += table.columns.map { "      \(line($0))" }
     for row in table.rows {
       let key = row.key.map { "\(plain($0.name)) \(plain($0.before ?? $0.after ?? ""))" }
       let columns = row.columns.map { field in
@@ -99,10 +97,28 @@ struct DifferenceText {
           : "\(plain(field.name)) \(plain(field.before ?? field.after ?? ""))"
       }
       let rest = columns.isEmpty ? "" : "  (\(columns.joined(separator: ", ")))"
-      Output.difference("      \(sign(row.change)) \(key.joined(separator: ", "))\(rest)")
+      lines.append("      \(sign(row.change)) \(key.joined(separator: ", "))\(rest)")
     }
     let more = table.added + table.removed + table.changed - table.rows.count
-    if !table.rows.isEmpty && more > 0 { Output.difference("      … and \(more) more") }
+    if !table.rows.isEmpty && more > 0 { lines.append("      … and \(more) more") }
+  }
+
+  /// Such as `~ title: 5 values differ, distinct 5 → 3, longest 20 → 10`.
+  private func line(_ column: ContainerDifference.ColumnValues) -> String {
+    var words = column.changed.map { ["\($0) \($0 == 1 ? "value differs" : "values differ")"] } ?? []
+    func add(_ name: String, _ number: (ContainerDifference.ColumnValues.Figures) -> Int) {
+      switch (column.before.map(number), column.after.map(number)) {
+      case (let before?, let after?) where before != after: words.append("\(name) \(before) → \(after)")
+      case (let one?, _), (nil, let one?):
+        if one > 0 && name != "longest" || column.changed == nil { words.append("\(name) \(one)") }
+      case (nil, nil): break
+      }
+    }
+    add("NULL", \.nulls)
+    add("distinct", \.distinct)
+    add("longest", \.longest)
+    let samples = column.samples.isEmpty ? "" : ": " + column.samples.map(plain).joined(separator: ", ")
+    return "\(sign(column.change)) \(plain(column.name)): \(words.joined(separator: ", "))\(samples)"
   }
 
   private func line(_ file: ContainerDifference.File) -> String {
@@ -128,8 +144,9 @@ struct DifferenceText {
 
   private func sizes(_ file: ContainerDifference.File) -> String {
     switch (file.sizeBefore, file.sizeAfter) {
-    case (let before?, let after?) where before != after: "  \(Output.size(before)) → \(Output.size(after))"
-    case (nil, let after?) where file.type == .file: "  \(Output.size(after))"
+    case (let before?, let after?) where before != after:
+      "  \(HTMLNumber.size(before)) → \(HTMLNumber.size(after))"
+    case (nil, let after?) where file.type == .file: "  \(HTMLNumber.size(after))"
     default: ""
     }
   }
@@ -159,5 +176,27 @@ struct DifferenceText {
   private func plain(_ text: String) -> String {
     let result = text.replacing("\n", with: "\\n").replacing("\t", with: "\\t").printable
     return limit == nil || result.count <= 300 ? result : "\(result.prefix(300))…"
+  }
+}
+
+extension ContainerDifference {
+  /// The counts, such as `3 settings, 2 tables (412 rows changed, 0 lost), 1 file moved`; empty when nothing differs.
+  package var summary: String {
+    let tables = databases.flatMap(\.tables)
+    func rows(_ number: (Table) -> Int) -> Int { tables.reduce(0) { $0 + number($1) } }
+    var changes = [(rows(\.changed), "changed"), (rows(\.added), "added")].filter { $0.0 > 0 }
+    changes.append((rows(\.removed), "lost"))
+    let counted = changes.enumerated().map { index, change in
+      index == 0 ? "\(HTMLNumber.count(change.0, "row")) \(change.1)" : "\(HTMLNumber.grouped(change.0)) \(change.1)"
+    }
+    let moved = files.count { $0.movedFrom != nil } + databases.count { $0.movedFrom != nil }
+    let counts = [
+      (settings.count, "setting", "settings", ""),
+      (vault.reduce(0) { $0 + ($1.items?.count ?? 1) }, "secret", "secrets", ""),
+      (tables.count, "table", "tables", " (\(counted.joined(separator: ", ")))"),
+      (databases.count { $0.tables.isEmpty && $0.movedFrom == nil }, "database", "databases", ""),
+      (files.count { $0.movedFrom == nil }, "file", "files", ""), (moved, "file", "files", " moved"),
+    ]
+    return counts.filter { $0.0 > 0 }.map { HTMLNumber.count($0.0, $0.1, $0.2) + $0.3 }.joined(separator: ", ")
   }
 }
