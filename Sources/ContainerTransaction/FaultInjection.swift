@@ -25,7 +25,7 @@ package enum FaultPoint: String, Sendable, CaseIterable {
   case placed
   case carried
   case undoKept = "undo-kept"
-  /// Where a setting was moved into the vault: after each file that may hold it and is kept.
+  /// Where a secret was moved into the vault: after each kept file was sealed, and after its plain one was removed.
   case sealed
   case oldRemoved = "old-removed"
   case done

@@ -1,6 +1,7 @@
 import AgeEncryption
 import DrydockErrors
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
@@ -136,6 +137,65 @@ import Testing
       // Moved anew, with undos of rollbacks about.
       try move(sandbox, keys, commit)
       #expect(try holders(sandbox) == [])
+    }
+  }
+
+  /// Files of the state that are not sealed, besides what describes an undo entry.
+  private func plain(_ sandbox: Sandbox) throws -> [String] {
+    var found: [String] = []
+    for place in [StateDirectory.Place.beside, .inside] {
+      guard let state = try sandbox.state(place) else { continue }
+      for name in ["undo", "conflict"] as [ContainerPath] where try state.status(name) != nil {
+        let folder = try state.directory(name)
+        try folder.walk { entry in
+          if entry.status.type == .file,
+            !["record.json", "kept", "unmarked"].contains(entry.path.nameString),
+            try !AgeHeader.isPresent(in: folder.contents(entry.path))
+          {
+            found.append("\(name)/\(entry.path)")
+          }
+          return .into
+        }
+      }
+    }
+    return found
+  }
+
+  /// A copy may be in any file, in a form that no search finds.
+  @Test(arguments: [CommitPreference.exchange, .inPlace])
+  func copiesOfEveryKindAreSealed(_ commit: CommitPreference) throws {
+    try withSecrets { sandbox, keys in
+      let secret = "canary-0123456789abcdef"
+      var random = SeededRandom(seed: 1)
+      let files: [(path: ContainerPath, bytes: [UInt8])] = [
+        ("Documents/copy.plist", try sandbox.live().contents(Sandbox.settings)),
+        ("Documents/session.json", Array("{\"token\": \"\(secret)\"}".utf8)),
+        ("Documents/wide.txt", secret.utf16.flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }),
+        ("Documents/base64.txt", Array(Data(secret.utf8).base64EncodedString().utf8)),
+        ("Documents/large.bin", (0..<2_500_000).map { _ in UInt8.random(in: 0...255, using: &random) }),
+        ("Documents/none", []),
+      ]
+      for file in files { try sandbox.live().create(file.path, file.bytes, mode: 0o640) }
+      for name in ["replaced", "removed", "other"] {
+        let queue = try DatabaseQueue(path: sandbox.root + "/Documents/\(name).sqlite")
+        try queue.writeWithoutTransaction {
+          try $0.execute(
+            sql: "CREATE TABLE t (a); INSERT INTO t VALUES (?); DELETE FROM t",
+            arguments: [name == "other" ? "" : secret])
+        }
+        try queue.close()
+      }
+      let before = try sandbox.listing()
+      let other = try sandbox.live().contents("Documents/other.sqlite")
+      try sandbox.run(commit: commit) { staged in
+        for file in files { try staged.remove(file.path) }
+        try staged.write(other, to: "Documents/replaced.sqlite")
+        try staged.remove("Documents/removed.sqlite")
+      }
+      try move(sandbox, keys, commit)
+      #expect(try holders(sandbox) == [] && plain(sandbox) == [])
+      for _ in 0..<2 { _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit)) }
+      expectNone(try sandbox.listing().changes(from: before))
     }
   }
 

@@ -18,6 +18,29 @@ import Testing
     return try lab.migrate(MigrationCatalog(stages: [stage])).migrations.first?.notes ?? []
   }
 
+  @Test("A secret that a closure moves out of a file or a database is in no undo entry")
+  func movedSecrets() throws {
+    try Lab.with { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      try lab.write("Documents/token.txt", "canary-01234-x")
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('canary-56789-y')")
+      try run(lab, needsVault: true) { context in
+        let token = try context.files.read("Documents/token.txt")
+        try context.vault.put(VaultItem(service: "notes", account: "token", value: SecretBytes(token)))
+        try context.files.remove("Documents/token.txt")
+        try context.write(database: "notes") {
+          try $0.execute(sql: "PRAGMA secure_delete = ON; DELETE FROM t")
+        }
+      }
+      let kept = try TreeListing(lab.directory.path).entries.keys.map { String(decoding: $0, as: UTF8.self) }
+        .filter { $0.contains(".drydock-") }
+        .compactMap { FileManager.default.contents(atPath: lab.directory($0)) }
+      #expect(kept.count > 2 && !kept.contains { $0.range(of: Data("canary".utf8)) != nil })
+      try lab.rollback()
+      #expect(try lab.exists("Documents/token.txt"))
+    }
+  }
+
   @Test("What a closure throws has the stage's name and place, and nothing has changed")
   func failures() throws {
     struct Own: LocalizedError {

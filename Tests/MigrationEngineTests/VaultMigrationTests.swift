@@ -150,6 +150,36 @@ import Testing
     }
   }
 
+  /// Whatever earlier migrations copied, moved or deleted: a plain copy is in no undo entry.
+  @Test func copiesOfEarlierMigrationsAreSealed() throws {
+    try withLab { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      try lab.write("Library/Preferences/old.plist", settings: ["token": .string("canary-01234-x")])
+      try lab.write("Documents/session.json", "{\"token\": \"canary-01234-x\"}")
+      try lab.database(
+        Lab.newDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('canary-01234-x'); DELETE FROM t")
+      try lab.migration(
+        "0001_first.yaml",
+        """
+        steps:
+          - files.copy: {from: \(Lab.settings), to: Documents/copy.plist}
+          - defaults.move-to-file: {key: theme, to: Documents/theme.txt}
+          - defaults.delete: {file: Library/Preferences/old.plist, keys: token, destructive: old}
+          - files.delete: {path: [Documents/session.json, \(Lab.newDatabase)], destructive: old}
+        """)
+      let before = try TreeListing(lab.directory("container"))
+      try lab.migrate(to: 1)
+      try lab.migration(
+        "0002_move.yaml",
+        Self.move.replacing(
+          "verify:", with: "  - files.delete: {path: Documents/copy.plist, destructive: x}\nverify:"))
+      try lab.migrate()
+      #expect(try holders(lab) == [])
+      for _ in 0..<2 { _ = try Transaction.rollback(lab.container, options: lab.options) }
+      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    }
+  }
+
   @Test func aRollbackGoesItemByItem() throws {
     try withLab { lab in
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())

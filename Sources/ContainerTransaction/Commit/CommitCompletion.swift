@@ -42,7 +42,7 @@ struct CommitCompletion {
     try faults.reach(.carried)
     try keepUndo(undo, conflicts)
     try faults.reach(.undoKept)
-    if let sealing = undo.sealing { try seal(undo, sealing) }
+    if let sealing = undo.sealing { try seal(sealing) }
     conflicts += try keepUnknown()
     if old != nil { try removeOld(undo) }
     try faults.reach(.oldRemoved)
@@ -177,25 +177,11 @@ struct CommitCompletion {
     try target.sync()
   }
 
-  /// Seals what is kept of the files that a moved setting was in: by this transaction, by earlier ones, and of what an
-  /// app wrote at the same moment.
-  private func seal(_ undo: UndoRecord, _ sealing: Sealing) throws {
-    let own = try StateDirectory.folder(StateDirectory.undo, transaction)
-    let kept = undo.changes.filter { sealing.covers($0.path) }
-      .flatMap { [$0.kept, $0.settingsAfter].compactMap { $0 } }
-    var names = (kept + undo.steps).map { own.appending(name: $0.bytes) }
-    let aside = try StateDirectory.folder(StateDirectory.conflict, transaction)
-    if try state.directory.status(aside) != nil {
-      names += try state.directory.directory(aside).settings(where: sealing.covers)
-        .map { aside.appending(name: $0.bytes) }
-    }
+  private func seal(_ sealing: Sealing) throws {
     try MovedSettings.add(sealing, in: state.directory)
     // The state inside has moved over with the exchange: only now it is where it belongs.
     for state in try StateDirectory.readable(of: container).states {
-      for name in names + sealing.older {
-        try sealing.seal(name, in: state.directory)
-        try faults.reach(.sealed)
-      }
+      try sealing.sealAll(in: state.directory, faults)
     }
   }
 }

@@ -53,13 +53,17 @@ package class StagedContainer {
   /// The live root, open and locked.
   package var live: Directory { liveContainer.root }
 
-  /// Says that a setting's value was moved into the vault: no undo entry then stores it unencrypted, neither this
-  /// transaction's nor an earlier one's.
+  /// Says that a secret was moved into the vault: all that the undo log keeps of this transaction and of earlier ones is sealed.
   ///
-  /// - Parameter recipients: to whose keys the undos are sealed: the vault's.
+  /// - Parameter recipients: to whose keys: the vault's.
+  package func keepSealed(to recipients: some Sequence<AgeRecipient>) {
+    undoNotes.recipients.formUnion(recipients)
+  }
+
+  /// The same of a setting's value.
   package func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
     undoNotes.movedSecrets.append(secret)
-    undoNotes.recipients.formUnion(recipients)
+    keepSealed(to: recipients)
     // Hidden under any name from now on.
     redactor = secret.known(to: redactor)
   }

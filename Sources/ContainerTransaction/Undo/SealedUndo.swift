@@ -4,8 +4,8 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// What of a transaction's undo is kept sealed, because a setting's value was moved into the vault. It is a part of
-/// `record.json`: a recovery, which has no key, seals with it what a killed commit did not come to.
+/// Says that all that is kept of this and of earlier transactions is sealed, because a secret was moved into the vault. It is a
+/// part of `record.json`: a recovery, which has no key, seals with it what a killed commit did not come to.
 struct Sealing: Codable, Sendable {
   struct Setting: Codable, Sendable, Hashable {
     var path: ContainerPath
@@ -14,32 +14,104 @@ struct Sealing: Codable, Sendable {
 
   /// Public keys, to whose owners it is sealed.
   var recipients: [String]
-  /// The settings that were moved, and those that had their values before: what is kept of their files is sealed.
+  /// The settings that were moved, and those that had their values before.
   var settings: [Setting]
-  /// Files that other transactions have kept, as paths below a state directory, and that hold one of the values, too.
-  var older: [ContainerPath]
 
-  /// Whether what is kept of a file is sealed.
-  func covers(_ path: ContainerPath) -> Bool {
-    settings.contains { $0.path == path || $0.path.preferencesBackup == path }
+  /// The most files, and about the most bytes, that are sealed before the file system is synced: that many are there twice.
+  private static let batch = (files: 256, bytes: UInt64(64 << 20))
+
+  /// Seals every file of all undo entries and conflict copies, and removes the plain ones: any of them may have a copy of the
+  /// secret, also where no search finds it, as in a free page of a database or compressed. It may be run again after a crash at
+  /// any moment.
+  func sealAll(in state: Directory, _ faults: FaultInjection) throws {
+    let target = try target()
+    for place in [StateDirectory.undo, StateDirectory.conflict]
+    where try state.status(place)?.type == .directory {
+      let folder = try state.directory(place)
+      var files = PathList()
+      try folder.walk { entry in
+        let isRecord = place == StateDirectory.undo && Self.records.contains(entry.path.nameString)
+        if entry.status.type == .file, !isRecord { files.append(entry.path) }
+        return .into
+      }
+      var (batch, bytes): ([Sealed], UInt64) = ([], 0)
+      for name in files {
+        guard let file = try seal(name, in: folder, to: target, replacing: place == StateDirectory.undo)
+        else { continue }
+        batch.append(file)
+        bytes += file.status.size
+        if batch.count < Self.batch.files, bytes < Self.batch.bytes { continue }
+        try finish(batch, in: folder, faults)
+        (batch, bytes) = ([], 0)
+      }
+      try finish(batch, in: folder, faults)
+    }
   }
 
-  /// Seals a file that is kept, and removes it. It may be run again after a crash at any moment.
-  func seal(_ name: ContainerPath, in directory: Directory) throws {
-    guard let status = try directory.status(name), status.type == .file else { return }
-    var bytes = try directory.contents(name)
-    let sealed = try Age.seal(SecretBytes(wiping: &bytes), to: target())
-    let temporary = UndoFiles.sealed(name).withSuffix(".new")
-    try directory.removeFile(temporary, missingIsFine: true)
-    try directory.create(temporary, sealed)
-    // A rollback recognizes by the time what was replaced.
-    try directory.setModified(status.modified, of: temporary)
-    let file = try directory.open(temporary, .readWrite)
-    defer { try? file.close() }
-    try directory.syncFile(file, temporary)
-    try directory.rename(temporary, in: directory, to: UndoFiles.sealed(name))
-    try directory.directory(name.parent).sync()
-    try directory.removeFile(name)
+  /// Files of undo entries that describe them.
+  private static let records = Set([UndoRecord.file, LateWrites.file, UnmarkedFiles.file].map(\.nameString))
+
+  private struct Sealed {
+    /// The plain file, and its status when it was read.
+    var plain: ContainerPath, status: FileStatus
+    var temporary: ContainerPath, sealed: ContainerPath
+  }
+
+  /// Writes a file sealed beside it; nil when it is sealed already, as a vault is.
+  ///
+  /// - Parameter replacing: whether a file of the new name was sealed before a crash. A conflict copy may be one of the app's.
+  private func seal(
+    _ name: ContainerPath, in folder: Directory, to target: AgeTarget, replacing: Bool
+  ) throws -> Sealed? {
+    guard let status = try folder.status(name),
+      try !AgeHeader.isPresent(in: folder.prefix(of: name, AgeHeader.probeLength))
+    else { return nil }
+    var sealed = UndoFiles.sealed(name)
+    while try !replacing && folder.status(sealed) != nil { sealed = sealed.withSuffix("~") }
+    let temporary = sealed.withSuffix(".new")
+    try folder.withWritableParent(of: name) {
+      try folder.removeFile(temporary, missingIsFine: true)
+      let file = try folder.createFile(temporary)
+      defer { try? file.close() }
+      let writer = try AgeWriter(to: target) { bytes in
+        _ = try DrydockError.translating("cannot write", folder.full(temporary)) { try file.writeAll(bytes) }
+      }
+      var isStart = true
+      try folder.read(name) { piece in
+        guard isStart else { return try writer.write(piece) }
+        isStart = false
+        var start = Array(piece)
+        ReplacedMark.remove(from: &start)
+        try start.withUnsafeBytes(writer.write)
+      }
+      try writer.finish()
+      // A rollback recognizes by the time what was replaced.
+      try folder.setModified(status.modified, of: temporary)
+    }
+    return Sealed(plain: name, status: status, temporary: temporary, sealed: sealed)
+  }
+
+  /// Puts sealed files in the place of plain ones.
+  private func finish(_ batch: [Sealed], in folder: Directory, _ faults: FaultInjection) throws {
+    if batch.isEmpty { return }
+    try folder.syncFileSystem()
+    for file in batch {
+      try folder.withWritableParent(of: file.sealed) {
+        try folder.rename(file.temporary, in: folder, to: file.sealed)
+      }
+      try faults.reach(.sealed)
+    }
+    try folder.syncFileSystem()
+    for file in batch {
+      let now = try folder.status(file.plain)
+      guard now?.modified == file.status.modified, now?.size == file.status.size else {
+        throw DrydockError(
+          .changedMeanwhile, "a program wrote to what is kept while it was sealed",
+          path: folder.full(file.plain))
+      }
+      try folder.withWritableParent(of: file.plain) { try folder.removeFile(file.plain) }
+      try faults.reach(.sealed)
+    }
   }
 
   private func target() throws -> AgeTarget {
@@ -58,16 +130,14 @@ extension Sealing {
   /// What a stage wants sealed; nil when nothing.
   init?(_ staged: StagedContainer, _ states: [StateDirectory]) throws {
     for state in states { try MovedSettings(in: state.directory).keepSealed(in: staged) }
-    guard !staged.movedSecrets.isEmpty else { return nil }
+    guard !staged.undoNotes.recipients.isEmpty else { return nil }
     recipients = staged.undoNotes.recipients.map(\.description).sorted()
-    let held = try states.map {
-      try HeldSecrets(state: $0, container: staged.container, secrets: staged.movedSecrets).find()
+    let earlier = try states.flatMap {
+      try EarlierNames(state: $0.directory, container: staged.container, secrets: staged.movedSecrets).find()
     }
-    older = held.flatMap(\.files)
     // Under the names that it had before, too: a restore of an old archive may bring it back under one of them.
-    settings = Set(
-      staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) } + held.flatMap(\.settings)
-    ).sorted { ($0.path, ExactText($0.key)) < ($1.path, ExactText($1.key)) }
+    settings = Set(staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) } + earlier)
+      .sorted { ($0.path, ExactText($0.key)) < ($1.path, ExactText($1.key)) }
   }
 }
 
@@ -140,11 +210,6 @@ package struct MovedSecret: Sendable {
 
   /// The value for people: its length and its fingerprint.
   func shown(by redactor: Redactor) -> String { redactor.shown(value, key: "secret") }
-
-  /// Whether bytes that are no property list hold it.
-  func isHeld(inBytes bytes: [UInt8]) -> Bool {
-    parts.contains { $0.count >= Self.distinct && bytes.contains($0) }
-  }
 }
 
 extension MovedSecret: CustomStringConvertible, CustomReflectable {
@@ -159,14 +224,6 @@ extension [MovedSecret] {
   /// The keys of settings that hold one of the values, sorted.
   package func keys(in settings: PropertyListDictionary) -> [String] {
     settings.filter { key, value in contains { $0.isHeld(by: value, of: key) } }.keys.sorted().map(\.text)
-  }
-
-  /// Whether a file's content holds one of the values.
-  func areHeld(inFile bytes: [UInt8], path: ContainerPath?) -> Bool {
-    guard let file = try? SettingsFile(bytes: bytes, path: path?.description ?? "") else {
-      return contains { $0.isHeld(inBytes: bytes) }
-    }
-    return !keys(in: file.root).isEmpty
   }
 }
 
@@ -184,90 +241,34 @@ extension PropertyListValue {
   }
 }
 
-/// Looks for files of a state directory that hold a moved value in the clear: every earlier transaction that changed the
-/// settings has kept a copy.
-struct HeldSecrets {
-  let state: StateDirectory
+/// Looks for the names of settings that a moved value had before, in what earlier transactions have kept.
+private struct EarlierNames {
+  let state: Directory
   let container: Container
   let secrets: [MovedSecret]
   /// A larger file is not a settings file.
   private static let sizeLimit = 64 << 20
 
-  /// A file that was kept: of what, and where it is below the state directory. No path when that is not known.
-  private struct Kept {
-    var path: ContainerPath?
-    var file: ContainerPath
-  }
-
-  /// The files, as paths below the state directory, and the settings that have such a value in them: by the names that
-  /// it had before.
-  func find() throws -> (files: [ContainerPath], settings: [Sealing.Setting]) {
-    var found: (files: [ContainerPath], settings: [Sealing.Setting]) = ([], [])
-    // What steps wrote down is not a settings file: it is sealed in any case.
-    found.files = try names(StateDirectory.undo).flatMap { folder in
-      try state.directory.directory(folder).names().filter(StepFile.isOne).map { folder.appending(name: $0) }
-    }
-    for kept in try undos() + conflicts() {
-      guard let status = try state.directory.status(kept.file), status.type == .file,
-        status.size <= Self.sizeLimit
-      else { continue }
-      let bytes = try state.directory.contents(kept.file)
-      let file = try? SettingsFile(bytes: bytes, path: kept.path?.description ?? "")
-      // An earlier value of the same setting may open something still.
-      let hasEarlier = secrets.contains {
-        $0.path == kept.path ?? $0.path && file?.root[$0.key] != nil
+  func find() throws -> [Sealing.Setting] {
+    guard try state.status(StateDirectory.undo)?.type == .directory else { return [] }
+    let undos = try state.directory(StateDirectory.undo)
+    var found: [Sealing.Setting] = []
+    for folder in try undos.names().map({ try undos.directory(ContainerPath(name: $0)) }) {
+      guard let record = try? UndoRecord(in: folder) else { continue }
+      for change in record.changes where change.granularity == .settings || isSettings(change.path) {
+        for name in [change.kept, change.settingsAfter].compactMap({ $0 }) {
+          guard let status = try folder.status(name), status.type == .file, status.size <= Self.sizeLimit,
+            let file = try? SettingsFile(bytes: folder.contents(name), path: change.path.description)
+          else { continue }
+          found += secrets.keys(in: file.root).map { Sealing.Setting(path: change.path, key: $0) }
+        }
       }
-      guard hasEarlier || secrets.areHeld(inFile: bytes, path: kept.path) else { continue }
-      found.files.append(kept.file)
-      guard let path = kept.path, let file else { continue }
-      found.settings += secrets.keys(in: file.root).map { Sealing.Setting(path: path, key: $0) }
     }
     return found
-  }
-
-  private func undos() throws -> [Kept] {
-    try names(StateDirectory.undo).flatMap { folder -> [Kept] in
-      let directory = try state.directory.directory(folder)
-      guard let record = try? UndoRecord(in: directory) else {
-        // The paths are unknown: any of it may have been settings.
-        return try directory.names().map { Kept(path: nil, file: folder.appending(name: $0)) }
-      }
-      return record.changes.filter { $0.granularity == .settings || isSettings($0.path) }.flatMap { change in
-        [change.kept, change.settingsAfter].compactMap { $0 }
-          .map { Kept(path: change.path, file: folder.appending(name: $0.bytes)) }
-      }
-    }
-  }
-
-  private func conflicts() throws -> [Kept] {
-    try names(StateDirectory.conflict).flatMap { folder in
-      try state.directory.directory(folder).settings(where: isSettings).map {
-        Kept(path: nil, file: folder.appending(name: $0.bytes))
-      }
-    }
-  }
-
-  private func names(_ folder: ContainerPath) throws -> [ContainerPath] {
-    guard try state.directory.status(folder)?.type == .directory else { return [] }
-    return try state.directory.directory(folder).names().map { folder.appending(name: $0) }
   }
 
   private func isSettings(_ path: ContainerPath) -> Bool {
     let path = path.ofPreferencesBackup ?? path
     return container.isSettings(path) || secrets.contains { $0.path == path }
-  }
-}
-
-extension Directory {
-  /// The files below that were kept of such paths; a second one of a path has a `~` behind its name.
-  func settings(where isOne: (ContainerPath) -> Bool) throws -> [ContainerPath] {
-    var found: [ContainerPath] = []
-    try walk { entry in
-      var path = entry.path
-      while path.bytes.last == UInt8(ascii: "~") { path = ContainerPath(name: path.bytes.dropLast()) }
-      if entry.status.type == .file, isOne(path) { found.append(entry.path) }
-      return .into
-    }
-    return found
   }
 }

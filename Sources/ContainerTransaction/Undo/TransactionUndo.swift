@@ -359,7 +359,9 @@ extension TransactionUndo {
   /// What undoes a move into the vault, or redoes one, is sealed as the move was: the value would stand in its undo
   /// again.
   func keepSealed(_ record: UndoRecord, to recipients: [AgeRecipient]) throws {
-    for setting in record.sealing?.settings ?? [] {
+    guard let sealing = record.sealing else { return }
+    staged.keepSealed(to: recipients)
+    for setting in sealing.settings {
       for change in record.changes
       where (change.path.ofPreferencesBackup ?? change.path) == setting.path {
         let value =

@@ -2,6 +2,7 @@ import AgeEncryption
 import AppContainer
 import DrydockErrors
 import FileSystem
+import SystemPackage
 
 /// The files that an undo keeps: as they were, or sealed.
 struct UndoFiles {
@@ -29,22 +30,33 @@ struct UndoFiles {
       ReplacedMark.remove(from: &bytes)
       return bytes
     }
-    return try open(name).withBytes { Array($0) }
+    var bytes: [UInt8] = []
+    try opening(name) { reader in try reader.read { bytes += $0 } }
+    return bytes
   }
 
-  /// The content of a file that is kept sealed.
+  /// Opens a file that is kept sealed.
   ///
   /// - Throws: ``DrydockError``: `vaultLocked` when no key opens it, `nothingToUndo` when it is damaged.
-  private func open(_ name: ContainerPath) throws -> SecretBytes {
+  private func opening<Value>(_ name: ContainerPath, _ body: (AgeReader) throws -> Value) throws -> Value {
     let path = directory.full(Self.sealed(name))
     do {
       guard !keys.isEmpty else {
         throw DrydockError(
           .vaultLocked,
-          "what this transaction replaced is kept sealed, since it holds a setting that is now in the vault; give the "
-            + "device key", path: path)
+          "what this transaction replaced is kept sealed, since a secret was moved into the vault; give the device key",
+          path: path)
       }
-      return try Age.open(directory.contents(Self.sealed(name)), with: keys)
+      let file = try directory.openFile(Self.sealed(name))
+      defer { try? file.close() }
+      let reader = try AgeReader(size: FileStatus(of: file, path: path).size, keys: keys) { target, offset in
+        try DrydockError.translating("cannot read", path) {
+          guard try file.read(fromAbsoluteOffset: Int64(offset), into: target) == target.count else {
+            throw Errno.ioError
+          }
+        }
+      }
+      return try body(reader)
     } catch let error as DrydockError where error.code == .noIdentity {
       throw DrydockError(
         .vaultLocked,
@@ -74,7 +86,8 @@ struct UndoFiles {
     }
     if try isSealed(name) {
       try staged.putFile(at: change.path, metadata: before.metadata, size: before.size) {
-        try $0.write(contents(name))
+        let file = $0
+        try opening(name) { try $0.read(by: file.write) }
       }
     } else {
       try staged.adopt(name, in: directory, type: status.type, at: change.path)
@@ -87,7 +100,7 @@ struct UndoFiles {
     guard !takesChanged, let name = change.kept, let before = change.before, let status = try status(name),
       status.links == 1
     else { return }
-    let size = try isSealed(name) ? UInt64(contents(name).count) : status.size
+    let size = try isSealed(name) ? opening(name, \.plainSize) : status.size
     guard status.modified != before.metadata.modified || size != before.size else { return }
     throw DrydockError(
       .conflict,
@@ -97,10 +110,10 @@ struct UndoFiles {
       path: change.path.description)
   }
 
-  /// Opens all that is sealed, and forgets it: before anything is staged.
+  /// Opens all that is sealed, before anything is staged.
   func check(_ record: UndoRecord) throws {
     for name in record.changes.flatMap({ [$0.kept, $0.settingsAfter].compactMap { $0 } })
-    where try isSealed(name) { _ = try open(name) }
+    where try isSealed(name) { try opening(name) { _ in } }
   }
 }
 
@@ -163,15 +176,18 @@ enum StepFile {
   static func transaction(_ name: ContainerPath) -> String {
     String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)
   }
-
-  /// Whether a name is that of one that is not sealed.
-  static func isOne(_ name: [UInt8]) -> Bool {
-    name.starts(with: prefix) && !name.ends(with: Array(".age".utf8)) && !name.ends(with: Array(".new".utf8))
-  }
 }
 
-extension Array where Element == UInt8 {
-  fileprivate func ends(with suffix: [UInt8]) -> Bool { self.suffix(suffix.count) == suffix[...] }
+extension AgeReader {
+  /// Reads all of the content in pieces.
+  fileprivate func read(by body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    for offset in stride(from: 0, to: plainSize, by: 1 << 20) {
+      let piece = try SecretBytes(count: Int(min(1 << 20, plainSize - offset))) {
+        try read(into: $0, at: offset)
+      }
+      try piece.withBytes(body)
+    }
+  }
 }
 
 extension Transaction {

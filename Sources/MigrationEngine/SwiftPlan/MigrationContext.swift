@@ -118,9 +118,11 @@ public final class MigrationContext {
     try keepSealed()
   }
 
-  /// Marks settings that the closure moved to the vault, so that the undo entry keeps them sealed.
+  /// Has what the undo log keeps sealed, when the closure gave the vault a new value: it may come from a setting, a file or a
+  /// database.
   private func keepSealed() throws {
-    guard !vaultDraft.put.isEmpty, !drafts.replaced.isEmpty, let vault = try stage.vault() else { return }
+    guard vaultDraft.hasNewValue, let vault = try stage.vault() else { return }
+    stage.keepSealed(to: vault.recipients)
     for setting in drafts.replaced {
       let known = stage.movedSecrets.contains { $0.path == setting.file && $0.key == setting.key }
       guard !known, vaultDraft.put.contains(where: { $0.value.holds(setting.value) }) else { continue }
@@ -279,6 +281,8 @@ public struct MigrationVault {
 /// The vault during a stage.
 final class VaultDraft {
   private(set) var put: [VaultItem] = []
+  /// Whether one of them has a value that no item had.
+  private(set) var hasNewValue = false
   /// All its values so far, which messages must not contain.
   private(set) var seen: [SecretBytes] = []
   private let stage: StagedContainer
@@ -308,6 +312,7 @@ final class VaultDraft {
     let now = UTCTime.text(Date())
     item.created = vault[item.id]?.created ?? item.created ?? now
     item.modified = now
+    if !vault.items.values.contains(where: { $0.value == item.value }) { hasNewValue = true }
     vault.put(item)
     put.append(item)
     seen.append(item.value)
