@@ -123,8 +123,46 @@ import Testing
         // The app writes on.
         try lane.set(["x": 7, "b": 2, "c": 3, "z": 5], at: Lab.group)
         #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == ["a": 7, "b": 2, "c": 3])
-        #expect(try lane.stage.settings(Lab.group) == ["b": 2, "c": 9, "z": 5])
+        #expect(try lane.stage.settings() == ["a": 7, "b": 2, "c": 3, "z": 5])
+        #expect(try lane.stage.settings(Lab.group) == ["b": 2, "c": 9])
+      }
+    }
+  }
+
+  /// The app goes on in the new place: what it adds there is the old version's, too, unless it was there before.
+  @Test(
+    arguments: [
+      ("prefix: w.", ["w.old": 9, "y": 2], ["w.a": 2, "w.new": 3], [], ["w.old": 9, "y": 2]),
+      ("all: true", nil, ["w.a": 2, "w.new": 3], [], nil),
+      (
+        "all: true", ["y": 2], ["w.a": 2], ["`w.new` was written since: left unchanged"],
+        ["y": 2, "w.new": 3]
+      ),
+    ] as [(String, PropertyListDictionary?, PropertyListDictionary, [String], PropertyListDictionary?)])
+  func moveTakesBackWhatIsNew(
+    _ selection: String, _ there: PropertyListDictionary?, _ own: PropertyListDictionary, _ notes: [String],
+    _ stays: PropertyListDictionary?
+  ) throws {
+    try Self.with(["w.a": 1], there) { lab in
+      try StepLab.with(lab, "defaults.move: {\(Self.to), \(selection)}") { lane throws in
+        _ = try lane.apply()
+        var values = there ?? [:]
+        (values["w.a"], values["w.new"]) = (2, 3)
+        try lane.set(values, at: Lab.group)
+        #expect(try lane.revert() == notes)
+        #expect(try lane.stage.settings() == own)
+        #expect(try lane.stage.settings(Lab.group) == stays)
+      }
+    }
+  }
+
+  @Test func whatIsNewBesideCopiesIsNoted() throws {
+    try Self.with(["w.a": 1], ["w.old": 9]) { lab in
+      try StepLab.with(lab, "defaults.copy: {\(Self.to), prefix: w.}") { lane throws in
+        _ = try lane.apply()
+        try lane.set(["w.a": 1, "w.old": 9, "w.new": 3], at: Lab.group)
+        #expect(try lane.revert() == ["`w.new` was written since: left unchanged"])
+        #expect(try lane.stage.settings(Lab.group) == ["w.old": 9, "w.new": 3])
       }
     }
   }

@@ -58,11 +58,19 @@ import Testing
       ("files.write: {path: b, text: x, if-exists: replace}", "b", "`b` was changed since: left unchanged"),
       ("files.copy: {from: d, to: e}", "e/1", "`e` was changed since: left unchanged"),
       ("files.create-directory: {path: e}", "e/1", "`e` was changed since: left unchanged"),
+      ("files.move: {from: ['d/*', a], to: e}", "e/new", "`e/new` was written since: left unchanged"),
+      ("files.copy: {from: ['d/*', a], to: e}", "e/new", "`e/new` was written since: left unchanged"),
     ])
   func whatTheAppChangedSinceStays(_ step: String, _ path: String, _ note: String) throws {
     let result = try upAndDown("  - \(step)\n") { try $0.write(try ContainerPath(path), "of the app") }
     #expect(result.notes.count == 1 && result.notes.first?.hasSuffix(note) == true, "\(result.notes)")
     #expect(result.differences.contains { $0.hasPrefix("\(path):") }, "\(result.differences)")
+  }
+
+  /// There was nothing to move: what the new version writes is what the old one would have had.
+  @Test func whatIsNewMovesBack() throws {
+    let result = try upAndDown("  - files.move: {from: z, to: y}\n") { try $0.write("y", "of the app") }
+    #expect(result.notes == [] && result.differences.count == 1 && result.differences[0].hasPrefix("z:"))
   }
 
   /// The file was replaced by a new one, which had neither the mode nor the attributes.

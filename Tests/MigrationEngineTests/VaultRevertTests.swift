@@ -97,6 +97,51 @@ import Testing
     }
   }
 
+  @Test(
+    arguments: [
+      ("vault.rename: {service: notes, to: {service: journal}}", "journal"),
+      ("vault.rename: {service-prefix: no, to: {service-prefix: jo}}", "jotes"),
+    ])
+  func newItemsGoBackToo(_ step: String, _ service: String) throws {
+    try withVault { lab in
+      try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
+      func add(_ service: String, _ account: String) throws {
+        _ = try Transaction.run(on: lab.container, .vault, summary: "app", options: lab.options) { stage in
+          var vault = try #require(try stage.vault())
+          vault.put(VaultItem(service: service, account: account, value: SecretBytes([1])))
+          try stage.setVault(vault)
+        }
+      }
+      // It had the new name before.
+      try add(service, "own")
+      try lab.migrate()
+      try add(service, "new")
+      #expect(try lab.rollback(to: 0, down: true).migrations.flatMap(\.notes) == [])
+      #expect(
+        try items(lab).map(\.description).sorted() == [
+          "\(service)/own", "notes/auth", "notes/mail", "notes/new", "notes/user:pass",
+        ])
+    }
+  }
+
+  @Test func anItemWithoutASettingGoesBackToo() throws {
+    try withVault { lab in
+      try lab.migration(
+        "0001_test.yaml",
+        "steps:\n  - vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}\n")
+      try lab.migrate()
+      _ = try Transaction.run(on: lab.container, .vault, summary: "app", options: lab.options) { stage in
+        var vault = try #require(try stage.vault())
+        vault.put(VaultItem(service: "notes", account: "new", value: SecretBytes(Array("newer".utf8))))
+        try stage.setVault(vault)
+      }
+      #expect(try lab.rollback(to: 0, down: true).migrations.flatMap(\.notes) == [])
+      // What was there before the step stays.
+      #expect(try lab.settings()?["absent"] == .string("newer") && lab.settings()?["gone"] == nil)
+      #expect(try items(lab).map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
+    }
+  }
+
   @Test func aVaultThatTheStepMadeGoes() throws {
     try Lab.with { lab in
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())

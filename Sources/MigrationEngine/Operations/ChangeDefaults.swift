@@ -167,16 +167,19 @@ struct TransferDefaults: MigrationAction {
       throw StepFailure(message: "`from` and `to` are the same settings file: use defaults.rename")
     }
     var source = try DefaultsEdit(from, stage)
+    let present = try isOneFile ? source.values : DefaultsEdit(to, stage).values
     var moved: [(old: String, new: String, value: PropertyListValue)] = []
     for (old, new) in try pairs(&source) {
       if let value = try source.source(old, ifMissing) {
         try source.requireTransferable(old)
         moved.append((old, new, value))
         if isMove { source.values[old] = nil }
-      } else {
+      } else if present[new] != nil {
         recorded.skipped.append(old)
       }
     }
+    // A revert takes what else it finds there for written since.
+    recorded.skipped += selected(in: present).filter { key in !moved.contains { $0.new.isExactly(key) } }
     var target = try isOneFile ? source : DefaultsEdit(to, stage)
     for (old, new, value) in moved {
       // A move is done where the value is already there; a rename leaves one of two names only with `if-exists`.
@@ -202,18 +205,38 @@ struct TransferDefaults: MigrationAction {
     }
   }
 
-  /// Moves the settings back with their present values, and restores what they had replaced.
+  /// The settings that a prefix, or `all`, selects; none of those with names of their own.
+  private func selected(in values: PropertyListDictionary) -> [String] {
+    switch selection {
+    case .keys: []
+    case .all: values.keys.map(\.text).sorted()
+    case .prefix(let prefix): values.keys.map(\.text).filter { $0.utf8.starts(with: prefix.utf8) }.sorted()
+    }
+  }
+
+  /// Moves the settings back with their present values, also those that were written since, and restores what they had replaced.
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    guard isMove else { return try DownValues.required(recorded).revert(on: stage) }
+    guard isMove else { return try revertCopy(on: stage, DownValues.required(recorded)) }
     let (sourcePath, targetPath) = try (from.path(in: stage), to.path(in: stage))
     let isOneFile = sourcePath == targetPath
     var target = try DefaultsEdit(to, stage)
     var moved: [(old: String, new: String, value: PropertyListValue)] = []
-    let pairs = try movedPairs(recorded, from: sourcePath)
+    var pairs = try movedPairs(recorded, from: sourcePath)
+    if let recorded {
+      let newer = try newer(than: recorded, in: target.values, stage).filter { key in
+        !pairs.contains { $0.new.isExactly(key) }
+      }
+      if case .all = selection, !recorded.made.contains(targetPath) {
+        // What a file had before the step, too, may be of another program.
+        target.notes += newer.map { "\(target.shown($0)) was written since: left unchanged" }
+      } else {
+        pairs += newer.map { ($0, $0) }
+      }
+    }
     for (old, new) in pairs {
       if let value = target.values[new] {
         moved.append((old, new, value))
-      } else {
+      } else if recorded.map({ $0.setting(old, in: sourcePath) != nil }) ?? true {
         target.notes.append("\(target.shown(new)) does not exist: skipped")
       }
     }
@@ -234,16 +257,41 @@ struct TransferDefaults: MigrationAction {
       source.notes = target.notes
       target = source
     }
-    for (_, new, value) in moved where target.values[new] == nil {
+    for (old, new, value) in moved where target.values[new] == nil {
       guard let recorded, !isOneFile || !pairs.contains(where: { $0.old.isExactly(new) }) else { continue }
-      // A target that had the same value already was not written.
+      // A target that had the same value already was not written; without a source it is the app's.
       let written = recorded.setting(new, in: targetPath)
-      target.values[new] = written == nil ? value : written?.before?.value
+      let isOfTheApp = recorded.setting(old, in: sourcePath) == nil
+      target.values[new] = written == nil && !isOfTheApp ? value : written?.before?.value
     }
     let notes = try target.save(to: stage)
     if isOneFile { return notes }
     if target.values.isEmpty, recorded?.made.contains(targetPath) == true { try stage.remove(targetPath) }
     return try source.save(to: stage) + notes
+  }
+
+  /// Removes copies that are as they were made. What was written since stays, with a note.
+  private func revertCopy(on stage: StagedContainer, _ recorded: DownValues) throws -> [String] {
+    let edit = try DefaultsEdit(to, stage)
+    let newer = try newer(than: recorded, in: edit.values, stage)
+    return try recorded.revert(on: stage)
+      + newer.map { "\(edit.shown($0)) was written since: left unchanged" }
+  }
+
+  /// The selected settings that were written to the target since.
+  private func newer(
+    than recorded: DownValues, in values: PropertyListDictionary, _ stage: StagedContainer
+  ) throws -> [String] {
+    let path = try to.path(in: stage)
+    let isStandard = path == stage.container.standardDefaults
+    return selected(in: values).filter { key in
+      let isMarker =
+        isStandard
+        && stage.container.configuration.versionMarkers.contains {
+          if case .defaults(let marker) = $0.place { marker.isExactly(key) } else { false }
+        }
+      return !isMarker && recorded.setting(key, in: path) == nil && !recorded.skipped.containsExactly(key)
+    }
   }
 
   /// The settings that were moved, without those that were skipped or kept.

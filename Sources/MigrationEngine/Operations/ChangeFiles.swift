@@ -41,7 +41,9 @@ struct TransferFiles: MigrationAction {
     if let single { try stage.requireChangeable(single) }
     var notes: [String] = []
     let pairs = try pairs(on: stage, &notes)
-    if let single, pairs.isEmpty { recorded.skipped.append(single.description) }
+    if let single, pairs.isEmpty, try stage.status(of: to) != nil {
+      recorded.skipped.append(single.description)
+    }
     // The sidecars of a database went with its main file, which comes before them.
     for pair in pairs where try !isMove || stage.status(of: pair.from) != nil {
       try stage.requireChangeable(pair.from)
@@ -97,10 +99,22 @@ struct TransferFiles: MigrationAction {
   var reversal: Reversal { isMove && single != nil ? .byArguments : .byDownValues }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    guard recorded == nil, isMove, let single else {
-      return try DownValues.required(recorded).revert(on: stage)
+    if isMove, let single {
+      // Without a source to move, the app may have written the target since.
+      let isNewer =
+        try recorded.map { try $0.moved.isEmpty && $0.skipped.isEmpty && stage.status(of: to) != nil } ?? true
+      if isNewer { return try DownValues.Moved(from: single, to: to).revert(on: stage).map { [$0] } ?? [] }
     }
-    return try DownValues.Moved(from: single, to: to).revert(on: stage).map { [$0] } ?? []
+    let recorded = try DownValues.required(recorded)
+    let notes = try recorded.revert(on: stage)
+    guard single == nil, recorded.made.contains(to), try stage.status(of: to)?.type == .directory else {
+      return notes
+    }
+    let written = Set(recorded.written.map(\.path))
+    return try notes
+      + stage.children(of: to).sorted().filter { !written.contains($0) }.map {
+        "`\($0)` was written since: left unchanged"
+      }
   }
 
   private typealias Pair = (from: ContainerPath, to: ContainerPath)

@@ -31,6 +31,7 @@ struct MoveDefaultsToFile: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
+    if try stage.status(of: to) != nil { recorded.skipped.append(to.description) }
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
     if let reference, value.matches(reference), try stage.status(of: to) != nil { return edit.notes }
     let bytes = try encode(value)
@@ -61,7 +62,10 @@ struct MoveDefaultsToFile: MigrationOperation {
     let recorded = try DownValues.required(recorded)
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage)
-    guard let setting = recorded.setting(key, in: path), let before = setting.before?.value else { return [] }
+    guard let setting = recorded.setting(key, in: path), let before = setting.before?.value else {
+      let isNewer = try recorded.skipped.isEmpty && stage.status(of: to) != nil
+      return isNewer ? ["`\(to)` was written since: left unchanged, and `\(key)` too"] : []
+    }
     guard edit.values[key] == setting.after?.value else {
       return ["`\(key)` was changed since: kept, and `\(to)` too"]
     }

@@ -63,9 +63,10 @@ struct MoveDefaultsToVault: MigrationOperation {
     try recorded.noteMade(stage.container.vaultPath, on: stage)
     var changes: [SealedItems.Change] = []
     for (key, account) in moves {
-      guard let value = try edit.source(key, ifMissing) else { continue }
       var item = template
       item.account = account
+      if try stage.vault()?[item.id] != nil { recorded.skipped.append(key) }
+      guard let value = try edit.source(key, ifMissing) else { continue }
       var bytes = try encoding.bytes(
         of: value, key: key, isIndented: false, argument: ("as", [.raw, .text, .json]))
       item.value = SecretBytes(wiping: &bytes)
@@ -137,13 +138,17 @@ extension MoveDefaultsToVault {
     var edit = try DefaultsEdit(target, stage)
     guard var vault = try stage.vault() else { return ["there is no vault: skipped"] }
     let file = try target.path(in: stage)
-    for item in try returns(recorded, stage) {
+    for item in try returns(recorded, vault, stage) {
       guard let now = vault[item.written] else {
         edit.notes.append("the vault item \(item.written) does not exist: skipped")
         continue
       }
       guard edit.values[item.key] == nil else {
         edit.notes.append("`\(item.key)` exists already: kept, and the vault item \(item.written) too")
+        continue
+      }
+      if recorded != nil, item.type == nil, encoding == .text {
+        edit.notes.append("the vault item \(item.written) was written since: left unchanged")
         continue
       }
       let value = try now.value.withBytes { try setting(of: Array($0), like: item.type, key: item.key) }
@@ -172,21 +177,28 @@ extension MoveDefaultsToVault {
         + (type.map { "it is no longer \($0.nounPhrase)" } ?? "the setting's type is unknown"))
   }
 
-  private func returns(_ recorded: DownValues?, _ stage: StagedContainer) throws -> [Return] {
-    guard let recorded else {
-      return moves.map { move in
-        var item = template
-        item.account = move.account
-        return Return(key: move.key, type: nil, written: item.id, before: nil, wasThere: false)
-      }
+  private func returns(
+    _ recorded: DownValues?, _ vault: Vault, _ stage: StagedContainer
+  ) throws -> [Return] {
+    let all = moves.map { move in
+      var item = template
+      item.account = move.account
+      return Return(key: move.key, type: nil, written: item.id, before: nil, wasThere: false)
     }
+    guard let recorded else { return all }
     let changes = try recorded.items?.open(on: stage) ?? []
-    return zip(recorded.types, changes).compactMap { type, change in
+    let moved = zip(recorded.types, changes).compactMap { type, change in
       change.after.map { after in
         Return(
           key: type.key, type: type.value, written: after.id, before: change.before,
           wasThere: change.before == after)
       }
     }
+    // Without a setting to move, the app may have written the item since.
+    let newer = all.filter { item in
+      vault[item.written] != nil && !recorded.skipped.containsExactly(item.key)
+        && !moved.contains { $0.key.isExactly(item.key) }
+    }
+    return moved + newer
   }
 }

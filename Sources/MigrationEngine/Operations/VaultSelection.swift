@@ -148,7 +148,9 @@ struct VaultEdit {
   func save(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     if let vault, !changes.isEmpty {
       try stage.setVault(vault)
-      recorded.items = try SealedItems(changes, sealedAs: vault)
+      // The others, too: a revert takes what else it finds for written since.
+      let others = vault.sorted.filter { item in !changes.contains { $0.after?.id == item.id } }
+      recorded.items = try SealedItems(changes + others.map { ($0, $0) }, sealedAs: vault)
     }
     return notes
   }

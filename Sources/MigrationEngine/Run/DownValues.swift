@@ -65,7 +65,7 @@ struct DownValues: Sendable, Codable, Equatable {
   /// Sorted by key, file after file.
   var settings: [Setting] = []
   var documents: [Document] = []
-  /// Settings, paths or databases that the step skipped; its revert skips them, too.
+  /// Settings, paths or databases that the step skipped, or found among what it wrote; its revert skips them, too.
   var skipped: [String] = []
   /// Files and directories that the step created, parents first. A revert removes the directories that are empty.
   var made: [ContainerPath] = []
@@ -366,7 +366,7 @@ extension DownValues {
   /// The values of all steps of one run, as the undo entry stores them.
   struct Run: Codable {
     /// Undo entries of another format are only undone as a whole.
-    private static let currentFormat = 3
+    private static let currentFormat = 4
 
     private var format = currentFormat
     /// The version before the run.

@@ -67,7 +67,7 @@ extension DownValues {
     }
     var notes: [String] = []
     var returning: [(now: VaultItem, then: VaultItem)] = []
-    for case (let before?, let after?) in changes {
+    for case (let before?, let after?) in changes where before != after {
       guard let now = vault[after.id] else {
         notes.append("the vault item \(after) does not exist: skipped")
         continue
@@ -81,6 +81,10 @@ extension DownValues {
         }
       }
       returning.append((now, then))
+    }
+    let known = Set(changes.flatMap { [$0.before?.id, $0.after?.id].compactMap { $0 } })
+    for now in vault.sorted where !known.contains(now.id) {
+      if let then = changes.lazy.compactMap(now.namedBack).first { returning.append((now, then)) }
     }
     for item in returning { vault.remove(item.now.id) }
     for item in returning {
@@ -110,6 +114,16 @@ extension DownValues {
 }
 
 extension VaultItem {
+  /// An item that was written since, under the previous service or access group if it has the one that a change gave.
+  fileprivate func namedBack(_ change: SealedItems.Change) -> VaultItem? {
+    guard let before = change.before, let after = change.after else { return nil }
+    var item = self
+    for attribute in [VaultItem.Attribute.service, .accessGroup] where self[attribute] == after[attribute] {
+      item[attribute] = before[attribute]
+    }
+    return item == self ? nil : item
+  }
+
   /// This item with the previous value of each attribute that was not changed since.
   fileprivate func reverting(to before: VaultItem, from after: VaultItem) -> VaultItem {
     var item = self
