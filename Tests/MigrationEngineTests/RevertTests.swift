@@ -78,6 +78,28 @@ import Testing
     }
   }
 
+  @Test func whatIsNewIsConvertedBack() throws {
+    try Lab.with { lab in
+      try lab.set(["same": .string("1"), "there": .string("dark")])
+      let notes = try upAndDown(
+        """
+          - defaults.convert: {key: mode, to: look, map: {true: dark, false: light}}
+          - defaults.convert: {key: old, to: there, map: {true: dark, false: light}}
+          - defaults.convert: {key: same, type: string}
+          - defaults.convert: {key: size, to: width, type: integer}
+        """, lab
+      ) { lab in
+        try lab.app(sets: "look", .string("light"))
+        try lab.app(sets: "width", .integer(1))
+      }
+      #expect(
+        try lab.settings() == [
+          "mode": .boolean(false), "width": .integer(1), "same": .string("1"), "there": .string("dark"),
+        ])
+      #expect(notes.count == 1 && notes[0].hasSuffix("`width` was written since: left unchanged"), "\(notes)")
+    }
+  }
+
   @Test func filesAndDatabases() throws {
     try Lab.with { lab in
       try lab.database(

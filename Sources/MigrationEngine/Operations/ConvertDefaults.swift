@@ -43,7 +43,7 @@ struct ConvertDefaults: MigrationOperation {
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.seen(key, ifMissing) else {
-      recorded.skipped.append(key)
+      if edit.values[to] != nil { recorded.skipped.append(key) }
       return edit.notes
     }
     guard let converted = try convert(value, stage.redactor, &edit.notes) else {
@@ -63,7 +63,9 @@ struct ConvertDefaults: MigrationOperation {
       edit.values[key] = nil
     }
     edit.values[to] = converted
-    return try edit.save(to: stage, &recorded)
+    let notes = try edit.save(to: stage, &recorded)
+    if recorded.settings.isEmpty { recorded.skipped.append(key) }
+    return notes
   }
 
   /// Uses the map when the value was changed since, so that newer data is reverted, too.
@@ -72,10 +74,13 @@ struct ConvertDefaults: MigrationOperation {
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage)
     let noted = recorded?.setting(to, in: path)
-    if let recorded, noted.map({ edit.values[to] == $0.after?.value }) ?? true {
+    // Without a value to convert, the app may have written one since.
+    let isNewer = recorded?.settings.isEmpty == true && edit.values[to] != nil
+    if let recorded, !isNewer, noted.map({ edit.values[to] == $0.after?.value }) ?? true {
       return try recorded.revertSettings(on: stage)
     }
     guard case .map(let map) = rule else {
+      if isNewer { return ["`\(to)` was written since: left unchanged"] }
       return try DownValues.required(recorded).revertSettings(on: stage)
     }
     guard let now = edit.values[to] else { return ["`\(to)` does not exist: skipped"] }
