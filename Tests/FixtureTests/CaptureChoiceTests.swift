@@ -77,6 +77,27 @@ struct CaptureChoiceTests {
     }
   }
 
+  @Test(
+    "A name or a pattern that matches nothing is refused: what it was to replace would stay",
+    arguments: [
+      ("emial", [], [], "has a key emial"), ("email", ["*.md"], [], "matches *.md"),
+      ("email", [], ["Documents/Draft"], "matches Documents/Draft"),
+      ("email", ["*.txt"], ["Documents/Drafts"], nil),
+      ("phone", [], [], nil),
+    ] as [(String, [String], [String], String?)])
+  func unknownNames(_ key: String, _ files: [String], _ dropped: [String], _ message: String?) throws {
+    try CaptureSandbox.with { sandbox in
+      try sandbox.settings(["dataSchemaVersion": 3, "account": ["email": "grace@example.com"]])
+      try sandbox.write("Documents/Drafts/x.txt", "phone: 5550100\n")
+      (sandbox.options.keys, sandbox.options.files, sandbox.options.dropped) = ([key], files, dropped)
+      guard let message else { return _ = try sandbox.capture() }
+      let error = #expect(throws: DrydockError.self) { try sandbox.capture() }
+      #expect(
+        error?.code == .usage && error?.message.contains(message) == true, "\(String(describing: error))")
+      #expect(!FileManager.default.fileExists(atPath: sandbox.directory("Fixtures/made")))
+    }
+  }
+
   @Test("A file's whole content; what is dropped is not there")
   func files() throws {
     try CaptureSandbox.with { sandbox in

@@ -75,7 +75,7 @@ struct CaptureSandbox {
   func refusal(withKeys: Bool = true) throws -> String {
     do {
       try capture(withKeys: withKeys)
-    } catch let error as DrydockError where error.code == .notCaptured {
+    } catch let error as DrydockError where [.notCaptured, .usage].contains(error.code) {
       let left = try FileManager.default.contentsOfDirectory(atPath: directory("Fixtures"))
       return left.isEmpty ? error.description : "left behind: \(left)"
     }

@@ -258,6 +258,23 @@ struct SuiteCheckTests {
     }
   }
 
+  @Test("A volatile name that matches at no version is found; one of an old or a new version is right")
+  func volatileNames() throws {
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.fixture(
+        "one",
+        more: "volatile: {settings: [theme, look, sizes], columns: [task.note, TASK.title, task.titel], "
+          + "files: [Documents/note.md, '*.tmp']}")
+      try sandbox.record()
+      let found = try sandbox.found().filter { $0.contains("volatile") }
+      #expect(
+        found.count == 3
+          && ["setting `sizes`", "column `task.titel`", "file `*.tmp`"].allSatisfy { name in
+            found.contains { $0.contains(name) }
+          }, "\(found)")
+    }
+  }
+
   @Test("Many migrations go down one by one, each by what it wrote down")
   func longWayDown() throws {
     try SuiteSandbox.sound { sandbox in

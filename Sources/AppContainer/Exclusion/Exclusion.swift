@@ -269,6 +269,13 @@ package struct PatternList: Sendable, Equatable {
     return line.isNegated ? .negated(line.text) : .matched(line.text)
   }
 
+  /// The patterns, as written, and those that match a path, whichever of them counts.
+  package var texts: [String] { lines.map(\.text) }
+
+  package func texts(matching path: ContainerPath, isDirectory: Bool) -> [String] {
+    lines.filter { $0.pattern.matches(components: path.components, isDirectory: isDirectory) }.map(\.text)
+  }
+
   /// Whether a path below a directory could match.
   package func mayMatch(below directory: ContainerPath) -> Bool {
     lines.contains { !$0.isNegated && $0.pattern.mayMatch(below: directory) }

@@ -22,6 +22,8 @@ struct CaptureWriter {
   private(set) var report: CaptureReport
   /// The columns of all databases, as `TABLE.COLUMN`.
   private(set) var columns: Set<String> = []
+  /// The patterns of chosen files that matched one.
+  private(set) var foundPatterns: Set<String> = []
   private let staged: StagedContainer
   private var container: Container { staged.container }
   private let options: CaptureOptions
@@ -58,6 +60,10 @@ struct CaptureWriter {
     var scan = ContainerScan(staged.live, rules: ExclusionRules(container))
     var skipped: ContainerPath?
     while let entry = try scan.nextEntry() {
+      foundPatterns.formUnion(
+        (options.files + options.dropped).filter {
+          CaptureOptions.matches([$0], entry.path, isDirectory: entry.kind == .directory)
+        })
       if let skipped, entry.path.isInside(skipped) { continue }
       let isMetadata = entry.path == Self.appleMetadata && container.layout == .ios
       if let exclusion = entry.exclusion, !isMetadata {
@@ -221,7 +227,7 @@ struct CaptureWriter {
     }
     var made = item
     for attribute in VaultItem.Attribute.allCases {
-      let isChosen = options.keys.contains(attribute.rawValue)
+      let isChosen = values.isChosen(attribute.rawValue)
       let place = CapturePlace(isChosen: isChosen, label: "\(path): \(attribute.words)")
       made[attribute] = try item[attribute].map { try values.text($0, place) }
     }
@@ -276,7 +282,7 @@ struct CaptureWriter {
     var attributes: [String] = []
     for attribute in metadata.attributes {
       let leaf = CapturePlace(
-        name: SecretName(attribute.name), isChosen: options.keys.contains(attribute.name),
+        name: SecretName(attribute.name), isChosen: values.isChosen(attribute.name),
         label: "\(path): the attribute \(attribute.name)")
       // The secrets of attributes that are left out are searched for elsewhere, too.
       if values.isCollecting { _ = try values.data(attribute.value, leaf) }

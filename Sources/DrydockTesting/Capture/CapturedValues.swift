@@ -63,8 +63,9 @@ struct CapturedValues {
   let isCollecting: Bool
   private let replacements: Replacements
   private let redactor = Redactor()
-  /// Keys whose values are chosen.
+  /// Keys whose values are chosen, and those of them that were found.
   private let keys: Set<String>
+  private(set) var foundKeys: Set<String> = []
   /// Names that stay although they contain a replaced value.
   private let keptNames: [String]
 
@@ -108,6 +109,7 @@ struct CapturedValues {
       if replacements.isOriginal(text) { return try replaced(text, false, place) }
     }
     let spans = SecretSpans(text, choosing: keys).spans
+    if !spans.isEmpty { foundKeys.formUnion(keys.filter(text.contains)) }
     guard isCollecting else { return try replaced(spans, in: text, place) }
     for span in spans {
       originals.add(String(text[span.range]), isSecret: span.isSecret, source: place.label)
@@ -294,11 +296,19 @@ struct CapturedValues {
 // MARK: - Documents
 
 extension CapturedValues {
+  /// Whether the values of a key are chosen.
+  mutating func isChosen(_ key: String) -> Bool {
+    guard keys.contains(key) else { return false }
+    foundKeys.insert(key)
+    return true
+  }
+
   /// The place of the value of a key.
-  private func inner(_ place: CapturePlace, _ key: String, _ name: SecretName, isSecret: Bool) -> CapturePlace
+  private mutating func inner(_ place: CapturePlace, _ key: String, _ name: SecretName, isSecret: Bool)
+    -> CapturePlace
   {
     var inner = place
-    (inner.name, inner.isChosen) = (name, place.isChosen || keys.contains(key))
+    (inner.name, inner.isChosen) = (name, isChosen(key) || place.isChosen)
     inner.isIdentifier = DeviceIdentifiers.isKey(key)
     if place.showsKeys {
       inner.label += isSecret ? ": a key" : ": \(key)"

@@ -125,7 +125,7 @@ package struct FixtureCapture {
       directory: fixtures + "/" + name, version: version.number, isUnmarked: version.isUnmarked)
     var first = try CaptureWriter(staged, options, report)
     try first.addAll(keys)
-    try requireColumns(first.columns)
+    try requireFound(first)
     let replacements = try Replacements(first.values.originals, keeping: options.kept)
     var second = try CaptureWriter(after: first, report, replacements, to: target)
     try second.addAll(keys)
@@ -143,12 +143,22 @@ package struct FixtureCapture {
     return second.report
   }
 
-  private func requireColumns(_ columns: Set<String>) throws {
-    let known = Set(columns.map { $0.lowercased() })
+  /// Refuses what matches nothing: because of a misspelled name, what is private would stay.
+  private func requireFound(_ visit: CaptureWriter) throws {
+    let known = Set(visit.columns.map { $0.lowercased() })
     for unknown in options.columns.sorted() where !known.contains(unknown.lowercased()) {
-      let hint = NearestWord.hint(for: unknown, among: columns.sorted())
+      let hint = NearestWord.hint(for: unknown, among: visit.columns.sorted())
+      throw DrydockError(.usage, "no database of the container has a column \(unknown); \(hint)")
+    }
+    if let unknown = options.keys.subtracting(visit.values.foundKeys).min() {
       throw DrydockError(
-        .notCaptured, "no database of the container has a column \(unknown); \(hint)")
+        .usage,
+        "nothing that the fixture would keep has a key \(unknown), so nothing was replaced; correct or remove it"
+      )
+    }
+    let patterns = (options.files + options.dropped).filter { !$0.hasPrefix("!") }
+    if let unknown = patterns.first(where: { !visit.foundPatterns.contains($0) }) {
+      throw DrydockError(.usage, "no file of the container matches \(unknown); correct or remove it")
     }
   }
 

@@ -85,6 +85,7 @@ struct FixtureChecks {
         FixtureResult.Finding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
     }
     attempt(.golden) { try $0.checkResult(container) }
+    attempt(.golden) { try $0.checkVolatileNames(container) }
     attempt(.fresh) {
       // What the app itself left different is not reported again.
       $0.findings += try DeclaredSchemaCheck.findings(container, at: $0.latest, $0.work).filter { finding in
@@ -178,6 +179,28 @@ struct FixtureChecks {
       results.append((self.latest, try work.findings(latest, against: golden)))
     }
     return results
+  }
+
+  /// A name may be of one version only: it must match at one of those that are looked at.
+  private mutating func checkVolatileNames(_ latest: Container) throws {
+    var unknown = fixture.volatileNames
+    if !unknown.isEmpty { try unknown.subtract(work.text(of: latest).volatileNames) }
+    if !unknown.isEmpty {
+      let container = try work.container("volatile")
+      for version in Set(fixture.goldens.keys).union([fixture.version]).sorted()
+      where version >= fixture.version && version < self.latest && work.catalog.hasVersion(version) {
+        if version > fixture.version { try runner.migrate(container, to: version) }
+        try unknown.subtract(work.text(of: container).volatileNames)
+      }
+    }
+    for name in unknown.sorted() {
+      var finding = FixtureResult.Finding(
+        .golden,
+        "`volatile` names \(name), which neither the fixture nor what it is migrated to has: correct or remove it"
+      )
+      finding.file = fixture.directory + "/fixture.yaml"
+      findings.append(finding)
+    }
   }
 
   // MARK: Again, and back

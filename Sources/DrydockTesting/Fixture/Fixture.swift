@@ -33,6 +33,8 @@ public struct Fixture: Sendable {
   package let knownFailure: String?
   /// What changes from run to run, here and in all fixtures beside it.
   package let volatile: VolatileValues
+  /// What its own `volatile` names: each matches something.
+  let volatileNames: Set<String>
   /// Settings that a container may have or lack, when fresh containers are compared with migrated ones.
   package let optionalSettings: [String]
   /// Its goldens: the schema version and the directory `expected/VERSION` of each.
@@ -120,7 +122,8 @@ public struct Fixture: Sendable {
       throw node.position.error(
         "a fixture is `fresh` or `reinstalled`, not both: a reinstalled app has nothing but a vault")
     }
-    volatile = try common.volatile.adding(VolatileValues(reader["volatile"]))
+    let own = try VolatileValues(reader["volatile"])
+    (volatile, volatileNames) = (common.volatile.adding(own), own.names)
     optionalSettings = try common.optionalSettings + (reader.texts("optional-settings") ?? [])
     goldens = try Self.goldens(folder, directory)
     expectation = try reader["expect"].map(FixtureExpectation.init)

@@ -3,6 +3,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
+import Synchronization
 
 /// What differs in each run, such as the time of the installation or a random id: goldens hold a word in its
 /// place.
@@ -48,6 +49,15 @@ package struct VolatileValues: Sendable, Equatable {
     }
   }
 
+  /// The settings, columns and files that it names, in words.
+  var names: Set<String> {
+    Set(settings.map(Self.name(setting:)) + columns.map(Self.name) + files.texts.map(Self.name(file:)))
+  }
+
+  static func name(setting: String) -> String { "the setting `\(setting)`" }
+  static func name(_ column: Column) -> String { "the column `\(column.table).\(column.column)`" }
+  static func name(file: String) -> String { "the file `\(file)`" }
+
   /// These and others: what a fixture says besides what holds for all.
   func adding(_ other: VolatileValues) -> VolatileValues {
     var result = self
@@ -66,7 +76,19 @@ struct ValueNormalizer {
   static let word = "(volatile)"
 
   let volatile: VolatileValues
+  /// The volatile names that were found so far.
+  let found = FoundNames()
   private let patterns: [NSRegularExpression]
+
+  final class FoundNames: Sendable {
+    private let names = Mutex<Set<String>>([])
+
+    var all: Set<String> { names.withLock { $0 } }
+
+    func add(_ more: [String]) {
+      if !more.isEmpty { names.withLock { $0.formUnion(more) } }
+    }
+  }
 
   /// - Throws: `DrydockError` with code `badFixture` for an invalid regular expression.
   init(_ volatile: VolatileValues) throws {
@@ -121,7 +143,7 @@ struct ValueNormalizer {
     let replaced = values.map { key, value in
       (
         key: text(key),
-        value: volatile.settings.containsExactly(key) ? Self.placeholder(value) : settings(value)
+        value: isVolatile(setting: key) ? Self.placeholder(value) : settings(value)
       )
     }
     // Keys that are alike now are numbered by what is under them.
@@ -131,6 +153,12 @@ struct ValueNormalizer {
         result[index == 0 ? entry.pair.key : "\(entry.pair.key) \(index + 1)"] = entry.pair.value
       }
     }
+  }
+
+  func isVolatile(setting key: String) -> Bool {
+    guard volatile.settings.containsExactly(key) else { return false }
+    found.add([VolatileValues.name(setting: key)])
+    return true
   }
 
   private func settings(_ value: PropertyListValue) -> PropertyListValue {
@@ -163,6 +191,9 @@ struct ValueNormalizer {
 
   /// Whether only the path of a file or directory counts, since its content differs in each run.
   func isVolatile(_ path: ContainerPath, isDirectory: Bool) -> Bool {
-    if case .matched = volatile.files.verdict(of: path, isDirectory: isDirectory) { true } else { false }
+    found.add(volatile.files.texts(matching: path, isDirectory: isDirectory).map(VolatileValues.name(file:)))
+    return if case .matched = volatile.files.verdict(of: path, isDirectory: isDirectory) { true } else {
+      false
+    }
   }
 }

@@ -44,6 +44,10 @@ struct ColumnNormalizer {
   private mutating func describe(_ table: String, _ db: Database) throws {
     let columns = try Row.fetchAll(
       db, sql: "SELECT name, pk, hidden FROM pragma_table_xinfo(?)", arguments: [table])
+    for known in values.volatile.columns where known.table.lowercased() == table.lowercased() {
+      let names = columns.map { ($0["name"] as String).lowercased() } + ["rowid"]
+      if names.contains(known.column.lowercased()) { values.found.add([VolatileValues.name(known)]) }
+    }
     for column in columns where column["pk"] as Int > 0 { unique.insert(Column(table, column["name"])) }
     let computed = Set(columns.filter { $0["hidden"] as Int > 1 }.map { $0["name"] as String })
     let indexed = try Row.fetchAll(

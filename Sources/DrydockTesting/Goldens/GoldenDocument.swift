@@ -58,7 +58,7 @@ struct GoldenDocument {
     case .object(let object):
       let members = object.members.map { member in
         let key = member.key.text
-        let isVolatile = normalizer.volatile.settings.containsExactly(key)
+        let isVolatile = normalizer.isVolatile(setting: key)
         return (
           key: key, value: isVolatile ? placeholder(member.value) : normalized(member.value, normalizer)
         )

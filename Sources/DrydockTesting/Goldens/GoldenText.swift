@@ -20,6 +20,8 @@ package struct GoldenText: Sendable {
   private var lineCounts: [ContainerPath: Int] = [:]
   /// All settings: their secrets are hidden wherever they appear in a finding.
   private(set) var settings: [PropertyListDictionary] = []
+  /// The names in `volatile` of a fixture that match something in it.
+  private(set) var volatileNames: Set<String> = []
 
   /// A container, with everything that belongs to the app: also what backups exclude. It is only read.
   ///
@@ -58,6 +60,7 @@ package struct GoldenText: Sendable {
       line.content = reason.split(separator: ":").first.map { GoldenLine.escaped(Array($0.utf8), " ") }
       listed.append(line)
     }
+    volatileNames = side.normalizer.found.all
     _ = add(Golden.heading, to: Golden.list)
     for line in listed.sorted(by: { $0.path < $1.path }) {
       var entry = line.entry
