@@ -187,7 +187,8 @@ extension ContainerDifference {
     var changes = [(rows(\.changed), "changed"), (rows(\.added), "added")].filter { $0.0 > 0 }
     changes.append((rows(\.removed), "lost"))
     let counted = changes.enumerated().map { index, change in
-      index == 0 ? "\(HTMLNumber.count(change.0, "row")) \(change.1)" : "\(HTMLNumber.grouped(change.0)) \(change.1)"
+      index == 0
+        ? "\(HTMLNumber.count(change.0, "row")) \(change.1)" : "\(HTMLNumber.grouped(change.0)) \(change.1)"
     }
     let moved = files.count { $0.movedFrom != nil } + databases.count { $0.movedFrom != nil }
     let counts = [
@@ -197,6 +198,7 @@ extension ContainerDifference {
       (databases.count { $0.tables.isEmpty && $0.movedFrom == nil }, "database", "databases", ""),
       (files.count { $0.movedFrom == nil }, "file", "files", ""), (moved, "file", "files", " moved"),
     ]
-    return counts.filter { $0.0 > 0 }.map { HTMLNumber.count($0.0, $0.1, $0.2) + $0.3 }.joined(separator: ", ")
+    return counts.filter { $0.0 > 0 }.map { HTMLNumber.count($0.0, $0.1, $0.2) + $0.3 }.joined(
+      separator: ", ")
   }
 }

@@ -129,4 +129,19 @@ import Testing
       }
     }
   }
+
+  @Test func aFileWithoutASettingIsNoted() throws {
+    try Lab.with { lab in
+      for isThere in [false, true] {
+        if isThere { try lab.write(Self.file, "{}") }
+        try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file)}") { lane throws in
+          _ = try lane.apply()
+          if !isThere { try lane.write(Self.file, "of the app") }
+          #expect(
+            try lane.revert()
+              == (isThere ? [] : ["`\(Self.file)` was written since: left unchanged, and `s` too"]))
+        }
+      }
+    }
+  }
 }

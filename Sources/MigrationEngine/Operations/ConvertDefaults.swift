@@ -47,6 +47,8 @@ struct ConvertDefaults: MigrationOperation {
       return edit.notes
     }
     guard let converted = try convert(value, stage.redactor, &edit.notes) else {
+      // A registered default, which is not stored.
+      if edit.values[key] == nil { recorded.skipped.append(key) }
       edit.values[key] = nil
       return try edit.save(to: stage, &recorded)
     }
