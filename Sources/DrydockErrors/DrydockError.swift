@@ -120,7 +120,8 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
     case catalog
     /// The container's schema version cannot be determined.
     case unknownVersion
-    /// A marker of a container without history names a version that was never released.
+    /// A marker of a container without history names a version that was never released, or another tool's record one
+    /// whose schema the database does not have.
     case firstContact
     /// A newer release of the app migrated the container.
     case newer

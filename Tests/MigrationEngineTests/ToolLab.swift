@@ -30,9 +30,7 @@ extension Lab {
 
   func plan(_ format: MigrationTool.Format) throws -> MigrationStatus {
     let catalog = try catalog(format)
-    return try Transaction.inspect(try container) {
-      MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0, tool: catalog.tool))
-    }
+    return try Transaction.inspect(try container) { try MigrationStatus(catalog, of: $0) }
   }
 
   @discardableResult

@@ -134,7 +134,7 @@ extension BaselineCommand {
     options.run = batch.job.run
     try batch.finish(
       batch.run(isChange: true) { [to, options] container in
-        if let detected = try Self.known(container, catalog, options) {
+        if let detected = try Self.known(container, catalog, options, setting: to) {
           return BatchResult(
             state: .unchanged, text: "version \(detected.version) already, by \(detected.source)",
             versions: (detected.version, detected.version))
@@ -147,13 +147,15 @@ extension BaselineCommand {
       }, undo: "--transaction-of \(batch.job.run)")
   }
 
-  /// The known version; nil when nothing shows it, or only a marker without a history.
+  /// The known version; nil when nothing shows it, or only a marker without a history, or a record that the database contradicts.
   private static func known(
-    _ container: Container, _ catalog: MigrationCatalog, _ options: TransactionOptions
+    _ container: Container, _ catalog: MigrationCatalog, _ options: TransactionOptions, setting version: Int
   ) throws -> DetectedVersion? {
     do {
       let plan = try container.status(catalog, options: options)
-      return plan.problems.contains { $0.code == .firstContact } ? nil : plan.detected
+      guard plan.problems.contains(where: { $0.code == .firstContact }) else { return plan.detected }
+      // What another tool has recorded is not taken for another version.
+      return catalog.tool == nil || plan.version == version ? nil : plan.detected
     } catch let error as DrydockError where error.code == .unknownVersion {
       // Its history would be lost, and migrations would run again.
       if try MigrationHistory.read(DiscardedStage(on: container, options: options)) != nil { throw error }

@@ -62,14 +62,17 @@ package enum ExternalMigrations: Sendable, Equatable {
     return history.version < range.upperBound ? .through(history.version + 1...range.upperBound) : .none
   }
 
-  /// The newest of them; 0 without any.
-  var newest: Int {
+  /// The numbers that are known to have been recorded.
+  var recorded: Set<Int> {
     switch self {
-    case .none: 0
-    case .through(let range): range.upperBound
-    case .each(let numbers): numbers.max() ?? 0
+    case .none: []
+    case .through(let range): [range.upperBound]
+    case .each(let numbers): numbers
     }
   }
+
+  /// The newest of them; 0 without any.
+  var newest: Int { recorded.max() ?? 0 }
 }
 
 extension DetectedVersion {

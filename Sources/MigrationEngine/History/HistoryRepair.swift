@@ -110,8 +110,15 @@ package enum Baseline {
       history.add(
         old.record(migration.number) ?? MigrationRecord(migration, origin: .baseline, stamp: stamp))
     }
+    let lacking = try ReplayedSchema(
+      catalog, applied: catalog.migrations.filter { $0.number <= version }, recorded: [], version: version,
+      of: stage)
+    var notes =
+      lacking.map(\.lines).flatMap { $0.isEmpty ? nil : $0 }.map {
+        ["the database lacks what its migrations make: " + $0.joined(separator: ", ")]
+      } ?? []
     try history.write(to: stage)
-    var notes = try stage.updateToolRecord(history, catalog)
+    notes += try stage.updateToolRecord(history, catalog)
     notes += try stage.writeMarkers(version: version)
     if old.version > version {
       notes.append(

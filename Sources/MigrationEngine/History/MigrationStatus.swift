@@ -53,10 +53,13 @@ public struct MigrationStatus: Sendable {
   /// All migrations by number.
   public let entries: [Entry]
   private let releaseProblems: [Releases.Problem]
+  /// The comparison of the database with what another tool has recorded; nil when nothing of it is to be recorded.
+  private var replayed: ReplayedSchema?
   public var notes: [String] {
-    entries.filter(\.hasLaterDownFile).map {
-      "migration \($0.identifier) got its `.down.sql` after it was applied to this container"
-    }
+    [replayed?.note].compactMap(\.self)
+      + entries.filter(\.hasLaterDownFile).map {
+        "migration \($0.identifier) got its `.down.sql` after it was applied to this container"
+      }
   }
 
   /// Detects a container's version, and compares it and its history with the migrations.
@@ -69,6 +72,10 @@ public struct MigrationStatus: Sendable {
     self.init(
       catalog: catalog, detected: try DetectedVersion.detect(in: stage, tool: catalog.tool),
       allowingOutOfOrder: allowingOutOfOrder)
+    guard !appliedExternally.isEmpty, problems.isEmpty else { return }
+    replayed = try ReplayedSchema(
+      catalog, applied: entries.filter { $0.state == .applied }.compactMap(\.migration),
+      recorded: detected.appliedExternally.recorded, version: detected.version, of: stage)
   }
 
   /// Compares a container's version and history with the migrations.
@@ -152,6 +159,7 @@ public struct MigrationStatus: Sendable {
   /// The errors that prevent migrations from being run, in the order of the numbers.
   public var problems: [DrydockError] {
     if let firstContact { return [firstContact] }
+    if let lacking = replayed?.problem(detected.source.description) { return [lacking] }
     // A migration of a newer release is not missing: without its record that release would run it again.
     let known = entries.filter { $0.state != .missing || $0.number <= catalog.latest }
     let found = known.compactMap { entry in Self.problem(entry).map { (entry.number, $0) } }

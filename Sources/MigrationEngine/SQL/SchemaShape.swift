@@ -99,6 +99,21 @@ struct SchemaShape {
     return result
   }
 
+  func has(_ place: String) -> Bool { byName[place.lowercased()] != nil }
+
+  /// The tables, columns, indexes, views and triggers of another schema that this one lacks.
+  ///
+  /// - Parameter names: in lower case; they are left out, with what belongs to them.
+  func missing(from expected: SchemaShape, except names: Set<String>) -> [String] {
+    differences(from: expected).compactMap { difference in
+      let place = difference.place
+      guard difference.found == nil, Self.constraint(place.lowercased()) == nil else { return nil }
+      let name = place.drop { $0 != " " }.dropFirst()
+      let table = expected.owners[place] ?? name.range(of: ": column ").map { String(name[..<$0.lowerBound]) }
+      return [String(name), table ?? ""].contains { names.contains($0.lowercased()) } ? nil : place
+    }
+  }
+
   private var byName: [String: (place: String, text: String)] {
     Dictionary(parts.map { ($0.key.lowercased(), ($0.key, $0.value)) }) { first, _ in first }
   }
