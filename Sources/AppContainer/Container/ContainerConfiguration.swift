@@ -47,6 +47,7 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// A compiled model for all databases, in place of those.
   package var coreDataModel: String?
   package var functions: [String: SQLFunction] = [:]
+  package var collations: [String: SQLCollation] = [:]
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
   public var groups: [String: String] = [:]
@@ -90,7 +91,7 @@ extension ContainerConfiguration {
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "opaque", "vault", "groups",
     "version-markers",
-    "exclude", "include", "functions", "core-data", "protection",
+    "exclude", "include", "functions", "collations", "core-data", "protection",
     "android", "migrations", "fixtures", "repository", "recipients", "trusted", "retention", "snapshot",
     "audit",
   ]
@@ -144,7 +145,8 @@ extension ContainerConfiguration {
       try (node.sequence ?? [node]).map(Self.path)
     }
     opaque = Set(try reader["opaque"]?.elements("`opaque`").map(Self.path) ?? [])
-    functions = try Self.functions(reader["functions"])
+    functions = try Self.provided(reader["functions"], "function")
+    collations = try Self.provided(reader["collations"], "collation")
     vault = try reader["vault"].map(Self.path)
     let models = try reader["core-data"].map { $0.isNull ? [] : try $0.pairs("`core-data`").pairs } ?? []
     for pair in models {

@@ -36,7 +36,7 @@ package final class ExpressionDatabase {
     queue = try DatabaseQueue()
     guardian = ExpressionGuard(configuration.functions)
     try queue.writeWithoutTransaction { [guardian] db in
-      configuration.addFunctions(to: db)
+      configuration.define(in: db)
       // What does not fit the cache would go to a file otherwise.
       try db.execute(sql: "PRAGMA temp_store=MEMORY")
       // The first use of these tables changes the schema, which is refused from now on.

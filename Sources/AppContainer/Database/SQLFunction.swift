@@ -38,11 +38,12 @@ package enum SQLFunction: String, CaseIterable, Sendable {
     }
   }
 
-  fileprivate func function(named name: String) -> DatabaseFunction {
-    DatabaseFunction(name, argumentCount: argumentCount, pure: self != .uuid) { values in
-      if values.contains(where: \.isNull) { return nil }
-      return try call(values, name)
-    }
+  func add(named name: String, to db: Database) {
+    db.add(
+      function: DatabaseFunction(name, argumentCount: argumentCount, pure: self != .uuid) { values in
+        if values.contains(where: \.isNull) { return nil }
+        return try call(values, name)
+      })
   }
 
   private func call(_ values: [DatabaseValue], _ name: String) throws -> (any DatabaseValueConvertible)? {
@@ -133,11 +134,13 @@ package enum SQLFunction: String, CaseIterable, Sendable {
 }
 
 extension ContainerConfiguration {
-  /// Reads `functions:`, which maps an app's SQL functions to those that Drydock provides.
-  static func functions(_ node: YAMLNode?) throws -> [String: SQLFunction] {
+  /// Reads `functions:` and `collations:`, which map the app's names to words for what Drydock provides.
+  static func provided<Word: RawRepresentable & CaseIterable>(_ node: YAMLNode?, _ kind: String) throws
+    -> [String: Word]
+  where Word.RawValue == String {
     guard let node, !node.isNull else { return [:] }
-    var result: [String: SQLFunction] = [:]
-    for pair in try node.pairs("`functions`").pairs {
+    var result: [String: Word] = [:]
+    for pair in try node.pairs("`\(kind)s`").pairs {
       let name = pair.key.source
       guard let first = name.utf8.first, first != 0x24, !(0x30...0x39).contains(first),
         name.utf8.allSatisfy({
@@ -145,19 +148,22 @@ extension ContainerConfiguration {
         })
       else {
         throw pair.keyPosition.error(
-          "`\(name)` is not the name of a SQL function (letters, digits, `_` and `$`)")
+          "`\(name)` is not the name of a SQL \(kind) (letters, digits, `_` and `$`)")
       }
-      let word = try pair.value.text("what the function `\(name)` does")
-      guard let function = SQLFunction(rawValue: word) else {
+      if let other = result.keys.first(where: { $0.lowercased() == name.lowercased() }) {
+        throw pair.keyPosition.error("`\(name)` is the \(kind) `\(other)`, too: SQLite ignores case")
+      }
+      // Other indexes have them, too.
+      if Word.self == SQLCollation.self, SQLCollation(rawValue: name.lowercased()) != nil {
+        throw pair.keyPosition.error("`\(name)` is a collation of SQLite's: leave it out")
+      }
+      let word = try pair.value.text("what the \(kind) `\(name)` does")
+      guard let provided = Word(rawValue: word) else {
         throw pair.value.position.error(
-          "unknown function `\(word)`; " + NearestWord.hint(for: word, among: SQLFunction.names))
+          "unknown \(kind) `\(word)`; " + NearestWord.hint(for: word, among: Word.allCases.map(\.rawValue)))
       }
-      result[name] = function
+      result[name] = provided
     }
     return result
-  }
-
-  package func addFunctions(to db: Database) {
-    for (name, function) in functions { db.add(function: function.function(named: name)) }
   }
 }

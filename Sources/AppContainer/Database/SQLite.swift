@@ -97,6 +97,11 @@ extension DatabaseError {
     if let match = message.wholeMatch(of: #/no such function: (.*)|unknown function: (.*)\(\)/#) {
       return Self.unknownFunction(String(match.1 ?? match.2 ?? ""))
     }
+    if let match = message.wholeMatch(of: #/no such collation sequence: (.*)/#) {
+      return
+        "\(message); if the app defines it, declare its order in drydock.yaml: `collations: {\(match.1): WORD}`, where WORD is "
+        + "one of " + SQLCollation.allCases.map(\.rawValue).joined(separator: ", ")
+    }
     return Self.quoting.first(where: message.hasPrefix) ?? message
   }
 

@@ -113,6 +113,7 @@ private struct IntegrityFaults {
   private var first: String?
   /// Why tables cannot be checked, by their names: only the app has a function, collation or module.
   private var unchecked: [String: String] = [:]
+  private let declaresCollations: Bool
 
   var isEmpty: Bool { counts.isEmpty && unchecked.isEmpty }
 
@@ -123,9 +124,10 @@ private struct IntegrityFaults {
     _ name: ContainerPath, in directory: Directory, _ configuration: ContainerConfiguration,
     of path: ContainerPath
   ) throws {
+    declaresCollations = !configuration.collations.isEmpty
     do {
       let queue = try DatabaseQueue.alone(with: directory.full(name)) {
-        $0.prepareDatabase { configuration.addFunctions(to: $0) }
+        $0.prepareDatabase { configuration.define(in: $0) }
       }
       defer { try? queue.close() }
       try queue.read { db in
@@ -180,7 +182,10 @@ private struct IntegrityFaults {
       throw DrydockError(
         .checkFailed,
         "the staged database is corrupt (\(more.keys.min() ?? "")); nothing was changed, check "
-          + "the live one with `PRAGMA integrity_check`", path: path.description)
+          + "the live one with `PRAGMA integrity_check`"
+          + (declaresCollations
+            ? ", and whether `collations:` of drydock.yaml declares the app's order" : ""),
+        path: path.description)
     }
     let tables = unchecked.sorted { $0.key < $1.key }.map {
       "the table `\($0.key)` cannot be checked: \($0.value)"

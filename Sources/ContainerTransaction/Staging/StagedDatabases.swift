@@ -15,6 +15,8 @@ struct StagedDatabases {
   var merged: [ContainerPath: ContainerPath] = [:]
   /// Staged databases that a failure left half written: they can only be discarded.
   var broken: Set<ContainerPath> = []
+  /// Files of the stage whose indexes are in the order of the app's collations.
+  var ordered: Set<ContainerPath> = []
   /// Connections to files of the stage that are being read.
   var open: [ContainerPath: Database] = [:]
 }
@@ -53,6 +55,21 @@ extension StagedContainer {
     return existing.first
   }
 
+  /// Reads rows as a step does, which depends on the order of indexes.
+  package func readRows<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
+    let name = try databaseFile(of: path)
+    return try readDatabase(at: path) { db in
+      try requireDeclaredOrder(db, in: name, of: path)
+      return try body(db)
+    }
+  }
+
+  private func requireDeclaredOrder(_ db: Database, in name: ContainerPath, of path: ContainerPath) throws {
+    guard !databases.ordered.contains(name) else { return }
+    try container.configuration.requireDeclaredOrder(db, of: path.description)
+    databases.ordered.insert(name)
+  }
+
   /// Reads a database: a captured copy of a live one, which is never opened itself.
   package func readDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
     let name = try databaseFile(of: path)
@@ -61,7 +78,7 @@ extension StagedContainer {
     return try translatingDiskErrors(path) {
       let queue = try DatabaseQueue.alone(with: stage.directory.full(name)) {
         [settings = container.configuration] in
-        $0.prepareDatabase { settings.addFunctions(to: $0) }
+        $0.prepareDatabase { settings.define(in: $0) }
       }
       defer { try? queue.close() }
       return try queue.read { db in
@@ -139,7 +156,7 @@ extension StagedContainer {
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { [settings = container.configuration] in
       try $0.execute(sql: "PRAGMA synchronous=OFF")
-      settings.addFunctions(to: $0)
+      settings.define(in: $0)
     }
     let result: T = try translatingDiskErrors(path) {
       let file = stage.directory.full(name)
@@ -148,6 +165,7 @@ extension StagedContainer {
       }
       defer { try? queue.close() }
       return try queue.writeWithoutTransaction { db in
+        try requireDeclaredOrder(db, in: name, of: path)
         if !keepsJournal {
           _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=OFF")
           databases.broken.insert(path)

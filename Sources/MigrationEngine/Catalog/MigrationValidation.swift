@@ -147,7 +147,7 @@ struct StatementCheck {
   init(_ settings: ContainerConfiguration) throws {
     self.settings = settings
     functions = try DatabaseQueue().read { db in
-      settings.addFunctions(to: db)
+      settings.define(in: db)
       // Those whose result is a table are modules.
       let sql =
         "SELECT upper(name) FROM pragma_function_list UNION SELECT upper(name) FROM pragma_module_list"
@@ -218,7 +218,7 @@ struct StatementCheck {
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
     configuration.allowsUnsafeTransactions = true
-    configuration.prepareDatabase { [settings] in settings.addFunctions(to: $0) }
+    configuration.prepareDatabase { [settings] in settings.define(in: $0) }
     let schema = try DatabaseQueue(configuration: configuration)
     (schemas[database], isKnown[database]) = (schema, true)
     return schema
@@ -334,7 +334,7 @@ struct StatementCheck {
 
   private mutating func report(_ error: DatabaseError, _ database: String, at position: YAMLPosition) {
     let message = error.message ?? ""
-    if message.hasPrefix("no such function") {
+    if ["no such function", "no such collation"].contains(where: message.hasPrefix) {
       problems.append(DrydockError(.sql, "\(position): \(error.plainMessage)", cause: error))
       return
     }

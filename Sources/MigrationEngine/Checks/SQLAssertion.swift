@@ -60,7 +60,7 @@ struct SQLAssertion: AssertionBody {
       return .noDatabase(database, place: known?.description ?? database)
     }
     do {
-      return try stage.readDatabase(at: place) { db in
+      return try stage.readRows(at: place) { db in
         let statement = try db.makeStatement(sql: isBefore ? queryBefore ?? query : query)
         let rows = try Row.fetchAll(statement)
         return .rows(

@@ -65,7 +65,7 @@ public final class MigrationContext {
     database: String, ifMissing: IfMissing = .skip, _ body: (Database) throws -> T
   ) throws -> T? {
     guard let path = try place(of: database, ifMissing) else { return nil }
-    return try stage.readDatabase(at: path, body)
+    return try stage.readRows(at: path, body)
   }
 
   /// Changes a database that `drydock.yaml` names, in one transaction. Foreign keys are off, by SQLite's documented

@@ -1,0 +1,208 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import GRDB
+import MigrationEngine
+import TestSupport
+import Testing
+
+/// Collations that the app defines, by `collations:` in `drydock.yaml`.
+@Suite struct CollationTests {
+  private static let tables = """
+    CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT COLLATE LOCALIZED); CREATE INDEX i ON t (name);
+    INSERT INTO t (name) VALUES ('b'), ('A'), ('c'), ('D');
+    """
+  private static let keys = """
+    CREATE TABLE w (k TEXT COLLATE Localized PRIMARY KEY, v) WITHOUT ROWID;
+    INSERT INTO w VALUES ('b', 1), ('A', 1), ('c', 1), ('D', 1);
+    """
+
+  private func configuration(_ text: String) throws -> ContainerConfiguration {
+    try TemporaryDirectory.with { directory in
+      try RawFiles.write(Array(text.utf8), to: Array(directory("drydock.yaml").utf8))
+      return try ContainerConfiguration(file: directory("drydock.yaml"))
+    }
+  }
+
+  /// Opens the database as the app, whose order ignores case.
+  private func app<T>(_ lab: Lab, _ name: String = "LOCALIZED", _ body: (Database) throws -> T) throws -> T {
+    let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+    defer { try? queue.close() }
+    return try queue.writeWithoutTransaction { db in
+      db.add(collation: DatabaseCollation(name) { $0.lowercased().compare($1.lowercased()) })
+      return try body(db)
+    }
+  }
+
+  private func lab(_ sql: String, _ name: String = "LOCALIZED", _ body: (inout Lab) throws -> Void) throws {
+    try Lab.with { lab in
+      try lab.write(Lab.oldDatabase, "")
+      try app(lab, name) { try $0.execute(sql: sql) }
+      _ = try lab.baseline(0)
+      try body(&lab)
+    }
+  }
+
+  private func step(_ lab: Lab, _ sql: String) throws {
+    try lab.migration(
+      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n\(sql)\n")
+  }
+
+  @Test(arguments: [
+    (
+      tables, "INSERT INTO t (name) VALUES ('B2'), ('a2'); UPDATE t SET name = 'E' WHERE name = 'a';",
+      "t WHERE name = 'e'"
+    ),
+    (
+      keys, "INSERT INTO w VALUES ('B2', 2), ('a2', 2); UPDATE w SET k = 'E' WHERE k = 'a';",
+      "w WHERE k = 'e'"
+    ),
+  ])
+  func declared(_ sql: String, _ change: String, _ query: String) throws {
+    try lab(sql) { lab in
+      try step(lab, change)
+      let unknown = failure { try lab.migrate() }
+      #expect(
+        unknown.text.contains(
+          "no such collation sequence: LOCALIZED; if the app defines it, declare its order in drydock.yaml: "
+            + "`collations: {LOCALIZED: WORD}`, where WORD is one of binary, nocase, rtrim")
+          || unknown.text.contains("no such collation sequence: Localized; if the app defines it"),
+        "\(unknown.text)")
+      lab.configuration.collations = try configuration("collations: {LOCALIZED: nocase}\n").collations
+      let catalog = try lab.catalog()
+      let outcome = try Transaction.run(on: lab.container, .migrate, summary: "test") {
+        try Migrator.run(MigrationStatus(catalog, of: $0), on: $0, stamp: lab.stamp)
+      }
+      #expect(outcome.value.migrations.map(\.notes) == [[]] && outcome.notes == [], "\(outcome.notes)")
+      try app(lab) { db throws in
+        #expect(try String.fetchAll(db, sql: "PRAGMA integrity_check") == ["ok"])
+        #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(query)") == 1)
+      }
+    }
+  }
+
+  @Test(
+    "An order that is not the app's is refused before anything is changed",
+    arguments: [
+      (tables, "the index `i`", "(row 4 missing from index i)"),
+      (keys, "the index `sqlite_autoindex_w_1`", "(row not in PRIMARY KEY order for w)"),
+    ])
+  func wrong(_ sql: String, _ index: String, _ found: String) throws {
+    try lab(sql) { lab in
+      lab.configuration.collations = ["LOCALIZED": .binary]
+      let file = Array(lab.directory("container/\(Lab.oldDatabase)").utf8)
+      let before = try RawFiles.read(file)
+      // Also where only a check reads it, or another table is changed.
+      for (name, text) in [
+        (
+          "0001_a.yaml",
+          "steps:\n  - sql: {database: notes, up: \"CREATE TABLE x (a)\", down: \"DROP TABLE x\"}\n"
+        ),
+        ("0001_a.yaml", "steps: []\nverify:\n  - sql: {database: notes, query: SELECT 1, equals: 1}\n"),
+      ] {
+        try lab.migration(name, text)
+        let error = failure { try lab.migrate() }
+        #expect(error.code == .stepFailed && error.code?.exitCode == 1)
+        #expect(
+          error.text.contains(
+            "\(index) is not in the order of `collations: {LOCALIZED: binary}` \(found): correct"),
+          "\(error.text)")
+        #expect(try lab.history()?.version == 0 && RawFiles.read(file) == before)
+      }
+    }
+  }
+
+  @Test("GRDB's collations have the order of the system: the app's was another")
+  func ofGRDB() throws {
+    try lab(Self.tables.replacing("LOCALIZED", with: "swiftCompare"), "swiftCompare") { lab in
+      try step(lab, "INSERT INTO t (name) VALUES ('B2');")
+      let error = failure { try lab.migrate() }
+      #expect(error.text.contains("not in the order of the collation swiftCompare here"), "\(error.text)")
+      lab.configuration.collations = ["swiftCompare": .nocase]
+      try lab.migrate()
+      #expect(
+        try app(lab, "swiftCompare") { try String.fetchAll($0, sql: "PRAGMA integrity_check") } == ["ok"])
+    }
+  }
+
+  @Test("An index that cannot be checked is not used")
+  func unchecked() throws {
+    try lab("CREATE TABLE t (a, b COLLATE LOCALIZED); CREATE INDEX i ON t (b)") { lab in
+      try app(lab) { db in
+        db.add(collation: DatabaseCollation("OTHER") { $0.compare($1) })
+        try db.execute(sql: "CREATE INDEX j ON t (a COLLATE OTHER)")
+      }
+      lab.configuration.collations = ["LOCALIZED": .nocase]
+      try step(lab, "CREATE TABLE x (a);")
+      #expect(failure { try lab.migrate() }.text.contains("(no such collation sequence: OTHER; if the app"))
+      lab.configuration.collations["OTHER"] = .binary
+      try lab.migrate()
+    }
+  }
+
+  @Test("A restored or moved database is checked in the declared order")
+  func afterTheStep() throws {
+    try lab(Self.tables) { lab in
+      lab.configuration.collations = ["LOCALIZED": .binary]
+      let bytes = try RawFiles.read(Array(lab.directory("container/\(Lab.oldDatabase)").utf8))
+      try FileManager.default.removeItem(atPath: lab.directory("container/\(Lab.oldDatabase)"))
+      let error = failure {
+        try Transaction.run(on: lab.container, .restore, summary: "test") {
+          try $0.write([UInt8](bytes), to: Lab.oldDatabase)
+        }
+      }
+      #expect(error.code == .checkFailed, "\(error)")
+      #expect(
+        error.text.contains("whether `collations:` of drydock.yaml declares the app's order"), "\(error.text)"
+      )
+      #expect(try lab.exists(Lab.oldDatabase) == false)
+    }
+  }
+
+  @Test func ordersAreThoseOfSQLite() throws {
+    let values = [
+      "''", "'a'", "'A'", "'a '", "'a  '", "'B'", "' '", "'ä'", "'Ä'", "CAST(x'FF' AS TEXT)",
+      "CAST(x'FE41' AS TEXT)",
+      "CAST(x'6100' AS TEXT)", "CAST(x'410062' AS TEXT)", "'ab'", "'aB '",
+    ]
+    let settings = try configuration("collations: {l1: binary, l2: nocase, l3: rtrim}\n")
+    try DatabaseQueue().write { db in
+      settings.define(in: db)
+      try db.execute(
+        sql: "CREATE TABLE t (a); INSERT INTO t VALUES \(values.map { "(\($0))" }.joined(separator: ", "))")
+      for (own, name) in [("l1", "BINARY"), ("l2", "NOCASE"), ("l3", "RTRIM")] {
+        let sql = "SELECT count(*) FROM t, t AS u WHERE "
+        for sign in ["<", "=", ">"] {
+          let differ = "(t.a \(sign) u.a COLLATE \(own)) <> (t.a \(sign) u.a COLLATE \(name))"
+          #expect(try Int.fetchOne(db, sql: sql + differ) == 0, "\(name) \(sign)")
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("{L: nocas}", "drydock.yaml:1:17: unknown collation `nocas`; did you mean `nocase`?"),
+    ("{NoCase: binary}", "drydock.yaml:1:14: `NoCase` is a collation of SQLite's: leave it out"),
+    ("{L: binary, l: nocase}", "drydock.yaml:1:25: `l` is the collation `L`, too: SQLite ignores case"),
+    ("{\"a b\": binary}", "`a b` is not the name of a SQL collation"),
+  ])
+  func configured(_ text: String, _ message: String) throws {
+    let error = failure { try configuration("collations: \(text)\n") }.text
+    #expect(error.contains(message), "\(error)")
+  }
+
+  @Test func validateNamesUnknownOnes() throws {
+    try Lab.with { lab in
+      try step(lab, "CREATE TABLE t (a COLLATE LOCALIZED);")
+      func found() throws -> [String] {
+        try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map(
+          \.description)
+      }
+      #expect(
+        try found().first?.contains("0001_a.sql:4:1: no such collation sequence: LOCALIZED; if the app")
+          == true)
+      lab.configuration.collations = ["localized": .nocase]
+      #expect(try found() == [])
+    }
+  }
+}
