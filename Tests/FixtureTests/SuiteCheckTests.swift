@@ -205,6 +205,31 @@ struct SuiteCheckTests {
     }
   }
 
+  @Test("What `loses` names and no fixture loses is a note, where steps do not announce losses themselves")
+  func unusedLosses() throws {
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.fixture(
+        "one",
+        sql:
+          "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT); INSERT INTO task VALUES (1, 'abcdef'), (2, 'ghijkl');"
+      )
+      func notes(_ up: String, _ reason: String = "") throws -> [String] {
+        try sandbox.migration(
+          "0003_notes", "  - sql: {database: notes, up: \"\(up)\", down: SELECT 1\(reason)}",
+          more: "loses: {Task.Title: short, task.titel: wrong, tag: none}")
+        return try sandbox.run().notes.filter { $0.contains("loses") }
+      }
+      let cut = "UPDATE task SET title = substr(title, 1, 2) WHERE id > 0"
+      #expect(
+        try notes(cut)
+          == ["tag", "task.titel"].map {
+            "migration 0003_notes: `loses` names `\($0)`, which no step loses in any fixture: correct or remove it"
+          })
+      #expect(try notes(cut, ", destructive: {task: why}") == [])
+      #expect(try notes("DELETE FROM task WHERE id > 9") == [], "no fixture runs the step with an effect")
+    }
+  }
+
   @Test("Sums that a fixture declares are compared with those before migrating")
   func sums() throws {
     let expect = """

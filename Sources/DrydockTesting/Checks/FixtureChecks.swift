@@ -12,6 +12,7 @@ struct FixtureChecks {
   private(set) var notes: [String] = []
   /// The steps of migrations that had an effect.
   private(set) var effective: Set<StepOutline> = []
+  private(set) var lost: [Int: Set<String>] = [:]
   /// Whether the container could be made and migrated as it was to be: only then its steps count.
   private(set) var didRun = false
   /// The container at versions of which there is a fresh one, without its rows.
@@ -78,7 +79,7 @@ struct FixtureChecks {
     } catch {
       return add(error, .migration)
     }
-    (didRun, effective, touched) = (true, watch.effective, watch.touched)
+    (didRun, effective, touched, lost) = (true, watch.effective, watch.touched, watch.lost)
     notes += outcome.value.migrations.flatMap(\.notes).filter(DatabaseState.isAboutDropped)
     guard outcome.value.to == latest else {
       return findings.append(

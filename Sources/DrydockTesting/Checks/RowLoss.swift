@@ -190,6 +190,15 @@ struct RunWatch {
     return rows[path]
   }
 
+  /// What steps lost unannounced, by the migrations' numbers: by the names that `loses` may have, in lower case.
+  var lost: [Int: Set<String>] {
+    let rows = losses.map { ($0.step.migration, [$0.table]) }
+    let values = valueLosses.map { ($0.step.migration, $0.loss.names) }
+    return (rows + values).reduce(into: [:]) { lost, loss in
+      lost[loss.0, default: []].formUnion(loss.1.map { $0.lowercased() })
+    }
+  }
+
   /// The losses that remain at the end of the run.
   var finalLosses: [RowLoss] {
     losses.filter { loss in rows[loss.database]?[loss.table].map { $0 < loss.before } ?? true }

@@ -66,6 +66,18 @@ enum Coverage {
       }
     }
   }
+
+  /// What `loses` names and no fixture loses. Losses of a step that announces them with `destructive` are not followed.
+  static func unusedLosses(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [String] {
+    catalog.migrations.flatMap { migration -> [String] in
+      let didRun = proofs.contains { !$0.effective.isDisjoint(with: migration.outline) }
+      guard didRun, migration.outline.allSatisfy({ $0.announcedLoss == .nothing }) else { return [] }
+      let lost = Set(proofs.flatMap { $0.lost[migration.number] ?? [] })
+      return migration.losses.keys.filter { !lost.contains($0) }.sorted().map {
+        "migration \(migration.identifier): `loses` names `\($0)`, which no step loses in any fixture: correct or remove it"
+      }
+    }
+  }
 }
 
 /// The database of a container has the schema that the app's library declares for its version: Room's exported schema,

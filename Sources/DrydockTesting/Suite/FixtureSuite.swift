@@ -43,6 +43,7 @@ extension FixtureSuite {
     let unfinished = proofs.filter { !$0.didRun && $0.result.state == .failed }.map(\.result.name)
     if unfinished.isEmpty {
       result.findings += Coverage.findings(proofs, catalog)
+      result.notes += Coverage.unusedLosses(proofs, catalog)
     } else {
       result.notes.append(
         "coverage of steps not checked: \(unfinished.joined(separator: ", ")) could not be migrated")
@@ -56,6 +57,7 @@ struct FixtureProof: Sendable {
   let fixture: Fixture
   var result: FixtureResult
   var effective: Set<StepOutline> = []
+  var lost: [Int: Set<String>] = [:]
   var didRun = false
   var shapes: [Int: [GoldenEntry]] = [:]
 
@@ -67,7 +69,7 @@ struct FixtureProof: Sendable {
   }
 
   mutating func take(_ checks: FixtureChecks) {
-    (effective, didRun, shapes) = (checks.effective, checks.didRun, checks.shapes)
+    (effective, lost, didRun, shapes) = (checks.effective, checks.lost, checks.didRun, checks.shapes)
     (result.findings, result.notes) = (checks.findings, checks.notes)
     result.state = result.findings.isEmpty ? .passed : .failed
     guard let why = fixture.knownFailure else { return }
