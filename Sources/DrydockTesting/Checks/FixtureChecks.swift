@@ -17,6 +17,8 @@ struct FixtureChecks {
   private(set) var didRun = false
   /// The container at versions of which there is a fresh one, without its rows.
   private(set) var shapes: [Int: [GoldenEntry]] = [:]
+  /// The announced losses of down migrations that occurred.
+  private(set) var downLosses: Set<DownLoss> = []
 
   /// The paths that each step changed.
   private var touched: [(step: StepOutline, paths: [ContainerPath])] = []
@@ -102,7 +104,7 @@ struct FixtureChecks {
     guard findings.count == count else {
       return notes.append("the down steps were not checked, because rolling back fails")
     }
-    attempt(.down) { try $0.findings += downCheck.findings(container, &$0.notes) }
+    attempt(.down) { try $0.findings += downCheck.findings(container, &$0.notes, &$0.downLosses) }
   }
 
   // MARK: What must fail

@@ -16,12 +16,20 @@ extension GoldenText {
     against golden: String, volatile: VolatileValues = VolatileValues(), redactor: Redactor = Redactor(),
     rowLimit: Int = FixtureSuite.Options.rowLimit
   ) throws -> [FixtureResult.Finding] {
+    try findings(against: golden, volatile: volatile, redactor: redactor, rowLimit: rowLimit) { _ in true }
+  }
+
+  /// - Parameter counts: whether a difference is one.
+  func findings(
+    against golden: String, volatile: VolatileValues, redactor: Redactor, rowLimit: Int,
+    where counts: (EntryDifference) -> Bool
+  ) throws -> [FixtureResult.Finding] {
     if try isSame(as: golden) { return [] }
     do {
       let read = try Golden(golden)
       return try findings(
         against: GoldenText(of: read, volatile), recordedIn: read.directory,
-        redactor.knowing(read.settings.values.map(\.values) + settings), rowLimit: rowLimit)
+        redactor.knowing(read.settings.values.map(\.values) + settings), rowLimit: rowLimit, where: counts)
     } catch let error as DrydockError {
       var finding = FixtureResult.Finding(.golden, "the golden cannot be read: \(error.message)")
       (finding.file, finding.line) = (error.path ?? golden, error.line)
@@ -39,10 +47,13 @@ extension GoldenText {
   ///
   /// - Parameter directory: the golden's; nil for one that was never written.
   func findings(
-    against expected: GoldenText, recordedIn directory: String?, _ redactor: Redactor, rowLimit: Int
+    against expected: GoldenText, recordedIn directory: String?, _ redactor: Redactor, rowLimit: Int,
+    where counts: (EntryDifference) -> Bool = { _ in true }
   ) throws -> [FixtureResult.Finding] {
     var report = GoldenReport(try GoldenPlaces(expected, directory), redactor, rowLimit)
-    for difference in EntryComparison(expected.entries, entries).differences { report.add(difference) }
+    for difference in EntryComparison(expected.entries, entries).differences where counts(difference) {
+      report.add(difference)
+    }
     return report.end()
   }
 }

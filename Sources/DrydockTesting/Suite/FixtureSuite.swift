@@ -49,6 +49,10 @@ extension FixtureSuite {
         "coverage of steps not checked: \(unfinished.joined(separator: ", ")) could not be migrated")
     }
     result.findings += FreshCheck.findings(proofs, catalog)
+    // A fixture that fails may not have come to its down migrations.
+    guard proofs.allSatisfy({ $0.result.state == .passed }) else { return }
+    let needed = proofs.reduce(into: Set<DownLoss>()) { $0.formUnion($1.downLosses) }
+    result.notes += DownLoss.all(of: catalog.migrations).filter { !needed.contains($0) }.map(\.unneededNote)
   }
 }
 
@@ -60,6 +64,7 @@ struct FixtureProof: Sendable {
   var lost: [Int: Set<String>] = [:]
   var didRun = false
   var shapes: [Int: [GoldenEntry]] = [:]
+  var downLosses: Set<DownLoss> = []
 
   init(notRun fixture: Fixture, _ catalog: MigrationCatalog) {
     self.fixture = fixture
@@ -69,7 +74,9 @@ struct FixtureProof: Sendable {
   }
 
   mutating func take(_ checks: FixtureChecks) {
-    (effective, lost, didRun, shapes) = (checks.effective, checks.lost, checks.didRun, checks.shapes)
+    (effective, lost, didRun, shapes, downLosses) = (
+      checks.effective, checks.lost, checks.didRun, checks.shapes, checks.downLosses
+    )
     (result.findings, result.notes) = (checks.findings, checks.notes)
     result.state = result.findings.isEmpty ? .passed : .failed
     guard let why = fixture.knownFailure else { return }

@@ -21,6 +21,8 @@ public struct Migration: Sendable {
   public var hasDownSteps: Bool { !down.isEmpty }
   /// Why values may be lost, by the table or `table.column`, in lower case.
   package let losses: [String: String]
+  /// Why reverting it by steps may lose values, by `table.column`, table, setting, vault item or path.
+  package let downLosses: [String: String]
   /// Notes about scalars that mean something else in YAML 1.1.
   package let notes: [YAMLNote]
 
@@ -49,9 +51,9 @@ extension Migration {
     self.init(
       number: number, name: name, file: file, files: files, checksums: try files.checksums(),
       checksumsWithoutDown: try files.withoutDown?.checksums() ?? [], summary: body.summary,
-      isIrreversible: body.isIrreversible, losses: body.losses, notes: body.notes, steps: body.steps,
-      down: body.down,
-      checks: body.checks, verifications: body.verifications)
+      isIrreversible: body.isIrreversible, losses: body.losses, downLosses: body.downLosses,
+      notes: body.notes, steps: body.steps, down: body.down, checks: body.checks,
+      verifications: body.verifications)
   }
 
   /// SHA-256 over the names and contents of its files.
@@ -129,6 +131,7 @@ struct MigrationBody: Sendable {
   var summary: String?
   var isIrreversible = false
   var losses: [String: String] = [:]
+  var downLosses: [String: String] = [:]
   var steps: [MigrationStep] = []
   var down: [MigrationStep] = []
   var checks: [Assertion] = []

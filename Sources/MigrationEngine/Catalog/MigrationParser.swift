@@ -8,7 +8,9 @@ struct MigrationParser {
   /// The errors: of keys, of single steps and assertions, of the directives and parts of a SQL file.
   private(set) var problems: [DrydockError] = []
 
-  private static let keys = ["description", "steps", "check", "verify", "irreversible", "loses", "down"]
+  private static let keys = [
+    "description", "steps", "check", "verify", "irreversible", "loses", "down", "down-loses",
+  ]
 
   init(files: MigrationFiles) { self.files = files }
 
@@ -27,6 +29,9 @@ struct MigrationParser {
     body.summary = attempt { try reader.text("description") } ?? nil
     body.isIrreversible = (attempt { try reader.boolean("irreversible") } ?? nil) ?? false
     body.losses = (attempt { try reader["loses"].map { try $0.reasons(Self.lossesShape) } } ?? nil) ?? [:]
+    body.downLosses =
+      (attempt { try reader["down-loses"].map { try $0.reasons(Self.downLossesShape, asWritten: true) } }
+        ?? nil) ?? [:]
     // Beside an unknown key, which may be a misspelt `steps`, a missing one is no second error.
     if reader["steps"] != nil || problems.isEmpty {
       body.steps = attempt { try reader.required("steps") }.map { steps($0, "`steps`") } ?? []
@@ -197,6 +202,9 @@ extension MigrationParser {
     if let words = file.value("loses") {
       body.losses = attempt { try Self.reasons(words, Self.lossesShape) } ?? [:]
     }
+    if let words = file.value("down-loses") {
+      body.downLosses = attempt { try Self.reasons(words, Self.downLossesShape, asWritten: true) } ?? [:]
+    }
     for part in file.parts {
       do {
         body.steps.append(try Self.step(part, scripts))
@@ -229,14 +237,16 @@ extension MigrationParser {
   }
 
   private static let lossesShape = "what may be lost: {trip.title: \"shortened to 80 characters\"}"
+  private static let downLossesShape =
+    "columns, tables, settings, vault items or paths: {trip.title: \"the column was dropped\"}"
 
   private static func reasons(
-    _ directive: (text: String, position: YAMLPosition), _ shape: String
+    _ directive: (text: String, position: YAMLPosition), _ shape: String, asWritten: Bool = false
   ) throws -> [String: String] {
     guard let node = try? YAMLDocument(Array(directive.text.utf8), file: directive.position.file).root else {
       throw directive.position.error("the directive names \(shape)")
     }
-    return try node.reasons(shape)
+    return try node.reasons(shape, asWritten: asWritten)
   }
 
   private static func ifMissing(_ part: SQLFile.Part) throws -> IfNoDatabase? {
@@ -256,10 +266,11 @@ extension MigrationParser {
 struct SQLFile {
   /// The directives that a file may have after `-- drydock:`.
   static let directives = [
-    "database", "description", "destructive", "if-missing", "irreversible", "loses", "without-triggers",
+    "database", "description", "destructive", "down-loses", "if-missing", "irreversible", "loses",
+    "without-triggers",
   ]
   /// The directives for the whole file.
-  private static let ofTheFile: Set<String> = ["description", "irreversible", "loses"]
+  private static let ofTheFile: Set<String> = ["description", "down-loses", "irreversible", "loses"]
 
   /// The part of the file for one database.
   struct Part {

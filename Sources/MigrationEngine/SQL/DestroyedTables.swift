@@ -211,15 +211,17 @@ enum DestructiveReason: Sendable, Equatable {
 }
 
 extension YAMLNode {
-  /// Decodes reasons by name, in lower case.
+  /// Decodes reasons by name.
   ///
-  /// - Parameter shape: what they are for, such as `triggers: {NAME: why}`.
-  func reasons(_ shape: String) throws -> [String: String] {
+  /// - Parameters:
+  ///   - shape: what they are for, such as `triggers: {NAME: why}`.
+  ///   - asWritten: whether the names stay as they are; else they are in lower case.
+  func reasons(_ shape: String, asWritten: Bool = false) throws -> [String: String] {
     guard let pairs = mapping?.pairs, !pairs.isEmpty else { throw position.error("name \(shape)") }
     return try pairs.reduce(into: [:]) { reasons, pair in
       let reason = try pair.value.text("the reason for `\(pair.key.source)`")
       if reason.isEmpty { throw pair.value.position.error("give a reason for `\(pair.key.source)`") }
-      reasons[pair.key.source.lowercased()] = reason
+      reasons[asWritten ? pair.key.source : pair.key.source.lowercased()] = reason
     }
   }
 }
