@@ -129,8 +129,25 @@ struct SuiteCheckTests {
           "version: \(name == "one" ? 1 : 0)\nexpect: {lost-rows: {notes: {task: 2}}}\n")
       }
       #expect(try losses() == [])
-      try sandbox.write("Fixtures/one/fixture.yaml", "version: 1\nexpect: {lost-rows: {notes: {task: 1}}}\n")
-      #expect(try losses().count == 1)
+      // The number is exact, and counts only what no reason announces.
+      for (number, reason) in [(1, ""), (99, ""), (2, ", destructive: they are done")] {
+        try sandbox.migration(
+          "0003_notes", "  - sql: {database: notes, up: DELETE FROM task WHERE done = 1\(reason)}")
+        try sandbox.write(
+          "Fixtures/one/fixture.yaml", "version: 1\nexpect:\n  lost-rows: {notes: {task: \(number)}}\n")
+        let found = try losses().filter { $0.hasPrefix("one:") }
+        #expect(
+          found.count == 1 && found[0].contains("task: `lost-rows` must be")
+            && found[0].contains("\(number) lost rows / \(reason.isEmpty ? 2 : 0) lost rows")
+            && found[0].hasSuffix("Fixtures/one/fixture.yaml:3"), "\(found)")
+      }
+      // Several steps are one number.
+      try sandbox.migration(
+        "0003_notes",
+        [2, 3].map { "  - sql: {database: notes, up: DELETE FROM task WHERE id = \($0), down: SELECT 1}" }
+          .joined(separator: "\n"))
+      try sandbox.write("Fixtures/one/fixture.yaml", "version: 1\nexpect: {lost-rows: {notes: {task: 2}}}\n")
+      #expect(try losses().filter { $0.hasPrefix("one:") } == [])
     }
   }
 

@@ -14,6 +14,8 @@ struct RowLoss {
   var successors: [String] = []
   var step: StepOutline
 
+  var count: Int { before - (after ?? 0) }
+
   /// The rows that a step removed. A removed table lost nothing when a new one has as many rows: it was renamed, or its
   /// database moved. One that the step rebuilds lost nothing when the new table has all its rows.
   static func between(
@@ -238,10 +240,10 @@ enum LostRows {
   static func findings(
     _ losses: [RowLoss], in container: Container, _ fixture: Fixture, _ catalog: MigrationCatalog
   ) -> [FixtureResult.Finding] {
-    losses.filter { loss in
+    let expected = fixture.expectation?.losses ?? []
+    let unexpected = losses.filter { loss in
       if catalog.migration(loss.step.migration)?.losses[loss.table.lowercased()] != nil { return false }
-      let announced = fixture.expectation?.announcedLoss(of: loss.table, in: loss.database, of: container)
-      return loss.before - (loss.after ?? 0) > announced ?? 0
+      return !expected.contains { $0.isOf(loss.table, in: loss.database, of: container) }
     }.map { loss in
       var finding = FixtureResult.Finding(
         .lostRows, "rows are lost after the step \(loss.step.operation): \(advice(loss))",
@@ -249,9 +251,13 @@ enum LostRows {
       finding.expected = "\(loss.before) rows"
       finding.found = loss.after.map { "\($0) rows" } ?? "no such table"
       finding.blame(loss.step, catalog)
-      (finding.count, finding.noun) = (loss.before - (loss.after ?? 0), "row")
+      (finding.count, finding.noun) = (loss.count, "row")
       return finding
     }
+    return unexpected
+      + expected.compactMap { expected in
+        expected.finding(losses.filter { expected.isOf($0.table, in: $0.database, of: container) }, catalog)
+      }
   }
 
   /// No step loses values unannounced: the migration names the column, setting, item or file in `loses`.
@@ -289,6 +295,21 @@ enum LostRows {
       return "its `destructive` does not name the table: say `destructive: {\(reasons)}`, or \(expect)"
     default: return "say `destructive: \"why\"` there, or \(expect)"
     }
+  }
+}
+
+extension ExpectedLoss {
+  /// What is wrong when the steps lost another number of rows unannounced.
+  fileprivate func finding(_ losses: [RowLoss], _ catalog: MigrationCatalog) -> FixtureResult.Finding? {
+    let lost = losses.reduce(0) { $0 + $1.count }
+    if lost == rows { return nil }
+    var finding = FixtureResult.Finding(
+      .lostRows, "`lost-rows` must be the number of rows that are lost without a reason in `destructive`",
+      place: "\(losses.first?.database ?? path): \(table)")
+    if let last = losses.last { finding.blame(last.step, catalog) }
+    (finding.expected, finding.found) = ("\(rows) lost rows", "\(lost) lost rows")
+    (finding.file, finding.line, finding.noun) = (position.file, position.line, "row")
+    return finding
   }
 }
 

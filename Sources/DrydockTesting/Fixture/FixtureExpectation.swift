@@ -9,7 +9,7 @@ import MigrationEngine
 package struct FixtureExpectation: Sendable {
   /// Texts that the error must hold, when migrating must fail and change nothing; empty when it must succeed.
   package private(set) var error: [String] = []
-  /// Rows that the migrations may take away.
+  /// Rows that the migrations must take away.
   package private(set) var losses: [ExpectedLoss] = []
   package let position: YAMLPosition
   private var assertions: [Assertion] = []
@@ -92,13 +92,6 @@ package struct FixtureExpectation: Sendable {
     }
     return (known, findings)
   }
-
-  /// How many rows of a table the migrations may take away, as `lost-rows` says.
-  ///
-  /// - Parameter database: One of the database's places.
-  package func announcedLoss(of table: String, in database: ContainerPath, of container: Container) -> Int {
-    losses.filter { $0.table == table && $0.isOf(database, container) }.map(\.rows).max() ?? 0
-  }
 }
 
 extension FixtureResult.Finding {
@@ -110,12 +103,13 @@ extension FixtureResult.Finding {
   }
 }
 
-/// Rows of a table that the migrations may take away: `lost-rows: {DATABASE: {TABLE: COUNT}}`.
+/// Rows of a table that the migrations must take away: `lost-rows: {DATABASE: {TABLE: COUNT}}`.
 package struct ExpectedLoss: Sendable {
   private let database: String
-  private let path: ContainerPath
+  let path: ContainerPath
   let table: String
-  let rows: Int
+  package let rows: Int
+  let position: YAMLPosition
 
   fileprivate static func all(_ node: YAMLNode?) throws -> [ExpectedLoss] {
     try node?.pairs("`lost-rows`").pairs.flatMap { pair in
@@ -125,13 +119,15 @@ package struct ExpectedLoss: Sendable {
         guard let rows = Int(exactly: number), rows > 0 else {
           throw table.value.position.error("the number of lost rows is 1 or more, not \(number)")
         }
-        return ExpectedLoss(database: pair.key.source, path: path, table: table.key.source, rows: rows)
+        return ExpectedLoss(
+          database: pair.key.source, path: path, table: table.key.source, rows: rows,
+          position: table.keyPosition)
       }
     } ?? []
   }
 
-  /// Whether the table is in the database at a path.
-  func isOf(_ path: ContainerPath, _ container: Container) -> Bool {
-    (container.configuration.databases[database] ?? [self.path]).contains(path)
+  /// Whether it is about a table of the database at a path.
+  package func isOf(_ table: String, in path: ContainerPath, of container: Container) -> Bool {
+    table == self.table && (container.configuration.databases[database] ?? [self.path]).contains(path)
   }
 }
