@@ -23,6 +23,8 @@ import Synchronization
 public struct FixtureSuite: Sendable {
   /// The fixtures that are checked, by name.
   public let fixtures: [Fixture]
+  /// The fixtures with their present goldens: `record` writes them.
+  var current: [Fixture] { get throws { try fixtures.map { try $0.withPresentGoldens() } } }
   /// Whether these are all fixtures of the app, so that what must be true over all of them can be checked.
   let isWhole: Bool
   let catalog: MigrationCatalog
@@ -95,7 +97,7 @@ public struct FixtureSuite: Sendable {
     let scratch = temporary.directory
     var proofs: [FixtureProof] = []
     let hasFailed = Mutex(false)
-    OrderedWork.run(Array(fixtures.enumerated()), jobs: options.jobs) { number, fixture in
+    OrderedWork.run(Array(try current.enumerated()), jobs: options.jobs) { number, fixture in
       if options.failsFast && hasFailed.withLock({ $0 }) { return FixtureProof(notRun: fixture, catalog) }
       // Two that were chosen by hand may have the same name.
       let name = ContainerPath(name: Array("\(number + 1)".utf8))
@@ -120,8 +122,7 @@ public struct FixtureSuite: Sendable {
   /// Writes the goldens of the latest version, and those that released versions lack, one fixture after the other. A
   /// released golden is never changed. A fixture that must fail to migrate has no goldens.
   ///
-  /// Review the difference of the files, as any change of a test. To check the fixtures with their new goldens, make
-  /// the suite again.
+  /// Review the difference of the files, as any change of a test.
   ///
   /// - Parameter progress: called for each fixture with its goldens, or with what went wrong.
   /// - Returns: the goldens of all fixtures.
@@ -132,7 +133,7 @@ public struct FixtureSuite: Sendable {
     progress: (Fixture, Result<[FixtureSuite.Golden], any Error>) -> Void = { _, _ in }
   ) throws -> [FixtureSuite.Golden] {
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
-    let results = fixtures.filter(\.expectsSuccess).map { fixture in
+    let results = try current.filter(\.expectsSuccess).map { fixture in
       let result = Result { try record(fixture, runner) }
       progress(fixture, result)
       return result

@@ -115,6 +115,21 @@ struct SuiteRunTests {
     }
   }
 
+  @Test("A suite sees the goldens that it has recorded")
+  func recorded() throws {
+    try SuiteSandbox.sound(released: 3) { sandbox in
+      try FileManager.default.removeItem(atPath: sandbox.directory("Fixtures/one/expected/1"))
+      try FileManager.default.removeItem(atPath: sandbox.directory("Fixtures/one/expected/3"))
+      let suite = try sandbox.suite()
+      #expect(try suite.releaseDemands.contains { $0.message.contains("no golden of version 3") })
+      #expect(try !suite.run().passed)
+      #expect(try suite.record().count { $0.change == .written } == 2)
+      #expect(try suite.record().allSatisfy { $0.change == .unchanged })
+      #expect(try suite.run().fixtures.flatMap(\.findings).isEmpty)
+      #expect(try !suite.releaseDemands.contains { $0.message.contains("no golden") })
+    }
+  }
+
   @Test("A fixture that cannot be built says why, and nothing of it is kept")
   func malformed() throws {
     try broken { sandbox in

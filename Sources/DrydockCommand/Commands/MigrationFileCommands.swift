@@ -106,7 +106,7 @@ struct ReleaseCommand: Subcommand {
     let directory = FixtureOptions.directory(nil, configuration)
     do {
       let suite = try FixtureSuite(catalog, fixtures: directory, configuration: configuration)
-      return suite.releaseDemands.map(\.message)
+      return try suite.releaseDemands.map(\.message)
     } catch let error as DrydockError where [.malformed, .badFixture].contains(error.code) {
       return ["\(error)"]
     } catch {

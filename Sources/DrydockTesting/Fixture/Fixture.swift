@@ -38,7 +38,7 @@ public struct Fixture: Sendable {
   /// Settings that a container may have or lack, when fresh containers are compared with migrated ones.
   package let optionalSettings: [String]
   /// Its goldens: the schema version and the directory `expected/VERSION` of each.
-  package let goldens: [Int: String]
+  package private(set) var goldens: [Int: String]
   let source: FixtureSource
 
   package var expectsSuccess: Bool { expectation?.error.isEmpty != false }
@@ -140,6 +140,13 @@ public struct Fixture: Sendable {
         "the fixture has no content: add `container/`, or describe it in fixture.yaml",
         path: directory)
     }
+  }
+
+  /// The fixture with the goldens that it has now.
+  func withPresentGoldens() throws -> Fixture {
+    var fixture = self
+    fixture.goldens = try Self.goldens(Directory(directory), directory)
+    return fixture
   }
 
   private static func goldens(_ folder: Directory, _ directory: String) throws -> [Int: String] {
