@@ -159,9 +159,8 @@ extension SQLText {
   ///
   /// - Parameter kind: `table`, `index`, `view` or `trigger`.
   package static func definition(_ sql: String, kind: String) -> [Token] {
-    let all = SQLText(sql).tokens
-    let tokens = all.filter(\.counts)
-    if tokens.prefix(3).contains(where: { $0.isWord("VIRTUAL") }) { return virtualTable(all) }
+    let tokens = SQLText(sql).tokens.filter(\.counts)
+    if tokens.prefix(3).contains(where: { $0.isWord("VIRTUAL") }) { return virtualTable(tokens) }
     let isChecked = kind == "table" || kind == "index"
     // The first `ON` of an index or a trigger names its table; another one is a condition.
     let on = kind == "index" || kind == "trigger" ? tokens.firstIndex { $0.isWord("ON") } : nil
@@ -176,18 +175,23 @@ extension SQLText {
     }
   }
 
-  /// The arguments of a virtual table are text that its module reads.
+  /// The arguments of a virtual table are text that its module reads. SQLite's own modules take a name or a text with any quotes
+  /// or none; for others quotes may make a difference.
   private static func virtualTable(_ tokens: [Token]) -> [Token] {
-    guard let using = tokens.firstIndex(where: { $0.isWord("USING") }) else { return tokens }
-    let head = tokens[..<using].filter(\.counts).map { token in
+    let using = tokens.firstIndex { $0.isWord("USING") } ?? tokens.endIndex
+    let isKnown = tokens.dropFirst(using + 1).first.map { modules.contains($0.content.lowercased()) } ?? false
+    return tokens.enumerated().map { index, token in
       var token = token
-      if token.isName { token.source = inQuotes(token.content) }
+      if token.isName || token.kind == .text, index < using + 2 || isKnown {
+        token.source = inQuotes(token.content)
+      }
       return token
     }
-    var rest = tokens[using]
-    rest.source = tokens[using...].map(\.source).joined()
-    return head + [rest]
   }
+
+  private static let modules: Set = [
+    "fts3", "fts4", "fts4aux", "fts5", "fts5vocab", "rtree", "rtree_i32", "geopoly",
+  ]
 
   /// Whether a name can only be that of a table, index, view or trigger, or one of its columns, never a text.
   private static func isTable(_ index: Int, in tokens: [Token]) -> Bool {
