@@ -15,7 +15,7 @@ public struct AuditFinding: Sendable, Codable {
   public var unit: String
   /// Up to three of them.
   public var examples: [String]
-  public var mend: String
+  public var fix: String
 
   /// Whether the path is that of a file of the app, not of the container.
   package var isInApp: Bool {
@@ -79,7 +79,7 @@ struct FindingCollector {
   /// - Parameter example: one of what is counted; the first three are kept.
   mutating func add(
     _ rule: AuditRuleID, _ path: String?, item: String? = nil, _ message: String, count: Int = 1,
-    unit: String = "file", example: String? = nil, mend: String? = nil
+    unit: String = "file", example: String? = nil, fix: String? = nil
   ) {
     let place = Place(rule: rule, path: path, item: item)
     let number: Int
@@ -93,7 +93,7 @@ struct FindingCollector {
       findings.append(
         AuditFinding(
           rule: rule.id, severity: severity(of: rule), path: path.map(shown), item: item.map(shown),
-          message: shown(message), count: count, unit: unit, examples: [], mend: mend ?? rule.mend))
+          message: shown(message), count: count, unit: unit, examples: [], fix: fix ?? rule.fix))
     }
     if let example, findings[number].examples.count < 3 {
       findings[number].examples.append(shown(example))

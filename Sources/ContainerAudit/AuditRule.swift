@@ -1,6 +1,6 @@
 import AppContainer
 
-/// What an audit looks for: a typical mistake in how an app stores its data, why it matters, and how to mend it.
+/// What an audit looks for: a typical mistake in how an app stores its data, why it matters, and how to fix it.
 public struct AuditRule: Sendable, Codable {
   public let id: AuditRuleID
   /// Unless `drydock.yaml` says otherwise.
@@ -8,15 +8,15 @@ public struct AuditRule: Sendable, Codable {
   public let title: String
   public let why: String
   /// What to do, naming the operation of a migration where there is one.
-  public let mend: String
+  public let fix: String
   /// The public document that it follows, if any.
   public let source: String?
 
   init(
-    _ id: AuditRuleID, _ severity: AuditSeverity, _ title: String, why: String, mend: String,
+    _ id: AuditRuleID, _ severity: AuditSeverity, _ title: String, why: String, fix: String,
     source: String? = nil
   ) {
-    (self.id, self.severity, self.title, self.why, self.mend) = (id, severity, title, why, mend)
+    (self.id, self.severity, self.title, self.why, self.fix) = (id, severity, title, why, fix)
     self.source = source
   }
 }
@@ -30,6 +30,6 @@ extension AuditRule {
 
   /// The rule with an id; a test checks that each has one.
   static func with(_ id: AuditRuleID) -> AuditRule {
-    byID[id] ?? AuditRule(id, .warning, id.rawValue, why: "", mend: "")
+    byID[id] ?? AuditRule(id, .warning, id.rawValue, why: "", fix: "")
   }
 }

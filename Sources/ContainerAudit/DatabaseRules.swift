@@ -9,7 +9,7 @@ extension AuditRule {
     AuditRule(
       .databaseDamaged, .error, "a damaged database",
       why: "queries fail or give wrong rows; each backup stores the damage",
-      mend:
+      fix:
         "restore the database from an older snapshot (`drydock restore --path`), or recover it with SQLite's `.recover`",
       source: "https://www.sqlite.org/pragma.html#pragma_integrity_check"),
     AuditRule(
@@ -17,36 +17,36 @@ extension AuditRule {
       why:
         "rows refer to others that do not exist: foreign keys were off when the app wrote them, since each connection has to "
         + "switch them on; the file does not say whether they are",
-      mend:
+      fix:
         "remove or correct the rows in a step `sql`, and set `PRAGMA foreign_keys = ON` in each connection of the app",
       source: "https://www.sqlite.org/foreignkeys.html#fk_enable"),
     AuditRule(
       .foreignKeyWithoutIndex, .note, "a foreign key without an index",
       why: "each deletion or change of a referenced row reads the whole table",
-      mend: "`CREATE INDEX` on the referencing columns in a step `sql`",
+      fix: "`CREATE INDEX` on the referencing columns in a step `sql`",
       source: "https://www.sqlite.org/foreignkeys.html#fk_indexes"),
     AuditRule(
       .pathInDatabase, .warning, "a path to the container in rows",
       why:
         "the container's path has an ID that changes at each installation and restore: the stored path is then wrong",
-      mend: "store paths relative to the container: an `UPDATE` in a step `sql`",
+      fix: "store paths relative to the container: an `UPDATE` in a step `sql`",
       source: "https://developer.apple.com/library/archive/technotes/tn2406/_index.html"),
     AuditRule(
       .freePages, .note, "a database with many free pages",
       why: "they take space on the device and in backups until something is written to them",
-      mend: "run `VACUUM` in the app, outside of a migration, or set `auto_vacuum`",
+      fix: "run `VACUUM` in the app, outside of a migration, or set `auto_vacuum`",
       source: "https://www.sqlite.org/lang_vacuum.html"),
     AuditRule(
       .smallPages, .note, "a large database with small pages",
       why: "flash storage reads and writes at least 4,096 bytes, the default page size since SQLite 3.12",
-      mend: "set `PRAGMA page_size = 4096` and run `VACUUM` in the app, outside of WAL mode",
+      fix: "set `PRAGMA page_size = 4096` and run `VACUUM` in the app, outside of WAL mode",
       source: "https://www.sqlite.org/pgszchng2016.html"),
     AuditRule(
       .walLarge, .warning, "a write-ahead log that was left large",
       why:
         "a checkpoint could not finish, often because a connection holds a read transaction; reads become slower, and each "
         + "backup contains it",
-      mend: "end read transactions, and run `PRAGMA wal_checkpoint(TRUNCATE)` in the app",
+      fix: "end read transactions, and run `PRAGMA wal_checkpoint(TRUNCATE)` in the app",
       source: "https://www.sqlite.org/wal.html#avoiding_excessively_large_wal_files"),
   ]
 }

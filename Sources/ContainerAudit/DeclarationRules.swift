@@ -12,63 +12,63 @@ extension AuditRule {
     AuditRule(
       .privacyManifestMissing, .warning, "no privacy manifest",
       why: "App Store Connect refuses apps that use required-reason APIs without declaring the reason",
-      mend: "add `PrivacyInfo.xcprivacy` to the app's target", source: manifests),
+      fix: "add `PrivacyInfo.xcprivacy` to the app's target", source: manifests),
     AuditRule(
       .privacyManifestInvalid, .warning, "a privacy manifest with unknown or missing words",
       why: "App Store Connect refuses categories and reasons that are not in Apple's lists",
-      mend: "correct the manifest; lists grow: look the word up if it is new", source: manifests),
+      fix: "correct the manifest; lists grow: look the word up if it is new", source: manifests),
     AuditRule(
       .requiredReasonMissing, .error, "a required reason that is not declared",
       why: "the container shows that the app uses an API whose reason the manifest has to declare",
-      mend: "declare the category with the reason in `NSPrivacyAccessedAPITypes`",
+      fix: "declare the category with the reason in `NSPrivacyAccessedAPITypes`",
       source:
         "https://developer.apple.com/documentation/bundleresources/describing-use-of-required-reason-api"),
     AuditRule(
       .dataTypeNotDeclared, .note, "personal data that the manifest does not declare",
       why:
         "data that leaves the device count as collected; data that stay on it do not, and the container cannot tell them apart",
-      mend: "if the app sends them: declare the type in `NSPrivacyCollectedDataTypes`",
+      fix: "if the app sends them: declare the type in `NSPrivacyCollectedDataTypes`",
       source:
         "https://developer.apple.com/documentation/bundleresources/describing-data-use-in-privacy-manifests"),
     AuditRule(
       .usageDescriptionEmpty, .error, "a usage description without a text",
       why: "the app ends, or review refuses it, when it asks for the permission",
-      mend: "say in one sentence what the data are used for", source: infoKeys),
+      fix: "say in one sentence what the data are used for", source: infoKeys),
     AuditRule(
       .usageDescriptionUnknown, .note, "a usage description that no system reads",
-      why: "a misspelt key is the same as a missing one", mend: "correct the key", source: infoKeys),
+      why: "a misspelt key is the same as a missing one", fix: "correct the key", source: infoKeys),
     AuditRule(
       .usageDescriptionMissing, .note, "locations of the user without a usage description",
       why:
         "a table of places in the order of time looks like the user's movements, and no location key is in `Info.plist`",
-      mend: "if the app asks for the location: add `NSLocationWhenInUseUsageDescription`", source: infoKeys),
+      fix: "if the app asks for the location: add `NSLocationWhenInUseUsageDescription`", source: infoKeys),
     AuditRule(
       .groupNotEntitled, .error, "an app group without an entitlement",
       why: "the app has no access to the group's directory",
-      mend: "add the group to `com.apple.security.application-groups`, or correct `groups:` in drydock.yaml",
+      fix: "add the group to `com.apple.security.application-groups`, or correct `groups:` in drydock.yaml",
       source:
         "https://developer.apple.com/documentation/bundleresources/entitlements/com.apple.security.application-groups"
     ),
     AuditRule(
       .groupNotConfigured, .warning, "an app group that drydock.yaml does not name",
       why: "backups and migrations leave the group's directory out",
-      mend: "add it to `groups:` in drydock.yaml"),
+      fix: "add it to `groups:` in drydock.yaml"),
     AuditRule(
       .keychainGroupNotEntitled, .error, "a keychain group without an entitlement",
       why: "the app cannot read the items that are in the group",
-      mend: "add the group to `keychain-access-groups`, or move the items: `vault.move-to`",
+      fix: "add the group to `keychain-access-groups`, or move the items: `vault.move-to`",
       source: "https://developer.apple.com/documentation/bundleresources/entitlements/keychain-access-groups"),
     AuditRule(
       .cloudNotEntitled, .note, "iCloud key-value data without an entitlement",
       why: "the store is no longer synchronized: its data are of an older version of the app",
-      mend: "add `com.apple.developer.ubiquity-kvstore-identifier`, or remove `Library/SyncedPreferences`",
+      fix: "add `com.apple.developer.ubiquity-kvstore-identifier`, or remove `Library/SyncedPreferences`",
       source:
         "https://developer.apple.com/documentation/bundleresources/entitlements/com.apple.developer.ubiquity-kvstore-identifier"
     ),
     AuditRule(
       .transportException, .warning, "an exception from App Transport Security",
       why: "the app may load data without encryption, or with weak encryption; review asks for a reason",
-      mend: "remove the exception, or narrow it to the domains that need it",
+      fix: "remove the exception, or narrow it to the domains that need it",
       source:
         "https://developer.apple.com/documentation/bundleresources/information-property-list/nsapptransportsecurity"
     ),

@@ -9,53 +9,53 @@ extension AuditRule {
       .protectionBelowPolicy, .warning, "a weaker protection class than the app's policy",
       why:
         "the file is readable at times when the policy says that it is not, such as while the device is locked",
-      mend: "`files.set-protection`",
+      fix: "`files.set-protection`",
       source: "https://developer.apple.com/documentation/uikit/encrypting-your-app-s-files"),
     AuditRule(
       .protectionBelowRule, .error, "a weaker protection class than drydock.yaml requires",
       why:
         "a rule under `protection:` names the class of this path; the file is readable at other times, too",
-      mend: "`files.set-protection`",
+      fix: "`files.set-protection`",
       source: "https://developer.apple.com/documentation/uikit/encrypting-your-app-s-files"),
     AuditRule(
       .worldReadable, .warning, "a file that every user can read",
       why: "other apps or users of the machine can read it",
-      mend: "create it with mode 0600; a step `script` changes the mode of existing files",
+      fix: "create it with mode 0600; a step `script` changes the mode of existing files",
       source: "https://developer.android.com/privacy-and-security/security-tips#InternalStorage"),
     AuditRule(
       .worldWritable, .warning, "a file that every user can change",
       why: "other apps or users of the machine can change the app's data",
-      mend: "create it with mode 0600; a step `script` changes the mode of existing files",
+      fix: "create it with mode 0600; a step `script` changes the mode of existing files",
       source: "https://developer.android.com/privacy-and-security/security-tips#InternalStorage"),
     AuditRule(
       .cacheInBackup, .warning, "a cache in the backup set",
       why: "it makes each backup larger and slower, and the app can create or download it again",
-      mend: "move it to a directory for caches (`files.move`), or exclude it: `files.set-backup-exclusion`",
+      fix: "move it to a directory for caches (`files.move`), or exclude it: `files.set-backup-exclusion`",
       source:
         "https://developer.apple.com/documentation/foundation/optimizing-your-app-s-data-for-icloud-backup"),
     AuditRule(
       .userDataNotInBackup, .warning, "data of the user outside of the backup set",
       why: "it is lost with the device, and the system may delete it at any time",
-      mend: "move it to a directory that is backed up: `files.move`",
+      fix: "move it to a directory that is backed up: `files.move`",
       source:
         "https://developer.apple.com/documentation/foundation/optimizing-your-app-s-data-for-icloud-backup"),
     AuditRule(
       .largeIncluded, .note, "a large directory in the backup set",
       why: "backups of it take time and the user's storage",
-      mend:
+      fix:
         "if it can be downloaded again, exclude it: `files.set-backup-exclusion`; if not, switch the rule off with the reason"
     ),
     AuditRule(
       .largeExcluded, .note, "a large directory outside of the backup set",
       why: "after a restore the app has to download or create all of it again",
-      mend:
+      fix:
         "check that no data of the user are in it; `files.set-backup-exclusion` with `excluded: false` includes it"
     ),
     AuditRule(
       .backupTooLarge, .warning, "more data than Android's backup stores",
       why:
         "Auto Backup stores up to 25 MB of an app; above that it stops, and keeps the last backup that fitted",
-      mend:
+      fix:
         "exclude what can be downloaded again in the app's `<data-extraction-rules>`, or move it to `no_backup`: `files.move`",
       source: "https://developer.android.com/identity/data/autobackup"),
   ]
@@ -304,7 +304,7 @@ enum UserDataRule {
       case .vault:
         context.findings.add(
           .userDataNotInBackup, path.description, "the vault is excluded from backups",
-          mend: "move it, or add it to `include:` in drydock.yaml")
+          fix: "move it, or add it to `include:` in drydock.yaml")
       case .rootFlag, .rule, .group, .secret, .databaseContent, .settings, .keyValueStore,
         .protection:
         break

@@ -10,30 +10,30 @@ extension AuditRule {
       .secretInSettings, .error, "a secret in settings",
       why:
         "settings are a plain file, which everybody can read who gets the container or an unencrypted backup",
-      mend: "let the app move it to the keychain; "
+      fix: "let the app move it to the keychain; "
         + "in a container with a vault `vault.move-from-defaults` does it",
       source: "https://mas.owasp.org/MASWE/MASVS-STORAGE/MASWE-0006/"),
     AuditRule(
       .secretInDocument, .error, "a secret in a document",
       why:
         "a file is part of every backup, and readable without the device's key unless its protection class says so",
-      mend: "store it in the keychain, and remove it from the file: `files.patch` or `files.delete`",
+      fix: "store it in the keychain, and remove it from the file: `files.patch` or `files.delete`",
       source: "https://mas.owasp.org/MASWE/MASVS-STORAGE/MASWE-0006/"),
     AuditRule(
       .secretInLog, .error, "a secret in a log",
       why: "logs are sent to support and attached to issues",
-      mend: "remove the file (`files.delete`), do not log the value, and replace the secret at its service",
+      fix: "remove the file (`files.delete`), do not log the value, and replace the secret at its service",
       source: "https://mas.owasp.org/MASWE/MASVS-STORAGE/MASWE-0001/"),
     AuditRule(
       .secretInDatabase, .error, "a secret in a database column",
       why: "a database that is not encrypted is readable in the container and in every unencrypted backup",
-      mend: "store the value in the keychain, and clear the column in a step `sql` with `destructive:`",
+      fix: "store the value in the keychain, and clear the column in a step `sql` with `destructive:`",
       source: "https://mas.owasp.org/MASWE/MASVS-STORAGE/MASWE-0006/"),
     AuditRule(
       .tokenInRows, .warning, "a token or private key in rows",
       why:
         "a text with the form of a known token is in a column for other data: stored by accident, or by the user",
-      mend: "if the app stored it: keep it in the keychain, and remove it from the rows in a step `sql`"),
+      fix: "if the app stored it: keep it in the keychain, and remove it from the rows in a step `sql`"),
   ]
 }
 

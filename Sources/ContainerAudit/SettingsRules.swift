@@ -8,38 +8,38 @@ extension AuditRule {
     AuditRule(
       .settingsLarge, .warning, "a settings file above 1 MB",
       why: "the whole file is read when the app starts, and written again at each change",
-      mend: "move large values to files of their own: `defaults.move-to-file`",
+      fix: "move large values to files of their own: `defaults.move-to-file`",
       source:
         "https://developer.apple.com/documentation/foundation/userdefaults/sizelimitexceedednotification"),
     AuditRule(
       .blobInSettings, .warning, "a blob in settings",
       why:
         "settings are for small values; data of 16 kB or more slows each start and each write of any setting",
-      mend: "move it to a file: `defaults.move-to-file`",
+      fix: "move it to a file: `defaults.move-to-file`",
       source: "https://developer.apple.com/documentation/foundation/userdefaults"),
     AuditRule(
       .jsonInSettings, .note, "a document in settings",
       why: "JSON inside of a setting has no schema version of its own, and each change rewrites all of it",
-      mend: "move it to a file (`defaults.move-to-file`), or give it a version: `defaults.document-migrate`"),
+      fix: "move it to a file (`defaults.move-to-file`), or give it a version: `defaults.document-migrate`"),
     AuditRule(
       .pathInSettings, .warning, "a path to the container in settings or documents",
       why:
         "the container's path has an ID that changes at each installation and restore: the stored path is then wrong",
-      mend: "store paths relative to the container: `defaults.patch`, `defaults.set` or `files.patch`",
+      fix: "store paths relative to the container: `defaults.patch`, `defaults.set` or `files.patch`",
       source: "https://developer.apple.com/library/archive/technotes/tn2406/_index.html"),
     AuditRule(
       .customClassInArchive, .note, "a keyed archive of the app's own classes",
       why:
         "renaming such a class makes the archive unreadable, and decoding it safely needs NSSecureCoding; whether it was "
         + "written so is not in the archive",
-      mend: "decode it once into JSON or a property list: `files.unarchive`, for files, settings and columns",
+      fix: "decode it once into JSON or a property list: `files.unarchive`, for files, settings and columns",
       source: "https://developer.apple.com/documentation/foundation/nssecurecoding"),
     AuditRule(
       .cloudStoreLimit, .error, "an iCloud key-value store beyond its limits",
       why:
         "iCloud takes 1024 keys of at most 128 characters and 1 MB of values; beyond that it stores no change, and reports "
         + "it only to apps that observe it",
-      mend:
+      fix:
         "move values to the app's settings or to files: `defaults.move` with `from: {suite: icloud}`, `defaults.move-to-file`",
       source: "https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore"),
     AuditRule(
@@ -47,7 +47,7 @@ extension AuditRule {
       why:
         "the app starts without its settings, or fails; a file without bytes, or of zeros, is what a device leaves that lost "
         + "its power while the app wrote",
-      mend:
+      fix:
         "restore the file from an older snapshot (`drydock restore --path`), or say `if-damaged: reset` in the steps that "
         + "change it",
       source:
@@ -58,7 +58,7 @@ extension AuditRule {
       why:
         "the key of EncryptedSharedPreferences is in the device's keystore: after a restore on another device, or a new "
         + "installation, the app cannot read the file, and may fail when it opens it",
-      mend:
+      fix:
         "exclude the file in the app's `<data-extraction-rules>`, and let the app begin it anew when it cannot be read",
       source:
         "https://developer.android.com/reference/androidx/security/crypto/EncryptedSharedPreferences"),

@@ -8,7 +8,7 @@ extension AuditRule {
       .versionContradiction, .error, "version markers that contradict each other",
       why:
         "data of two schema versions are mixed, or a marker was not updated: the next migration would change wrong data",
-      mend: "restore the container from a backup, or set the version with `drydock baseline`")
+      fix: "restore the container from a backup, or set the version with `drydock baseline`")
   ]
 }
 

@@ -14,7 +14,7 @@ extension SARIFLog {
           let examples = finding.examples.isEmpty ? "" : ": " + finding.examples.joined(separator: ", ")
           lines.append("\(finding.count) \(finding.unit)\(finding.count == 1 ? "" : "s")\(examples)")
         }
-        lines.append("mend: \(finding.mend)")
+        lines.append("fix: \(finding.fix)")
         var result = Result(
           Self.rule(finding.rule), Level(finding.severity), lines.joined(separator: "\n"), at: place)
         result.fingerprint = [finding.rule.rawValue, finding.path ?? "", finding.item ?? ""].joined(

@@ -21,7 +21,7 @@ struct AuditGuideTests {
       let wanted = rules.map { rule -> String in
         let text = { (key: String) in (rule[key] ?? "").replacing("|", with: "\\|") }
         let title = rule["source"].map { "[\(text("title"))](\($0))" } ?? text("title")
-        return "| `\(text("id"))` | \(text("severity")) | \(title): \(text("why")) | \(text("mend")) |"
+        return "| `\(text("id"))` | \(text("severity")) | \(title): \(text("why")) | \(text("fix")) |"
       }
       let rows = try guide().split(separator: "\n").filter {
         $0.firstMatch(of: /^\| `[a-z-]+` \| (error|warning|note) \|/) != nil

@@ -124,7 +124,7 @@ struct NightlyGuideTests {
       for (answer, count) in [("n", 1), ("", 1), ("y", 0)] {
         let result = try sandbox.shell(
           "printf '\(answer)\\n' | script -qec '\(command)' /dev/null || echo refused")
-        #expect(result.contains("will be removed for good. Go on? [y/N]"), "\(result)")
+        #expect(result.contains("will be removed for good. Continue? [y/N]"), "\(result)")
         #expect(result.contains("nothing was removed") == (count == 1), "\(result)")
         #expect(try sandbox.names("Backups").count == count)
       }

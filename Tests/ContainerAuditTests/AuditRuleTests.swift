@@ -38,11 +38,11 @@ struct AuditRuleTests {
     #expect(Set(AuditRule.all.map(\.id)) == Set(AuditRuleID.allCases))
     #expect(AuditRule.all.count == AuditRuleID.allCases.count)
     for rule in AuditRule.all {
-      for text in [rule.title, rule.why, rule.mend] {
+      for text in [rule.title, rule.why, rule.fix] {
         #expect(text.count > 10 && text.last != "." && !text.contains("  "), "\(rule.id.rawValue): \(text)")
       }
       if let source = rule.source { #expect(source.hasPrefix("https://"), "\(source)") }
-      for match in rule.mend.matches(of: #/`((?:files|defaults|vault)\.[a-z-]+)`/#) {
+      for match in rule.fix.matches(of: #/`((?:files|defaults|vault)\.[a-z-]+)`/#) {
         #expect(Operations.named[String(match.1)] != nil, "\(rule.id.rawValue): \(match.1)")
       }
     }

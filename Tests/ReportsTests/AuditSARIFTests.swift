@@ -20,7 +20,7 @@ struct AuditSARIFTests {
   ) -> [String: Any] {
     var finding: [String: Any] = [
       "rule": rule, "severity": severity, "message": message, "count": 2, "unit": "row", "examples": ["x"],
-      "mend": "mend it",
+      "fix": "mend it",
     ]
     finding["path"] = path
     finding["item"] = item

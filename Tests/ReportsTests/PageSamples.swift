@@ -171,7 +171,7 @@ enum PageSamples {
         "rule": AuditRule.all[number % 5].id.rawValue, "severity": ["error", "warning", "note"][number % 3],
         "path": text, "item": text, "message": text, "count": number, "unit": "row",
         "examples": [text, text],
-        "mend": text,
+        "fix": text,
       ]
     }
     let document: [String: Any] = [

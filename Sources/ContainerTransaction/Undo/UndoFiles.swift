@@ -44,7 +44,7 @@ struct UndoFiles {
       guard !keys.isEmpty else {
         throw DrydockError(
           .vaultLocked,
-          "what this transaction replaced is kept sealed, since a secret was moved into the vault; give the device key",
+          "a rollback needs the device key: the undo log holds a secret, encrypted",
           path: path)
       }
       let file = try directory.openFile(Self.sealed(name))
@@ -60,14 +60,14 @@ struct UndoFiles {
     } catch let error as DrydockError where error.code == .noIdentity {
       throw DrydockError(
         .vaultLocked,
-        "what this transaction replaced is kept sealed, and the device key that was given does not open it: give the "
-          + "one that the vault had then", path: path, cause: error)
+        "a rollback needs the device key that the vault had then: the undo log holds a secret, encrypted, which the "
+          + "given key does not open", path: path, cause: error)
     } catch let error as DrydockError
       where [.badKey, .header, .mac, .payload, .armor, .cryptography].contains(error.code)
     {
       throw DrydockError(
         .nothingToUndo,
-        "what this transaction replaced is kept sealed, and is corrupt (\(error.message)); restore it from a backup",
+        "the encrypted undo log is corrupt (\(error.message)); restore from a backup",
         path: path, cause: error)
     }
   }

@@ -4,7 +4,7 @@ import Drydock
 /// The options of commands that write a copy of an archive.
 struct CopyOptions: ParsableArguments {
   @Option(
-    name: .shortAndLong, help: ArgumentHelp("Write this file, which must not exist.", valueName: "file"),
+    name: .shortAndLong, help: ArgumentHelp("Write to this new file.", valueName: "file"),
     completion: .file())
   var output: String?
   @Option(

@@ -117,7 +117,7 @@ struct DefaultsExportCommand: Subcommand {
       """)
 
   @OptionGroup var container: ContainerOptions
-  @Argument(help: "The new file, which must not exist; - is standard output.", completion: .file())
+  @Argument(help: "A new file; - is standard output.", completion: .file())
   var output: String
   @Option(help: ArgumentHelp("The format: xml (by default), binary, json or openstep.", valueName: "format"))
   var to: ExchangeFormat = .xml
@@ -169,7 +169,7 @@ struct DefaultsConvertCommand: Subcommand {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write this file, which must not exist; by default standard output.", valueName: "file"),
+      "Write to this new file; by default standard output.", valueName: "file"),
     completion: .file())
   var output: String?
   @Flag(help: "Replace the file. Not for a file of a container: an app may be using it.") var inPlace = false

@@ -96,10 +96,6 @@ struct DiffCommand: Subcommand {
       if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }
       Output.difference(difference, limit: all ? nil : 20)
       comparison.reportOmissions()
-      if let bytesRead {
-        let total = archives.map(\.fileSize).reduce(0, +)
-        Output.note("read \(Output.size(bytesRead)) of \(Output.size(total)) of archive")
-      }
     }
     if exitCode && !difference.isEmpty { throw ExitStatus.pending.code }
     if comparison.isIncomplete { throw ExitStatus.incomplete.code }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Drydock
 import DrydockTesting
+import Foundation
 
 struct FixtureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -114,6 +115,11 @@ struct FixtureCaptureCommand: Subcommand {
 }
 
 extension CaptureReport {
+  /// The fixture's directory as the user would name it.
+  var shownDirectory: String {
+    FindingText.path(directory, from: FileManager.default.currentDirectoryPath)
+  }
+
   /// Says what was kept, replaced and left out; never a value.
   ///
   /// - Parameter next: what to do next, if not to record its goldens.
@@ -136,12 +142,12 @@ extension CaptureReport {
         ]
       })
     Output.line("replaced")
-    if replaced.isEmpty { Output.line("  nothing: no secret was found, and nothing was chosen") }
+    if replaced.isEmpty { Output.line("  nothing: no secret was found, and no rule names a value") }
     Output.table(
       replaced.map { item in
         let parts = [
           item.secrets == 0 ? nil : Output.count(item.secrets, "secret"),
-          item.chosen == 0 ? nil : "\(item.chosen) chosen",
+          item.chosen == 0 ? nil : "\(item.chosen) by rule",
           item.others == 0 ? nil : "\(item.others) with a value replaced elsewhere",
         ]
         return [item.place, parts.compactMap { $0 }.joined(separator: ", ")]
@@ -156,6 +162,6 @@ extension CaptureReport {
     }
     for note in notes { Output.note("\(note)") }
     Output.advice(
-      next ?? "Review it; then run `drydock test \(directory.lastName) --record` to record its goldens.")
+      next ?? "Next: review \(shownDirectory), then run `drydock test \(directory.lastName) --record`.")
   }
 }

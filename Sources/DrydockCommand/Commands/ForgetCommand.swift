@@ -152,7 +152,7 @@ struct ForgetCommand: Subcommand {
     for owner in Set(report.removed.map(\.owner)).sorted() { Output.message("  - \(owner)".printable) }
     Output.message(
       "\(Output.count(report.removed.count, "archive")), \(Output.size(report.bytesFreed)), will be removed for good. "
-        + "Go on? [y/N]")
+        + "Continue? [y/N]")
     if ["y", "yes"].contains(readLine()?.lowercased()) { return true }
     Output.message("nothing was removed")
     return false

@@ -128,7 +128,7 @@ struct ImportTargetOptions: ParsableArguments {
   @OptionGroup var repository: RepositoryOptions
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Write an archive into this file, which must not exist, instead.", valueName: "file"),
+    help: ArgumentHelp("Write an archive to this new file instead.", valueName: "file"),
     completion: .file())
   var output: String?
   @Flag(help: "List what the backup has of apps, and import nothing.") var list = false

@@ -134,7 +134,8 @@ struct RestoreCommand: Subcommand {
       for path in removed.prefix(10) { Output.message("  - \(path)") }
       if removed.count > 10 { Output.message("  … and \(removed.count - 10) more") }
       Output.message(
-        "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]")
+        "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Continue? [y/N]"
+      )
       return readLine()
     }
     if ["y", "yes"].contains(answer?.lowercased()) { return }

@@ -51,9 +51,12 @@ struct InitCommand: Subcommand {
     }
     if common.json { return Output.json(["path": path, "fixture": captured]) }
     Output.line(path)
-    captured?.write(next: "Review it; then `drydock new NAME` creates the first migration.")
+    let made = [ContainerConfiguration.fileName] + (captured.map { [$0.shownDirectory] } ?? [])
+    let advice =
+      "Next: review \(made.joined(separator: " and ")), then run `drydock new NAME`, which creates the first migration."
+    captured?.write(next: advice)
     if captured == nil {
-      Output.message("Review it; then `drydock new NAME` creates the first migration.")
+      Output.message(advice)
     }
   }
 
@@ -245,7 +248,7 @@ struct KeygenCommand: Subcommand {
 
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("Write the key to this file, which must not exist.", valueName: "file"),
+    help: ArgumentHelp("Write the key to this new file.", valueName: "file"),
     completion: .file())
   var output: String?
   @Flag(

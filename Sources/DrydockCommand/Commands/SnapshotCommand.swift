@@ -23,7 +23,7 @@ struct SnapshotCommand: Subcommand {
   @OptionGroup var repository: RepositoryOptions
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"),
+    help: ArgumentHelp("Write to this new file instead of a repository.", valueName: "file"),
     completion: .file())
   var output: String?
   @Flag(

@@ -170,7 +170,7 @@ struct VaultGetCommand: Subcommand {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write the value to this file, which must not exist; only its owner can read it.", valueName: "file"),
+      "Write the value to this new file, which only its owner can read.", valueName: "file"),
     completion: .file())
   var output: String?
   @OptionGroup var deviceKeys: DeviceKeyOptions

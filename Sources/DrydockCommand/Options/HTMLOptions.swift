@@ -6,7 +6,7 @@ import Reports
 /// The option of commands whose result can also be a page.
 struct HTMLOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp("Also write the result as a page of HTML, for people.", valueName: "file"),
+    help: ArgumentHelp("Also write an HTML report.", valueName: "file"),
     completion: .file())
   var html: String?
 

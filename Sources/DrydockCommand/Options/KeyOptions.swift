@@ -110,7 +110,7 @@ struct RecipientOptions: ParsableArguments {
     completion: .file())
   var passphraseFile: String?
 
-  @Flag(help: "Encrypt the archive with a passphrase, which is asked for.")
+  @Flag(help: "Encrypt the archive with a passphrase; prompt for it.")
   var passphrase = false
 
   @Flag(help: "Write an archive that is not encrypted, whatever drydock.yaml says.")

@@ -13,7 +13,7 @@ enum AuditText {
         TextRole(rawValue: findings[0].severity.rawValue))
       for finding in findings { write(finding, of: rule) }
       Output.line("  why: \(rule.why)")
-      Output.advice("  mend: \(rule.mend)")
+      Output.advice("  fix: \(rule.fix)")
       if let source = rule.source { Output.line("  see: \(source)") }
     }
     Output.line()
@@ -34,7 +34,7 @@ enum AuditText {
       let examples = finding.examples.isEmpty ? "" : ": " + finding.examples.joined(separator: ", ") + more
       Output.line("    \(Output.count(finding.count, finding.unit))\(examples)")
     }
-    if finding.mend != rule.mend { Output.line("    mend: \(finding.mend)") }
+    if finding.fix != rule.fix { Output.line("    fix: \(finding.fix)") }
   }
 
   static func summary(_ report: AuditReport) -> String {
@@ -58,7 +58,7 @@ enum AuditText {
     for rule in rules {
       Output.line("\(rule.id.rawValue) (\(rule.severity.rawValue)): \(rule.title)")
       Output.line("  why: \(rule.why)")
-      Output.advice("  mend: \(rule.mend)")
+      Output.advice("  fix: \(rule.fix)")
       if let source = rule.source { Output.line("  see: \(source)") }
     }
   }

@@ -294,7 +294,7 @@ struct ArchiveConversion: Sendable {
       switch unmapped {
       case .fail:
         throw StepFailure(
-          message: "\(what) cannot be unarchived: \(error.message); fix that, or say `unmapped: keep` or "
+          message: "\(what) cannot be unarchived: \(error.message); fix that, or set `unmapped: keep` or "
             + "`unmapped: delete`")
       case .keep: return .kept("\(what): \(error.message): left unchanged")
       case .delete: return .deleted("\(what): \(error.message): deleted")

@@ -75,15 +75,15 @@ private struct AuditSections {
   private func section(of rule: AuditRule, _ number: Int) -> HTMLPage.Section {
     let findings = findings(of: rule)
     var facts: [(name: String, value: [HTMLSpan])] = [
-      ("Why", HTMLSpan.prose(rule.why)), ("What to do", HTMLSpan.prose(advised(rule.mend))),
+      ("Why", HTMLSpan.prose(rule.why)), ("What to do", HTMLSpan.prose(advised(rule.fix))),
     ]
     if let source = rule.source { facts.append(("See", [.plain(source)])) }
     let table = HTMLTable(
       "Places", ["Place", "Finding", "#Number", "Examples"],
       findings.map { finding in
         var message = HTMLSpan.prose(finding.message)
-        if finding.mend != rule.mend {
-          message += [HTMLSpan(kind: .line, text: ""), .muted(advised(finding.mend))]
+        if finding.fix != rule.fix {
+          message += [HTMLSpan(kind: .line, text: ""), .muted(advised(finding.fix))]
         }
         return [
           .headerCode(finding.place.isEmpty ? "–" : finding.place), HTMLCell(spans: message),
