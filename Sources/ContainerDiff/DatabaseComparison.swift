@@ -40,7 +40,9 @@ package struct DatabaseComparison {
         }
         try db.execute(sql: "ATTACH ? AS before", arguments: [before])
         db.add(function: redactor.databaseFunction)
-        try addMissingCollations(db)
+        // SQLite does not even scan a table whose key is in an order that only the app knows. Such a key is compared in a
+        // copy, by bytes.
+        db.substituteUnknownCollations()
         let (old, new) = (try DatabaseSchema(db, "before"), try DatabaseSchema(db, "main"))
         let tables = try old.comparedTables(db).intersection(new.comparedTables(db))
         return Result(
@@ -51,28 +53,6 @@ package struct DatabaseComparison {
       }
     } catch let error as DatabaseError {
       throw DrydockError.database("cannot compare the database with its earlier state", after, error)
-    }
-  }
-
-  /// SQLite does not even scan a table whose key is in an order that only the app knows. The substitute here is
-  /// never called: such a key is compared in a copy, by bytes.
-  private func addMissingCollations(_ db: Database) throws {
-    var names: Set<String> = []
-    for schema in ["main", "before"] {
-      names.formUnion(
-        try String.fetchAll(
-          db,
-          sql: """
-            SELECT x.coll FROM pragma_table_list t, pragma_index_list(t.name, ?1) i, pragma_index_xinfo(i.name, ?1) x
-            WHERE t.schema = ?1 AND t.type = 'table' AND x.coll IS NOT NULL
-            """, arguments: [schema]))
-    }
-    names.subtract(["BINARY", "NOCASE", "RTRIM"])
-    for name in names {
-      db.add(
-        collation: DatabaseCollation(name) {
-          $0 == $1 ? .orderedSame : $0 < $1 ? .orderedAscending : .orderedDescending
-        })
     }
   }
 

@@ -247,6 +247,35 @@ struct SuiteCheckTests {
     }
   }
 
+  @Test("Fixtures and goldens may have tables in an order that only the app knows, if it is declared")
+  func collations() throws {
+    try SuiteSandbox.sound { sandbox in
+      let sql = """
+        CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT COLLATE LOCALIZED UNIQUE, done INTEGER);
+        CREATE TABLE word (w TEXT COLLATE LOCALIZED PRIMARY KEY, n) WITHOUT ROWID;
+        INSERT INTO task VALUES (1, 'b', 0), (2, 'A', 1), (3, 'C', 1); INSERT INTO word VALUES ('b', 1), ('A', 2), ('C', 3);
+        """
+      try sandbox.fixture("one", sql: sql)
+      let word = "UPDATE word SET w = 'D' WHERE w = 'B'; UPDATE task SET title = 'x' WHERE title = 'c'"
+      try sandbox.migration(
+        "0003_notes",
+        "  - sql: {database: notes, up: \"\(word)\", down: \"UPDATE word SET w = 'b' WHERE w = 'd'; UPDATE task SET title = 'C' WHERE title = 'X'\"}"
+      )
+      let unknown = try sandbox.found()
+      #expect(
+        unknown.contains { $0.contains("no such collation sequence: LOCALIZED; if the app defines it") },
+        "\(unknown)")
+      sandbox.configuration.collations = ["LOCALIZED": .nocase]
+      try sandbox.record()
+      #expect(try sandbox.found() == [])
+      try sandbox.migration(
+        "0003_notes",
+        "  - sql: {database: notes, up: \"UPDATE word SET w = 'Q'||length(w) WHERE w = 'a'; \(word)\", down: SELECT 1}"
+      )
+      #expect(try sandbox.found().contains { $0.contains("word") })
+    }
+  }
+
   @Test("Sums that a fixture declares are compared with those before migrating")
   func sums() throws {
     let expect = """

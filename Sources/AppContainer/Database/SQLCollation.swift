@@ -26,7 +26,7 @@ package enum SQLCollation: String, CaseIterable, Sendable {
     sqlite3_create_collation_v2(db.sqliteConnection, name, SQLITE_UTF8, nil, compare, nil)
   }
 
-  private static func compare(
+  fileprivate static func compare(
     _ text: UnsafeRawPointer?, _ length: CInt, _ text2: UnsafeRawPointer?, _ length2: CInt
   )
     -> CInt
@@ -97,5 +97,16 @@ extension ContainerConfiguration {
       error
       as DatabaseError where error.resultCode == .SQLITE_ERROR
     { return Array(repeating: error.plainMessage, count: 100) }
+  }
+}
+
+extension Database {
+  /// Sorts by bytes what only the app can sort: for files that no app reads, and where SQLite only needs that the order has a name.
+  package func substituteUnknownCollations() {
+    sqlite3_collation_needed(sqliteConnection, nil) { _, connection, _, name in
+      sqlite3_create_collation_v2(
+        connection, name, SQLITE_UTF8, nil,
+        { _, length, text, length2, text2 in SQLCollation.compare(text, length, text2, length2) }, nil)
+    }
   }
 }

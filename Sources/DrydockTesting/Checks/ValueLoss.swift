@@ -89,7 +89,7 @@ struct ValueComparison {
     before: String, after: String, at path: ContainerPath, fates: [String: AnnouncedLoss.Tables.Fate],
     isGained: @escaping (DatabaseValue) -> Bool
   ) throws -> [ValueLoss] {
-    let queue = try DatabaseQueue(path: after)
+    let queue = try open(after)
     defer { try? queue.close() }
     return try queue.writeWithoutTransaction { db in
       try db.execute(sql: "ATTACH ? AS before", arguments: [before])
@@ -473,9 +473,15 @@ struct ValueComparison {
       """
   }
 
+  private static func open(_ file: String) throws -> DatabaseQueue {
+    var configuration = GRDB.Configuration()
+    configuration.prepareDatabase { $0.substituteUnknownCollations() }
+    return try DatabaseQueue(path: file, configuration: configuration)
+  }
+
   /// Whether a database has a value in one of its columns.
   static func isFound(_ value: DatabaseValue, in file: String) throws -> Bool {
-    let queue = try DatabaseQueue(path: file)
+    let queue = try open(file)
     defer { try? queue.close() }
     return try queue.writeWithoutTransaction { db in
       try tables("main", db).values.contains { table in

@@ -321,11 +321,12 @@ struct SQLScript {
   /// Opens a new database and executes the statements; nothing may be at the path.
   ///
   /// - Parameters:
+  ///   - settings: has the app's functions and collations; nil for a database that no app reads.
   ///   - prepare: called with the first word of each statement before it is executed.
   ///   - use: called with the database while it is open.
   /// - Throws: `DrydockError` with code `badFixture`, with the line.
   func build(
-    at path: String, preparing setup: String,
+    at path: String, preparing setup: String, settings: ContainerConfiguration? = nil,
     _ prepare: (Database, _ word: String, _ statement: String) throws -> Void = { _, _, _ in },
     use: (DatabaseQueue) throws -> Void = { _ in }
   ) throws {
@@ -337,6 +338,7 @@ struct SQLScript {
         $0.allowsUnsafeTransactions = true
         // As SQLite does: the schemas of real apps have texts in double quotes.
         $0.acceptsDoubleQuotedStringLiterals = true
+        $0.prepareDatabase { settings?.define(in: $0) ?? $0.substituteUnknownCollations() }
       }
       defer { try? queue.close() }
       try queue.writeWithoutTransaction { db in

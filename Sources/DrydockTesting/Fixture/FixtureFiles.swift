@@ -12,9 +12,10 @@ struct FixtureFiles {
   private let onlyInWAL: Set<ContainerPath>
   private let verbatim: Set<ContainerPath>
   private let setup: FixtureSetup
+  private let settings: ContainerConfiguration
 
-  init(_ fixture: Directory, _ setup: FixtureSetup) {
-    (self.fixture, self.setup) = (fixture, setup)
+  init(_ fixture: Directory, _ setup: FixtureSetup, _ settings: ContainerConfiguration) {
+    (self.fixture, self.setup, self.settings) = (fixture, setup, settings)
     onlyInWAL = Set(setup.onlyInWAL.map(\.path))
     verbatim = Set(setup.verbatim.map(\.path))
   }
@@ -60,7 +61,8 @@ struct FixtureFiles {
       if let database = path.without(suffix: ".sql") {
         try requireFree(database, entry, source, target)
         try SQLScript(entry.path, in: source).build(
-          database, in: target, onlyInWAL: onlyInWAL.contains(database), file: source.full(entry.path))
+          database, in: target, onlyInWAL: onlyInWAL.contains(database), file: source.full(entry.path),
+          settings)
         return database
       }
       if let settings = Self.settings(madeBy: path) {
@@ -163,7 +165,10 @@ extension SQLScript {
   /// Makes the database of a fixture in a private directory and puts it in its place: in WAL mode, as apps have it,
   /// unless the SQL begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app
   /// leaves it that is killed.
-  func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool, file: String) throws {
+  func build(
+    _ path: ContainerPath, in target: Directory, onlyInWAL: Bool, file: String,
+    _ settings: ContainerConfiguration
+  ) throws {
     let temporary = try ScratchDirectory.temporary()
     let scratch = temporary.directory
     func place(_ name: ContainerPath, _ path: ContainerPath) throws {
@@ -172,7 +177,10 @@ extension SQLScript {
     }
     var (hasContent, hasMode) = (false, false)
     // The file is discarded on any failure, so that nothing waits for the disk.
-    try build(at: scratch.full("database"), preparing: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON") {
+    try build(
+      at: scratch.full("database"), preparing: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON",
+      settings: settings
+    ) {
       db, word, statement in
       // What comes before the first content is about the file itself: its encoding, the size of its pages.
       if !hasContent, word == "PRAGMA" {

@@ -33,7 +33,10 @@ struct GoldenDatabase {
   ) throws {
     do {
       let queue = try DatabaseQueue.alone(with: database) {
-        $0.prepareDatabase { try $0.execute(sql: "PRAGMA trusted_schema=OFF") }
+        $0.prepareDatabase {
+          $0.substituteUnknownCollations()
+          try $0.execute(sql: "PRAGMA trusted_schema=OFF")
+        }
       }
       defer { try? queue.close() }
       try queue.writeWithoutTransaction { db in
