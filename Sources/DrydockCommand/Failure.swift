@@ -136,6 +136,10 @@ enum Advice {
       "`drydock import iphone-backup DIRECTORY/NAME --list`"
     ),
     ("", .notAContainer, "an Android backup (adb", "`drydock import android-backup FILE --list`"),
+    (
+      "", .vaultLocked, "needs the device key, and none",
+      "--device-key FILE, or DRYDOCK_DEVICE_KEY; `drydock keygen` makes one"
+    ),
     ("", .vaultLocked, "device key", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
     ("", .noIdentity, "passphrase", "--identity-passphrase-file FILE"),
     ("", .noIdentity, "", "--identity FILE, or DRYDOCK_IDENTITY"),
