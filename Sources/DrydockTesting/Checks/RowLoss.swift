@@ -21,12 +21,7 @@ struct RowLoss {
   static func between(
     _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts], _ step: StepOutline
   ) -> [RowLoss] {
-    let announced: AnnouncedLoss.Tables
-    switch step.announcedLoss {
-    case .everything, .matches: return []
-    case .nothing: announced = AnnouncedLoss.Tables()
-    case .tables(let tables): announced = tables
-    }
+    guard let announced = step.announcedLoss.followed else { return [] }
     var fresh = freshTables(before, after)
     var growth = Growth(before, after)
     var losses: [RowLoss] = []
@@ -141,14 +136,23 @@ struct RunWatch {
       after[path] = try look(at: path, on: stage)
     }
     losses += RowLoss.between(before, after, step)
-    let databases = changed.compactMap { path in
-      files[path].map { (path: path, now: $0, was: old[path] ?? moved(to: path, old)) }
-    }
     let had = stored
     let have = try store(changed, on: stage)
-    let overwrites = ["defaults.copy", "files.copy", "files.write"].contains(step.operation)
-    let stores = StoreComparison(had.filter { changed.contains($0.key) }, have)
-    valueLosses += try step.announcedLoss.valueLosses(overwrites, stores, databases).map { ($0, step) }
+    if let fates = step.announcedLoss.followed?.fates {
+      let stores = StoreComparison(had.filter { changed.contains($0.key) }, have)
+      let overwrites = ["defaults.copy", "files.copy", "files.write"].contains(step.operation)
+      valueLosses += try stores.losses(overwrites: overwrites) { value in
+        try changed.contains { path in
+          try files[path].map { try ValueComparison.isFound(value.databaseValue, in: $0) } ?? false
+        }
+      }.map { ($0, step) }
+      for path in changed {
+        guard let now = files[path], let was = old[path] ?? moved(to: path, old) else { continue }
+        valueLosses += try ValueComparison.losses(
+          before: was, after: now, at: path, fates: fates, isGained: stores.isGained
+        ).map { ($0, step) }
+      }
+    }
     if step.announcedLoss == .matches {
       for path in changed where old[path] != nil && files[path] == nil {
         let loss = ValueLoss(path: path, name: "", kind: .gone, count: 1, noun: "database")
@@ -204,34 +208,6 @@ struct RunWatch {
   /// The losses that remain at the end of the run.
   var finalLosses: [RowLoss] {
     losses.filter { loss in rows[loss.database]?[loss.table].map { $0 < loss.before } ?? true }
-  }
-}
-
-extension AnnouncedLoss {
-  /// The values that a step lost besides what its author announces.
-  ///
-  /// - Parameters:
-  ///   - overwrites: whether the step puts something else in the place of what is there.
-  ///   - databases: copies of those that changed.
-  fileprivate func valueLosses(
-    _ overwrites: Bool, _ stores: StoreComparison,
-    _ databases: [(path: ContainerPath, now: String, was: String?)]
-  ) throws -> [ValueLoss] {
-    let fates: [String: Tables.Fate]
-    switch self {
-    case .everything, .matches: return []
-    case .nothing: fates = [:]
-    case .tables(let tables): fates = tables.fates
-    }
-    let losses = try databases.flatMap { path, now, was in
-      try was.map {
-        try ValueComparison.losses(before: $0, after: now, at: path, fates: fates, isGained: stores.isGained)
-      } ?? []
-    }
-    return try losses
-      + stores.losses(overwrites: overwrites) { value in
-        try databases.contains { try ValueComparison.isFound(value.databaseValue, in: $0.now) }
-      }
   }
 }
 

@@ -236,6 +236,15 @@ package enum AnnouncedLoss: Sendable, Hashable {
   /// It destroys data of these tables only.
   case tables(Tables)
 
+  /// What becomes of tables whose rows are followed; nil when none are, since all that the step names is removed.
+  package var followed: Tables? {
+    switch self {
+    case .everything, .matches: nil
+    case .nothing: Tables()
+    case .tables(let tables): tables
+    }
+  }
+
   /// Tables by name, in lower case.
   package struct Tables: Sendable, Hashable {
     /// What happens to a table's rows.
