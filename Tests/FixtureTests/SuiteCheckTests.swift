@@ -297,6 +297,31 @@ struct SuiteCheckTests {
     }
   }
 
+  @Test(
+    "A damaged index for full text is one finding",
+    arguments: [
+      ("", "DELETE FROM f_config"), ("", "DELETE FROM f_data"),
+      (", content='note', content_rowid='id'", "ALTER TABLE note RENAME TO memo"),
+    ])
+  func damagedIndex(content: String, damage: String) throws {
+    let sql = """
+      CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, done INTEGER);
+      INSERT INTO task VALUES (1, 'a', 0), (2, 'b', 1), (3, 'c', 1);
+      CREATE TABLE note (id INTEGER PRIMARY KEY, body TEXT); INSERT INTO note VALUES (1, 'one'), (2, 'two');
+      CREATE VIRTUAL TABLE f USING fts5(body\(content)); INSERT INTO f(rowid, body) SELECT id, body FROM note;
+
+      """
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.fixture("one", sql: sql)
+      try sandbox.record()
+      try sandbox.fixture("one", sql: sql + damage + ";\n")
+      let found = try sandbox.found().filter {
+        $0.hasPrefix("one:") && !$0.contains(": table memo") && !$0.contains(": table note")
+      }
+      #expect(found.count == 1 && found[0].contains("table f: the rows cannot be read"), "\(found)")
+    }
+  }
+
   @Test("A fixture with expectations alone is told to record a golden")
   func withoutGolden() throws {
     try SuiteSandbox.sound { sandbox in

@@ -78,7 +78,10 @@ struct GoldenDatabase {
     for object in tables {
       try add(object, to: &golden)
       if let (table, rows) = rows[ExactText(object.name)] { add(rows, of: table, to: &golden) }
-      if let problem = problems[ExactText(object.name)] { golden.add(problem, to: place.file) }
+      if let problem = problems[ExactText(object.name)] {
+        golden.add(
+          "-- the rows of \(quotedIdentifier(object.name)) cannot be read: \(problem)", to: place.file)
+      }
     }
     try addSequence(to: &golden)
     // Behind the rows: indexes are made faster then, and triggers do not see them.
@@ -102,6 +105,15 @@ struct GoldenDatabase {
   private mutating func read(_ object: SchemaObject) throws {
     let name = ExactText(object.name)
     guard rows[name] == nil else { return }
+    do { try readRows(of: object) } catch let error as DatabaseError
+      where object.isVirtual && !error.isAboutTheDisk
+    {
+      (rows[name], problems[name]) = (nil, error.plainMessage)
+    }
+  }
+
+  private mutating func readRows(of object: SchemaObject) throws {
+    let name = ExactText(object.name)
     var table = try SQLTable(object.name, in: db)
     rows[name] = (table, [])
     if object.isDerived { return }
@@ -115,18 +127,14 @@ struct GoldenDatabase {
     }
     let hasVolatileRowid = normalizer.hasVolatileRowid(table)
     if hasVolatileRowid { table = table.withoutRowid() }
-    do {
-      var found: [[SQLValue]] = []
-      try table.rows(db) { found.append($0) }
-      if mayChange || hasVolatileRowid {
-        let replaced = normalizer.replaced(found, of: table, marks: try marks(of: found, in: table))
-        if replaced.isChanged { isNormalized = true }
-        found = replaced.rows
-      }
-      rows[name] = (table, found)
-    } catch let error as DatabaseError where object.isVirtual {
-      problems[name] = "-- the rows of \(quotedIdentifier(object.name)) cannot be read: \(error.plainMessage)"
+    var found: [[SQLValue]] = []
+    try table.rows(db) { found.append($0) }
+    if mayChange || hasVolatileRowid {
+      let replaced = normalizer.replaced(found, of: table, marks: try marks(of: found, in: table))
+      if replaced.isChanged { isNormalized = true }
+      found = replaced.rows
     }
+    rows[name] = (table, found)
   }
 
   /// Distinguishes rows that are equal but for volatile values, by the rows that refer to each.
@@ -168,6 +176,11 @@ struct GoldenDatabase {
     if comparesColumnOrder {
       definition.fields.append(.init("order", SQLText.words(tokens), message, shown: shown))
     }
+    if let problem = problems[ExactText(object.name)] {
+      definition.fields.append(.init("rows", problem, "the rows cannot be read"))
+    } else if object.isVirtual, rows[ExactText(object.name)]?.rows.isEmpty == false {
+      definition.fields.append(.init("rows", "can be read", "the rows cannot be read"))
+    }
     golden.add(definition)
     for (column, words) in object.kind != "table" || table.isVirtual ? [] : table.columns {
       let text = words.map(\.source).joined(separator: " ")
@@ -189,6 +202,8 @@ struct GoldenDatabase {
     _ rows: [[SQLValue]], of table: SQLTable, in group: [String]? = nil, to golden: inout GoldenText
   ) {
     let id = place.id + ["table", table.name]
+    // What one side could not read is not compared, row by row.
+    if group == nil { golden.add(GoldenEntry(id + ["rows"], nil, nil, at: place.file, nil, "")) }
     let key = table.keyIndices
     let rest = table.columns.indices.filter { !key.contains($0) }
     let names = RowNames(table: table.name, columns: table.columns)
@@ -208,7 +223,7 @@ struct GoldenDatabase {
       var entry = GoldenEntry(
         id + ["row"] + values + copy, nil, "row", at: place.file, golden.add(statement, to: place.file),
         statement)
-      entry.group = (group ?? id).map { ExactText($0) }
+      entry.group = (group ?? id + ["rows"]).map { ExactText($0) }
       entry.name = { redactor in
         "\(place.name): \(table.name)"
           + key.map { ", \(table.columns[$0]) \(shown($0, redactor))" }.joined()

@@ -152,7 +152,8 @@ struct DatabaseFaults {
   }
 
   private static func reason(_ body: () throws -> Void) throws -> String? {
-    do { try body() } catch let error as DatabaseError where error.isAboutSQL {
+    // A damaged index for full text is reported as a corrupt database.
+    do { try body() } catch let error as DatabaseError where !error.isAboutTheDisk {
       return error.message ?? "SQLite error"
     }
     return nil
