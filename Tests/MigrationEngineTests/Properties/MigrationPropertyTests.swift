@@ -153,6 +153,42 @@ import Testing
     }
   }
 
+  @Test(
+    "Statements that leave something broken are refused, whatever was broken before",
+    arguments: RandomCase.seeds)
+  func broken(seed: UInt64) throws {
+    try RandomCase.with(seed, changing: { $0 = RandomMigrations.ofSchema(seed, broken: true) }) { test in
+      let before = try test.tree()
+      let error = #expect(throws: DrydockError.self, test.comment) { try test.migrate() }
+      // It is the last step that fails, or all of them before the commit.
+      let line = test.catalog.migrations.last?.outline.last?.position.line ?? 0
+      #expect(
+        error?.message.contains("0001_schema.yaml:\(line):") == true || error?.code == .checkFailed,
+        "\(error as Any) \(test.comment)")
+      test.expectUntouched(try test.tree(), before)
+    }
+  }
+
+  @Test("Old faults stop no step that does not touch them, and are never new", arguments: RandomCase.seeds)
+  func oldFaults(seed: UInt64) throws {
+    try RandomCase.with(seed, changing: { $0 = RandomMigrations.ofSchema(seed) }) { test in
+      let before = try test.tree()
+      let outcome = try Transaction.run(
+        on: test.container(), .migrate, summary: "test", options: test.options
+      ) {
+        try test.run(on: $0)
+      }
+      let notes = outcome.notes + outcome.value.migrations.flatMap(\.notes)
+      #expect(notes.allSatisfy { $0.contains("as before") }, "\(notes) \(test.comment)")
+      let isFaulty = RandomContainer.databaseNames.contains { name in
+        SchemaPart.of(name, seed: seed).contains(where: \.isFaulty)
+      }
+      #expect(isFaulty || notes.isEmpty, "\(notes) \(test.comment)")
+      try test.rollback()
+      try test.expectSame(test.tree(), before)
+    }
+  }
+
   @Test("What an app wrote since, where no migration was, survives a rollback", arguments: RandomCase.seeds)
   func appWrites(seed: UInt64) throws {
     try RandomCase.with(seed) { test in

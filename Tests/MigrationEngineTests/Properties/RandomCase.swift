@@ -15,7 +15,8 @@ struct RandomCase {
   static let seeds: Range<UInt64> = {
     let variables = ProcessInfo.processInfo.environment
     let first = variables["MIGRATION_SEED"].flatMap { UInt64($0) } ?? 0
-    return first..<first + (variables["MIGRATION_CASES"].flatMap { UInt64($0) } ?? 8)
+    return first..<first
+      + (variables["MIGRATION_CASES"].flatMap { UInt64($0) } ?? (TestExtent.isFull ? 100 : 8))
   }()
 
   let folder: TemporaryDirectory
@@ -71,7 +72,7 @@ struct RandomCase {
       "standard": try ContainerPath(RandomContainer.suites[0]),
       "group": try ContainerPath(RandomContainer.suites[1]),
     ]
-    for (index, database) in ["notes", "log"].enumerated() {
+    for (index, database) in RandomContainer.databaseNames.enumerated() {
       configuration.databases[database] = [
         try ContainerPath(RandomContainer.moved[index]), try ContainerPath(RandomContainer.databases[index]),
       ]

@@ -9,6 +9,8 @@ import TestSupport
 /// attributes, a vault. The same seed gives the same one.
 struct RandomContainer {
   static let suites = ["Library/Preferences/com.example.notes.plist", "Library/Preferences/group.plist"]
+  /// The names of the databases in `drydock.yaml`, in the order of their paths.
+  static let databaseNames = ["notes", "log"]
   static let databases = ["Documents/database.sqlite", "Documents/log.db"]
   static let moved = ["Library/Application Support/database.sqlite", "Library/log.db"]
   static let keys = [
@@ -33,7 +35,9 @@ struct RandomContainer {
     }
     try container.settings()
     try container.files()
-    for path in databases { try container.database(path) }
+    for (name, path) in zip(databaseNames, databases) {
+      try container.database(path, SchemaPart.of(name, seed: seed))
+    }
     if container.chance(2) { try container.vault(keys) }
   }
 
@@ -112,7 +116,7 @@ struct RandomContainer {
   // MARK: Databases
 
   /// With a live log where the dice say so: taken while a connection has it open, as after the death of an app.
-  private mutating func database(_ path: String) throws {
+  private mutating func database(_ path: String, _ parts: [SchemaPart]) throws {
     let hasLog = chance(2)
     let queue = try DatabaseQueue(path: root + "/tmp.db")
     try queue.writeWithoutTransaction { db in
@@ -122,6 +126,7 @@ struct RandomContainer {
       try db.execute(
         sql: "CREATE TABLE tag(name TEXT PRIMARY KEY, task INTEGER REFERENCES task(id)) WITHOUT ROWID")
       if hasLog { try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+      for part in parts { try part.make(db) }
       for number in 0..<Int.random(in: 0..<8, using: &random) {
         try db.execute(
           sql: "INSERT INTO task(title, done) VALUES (?, ?)", arguments: ["task \(number)", number % 2])

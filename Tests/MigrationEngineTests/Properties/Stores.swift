@@ -38,7 +38,9 @@ struct Stores: Equatable {
         let vault = try Vault(opening: Array(entry.content), with: keys, path: path)
         for item in vault.sorted {
           let value = item.value.withBytes { Data($0).base64EncodedString() }
-          items["\(item)"] = "\(item.accessibility) \(item.label ?? "-") \(item.accessGroup ?? "-") \(value)"
+          let control = item.accessControl?.description ?? "-"
+          items["\(item)"] =
+            "\(item.accessibility) \(control) \(item.label ?? "-") \(item.accessGroup ?? "-") \(value)"
         }
       } else if path.hasPrefix("Library/Preferences/"), path.hasSuffix(".plist") {
         let file = try PropertyListFile(bytes: Array(entry.content))
@@ -70,11 +72,20 @@ struct Stores: Equatable {
           lines.append("\(pragma) \(try Int.fetchOne(db, sql: "PRAGMA \(pragma)") ?? -1)")
         }
         for table in try String.fetchAll(
-          db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+          // The pages behind a virtual table may be arranged in another way.
+          db,
+          sql: """
+            SELECT s.name FROM sqlite_schema s JOIN pragma_table_list t ON t.schema = 'main' AND t.name = s.name
+            WHERE s.type = 'table' AND t.type <> 'shadow' ORDER BY s.name
+            """)
         {
+          if table == "damaged" { continue }
           lines += try Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\" ORDER BY 1").map { row in
             "\(table): \(row.map { "\($0.0)=\($0.1.storage)" }.joined(separator: ", "))"
           }
+        }
+        for table in ["search", "found"] where lines.contains(where: { $0.hasPrefix("table \(table) ") }) {
+          try db.execute(sql: "INSERT INTO \(table)(\(table)) VALUES ('integrity-check')")
         }
         return lines
       }
