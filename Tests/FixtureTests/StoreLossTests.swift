@@ -125,6 +125,9 @@ import Testing
     settings("K: dark", "defaults.convert: {key: K, map: {dark: 2}}"),
     settings("K: true", "defaults.convert: {key: K, to: K_theme, map: {true: dark, false: light}}"),
     settings("K: true", "defaults.convert: {key: K, type: integer}"),
+    settings(
+      "K: true\nK_theme: light",
+      "defaults.convert: {key: K, to: K_theme, map: {true: dark, false: light}, if-exists: replace}"),
     settings("K: 3", "defaults.convert: {key: K, type: string}"),
     settings("K: '42'", "defaults.convert: {key: K, type: integer}"),
     settings("K: 2.75", "defaults.convert: {key: K, type: string}"),

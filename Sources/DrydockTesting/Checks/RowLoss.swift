@@ -140,8 +140,7 @@ struct RunWatch {
     let have = try store(changed, on: stage)
     if let fates = step.announcedLoss.followed?.fates {
       let stores = StoreComparison(had.filter { changed.contains($0.key) }, have)
-      let overwrites = ["defaults.copy", "files.copy", "files.write"].contains(step.operation)
-      valueLosses += try stores.losses(overwrites: overwrites) { value in
+      valueLosses += try stores.losses(in: step.operation) { value in
         try changed.contains { path in
           try files[path].map { try ValueComparison.isFound(value.databaseValue, in: $0) } ?? false
         }

@@ -109,9 +109,14 @@ struct StoreComparison {
   }
 
   /// - Parameters:
-  ///   - overwrites: whether the step puts something else in the place of what is there, instead of converting it.
+  ///   - operation: the step's.
   ///   - isElsewhere: whether a database has got the value.
-  func losses(overwrites: Bool, isElsewhere: (PropertyListValue) throws -> Bool) rethrows -> [ValueLoss] {
+  func losses(
+    in operation: String, isElsewhere: (PropertyListValue) throws -> Bool
+  ) rethrows -> [ValueLoss] {
+    // They put something else in the place of what is there; this one may convert a value onto another one.
+    let overwrites = ["defaults.copy", "files.copy", "files.write"].contains(operation)
+    let converts = operation == "defaults.convert"
     var losses: [ValueLoss] = []
     for (path, old) in before.sorted(by: { $0.key < $1.key }) {
       let new = after[path] ?? successor(of: old)
@@ -132,8 +137,10 @@ struct StoreComparison {
       }
       // A value under a new name that was converted at once.
       let fresh =
-        new?.values.filter {
-          old.values[$0.key] == nil && !Self.isEmpty($0.value) && !vacated.contains(Self.text($0.value))
+        new?.values.filter { name, value in
+          let was = old.values[name]
+          return (was == nil || converts && was?.matches(value) == false) && !Self.isEmpty(value)
+            && !vacated.contains(Self.text(value))
         } ?? [:]
       if fresh.count >= gone.count { continue }
       if new == nil {
