@@ -224,7 +224,7 @@ extension TransactionOutcome {
 
   /// Prints the notes, and without `--json` also the value as text, the transaction and the conflict copies.
   ///
-  /// - Parameter undo: the command that undoes the transaction.
+  /// - Parameter undo: the command that undoes the transaction, before the container.
   func report(
     on container: Container, asJSON: Bool, undo: String? = "drydock rollback", text: (Value) -> Void
   ) {
@@ -234,7 +234,9 @@ extension TransactionOutcome {
     if Output.isQuiet { return conflictNotices.forEach(Output.write) }
     text(value)
     if let transaction {
-      Output.advice("transaction \(transaction)\(undo.map { "; `\($0)` undoes it" } ?? "")")
+      let place = FindingText.path(container.root, from: FileManager.default.currentDirectoryPath)
+      Output.advice(
+        "transaction \(transaction)\(undo.map { "; `\($0) \(Output.word(place))` undoes it" } ?? "")")
     }
     conflictNotices.forEach(Output.write)
   }

@@ -112,6 +112,12 @@ enum Output {
   /// Bytes for people: `1.4 MB`.
   static func size(_ bytes: UInt64) -> String { HTMLNumber.size(bytes) }
 
+  /// A word of a command line, in quotes where a shell would read it as something else.
+  static func word(_ text: String) -> String {
+    let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_./-+,:@%=".contains($0)) }
+    return isPlain && !text.isEmpty ? text : "'\(text.replacing("'", with: "'\\''"))'"
+  }
+
   /// A count with its noun: `1 file`, `2 files`.
   static func count(_ number: Int, _ noun: String, _ plural: String? = nil) -> String {
     "\(number) \(number == 1 ? noun : plural ?? noun + "s")"

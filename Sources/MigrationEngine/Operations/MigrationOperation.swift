@@ -113,13 +113,22 @@ enum Operations {
 
   static let named = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
+  /// The operation of nearly this name; else those with its verb in all stores: `rename` may be that of settings or of items.
+  private static func hint(for name: String) -> String {
+    let verb = name.split(separator: ".").last ?? ""
+    let near = named.keys.filter { $0.split(separator: ".").last?.hasPrefix(verb) == true }.sorted()
+    guard NearestWord.to(name, among: Array(named.keys)) == nil, !verb.isEmpty, !near.isEmpty else {
+      return NearestWord.hint(for: name, among: Array(named.keys))
+    }
+    return "did you mean \(near.map { "`\($0)`" }.joined(separator: " or "))?"
+  }
+
   /// - Throws: `DrydockError` for an unknown name, and for invalid arguments.
   static func decode(
     _ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles
   ) throws -> any MigrationAction {
     guard let kind = named[name] else {
-      throw position.error(
-        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(named.keys)))
+      throw position.error("unknown operation `\(name)`; \(hint(for: name))")
     }
     return try kind.decode(YAMLReader(arguments, what: name, keys: kind.keys), files)
   }
