@@ -44,16 +44,53 @@ package struct DatabaseComparison {
         // copy, by bytes.
         db.substituteUnknownCollations()
         let (old, new) = (try DatabaseSchema(db, "before"), try DatabaseSchema(db, "main"))
+        let hasSecrets = try rowLimit > 0 && collectSecrets(db)
         let tables = try old.comparedTables(db).intersection(new.comparedTables(db))
         return Result(
           schema: try pragmas(db) + DatabaseSchema.difference(old, new, redactor),
           tables: try tables.sorted().compactMap {
-            try RowComparison(table: $0.text, db: db, limit: rowLimit, redactor: redactor).run()
+            var rows = RowComparison(
+              table: $0.text, db: db, limit: rowLimit, redactor: redactor, hasSecrets: hasSecrets)
+            return try rows.run()
           })
       }
     } catch let error as DatabaseError {
       throw DrydockError.database("cannot compare the database with its earlier state", after, error)
     }
+  }
+
+  /// So many values of a column are known as secrets.
+  private static let secretLimit = 200_000
+
+  /// Collects the values of columns with secret names, in memory: a migration may copy them to other columns.
+  ///
+  /// - Returns: false when there is none.
+  private func collectSecrets(_ db: Database) throws -> Bool {
+    var selections: [String] = []
+    for schema in ["before", "main"] {
+      let rows = try Row.fetchAll(
+        db,
+        sql: """
+          SELECT t.name, c.name FROM pragma_table_list AS t, pragma_table_info(t.name, ?1) AS c
+          WHERE t.schema = ?1 AND t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+          """, arguments: [schema])
+      for (table, columns) in Dictionary(grouping: rows, by: { $0[0] as String }) {
+        let names = columns.map { $0[1] as String }
+        let judged = RowNames(table: table, columns: names).names(in: [])
+        selections += names.filter { (judged[$0] ?? .plain) >= .code }.map {
+          "SELECT \(quotedIdentifier($0)) AS v FROM \(schema).\(quotedIdentifier(table)) LIMIT \(Self.secretLimit)"
+        }
+      }
+    }
+    if selections.isEmpty { return false }
+    try db.execute(
+      sql: "ATTACH ':memory:' AS secrets; CREATE TABLE secrets.drydock (v PRIMARY KEY) WITHOUT ROWID")
+    for selection in selections {
+      // A short one is equal to others by chance.
+      try db.execute(
+        sql: "INSERT OR IGNORE INTO secrets.drydock SELECT v FROM (\(selection)) WHERE length(v) > 3")
+    }
+    return true
   }
 
   private func encoding(of path: String) throws -> String {

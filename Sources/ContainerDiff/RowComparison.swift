@@ -12,8 +12,18 @@ struct RowComparison {
   /// How many rows are listed, of each kind.
   let limit: Int
   let redactor: Redactor
+  /// Columns that have what a column with a secret name has, in this table or another: it was renamed or copied.
+  private var secret: Set<String> = []
 
-  func run() throws -> ContainerDifference.Table? {
+  /// Whether `secrets.drydock` has the values of columns with secret names.
+  private let hasSecrets: Bool
+
+  init(table: String, db: Database, limit: Int, redactor: Redactor, hasSecrets: Bool) {
+    (self.table, self.db, self.limit, self.redactor) = (table, db, limit, redactor)
+    self.hasSecrets = hasSecrets
+  }
+
+  mutating func run() throws -> ContainerDifference.Table? {
     let (old, new) = (try TableKey(table, "before", db), try TableKey(table, "main", db))
     let shared = new.columns.filter { old.columns.containsExactly($0) }
     guard let key = try TableKey.shared(old, new) else {
@@ -21,6 +31,10 @@ struct RowComparison {
         isSameShape: old.columns.elementsEqual(new.columns) { $0.isExactly($1) }, shared)
     }
     let rest = shared.filter { !key.columns.containsExactly($0) }
+    let join = RowJoin(
+      before: "before.\(quotedIdentifier(table))", after: "main.\(quotedIdentifier(table))", key: key.columns,
+      rest)
+    if hasSecrets { secret = try copiedSecrets(old.columns, new.columns, key.isIndexed ? join : nil) }
     let lone =
       try old.columns.filter { !shared.containsExactly($0) }.compactMap {
         try values(of: $0, .removed, key.columns)
@@ -28,12 +42,7 @@ struct RowComparison {
       + new.columns.filter { !shared.containsExactly($0) }.compactMap {
         try values(of: $0, .added, key.columns)
       }
-    if key.isIndexed {
-      return try compare(
-        RowJoin(
-          before: "before.\(quotedIdentifier(table))", after: "main.\(quotedIdentifier(table))",
-          key: key.columns, rest), lone)
-    }
+    if key.isIndexed { return try compare(join, lone) }
     return try withCopies(key, rest) { try compare($0, lone) }
   }
 
@@ -80,7 +89,7 @@ struct RowComparison {
       (.added, result.added, join.added),
     ]
     for case (let change, let number, let from?) in parts where number > 0 && limit > 0 {
-      let names = RowNames(table: table, columns: join.key + join.values)
+      let names = RowNames(table: table, columns: join.key + join.values, secret: secret)
       result.rows += try join.rows(change, from, limit, db, names, redactor)
     }
     return result
@@ -113,7 +122,7 @@ struct RowComparison {
     if change == .added { values.after = figures } else { values.before = figures }
     let column = quotedIdentifier(name)
     let order = key.first.map { "min(\(quotedIdentifier($0)))" } ?? "1"
-    let secret = RowNames(table: table, columns: [name]).names(in: [])[name] ?? .plain
+    let secret = RowNames(table: table, columns: [name], secret: secret).names(in: [])[name] ?? .plain
     let rows = try Row.fetchAll(
       db,
       sql: """
@@ -135,6 +144,46 @@ struct RowComparison {
       """
     let row = try Row.fetchOne(db, sql: sql)
     return .init(nulls: row?[0] ?? 0, distinct: row?[1] ?? 0, longest: row?[2] ?? 0)
+  }
+
+  /// - Parameter join: the rows that both sides have; nil when they cannot be looked up.
+  private func copiedSecrets(_ old: [String], _ new: [String], _ join: RowJoin?) throws -> Set<String> {
+    func secrets(_ columns: [String]) -> Set<String> {
+      let names = RowNames(table: table, columns: columns).names(in: [])
+      return Set(columns.filter { (names[$0] ?? .plain) >= .code })
+    }
+    let (oldSecrets, newSecrets) = (secrets(old), secrets(new))
+    var found: Set<String> = []
+    for (schema, columns) in [("main", new), ("before", old)] {
+      let names = columns.prefix(RowJoin.shownColumns).filter { !oldSecrets.union(newSecrets).contains($0) }
+      let list = names.map { "max(\(quotedIdentifier($0)) IN secrets.drydock)" }
+      let from = "FROM \(schema).\(quotedIdentifier(table))"
+      found.formUnion(try flagged(names, "SELECT \(list.joined(separator: ", ")) \(from)"))
+    }
+    // A part of one, or one with something around it, in the same row.
+    guard let join else { return found }
+    for (own, columns, other, secrets) in [("n", new, "o", oldSecrets), ("o", old, "n", newSecrets)] {
+      let names = columns.prefix(RowJoin.shownColumns).filter { !oldSecrets.union(newSecrets).contains($0) }
+      if secrets.isEmpty { continue }
+      let list = names.map { name in
+        let value = "\(own).\(quotedIdentifier(name))"
+        // A short one is in others by chance.
+        let conditions = secrets.sorted().prefix(10).map { secret in
+          let hidden = "\(other).\(quotedIdentifier(secret))"
+          return "length(\(value)) > 5 AND instr(\(hidden), \(value)) > 0 "
+            + "OR length(\(hidden)) > 5 AND instr(\(value), \(hidden)) > 0"
+        }
+        return "max(\(conditions.joined(separator: " OR ")))"
+      }
+      found.formUnion(try flagged(names, "SELECT \(list.joined(separator: ", ")) \(join.both)"))
+    }
+    return found
+  }
+
+  /// The names whose place in the row of a result is true.
+  private func flagged(_ names: [String], _ sql: String) throws -> [String] {
+    guard !names.isEmpty, let row = try Row.fetchOne(db, sql: sql) else { return [] }
+    return zip(names, row.databaseValues).compactMap { $1 == 1.databaseValue ? $0 : nil }
   }
 
   /// Nothing identifies rows: those that are on one side only are counted.
@@ -184,7 +233,7 @@ struct RowJoin {
   }
 
   /// The order of the tables is fixed: the first is scanned, the second is searched by its index.
-  private var both: String { "FROM \(before) o CROSS JOIN \(after) n WHERE \(condition)" }
+  var both: String { "FROM \(before) o CROSS JOIN \(after) n WHERE \(condition)" }
 
   /// A statement that counts for each column the rows that differ in it.
   func changes(of columns: [String]) -> String {
@@ -472,9 +521,10 @@ package struct RowNames {
   private let fields: SecretFields
   private let columns: [String: SecretName]
 
-  package init(table: String, columns: [String]) {
+  /// - Parameter secret: columns that are secret whatever their names say.
+  package init(table: String, columns: [String], secret: Set<String> = []) {
     // A store's metadata is a property list to which apps add what they like.
-    let hidden: Set<String> = table == "Z_METADATA" ? ["Z_PLIST"] : []
+    let hidden = secret.union(table == "Z_METADATA" ? ["Z_PLIST"] : [])
     let fields = SecretFields(columns: columns, of: SecretName(table))
     self.fields = fields
     self.columns = Dictionary(

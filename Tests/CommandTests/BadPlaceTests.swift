@@ -366,9 +366,13 @@ struct BadPlaceTests {
       }
       let rolledBack = try space.drydock("rollback", "Disk/Place/Notes")
       #expect(rolledBack.succeeded, "\(rolledBack)")
-      let back = try flags(space, "Disk/Place/Notes")
-      #expect(back == before)
-      try space.tree("Disk/Place/Notes").expectSame(as: tree)
+      // A database that was sealed in the undo log comes back as a new file, which btrfs compresses as its directory.
+      let back = try flags(space, "Disk/Place/Notes").split(separator: "\n")
+      let changed = Set(back).symmetricDifference(before.split(separator: "\n"))
+      #expect(changed.allSatisfy { $0.hasSuffix(" ./Documents/database.sqlite") }, "\(changed)")
+      let differences = try space.tree("Disk/Place/Notes").differences(
+        from: tree, comparing: TreeListing.copied)
+      #expect(differences.filter { !$0.hasSuffix("attributes was , is btrfs.compression=zlib") } == [])
 
       let made = try space.run(
         "/bin/sh",

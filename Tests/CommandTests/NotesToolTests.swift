@@ -51,7 +51,7 @@ struct NotesToolTests {
 
       let migrated = try succeed(sandbox, ["migrate", "Notes"])
       #expect(migrated.contains("ran tidy_tasks: isDone becomes isCompleted"))
-      #expect(migrated.contains("`NotesTool rollback` undoes it"))
+      #expect(migrated.contains("`NotesTool rollback Notes` undoes it"))
       let settings = try sandbox.settings()
       #expect(settings.contains("theme = dark") && settings.contains("window = 21 bytes"), "\(settings)")
       #expect(!settings.contains { $0.hasPrefix("auth_token") })

@@ -71,7 +71,7 @@ import Testing
     #expect(text.line(progress.state, at: 10, width: 200) == "verify 2/4, 25%, 0:30 left, 5.0 kB/s")
     progress.add(bytes: 200_000)
     let line = text.line(progress.state, at: 20, width: 200)
-    #expect(line == "verify 2/4, 37%, 0:34 left, 200 kB of 400 kB, 12 kB/s")
+    #expect(line == "verify 2/4, 37%, 0:34 left, 200 kB of 400 kB, 13 kB/s")
     progress.begin(item: nil, of: 0)
     #expect(text.line(progress.state, at: 20, width: 200)?.hasPrefix("verify, 50%") == true)
   }

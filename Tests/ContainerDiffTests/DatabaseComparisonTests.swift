@@ -47,6 +47,31 @@ struct DatabasePair {
 
 @Suite struct DatabaseComparisonTests {
   @Test(
+    "A secret is hidden under another column's name, too",
+    arguments: [
+      "ALTER TABLE t RENAME COLUMN token TO label",
+      "ALTER TABLE t ADD COLUMN label; UPDATE t SET label = token",
+      "UPDATE t SET name = token", "UPDATE t SET name = substr(token, 1, 9)",
+      "UPDATE t SET name = 'it is ' || token",
+    ])
+  func copiedSecrets(change: String) throws {
+    for key in ["id INTEGER PRIMARY KEY", "id TEXT COLLATE NOCASE PRIMARY KEY"] {
+      if key.contains("TEXT"), change.contains("substr") || change.contains("it is") { continue }
+      let old =
+        "CREATE TABLE t (\(key), name, token); INSERT INTO t VALUES ('1', 'a', 'canary-one'), ('2', 'b', 'canary-two');"
+      try DatabasePair.with(old, old + change) { pair in
+        for (before, after) in [(pair.before, pair.after), (pair.after, pair.before)] {
+          let result = try DatabaseComparison(
+            before: before, after: after, rowLimit: 9, redactor: Redactor()
+          ).run()
+          let text = String(decoding: try JSONEncoder().encode(result.tables), as: UTF8.self)
+          #expect(!text.contains("canary") && text.contains("secret"), "\(text)")
+        }
+      }
+    }
+  }
+
+  @Test(
     "Columns: how many values differ, NULLs, distinct values, the longest; values of new and removed columns")
   func columns() throws {
     let old = """

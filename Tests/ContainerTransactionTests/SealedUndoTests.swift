@@ -440,7 +440,7 @@ import Testing
       let error = sandbox.failure {
         _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
       }
-      #expect(error?.code == .nothingToUndo && error?.message.contains("sealed") == true)
+      #expect(error?.code == .nothingToUndo && error?.message.contains("encrypted") == true)
       expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     }
   }

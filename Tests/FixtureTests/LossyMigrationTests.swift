@@ -126,6 +126,12 @@ import Testing
       "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T VALUES (1, 'x', 'y'), (2, 'z', 'w'); "
         + "CREATE TABLE T_all (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T_all VALUES (7, 'u', 'v');",
       "INSERT INTO T_all (a, b) SELECT a, NULL FROM T; DROP TABLE T", "T"),
+    of(
+      "CREATE TABLE T (id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO T VALUES (1, 9007199254740993), (2, 9007199254740995);",
+      "UPDATE T SET n = CAST(n AS REAL) WHERE id > 0"),
+    of(
+      "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT); INSERT INTO T VALUES (1, 'head' || char(0) || 'tail');",
+      "UPDATE T SET a = substr(a, 1, instr(a, char(0)) - 1) WHERE id = 1"),
     // Columns.
     rebuild("INSERT INTO T_new SELECT id, title FROM T", "id INTEGER PRIMARY KEY, title TEXT"),
     rebuild("INSERT INTO T_new (id, title, note) SELECT id, title, note FROM T"),
@@ -204,6 +210,10 @@ import Testing
       "UPDATE T SET title = 'file:/' || title WHERE id > 0; UPDATE T SET title = substr(title, 7) WHERE id > 0"
     ),
     of(keyed, "UPDATE T SET code = 'app.' || code WHERE code > ''"),
+    of(
+      "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT); INSERT INTO T VALUES (1, 'x'), (2, 'y'), (3, 'z');",
+      "CREATE TABLE T_new (id INTEGER PRIMARY KEY, b TEXT); INSERT INTO T_new SELECT id + 4, a FROM T; "
+        + "DROP TABLE T; ALTER TABLE T_new RENAME TO T", "T"),
     of(pairs, "UPDATE T SET a = a + 100 WHERE a > 0"), of(pairs, "UPDATE T SET b = -b WHERE b > 0"),
     of(
       "CREATE TABLE T (id INTEGER PRIMARY KEY, a TEXT, b TEXT); INSERT INTO T VALUES (1, 'x', 'y'), (2, 'z', 'w'); "

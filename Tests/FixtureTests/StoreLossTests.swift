@@ -109,6 +109,14 @@ import Testing
     files(
       ["K/a.sqlite.sql": "CREATE TABLE t (a); INSERT INTO t VALUES (1);"],
       "files.delete: {path: \"Documents/K/*\", destructive: old caches}"),
+    files(
+      ["K.txt": "first words", "K-2.txt": "second words"], shell("cp Documents/K.txt Documents/K-2.txt")),
+    files(["K.txt": "some words"], shell("ln -sf note.md Documents/K.txt")),
+    files(
+      ["K.txt": "{\"a\": 1}\n{\"a\": 2}\n"], shell("head -1 Documents/K.txt > t; mv t Documents/K.txt")),
+    files(
+      ["K.json": document],
+      "files.patch: {path: Documents/K.json, patch: [{op: copy, from: /name, path: /size/w}]}"),
     // Fields of documents in a column.
     files(
       [:],
@@ -121,6 +129,16 @@ import Testing
   ]
 
   private static let harmless: [Case] = [
+    files(
+      ["K.json": document],
+      "files.import-column: {database: notes, table: K, column: more, from: \"'Documents/K.json'\", files: remove}",
+      rows: "-"),
+    settings("K: {a: {b: 1234}, c: text}", "vault.move-from-defaults: {key: K, service: K, as: json}"),
+    files(["K.txt": "some words"], shell("gzip Documents/K.txt")),
+    files(
+      [:],
+      "sql: {database: notes, up: \"CREATE TABLE K_tag (id, tag); INSERT INTO K_tag SELECT K.id, j.value FROM K, json_each(doc, '$.tags') AS j; UPDATE K SET doc = json_remove(doc, '$.tags') WHERE id = 1\"}",
+      rows: document),
     settings("K: Ada", "defaults.rename: {keys: {K: K_new}}"),
     settings("K: dark", "defaults.convert: {key: K, map: {dark: 2}}"),
     settings("K: true", "defaults.convert: {key: K, to: K_theme, map: {true: dark, false: light}}"),

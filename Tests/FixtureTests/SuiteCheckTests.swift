@@ -255,6 +255,7 @@ struct SuiteCheckTests {
         CREATE TABLE word (w TEXT COLLATE LOCALIZED PRIMARY KEY, n) WITHOUT ROWID;
         INSERT INTO task VALUES (1, 'b', 0), (2, 'A', 1), (3, 'C', 1); INSERT INTO word VALUES ('b', 1), ('A', 2), ('C', 3);
         """
+      try sandbox.fixture("new", version: 0, settings: "", sql: sql)
       try sandbox.fixture("one", sql: sql)
       let word = "UPDATE word SET w = 'D' WHERE w = 'B'; UPDATE task SET title = 'x' WHERE title = 'c'"
       try sandbox.migration(

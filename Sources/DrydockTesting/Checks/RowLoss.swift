@@ -139,10 +139,10 @@ struct RunWatch {
     let had = stored
     let have = try store(changed, on: stage)
     if let fates = step.announcedLoss.followed?.fates {
-      let stores = StoreComparison(had.filter { changed.contains($0.key) }, have)
-      valueLosses += try stores.losses(in: step.operation) { value in
-        try changed.contains { path in
-          try files[path].map { try ValueComparison.isFound(value.databaseValue, in: $0) } ?? false
+      let stores = StoreComparison(had, changed: changed, have)
+      valueLosses += try stores.losses(of: step) { value in
+        try changed.compactMap { files[$0] }.contains { file in
+          try value.databaseValues.contains { try ValueComparison.isFound($0, in: file) }
         }
       }.map { ($0, step) }
       for path in changed {

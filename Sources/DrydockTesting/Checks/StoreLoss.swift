@@ -18,6 +18,11 @@ struct StoredValues {
   /// By the name in the store, such as `window.width`; that of a file which is no document is empty. None is a collection with
   /// something in it. The name of a list's element has its value behind a NUL.
   var values: [String: PropertyListValue] = [:]
+  /// The content as it is, of a document too; nil for settings and the vault.
+  var whole: PropertyListValue?
+
+  /// The name of what a link points to.
+  static let link = "\0link"
 
   /// The content of a larger file is its digest.
   private static let documentLimit: UInt64 = 1 << 20
@@ -27,14 +32,16 @@ struct StoredValues {
     guard let status = try stage.status(of: path) else { return nil }
     if status.type == .symbolicLink {
       kind = .file
-      values[""] = .data(try stage.location(of: path).directory.linkTarget(stage.location(of: path).path))
+      let place = stage.location(of: path)
+      values[Self.link] = .data(try place.directory.linkTarget(place.path))
       return
     }
     guard status.type == .file, try !stage.isDatabase(path) else { return nil }
     if path == stage.container.vaultPath, let vault = try? stage.vault() {
       kind = .item
       for item in vault.sorted {
-        values["\(item.id)"] = .data(item.value.withBytes { Array($0) })
+        let bytes = item.value.withBytes { Array($0) }
+        add(DecodedDocument(bytes: bytes)?.value ?? .data(bytes), "\(item.id)")
         for (attribute, text) in item.attributes where !item.itemClass.identifying.contains(attribute) {
           values["\(item.id) \(attribute.rawValue)"] = .string(text)
         }
@@ -47,6 +54,7 @@ struct StoredValues {
       values[""] = .string("\(try stage.digest(of: path))")
     } else {
       let bytes = try stage.read(path)
+      whole = .data(bytes)
       let document = DecodedDocument(bytes: bytes)
       kind = document == nil ? .file : .field
       add(document?.value ?? .data(bytes), "")
@@ -85,15 +93,22 @@ struct StoredValues {
 /// Finds the values outside of databases that a step takes from a container for good.
 struct StoreComparison {
   private let before: [ContainerPath: StoredValues], after: [ContainerPath: StoredValues]
+  /// The values of items and files, with how many places had them before.
+  private let known: [String: Int]
   /// The values that are at places which did not have them.
   private let gained: Set<String>
   /// Values of places that are gone.
   private let vacated: Set<String>
 
   /// - Parameters:
-  ///   - before, after: what the changed paths had and have.
-  init(_ before: [ContainerPath: StoredValues], _ after: [ContainerPath: StoredValues]) {
+  ///   - all: what all paths had.
+  ///   - after: what the changed paths have; nothing for one that is gone.
+  init(_ all: [ContainerPath: StoredValues], changed: [ContainerPath], _ after: [ContainerPath: StoredValues])
+  {
+    let before = all.filter { changed.contains($0.key) }
     (self.before, self.after) = (before, after)
+    let values = all.values.filter { [.item, .file].contains($0.kind) }.flatMap { $0.values.values }
+    known = values.reduce(into: [:]) { $0[Self.text($1), default: 0] += 1 }
     func differing(_ these: [ContainerPath: StoredValues], from others: [ContainerPath: StoredValues])
       -> [PropertyListValue]
     {
@@ -101,7 +116,8 @@ struct StoreComparison {
         stored.values.filter { name, value in others[path]?.values[name]?.matches(value) != true }.values
       }
     }
-    gained = Set(differing(after, from: before).map(Self.text))
+    let wholes = after.values.compactMap(\.whole).map(Self.text)
+    gained = Set(differing(after, from: before).map(Self.text) + wholes)
     vacated = Set(
       before.flatMap { path, stored in
         stored.values.filter { after[path]?.values[$0.key] == nil }.map { Self.text($0.value) }
@@ -109,20 +125,28 @@ struct StoreComparison {
   }
 
   /// - Parameters:
-  ///   - operation: the step's.
+  ///   - step: what was done.
   ///   - isElsewhere: whether a database has got the value.
   func losses(
-    in operation: String, isElsewhere: (PropertyListValue) throws -> Bool
+    of step: StepOutline, isElsewhere: (PropertyListValue) throws -> Bool
   ) rethrows -> [ValueLoss] {
-    // They put something else in the place of what is there; this one may convert a value onto another one.
-    let overwrites = ["defaults.copy", "files.copy", "files.write"].contains(operation)
-    let converts = operation == "defaults.convert"
+    // These put something else in the place of what is there, instead of converting it.
+    let overwrites = ["defaults.copy", "files.copy", "files.write", "files.export-column"].contains(
+      step.operation)
     var losses: [ValueLoss] = []
     for (path, old) in before.sorted(by: { $0.key < $1.key }) {
       let new = after[path] ?? successor(of: old)
+      if let whole = old.whole, new?.kind != old.kind {
+        // The same content elsewhere, or in another form.
+        if try new == nil && (isGained(whole) || isEncoded(path) || isElsewhere(whole)) { continue }
+        if let now = new?.whole, let kind = Self.kind(whole, now) {
+          losses.append(loss(path, "", kind, of: .file))
+          continue
+        }
+      }
       var gone: [String] = []
       for (name, value) in old.values.sorted(by: { $0.key < $1.key }) where !Self.isEmpty(value) {
-        let now = new?.values[name]
+        let now = new?.values[name] ?? (step.converted.first == name ? new?.values[step.converted[1]] : nil)
         if now?.matches(value) == true || isGained(value) { continue }
         guard let now else {
           // An attribute goes with its item.
@@ -130,7 +154,12 @@ struct StoreComparison {
           if try !isPart && !isElsewhere(value) { gone.append(name) }
           continue
         }
-        let isOther = overwrites || vacated.contains(Self.text(now))
+        let text = Self.text(now)
+        let isOther =
+          overwrites || vacated.contains(text)
+          || [.item, .file].contains(old.kind) && text.count > 3 && known[text] != nil
+          || step.operation.hasSuffix(".patch") && text.count > 3
+            && old.values.values.contains { Self.text($0) == text }
         guard let kind = Self.kind(value, now) ?? (isOther ? .replaced : nil), try !isElsewhere(value)
         else { continue }
         losses.append(loss(path, name, kind, of: old.kind))
@@ -138,21 +167,25 @@ struct StoreComparison {
       // A value under a new name that was converted at once.
       let fresh =
         new?.values.filter { name, value in
-          let was = old.values[name]
-          return (was == nil || converts && was?.matches(value) == false) && !Self.isEmpty(value)
+          old.values[name] == nil && name != StoredValues.link && !Self.isEmpty(value)
             && !vacated.contains(Self.text(value))
         } ?? [:]
       if fresh.count >= gone.count { continue }
       if new == nil {
-        losses.append(
-          ValueLoss(
-            path: path, name: "", kind: .gone, count: gone.count,
-            noun: old.kind == .file ? "file" : old.kind.rawValue))
+        let noun = old.kind == .file ? "file" : old.kind.rawValue
+        losses.append(ValueLoss(path: path, name: "", kind: .gone, count: gone.count, noun: noun))
       } else {
         losses += gone.map { loss(path, $0, .gone, of: old.kind) }
       }
     }
     return losses
+  }
+
+  /// Whether a new file has the name of one that is gone up to its extension: it is the same in another format.
+  private func isEncoded(_ path: ContainerPath) -> Bool {
+    let stem = path.nameString.prefix { $0 != "." }
+    return !stem.isEmpty
+      && after.keys.contains { before[$0] == nil && $0.nameString.prefix { $0 != "." } == stem }
   }
 
   /// The new file that has most of the names of one that is gone: it was moved, and converted.
@@ -264,11 +297,17 @@ extension StoreComparison {
 }
 
 extension PropertyListValue {
-  /// As a column of a database has it.
-  var databaseValue: DatabaseValue {
+  /// What a column of a database may have for it.
+  var databaseValues: [DatabaseValue] {
     switch self {
-    case .data(let bytes): Data(bytes).databaseValue
-    default: StoreComparison.text(self).databaseValue
+    case .data(let bytes): [Data(bytes).databaseValue, StoreComparison.text(self).databaseValue]
+    case .boolean(let value): [value.databaseValue, StoreComparison.text(self).databaseValue]
+    case .date(let date):
+      [
+        date.timeIntervalSince1970.databaseValue, date.timeIntervalSinceReferenceDate.databaseValue,
+        date.ISO8601Format().databaseValue,
+      ]
+    default: [StoreComparison.text(self).databaseValue]
     }
   }
 }

@@ -52,7 +52,8 @@ struct ValueLoss: Equatable {
   /// What a migration may name, to give a reason for it.
   var names: [String] {
     if !table.isEmpty { return [name, table] }
-    return [name, String(name.prefix { $0 != "." && $0 != "[" }), path.description]
+    let above = name.indices.filter { ".[".contains(name[$0]) }.map { String(name[..<$0]) }
+    return [name] + above + [path.description]
   }
 }
 
@@ -190,7 +191,11 @@ struct ValueComparison {
     let isComplete =
       try !content.isEmpty && missing(content, from: table, in: target) == 0
       || hasOtherKeys(table, target, content)
-    if !isComplete {
+    // All that is left under its name are numbers without a meaning, and the rest is under new names.
+    let isRenamed =
+      try content.isEmpty && count("main", target) >= count("before", table) && !table.columns.isEmpty
+      && table.columns.allSatisfy { try table.isMeaningless($0) || isElsewhere($0, of: table) }
+    if !isComplete && !isRenamed {
       let gone =
         try content.isEmpty
         ? key.map { try missingKeys($0, from: table, in: target) } ?? 0
@@ -397,8 +402,11 @@ struct ValueComparison {
     let (whole, part) = (text(o), text(n))
     let isStart = "CAST(substr(\(whole), 1, length(\(part))) AS TEXT) = CAST(\(part) AS TEXT)"
     let isEnd = "CAST(substr(\(whole), -length(\(part))) AS TEXT) = CAST(\(part) AS TEXT)"
-    // A number that was written with more digits is the same one.
+    // A number that was written with more digits is the same one. A NUL is the end of a text for SQLite's length.
     let isCut = """
+      (typeof(\(o)) = 'text' AND typeof(\(n)) = 'text' AND instr(\(o), char(0)) > 0
+      AND length(CAST(\(n) AS BLOB)) BETWEEN 1 AND length(CAST(\(o) AS BLOB)) - 1
+      AND substr(CAST(\(o) AS BLOB), 1, length(CAST(\(n) AS BLOB))) = CAST(\(n) AS BLOB)) OR
       typeof(\(o)) IN ('text', 'blob') AND (typeof(\(n)) = typeof(\(o)) OR \(o) GLOB '*[^-+.0-9]*')
       AND length(\(part)) BETWEEN 1 AND length(\(whole)) - 1 AND (\(isStart) OR \(isEnd))
       """
@@ -412,6 +420,8 @@ struct ValueComparison {
       AND \(n) IN (\(rounded))
       OR typeof(\(o)) = 'integer' AND typeof(\(n)) = 'real' AND abs(\(o)) > 9e15 AND abs(\(o) - \(n)) <= 1024
       AND CAST(\(n) AS INTEGER) <> \(o)
+      OR typeof(\(o)) = 'integer' AND typeof(\(n)) = 'integer' AND abs(\(o)) > 9e15 AND \(o) <> \(n)
+      AND CAST(CAST(\(o) AS REAL) AS INTEGER) = \(n)
       OR typeof(\(o)) = 'text' AND typeof(\(n)) IN ('integer', 'real') AND \(o) NOT GLOB '*[^0-9]*'
       AND abs(CAST(\(o) AS REAL) - \(n)) <= abs(\(n)) * 1e-9 AND CAST(CAST(\(n) AS INTEGER) AS TEXT) <> \(o)
       """
@@ -463,13 +473,19 @@ struct ValueComparison {
       "typeof(\(value)) = 'text' AND substr(ltrim(\(value)), 1, 1) IN ('{', '[') AND json_valid(\(value))"
     }
     // A statement has at most some hundred terms.
+    let fresh = new.filter { old[$0.key] == nil }.values.flatMap { table in
+      table.columns.map {
+        "AND CAST(f.atom AS TEXT) NOT IN "
+          + "(SELECT coalesce(CAST(\(quotedIdentifier($0)) AS TEXT), '') FROM main.\(quotedIdentifier(table.name)))"
+      }
+    }
     let columns = target.columns.prefix(100).map { "coalesce(CAST(n.\(quotedIdentifier($0)) AS TEXT), '')" }
     return """
       \(isDocument(o)) AND \(isDocument(n)) AND \(o) IS NOT \(n) AND EXISTS (
         SELECT 1 FROM json_tree(iif(\(isDocument(o)), \(o), '{}')) AS f WHERE length(f.atom) > 0 AND f.type NOT IN ('true', 'false')
         AND NOT EXISTS (SELECT 1 FROM json_tree(iif(\(isDocument(n)), \(n), '{}')) AS g WHERE g.fullkey = f.fullkey AND g.type <> 'null')
         AND NOT EXISTS (SELECT 1 FROM json_tree(iif(\(isDocument(n)), \(n), '{}')) AS g WHERE CAST(g.atom AS TEXT) = CAST(f.atom AS TEXT))
-        AND CAST(f.atom AS TEXT) NOT IN (\(columns.joined(separator: ", "))))
+        AND CAST(f.atom AS TEXT) NOT IN (\(columns.joined(separator: ", "))) \(fresh.prefix(50).joined(separator: " ")))
       """
   }
 

@@ -104,6 +104,8 @@ package struct StepOutline: Sendable, Hashable {
   package let operation: String
   /// Whether its author gives a reason for destroying data.
   package let announcedLoss: AnnouncedLoss
+  /// The setting whose value it converts under another name: both names; else empty.
+  package let converted: [String]
   /// Whether it is the file of another tool without a statement.
   package let isEmpty: Bool
 }
@@ -114,7 +116,7 @@ extension Migration {
     steps.enumerated().map { index, step in
       StepOutline(
         migration: number, index: index, position: step.position, operation: step.operation.name,
-        announcedLoss: step.operation.announcedLoss,
+        announcedLoss: step.operation.announcedLoss, converted: step.operation.converted,
         isEmpty: (step.operation as? RunToolSQL)?.up.isBlank == true)
     }
   }

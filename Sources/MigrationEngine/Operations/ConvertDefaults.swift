@@ -21,6 +21,8 @@ struct ConvertDefaults: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
+  var converted: [String] { to == key ? [] : [key, to] }
+
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     key = try reader.required("key").text("`key`")

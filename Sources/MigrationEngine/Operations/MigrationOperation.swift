@@ -12,6 +12,8 @@ protocol MigrationAction: Sendable {
   var needsVault: Bool { get }
   /// The data that the author says it destroys.
   var announcedLoss: AnnouncedLoss { get }
+  /// The setting whose value it converts under another name: both names; else empty.
+  var converted: [String] { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
   /// Whether a database may have another schema after it: it changes the schema, or puts another file at one of the
@@ -59,6 +61,7 @@ extension MigrationOperation {
 extension MigrationAction {
   var needsVault: Bool { false }
   var announcedLoss: AnnouncedLoss { .nothing }
+  var converted: [String] { [] }
   var reversal: Reversal { .byDownValues }
   func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { false }
 
