@@ -128,6 +128,8 @@ struct CaptureRowTests {
       CREATE VIEW loud AS SELECT id, upper(title) AS title FROM task;
       CREATE VIRTUAL TABLE ofview USING fts5(title, content=loud, content_rowid=id);
       CREATE VIRTUAL TABLE old USING fts4(content="task", title);
+      CREATE VIRTUAL TABLE words USING fts5vocab('own', 'row'); CREATE VIRTUAL TABLE "a word" USING fts5vocab(found, col);
+      CREATE VIRTUAL TABLE terms USING fts4aux(old);
       WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
         INSERT INTO task SELECT i, 'canary' || i || ' word' FROM n;
       INSERT INTO found(found) VALUES ('rebuild'); INSERT INTO ofview(ofview) VALUES ('rebuild'); INSERT INTO old(old) VALUES ('rebuild');
@@ -147,6 +149,9 @@ struct CaptureRowTests {
           try db.execute(sql: "INSERT INTO \(table)(\(table), rank) VALUES ('integrity-check', 1)")
         }
         try db.execute(sql: "INSERT INTO old(old) VALUES ('integrity-check')")
+        for table in ["words", "\"a word\"", "terms"] {
+          #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0 > 0, "\(table)")
+        }
         let titles = try String.fetchAll(db, sql: "SELECT title FROM task")
         #expect(titles.count == 9)
         for title in titles {

@@ -46,7 +46,7 @@ struct CapturedDatabase {
       guard let table = tables.first(where: { $0.name == object.name }) else { continue }
       if values.isCollecting { try collectDefaults(of: table, &values) }
       // Its values are another table's.
-      if object.hasExternalContent { continue }
+      if object.hasExternalContent || object.isDerived { continue }
       do {
         let rows = try rows(of: table, selection, &values)
         let all = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(table.name))")
