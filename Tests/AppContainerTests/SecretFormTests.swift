@@ -69,10 +69,14 @@ enum MadeUp {
 
   static let accounts = [
     "DE89370400440532013000", "GB82 WEST 1234 5698 7654 32", "pay to NL91ABNA0417164300, please",
+    "iban de89370400440532013000", "gb82 west 1234 5698 7654 32", "be68 5390 0754 7034 and more",
+    "pay to Nl91abna0417164300, please",
   ]
   static let noAccounts = [
     "DE89370400440532013001", "GB82 WEST 1234 5698 7654 33", "DE8937", "xDE89370400440532013000",
-    "DE89370400440532013000x",
+    "DE89370400440532013000x", "de89370400440532013001", "de89370400440532013000x",
+    // Hashes with correct check digits.
+    "ab86c0ffee0123456789abcdef0123", "de97ad0123456789abcdef0123456789",
   ]
 
   static let plain = [

@@ -386,30 +386,46 @@ enum SecretNumber {
 
   // MARK: Accounts
 
-  /// An IBAN, in one piece or in groups of four, with correct check digits.
+  /// An IBAN, in one piece or in groups of four, with correct check digits. With small letters it also has the length
+  /// that its country uses, since hashes in hexadecimal begin in the same way.
   private static func isAccount(_ index: Int, _ bytes: [UInt8]) -> Bool {
-    func isUpper(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") }
-    guard index + 15 <= bytes.count, isUpper(bytes[index]), isUpper(bytes[index + 1]),
+    func isLetter(_ byte: UInt8) -> Bool { byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A }
+    guard index + 15 <= bytes.count, isLetter(bytes[index]), isLetter(bytes[index + 1]),
       SecretText.isDigit(bytes[index + 2]), SecretText.isDigit(bytes[index + 3])
     else { return false }
     var compact: [UInt8] = []
+    var isSmall = false
     var at = index
+    func isFound() -> Bool {
+      isRight(compact)
+        && (!isSmall || lengths[String(decoding: compact.prefix(2), as: UTF8.self)] == compact.count)
+    }
     while at < bytes.count, compact.count < 34 {
       let byte = bytes[at]
-      if isUpper(byte) || SecretText.isDigit(byte) {
-        compact.append(byte)
+      if isLetter(byte) || SecretText.isDigit(byte) {
+        isSmall = isSmall || byte >= 0x61
+        compact.append(byte >= 0x61 ? byte & ~0x20 : byte)
       } else if byte == 0x20, at - index == compact.count + compact.count / 4 - 1,
         compact.count.isMultiple(of: 4)
       {
         // The end of a group of four, and maybe of the number.
-        if isRight(compact) { return true }
+        if isFound() { return true }
       } else {
         break
       }
       at += 1
     }
-    return (at == bytes.count || !SecretText.isWord(bytes[at])) && isRight(compact)
+    return (at == bytes.count || !SecretText.isWord(bytes[at])) && isFound()
   }
+
+  /// The length of an IBAN by its country.
+  private static let lengths: [String: Int] = Dictionary(
+    uniqueKeysWithValues: """
+      AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24
+      FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32
+      LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24
+      RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
+      """.split(whereSeparator: \.isWhitespace).map { (String($0.prefix(2)), Int($0.dropFirst(2)) ?? 0) })
 
   /// Whether the check digits are correct (ISO 7064).
   private static func isRight(_ account: [UInt8]) -> Bool {
