@@ -137,6 +137,15 @@ struct CaptureCanaryTests {
         canaryPem6canaryPem6canaryPem6
         -----END PRIVATE KEY-----
         """)
+      let putty = { (version: Int, end: String) in
+        [
+          "PuTTY-User-" + "Key-File-\(version): ssh-ed25519", "Encryption: none", "Comment: mine",
+          "Public-Lines: 1", "publicPublicPublicPublic", "Private-Lines: 2", "canaryPpk\(version)canaryPpk",
+          "canaryRest\(version)==", "Private-MAC: 0123456789abcdef\(version)canary", "",
+        ].joined(separator: end)
+      }
+      try sandbox.write("Documents/2.ppk", putty(2, "\r\n"))
+      try sandbox.write("Documents/3.ppk", putty(3, "\n"))
       try sandbox.settings(["client_secret": "canary-xml-8"], in: "Documents/x.plist", format: .xml)
       try sandbox.settings(["client_secret": "canary-binary-9"], in: "Documents/b.plist")
       try sandbox.write(
@@ -149,10 +158,14 @@ struct CaptureCanaryTests {
         "canary&android-5", "canary&amp;android-5", "canary-remark-10", "918273", "canary-entity-11",
         "canary-element-12",
         "canaryPem6canaryPem6canaryPem6", "canary-xml-8", "canary-binary-9",
+        "canaryPpk2canaryPpk", "canaryRest2", "0123456789abcdef2", "canaryPpk3canaryPpk", "canaryRest3",
+        "0123456789abcdef3",
       ]
       let leaks = try sandbox.leaks(secrets, report)
       #expect(leaks == [])
       #expect(try sandbox.text("container/Documents/a.json").contains(#""plain": "stays""#))
+      let key = try sandbox.text("container/Documents/3.ppk")
+      #expect(key.contains("publicPublicPublicPublic\nPrivate-Lines: 2\n") && key.contains("\nPrivate-MAC: "))
       #expect(
         try sandbox.text("container/Documents/users.csv").contains(
           #/name,"password",color\nAda,"[^"]{18}",blue\nBob,[^,]+,red\n/#))

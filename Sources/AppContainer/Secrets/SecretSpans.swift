@@ -19,7 +19,7 @@ package struct SecretSpans {
     let isChosen = keys.contains { text.contains($0) }
     var found = table()
     guard isChosen || !found.isEmpty || SecretPattern.isSecret(text: text) else { return }
-    found += blocks()
+    found += blocks() + puttyKeys()
     for line in text.split(whereSeparator: \.isNewline) {
       for part in Self.parts(of: line) { found += self.line(part, isChosen: isChosen) }
     }
@@ -56,6 +56,17 @@ package struct SecretSpans {
     let block = #/-----BEGIN [^-]*-----(?<body>.*?)(-----END|\z)/#.dotMatchesNewlines()
     return text.matches(of: block).filter { SecretPattern.isSecret(text: String(text[$0.range])) }.map {
       Span(range: $0.body.startIndex..<$0.body.endIndex, isSecret: true)
+    }
+  }
+
+  /// The private lines of PuTTY's keys, and the code that is computed from them.
+  private func puttyKeys() -> [Span] {
+    guard text.contains("PuTTY-User-Key-File") else { return [] }
+    let key =
+      #/Private-Lines:\s*\d+(?<body>.*?)(?:Private-(?:MAC|Hash):\s*(?<code>\w+)|\z)/#.dotMatchesNewlines()
+    return text.matches(of: key).flatMap { match -> [Span] in
+      let parts: [Substring] = [match.body] + (match.code.map { [$0] } ?? [])
+      return parts.map { Span(range: $0.startIndex..<$0.endIndex, isSecret: true) }
     }
   }
 
