@@ -33,15 +33,25 @@ private struct Spelling: Sendable, CustomTestStringConvertible {
     { $0.map { characters.contains($0) ? escape($0) : String($0) }.joined() }
   }
 
-  private static func base64(_ text: String) -> String {
-    Data("before it \(text) after it".utf8).base64EncodedString()
+  private static func base64(_ text: String, in encoding: String.Encoding = .utf8) -> String {
+    "before it \(text) after it".data(using: encoding)?.base64EncodedString() ?? ""
+  }
+
+  /// Hexadecimal with something between the bytes.
+  private static func separated(_ name: String, _ format: String, by separator: String) -> Spelling {
+    Spelling(name, fillers: [separator], parts: { [each(format)($0)] }) {
+      $0.utf8.map { String(format: format, $0) }.joined(separator: separator)
+    }
   }
 
   /// The digits of which all bits belong to the text, for each place in a group.
-  private static func digits(_ text: String) -> [String] {
-    (0..<3).map { offset in
-      let all = Data([UInt8](repeating: 0, count: offset) + Array(text.utf8)).base64EncodedString()
-      return String(all.prefix((offset + text.utf8.count) * 8 / 6).dropFirst((offset * 8 + 5) / 6))
+  private static func digits(_ text: String) -> [String] { encodedDigits(text, in: .utf8) }
+
+  private static func encodedDigits(_ text: String, in encoding: String.Encoding) -> [String] {
+    let bytes = text.data(using: encoding).map { Array($0) } ?? []
+    return (0..<3).map { offset in
+      let all = Data([UInt8](repeating: 0, count: offset) + bytes).base64EncodedString()
+      return String(all.prefix((offset + bytes.count) * 8 / 6).dropFirst((offset * 8 + 5) / 6))
     }
   }
 
@@ -78,6 +88,17 @@ private struct Spelling: Sendable, CustomTestStringConvertible {
     Spelling("HEXADECIMAL", each("%02X")),
     Spelling("hexadecimal in lines", fillers: ["\n"], parts: { [each("%02x")($0)] }) {
       lines(each("%02x")($0), of: 15, "\n")
+    },
+    separated("hexadecimal with colons", "%02x", by: ":"),
+    separated("HEXADECIMAL with spaces", "%02X", by: " "),
+    separated("hexadecimal with hyphens", "%02x", by: "-"),
+    separated("hexadecimal in C", "%02x", by: ", 0x"),
+    separated("HEXADECIMAL in C, in lines", "%02X", by: ",\n  0X"),
+    Spelling("Base64 of UTF-16", parts: { encodedDigits($0, in: .utf16LittleEndian) }) {
+      base64($0, in: .utf16LittleEndian)
+    },
+    Spelling("Base64 of UTF-16, the other way", parts: { encodedDigits($0, in: .utf16BigEndian) }) {
+      base64($0, in: .utf16BigEndian)
     },
     Spelling("JSON", escaped("\"\\/") { "\\\($0)" }),
     Spelling("JSON for HTML", escaped("=<>&'\"+") { String(format: "\\u%04x", $0.utf16.first ?? 0) }),

@@ -13,7 +13,12 @@ enum EncodedForm {
     // An encoded text may have changed its case before it was encoded.
     for variant in variants(of: original.spellings.union([text])) {
       let spelling = Array(variant.utf8)
-      forms += binary(spelling, Replacements.cased(Array(made.utf8), as: spelling))
+      let replacement = Replacements.cased(Array(made.utf8), as: spelling)
+      forms += binary(spelling, replacement)
+      let madeSpelling = String(decoding: replacement, as: UTF8.self)
+      for encoding in [TextEncoding.utf16le, .utf16be] {
+        forms += base64(encoding.bytes(variant), encoding.bytes(madeSpelling))
+      }
     }
     guard original.isIdentifier, let uuid = DeviceIdentifiers.bytes(text),
       let madeUUID = DeviceIdentifiers.bytes(made)
@@ -25,10 +30,16 @@ enum EncodedForm {
 
   /// Bytes in forms in which the case of letters has a meaning: as they are, hexadecimal, and Base64.
   static func binary(_ bytes: [UInt8], _ replacement: [UInt8]) -> [PatternIndex.Pattern] {
-    func forms(_ bytes: [UInt8]) -> [[UInt8]] { [bytes] + base64(bytes) }
-    return zip(forms(bytes), forms(replacement)).map {
-      .init(bytes: $0, replacement: $1, ignoresCase: false)
-    } + [.init(bytes: hexadecimal(bytes), replacement: hexadecimal(replacement))]
+    [
+      PatternIndex.Pattern(bytes: bytes, replacement: replacement, ignoresCase: false),
+      PatternIndex.Pattern(bytes: hexadecimal(bytes), replacement: hexadecimal(replacement)),
+    ] + base64(bytes, replacement)
+  }
+
+  private static func base64(_ bytes: [UInt8], _ replacement: [UInt8]) -> [PatternIndex.Pattern] {
+    zip(base64(bytes), base64(replacement)).map {
+      PatternIndex.Pattern(bytes: $0, replacement: $1, ignoresCase: false)
+    }
   }
 
   private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] { bytes.flatMap { Escaping.digits($0) } }

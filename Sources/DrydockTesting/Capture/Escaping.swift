@@ -10,17 +10,20 @@ struct Escaping: Sendable {
   private let isMark: [Bool]
   /// Whether escapes in it can be told from other text, so that a secret with one is also searched for without.
   let isUnambiguous: Bool
+  /// The least length of a match in what it reads as; shorter ones are there by chance.
+  let least: Int
   /// The escape at the start of bytes; nil where there is none.
   let read: @Sendable (_ text: ArraySlice<UInt8>) -> Escape?
   /// The escape of a byte or a character, in the form of another one.
   let write: @Sendable (_ meaning: [UInt8], _ form: ArraySlice<UInt8>) -> [UInt8]
 
   private init(
-    _ marks: String, isUnambiguous: Bool = true, read: @escaping @Sendable (ArraySlice<UInt8>) -> Escape?,
+    _ marks: String, isUnambiguous: Bool = true, least: Int = 0,
+    read: @escaping @Sendable (ArraySlice<UInt8>) -> Escape?,
     write: @escaping @Sendable ([UInt8], ArraySlice<UInt8>) -> [UInt8]
   ) {
     isMark = (0...UInt8.max).map(marks.utf8.contains)
-    (self.isUnambiguous, self.read, self.write) = (isUnambiguous, read, write)
+    (self.isUnambiguous, self.least, self.read, self.write) = (isUnambiguous, least, read, write)
   }
 
   /// The first place from an index on where an escape may start; the end when there is none.
@@ -31,7 +34,7 @@ struct Escaping: Sendable {
   }
 
   /// All of them. Each may be inside another.
-  static let all = [backslash, markup, percent, form, quotedPrintable, doubled, lineBreaks]
+  static let all = [backslash, markup, percent, form, quotedPrintable, doubled, lineBreaks, separators]
 
   // MARK: The kinds
 
@@ -138,6 +141,18 @@ struct Escaping: Sendable {
     meaning
   }
 
+  /// Hexadecimal with something between the bytes: `61:62`, `61 62`, `0x61, 0x62`. Times and dates look like it.
+  private static let separators = Escaping(" ,:-\t\r\n", isUnambiguous: false, least: 12) { text in
+    let signs = text.prefix(40).prefix { " ,:-\t\r\n".utf8.contains($0) }
+    let rest = text.dropFirst(signs.count)
+    let hasPrefix = rest.starts(with: "0x".utf8) || rest.starts(with: "0X".utf8)
+    let pair = rest.dropFirst(hasPrefix ? 2 : 0).prefix(3)
+    let digits = pair.prefix { lower.contains($0) || upper.contains($0) }
+    return digits.count == 2 ? ([], signs.count + (hasPrefix ? 2 : 0)) : nil
+  } write: { meaning, _ in
+    meaning
+  }
+
   // MARK: Numbers
 
   private static let lower = Array("0123456789abcdef".utf8)
@@ -194,6 +209,9 @@ struct Unescaped {
   }
 
   private init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  /// The least length of a match that counts.
+  var least: Int { levels.reduce(0) { max($0, $1.escaping.least) } }
 
   /// Calls a body with bytes as they are, as they read without the escapes of each kind, and of each kind in another:
   /// the simplest reading comes first.

@@ -177,7 +177,8 @@ struct Replacements: Sendable {
   func matches(in bytes: [UInt8], includesShort: Bool) -> [Match] {
     var found: [Match] = []
     Unescaped.visit(bytes) { text in
-      for (range, number) in index.matches(in: text.bytes, includesShort: includesShort) {
+      for (range, number) in index.matches(in: text.bytes, includesShort: includesShort)
+      where range.count >= text.least {
         let form = forms[number]
         let made =
           form.ignoresCase ? Self.cased(form.replacement, as: Array(text.bytes[range])) : form.replacement
