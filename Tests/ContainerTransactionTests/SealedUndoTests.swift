@@ -167,13 +167,18 @@ import Testing
     try withSecrets { sandbox, keys in
       let secret = "canary-0123456789abcdef"
       var random = SeededRandom(seed: 1)
+      let real = try Age.seal(SecretBytes([1, 2, 3]), to: .recipients(Array(keys.recipients)))
       let files: [(path: ContainerPath, bytes: [UInt8])] = [
         ("Documents/copy.plist", try sandbox.live().contents(Sandbox.settings)),
         ("Documents/session.json", Array("{\"token\": \"\(secret)\"}".utf8)),
         ("Documents/wide.txt", secret.utf16.flatMap { [UInt8($0 & 255), UInt8($0 >> 8)] }),
         ("Documents/base64.txt", Array(Data(secret.utf8).base64EncodedString().utf8)),
         ("Documents/large.bin", (0..<2_500_000).map { _ in UInt8.random(in: 0...255, using: &random) }),
-        ("Documents/none", []),
+        ("Documents/none", []), ("Documents/real.age", real),
+        // These only start like age files.
+        ("Documents/header.txt", Array("age-encryption.org/v1\n\(secret)".utf8)),
+        ("Documents/armor.txt", Array("-----BEGIN AGE ENCRYPTED FILE-----\n\(secret)".utf8)),
+        ("Documents/appended.age", real + Array(secret.utf8)),
       ]
       for file in files { try sandbox.live().create(file.path, file.bytes, mode: 0o640) }
       for name in ["replaced", "removed", "other"] {
@@ -293,6 +298,34 @@ import Testing
       #expect(outcome.conflicts == [Sandbox.settings])
       try move(sandbox, keys)
       #expect(try holders(sandbox) == [])
+    }
+  }
+
+  /// Neither its name nor how it starts says that a file is sealed: the app chose both.
+  @Test func aConflictCopyThatLooksSealedIsSealedOnce() throws {
+    try withSecrets { sandbox, keys in
+      let path: ContainerPath = "Documents/notes.age"
+      try sandbox.live().create(path, Array("before".utf8), mode: 0o640)
+      let own = sandbox
+      let app = FaultInjection { point in
+        guard point == .committed else { return }
+        try own.live().create("new", Array("age-encryption.org/v1\ncanary-0123456789abcdef".utf8))
+        try own.live().rename("new", in: own.live(), to: path)
+      }
+      let outcome = try sandbox.run(faults: app) { try $0.write(Array("written".utf8), to: path) }
+      #expect(outcome.conflicts == [path])
+      try move(sandbox, keys)
+      #expect(try holders(sandbox) == [])
+      _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
+      try move(sandbox, keys)
+      #expect(try holders(sandbox) == [])
+      let state = try #require(try sandbox.state())
+      var kept: [String] = []
+      try state.directory("conflict").walk { entry in
+        if entry.status.type == .file { kept.append(entry.path.nameString) }
+        return .into
+      }
+      #expect(kept == ["notes.age.age"])
     }
   }
 

@@ -28,16 +28,15 @@ struct Sealing: Codable, Sendable {
     for place in [StateDirectory.undo, StateDirectory.conflict]
     where try state.status(place)?.type == .directory {
       let folder = try state.directory(place)
+      var names = try SealedNames(of: place, in: state)
       var files = PathList()
       try folder.walk { entry in
-        let isRecord = place == StateDirectory.undo && Self.records.contains(entry.path.nameString)
-        if entry.status.type == .file, !isRecord { files.append(entry.path) }
+        if entry.status.type == .file, !names.contains(entry.path) { files.append(entry.path) }
         return .into
       }
       var (batch, bytes): ([Sealed], UInt64) = ([], 0)
       for name in files {
-        guard let file = try seal(name, in: folder, to: target, replacing: place == StateDirectory.undo)
-        else { continue }
+        guard let file = try seal(name, in: folder, to: target, &names) else { continue }
         batch.append(file)
         bytes += file.status.size
         if batch.count < Self.batch.files, bytes < Self.batch.bytes { continue }
@@ -48,27 +47,21 @@ struct Sealing: Codable, Sendable {
     }
   }
 
-  /// Files of undo entries that describe them.
-  private static let records = Set([UndoRecord.file, LateWrites.file, UnmarkedFiles.file].map(\.nameString))
-
   private struct Sealed {
     /// The plain file, and its status when it was read.
     var plain: ContainerPath, status: FileStatus
     var temporary: ContainerPath, sealed: ContainerPath
   }
 
-  /// Writes a file sealed beside it; nil when it is sealed already, as a vault is.
+  /// Writes a file sealed beside it, whatever it starts like: what only looks like an age file may hold a secret.
   ///
-  /// - Parameter replacing: whether a file of the new name was sealed before a crash. A conflict copy may be one of the app's.
+  /// - Returns: nil when it is gone, or is a vault, which is encrypted itself: its rollback needs no key.
   private func seal(
-    _ name: ContainerPath, in folder: Directory, to target: AgeTarget, replacing: Bool
+    _ name: ContainerPath, in folder: Directory, to target: AgeTarget, _ names: inout SealedNames
   ) throws -> Sealed? {
-    guard let status = try folder.status(name),
-      try !AgeHeader.isPresent(in: folder.prefix(of: name, AgeHeader.probeLength))
-    else { return nil }
-    var sealed = UndoFiles.sealed(name)
-    while try !replacing && folder.status(sealed) != nil { sealed = sealed.withSuffix("~") }
-    let temporary = sealed.withSuffix(".new")
+    guard let status = try folder.status(name), try !names.isVault(name, in: folder) else { return nil }
+    let sealed = try names.add(for: name, in: folder)
+    let temporary = SealedNames.temporary(sealed)
     try folder.withWritableParent(of: name) {
       try folder.removeFile(temporary, missingIsFine: true)
       let file = try folder.createFile(temporary)
@@ -123,6 +116,81 @@ struct Sealing: Codable, Sendable {
         "the record of a transaction names an invalid public key, so nothing can be sealed to it",
         cause: error)
     }
+  }
+}
+
+/// The names of sealed files. In undo entries they follow from those of the plain files. Conflict copies have names of the
+/// app, which may look like those: there a list says which ones are sealed.
+private struct SealedNames {
+  /// A file of the state directory: paths below `conflict`.
+  private static let file: ContainerPath = "sealed"
+  /// Files of undo entries that describe them.
+  private static let records = Set([UndoRecord.file, LateWrites.file, UnmarkedFiles.file].map(\.nameString))
+
+  private let state: Directory
+  /// The sealed conflict copies; nil for undo entries.
+  private var listed: Set<ContainerPath>?
+  /// The vaults that undo entries keep, by the entry's folder.
+  private var vaults: [ContainerPath: Set<ContainerPath>] = [:]
+
+  init(of place: ContainerPath, in state: Directory) throws {
+    self.state = state
+    guard place == StateDirectory.conflict else { return }
+    guard try state.status(Self.file) != nil else {
+      listed = []
+      return
+    }
+    let paths: [ContainerPath] = try StateRecord.read(
+      Self.file, in: state, damaged: "the list of encrypted conflict copies is corrupt")
+    listed = Set(paths)
+  }
+
+  /// The name that a file has until it is complete.
+  static func temporary(_ sealed: ContainerPath) -> ContainerPath { sealed.withSuffix(".new") }
+
+  /// Whether a file is sealed, or one that a crash left incomplete, or describes an undo entry.
+  func contains(_ path: ContainerPath) -> Bool {
+    let name = path.nameString
+    if let listed {
+      return listed.contains(path) || name.hasSuffix(".new") && listed.contains { Self.temporary($0) == path }
+    }
+    return Self.records.contains(name) || name.hasSuffix(".age") || name.hasSuffix(".age.new")
+  }
+
+  /// Whether an undo entry keeps a file as a vault, by its record.
+  mutating func isVault(_ path: ContainerPath, in folder: Directory) throws -> Bool {
+    guard listed == nil, try AgeHeader.isPresent(in: folder.prefix(of: path, AgeHeader.probeLength)) else {
+      return false
+    }
+    let entry = path.parent
+    if let known = vaults[entry] { return known.contains(path) }
+    var found: Set<ContainerPath> = []
+    // All of an entry whose record is corrupt is sealed.
+    if let record = try? UndoRecord(in: folder.directory(entry)) {
+      for change in record.changes where change.granularity == .vault {
+        for name in [change.kept, change.settingsAfter].compactMap({ $0 }) {
+          found.insert(entry.appending(name: name.bytes))
+        }
+      }
+    }
+    vaults[entry] = found
+    return found.contains(path)
+  }
+
+  /// The name for a sealed file, on disk in the list when this returns. In an undo entry a file of this name was sealed
+  /// before a crash, and is replaced.
+  mutating func add(for name: ContainerPath, in folder: Directory) throws -> ContainerPath {
+    var sealed = UndoFiles.sealed(name)
+    guard var listed else { return sealed }
+    while try folder.status(sealed) != nil
+      || (!listed.contains(sealed) && folder.status(Self.temporary(sealed)) != nil)
+    {
+      sealed = sealed.withSuffix("~")
+    }
+    guard listed.insert(sealed).inserted else { return sealed }
+    try state.replace(Self.file, with: StateRecord.encode(listed.sorted()))
+    self.listed = listed
+    return sealed
   }
 }
 
