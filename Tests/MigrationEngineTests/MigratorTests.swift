@@ -78,6 +78,18 @@ import Testing
       failed.text.hasPrefix("0001_a.yaml:2:5: check: the setting `a` is the integer 5, not the integer 1"))
   }
 
+  @Test(
+    arguments: [
+      "verify:\n  - defaults: {key: label, equals: x}\n", "  - defaults.convert: {key: label, map: {a: b}}\n",
+    ])
+  func aSecretWithANewNameIsNotShown(_ rest: String) throws {
+    let text = "steps:\n  - defaults.rename: {keys: {auth_token: label}}\n" + rest
+    let failed = try outcome(text) { try $0.set(["auth_token": .string("correct horse battery")]) }
+    #expect(failed.code == .verifyFailed || failed.code == .stepFailed)
+    #expect(failed.text.contains("label") && failed.text.contains("(secret, "), "\(failed.text)")
+    #expect(!failed.text.contains("horse"), "\(failed.text)")
+  }
+
   @Test func aCheckThatCannotRun() throws {
     let query = "sql: {database: notes, query: SELECT count(*) FROM t, equals: before}"
     // The database is missing before and after: a remark.

@@ -315,7 +315,8 @@ enum SecretSettings {
 }
 
 extension Container {
-  func settingsFiles(in root: Directory) -> [ContainerPath] {
+  /// The settings files that exist, sorted, by the paths without the suffix of a previous version.
+  package func settingsFiles(in root: Directory) -> [ContainerPath] {
     var paths = Set(configuration.defaults.values)
     if let standardDefaults { paths.insert(standardDefaults) }
     let preferences: ContainerPath = "Library/Preferences"

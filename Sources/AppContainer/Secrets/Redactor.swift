@@ -146,7 +146,7 @@ package struct Redactor: Sendable {
   }
 
   /// Whether a value is redacted as a whole.
-  func isHidden(_ value: PropertyListValue, named name: SecretName) -> Bool {
+  package func isHidden(_ value: PropertyListValue, named name: SecretName) -> Bool {
     SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value)
   }
 

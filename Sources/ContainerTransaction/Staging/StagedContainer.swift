@@ -33,6 +33,8 @@ package class StagedContainer {
   /// Hides secrets in all output about this run.
   package private(set) var redactor: Redactor
   var settingsCache = SettingsCache()
+  /// What the settings files of the live container hold, once a message needed it.
+  private var settingsBefore: [PropertyListDictionary]?
   var undoNotes = UndoNotes()
   /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
   package internal(set) var kept: RevertSource?
@@ -66,6 +68,32 @@ package class StagedContainer {
     keepSealed(to: recipients)
     // Hidden under any name from now on.
     redactor = secret.known(to: redactor)
+  }
+
+  /// A redactor for a message that shows values: it also hides what was a secret by its name before the transaction,
+  /// since a step may have given it a new name.
+  package func knowingRedactor(showing values: [PropertyListValue]) -> Redactor {
+    if values.isEmpty { return redactor }
+    let settings = settingsBefore ?? readSettings()
+    settingsBefore = settings
+    return redactor.knowing(settings, among: values)
+  }
+
+  /// All settings of the live container; those of a file that cannot be read are left out.
+  private func readSettings() -> [PropertyListDictionary] {
+    // A step may change any file as settings.
+    let changed: [ContainerPath] = stage.overlay.paths.filter { path in
+      [".plist", ".xml"].contains { path.nameString.hasSuffix($0) }
+    }
+    return Set(container.settingsFiles(in: live)).union(changed).compactMap { path in
+      try? settings(at: path)
+    }
+  }
+
+  private func settings(at path: ContainerPath) throws -> PropertyListDictionary? {
+    let source = try Container.settingsSource(path) { try live.status($0)?.type == .file }
+    guard try live.status(source)?.type == .file else { return nil }
+    return try SettingsFile(bytes: live.contents(source), path: path.description).root
   }
 
   package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }

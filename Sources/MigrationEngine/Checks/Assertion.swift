@@ -146,6 +146,15 @@ enum Observation: Equatable, Sendable {
   /// What Room would refuse of a database, and its version.
   case room([RoomDifference], version: Int)
 
+  /// The values of settings and columns in it.
+  var values: [PropertyListValue] {
+    switch self {
+    case .rows(let rows, _, _): rows.flatMap { $0.compactMap { $0 } }
+    case .setting(let value, _): [value].compactMap { $0 }
+    case .noDatabase, .paths, .items, .marks, .room: []
+    }
+  }
+
   struct Marks: Equatable, Sendable {
     var isExcluded: Bool
     var protection: ProtectionClass?

@@ -48,7 +48,7 @@ struct ConvertDefaults: MigrationOperation {
       if edit.values[to] != nil { recorded.skipped.append(key) }
       return edit.notes
     }
-    guard let converted = try convert(value, stage.redactor, &edit.notes) else {
+    guard let converted = try convert(value, stage, &edit.notes) else {
       // A registered default, which is not stored.
       if edit.values[key] == nil { recorded.skipped.append(key) }
       edit.values[key] = nil
@@ -89,7 +89,8 @@ struct ConvertDefaults: MigrationOperation {
     }
     guard let now = edit.values[to] else { return ["`\(to)` does not exist: skipped"] }
     guard let original = map.source(of: now) else {
-      return ["`\(to)`: no entry of the map gives \(stage.redactor.typed(now, of: to)): left unchanged"]
+      let shown = stage.knowingRedactor(showing: [now]).typed(now, of: to)
+      return ["`\(to)`: no entry of the map gives \(shown): left unchanged"]
     }
     if !to.isExactly(key) {
       if edit.values[key] != nil { return ["`\(key)` exists already: kept, and `\(to)` too"] }
@@ -101,19 +102,22 @@ struct ConvertDefaults: MigrationOperation {
 
   /// The new value; nil when the setting is deleted.
   private func convert(
-    _ value: PropertyListValue, _ redactor: Redactor, _ notes: inout [String]
+    _ value: PropertyListValue, _ stage: StagedContainer, _ notes: inout [String]
   ) throws -> PropertyListValue? {
     var reason: String
-    let shown = redactor.typed(value, of: key)
     switch rule {
     case .type(let type):
       if let converted = type.convert(value) { return converted }
+      let shown = stage.knowingRedactor(showing: [value]).typed(value, of: key)
       reason = "its value (\(shown)) does not fit the type \(type.rawValue)"
     case .map(let map):
       if let converted = map[value] { return converted }
-      reason = "the map has no entry for \(shown)"
+      let redactor = stage.knowingRedactor(showing: [value])
+      reason = "the map has no entry for \(redactor.typed(value, of: key))"
       // The hint would quote something similar to the value.
-      if !SecretPattern.isSecret(value, key: key) { reason += map.hint(for: value) }
+      if !SecretPattern.isSecret(value, key: key), !redactor.isHidden(value, named: .plain) {
+        reason += map.hint(for: value)
+      }
     }
     switch unmapped {
     case .fail:

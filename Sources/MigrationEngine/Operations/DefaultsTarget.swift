@@ -221,7 +221,9 @@ extension Redactor {
     switch value {
     case .array, .set, .dictionary: value.nounPhrase
     // A migration may have renamed it: what could be a token is hidden under any name.
-    case _ where SecretPattern.isSecret(value, key: key) || SecretPattern.isSecret(value, named: .suspicious):
+    case _
+    where SecretPattern.isSecret(value, key: key) || SecretPattern.isSecret(value, named: .suspicious)
+      || isHidden(value, named: .plain):
       "\(value.nounPhrase) \(shown(value, key: key))"
     case .boolean(let bool): "the Bool \(bool)"
     case .integer, .unsigned: "the integer \(value)"

@@ -130,7 +130,12 @@ package struct Migrator {
     let now = try Self.located(assertion.position, what) {
       try assertion.body.observe(stage, isBefore: false)
     }
-    switch assertion.body.judge(now, before: before, stage.redactor) {
+    var verdict = assertion.body.judge(now, before: before, stage.redactor)
+    if case .failed = verdict {
+      // Only a failure shows values.
+      verdict = assertion.body.judge(now, before: before, stage.knowingRedactor(showing: now.values))
+    }
+    switch verdict {
     case .passed: return []
     case .notRun(let note): return ["\(assertion.position): \(what): \(note)"]
     case .failed(let failures):

@@ -159,7 +159,7 @@ public struct MigrationSettings {
   public func value<Value>(for key: SettingKey<Value>) throws -> Value? {
     guard let stored = try drafts.values(suite)[key.name] else { return nil }
     if let value = key.decode(stored) { return value }
-    let shown = drafts.stage.redactor.typed(stored, of: key.name)
+    let shown = drafts.stage.knowingRedactor(showing: [stored]).typed(stored, of: key.name)
     throw StepFailure(message: "the setting `\(key.name)` is \(shown), not of type \(Value.self)")
   }
 
