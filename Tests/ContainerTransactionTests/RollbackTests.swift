@@ -122,6 +122,32 @@ import Testing
     }
   }
 
+  @Test func aConflictOfARenamedSecretShowsNone() throws {
+    try Sandbox.withFiles(["Documents/a.txt": ""]) { sandbox in
+      try sandbox.live().createDirectories(Sandbox.settings.parent, mode: 0o755)
+      let old = PropertyListFile(format: .binary, root: ["auth_token": .string("correct horse battery")])
+      try sandbox.live().create(Sandbox.settings, old.encoded(), mode: 0o640)
+      try sandbox.run { staged in
+        guard var file = try staged.defaults(Sandbox.settings) else { return }
+        let secret = file.root["auth_token"]
+        file.root["label"] = secret
+        file.root["auth_token"] = nil
+        try staged.setDefaults(file, at: Sandbox.settings)
+      }
+      var new = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings))
+      new.root["label"] = .string("blue")
+      try sandbox.live().removeFile(Sandbox.settings)
+      try sandbox.live().create(Sandbox.settings, new.encoded(), mode: 0o640)
+      let error = try #require(sandbox.failure { try sandbox.rollback() })
+      #expect(error.code == .conflict && error.message.contains("label") && error.message.contains("blue"))
+      #expect(error.message.contains("(secret, ") && !error.message.contains("horse"), "\(error.message)")
+      let discarded = try sandbox.rollback(discardingNewer: true).value.discarded
+      #expect(discarded.count == 1 && discarded.first?.written.hasPrefix("(secret, ") == true)
+      let restored = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings))
+      #expect(restored.root == old.root)
+    }
+  }
+
   @Test func aDatabaseThatWasOnlyOpenedIsNoConflict() throws {
     try Sandbox.withNotes { sandbox in
       let before = try sandbox.listing()

@@ -16,6 +16,9 @@ struct TransactionUndo {
   var conflicts: [RollbackConflict] = []
   /// Settings that are in the vault, or were: whatever they are called, they are secrets.
   private var secrets: Set<Sealing.Setting> = []
+  /// The changes of settings files, and the settings that the undo log keeps of them, once a conflict needed these.
+  private var settingsChanges: [ChangeRecord] = []
+  private var keptSettings: [PropertyListDictionary]?
   /// Previous versions of SharedPreferences files whose settings are undone key by key.
   private var merged: Set<ContainerPath> = []
   /// Databases whose old main file was put back: their old sidecars follow.
@@ -31,6 +34,9 @@ struct TransactionUndo {
   mutating func run(_ record: UndoRecord) throws {
     for change in record.changes { try kept.requireUnchanged(change, on: staged) }
     secrets = Set(record.sealing?.settings ?? [])
+    settingsChanges = record.changes.filter { change in
+      change.granularity == .settings || change.path.ofPreferencesBackup != nil
+    }
     var record = record
     let changes = record.changes.map { change in
       var change = change
@@ -164,7 +170,9 @@ struct TransactionUndo {
       let now = file.root[key]
       if now == before[key] { continue }
       if now != written[key] {
-        let redactor = staged.redactor
+        let values = [before[key], written[key], now].compactMap { $0 }
+        // The transaction may have given a secret a new name.
+        let redactor = staged.knowingRedactor(showing: values).knowing(settingsKept(), among: values)
         let isSecret = secrets.contains(.init(path: change.path, key: key.text))
         let shown = { (value: PropertyListValue?) in
           value.map { redactor.shown($0, key: isSecret ? "secret" : key.text) } ?? "absent"
@@ -183,6 +191,18 @@ struct TransactionUndo {
     } else {
       try staged.setDefaults(file, at: change.path)
     }
+  }
+
+  /// All settings before the transaction, and as it wrote them; those of a file that is not one are left out.
+  private mutating func settingsKept() -> [PropertyListDictionary] {
+    if let keptSettings { return keptSettings }
+    var found: [PropertyListDictionary] = []
+    for change in settingsChanges {
+      if let before = try? settingsBefore(change) { found.append(before) }
+      if let written = try? settingsWritten(change) { found.append(written) }
+    }
+    keptSettings = found
+    return found
   }
 
   func settings(
