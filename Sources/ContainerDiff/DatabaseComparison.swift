@@ -257,12 +257,16 @@ package struct ShownSQL {
   /// - Parameter name: the column that the SQL is about, when it is about one.
   package init(_ sql: String, named name: String? = nil, _ redactor: Redactor) {
     (self.redactor, names) = (redactor, [name])
-    for token in SQLText(sql).tokens { add(token) }
+    let parsed = SQLText(sql)
+    let beside = parsed.namesBesideTexts()
+    for (index, token) in parsed.tokens.enumerated() { add(token, beside[index] ?? []) }
   }
 
-  private mutating func add(_ token: SQLText.Token) {
+  private mutating func add(_ token: SQLText.Token, _ beside: [String]) {
     switch token.kind {
-    case .text: return text += literal(token)
+    case .text:
+      text += literal(token, beside)
+      return
     case .comment: return text += comment(token.source)
     case .word, .quotedName:
       if names[names.count - 1] == nil { names[names.count - 1] = token.content }
@@ -274,8 +278,9 @@ package struct ShownSQL {
     text += token.source
   }
 
-  private func literal(_ token: SQLText.Token) -> String {
-    let name = SecretName(names.compactMap { $0 }.last ?? "")
+  private func literal(_ token: SQLText.Token, _ beside: [String]) -> String {
+    let all = [names.compactMap { $0 }.last ?? ""] + beside
+    let name = all.map { SecretName($0) }.max() ?? .plain
     guard SecretPattern.isSecret(.string(token.content), named: name) else { return token.source }
     return redactor.shown(secret: token.content)
   }

@@ -92,6 +92,47 @@ package struct SQLText {
   }
 }
 
+extension SQLText {
+  /// The names beside each text, by the index of its token: what it is compared with or assigned to, such as `token` in
+  /// `token <> 'x'`, `SET token = 'x'` and `token IN ('x', 'y')`, and its alias, as in `'x' AS token`. Calls are no names:
+  /// `typeof(token) = 'text'` says nothing about a token. Patterns of `GLOB` and paths in JSON are no values either.
+  package func namesBesideTexts() -> [Int: [String]] {
+    let counted = tokens.indices.filter { tokens[$0].counts }
+    func token(_ at: Int) -> Token? { counted.indices.contains(at) ? tokens[counted[at]] : nil }
+    func isOperator(_ at: Int) -> Bool {
+      guard let found = token(at) else { return false }
+      return ["=", "<", ">", "!"].contains { found.isSign($0) }
+        || ["IS", "NOT", "LIKE"].contains { found.isWord($0) }
+    }
+    func name(endingAt at: Int) -> String? {
+      let isCollation = token(at - 1)?.isWord("COLLATE") == true
+      return token(isCollation ? at - 2 : at).flatMap { $0.isName ? $0.content : nil }
+    }
+    var list: String?
+    var result: [Int: [String]] = [:]
+    for (at, index) in counted.enumerated() where tokens[index].kind == .text {
+      // A blob, `x'6162'`.
+      if index > 0, tokens[index - 1].isWord("X") { continue }
+      if token(at - 1)?.isSign("(") == true, token(at - 2)?.isWord("IN") == true {
+        list = name(endingAt: token(at - 3)?.isWord("NOT") == true ? at - 4 : at - 3)
+      } else if token(at - 1)?.isSign(",") != true || token(at - 2)?.kind != .text {
+        list = nil
+      }
+      var (left, right) = (at - 1, at + 1)
+      while isOperator(left) { left -= 1 }
+      while isOperator(right) { right += 1 }
+      if token(right)?.isWord("AS") == true { right += 1 }
+      while token(right + 1)?.isSign(".") == true { right += 2 }
+      let isCall = token(right + 1)?.isSign("(") == true
+      let names: [String?] = [
+        list, left < at - 1 ? name(endingAt: left) : nil, isCall ? nil : name(endingAt: right),
+      ]
+      result[index] = names.compactMap { $0 }
+    }
+    return result
+  }
+}
+
 /// A `CREATE TABLE` statement: what is before its columns, the columns and constraints, and what is behind them.
 package struct TableSQL {
   private(set) var head: [SQLText.Token] = []

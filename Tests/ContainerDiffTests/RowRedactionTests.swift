@@ -114,6 +114,24 @@ struct RowRedactionTests {
     }
   }
 
+  @Test(
+    "A text beside the name of a secret: compared, assigned, in a list, with an alias, generated",
+    arguments: [
+      "CREATE TABLE t(a, token TEXT, CHECK (a <> 1 AND token<>'hunter2'))",
+      "CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE t SET a = 'x', \"token\"='hunter2'; END",
+      "CREATE VIEW v AS SELECT a FROM t WHERE t.token COLLATE NOCASE = 'hunter2'",
+      "CREATE VIEW v AS SELECT a FROM t WHERE 'hunter2' IS NOT t.token",
+      "CREATE VIEW v AS SELECT a FROM t WHERE token NOT IN ('other', 'hunter2')",
+      "CREATE VIEW v AS SELECT 'x' AS a, 'hunter2' AS password",
+      "CREATE VIEW v AS SELECT 'x' a, 'hunter2' /* so */ password",
+      "CREATE INDEX i ON t(a) WHERE token='hunter2'",
+      "CREATE TABLE t(a, token TEXT GENERATED ALWAYS AS ('hunter2') STORED)",
+    ])
+  func beside(_ sql: String) {
+    let shown = ShownSQL(sql, Redactor()).text
+    #expect(!shown.contains("hunter2") && shown.contains("(secret, 7 characters"), "\(shown)")
+  }
+
   @Test("SQL without secrets is shown as it is")
   func plainSQL() {
     for sql in [
@@ -122,6 +140,7 @@ struct RowRedactionTests {
       "'unfinished",
       "/* unfinished", "\"unfinished", "((", "))",
       "CREATE TABLE tokens(n TEXT DEFAULT 'none', token TEXT DEFAULT '')",
+      "CREATE VIEW v AS SELECT a FROM t WHERE typeof(token) = 'text' AND secret -> 'field' = 1",
     ] { #expect(ShownSQL(sql, Redactor()).text == sql) }
   }
 }

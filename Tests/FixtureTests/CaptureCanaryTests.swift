@@ -221,6 +221,35 @@ struct CaptureCanaryTests {
     }
   }
 
+  @Test("In a schema: beside the name of a secret, where no row has them")
+  func schemas() throws {
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database(
+        "Documents/a.sqlite",
+        """
+        CREATE TABLE t (a TEXT, token TEXT, CHECK (token<>'canary-check-1'), CHECK (typeof(token) <> 'blob'));
+        CREATE TRIGGER r AFTER INSERT ON t BEGIN UPDATE t SET token='canary-set-3'; END;
+        CREATE VIEW v AS SELECT a FROM t WHERE token = 'canary-where-4' OR token IN ('canary-in-5', 'canary-in-6');
+        CREATE VIEW w AS SELECT 'canary-alias-7' AS password, 'stays' AS a;
+        CREATE INDEX i ON t (a) WHERE token='canary-index-8';
+        """)
+      let report = try sandbox.capture()
+      let secrets = [
+        "canary-check-1", "canary-set-3", "canary-where-4", "canary-in-5", "canary-in-6",
+        "canary-alias-7", "canary-index-8",
+      ]
+      let leaks = try sandbox.leaks(secrets, report)
+      #expect(leaks == [])
+      let built = try sandbox.built()
+      let row = try sandbox.rows("SELECT a, length(password) FROM w", "Documents/a.sqlite", in: built)
+      #expect(row == [["stays".databaseValue, 14.databaseValue]])
+      let sql = try sandbox.rows(
+        "SELECT sql LIKE '%<> ''blob''%' FROM sqlite_schema WHERE name = 't'", "Documents/a.sqlite",
+        in: built)
+      #expect(sql == [[1.databaseValue]])
+    }
+  }
+
   @Test("Rows in the log only, and their secrets")
   func log() throws {
     try CaptureSandbox.with { sandbox in

@@ -191,9 +191,14 @@ struct CapturedDatabase {
   /// A statement of the schema: its texts and comments are replaced as values are, its names must stay.
   private func schema(_ sql: String, _ values: inout CapturedValues) throws -> String {
     let place = CapturePlace(label: "the schema of \(path)")
-    return try SQLText(sql).tokens.map { token in
+    let parsed = SQLText(sql)
+    let beside = parsed.namesBesideTexts()
+    return try parsed.tokens.enumerated().map { index, token -> String in
       switch token.kind {
-      case .text: return "'\(try values.text(token.content, place).replacing("'", with: "''"))'"
+      case .text:
+        var named = place
+        named.name = (beside[index] ?? []).map { SecretName($0) }.max() ?? .plain
+        return "'\(try values.text(token.content, named).replacing("'", with: "''"))'"
       case .comment: return try values.plain(token.content, place)
       case .word, .quotedName:
         _ = values.name(
