@@ -13,7 +13,9 @@ struct RowComparison {
   let limit: Int
   let redactor: Redactor
   /// Columns that have what a column with a secret name has, in this table or another: it was renamed or copied.
-  private var secret: Set<String> = []
+  private(set) var secret: Set<String> = []
+  /// Columns of which some values are those of such a column.
+  private(set) var copied: Set<String> = []
 
   /// Whether `secrets.drydock` has the values of columns with secret names.
   private let hasSecrets: Bool
@@ -34,7 +36,10 @@ struct RowComparison {
     let join = RowJoin(
       before: "before.\(quotedIdentifier(table))", after: "main.\(quotedIdentifier(table))", key: key.columns,
       rest)
-    if hasSecrets { secret = try copiedSecrets(old.columns, new.columns, key.isIndexed ? join : nil) }
+    if hasSecrets {
+      (secret, copied) = try copiedSecrets(old.columns, new.columns, key.isIndexed ? join : nil)
+      secret.formUnion(copied.intersection(key.columns))
+    }
     let lone =
       try old.columns.filter { !shared.containsExactly($0) }.compactMap {
         try values(of: $0, .removed, key.columns)
@@ -90,100 +95,9 @@ struct RowComparison {
     ]
     for case (let change, let number, let from?) in parts where number > 0 && limit > 0 {
       let names = RowNames(table: table, columns: join.key + join.values, secret: secret)
-      result.rows += try join.rows(change, from, limit, db, names, redactor)
+      result.rows += try join.rows(change, from, limit, db, names, redactor, copied: copied)
     }
     return result
-  }
-
-  // MARK: Columns
-
-  private static let samples = 3
-
-  /// The columns that have other values in rows that both sides have.
-  private func differing(_ join: RowJoin) throws -> [ContainerDifference.ColumnValues] {
-    let names = Array(join.values.prefix(RowJoin.shownColumns))
-    guard let counts = try Row.fetchOne(db, sql: join.changes(of: names)) else { return [] }
-    return try zip(names, counts.databaseValues).compactMap { name, value in
-      guard let changed = Int.fromDatabaseValue(value), changed > 0 else { return nil }
-      return .init(
-        name: name, change: .changed, changed: changed, before: try figures(name, "before"),
-        after: try figures(name, "main"))
-    }
-  }
-
-  /// A column that one side only has; nil when nothing is in it.
-  private func values(
-    of name: String, _ change: ContainerDifference.Change, _ key: [String]
-  ) throws -> ContainerDifference.ColumnValues? {
-    let schema = change == .added ? "main" : "before"
-    let figures = try figures(name, schema)
-    if figures.distinct == 0 { return nil }
-    var values = ContainerDifference.ColumnValues(name: name, change: change)
-    if change == .added { values.after = figures } else { values.before = figures }
-    let column = quotedIdentifier(name)
-    let order = key.first.map { "min(\(quotedIdentifier($0)))" } ?? "1"
-    let secret = RowNames(table: table, columns: [name], secret: secret).names(in: [])[name] ?? .plain
-    let rows = try Row.fetchAll(
-      db,
-      sql: """
-        SELECT \(RowValue.selection(column).joined(separator: ", ")) FROM \(schema).\(quotedIdentifier(table))
-        WHERE \(column) IS NOT NULL GROUP BY +\(column) COLLATE BINARY ORDER BY \(order) LIMIT \(min(limit, Self.samples))
-        """)
-    values.samples = rows.map { row in
-      var at = 0
-      return RowValue(row, &at).shown(secret, redactor)
-    }
-    return values
-  }
-
-  private func figures(_ name: String, _ schema: String) throws -> ContainerDifference.ColumnValues.Figures {
-    let column = quotedIdentifier(name)
-    let sql = """
-      SELECT count(*) - count(\(column)), count(DISTINCT +\(column) COLLATE BINARY), coalesce(max(length(\(column))), 0)
-      FROM \(schema).\(quotedIdentifier(table))
-      """
-    let row = try Row.fetchOne(db, sql: sql)
-    return .init(nulls: row?[0] ?? 0, distinct: row?[1] ?? 0, longest: row?[2] ?? 0)
-  }
-
-  /// - Parameter join: the rows that both sides have; nil when they cannot be looked up.
-  private func copiedSecrets(_ old: [String], _ new: [String], _ join: RowJoin?) throws -> Set<String> {
-    func secrets(_ columns: [String]) -> Set<String> {
-      let names = RowNames(table: table, columns: columns).names(in: [])
-      return Set(columns.filter { (names[$0] ?? .plain) >= .code })
-    }
-    let (oldSecrets, newSecrets) = (secrets(old), secrets(new))
-    var found: Set<String> = []
-    for (schema, columns) in [("main", new), ("before", old)] {
-      let names = columns.prefix(RowJoin.shownColumns).filter { !oldSecrets.union(newSecrets).contains($0) }
-      let list = names.map { "max(\(quotedIdentifier($0)) IN secrets.drydock)" }
-      let from = "FROM \(schema).\(quotedIdentifier(table))"
-      found.formUnion(try flagged(names, "SELECT \(list.joined(separator: ", ")) \(from)"))
-    }
-    // A part of one, or one with something around it, in the same row.
-    guard let join else { return found }
-    for (own, columns, other, secrets) in [("n", new, "o", oldSecrets), ("o", old, "n", newSecrets)] {
-      let names = columns.prefix(RowJoin.shownColumns).filter { !oldSecrets.union(newSecrets).contains($0) }
-      if secrets.isEmpty { continue }
-      let list = names.map { name in
-        let value = "\(own).\(quotedIdentifier(name))"
-        // A short one is in others by chance.
-        let conditions = secrets.sorted().prefix(10).map { secret in
-          let hidden = "\(other).\(quotedIdentifier(secret))"
-          return "length(\(value)) > 5 AND instr(\(hidden), \(value)) > 0 "
-            + "OR length(\(hidden)) > 5 AND instr(\(value), \(hidden)) > 0"
-        }
-        return "max(\(conditions.joined(separator: " OR ")))"
-      }
-      found.formUnion(try flagged(names, "SELECT \(list.joined(separator: ", ")) \(join.both)"))
-    }
-    return found
-  }
-
-  /// The names whose place in the row of a result is true.
-  private func flagged(_ names: [String], _ sql: String) throws -> [String] {
-    guard !names.isEmpty, let row = try Row.fetchOne(db, sql: sql) else { return [] }
-    return zip(names, row.databaseValues).compactMap { $1 == 1.databaseValue ? $0 : nil }
   }
 
   /// Nothing identifies rows: those that are on one side only are counted.
@@ -268,13 +182,18 @@ struct RowJoin {
   /// are read, since what differs may be named by what does not.
   func rows(
     _ change: ContainerDifference.Change, _ from: String, _ limit: Int, _ db: Database, _ names: RowNames,
-    _ redactor: Redactor
+    _ redactor: Redactor, copied: Set<String>
   ) throws -> [ContainerDifference.Row] {
     let (isOld, isNew) = (change != .added, change != .removed)
     let own = isOld ? "o" : "n"
     let shown = values.prefix(Self.shownColumns)
     var list = key.flatMap { RowValue.selection("\(own).\(quotedIdentifier($0))") }
-    for name in shown.map(quotedIdentifier) {
+    let sides: [String] = (isOld ? ["o"] : []) + (isNew ? ["n"] : [])
+    for (plain, name) in shown.map({ ($0, quotedIdentifier($0)) }) {
+      if copied.contains(plain) {
+        let found = sides.map { "coalesce(\($0).\(name) IN secrets.drydock, 0)" }
+        list.append(found.joined(separator: " OR "))
+      }
       if isOld { list += RowValue.selection("o.\(name)") }
       if isNew { list += RowValue.selection("n.\(name)") }
       if isOld && isNew {
@@ -294,6 +213,10 @@ struct RowJoin {
       }
       let columns = shown.map { name in
         var column = ComparedValue(name: name)
+        if copied.contains(name) {
+          column.isSecret = row[at]
+          at += 1
+        }
         if isOld { column.before = RowValue(row, &at) }
         if isNew { column.after = RowValue(row, &at) }
         if isOld && isNew {
@@ -305,7 +228,7 @@ struct RowJoin {
       let judged = names.names(
         in: keys.flatMap { $0.texts(isKey: true) } + columns.flatMap { $0.texts(isKey: false) })
       func field(_ value: ComparedValue) -> ContainerDifference.Field {
-        let name = judged[value.name] ?? .plain
+        let name = value.isSecret ? .secret : judged[value.name] ?? .plain
         return .init(
           name: value.name, before: value.before?.shown(name, redactor),
           after: value.after?.shown(name, redactor), document: value.document(name, redactor))
@@ -322,6 +245,8 @@ private struct ComparedValue {
   var name: String
   var before: RowValue?, after: RowValue?
   var isSame = false
+  /// Whether it is that of a column with a secret name.
+  var isSecret = false
 
   func document(_ name: SecretName, _ redactor: Redactor) -> ContainerDifference.DocumentFields? {
     guard let old = before?.whole, let new = after?.whole else { return nil }
