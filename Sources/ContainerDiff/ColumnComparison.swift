@@ -59,14 +59,14 @@ extension RowComparison {
   func copiedSecrets(
     _ old: [String], _ new: [String], _ join: RowJoin?
   ) throws -> (parts: Set<String>, whole: Set<String>) {
-    func secrets(_ columns: [String]) -> Set<String> {
-      let names = RowNames(table: table, columns: columns).names(in: [])
-      return Set(columns.filter { (names[$0] ?? .plain) >= .code })
+    let oldSecrets = RowNames(table: table, columns: old).secretColumns
+    let newSecrets = RowNames(table: table, columns: new).secretColumns
+    func others(_ columns: [String]) -> [String] {
+      columns.prefix(RowJoin.shownColumns).filter { !oldSecrets.contains($0) && !newSecrets.contains($0) }
     }
-    let (oldSecrets, newSecrets) = (secrets(old), secrets(new))
     var found: Set<String> = []
     for (schema, columns) in [("main", new), ("before", old)] {
-      let names = columns.prefix(RowJoin.shownColumns).filter { !oldSecrets.union(newSecrets).contains($0) }
+      let names = others(columns)
       let list = names.map { "max(\(quotedIdentifier($0)) IN secrets.drydock)" }
       let from = "FROM \(schema).\(quotedIdentifier(table))"
       found.formUnion(try flagged(names, "SELECT \(list.joined(separator: ", ")) \(from)"))
@@ -75,12 +75,12 @@ extension RowComparison {
     guard let join else { return ([], found) }
     var parts: Set<String> = []
     for (own, columns, other, secrets) in [("n", new, "o", oldSecrets), ("o", old, "n", newSecrets)] {
-      let names = columns.prefix(RowJoin.shownColumns).filter { !oldSecrets.union(newSecrets).contains($0) }
       if secrets.isEmpty { continue }
+      let names = others(columns)
       let list = names.map { name in
         let value = "\(own).\(quotedIdentifier(name))"
         // A short one is in others by chance.
-        let conditions = secrets.sorted().prefix(10).map { secret in
+        let conditions = secrets.prefix(10).map { secret in
           let hidden = "\(other).\(quotedIdentifier(secret))"
           return "length(\(value)) > 5 AND instr(\(hidden), \(value)) > 0 "
             + "OR length(\(hidden)) > 5 AND instr(\(value), \(hidden)) > 0"

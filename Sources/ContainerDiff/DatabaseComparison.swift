@@ -75,9 +75,8 @@ package struct DatabaseComparison {
           WHERE t.schema = ?1 AND t.type = 'table' AND t.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
           """, arguments: [schema])
       for (table, columns) in Dictionary(grouping: rows, by: { $0[0] as String }) {
-        let names = columns.map { $0[1] as String }
-        let judged = RowNames(table: table, columns: names).names(in: [])
-        selections += names.filter { (judged[$0] ?? .plain) >= .code }.map {
+        let names = RowNames(table: table, columns: columns.map { $0[1] })
+        selections += names.secretColumns.map {
           "SELECT \(quotedIdentifier($0)) AS v FROM \(schema).\(quotedIdentifier(table)) LIMIT \(Self.secretLimit)"
         }
       }

@@ -456,6 +456,9 @@ package struct RowNames {
       columns.map { ($0, hidden.contains($0) ? .secret : fields[$0]) }, uniquingKeysWith: max)
   }
 
+  /// The columns whose values are secret by their names alone, sorted.
+  var secretColumns: [String] { columns.filter { $0.value >= .code }.keys.sorted() }
+
   /// What is known about each column of a row.
   ///
   /// - Parameter values: all columns of the row, each with its text, where it is one, and whether it belongs to the key.

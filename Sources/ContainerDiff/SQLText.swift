@@ -94,8 +94,8 @@ package struct SQLText {
 
 extension SQLText {
   /// The names beside each text, by the index of its token: what it is compared with or assigned to, such as `token` in
-  /// `token <> 'x'`, `SET token = 'x'` and `token IN ('x', 'y')`, and its alias, as in `'x' AS token`. Calls are no names:
-  /// `typeof(token) = 'text'` says nothing about a token. Patterns of `GLOB` and paths in JSON are no values either.
+  /// `token <> 'x'`, `SET token = 'x'` and `token IN ('x', 'y')`, and its alias, as in `'x' AS token`. A call does not
+  /// count: `typeof(token) = 'text'` is not about the value. Nor do patterns of `GLOB` and paths in JSON.
   package func namesBesideTexts() -> [Int: [String]] {
     let counted = tokens.indices.filter { tokens[$0].counts }
     func token(_ at: Int) -> Token? { counted.indices.contains(at) ? tokens[counted[at]] : nil }

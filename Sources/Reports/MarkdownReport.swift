@@ -83,17 +83,7 @@ package struct MarkdownReport: Sendable {
     var lines = text.lines().dropFirst().map { Self.html($0) }
     let rest = text.rest()
     if rest > 0 { lines.append("  … and \(rest) more") }
-    return """
-      <details\(isOpen ? " open" : "")><summary>\(mark) <code>\(Self.html(text.headline))</code></summary>
-
-      <pre>
-      \(lines.prefix(40).joined(separator: "\n"))
-      </pre>
-
-      </details>
-
-
-      """
+    return fold("\(mark) <code>\(Self.html(text.headline))</code>", lines.prefix(40), isOpen: isOpen)
   }
 
   /// What the migrations change in a fixture; nil when it is not known.
@@ -101,17 +91,24 @@ package struct MarkdownReport: Sendable {
     guard let difference = fixture.difference, let base = fixture.base else { return nil }
     let lines = DifferenceText(difference, limit: 20).lines.map { Self.html($0) }
     let more = lines.count > 60 ? ["… and \(lines.count - 60) more"] : []
-    return """
-      <details><summary><code>\(Self.html(fixture.name))</code>: \(base) → \(fixture.to)</summary>
+    return fold(
+      "<code>\(Self.html(fixture.name))</code>: \(base) → \(fixture.to)",
+      lines.isEmpty ? ["nothing changes"] : lines.prefix(60) + more)
+  }
 
-      <pre>
-      \((lines.isEmpty ? ["nothing changes"] : lines.prefix(60) + more).joined(separator: "\n"))
-      </pre>
+  /// Lines that a reader unfolds.
+  private func fold(_ summary: String, _ lines: some Sequence<String>, isOpen: Bool = false) -> String {
+    """
+    <details\(isOpen ? " open" : "")><summary>\(summary)</summary>
 
-      </details>
+    <pre>
+    \(lines.joined(separator: "\n"))
+    </pre>
+
+    </details>
 
 
-      """
+    """
   }
 
   /// So much of one text is shown.

@@ -16,7 +16,7 @@ struct DownLoss: Hashable {
     }
   }
 
-  /// Whether a difference is there. A column or a table stands for values: its definition must be restored.
+  /// Whether a difference is there. Of a column or a table its values may be lost; its definition must be restored.
   func covers(_ difference: EntryDifference) -> Bool {
     guard let entry = difference.entry else { return false }
     let path = entry.id[0].text

@@ -137,9 +137,9 @@ struct RunWatch {
     }
     losses += RowLoss.between(before, after, step)
     let had = stored
-    let have = try store(changed, on: stage)
+    try store(changed, on: stage)
     if let fates = step.announcedLoss.followed?.fates {
-      let stores = StoreComparison(had, changed: changed, have)
+      let stores = StoreComparison(had, stored, changed: changed)
       valueLosses += try stores.losses(of: step) { value in
         try changed.compactMap { files[$0] }.contains { file in
           try value.databaseValues.contains { try ValueComparison.isFound($0, in: file) }
@@ -171,17 +171,14 @@ struct RunWatch {
     changes = try StageWatch(stage)
     let paths = try stage.descendants(of: .root)
     for path in paths { _ = try look(at: path, on: stage) }
-    _ = try store(paths, on: stage)
+    try store(paths, on: stage)
   }
 
-  /// What the paths have now, besides databases.
-  private mutating func store(_ paths: [ContainerPath], on stage: StagedContainer) throws -> [ContainerPath:
-    StoredValues]
-  {
+  /// Notes what the paths have now, besides databases.
+  private mutating func store(_ paths: [ContainerPath], on stage: StagedContainer) throws {
     for path in paths {
       stored[path] = stage.container.isHistory(path) ? nil : try StoredValues(at: path, on: stage)
     }
-    return stored.filter { paths.contains($0.key) }
   }
 
   private mutating func look(at path: ContainerPath, on stage: StagedContainer) throws -> RowCounts? {

@@ -15,8 +15,8 @@ struct StoredValues {
   }
 
   var kind: Kind
-  /// By the name in the store, such as `window.width`; that of a file which is no document is empty. None is a collection with
-  /// something in it. The name of a list's element has its value behind a NUL.
+  /// By the name in the store, such as `window.width`; that of a file which is not a document is empty. Collections with elements
+  /// are left out, since their elements are here. The name of a list's element has its value behind a NUL.
   var values: [String: PropertyListValue] = [:]
   /// The content as it is, of a document too; nil for settings and the vault.
   var whole: PropertyListValue?
@@ -93,22 +93,24 @@ struct StoredValues {
 /// Finds the values outside of databases that a step takes from a container for good.
 struct StoreComparison {
   private let before: [ContainerPath: StoredValues], after: [ContainerPath: StoredValues]
-  /// The values of items and files, with how many places had them before.
-  private let known: [String: Int]
+  /// What all paths had.
+  private let all: [ContainerPath: StoredValues]
   /// The values that are at places which did not have them.
   private let gained: Set<String>
   /// Values of places that are gone.
   private let vacated: Set<String>
 
   /// - Parameters:
-  ///   - all: what all paths had.
-  ///   - after: what the changed paths have; nothing for one that is gone.
-  init(_ all: [ContainerPath: StoredValues], changed: [ContainerPath], _ after: [ContainerPath: StoredValues])
-  {
-    let before = all.filter { changed.contains($0.key) }
-    (self.before, self.after) = (before, after)
-    let values = all.values.filter { [.item, .file].contains($0.kind) }.flatMap { $0.values.values }
-    known = values.reduce(into: [:]) { $0[Self.text($1), default: 0] += 1 }
+  ///   - all, now: what all paths had and have.
+  ///   - changed: those that differ.
+  init(
+    _ all: [ContainerPath: StoredValues], _ now: [ContainerPath: StoredValues], changed: [ContainerPath]
+  ) {
+    func part(of stored: [ContainerPath: StoredValues]) -> [ContainerPath: StoredValues] {
+      changed.reduce(into: [:]) { $0[$1] = stored[$1] }
+    }
+    let (before, after) = (part(of: all), part(of: now))
+    (self.all, self.before, self.after) = (all, before, after)
     func differing(_ these: [ContainerPath: StoredValues], from others: [ContainerPath: StoredValues])
       -> [PropertyListValue]
     {
@@ -157,7 +159,7 @@ struct StoreComparison {
         let text = Self.text(now)
         let isOther =
           overwrites || vacated.contains(text)
-          || [.item, .file].contains(old.kind) && text.count > 3 && known[text] != nil
+          || [.item, .file].contains(old.kind) && text.count > 3 && isKnown(text)
           || step.operation.hasSuffix(".patch") && text.count > 3
             && old.values.values.contains { Self.text($0) == text }
         guard let kind = Self.kind(value, now) ?? (isOther ? .replaced : nil), try !isElsewhere(value)
@@ -202,6 +204,13 @@ struct StoreComparison {
   ) -> ValueLoss {
     ValueLoss(
       path: path, name: String(name.prefix { $0 != "\0" }), kind: kind, count: 1, noun: store.rawValue)
+  }
+
+  /// Whether an item or a file had a value.
+  private func isKnown(_ text: String) -> Bool {
+    all.values.contains { stored in
+      [.item, .file].contains(stored.kind) && stored.values.values.contains { Self.text($0) == text }
+    }
   }
 
   /// Whether a value is at a place which did not have it, also in another type.
