@@ -74,7 +74,7 @@ struct FixtureChecks {
     findings += known
     if downCheck.isNeeded { try downCheck.takeStart(container) }
 
-    var watch = RunWatch(copies: work.scratch)
+    var watch = RunWatch(copies: work.scratch, work.catalog)
     let outcome: TransactionOutcome<MigrationReport>
     do {
       outcome = try runner.migrate(container, &watch)
@@ -111,7 +111,7 @@ struct FixtureChecks {
 
   /// Migrating must fail as `expect` says, and leave everything as it was.
   private mutating func checkRefusal(_ container: Container, _ before: ExactState) throws {
-    var watch = RunWatch(copies: work.scratch)
+    var watch = RunWatch(copies: work.scratch, work.catalog)
     do {
       _ = try runner.migrate(container, &watch)
       findings.append(

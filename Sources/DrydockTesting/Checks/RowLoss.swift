@@ -13,22 +13,25 @@ struct RowLoss {
   /// The tables that the rows of a dropped one were copied to.
   var successors: [String] = []
   var step: StepOutline
+  /// Whether it shows only in what all steps of the migration do.
+  var isOfMigration = false
 
   var count: Int { before - (after ?? 0) }
 
-  /// The rows that a step removed. A removed table lost nothing when a new one has as many rows: it was renamed, or its
+  /// The rows that a step, or the steps up to it, removed. A removed table lost nothing when a new one has as many rows: it was renamed, or its
   /// database moved. One that the step rebuilds lost nothing when the new table has all its rows.
   static func between(
-    _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts], _ step: StepOutline
+    _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts], _ step: StepOutline,
+    fates: (ContainerPath) -> [String: AnnouncedLoss.Tables.Fate]
   ) -> [RowLoss] {
-    guard let announced = step.announcedLoss.followed else { return [] }
     var fresh = freshTables(before, after)
     var growth = Growth(before, after)
     var losses: [RowLoss] = []
     for path in before.keys.sorted() {
+      let fates = fates(path)
       for (table, rows) in (before[path] ?? [:]).sorted(by: { $0.key < $1.key }) where rows > 0 {
         let now = after[path]?[table]
-        switch announced.fates[table.lowercased()] {
+        switch fates[table.lowercased()] {
         case .deleted: continue
         case .dropped(let successors):
           var names = growth.names(successors, in: path)
@@ -44,7 +47,7 @@ struct RowLoss {
                 successors: names == [table] ? [] : names, step: step))
           }
           continue
-        case nil: break
+        case .columns, nil: break
         }
         if let now, now >= rows { continue }
         let heir =
@@ -99,114 +102,6 @@ struct RowLoss {
   }
 }
 
-/// Watches a run of migrations on a fixture: which steps have an effect, and what they lose.
-struct RunWatch {
-  private(set) var effective: Set<StepOutline> = []
-  /// The paths that each of these steps changed, in their order.
-  private(set) var touched: [(step: StepOutline, paths: [ContainerPath])] = []
-  /// Rows that were lost in a step that does not announce it.
-  private(set) var losses: [RowLoss] = []
-  /// The same of values.
-  private(set) var valueLosses: [(loss: ValueLoss, step: StepOutline)] = []
-  private(set) var last: StepOutline?
-  private var changes: StageWatch?
-  private var rows: [ContainerPath: RowCounts] = [:]
-  /// Copies of databases as they were after the last step that changed them.
-  private let copies: Directory
-  private var files: [ContainerPath: String] = [:]
-  /// What the other paths had then.
-  private var stored: [ContainerPath: StoredValues] = [:]
-  private var number = 0
-
-  /// - Parameter copies: a directory for copies of databases.
-  init(copies: Directory) { self.copies = copies }
-
-  /// Looks at the stage after a step.
-  mutating func did(_ step: StepOutline, on stage: StagedContainer) throws {
-    last = step
-    let changed = try changes?.changes(on: stage) ?? []
-    if changed.isEmpty { return }
-    effective.insert(step)
-    touched.append((step, changed))
-    var before: [ContainerPath: RowCounts] = [:]
-    var after: [ContainerPath: RowCounts] = [:]
-    let old = files
-    for path in changed {
-      before[path] = rows[path]
-      after[path] = try look(at: path, on: stage)
-    }
-    losses += RowLoss.between(before, after, step)
-    let had = stored
-    try store(changed, on: stage)
-    if let fates = step.announcedLoss.followed?.fates {
-      let stores = StoreComparison(had, stored, changed: changed)
-      valueLosses += try stores.losses(of: step) { value in
-        try changed.compactMap { files[$0] }.contains { file in
-          try value.databaseValues.contains { try ValueComparison.isFound($0, in: file) }
-        }
-      }.map { ($0, step) }
-      for path in changed {
-        guard let now = files[path], let was = old[path] ?? moved(to: path, old) else { continue }
-        valueLosses += try ValueComparison.losses(
-          before: was, after: now, at: path, fates: fates, isGained: stores.isGained
-        ).map { ($0, step) }
-      }
-    }
-    if step.announcedLoss == .matches {
-      for path in changed where old[path] != nil && files[path] == nil {
-        let loss = ValueLoss(path: path, name: "", kind: .gone, count: 1, noun: "database")
-        valueLosses.append((loss, step))
-      }
-    }
-  }
-
-  /// The database that is gone, when there is only one: it has moved.
-  private func moved(to path: ContainerPath, _ old: [ContainerPath: String]) -> String? {
-    let gone = old.filter { files[$0.key] == nil }
-    return gone.count == 1 ? gone.first?.value : nil
-  }
-
-  /// Begins to watch, before the first step.
-  mutating func begin(on stage: StagedContainer) throws {
-    changes = try StageWatch(stage)
-    let paths = try stage.descendants(of: .root)
-    for path in paths { _ = try look(at: path, on: stage) }
-    try store(paths, on: stage)
-  }
-
-  /// Notes what the paths have now, besides databases.
-  private mutating func store(_ paths: [ContainerPath], on stage: StagedContainer) throws {
-    for path in paths {
-      stored[path] = stage.container.isHistory(path) ? nil : try StoredValues(at: path, on: stage)
-    }
-  }
-
-  private mutating func look(at path: ContainerPath, on stage: StagedContainer) throws -> RowCounts? {
-    rows[path] = try stage.rowCounts(of: path)
-    files[path] = nil
-    guard rows[path] != nil else { return nil }
-    number += 1
-    let copy = copies.full(ContainerPath(name: Array("watched-\(number)".utf8)))
-    try stage.copyDatabase(at: path, to: copy)
-    files[path] = copy
-    return rows[path]
-  }
-
-  /// What steps lost unannounced, by the migrations' numbers: by the names that `loses` may have, in lower case.
-  var lost: [Int: Set<String>] {
-    let rows = losses.map { ($0.step.migration, [$0.table]) }
-    let values = valueLosses.map { ($0.step.migration, $0.loss.names) }
-    return (rows + values).reduce(into: [:]) { lost, loss in
-      lost[loss.0, default: []].formUnion(loss.1.map { $0.lowercased() })
-    }
-  }
-
-  /// The losses that remain at the end of the run.
-  var finalLosses: [RowLoss] {
-    losses.filter { loss in rows[loss.database]?[loss.table].map { $0 < loss.before } ?? true }
-  }
-}
-
 /// No table loses rows unannounced: a step names the table in `destructive:`, or `expect` counts the rows.
 enum LostRows {
   static func findings(
@@ -218,7 +113,8 @@ enum LostRows {
       return !expected.contains { $0.isOf(loss.table, in: loss.database, of: container) }
     }.map { loss in
       var finding = FixtureResult.Finding(
-        .lostRows, "rows are lost after the step \(loss.step.operation): \(advice(loss))",
+        .lostRows,
+        "rows are lost after \(loss.step.place(loss.isOfMigration)): \(advice(loss))",
         place: "\(loss.database): \(loss.table)")
       finding.expected = "\(loss.before) rows"
       finding.found = loss.after.map { "\($0) rows" } ?? "no such table"
@@ -244,7 +140,7 @@ enum LostRows {
       let isPlain = place.allSatisfy { $0.isLetter || $0.isNumber || "._-/".contains($0) }
       var finding = FixtureResult.Finding(
         .lostValues,
-        "\(loss.kind.sentence(loss.count, loss.noun)) in the step \(step.operation): correct it, or give the reason in the "
+        "\(loss.kind.sentence(loss.count, loss.noun)) in \(step.place(loss.isOfMigration)): correct it, or give the reason in the "
           + "migration: `loses: {\(isPlain ? place : "\"\(place)\""): \"why\"}`",
         place: loss.name.isEmpty ? place : "\(loss.path): \(place)")
       finding.blame(step, catalog)
@@ -255,6 +151,7 @@ enum LostRows {
 
   private static func advice(_ loss: RowLoss) -> String {
     let expect = "`lost-rows` in the fixture's `expect`"
+    if loss.isOfMigration { return "correct the copies between them, or announce them with \(expect)" }
     switch loss.step.announcedLoss {
     case .tables(let tables):
       if case .dropped = tables.fates[loss.table.lowercased()] {
@@ -285,47 +182,17 @@ extension ExpectedLoss {
   }
 }
 
+extension StepOutline {
+  fileprivate func place(_ isOfMigration: Bool) -> String {
+    isOfMigration ? "the migration's steps together" : "the step \(operation)"
+  }
+}
+
 extension FixtureResult.Finding {
   /// Names the step that made the difference.
   fileprivate mutating func blame(_ step: StepOutline, _ catalog: MigrationCatalog) {
     migration = catalog.migration(step.migration)?.identifier
     (file, line) = (step.position.file, step.position.line)
     cause = Cause(step.position)
-  }
-}
-
-/// The number of rows of each table of a database.
-typealias RowCounts = [String: Int]
-
-extension StagedContainer {
-  fileprivate func copyDatabase(at path: ContainerPath, to file: String) throws {
-    let copy = try DatabaseQueue(path: file)
-    defer { try? copy.close() }
-    try readDatabase(at: path) { db in
-      try copy.writeWithoutTransaction { try db.backup(to: $0) }
-    }
-  }
-
-  /// The tables of the app's own: SQLite's, virtual ones and those behind them are left out. Nil for what is not a
-  /// database, or one that SQLite cannot open.
-  fileprivate func rowCounts(of path: ContainerPath) throws -> RowCounts? {
-    guard try status(of: path)?.type == .file, try isDatabase(path) else { return nil }
-    do {
-      return try readDatabase(at: path) { db in
-        let names = try String.fetchAll(
-          db,
-          sql: """
-            SELECT name FROM pragma_table_list
-            WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-            """)
-        return try names.reduce(into: [:]) { counts, name in
-          counts[name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(name))") ?? 0
-        }
-      }
-    } catch let error as DrydockError where error.code == .malformed {
-      return nil
-    } catch is DatabaseError {
-      return nil
-    }
   }
 }

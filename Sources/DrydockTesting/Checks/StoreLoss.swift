@@ -127,14 +127,16 @@ struct StoreComparison {
   }
 
   /// - Parameters:
-  ///   - step: what was done.
+  ///   - steps: what was done.
   ///   - isElsewhere: whether a database has got the value.
   func losses(
-    of step: StepOutline, isElsewhere: (PropertyListValue) throws -> Bool
+    of steps: [StepOutline], isElsewhere: (PropertyListValue) throws -> Bool
   ) rethrows -> [ValueLoss] {
     // These put something else in the place of what is there, instead of converting it.
-    let overwrites = ["defaults.copy", "files.copy", "files.write", "files.export-column"].contains(
-      step.operation)
+    let overwrites = steps.allSatisfy {
+      ["defaults.copy", "files.copy", "files.write", "files.export-column"].contains($0.operation)
+    }
+    let isPatch = steps.allSatisfy { $0.operation.hasSuffix(".patch") }
     var losses: [ValueLoss] = []
     for (path, old) in before.sorted(by: { $0.key < $1.key }) {
       let new = after[path] ?? successor(of: old)
@@ -148,7 +150,9 @@ struct StoreComparison {
       }
       var gone: [String] = []
       for (name, value) in old.values.sorted(by: { $0.key < $1.key }) where !Self.isEmpty(value) {
-        let now = new?.values[name] ?? (step.converted.first == name ? new?.values[step.converted[1]] : nil)
+        let now =
+          new?.values[name]
+          ?? steps.first { $0.converted.first == name }.flatMap { new?.values[$0.converted[1]] }
         if now?.matches(value) == true || isGained(value) { continue }
         guard let now else {
           // An attribute goes with its item.
@@ -160,7 +164,7 @@ struct StoreComparison {
         let isOther =
           overwrites || vacated.contains(text)
           || [.item, .file].contains(old.kind) && text.count > 3 && isKnown(text)
-          || step.operation.hasSuffix(".patch") && text.count > 3
+          || isPatch && text.count > 3
             && old.values.values.contains { Self.text($0) == text }
         guard let kind = Self.kind(value, now) ?? (isOther ? .replaced : nil), try !isElsewhere(value)
         else { continue }
@@ -172,6 +176,11 @@ struct StoreComparison {
           old.values[name] == nil && name != StoredValues.link && !Self.isEmpty(value)
             && !vacated.contains(Self.text(value))
         } ?? [:]
+      if gone.count == 1, fresh.count == 1, let value = old.values[gone[0]], let now = fresh.first?.value,
+        let kind = Self.kind(value, now)
+      {
+        losses.append(loss(path, gone[0], kind, of: old.kind))
+      }
       if fresh.count >= gone.count { continue }
       if new == nil {
         let noun = old.kind == .file ? "file" : old.kind.rawValue

@@ -48,6 +48,8 @@ struct ValueLoss: Equatable {
   var count: Int
   /// What is counted: `row`, `value`, or what it is outside of databases.
   var noun = "value"
+  /// Whether it shows only in what all steps of the migration do.
+  var isOfMigration = false
 
   /// What a migration may name, to give a reason for it.
   var names: [String] {
@@ -185,7 +187,10 @@ struct ValueComparison {
     let shared = table.columns.filter { column in
       target.columns.contains { $0.lowercased() == column.lowercased() }
     }
-    let content = shared.filter { !table.isMeaningless($0) }
+    // The author gives a reason for these.
+    var excused: Set<String> = []
+    if case .columns(let names) = fates[table.name.lowercased()] { excused = names }
+    let content = shared.filter { !table.isMeaningless($0) && !excused.contains($0.lowercased()) }
     var losses: [ValueLoss] = []
     let key = key(of: table, in: target)
     let isComplete =
@@ -204,7 +209,9 @@ struct ValueComparison {
       let net = table.isVirtual ? 0 : max(0, try count("before", table) - count("main", target))
       if gone > net { losses.append(loss(of: table, nil, .rows, gone)) }
     }
-    let dropped = table.columns.filter { !shared.contains($0) && !table.isMeaningless($0) }
+    let dropped = table.columns.filter {
+      !shared.contains($0) && !table.isMeaningless($0) && !excused.contains($0.lowercased())
+    }
     let added = target.columns.filter { column in
       !table.columns.contains { $0.lowercased() == column.lowercased() }
     }

@@ -117,9 +117,11 @@ package struct FixtureRunner: Sendable {
       on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
     ) { stage in
       try watch.begin(on: stage)
-      return try Migrator.run(status(of: stage), on: stage, stamp: stamp(stage)) {
+      let report = try Migrator.run(status(of: stage), on: stage, stamp: stamp(stage)) {
         try watch.did($0, on: $1)
       }
+      try watch.finish(on: stage)
+      return report
     }
   }
 

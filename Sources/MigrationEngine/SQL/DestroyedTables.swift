@@ -1,7 +1,7 @@
 import Formats
 
-/// What the statements of one step do to tables, through renames: the tables whose data they destroy, and the tables that
-/// the rows of a dropped one were copied to. Found by words alone, for messages and `drydock test`; never for safety.
+/// What the statements of a step, or of several, do to tables, through renames: the tables whose data they destroy, and the
+/// tables that the rows of a dropped one were copied to. Found by words alone, for messages and `drydock test`; never for safety.
 struct DestroyedTables {
   private struct Table {
     /// The names before and after the step, in lower case; nil for none.
@@ -9,6 +9,10 @@ struct DestroyedTables {
     var isDropped = false
     var isDeletedFrom = false
     var needsReason = false
+    /// The columns that are dropped, by the names that they had before; a renamed one by its new name.
+    var droppedColumns: Set<String> = [], renamedColumns: [String: String] = [:]
+    /// Whether a statement destroys more than these columns.
+    var losesRows = false
     var names: Set<String>
     /// The tables whose rows were copied into it.
     var sources: Set<Int> = []
@@ -18,7 +22,11 @@ struct DestroyedTables {
   /// The statements that need a reason, by where they are.
   private var needing: [(offset: Int, table: Int)] = []
 
-  init(_ script: SQLScript) {
+  init(_ scripts: SQLScript...) {
+    for script in scripts { add(script) }
+  }
+
+  mutating func add(_ script: SQLScript) {
     for statement in script.statements() { add(statement.text, statement.offset) }
   }
 
@@ -41,14 +49,24 @@ struct DestroyedTables {
     if case .tables(let reasons) = reason { for name in reasons.keys { result.fates[name] = .deleted } }
     for index in named {
       guard let name = tables[index].before else { continue }
-      result.fates[name] = tables[index].isDropped ? .dropped(successors: successors(of: index)) : .deleted
+      let table = tables[index]
+      result.fates[name] =
+        if table.isDropped {
+          .dropped(successors: Set(copies(of: index).compactMap(\.after)))
+        } else if table.losesRows || table.isDeletedFrom || table.droppedColumns.isEmpty {
+          .deleted
+        } else {
+          .columns(table.droppedColumns)
+        }
+    }
+    for index in tables.indices {
+      guard let name = tables[index].before else { continue }
+      result.names[name] = copies(of: index).reduce(tables[index].names) { $0.union($1.names) }
     }
     return result
   }
 
-  private func successors(of source: Int) -> Set<String> {
-    Set(tables.filter { $0.sources.contains(source) }.compactMap(\.after))
-  }
+  private func copies(of source: Int) -> [Table] { tables.filter { $0.sources.contains(source) } }
 
   /// The first statement that destroys data of a table without a reason.
   func unnamed(in reasons: [String: String]) -> (offset: Int, table: String)? {
@@ -77,7 +95,10 @@ struct DestroyedTables {
       }
       guard let table = table(tokens, after: verb) else { return }
       if tokens[verb].isWord("DELETE") { tables[table].isDeletedFrom = true }
-      if SQLStatement(sql).lossOfAllRows != nil { need(table, offset) }
+      if SQLStatement(sql).lossOfAllRows != nil {
+        tables[table].losesRows = true
+        need(table, offset)
+      }
     default: break
     }
   }
@@ -108,12 +129,19 @@ struct DestroyedTables {
     let table = table(named: name)
     let rest = tokens[end...]
     guard let verb = rest.first else { return }
-    if verb.isWord("DROP") { need(table, offset) }
-    if verb.isWord("RENAME"), rest.dropFirst().first?.isWord("TO") == true,
-      let new = rest.dropFirst(2).first?.text.lowercased()
-    {
-      tables[table].after = new
-      tables[table].names.insert(new)
+    let words = rest.dropFirst().drop { $0.isWord("COLUMN") }.map { $0.text.lowercased() }
+    if verb.isWord("DROP") {
+      if let column = words.first {
+        tables[table].droppedColumns.insert(tables[table].renamedColumns[column] ?? column)
+      }
+      need(table, offset)
+    }
+    guard verb.isWord("RENAME"), words.count > 1 else { return }
+    if rest.dropFirst().first?.isWord("TO") == true {
+      tables[table].after = words[1]
+      tables[table].names.insert(words[1])
+    } else if words.count > 2, words[1] == "to" {
+      tables[table].renamedColumns[words[2]] = tables[table].renamedColumns[words[0]] ?? words[0]
     }
   }
 
@@ -158,6 +186,20 @@ struct DestroyedTables {
     if at + 2 < tokens.count, tokens[at + 1].isSign(".") { at += 2 }
     guard at < tokens.count, !tokens[at].isSign("(") else { return nil }
     return (tokens[at].text.lowercased(), at + 1)
+  }
+}
+
+extension Migration {
+  /// What the `sql` steps on any of these databases announce together, by the names that tables have before the first of them.
+  package func announcedLoss(in databases: Set<String>) -> AnnouncedLoss.Tables {
+    var destroyed = DestroyedTables()
+    var reasons: [String: String] = [:]
+    for case let sql as RunSQL in steps.map(\.operation) where databases.contains(sql.database) {
+      destroyed.add(sql.up)
+      guard let reason = sql.destructive, case .tables(let tables) = sql.announcedLoss else { continue }
+      for name in tables.fates.keys { reasons[name] = reason.text }
+    }
+    return destroyed.announced(by: .tables(reasons))
   }
 }
 
@@ -252,9 +294,13 @@ package enum AnnouncedLoss: Sendable, Hashable {
       case deleted
       /// The table is dropped, after its rows may have been copied to others.
       case dropped(successors: Set<String>)
+      /// Only these columns are.
+      case columns(Set<String>)
     }
 
     package internal(set) var fates: [String: Fate] = [:]
+    /// What else a table is called meanwhile, and the tables that its rows are copied to.
+    package internal(set) var names: [String: Set<String>] = [:]
     /// The tables that a reason without a name could mean, where there are several.
     package internal(set) var unclear: [String] = []
 

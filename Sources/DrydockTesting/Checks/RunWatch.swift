@@ -1,0 +1,214 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import GRDB
+import MigrationEngine
+
+/// Watches a run of migrations on a fixture: which steps have an effect, and what they lose.
+struct RunWatch {
+  private(set) var effective: Set<StepOutline> = []
+  /// The paths that each of these steps changed, in their order.
+  private(set) var touched: [(step: StepOutline, paths: [ContainerPath])] = []
+  /// Rows that were lost in a step that does not announce it.
+  private(set) var losses: [RowLoss] = []
+  /// The same of values.
+  private(set) var valueLosses: [(loss: ValueLoss, step: StepOutline)] = []
+  private(set) var last: StepOutline?
+  private var changes: StageWatch?
+  private var now = Content()
+  /// What there was before the first step of the migration, and what its steps have done.
+  private var start = Content(), done: [(step: StepOutline, paths: [ContainerPath])] = []
+  /// The settings, items and files that its steps removed as their purpose, and the databases.
+  private var removed: [ContainerPath: Set<String>] = [:]
+  /// The number of losses before it.
+  private var counted = (rows: 0, values: 0)
+  private let copies: Directory, catalog: MigrationCatalog
+  private var number = 0
+
+  /// What the paths of a container have.
+  private struct Content {
+    var rows: [ContainerPath: RowCounts] = [:]
+    /// Copies of databases.
+    var files: [ContainerPath: String] = [:]
+    /// What the other paths have.
+    var stored: [ContainerPath: StoredValues] = [:]
+
+    /// The database that a path has, or had before it moved.
+    func file(before now: Content, at path: ContainerPath) -> String? {
+      if let file = files[path] { return file }
+      let gone = files.filter { now.files[$0.key] == nil }
+      return gone.count == 1 ? gone.first?.value : nil
+    }
+  }
+
+  /// - Parameter copies: a directory for copies of databases.
+  init(copies: Directory, _ catalog: MigrationCatalog) { (self.copies, self.catalog) = (copies, catalog) }
+
+  /// Looks at the stage after a step.
+  mutating func did(_ step: StepOutline, on stage: StagedContainer) throws {
+    if step.migration != last?.migration { try end(on: stage) }
+    last = step
+    let changed = try changes?.changes(on: stage) ?? []
+    if changed.isEmpty { return }
+    effective.insert(step)
+    touched.append((step, changed))
+    done.append((step, changed))
+    let before = now
+    for path in changed { try look(at: path, on: stage) }
+    guard let fates = step.announcedLoss.followed?.fates else {
+      for path in changed {
+        let names = Set(before.stored[path]?.values.keys.map(\.self) ?? [])
+        removed[path, default: []].formUnion(
+          names.subtracting(now.stored[path]?.values.keys.map(\.self) ?? []))
+        guard before.files[path] != nil, now.files[path] == nil else { continue }
+        removed[path, default: []].formUnion(before.rows[path]?.keys.map(\.self) ?? [])
+        guard step.announcedLoss == .matches else { continue }
+        valueLosses.append((ValueLoss(path: path, name: "", kind: .gone, count: 1, noun: "database"), step))
+      }
+      return
+    }
+    let (rows, values) = try losses(from: before, in: changed, [step]) { _ in fates }
+    losses += rows
+    valueLosses += values.map { ($0, step) }
+  }
+
+  /// What is lost between two moments, for certain.
+  private func losses(
+    from before: Content, in changed: [ContainerPath], _ steps: [StepOutline],
+    fates: @escaping (ContainerPath) -> [String: AnnouncedLoss.Tables.Fate]
+  ) throws -> (rows: [RowLoss], values: [ValueLoss]) {
+    guard let last = steps.last else { return ([], []) }
+    func part(_ rows: [ContainerPath: RowCounts]) -> [ContainerPath: RowCounts] {
+      changed.reduce(into: [:]) { $0[$1] = rows[$1] }
+    }
+    let stores = StoreComparison(before.stored, now.stored, changed: changed)
+    var values = try stores.losses(of: steps) { value in
+      try changed.compactMap { now.files[$0] }.contains { file in
+        try value.databaseValues.contains { try ValueComparison.isFound($0, in: file) }
+      }
+    }
+    for path in changed {
+      guard let file = now.files[path], let old = before.file(before: now, at: path) else { continue }
+      values += try ValueComparison.losses(
+        before: old, after: file, at: path, fates: fates(path), isGained: stores.isGained)
+    }
+    return (RowLoss.between(part(before.rows), part(now.rows), last, fates: fates), values)
+  }
+
+  /// Compares what a migration's steps have done together: one may copy a part of the data, and another one remove what was
+  /// copied, with a reason that is right for itself.
+  private mutating func end(on stage: StagedContainer) throws {
+    defer {
+      (start, done, removed) = (now, [], [:])
+      counted = (losses.count, valueLosses.count)
+    }
+    guard done.count > 1, let step = done.last?.step, let migration = catalog.migration(step.migration) else {
+      return
+    }
+    let databases = stage.container.configuration.databases
+    let changed = Set(done.flatMap(\.paths)).sorted()
+    let announced = changed.reduce(into: [ContainerPath: AnnouncedLoss.Tables]()) { announced, path in
+      announced[path] = migration.announcedLoss(in: Set(databases.filter { $0.value.contains(path) }.keys))
+    }
+    // What a step is reported for is not reported again, also not under the name that it had before.
+    var known = removed.mapValues { Set($0.map { $0.lowercased() }) }
+    for loss in losses[counted.rows...] where isFinal(loss) {
+      known[loss.database, default: []].insert(loss.table.lowercased())
+    }
+    for (loss, _) in valueLosses[counted.values...] {
+      known[loss.path, default: []].formUnion([loss.name.lowercased(), loss.table.lowercased()])
+    }
+    func isKnown(_ path: ContainerPath, _ name: String) -> Bool {
+      guard let known = known[path] else { return false }
+      return !known.isDisjoint(
+        with: (announced[path]?.names[name.lowercased()] ?? []).union([name.lowercased()]))
+    }
+    var (rows, values) = try losses(from: start, in: changed, done.map(\.step)) {
+      announced[$0]?.fates ?? [:]
+    }
+    // A database that is at another path has moved; of several it is not known which one went where.
+    let hasMoved = now.files.keys.contains { start.files[$0] == nil }
+    rows.removeAll { isKnown($0.database, $0.table) || hasMoved && now.files[$0.database] == nil }
+    // Over several steps a value that another place had, too, may be there by chance.
+    values.removeAll { $0.kind == .replaced || isKnown($0.path, $0.name) || isKnown($0.path, $0.table) }
+    for index in rows.indices { rows[index].isOfMigration = true }
+    for index in values.indices { values[index].isOfMigration = true }
+    losses += rows
+    valueLosses += values.map { ($0, step) }
+  }
+
+  /// Begins to watch, before the first step.
+  mutating func begin(on stage: StagedContainer) throws {
+    changes = try StageWatch(stage)
+    for path in try stage.descendants(of: .root) { try look(at: path, on: stage) }
+    start = now
+  }
+
+  /// Looks at the stage after the last step.
+  mutating func finish(on stage: StagedContainer) throws { try end(on: stage) }
+
+  /// Notes what a path has now.
+  private mutating func look(at path: ContainerPath, on stage: StagedContainer) throws {
+    now.stored[path] = stage.container.isHistory(path) ? nil : try StoredValues(at: path, on: stage)
+    now.rows[path] = try stage.rowCounts(of: path)
+    now.files[path] = nil
+    guard now.rows[path] != nil else { return }
+    number += 1
+    let copy = copies.full(ContainerPath(name: Array("watched-\(number)".utf8)))
+    try stage.copyDatabase(at: path, to: copy)
+    now.files[path] = copy
+  }
+
+  /// What steps lost unannounced, by the migrations' numbers: by the names that `loses` may have, in lower case.
+  var lost: [Int: Set<String>] {
+    let rows = losses.map { ($0.step.migration, [$0.table]) }
+    let values = valueLosses.map { ($0.step.migration, $0.loss.names) }
+    return (rows + values).reduce(into: [:]) { lost, loss in
+      lost[loss.0, default: []].formUnion(loss.1.map { $0.lowercased() })
+    }
+  }
+
+  /// The losses that remain at the end of the run.
+  var finalLosses: [RowLoss] { losses.filter(isFinal) }
+
+  private func isFinal(_ loss: RowLoss) -> Bool {
+    now.rows[loss.database]?[loss.table].map { $0 < loss.before } ?? true
+  }
+}
+
+/// The number of rows of each table of a database.
+typealias RowCounts = [String: Int]
+
+extension StagedContainer {
+  fileprivate func copyDatabase(at path: ContainerPath, to file: String) throws {
+    let copy = try DatabaseQueue(path: file)
+    defer { try? copy.close() }
+    try readDatabase(at: path) { db in
+      try copy.writeWithoutTransaction { try db.backup(to: $0) }
+    }
+  }
+
+  /// The tables of the app's own: SQLite's, virtual ones and those behind them are left out. Nil for what is not a
+  /// database, or one that SQLite cannot open.
+  fileprivate func rowCounts(of path: ContainerPath) throws -> RowCounts? {
+    guard try status(of: path)?.type == .file, try isDatabase(path) else { return nil }
+    do {
+      return try readDatabase(at: path) { db in
+        let names = try String.fetchAll(
+          db,
+          sql: """
+            SELECT name FROM pragma_table_list
+            WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+            """)
+        return try names.reduce(into: [:]) { counts, name in
+          counts[name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quotedIdentifier(name))") ?? 0
+        }
+      }
+    } catch let error as DrydockError where error.code == .malformed {
+      return nil
+    } catch is DatabaseError {
+      return nil
+    }
+  }
+}
