@@ -79,7 +79,7 @@ enum Advice {
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("defaults", .notFound, "no settings file", "`drydock defaults write` creates one"),
     ("defaults", .missing, "is unknown", "--file PATH"),
-    ("defaults", .unsupported, "convert the file", "`drydock defaults convert FILE --to xml`"),
+    ("defaults", .unsupported, "convert the file", "`drydock defaults convert FILE --as xml`"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
     (
       "rollback", .conflict, "Down migrations",

@@ -102,7 +102,7 @@ struct Program: Sendable {
     // The argument parser's own: help and version, which succeed, and command lines that make no sense.
     guard let failure = Failure(known: error) ?? (status == .failure ? Failure(error) : nil) else {
       if status == .success {
-        Output.line(current.named(RootCommand.fullMessage(for: error)))
+        Output.line(current.named(UsageText.help(RootCommand.fullMessage(for: error))))
         return finish(status.rawValue)
       }
       let arguments = Array(ProcessArguments.all.dropFirst())

@@ -8,7 +8,7 @@ struct RootCommand: ParsableCommand {
     commandName: Program.current.name,
     abstract: "Back up, migrate and restore an app's data, each in one atomic step.",
     discussion: """
-      A container is the directory with one app's data: settings, secrets,
+      A container is the directory with one app's data: settings, secrets, \
       databases, files.
 
       \(examples)
@@ -26,18 +26,32 @@ struct RootCommand: ParsableCommand {
         64  usage
       """,
     version: DrydockVersion.number,
-    subcommands: [
-      InspectCommand.self, ExplainCommand.self, AuditCommand.self, ImportCommand.self, SnapshotCommand.self,
-      ListCommand.self,
-      ShowCommand.self,
-      VerifyCommand.self, ForgetCommand.self, TagCommand.self, DiffCommand.self, ExportCommand.self,
-      RekeyCommand.self, SignCommand.self, RestoreCommand.self,
-      MigrateCommand.self,
-      StatusCommand.self,
-      ValidateCommand.self, TestCommand.self, FixtureCommand.self, NewCommand.self, ReleaseCommand.self,
-      BaselineCommand.self, RepairCommand.self, SummaryCommand.self,
-      RollbackCommand.self, LogCommand.self, RecoverCommand.self,
-      DefaultsCommand.self, VaultCommand.self, KeygenCommand.self, InitCommand.self,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Everyday",
+        subcommands: [
+          InitCommand.self, InspectCommand.self, SnapshotCommand.self, RestoreCommand.self, NewCommand.self,
+          TestCommand.self, MigrateCommand.self, RollbackCommand.self,
+        ]),
+      CommandGroup(
+        name: "Migration",
+        subcommands: [
+          ValidateCommand.self, FixtureCommand.self, StatusCommand.self, ReleaseCommand.self,
+          BaselineCommand.self,
+          RepairCommand.self, SummaryCommand.self,
+        ]),
+      CommandGroup(
+        name: "Archive",
+        subcommands: [
+          ListCommand.self, ShowCommand.self, DiffCommand.self, VerifyCommand.self, ForgetCommand.self,
+          TagCommand.self, ExportCommand.self, RekeyCommand.self, SignCommand.self, KeygenCommand.self,
+        ]),
+      CommandGroup(
+        name: "Container",
+        subcommands: [
+          DefaultsCommand.self, VaultCommand.self, ImportCommand.self, AuditCommand.self, ExplainCommand.self,
+          LogCommand.self, RecoverCommand.self,
+        ]),
     ])
 
   /// The main job, in two columns; what is too long for the first has its meaning below.
@@ -60,6 +74,19 @@ struct RootCommand: ParsableCommand {
     }.joined(separator: "\n")
   }
 
+  /// What other tools for backups and migrations call these commands.
+  private static let neighbours = [
+    "backup": "snapshot", "create": "snapshot", "save": "snapshot", "check": "verify", "fsck": "verify",
+    "snapshots": "list", "archives": "list", "ls": "list", "files": "show", "extract": "restore",
+    "undo": "rollback",
+    "down": "rollback --down", "revert": "rollback", "redo": "rollback --redo", "plan": "migrate --dry-run",
+    "up": "migrate", "apply": "migrate", "run": "migrate", "prune": "forget", "delete": "forget",
+    "history": "log",
+    "generate": "new", "lint": "validate", "record": "test --record", "copy": "export",
+    "settings": "defaults",
+    "secrets": "vault", "keychain": "vault", "info": "inspect", "setup": "init",
+  ]
+
   /// The parser would call a mistyped command an argument too many.
   static func refuseUnknownCommand() throws {
     var (known, path) = (configuration.subcommands, "")
@@ -67,6 +94,9 @@ struct RootCommand: ParsableCommand {
       // The rest are arguments of a command, or options.
       guard !known.isEmpty, !word.hasPrefix("-") else { return }
       if path + word == "help" { continue }
+      if path.isEmpty, let own = neighbours[word] {
+        throw UsageError(message: "there is no command \(word); here it is `\(Program.current.name) \(own)`")
+      }
       let names = known.compactMap { $0.configuration.commandName }
       guard let command = known.first(where: { $0.configuration.commandName == word }) else {
         throw UsageError(

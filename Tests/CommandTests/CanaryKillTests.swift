@@ -44,7 +44,7 @@ struct CanaryKillTests {
         ["snapshot", "Trial", "-o", "Sealed/new.tar.zst.age", "--recipients-file", "Keys/identity.pub"],
         ["restore", "sealed.tar.zst.age", "Trial"] + identity,
         ["restore", "sealed.tar.zst.age", "Fresh"] + identity,
-        ["diff", "sealed.tar.zst.age", "Trial", "--all"] + identity,
+        ["diff", "sealed.tar.zst.age", "Trial", "--details"] + identity,
         ["verify", "sealed.tar.zst.age", "--container", "Trial"] + identity,
         [
           "rekey", "sealed.tar.zst.age", "-o", "Sealed/new.tar.zst.age", "--recipients-file",

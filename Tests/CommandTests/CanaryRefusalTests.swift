@@ -128,7 +128,7 @@ struct CanaryRefusalTests {
 
       let readers: [[String]] = [
         ["inspect", "Notes"], ["status", "Notes"], ["migrate", "Notes", "--dry-run"],
-        ["diff", "Notes", "Changed", "--all"],
+        ["diff", "Notes", "Changed", "--details"],
         ["vault", "list", "Notes", "--json"], ["snapshot", "Notes", "-o", "x.tar.zst", "--json"],
         ["verify", "plain.tar.zst", "--data", "--container", "Notes"], ["show", "sealed.tar.zst.age"],
         ["restore", "plain.tar.zst", "Notes", "--dry-run", "--json"], ["log", "Changed"],

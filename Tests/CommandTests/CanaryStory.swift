@@ -97,9 +97,9 @@ struct CanaryStory {
       "defaults import Notes -", input: #"{"password": "\#(Canary.plain.value("imported"))", "n": null}"#,
       exits: [1]),
     step("defaults export Notes Keys/settings.plist"),
-    step("defaults export Notes Keys/settings.json --to json", exits: [1]),
-    step("defaults convert Keys/settings.plist --to openstep --output Keys/settings.text", exits: [1]),
-    step("defaults convert Keys/settings.plist --to binary --in-place"),
+    step("defaults export Notes Keys/settings.json --as json", exits: [1]),
+    step("defaults convert Keys/settings.plist --as openstep --output Keys/settings.text", exits: [1]),
+    step("defaults convert Keys/settings.plist --as binary --in-place"),
     step("log Notes"),
     // Archives, plain and encrypted.
     step("snapshot Notes -o plain.tar.zst --no-encryption"),
@@ -169,26 +169,26 @@ struct CanaryStory {
     ),
     // What differs, with other canaries on the other side.
     step(
-      "diff Notes Changed --all",
+      "diff Notes Changed --details",
       before: { canaries in
         try canaries.sandbox.copy("Notes", to: "Changed")
         try CanaryPlants(sandbox: canaries.sandbox, container: "Changed").plant("b")
       }), step("diff Notes Changed --html Pages/diff.html"),
     step("diff Changed Nothing --html Pages/failed.html", exits: [1]),
     step("diff Notes Changed --exit-code", exits: [2]), step("diff Changed Notes --only defaults"),
-    step("diff Changed Notes --only databases --all"), step("diff Changed Notes --only vault"),
-    step("diff Changed Notes --only files"), step("diff plain.tar.zst Changed --all"),
-    step("diff Changed sealed.tar.zst.age --all --identity Keys/identity.txt"),
-    step("diff Changed Empty --all", before: { try $0.sandbox.create("Empty", version: 0, "--signed-out") }),
-    step("diff Empty Changed --all"), step("verify plain.tar.zst --container Changed", exits: [2]),
+    step("diff Changed Notes --only databases --details"), step("diff Changed Notes --only vault"),
+    step("diff Changed Notes --only files"), step("diff plain.tar.zst Changed --details"),
+    step("diff Changed sealed.tar.zst.age --details --identity Keys/identity.txt"),
+    step("diff Changed Empty --details", before: { try $0.sandbox.create("Empty", version: 0, "--signed-out") }),
+    step("diff Empty Changed --details"), step("verify plain.tar.zst --container Changed", exits: [2]),
     step("export plain.tar.zst -o copied.tar.zst", exits: [0]),
     step(
-      "export sealed.tar.zst.age --identity Keys/identity.txt --to Sealed --recipients-file Keys/other.pub"),
+      "export sealed.tar.zst.age --identity Keys/identity.txt --into Sealed --recipients-file Keys/other.pub"),
     step("keygen -o Keys/new.txt"), step("keygen -y Keys/identity.txt"), step("keygen"),
     step(
       "rekey sealed.tar.zst.age -o rekeyed.tar.zst.age --identity Keys/identity.txt --recipients-file Keys/other.pub"
     ),
-    step("rekey plain.tar.zst --recipients-file Keys/identity.pub --to Sealed"),
+    step("rekey plain.tar.zst --recipients-file Keys/identity.pub --into Sealed"),
     step(
       "rekey -r Sealed --identity Keys/identity.txt --identity Keys/other.txt --recipients-file Keys/new.pub --replace",
       before: { try $0.sandbox.copy("Keys/device2.pub", to: "Keys/new.pub") }),
@@ -220,13 +220,13 @@ struct CanaryStory {
     step("status Notes"), step("validate"), step("migrate Notes --dry-run --html Pages/migrate.html"),
     // A fixture with what belongs in none: what it is expected to be is wrong, and so is its golden.
     step(
-      "test secret --all --junit report.xml --markdown report.md --sarif report.sarif --html Pages/test.html",
+      "test secret --details --junit report.xml --markdown report.md --sarif report.sarif --html Pages/test.html",
       exits: [1],
       before: { try $0.addFixture("secret") }),
     step("validate --sarif migrations.sarif"),
     step("test secret --record", exits: [1]),
     step(
-      "test secret --keep Failed --junit report.xml --markdown report.md --sarif report.sarif", exits: [1],
+      "test secret --save-failures Failed --junit report.xml --markdown report.md --sarif report.sarif", exits: [1],
       before: {
         try CanaryPlants(sandbox: $0.sandbox, container: "Fixtures/secret/container").change(Sandbox.settings)
         {
@@ -241,7 +241,7 @@ struct CanaryStory {
     step("migrate Notes --dry-run --to 4"),
     step("migrate Notes", before: { $0.moved.insert("Notes") }), step("status Notes"),
     step("vault list Notes"),
-    step("log Notes"), step("inspect Notes"), step("diff Notes plain.tar.zst --all"),
+    step("log Notes"), step("inspect Notes"), step("diff Notes plain.tar.zst --details"),
     step("rollback Notes", before: { $0.moved.remove("Notes") }),
     step("rollback Notes --redo", before: { $0.moved.insert("Notes") }), step("migrate Notes"),
     step("rollback Notes --to 3 --dry-run"), step("rollback Notes --down --dry-run"),

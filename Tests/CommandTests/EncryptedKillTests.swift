@@ -35,10 +35,10 @@ struct EncryptedKillTests {
     Scene(
       name: "restore --dry-run", arguments: ["restore", "A.age", "Trial", "--dry-run"],
       next: ["log", "Trial"]),
-    Scene(name: "diff", arguments: ["diff", "A.age", "Trial", "--all"]),
+    Scene(name: "diff", arguments: ["diff", "A.age", "Trial", "--details"]),
     Scene(name: "verify", arguments: ["verify", "A.age", "--data", "--container", "Notes"]),
     Scene(
-      name: "export", arguments: ["export", "A.age", "--to", "Backups", "--recipient", "{R}"],
+      name: "export", arguments: ["export", "A.age", "--into", "Backups", "--recipient", "{R}"],
       reset: "rm -f Backups/*"),
   ]
 

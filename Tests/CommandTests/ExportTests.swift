@@ -49,7 +49,7 @@ struct ExportTests {
       try sandbox.create()
       try sandbox.succeed("snapshot", "Notes", "-r", "Backups")
       try sandbox.run(Tools.system("mkdir"), "Elsewhere")
-      try sandbox.succeed("export", "latest", "-r", "Backups", "--to", "Elsewhere")
+      try sandbox.succeed("export", "latest", "-r", "Backups", "--into", "Elsewhere")
       #expect(try sandbox.names("Elsewhere").count == 1)
       let name = try #require(try sandbox.names("Elsewhere").first)
       #expect(name.hasPrefix("com.example.notes_2"))
@@ -61,7 +61,7 @@ struct ExportTests {
       #expect(try sandbox.read("there") == Array("mine".utf8))
       try sandbox.expectRefusal(["export", "Elsewhere/" + name], exit: 64, ["no place for the archive"])
       try sandbox.expectRefusal(
-        ["export", "Elsewhere/" + name, "-o", "x", "--to", "Elsewhere"], exit: 64, ["either -o FILE"])
+        ["export", "Elsewhere/" + name, "-o", "x", "--into", "Elsewhere"], exit: 64, ["either -o FILE"])
     }
   }
 
@@ -91,13 +91,13 @@ struct ExportTests {
       try sandbox.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
       try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
       try sandbox.run(Tools.system("mkdir"), "Elsewhere")
-      let command = try sandbox.start(["export", "A.tar.zst", "--to", "Elsewhere"])
+      let command = try sandbox.start(["export", "A.tar.zst", "--into", "Elsewhere"])
       while try sandbox.names("Elsewhere").isEmpty, command.isRunning { usleep(1000) }
       command.kill()
       let result = try command.wait()
       #expect(result.signal == SIGKILL, "\(result)")
       #expect(try sandbox.names("Elsewhere").allSatisfy { $0.hasPrefix(".drydock-writing-") })
-      try sandbox.succeed("export", "A.tar.zst", "--to", "Elsewhere")
+      try sandbox.succeed("export", "A.tar.zst", "--into", "Elsewhere")
       #expect(try sandbox.names("Elsewhere").count == 1)
       try sandbox.succeed("verify", "-r", "Elsewhere", "--data")
     }

@@ -164,7 +164,7 @@ struct FirstHourTests {
       #expect(
         plain.succeeded && plain.errors.contains("warning: the archive is not encrypted, and others"),
         "\(plain)")
-      let other = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q", "--container", "other")
+      let other = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q", "--instance", "other")
       #expect(other.succeeded && other.errors.isEmpty, "\(other)")
     }
   }

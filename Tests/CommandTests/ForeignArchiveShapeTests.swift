@@ -57,7 +57,7 @@ struct ForeignArchiveShapeTests {
       let container = try #require(try sandbox.document("inspect", file)["container"] as? [String: Any])
       #expect(container["instance"] as? String == instance)
       let given = try #require(
-        try sandbox.document("inspect", file, "--container", "Mine")["container"] as? [String: Any])
+        try sandbox.document("inspect", file, "--instance", "Mine")["container"] as? [String: Any])
       #expect(given["instance"] as? String == "Mine")
     }
   }

@@ -96,7 +96,7 @@ struct FullDiskTests {
         for (temporary, arguments) in [
           (false, ["snapshot", "Notes", "-r", "Disk"]),
           (false, ["snapshot", "Notes", "-r", "Disk", "--recipient", recipient]),
-          (false, ["rekey", "A", "--identity", "key", "--recipient", recipient, "--to", "Disk"]),
+          (false, ["rekey", "A", "--identity", "key", "--recipient", recipient, "--into", "Disk"]),
           (true, ["snapshot", "Notes", "-o", "B", "--recipient", recipient]),
           (true, ["verify", "A", "--identity", "key"]), (true, ["diff", "A", "Notes", "--identity", "key"]),
         ] {

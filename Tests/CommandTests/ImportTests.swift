@@ -186,7 +186,7 @@ struct ImportTests {
       let own = try sandbox.document("snapshot", "Notes", "-o", "own.tar.zst", "--config", "own.yaml")
       for target in [["-o", "made.tar.zst"], ["-r", "Backups"]] {
         let result = try Self.run(
-          kind, Self.sample(name), in: sandbox, "--json", "--container", "phone", to: target)
+          kind, Self.sample(name), in: sandbox, "--json", "--instance", "phone", to: target)
         #expect([0, 3].contains(result.exitCode), "\(result)")
         let made = try #require(
           try JSONSerialization.jsonObject(with: Data(result.outputBytes)) as? [String: Any])

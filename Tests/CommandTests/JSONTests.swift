@@ -13,7 +13,7 @@ struct JSONTests {
     ["tag", "{A}", "--add", "keep"], ["forget", "-r", "Backups", "--keep-last", "9", "--dry-run"],
     ["forget", "-r", "Backups", "--keep-within", "90d"],
     ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
-    ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--all"],
+    ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--details"],
     ["verify", "{A}", "--container", "Notes"],
     ["export", "{A}", "-o", "Copy.tar.zst"], ["keygen", "-o", "key.txt"],
     [
@@ -52,7 +52,7 @@ struct JSONTests {
     ["write", "Notes", "theme", "dark"], ["delete", "Notes", "theme"],
     ["export", "Notes", "settings.plist"], ["import", "Notes", "settings.plist", "--dry-run"],
     ["import", "Notes", "settings.plist"],
-    ["convert", "settings.plist", "--to", "binary", "--output", "settings.bin"],
+    ["convert", "settings.plist", "--as", "binary", "--output", "settings.bin"],
   ]
 
   @Test("Every command prints one document, and keys are snake case")

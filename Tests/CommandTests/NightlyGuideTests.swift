@@ -119,7 +119,7 @@ struct NightlyGuideTests {
   func asked() throws {
     try Sandbox.with { sandbox in
       try sandbox.shell("mkdir Notes Backups; echo text > Notes/file")
-      try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--container", "ada")
+      try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--instance", "ada")
       let command = "\(sandbox.program) forget -r Backups --instance ada --everything"
       for (answer, count) in [("n", 1), ("", 1), ("y", 0)] {
         let result = try sandbox.shell(

@@ -30,10 +30,10 @@ struct RekeyTests {
       // Into repositories: the names are free or get more of the id.
       try sandbox.shell("mkdir One; cp A One/given-by-hand.tar.zst.age")
       let document = try sandbox.document(
-        "rekey", "-r", "One", "--identity", "old", "--recipient", new, "--to", "One")
+        "rekey", "-r", "One", "--identity", "old", "--recipient", new, "--into", "One")
       let path = try #require((document["archives"] as? [[String: Any]])?.first?["path"] as? String)
       #expect(path.hasSuffix(".tar.zst.age") && path.contains("com.example.notes_"))
-      try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "--to", "One")
+      try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "--into", "One")
       #expect(try sandbox.names("One").count == 3)
       // Copies of one archive under different keys are one archive for who can read one of them.
       for key in ["old", "new"] {
@@ -201,7 +201,7 @@ struct RekeyTests {
         keys[key, default: 0] += 1
         #expect(try content(sandbox, "Backups/a.tar.zst.age", key) == digest)
         // The next one that writes there removes what is left.
-        try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "--to", "Backups")
+        try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "--into", "Backups")
         #expect(try sandbox.names("Backups").count == 2)
         #expect(try sandbox.names("tmp") == [])
       }

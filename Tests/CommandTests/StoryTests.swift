@@ -112,7 +112,7 @@ struct StoryTests {
       try sandbox.tree("Again").expectSame(as: source.without(excluded))
       // And again from there: the same snapshot id, for the same content.
       let again = try sandbox.succeed(
-        "snapshot", "Again", "-r", "Backups", "--container", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
+        "snapshot", "Again", "-r", "Backups", "--instance", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
       let snapshots = try [archive, again.trimmingCharacters(in: .newlines)].map {
         try JSONTests.document(sandbox.drydock("show", $0, "--json"))["snapshot"] as? String
       }

@@ -55,7 +55,7 @@ struct TestCommandTests {
       // Before minutes of checks, not after.
       let directory = try sandbox.drydock("test", "v5", "--junit", "reports")
       #expect(directory.exitCode == 64 && directory.output.isEmpty, "\(directory)")
-      let keep = try sandbox.drydock("test", "v5", "--keep", "drydock.yaml")
+      let keep = try sandbox.drydock("test", "v5", "--save-failures", "drydock.yaml")
       #expect(keep.exitCode == 64 && keep.output.isEmpty, "\(keep)")
       let file = try sandbox.drydock("test", "v5", "--junit", "drydock.yaml/report.xml")
       #expect(file.exitCode == 1 && file.output.isEmpty, "\(file)")

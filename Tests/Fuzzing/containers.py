@@ -537,7 +537,7 @@ def tasks(rng, world, container, number):
         Task("audit", place, "--sarif", out("s.json"), "--html", out("x.html")),
         Task("status", place, *busy), Task("log", place), Task("migrate", place, "--dry-run", *busy),
         Task("migrate", place, "--dry-run", "--html", out("m.html"), *busy), Task("diff", place, place, *busy),
-        Task("defaults", "read", place), Task("defaults", "export", place, out("d.json"), "--to", "json"),
+        Task("defaults", "read", place), Task("defaults", "export", place, out("d.json"), "--as", "json"),
         Task("vault", "list", place), Task("rollback", place, "--dry-run", codes=(0, 1, 3, 4, 5, 6)),
         Task("fixture", "capture", place, "made", "--fixtures", out("fixtures"), "--at", "0", *busy),
         Task("audit", "--all", world.case, *busy), Task("status", "--all", world.case, *busy),
@@ -545,7 +545,7 @@ def tasks(rng, world, container, number):
         Task("import", "iphone-backup", place, "--list"), Task("import", "android-backup", os.path.join(place, plain), "--list"),
         Task("inspect", os.path.join(place, plain)), Task("snapshot", os.path.join(place, plain), "-o", out("some.tar.zst"), *busy),
         Task("show", os.path.join(place, plain)), Task("verify", os.path.join(place, plain)), Task("list", "-r", place),
-        Task("defaults", "convert", os.path.join(place, plain), "--to", "json"),
+        Task("defaults", "convert", os.path.join(place, plain), "--as", "json"),
     ]
     if wrote:
         result += [
@@ -553,7 +553,7 @@ def tasks(rng, world, container, number):
             Task("verify", archive, "--data", after="snapshot", codes=(0,)),
             # The container is as it was: nothing may differ.
             Task("verify", archive, "--container", place, *busy), Task("diff", archive, place, "--exit-code", *busy),
-            Task("diff", place, archive, "--all", "--exit-code", *busy),
+            Task("diff", place, archive, "--details", "--exit-code", *busy),
             Task("export", archive, "-o", out("e.tar.zst"), after="snapshot", codes=(0,)),
             Task("restore", archive, place, "--dry-run", *busy),
             Task("restore", archive, place, "--dry-run", "--overwrite-excluded", "--include-excluded", *busy),
@@ -564,7 +564,7 @@ def tasks(rng, world, container, number):
             Task("fixture", "capture", archive, "made", "--fixtures", out("fixtures2"), "--at", "0"),
         ]
     if world.other:
-        result += [Task("diff", place, world.other, *busy), Task("diff", world.other, place, "--all", *busy),
+        result += [Task("diff", place, world.other, *busy), Task("diff", world.other, place, "--details", *busy),
                    Task("diff", place, world.other, "--html", out("d.html"), *busy)]
     if world.other and wrote:
         result += [Task("diff", archive, world.other, *busy), Task("verify", archive, "--container", world.other, *busy, codes=compare),
@@ -580,7 +580,7 @@ def tasks(rng, world, container, number):
         yield Task("list", "-r", repository)
         yield Task("verify", "-r", repository, "--data")
         yield Task("forget", "-r", repository, "--keep-last", "1", "--dry-run")
-        yield Task("export", "latest", "-r", repository, "--to", out("exported"))
+        yield Task("export", "latest", "-r", repository, "--into", out("exported"))
     if rng.random() < 0.35:
         file = os.path.join(world.packed, rng.choice([b"p.tar", b"p.zip", b"p", b"p.tar.gz"]))
         if hostile.packed(rng, container, file):

@@ -202,10 +202,10 @@ enum Portion: Equatable, Sendable, CustomStringConvertible {
 /// seconds to start if these were nested deeper.
 struct ContainersOptions: ParsableArguments {
   @Argument(help: ContainerOptions.help, completion: .file()) var path: String?
-  @OptionGroup var fleet: FleetOptions
-  @OptionGroup var job: JobOptions
+  @OptionGroup(title: OptionTitle.batch) var fleet: FleetOptions
+  @OptionGroup(title: OptionTitle.batch) var job: JobOptions
   @OptionGroup var name: InstanceOption
-  @OptionGroup var wait: WaitOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
 
   var all: String? { fleet.all }
 
@@ -215,7 +215,7 @@ struct ContainersOptions: ParsableArguments {
       throw ValidationError("give one container, or --all with a directory of containers")
     }
     if all != nil, name.instance != nil {
-      throw ValidationError("--container names one instance, and --all takes many")
+      throw ValidationError("--instance names one instance, and --all takes many")
     }
   }
 

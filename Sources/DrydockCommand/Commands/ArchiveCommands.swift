@@ -5,8 +5,8 @@ struct ListCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the archives of a repository, oldest first.",
     discussion: """
-      Reads only the header of each archive. Times are UTC. What is shown comes from
-      the header, not from the file name; of an encrypted archive that no given key
+      Reads only the header of each archive. Times are UTC. What is shown comes from \
+      the header, not from the file name; of an encrypted archive that no given key \
       opens, only the file name is known, which nothing verifies.
 
       Examples:
@@ -22,10 +22,10 @@ struct ListCommand: Subcommand {
   @Option(
     help: ArgumentHelp("Only archives of this time or later, in UTC, such as 2026-11-14.", valueName: "date"))
   var since: String?
-  @OptionGroup var trust: TrustOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()
@@ -161,9 +161,9 @@ struct ShowCommand: Subcommand {
 
   @OptionGroup var source: ArchiveOptions
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
-  @OptionGroup var trust: TrustOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   struct Entry: Encodable, Sendable {
     var path: ContainerPath

@@ -6,9 +6,9 @@ struct AuditCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "audit", abstract: "Find typical mistakes in how an app stores its data.",
     discussion: """
-      Rules look for secrets in the clear, oversized settings, weak keychain classes,
-      caches in backups, damaged databases and others; with --app also at what the app
-      declares. `audit:` in drydock.yaml switches a rule off, with a reason, or changes
+      Rules look for secrets in the clear, oversized settings, weak keychain classes, \
+      caches in backups, damaged databases and others; with --app also at what the app \
+      declares. `audit:` in drydock.yaml switches a rule off, with a reason, or changes \
       its severity. Nothing is changed, and the container may be in use.
 
       Examples:
@@ -37,12 +37,12 @@ struct AuditCommand: Subcommand {
       valueName: "severity"))
   var failOn: AuditSeverity?
   @Flag(help: "List all rules, without auditing anything.") var rules = false
-  @OptionGroup var log: SARIFOption
-  @OptionGroup var page: HTMLOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.reports) var log: SARIFOption
+  @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     let isGiven = container.path != nil || container.all != nil

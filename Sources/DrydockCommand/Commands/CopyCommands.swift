@@ -8,14 +8,14 @@ struct CopyOptions: ParsableArguments {
     completion: .file())
   var output: String?
   @Option(
-    name: .customLong("to"),
+    name: .customLong("into"),
     help: ArgumentHelp("Write into this directory of archives.", valueName: "directory"),
     completion: .directory)
   var directory: String?
-  @OptionGroup var key: SourceKeyOptions
-  @OptionGroup var recipients: RecipientOptions
-  @OptionGroup var signing: SigningOptions
-  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.keys) var key: SourceKeyOptions
+  @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
+  @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
 
   /// Where the copy goes; nil when no place is given.
   func target() throws -> SnapshotRequest.Target? {
@@ -23,7 +23,7 @@ struct CopyOptions: ParsableArguments {
     case (let file?, nil): return .file(file)
     case (nil, let directory?): return .repository(directory)
     case (nil, nil): return nil
-    default: throw UsageError(message: "give either -o FILE or --to DIRECTORY")
+    default: throw UsageError(message: "give either -o FILE or --into DIRECTORY")
     }
   }
 }
@@ -32,18 +32,18 @@ struct ExportCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "export", abstract: "Copy an archive's snapshot to a new full archive.",
     discussion: """
-      The new archive has a new ID, holds the whole snapshot and needs no other
-      archive. Every byte is compared with its hash: a damaged archive is refused,
-      and no file is left. Prints the path. Without -o and --to the archive goes
+      The new archive has a new ID, holds the whole snapshot and needs no other \
+      archive. Every byte is compared with its hash: a damaged archive is refused, \
+      and no file is left. Prints the path. Without -o and --into the archive goes \
       into the repository of -r.
 
-      The copy of an encrypted archive is encrypted as well: name its recipients, or
+      The copy of an encrypted archive is encrypted as well: name its recipients, or \
       give --no-encryption.
 
       Examples:
         drydock export latest -r Backups -o Notes.tar.zst
-        drydock export A.tar.zst.age --identity key.txt --recipient age1… --to USB
-        drydock export Notes.tar.zst --to Elsewhere
+        drydock export A.tar.zst.age --identity key.txt --recipient age1… --into USB
+        drydock export Notes.tar.zst --into Elsewhere
       """)
 
   @Argument(
@@ -52,12 +52,12 @@ struct ExportCommand: Subcommand {
   var archive: String
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var copy: CopyOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     guard let place = try copy.target() ?? repository.repository.map({ .repository($0) }) else {
-      throw UsageError(message: "no place for the archive; give -o FILE, --to DIRECTORY or -r REPOSITORY")
+      throw UsageError(message: "no place for the archive; give -o FILE, --into DIRECTORY or -r REPOSITORY")
     }
     let configuration = try common.configuration()
     var keys = try copy.key.keys()
@@ -104,17 +104,17 @@ struct RekeyCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Encrypt archives to new recipients, or for the first time.",
     discussion: """
-      Writes the same archive, byte for byte, encrypted under a new file key to the
-      given recipients, or with a passphrase, and reads the copy back. With --replace
-      it replaces the old file in one step; an archive that was not encrypted gets
+      Writes the same archive, byte for byte, encrypted under a new file key to the \
+      given recipients, or with a passphrase, and reads the copy back. With --replace \
+      it replaces the old file in one step; an archive that was not encrypted gets \
       the suffix .age.
 
-      This does not revoke the old keys: whoever has a copy of the old file and an old
-      key can still read it, and many disks keep the bytes of a removed file. If a
+      This does not revoke the old keys: whoever has a copy of the old file and an old \
+      key can still read it, and many disks keep the bytes of a removed file. If a \
       key was stolen, change the secrets in the archive as well.
 
       Examples:
-        drydock rekey A.tar.zst.age --identity old.txt --recipient age1… --to USB
+        drydock rekey A.tar.zst.age --identity old.txt --recipient age1… --into USB
         drydock rekey -r Backups --identity old.txt --recipients-file new --replace
         drydock rekey Plain.tar.zst --recipient age1… --replace
       """)
@@ -126,9 +126,9 @@ struct RekeyCommand: Subcommand {
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Replace each old archive with the new one.") var replace = false
   @OptionGroup var copy: CopyOptions
-  @OptionGroup var wait: RepositoryWaitOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()
@@ -196,11 +196,11 @@ struct RekeyCommand: Subcommand {
     guard replace != (target != nil) else {
       throw UsageError(
         message: replace
-          ? "give one of -o FILE, --to DIRECTORY and --replace"
-          : "no place for the copy; give -o FILE or --to DIRECTORY, or --replace")
+          ? "give one of -o FILE, --into DIRECTORY and --replace"
+          : "no place for the copy; give -o FILE or --into DIRECTORY, or --replace")
     }
     if copy.output != nil, archives.count != 1 {
-      throw UsageError(message: "-o FILE is for one archive; give --to DIRECTORY")
+      throw UsageError(message: "-o FILE is for one archive; give --into DIRECTORY")
     }
     return target
   }

@@ -6,9 +6,9 @@ import Foundation
 struct SettingsChangeOptions: ParsableArguments {
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @OptionGroup var place: SettingsPlaceOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var use: UseOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private func document(_ report: SettingsChange.Report) -> JSONObject {
     ["summary": report.summary, "file": report.file, "notes": report.notes]
@@ -32,15 +32,13 @@ struct DefaultsWriteCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "write", abstract: "Set a setting; creates the settings file if there is none.",
     discussion: """
-      Without --type, a value has the type that it has in a migration (YAML 1.2): true,
-      42 and 0.5 are not texts, yes and 12:30 are; a list or dictionary is in brackets.
-      Other users can see arguments: give a secret with --value-file, or put it into
-      the vault.
+      Without --type, a value has the type that it has in a migration (YAML 1.2): \
+      true, 42 and 0.5 are not texts, yes and 12:30 are; a list or dictionary is in \
+      brackets. Other users can see arguments: give a secret with --value-file.
 
       Examples:
         drydock defaults write Notes theme dark
         drydock defaults write Notes version 7 --type string
-        drydock defaults write Notes tags '[urgent]' --add
         drydock defaults write Notes accounts Ada --path /0/name
       """)
 
@@ -118,7 +116,7 @@ struct DefaultsImportCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "import", abstract: "Read settings from a property list or JSON file.",
     discussion: """
-      Settings of the same name are replaced; all others stay, or are deleted with
+      Settings of the same name are replaced; all others stay, or are deleted with \
       --replace. The file may have any form that `drydock defaults convert` reads.
 
       Examples:

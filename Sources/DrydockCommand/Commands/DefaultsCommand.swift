@@ -6,9 +6,9 @@ struct DefaultsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "defaults", abstract: "Show and change an app's settings, key by key.",
     discussion: """
-      Like macOS's `defaults` and `plutil`, for a container. Each change is one
-      transaction, which `drydock rollback` undoes. A settings file keeps its format.
-      Values that look like secrets are not shown. With --json each command prints
+      Like macOS's `defaults` and `plutil`, for a container. Each change is one \
+      transaction, which `drydock rollback` undoes. A settings file keeps its format. \
+      Values that look like secrets are not shown. With --json each command prints \
       one JSON document.
 
       Examples:
@@ -39,8 +39,8 @@ struct DefaultsReadCommand: Subcommand {
   @OptionGroup var part: SettingPartOptions
   @Flag(help: "Show values that look like secrets.") var reveal = false
   @OptionGroup var place: SettingsPlaceOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     if key == nil, part.path != nil { throw UsageError(message: "--path needs the name of a setting") }
@@ -113,22 +113,24 @@ struct DefaultsExportCommand: Subcommand {
 
       Examples:
         drydock defaults export Notes settings.plist
-        drydock defaults export Notes - --to json | jq .theme
+        drydock defaults export Notes - --as json | jq .theme
       """)
 
   @OptionGroup var container: ContainerOptions
   @Argument(help: "A new file; - is standard output.", completion: .file())
   var output: String
-  @Option(help: ArgumentHelp("The format: xml (by default), binary, json or openstep.", valueName: "format"))
-  var to: ExchangeFormat = .xml
+  @Option(
+    name: .customLong("as"),
+    help: ArgumentHelp("The format: xml (by default), binary, json or openstep.", valueName: "format"))
+  var format: ExchangeFormat = .xml
   @OptionGroup var place: SettingsPlaceOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     if output == "-", common.json {
       throw UsageError(
-        message: "--json describes the file that was written: name one; --to json exports JSON")
+        message: "--json describes the file that was written: name one; --as json exports JSON")
     }
     let place = try place.place()
     try container.reading(common.configuration(), expansion) { opened in
@@ -139,11 +141,13 @@ struct DefaultsExportCommand: Subcommand {
           message:
             "standard output is a terminal, and the settings contain secrets; pipe it, or give a file")
       }
-      let bytes = try DrydockError.locating(path.description) { try to.encode(value) }
+      let bytes = try DrydockError.locating(path.description) { try format.encode(value) }
       try PropertyListInput.write(bytes, to: output)
       if output == "-" { return }
       if common.json {
-        return Output.json(["file": path, "output": output, "format": to.rawValue, "keys": file.root.count])
+        return Output.json([
+          "file": path, "output": output, "format": format.rawValue, "keys": file.root.count,
+        ])
       }
       Output.message("wrote \(Output.count(file.root.count, "setting")) to \(output)")
     }
@@ -154,18 +158,20 @@ struct DefaultsConvertCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "convert", abstract: "Convert a property list or JSON file to another format.",
     discussion: """
-      The file may have any form: a property list in XML, binary or OpenStep text, in
-      UTF-8 or UTF-16, a strings file, or JSON. A conversion that would lose a value's
+      The file may have any form: a property list in XML, binary or OpenStep text, in \
+      UTF-8 or UTF-16, a strings file, or JSON. A conversion that would lose a value's \
       type is refused.
 
       Examples:
-        drydock defaults convert settings.plist --to xml
-        drydock defaults convert old.plist --to binary --in-place
+        drydock defaults convert settings.plist --as xml
+        drydock defaults convert old.plist --as binary --in-place
       """)
 
   @Argument(help: "The file; - is standard input.", completion: .file()) var file: String
-  @Option(help: ArgumentHelp("The format: xml, binary, json or openstep.", valueName: "format"))
-  var to: ExchangeFormat
+  @Option(
+    name: .customLong("as"),
+    help: ArgumentHelp("The format: xml, binary, json or openstep.", valueName: "format"))
+  var format: ExchangeFormat
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
@@ -173,7 +179,7 @@ struct DefaultsConvertCommand: Subcommand {
     completion: .file())
   var output: String?
   @Flag(help: "Replace the file. Not for a file of a container: an app may be using it.") var inPlace = false
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     if inPlace, output != nil || file == "-" {
@@ -183,11 +189,11 @@ struct DefaultsConvertCommand: Subcommand {
       throw UsageError(message: "--json describes the file that was written: give --output FILE")
     }
     let value = try PropertyListInput.read(file)
-    let bytes = try DrydockError.locating(file) { try to.encode(value) }
+    let bytes = try DrydockError.locating(file) { try format.encode(value) }
     if inPlace {
       try PropertyListInput.replace(file, with: bytes)
     } else {
-      if output == nil, to == .binary, isatty(STDOUT_FILENO) == 1 {
+      if output == nil, format == .binary, isatty(STDOUT_FILENO) == 1 {
         throw UsageError(
           message: "a binary property list is not for a terminal; pipe it, or give --output FILE")
       }
@@ -195,7 +201,7 @@ struct DefaultsConvertCommand: Subcommand {
     }
     guard let target = inPlace ? file : output else { return }
     if common.json {
-      return Output.json(["output": target, "format": to.rawValue, "bytes": bytes.count])
+      return Output.json(["output": target, "format": format.rawValue, "bytes": bytes.count])
     }
     Output.message("wrote \(Output.count(bytes.count, "byte")) to \(target)")
   }

@@ -8,15 +8,15 @@ struct DiffCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "Show what differs between two archives, containers or goldens.",
     discussion: """
-      Compares settings by key, databases by schema and row, and everything else by
-      file: - is only in A, + is only in B, ~ differs. Secrets are not shown. Paths
-      that rules exclude from backups are ignored, except against a golden, which
-      holds a whole container; there, nondeterministic values of the fixture are
+      Compares settings by key, databases by schema and row, and everything else by \
+      file: - is only in A, + is only in B, ~ differs. Secrets are not shown. Paths \
+      that rules exclude from backups are ignored, except against a golden, which \
+      holds a whole container; there, nondeterministic values of the fixture are \
       ignored. Containers are only read, and may be in use.
 
       Examples:
         drydock diff Notes@latest Notes -r Backups
-        drydock diff Before.tar.zst After.tar.zst --only databases --all
+        drydock diff Before.tar.zst After.tar.zst --only databases --details
         drydock diff Fixtures/v1/expected/6 Notes --exit-code
         drydock diff latest Notes -r Backups --html difference.html
       """)
@@ -36,16 +36,16 @@ struct DiffCommand: Subcommand {
     help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
   var paths: [String] = []
   @Flag(help: "Show all differences, not only the first of each part; up to 10,000 rows of a table.")
-  var all =
+  var details =
     false
   @Flag(help: "Exit with 2 when they differ.") var exitCode = false
-  @OptionGroup var page: HTMLOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var wait: WaitOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     try page.reporting("Comparison", "\(a) → \(b)") {
@@ -63,7 +63,7 @@ struct DiffCommand: Subcommand {
     var options = ComparisonOptions()
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
-    let rowLimit = all ? 10_000 : 5
+    let rowLimit = details ? 10_000 : 5
     options.rowLimit = page.html == nil ? rowLimit : max(rowLimit, HTMLPage.rowLimit)
     var transaction = try wait.transaction(deviceKeys)
     let display = try showing.display(asJSON: common.json)
@@ -94,7 +94,7 @@ struct DiffCommand: Subcommand {
       Output.line("a: \(ComparedOperand(first, a).text)")
       Output.line("b: \(ComparedOperand(second, b).text)")
       if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }
-      Output.difference(difference, limit: all ? nil : 20)
+      Output.difference(difference, limit: details ? nil : 20)
       comparison.reportOmissions()
     }
     if exitCode && !difference.isEmpty { throw ExitStatus.pending.code }

@@ -7,7 +7,7 @@ struct FixtureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fixture", abstract: "Make fixtures for migration tests.",
     discussion: """
-      A fixture is a container of an old version, stored as text, with its expected
+      A fixture is a container of an old version, stored as text, with its expected \
       results. With --json each command prints one JSON document.
 
       Example: drydock fixture capture Notes v5-in-use --rows 20
@@ -20,18 +20,15 @@ struct FixtureCaptureCommand: Subcommand {
     commandName: "capture",
     abstract: "Make a fixture from a real container, without its secrets.",
     discussion: """
-      What looks like a secret, the vault's values, and what you choose are replaced
-      everywhere by made-up values of the same shape and length; equal values get
-      equal replacements. What backups exclude is left out, and tables are cut to
-      some rows with everything they refer to. At the end every byte is searched for
-      replaced values: if one is left that cannot be replaced, no fixture is written.
-      The container is only read. Review the fixture before you share it: only you
-      know what else in it is private.
+      What looks like a secret, the vault's values, and what you choose are replaced \
+      everywhere by made-up values of the same shape; tables are cut to some rows with \
+      everything they refer to. If a replaced value is left anywhere, no fixture is \
+      written. Review the fixture before you share it: \
+      only you know what else in it is private.
 
       Examples:
-        drydock fixture capture Notes v5-in-use --replace task.title --replace-key email
-        drydock fixture capture Notes@latest v5-in-use -r Backups --rows 20
-        drydock fixture capture Notes v5-in-use --drop 'Documents/**/*.jpg'
+        drydock fixture capture Notes v5 --replace task.title --replace-key email
+        drydock fixture capture Notes@latest v5 -r Backups --rows 20
       """)
 
   @Argument(
@@ -44,7 +41,7 @@ struct FixtureCaptureCommand: Subcommand {
       "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
       valueName: "directory"), completion: .directory)
   var fixtures: String?
-  @Option(help: ArgumentHelp("The maximum number of rows kept of each table.", valueName: "number"))
+  @Option(help: ArgumentHelp("Rows kept of each table, at most.", valueName: "number"))
   var rows = 100
   @Option(
     name: .customLong("replace"),
@@ -53,7 +50,7 @@ struct FixtureCaptureCommand: Subcommand {
   @Option(
     name: .customLong("replace-key"),
     help: ArgumentHelp(
-      "A key whose values are replaced, in settings and documents at any depth; repeatable.", valueName: "key"
+      "A key of settings or documents, likewise; repeatable.", valueName: "key"
     ))
   var keys: [String] = []
   @Option(
@@ -64,21 +61,19 @@ struct FixtureCaptureCommand: Subcommand {
   var drop: [String] = []
   @Option(
     help: ArgumentHelp(
-      """
-      What to keep although it cannot be searched, or equals a replaced value: a file pattern, TABLE.COLUMN, or the name \
-      of a table, column, key or file; repeatable.
-      """, valueName: "name"))
+      "Keep what cannot be searched or equals a replaced value: pattern, TABLE.COLUMN or name.",
+      valueName: "name"))
   var keep: [String] = []
   @Option(
-    help: ArgumentHelp("The schema version, when nothing in the container shows it.", valueName: "version"))
+    help: ArgumentHelp("The schema version, if nothing else shows it.", valueName: "version"))
   var at: Int?
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var repository: RepositoryOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var wait: WaitOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()

@@ -6,7 +6,7 @@ import Foundation
 struct RetentionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Keep the last archives.", valueName: "number")) var keepLast: Int?
   @Option(
-    help: ArgumentHelp("Keep the last archive of each of the last hours that have one.", valueName: "number"))
+    help: ArgumentHelp("Keep the last archive of each of the last hours.", valueName: "number"))
   var keepHourly: Int?
   @Option(help: ArgumentHelp("The same by days, in UTC.", valueName: "number")) var keepDaily: Int?
   @Option(help: ArgumentHelp("The same by weeks, from Monday.", valueName: "number")) var keepWeekly: Int?
@@ -55,22 +55,13 @@ struct ForgetCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "forget", abstract: "Remove old archives by rules, or all archives of one instance.",
     discussion: """
-      An archive stays if one rule keeps it, or if a kept archive needs it. The rules
-      apply to each instance of each app by itself. Without rules on the command line
-      those of `retention:` in drydock.yaml apply. Removed archives are gone: rollback
-      does not bring them back.
-
-      Archives that are kept only because others need them go with --compact, which
-      writes the others again. Encrypted ones need a key that opens them, and stay
-      encrypted to the same keys.
-
-      With --everything all archives of an instance are removed, with their tags, such
-      as those of a person who asks for it. At a terminal it asks first.
+      An archive stays if one rule keeps it, or if a kept archive needs it. The rules \
+      apply to each instance of each app by itself. Without rules on the command line \
+      those of `retention:` in drydock.yaml apply.
 
       Examples:
         drydock forget -r Backups --keep-daily 14 --keep-monthly 12 --dry-run
         drydock forget -r Backups --keep-within 90d --keep-tag release
-        drydock forget -r Backups --keep-monthly 12 --compact
         drydock forget -r Backups --instance ada --everything
       """)
 
@@ -87,14 +78,14 @@ struct ForgetCommand: Subcommand {
       their size; by default 25%.
       """, valueName: "share"))
   var compact: String?
-  @OptionGroup var signing: SigningOptions
-  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @Flag(help: "Show what would be removed, and remove nothing.") var dryRun = false
   @Flag(help: "Do not ask before --everything removes archives.") var yes = false
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var wait: RepositoryWaitOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()
@@ -241,8 +232,8 @@ struct TagCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "tag", abstract: "Add or remove tags of archives.",
     discussion: """
-      Tags are in a small file beside the archive, which itself never changes. They
-      can be read without a key. `drydock forget --keep-tag TAG` keeps the archives
+      Tags are in a small file beside the archive, which itself never changes. They \
+      can be read without a key. `drydock forget --keep-tag TAG` keeps the archives \
       with a tag. Prints each archive's tags.
 
       Examples:
@@ -257,9 +248,9 @@ struct TagCommand: Subcommand {
   @Option(name: .customLong("remove"), help: ArgumentHelp("Remove this tag; repeatable.", valueName: "tag"))
   var removed: [String] = []
   @OptionGroup var repository: RepositoryOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var wait: RepositoryWaitOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()

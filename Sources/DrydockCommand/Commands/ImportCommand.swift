@@ -6,8 +6,8 @@ struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import", abstract: "Make a container of an app's data in a backup of a device.",
     discussion: """
-      The backup is only read. The guide "Importing containers" describes this
-      and the other ways of a container from a device and back. With --json each
+      The backup is only read. The guide "Importing containers" describes this \
+      and the other ways of a container from a device and back. With --json each \
       command prints one JSON document.
 
       Examples:
@@ -22,9 +22,9 @@ struct ImportIPhoneBackupCommand: Subcommand {
     commandName: "iphone-backup",
     abstract: "Import an app's data from a backup that Finder or iTunes made of an iPhone or iPad.",
     discussion: """
-      The app's groups come too: those that the backup names as the app's, and
-      those that are named after it. Of an encrypted backup the keychain items of
-      the app's access groups go into the vault, with --device-key; the exit code
+      The app's groups come too: those that the backup names as the app's, and \
+      those that are named after it. Of an encrypted backup the keychain items of \
+      the app's access groups go into the vault, with --device-key; the exit code \
       is 3 when something stays behind.
 
       Examples:
@@ -49,7 +49,7 @@ struct ImportIPhoneBackupCommand: Subcommand {
       valueName: "group"))
   var accessGroups: [String] = []
   @OptionGroup var target: ImportTargetOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let isList = try target.isList(app, common)
@@ -79,8 +79,8 @@ struct ImportAndroidBackupCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "android-backup", abstract: "Import an app's data from a file that `adb backup` made.",
     discussion: """
-      The app's program, if the backup has it, is not imported. Data of storage
-      other than the app's directory becomes a group: external-files, obb,
+      The app's program, if the backup has it, is not imported. Data of storage \
+      other than the app's directory becomes a group: external-files, obb, \
       device-protected.
 
       Examples:
@@ -93,8 +93,8 @@ struct ImportAndroidBackupCommand: Subcommand {
   @Option(help: ArgumentHelp("The app's package; without it, the apps are listed.", valueName: "package"))
   var app: String?
   @OptionGroup var target: ImportTargetOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let isList = try target.isList(app, common)
@@ -139,13 +139,12 @@ struct ImportTargetOptions: ParsableArguments {
     completion: .file())
   var passwordFile: String?
   @Option(
-    name: .customLong("container"),
     help: ArgumentHelp("Name of this instance; by default the backup's name.", valueName: "name"))
   var instance: String?
-  @OptionGroup var recipients: RecipientOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var wait: WaitOptions
-  @OptionGroup var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
 
   /// Whether the apps are only listed; an import needs one target.
   func isList(_ app: String?, _ common: CommonOptions) throws -> Bool {

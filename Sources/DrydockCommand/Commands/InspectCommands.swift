@@ -16,12 +16,12 @@ struct InspectCommand: Subcommand {
       `core-data:` of drydock.yaml.
       """, valueName: "file"), completion: .file())
   var model: String?
-  @OptionGroup var page: HTMLOptions
+  @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
   @OptionGroup var migrations: CatalogOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   /// How many items of a vault are shown as text.
   private static let shownItems = 20
@@ -171,7 +171,7 @@ struct ExplainCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "explain", abstract: "Show whether a backup includes a path, and which rule decides.",
     discussion: """
-      The path need not exist: the decision is then made by name alone, for a file,
+      The path need not exist: the decision is then made by name alone, for a file, \
       or for a directory when the path ends with a slash.
 
       Example: drydock explain Notes Library/Caches/thumbnail.png
@@ -179,8 +179,8 @@ struct ExplainCommand: Subcommand {
 
   @OptionGroup var container: ContainerOptions
   @Argument(help: ArgumentHelp("A path in the container.", valueName: "path")) var inner: String
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws { try container.reading(common.configuration(), expansion, explain) }
 

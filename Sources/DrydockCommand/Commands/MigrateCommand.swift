@@ -7,46 +7,37 @@ struct MigrateCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
-      All pending migrations are one transaction: a failure leaves the container
-      unchanged. With --each, every migration is a separate transaction: what is
-      committed before a failure stays, and the exit code is 3. A dry run does the
-      same work on a copy of what changes, shows the difference, and discards it.
-
-      With a repository (-r, or `repository:` in drydock.yaml) a snapshot is taken
-      first, unless there is nothing to migrate.
-
-      Steps on the vault need the device key, in a dry run too. When settings were
-      moved into the vault, the repository's unencrypted archives that still hold
-      them are listed: rotate these secrets.
+      All pending migrations are one transaction: a failure leaves the container \
+      unchanged. With a repository a snapshot is taken first. A dry run does the same \
+      work on a copy and shows the difference. Steps on the vault need the device key.
 
       Examples:
         drydock migrate Notes -m Migrations --dry-run
         drydock migrate Notes -m Migrations --device-key device.key -r Backups
-        drydock migrate Notes -m Migrations --dry-run --html changes.html
         drydock migrate Notes -m Migrations --to 3
         drydock migrate --all Customers -m Migrations --jobs 4 --json > report
-        drydock migrate --all Customers --run 4711 --shard 3/8 --result 3.jsonl
       """)
 
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
-  @Flag(help: "Commit each migration separately.") var each = false
+  @Flag(help: "Commit each migration separately: after a failure the earlier ones stay (exit code 3).")
+  var each = false
   @Flag(
     help: "Run a migration even if a later one was applied, in the order of their numbers.")
   var allowOutOfOrder = false
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
-  @OptionGroup var page: HTMLOptions
+  @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Do not take a snapshot first.") var noSnapshot = false
-  @OptionGroup var recipients: RecipientOptions
-  @OptionGroup var signing: SigningOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var use: UseOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
+  @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private static func document(_ outcome: TransactionOutcome<MigrationResult>) -> JSONObject {
     outcome.document([

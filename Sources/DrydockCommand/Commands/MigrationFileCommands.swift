@@ -6,7 +6,7 @@ struct NewCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "new", abstract: "Create a migration from a template, with the next free number.",
     discussion: """
-      Prints the path of the file to edit. --sql is for a database in drydock.yaml;
+      Prints the path of the file to edit. --sql is for a database in drydock.yaml; \
       with several, --database names one.
 
       Examples:
@@ -19,11 +19,11 @@ struct NewCommand: Subcommand {
   @OptionGroup var migrations: CatalogOptions
   @Flag(help: "A SQL file.") var sql = false
   @Flag(help: "A directory, for a migration with several files.") var directory = false
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     if sql && directory { throw ValidationError("either --sql or --directory") }
-    if migrations.database != nil && !sql { throw ValidationError("--database goes with --sql") }
+    if migrations.other.database != nil && !sql { throw ValidationError("--database goes with --sql") }
   }
 
   func run() throws {
@@ -42,10 +42,12 @@ struct NewCommand: Subcommand {
     if directory { return .directory }
     guard sql else { return .steps }
     // Before drydock.yaml names databases, any name will do.
-    if let database = migrations.database, configuration.databases.isEmpty { return .sql(database: database) }
+    if let database = migrations.other.database, configuration.databases.isEmpty {
+      return .sql(database: database)
+    }
     return try .sql(
       database: migrations.knownDatabase(
-        migrations.database, configuration, for: "a SQL file is for one database"))
+        migrations.other.database, configuration, for: "a SQL file is for one database"))
   }
 }
 
@@ -53,9 +55,9 @@ struct ReleaseCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "release", abstract: "Record the migrations as released: from then on they must not change.",
     discussion: """
-      Appends the release's name, its schema version and the checksums of the
-      migrations that are new in it to releases.yaml beside them. `drydock validate`
-      then fails when one of them is edited or removed, or another inserted. Warns
+      Appends the release's name, its schema version and the checksums of the \
+      migrations that are new in it to releases.yaml beside them. `drydock validate` \
+      then fails when one of them is edited or removed, or another inserted. Warns \
       of fixtures and goldens that `drydock test` requires of a release.
 
       Example: drydock release 2.5.0 -m Migrations
@@ -63,7 +65,7 @@ struct ReleaseCommand: Subcommand {
 
   @Argument(help: "The release, such as 2.5.0.") var name: String
   @OptionGroup var migrations: CatalogOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     try refuseSecret(as: name)
@@ -119,9 +121,9 @@ struct ValidateCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "validate", abstract: "Check the migration files; needs no container.",
     discussion: """
-      Reports all problems at once: files that cannot be read, unknown operations,
-      numbers, SQL that SQLite cannot parse, irreversible steps, statements that
-      destroy data without a reason, and migrations that were edited, removed or
+      Reports all problems at once: files that cannot be read, unknown operations, \
+      numbers, SQL that SQLite cannot parse, irreversible steps, statements that \
+      destroy data without a reason, and migrations that were edited, removed or \
       inserted since the release. In GitHub Actions they are also shown at their lines.
 
       Examples:
@@ -130,8 +132,8 @@ struct ValidateCommand: Subcommand {
       """)
 
   @OptionGroup var migrations: CatalogOptions
-  @OptionGroup var log: SARIFOption
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.reports) var log: SARIFOption
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let reports = try PipelineReports(log)

@@ -4,21 +4,41 @@ import Foundation
 
 extension ContainerStore: ExpressibleByArgument {}
 
+/// What a restore replaces, apart from what is usual.
+struct ExtentOptions: ParsableArguments {
+  @Flag(help: "Keep what the archive does not have.") var keepExtra = false
+  @Flag(help: "Replace what rules exclude, too.") var overwriteExcluded = false
+  @Flag(help: "Restore stored paths that a rule excludes, where they are missing.")
+  var includeExcluded = false
+  @Flag(help: "Restore synchronizable vault items as well, which sync to other devices.")
+  var includeSynchronizable = false
+  @Flag(
+    name: .customLong("keep-set-id"),
+    help: "Restore set-user-ID and set-group-ID bits and capabilities, from an archive that you trust.")
+  var keepsSetID = false
+  @Flag(
+    help: """
+      Restore what can be read when archives are missing or damaged; the other paths \
+      are left as they are, and listed.
+      """)
+  var partial = false
+  @Flag(help: "Read all files of the container, also those that are proved unchanged since the snapshot.")
+  var checkContents = false
+  @Flag(help: "Accept another app's or instance's data.") var fromOther = false
+}
+
 struct RestoreCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "restore", abstract: "Restore a container to the state of a snapshot.",
     discussion: """
-      The container becomes what the archive holds, in one step that can be rolled
-      back. What a rule excludes from backups (caches, flagged files) is left
-      unchanged. A container that does not exist is created. Vault items return one
-      by one, with --device-key and as their class allows; the exit code is 3 when
-      some do not. With --trusted, or `trusted:` in drydock.yaml, a trusted key must
-      have signed the archive, and those that it needs.
+      The container becomes what the archive holds, in one step that can be rolled \
+      back. What a rule excludes from backups (caches, flagged files) is left \
+      unchanged. A container that does not exist is created. Vault items return one \
+      by one, with --device-key and as their class allows (exit code 3 if some do not).
 
       Examples:
-        drydock restore Backups/A.tar.zst Notes --dry-run
-        drydock restore latest Notes -r Backups
-        drydock restore A.tar.zst Notes --path Documents
+        drydock restore latest Notes -r Backups --dry-run
+        drydock restore Backups/A.tar.zst Notes --path Documents
         drydock restore A.tar.zst Notes --only defaults --migrate -m Migrations
       """)
 
@@ -35,45 +55,24 @@ struct RestoreCommand: Subcommand {
       "Only this store: \(ContainerStore.allCases.map(\.rawValue).joined(separator: ", ")); repeatable.",
       valueName: "store"))
   var stores: [ContainerStore] = []
-  @Flag(help: "Keep what the archive does not have.") var keepExtra = false
-  @Flag(help: "Replace what rules exclude, too.") var overwriteExcluded = false
-  @Flag(help: "Restore stored paths that a rule excludes, where they are missing.")
-  var includeExcluded = false
   @Flag(
-    help: """
-      Migrate the archive's content first: all of it to the latest version, a part \
-      of it to the container's version.
-      """)
+    help: "Migrate the archive's content first: all of it to the latest version, a part to the container's.")
   var migrate = false
   @OptionGroup var migrations: CatalogOptions
-  @Flag(help: "Restore synchronizable vault items as well, which sync to other devices.")
-  var includeSynchronizable = false
-  @Flag(
-    name: .customLong("keep-set-id"),
-    help: "Restore set-user-ID and set-group-ID bits and capabilities, from an archive that you trust.")
-  var keepsSetID = false
-  @Flag(
-    help: """
-      Restore what can be read when archives are missing or damaged; the other paths \
-      are left as they are, and listed.
-      """)
-  var partial = false
-  @Flag(help: "Read all files of the container, also those that are proved unchanged since the snapshot.")
-  var checkContents = false
-  @Flag(help: "Accept another app's or instance's data.") var fromOther = false
+  @OptionGroup(title: OptionTitle.extent) var extent: ExtentOptions
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
-  @OptionGroup var trust: TrustOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var use: UseOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   /// How many preserved paths are shown as text.
   private static let shown = 100
 
   func validate() throws {
-    if partial && migrate { throw ValidationError("--partial and --migrate exclude each other") }
+    if extent.partial && migrate { throw ValidationError("--partial and --migrate exclude each other") }
   }
 
   func run() throws {
@@ -92,10 +91,12 @@ struct RestoreCommand: Subcommand {
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
-    (options.keepExtra, options.overwriteExcluded) = (keepExtra, overwriteExcluded)
-    (options.fromOther, options.keepsSetID) = (fromOther, keepsSetID)
-    (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
-    (options.acceptsIncomplete, options.checksContents) = (partial, checkContents)
+    (options.keepExtra, options.overwriteExcluded) = (extent.keepExtra, extent.overwriteExcluded)
+    (options.fromOther, options.keepsSetID) = (extent.fromOther, extent.keepsSetID)
+    (options.includeExcluded, options.includesSynchronizable) = (
+      extent.includeExcluded, extent.includeSynchronizable
+    )
+    (options.acceptsIncomplete, options.checksContents) = (extent.partial, extent.checkContents)
     options.transaction = try container.wait.transaction(deviceKeys, use)
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }

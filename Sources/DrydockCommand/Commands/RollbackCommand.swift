@@ -7,20 +7,15 @@ struct RollbackCommand: Subcommand {
     commandName: "rollback",
     abstract: "Undo the last transaction, or go back to a version, keeping newer data.",
     discussion: """
-      Reverts each setting, database and file separately. Where the app has changed
-      the same one since, it is a conflict: nothing is changed, both sides are shown.
-
-      --to undoes as many transactions as needed, in one. --down runs the migrations'
-      down steps instead, on the data as it is now; without --to, those of the last
-      run. Where a version is in the middle of a transaction, or the undo log no
-      longer has it, --to runs down steps by itself.
+      Reverts each setting, database and file separately. Where the app has changed \
+      the same one since, it is a conflict: nothing is changed, both sides are shown. \
+      --to undoes as many transactions as needed, in one; where the undo log does not \
+      reach, it runs down steps.
 
       Examples:
         drydock rollback Notes
         drydock rollback Notes -m Migrations --to 3 --dry-run
         drydock rollback Notes -m Migrations --down
-        drydock rollback Notes --redo
-        drydock rollback --all Customers -m Migrations --to 3
         drydock rollback --all Customers --transaction-of 4711
       """)
 
@@ -36,11 +31,11 @@ struct RollbackCommand: Subcommand {
   )
   var transactionOf: String?
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var use: UseOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private static func document(_ report: MigrationRollback.Report) -> JSONObject {
     [

@@ -7,10 +7,10 @@ struct InitCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "init", abstract: "Write a commented drydock.yaml into the working directory.",
     discussion: """
-      With a container, what is found in it is filled in: the app, settings files,
-      databases, and the app's own schema number, which becomes the version before the
-      first migration, unless Migrations/releases.yaml explains it. With --fixture the
-      container becomes the first fixture, as by `drydock fixture capture`. An existing
+      With a container, what is found in it is filled in: the app, settings files, \
+      databases, and the app's own schema number, which becomes the version before the \
+      first migration, unless Migrations/releases.yaml explains it. With --fixture the \
+      container becomes the first fixture, as by `drydock fixture capture`. An existing \
       file is never replaced.
 
       Examples:
@@ -24,7 +24,7 @@ struct InitCommand: Subcommand {
   @Option(
     help: ArgumentHelp("Also make the first fixture of the container, with this name.", valueName: "name"))
   var fixture: String?
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     if fixture != nil, container == nil { throw ValidationError("--fixture needs a container to capture") }
@@ -233,12 +233,12 @@ struct KeygenCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "keygen", abstract: "Generate a key for encrypted archives or for a device's vault.",
     discussion: """
-      The key file holds a secret identity (AGE-SECRET-KEY-1…), which opens what is
-      encrypted to its public key (age1…), the recipient. The format is that of
-      age-keygen, and age can read it. Without -o it goes to standard output, and the
+      The key file holds a secret identity (AGE-SECRET-KEY-1…), which opens what is \
+      encrypted to its public key (age1…), the recipient. The format is that of \
+      age-keygen, and age can read it. Without -o it goes to standard output, and the \
       public key to standard error.
 
-      Without the file, what was encrypted to it cannot be opened: keep a copy in a
+      Without the file, what was encrypted to it cannot be opened: keep a copy in a \
       safe place. Whoever has the file can open it.
 
       Examples:
@@ -259,7 +259,7 @@ struct KeygenCommand: Subcommand {
     help: ArgumentHelp("With -y: the key file, or - for standard input.", valueName: "file"),
     completion: .file())
   var input: String?
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     guard showsRecipients else { return try make() }

@@ -6,8 +6,8 @@ struct SignCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "sign", abstract: "Sign archives that are there already, after every byte was verified.",
     discussion: """
-      Writes a statement beside each archive, and its signature, as snapshot --sign
-      does. What you sign is what you have verified yourself: whoever trusts your key
+      Writes a statement beside each archive, and its signature, as snapshot --sign \
+      does. What you sign is what you have verified yourself: whoever trusts your key \
       restores it. An archive and those that it needs are signed one by one.
 
       Examples:
@@ -20,12 +20,12 @@ struct SignCommand: Subcommand {
     completion: .file())
   var archives: [String] = []
   @OptionGroup var repository: RepositoryOptions
-  @OptionGroup var signing: SigningOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var wait: RepositoryWaitOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: RepositoryWaitOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let configuration = try common.configuration()

@@ -6,11 +6,11 @@ struct SnapshotCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back up a container to an archive; the app may be running.",
     discussion: """
-      Prints the archive's path. If the repository has an earlier archive of the
-      container that can be read, only what changed since is stored; the new
-      archive needs the earlier one. The container is only read, but an interrupted
+      Prints the archive's path. If the repository has an earlier archive of the \
+      container that can be read, only what changed since is stored; the new \
+      archive needs the earlier one. The container is only read, but an interrupted \
       command on it is completed or reverted first. Stock tools open the archive:
-      tar --zstd -tf ARCHIVE; encrypted to recipients: age -d -i key.txt ARCHIVE |
+      tar --zstd -tf ARCHIVE; encrypted to recipients: age -d -i key.txt ARCHIVE | \
       tar --zstd -t. To encrypt, no secret key is needed.
 
       Examples:
@@ -35,13 +35,13 @@ struct SnapshotCommand: Subcommand {
     name: .customLong("tag"),
     help: ArgumentHelp("Tag the archive in the repository; repeatable.", valueName: "tag"))
   var tags: [String] = []
-  @OptionGroup var recipients: RecipientOptions
-  @OptionGroup var signing: SigningOptions
-  @OptionGroup var key: SourceKeyOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
+  @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
+  @OptionGroup(title: OptionTitle.keys) var key: SourceKeyOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws { try container.requireAny() }
 

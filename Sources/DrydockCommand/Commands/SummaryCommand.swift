@@ -7,12 +7,12 @@ struct SummaryCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "summary", abstract: "Merge the results of many jobs that worked on containers.",
     discussion: """
-      Reads the files that `--result`, or `--all` with --json, wrote. Counts each
-      container once, by its last result: a shard that was run again counts as one.
-      Shards without results, or that were killed or lack results, are listed. Lines
+      Reads the files that `--result`, or `--all` with --json, wrote. Counts each \
+      container once, by its last result: a shard that was run again counts as one. \
+      Shards without results, or that were killed or lack results, are listed. Lines \
       that are cut or foreign are reported, and the rest counted.
 
-      The exit code is that of one run over all containers, fixtures or archives; 3 if
+      The exit code is that of one run over all containers, fixtures or archives; 3 if \
       something is missing.
 
       Examples:
@@ -27,8 +27,8 @@ struct SummaryCommand: Subcommand {
     help: ArgumentHelp("Also write the summary in Markdown, for a comment.", valueName: "file"),
     completion: .file())
   var markdown: String?
-  @OptionGroup var page: HTMLOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let comment = try ReportFile(markdown, option: "--markdown")

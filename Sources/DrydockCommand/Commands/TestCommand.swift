@@ -8,31 +8,17 @@ struct TestCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "test", abstract: "Test the migrations on fixtures: containers of old versions.",
     discussion: """
-      Each fixture is built, migrated to the latest version and compared with its
-      goldens and expectations; migrated again, which must change nothing; reverted by
-      the down steps, and rolled back. No table may lose rows unannounced. Over all
-      fixtures, every step must have an effect, every release must have a fixture,
-      and migrated containers must have the schema of fresh ones. --shard divides the
-      fixtures among jobs, and skips these checks over all; --fixtures names their
-      directory, as --all DIRECTORY does in other commands.
-
-      A failure names the place, what was expected and found, and the first migration
-      after which it differs; failures of several rows or fixtures with one cause are
-      one, with examples. The exit code is 1 then, and 4 when fixtures or migrations
-      are invalid. In GitHub Actions, failures are also shown at the lines of the
-      migrations.
-
-      --record writes the goldens of the latest version, shows their differences, and
-      then checks; it refuses where CI is set.
+      Each fixture is built, migrated, compared with its goldens and expectations, \
+      migrated again, reverted by down steps, and rolled back. No data may be lost \
+      unannounced; every step must have an effect in a fixture. A failure names the \
+      place, what was expected and found, and the migration; the exit code is 1, or 4 \
+      when fixtures or migrations are invalid.
 
       Examples:
         drydock test -m Migrations --fixtures Fixtures
-        drydock test v1 v2 -m Migrations --keep Failed
-        drydock test -m Migrations --junit report.xml --jobs 4
-        drydock test --markdown comment.md --sarif drydock.sarif --html report.html
-        drydock test 'Fixtures/v1' -m Migrations --record
-        drydock test --shard 3/8 --run 4711 --result 3.jsonl
-        drydock test -m Migrations --filter 'v*'
+        drydock test --record
+        drydock test v1 v2 --save-failures Failed
+        drydock test --junit report.xml --html report.html --jobs 4
       """)
 
   @OptionGroup var fixtures: FixtureOptions
@@ -40,18 +26,18 @@ struct TestCommand: Subcommand {
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
   @Option(
     help: ArgumentHelp("Save the containers of failures here.", valueName: "directory"),
-    completion: .directory) var keep: String?
-  @OptionGroup var documents: ReportOptions
-  @Flag(help: "List all findings of each cause, not only examples.") var all = false
-  @OptionGroup var page: HTMLOptions
+    completion: .directory) var saveFailures: String?
+  @OptionGroup(title: OptionTitle.reports) var documents: ReportOptions
+  @Flag(help: "List all findings of each cause, not only examples.") var details = false
+  @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
   @Option(
     help: ArgumentHelp(
       "The number of fixtures to check in parallel; by default the number of processors.",
       valueName: "number")) var jobs: Int?
   @Flag(help: "Stop at the first fixture that fails.") var failFast = false
-  @OptionGroup var job: JobOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.batch) var job: JobOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     if let jobs, jobs < 1 { throw ValidationError("--jobs \(jobs) would do nothing; give 1 or more") }
@@ -68,7 +54,7 @@ struct TestCommand: Subcommand {
     if record, let refusal = GoldenRecorder.refusal(in: ProcessInfo.processInfo.environment) {
       throw UsageError(message: refusal)
     }
-    try refuseFile(keep)
+    try refuseFile(saveFailures)
     let configuration = try common.configuration()
     let found = try migrations.validation(configuration)
     let reports = try PipelineReports(documents)
@@ -122,7 +108,7 @@ struct TestCommand: Subcommand {
           "seconds": result.seconds,
         ])
     } else {
-      text.end(result, showsAll: all, isRecorded: isRecorded)
+      text.end(result, showsAll: details, isRecorded: isRecorded)
     }
     let hasPassed = result.passed && isRecorded
     let hasWritten = log?.finish(hasPassed ? 0 : ExitStatus.failed.rawValue) ?? true
@@ -136,15 +122,15 @@ struct TestCommand: Subcommand {
       !isDirectory.boolValue
     else { return }
     throw UsageError(
-      message: "--keep \(directory) is a file: give a directory, which is made when it is not there")
+      message: "--save-failures \(directory) is a file: give a directory, which is made when it is not there")
   }
 
   private func options() -> FixtureSuite.Options {
     var options = FixtureSuite.Options()
     options.filter = fixtures.filter
     options.jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
-    (options.failsFast, options.keep) = (failFast, keep)
-    if all { options.rowLimit = .max }
+    (options.failsFast, options.keep) = (failFast, saveFailures)
+    if details { options.rowLimit = .max }
     options.showsDifference = documents.markdown != nil || page.html != nil
     return options
   }
@@ -177,7 +163,7 @@ struct FixtureOptions: ParsableArguments {
   @Option(
     name: .customLong("fixtures"),
     help: ArgumentHelp(
-      "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
+      "The directory of fixtures, instead of `fixtures:` of drydock.yaml or Fixtures.",
       valueName: "directory"), completion: .directory)
   var directory: String?
 

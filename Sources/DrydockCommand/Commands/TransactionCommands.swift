@@ -7,14 +7,14 @@ struct LogCommand: Subcommand {
     discussion: """
       Examples:
         drydock log Notes
-        drydock log Notes --output
+        drydock log Notes --script-output
       """)
 
   @OptionGroup var container: ContainerOptions
-  @Flag(help: "Also show the output of migration scripts, while the undo log has it.") var output =
-    false
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var common: CommonOptions
+  @Flag(help: "Also show the output of migration scripts, while the undo log has it.")
+  var scriptOutput = false
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     if container.isForeign {
@@ -25,14 +25,14 @@ struct LogCommand: Subcommand {
     let opened = try container.isForeign ? nil : container.open(common.configuration())
     let entries = try opened?.log() ?? []
     var written: [String: [String]] = [:]
-    if output, let opened {
+    if scriptOutput, let opened {
       let options = try container.wait.transaction(deviceKeys)
       for entry in entries {
         let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
         if !texts.isEmpty { written[entry.transaction.description] = texts }
       }
     }
-    if common.json { return Output.json(["transactions": entries, "output": output ? written : nil]) }
+    if common.json { return Output.json(["transactions": entries, "output": scriptOutput ? written : nil]) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
       entries.map { entry in
@@ -61,7 +61,7 @@ struct RecoverCommand: Subcommand {
     discussion: "Example: drydock recover Notes")
 
   @OptionGroup var container: ContainerOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     try container.refuseForeign()

@@ -6,8 +6,8 @@ struct VaultSetCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "set", abstract: "Add or replace a vault item; creates the vault if there is none.",
     discussion: """
-      The value comes from standard input or a file, never from an argument, which
-      other users could see. It is stored byte for byte; with --text a line break at
+      The value comes from standard input or a file, never from an argument, which \
+      other users could see. It is stored byte for byte; with --text a line break at \
       its end is dropped. On a terminal, it is asked for.
 
       Examples:
@@ -17,7 +17,9 @@ struct VaultSetCommand: Subcommand {
       """)
 
   @OptionGroup var container: ContainerOptions
-  @OptionGroup var item: VaultItemOptions
+  @Argument(help: "The item's name: SERVICE/ACCOUNT, or of an internet password SERVER/ACCOUNT.")
+  var itemName: String?
+  @OptionGroup(title: OptionTitle.attributes) var item: VaultItemOptions
   @Option(
     help: ArgumentHelp("Read the value from this file, not from standard input.", valueName: "file"),
     completion: .file())
@@ -35,7 +37,7 @@ struct VaultSetCommand: Subcommand {
   func run() throws {
     // Refuse before the user types a secret.
     try container.refuseForeign()
-    let name = try item.name()
+    let name = try item.name(itemName)
     guard try change.deviceKeys.deviceKeys() != nil else {
       throw DrydockError(.vaultLocked, "a vault needs the device key")
     }
@@ -84,9 +86,6 @@ struct VaultSetCommand: Subcommand {
 
 /// The item that is added to a vault.
 struct VaultItemOptions: ParsableArguments {
-  @Argument(help: "The item's name: SERVICE/ACCOUNT, or of an internet password SERVER/ACCOUNT.")
-  var itemName: String?
-
   @Option(help: ArgumentHelp("The service, where it contains a slash.", valueName: "text")) var service:
     String?
   @Option(help: ArgumentHelp("The account.", valueName: "text")) var account: String?
@@ -114,7 +113,7 @@ struct VaultItemOptions: ParsableArguments {
     name: .customLong("url-path"), help: ArgumentHelp("An internet password's path.", valueName: "path"))
   var urlPath: String?
 
-  func name() throws -> VaultChange.Name {
+  func name(_ itemName: String?) throws -> VaultChange.Name {
     let single = VaultItem.Attribute.given([(.service, service), (.account, account), (.server, server)])
     guard itemName != nil || !single.isEmpty else {
       throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
@@ -141,9 +140,9 @@ extension VaultItem.AccessControl.Flag: ExpressibleByArgument {}
 /// The options of commands that change a vault, except for the container, which comes first.
 struct VaultChangeOptions: ParsableArguments {
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var use: UseOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private func document(_ report: VaultChange.Report, _ redactor: Redactor) -> JSONObject {
     [
@@ -183,7 +182,7 @@ struct VaultRenameCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rename", abstract: "Give an item another name, or another access group.",
     discussion: """
-      The new name is SERVICE/ACCOUNT, of an internet password SERVER/ACCOUNT;
+      The new name is SERVICE/ACCOUNT, of an internet password SERVER/ACCOUNT; \
       without a slash the account stays.
 
       Examples:
@@ -220,7 +219,7 @@ struct VaultSetAccessibilityCommand: Subcommand {
     commandName: "set-accessibility",
     abstract: "Change when an item can be read, and so how backups treat it.",
     discussion: """
-      As in a keychain, a new item is written, read back and compared, and only then
+      As in a keychain, a new item is written, read back and compared, and only then \
       the old one is removed.
 
       Example:
@@ -241,7 +240,7 @@ struct VaultSetAccessControlCommand: Subcommand {
     commandName: "set-access-control",
     abstract: "Change what a user must present to read an item.",
     discussion: """
-      The flags given replace those that the item has. An item under access control
+      The flags given replace those that the item has. An item under access control \
       stays on its device, and cannot be synchronizable.
 
       Examples:
@@ -273,8 +272,8 @@ struct VaultSetSynchronizableCommand: Subcommand {
     commandName: "set-synchronizable",
     abstract: "Change whether a keychain copies an item to the user's other devices.",
     discussion: """
-      This is a part of the item's identity: another item may have the name already.
-      A synchronizable item is whenUnlocked or afterFirstUnlock, and not under access
+      This is a part of the item's identity: another item may have the name already. \
+      A synchronizable item is whenUnlocked or afterFirstUnlock, and not under access \
       control.
 
       Example:
@@ -295,9 +294,9 @@ struct VaultRekeyCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Seal a vault to other device keys.",
     discussion: """
-      From then on the vault is sealed to the new keys only; --device-key names the
-      key that opens it now. This revokes nothing: the old keys still open every copy
-      made before, such as the vaults in archives and in the undo log. If an old key
+      From then on the vault is sealed to the new keys only; --device-key names the \
+      key that opens it now. This revokes nothing: the old keys still open every copy \
+      made before, such as the vaults in archives and in the undo log. If an old key \
       was stolen, change the secrets as well.
 
       Example:

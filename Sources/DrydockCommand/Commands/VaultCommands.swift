@@ -6,8 +6,8 @@ struct VaultCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "vault", abstract: "Show and change a container's vault of secrets.",
     discussion: """
-      The vault is a file of the container, encrypted to the key of its device. Its
-      items are those of an Apple keychain. Each change is one transaction, which
+      The vault is a file of the container, encrypted to the key of its device. Its \
+      items are those of an Apple keychain. Each change is one transaction, which \
       `drydock rollback` undoes. With --json each command prints one JSON document.
 
       Examples:
@@ -118,16 +118,16 @@ struct VaultListCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the items of a vault: everything but their values.",
     discussion: """
-      Of each value, its length and a fingerprint are shown: within one list, equal
+      Of each value, its length and a fingerprint are shown: within one list, equal \
       values have equal fingerprints.
 
       Example: drydock vault list Notes --device-key device.txt
       """)
 
   @OptionGroup var container: ContainerOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws { try container.reading(common.configuration(), expansion, list) }
 
@@ -156,7 +156,7 @@ struct VaultGetCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "get", abstract: "Print an item's value, to a pipe or a file.",
     discussion: """
-      The value is printed byte for byte, without a line break; on a terminal only
+      The value is printed byte for byte, without a line break; on a terminal only \
       with --reveal.
 
       Examples:
@@ -173,9 +173,9 @@ struct VaultGetCommand: Subcommand {
       "Write the value to this new file, which only its owner can read.", valueName: "file"),
     completion: .file())
   var output: String?
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func run() throws {
     let isShown = output == nil && isatty(STDOUT_FILENO) == 1

@@ -6,18 +6,18 @@ struct VerifyCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
     discussion: """
-      Without --data the structure is checked: lengths, the manifest's hash, the
-      snapshot ID. With --data every byte is read and compared with its hash. With
-      --trusted, or `trusted:` in drydock.yaml, a trusted key must have signed each
+      Without --data the structure is checked: lengths, the manifest's hash, the \
+      snapshot ID. With --data every byte is read and compared with its hash. With \
+      --trusted, or `trusted:` in drydock.yaml, a trusted key must have signed each \
       archive, and those that it needs.
 
-      With --container the archive is also compared with a container: files by every
-      byte, databases by schema and rows. Paths that rules exclude from backups are
-      ignored. With the device key the vault is compared by the items that a restore
+      With --container the archive is also compared with a container: files by every \
+      byte, databases by schema and rows. Paths that rules exclude from backups are \
+      ignored. With the device key the vault is compared by the items that a restore \
       would bring back. Exits with 2 when they differ.
 
-      With --all the newest archive of each container is checked, and a container
-      without one has failed. With --shard alone it is the archives of the repository
+      With --all the newest archive of each container is checked, and a container \
+      without one has failed. With --shard alone it is the archives of the repository \
       that are divided.
 
       Examples:
@@ -28,21 +28,21 @@ struct VerifyCommand: Subcommand {
 
   @Argument(help: "Archives: files, or with -r ids; none means all of the repository.", completion: .file())
   var archives: [String] = []
-  @OptionGroup var fleet: FleetOptions
-  @OptionGroup var job: JobOptions
+  @OptionGroup(title: OptionTitle.batch) var fleet: FleetOptions
+  @OptionGroup(title: OptionTitle.batch) var job: JobOptions
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Read every byte and compare it with its hash.") var data = false
   @Option(
     help: ArgumentHelp("Compare the archive with this container.", valueName: "container"),
     completion: .directory)
   var container: String?
-  @OptionGroup var trust: TrustOptions
-  @OptionGroup var key: KeyOptions
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var wait: WaitOptions
-  @OptionGroup var showing: ProgressOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
+  @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
+  @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
+  @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     if container != nil && archives.count != 1 {

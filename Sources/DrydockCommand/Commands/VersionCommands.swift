@@ -13,8 +13,8 @@ struct StatusCommand: Subcommand {
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Exit with 2 when migrations are pending.") var exitCode = false
-  @OptionGroup var expansion: ExpansionOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private static func document(_ plan: MigrationStatus) -> JSONObject {
     let migrations = plan.entries.map { entry -> JSONObject in
@@ -89,7 +89,7 @@ struct BaselineCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "baseline", abstract: "Set a container's schema version, without running anything.",
     discussion: """
-      With --all, only containers of unknown version are set: one that has a history,
+      With --all, only containers of unknown version are set: one that has a history, \
       or is new, is left unchanged.
 
       Examples:
@@ -100,8 +100,8 @@ struct BaselineCommand: Subcommand {
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
   @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
-  @OptionGroup var use: UseOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private static func document(_ outcome: TransactionOutcome<[String]>, _ version: Int) -> JSONObject {
     outcome.document(["version": version, "notes": outcome.value + outcome.notes])
@@ -168,11 +168,11 @@ struct RepairCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "repair", abstract: "Correct a container's migration history.",
     discussion: """
-      --accept is for migrations that were edited after they were applied: the current
+      --accept is for migrations that were edited after they were applied: the current \
       files count as applied. --remove is for migrations whose files no longer exist:
-      they are removed from the history. --renumber is for migrations that got another
-      number after they were applied, as after a merge. Nothing is run, and only the
-      history and the version markers change, in a transaction that `drydock rollback`
+      they are removed from the history. --renumber is for migrations that got another \
+      number after they were applied, as after a merge. Nothing is run, and only the \
+      history and the version markers change, in a transaction that `drydock rollback` \
       undoes. With --all, containers that need no such repair are left unchanged.
 
       Examples:
@@ -193,8 +193,8 @@ struct RepairCommand: Subcommand {
     help: ArgumentHelp("Migrations whose files no longer exist.", valueName: "number"))
   var remove: [Int] = []
   @Flag(help: "Give records the numbers that their migrations have now.") var renumber = false
-  @OptionGroup var use: UseOptions
-  @OptionGroup var common: CommonOptions
+  @OptionGroup(title: OptionTitle.limits) var use: UseOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
     try container.requireAny()

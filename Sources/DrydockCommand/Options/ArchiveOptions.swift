@@ -31,14 +31,7 @@ struct ExpansionOptions: ParsableArguments {
   }
 }
 
-struct RepositoryOptions: ParsableArguments {
-  @Option(
-    name: [.short, .long],
-    help: ArgumentHelp(
-      "The repository: a directory of archives, s3://BUCKET/PREFIX or sftp://HOST/PATH; by default `repository:` of drydock.yaml.",
-      valueName: "repository"), completion: .directory)
-  var repository: String?
-
+struct RateOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "Limit all transfers to and from a remote repository to this many bytes per second, such as 2MB.",
@@ -54,6 +47,17 @@ struct RepositoryOptions: ParsableArguments {
     if rate == 0 { throw ValidationError("--limit-rate 0 would transfer nothing; give 1 or more") }
     Repository.configureRemotePlaces(rateLimit: rate, cache: Environment.cache)
   }
+}
+
+struct RepositoryOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The repository: a directory, s3://BUCKET/PREFIX or sftp://HOST/PATH (else `repository:` of drydock.yaml).",
+      valueName: "repository"), completion: .directory)
+  var repository: String?
+
+  @OptionGroup(title: OptionTitle.limits) var rate: RateOptions
 
   func path(_ configuration: ContainerConfiguration) -> String? {
     repository ?? Environment["REPOSITORY"] ?? configuration.repository
@@ -127,5 +131,5 @@ struct ArchiveOptions: ParsableArguments {
     completion: .file())
   var archive: String
   @OptionGroup var repository: RepositoryOptions
-  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
 }

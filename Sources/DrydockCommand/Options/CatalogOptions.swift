@@ -2,34 +2,39 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct CatalogOptions: ParsableArguments {
-  @Option(
-    name: [.short, .long],
-    help: ArgumentHelp(
-      "The directory of migrations; by default `migrations:` of drydock.yaml, or Migrations.",
-      valueName: "directory",
-      visibility: Self.visibility), completion: .directory)
-  var migrations: String?
-
+/// The migrations of another tool.
+struct ToolOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "The format of the migration files, if another tool's.", valueName: "tool",
-      visibility: Self.visibility))
+      visibility: CatalogOptions.visibility))
   var format: MigrationTool.Format?
 
   @Option(
     help: ArgumentHelp(
       "The database in drydock.yaml that they change.", valueName: "name",
-      visibility: Self.visibility))
+      visibility: CatalogOptions.visibility))
   var database: String?
+}
+
+struct CatalogOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The directory of migrations, instead of `migrations:` of drydock.yaml or Migrations.",
+      valueName: "directory",
+      visibility: Self.visibility), completion: .directory)
+  var migrations: String?
+
+  @OptionGroup(title: OptionTitle.tool) var other: ToolOptions
 
   /// A program with a plan needs no directory.
-  private static var visibility: ArgumentVisibility { Program.current.plan == nil ? .default : .hidden }
+  fileprivate static var visibility: ArgumentVisibility { Program.current.plan == nil ? .default : .hidden }
 
   /// The other tool whose files the migrations are; nil for Drydock's own.
   func tool(_ configuration: ContainerConfiguration) throws -> MigrationTool? {
     let configured = configuration.migrationTool
-    guard let format = format ?? configured?.format else { return nil }
+    guard let format = other.format ?? configured?.format else { return nil }
     guard format != .room || configured?.schemas != nil else {
       throw UsageError(
         message: "the format room needs the exported schemas: name their directory in drydock.yaml, as "
@@ -38,7 +43,7 @@ struct CatalogOptions: ParsableArguments {
     return try MigrationTool(
       format,
       database: knownDatabase(
-        database ?? configured?.database, configuration,
+        other.database ?? configured?.database, configuration,
         for: "files of \(format.rawValue) are for one database"),
       schemas: configured?.schemas, sources: configured?.sources)
   }

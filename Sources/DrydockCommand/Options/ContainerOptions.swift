@@ -7,6 +7,21 @@ protocol Subcommand: ParsableCommand {
   var common: CommonOptions { get }
 }
 
+/// The sections of a help text below the options of the command itself.
+enum OptionTitle {
+  static let extent = "What is restored"
+  static let attributes = "Attributes of the item"
+  static let tool = "Migrations of another tool"
+  static let keys = "Keys"
+  static let batch = "Batches and jobs"
+  static let reports = "Reports"
+  static let limits = "Waiting and limits"
+  static let output = "Output and configuration"
+
+  /// In the order of a help text.
+  static let all = [extent, attributes, keys, tool, reports, batch, limits, output]
+}
+
 struct CommonOptions: ParsableArguments {
   @Flag(help: "Print one JSON document instead of text.")
   var json = false
@@ -58,14 +73,12 @@ enum Environment {
 /// The options of every command on a container.
 struct ContainerOptions: ParsableArguments {
   static let help = ArgumentHelp(
-    """
-    The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
-    or .tar.zst of one.
-    """, valueName: "container")
+    "The container: the directory with an app's data; or an .xcappdata bundle, or, to read it, a .zip or .tar.",
+    valueName: "container")
 
   @Argument(help: Self.help, completion: .file()) var path: String
   @OptionGroup var name: InstanceOption
-  @OptionGroup var wait: WaitOptions
+  @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
 
   var instance: String? { name.instance }
 
@@ -143,9 +156,8 @@ struct ContainerOptions: ParsableArguments {
 /// The name of a container among others.
 struct InstanceOption: ParsableArguments {
   @Option(
-    name: .customLong("container"),
     help: ArgumentHelp(
-      "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
+      "The instance's name (else its container ID).", valueName: "name"))
   var instance: String?
 }
 

@@ -11,7 +11,7 @@ struct ReportOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("Also write it in Markdown, for a comment.", valueName: "file"), completion: .file())
   var markdown: String?
-  @OptionGroup var log: SARIFOption
+  @OptionGroup(title: OptionTitle.reports) var log: SARIFOption
 }
 
 struct SARIFOption: ParsableArguments {

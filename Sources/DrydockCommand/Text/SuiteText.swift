@@ -58,7 +58,7 @@ struct SuiteText {
       Output.line()
       for line in text.lines(examples: limit) { Output.line(Advice.added(to: line)) }
       let rest = text.rest(examples: limit)
-      if rest > 0 { Output.line("  … and \(rest) more\(showsAll ? "" : " (--all lists them)")") }
+      if rest > 0 { Output.line("  … and \(rest) more\(showsAll ? "" : " (--details lists them)")") }
     }
   }
 
