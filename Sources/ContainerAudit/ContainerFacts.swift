@@ -1,4 +1,5 @@
 import AppContainer
+import ContainerTransaction
 import FileSystem
 import Formats
 
@@ -43,6 +44,13 @@ struct ContainerFacts {
     else { return }
     personal.append(
       Personal(kind: .latitude, path: path, item: "\(table).\(latitude.name)", count: latitude.matches))
+  }
+
+  /// The settings whose names and values look personal, by their keys.
+  static func personalSettings(in root: PropertyListDictionary) -> [String] {
+    var facts = ContainerFacts()
+    for (key, value) in root.sorted() { facts.note(setting: key, value, in: .root) }
+    return facts.personal.map(\.item)
   }
 
   private static let movements: Set<String> = [
@@ -110,5 +118,14 @@ struct PersonalColumn {
   private mutating func note(_ number: Double, _ kind: Kind) {
     let most: Double = kind == .latitude ? 90 : 180
     if number.magnitude <= most, (number * 1000).rounded() != number * 1000 { matches += 1 }
+  }
+}
+
+extension Container {
+  /// The app's own settings whose names and values look like personal data, by their keys in backticks.
+  package func personalSettings() throws -> [String] {
+    let stage = try DiscardedStage(on: self)
+    guard let path = standardDefaults, let file = try? stage.defaults(path) else { return [] }
+    return ContainerFacts.personalSettings(in: file.root)
   }
 }

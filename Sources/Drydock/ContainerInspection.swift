@@ -66,6 +66,8 @@ public struct ContainerInspection: Sendable, Codable {
   public var groups: [Group] = []
   /// The schema version and what shows it; nil when nothing does.
   public var schemaVersion: Int?, versionSource: String?
+  /// The app's own number for the version, where it is another one.
+  public var appVersion: Int?
   /// Why the schema version is not known.
   public var versionProblem: String?
   public var settings: [Settings] = [], databases: [Database] = []
@@ -98,6 +100,7 @@ public struct ContainerInspection: Sendable, Codable {
     do {
       let detected = try DetectedVersion.detect(in: staged)
       (schemaVersion, versionSource) = (detected.version, detected.source.description)
+      appVersion = detected.appNumber
     } catch {
       versionProblem = (error as? DrydockError)?.message ?? String(describing: error)
     }

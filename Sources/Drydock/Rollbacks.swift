@@ -69,5 +69,5 @@ extension MigrationRollback.Report {
 
 extension TransactionOutcome {
   /// All that the caller should know, first which processes could not be seen.
-  public var allNotes: [String] { (unseen.map { [$0.note] } ?? []) + notes }
+  public var allNotes: [String] { [unseen?.note].compactMap(\.self) + notes }
 }

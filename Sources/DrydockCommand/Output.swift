@@ -1,6 +1,7 @@
 import Drydock
 import Foundation
 import Reports
+import Formats
 
 /// Prints results to standard output, and everything else to standard error.
 enum Output {
@@ -110,7 +111,7 @@ enum Output {
   }
 
   /// Bytes for people: `1.4 MB`.
-  static func size(_ bytes: UInt64) -> String { HTMLNumber.size(bytes) }
+  static func size(_ bytes: UInt64) -> String { NumberText.size(bytes) }
 
   /// A word of a command line, in quotes where a shell would read it as something else.
   static func word(_ text: String) -> String {

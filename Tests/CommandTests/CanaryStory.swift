@@ -179,7 +179,8 @@ struct CanaryStory {
     step("diff Changed Notes --only databases --details"), step("diff Changed Notes --only vault"),
     step("diff Changed Notes --only files"), step("diff plain.tar.zst Changed --details"),
     step("diff Changed sealed.tar.zst.age --details --identity Keys/identity.txt"),
-    step("diff Changed Empty --details", before: { try $0.sandbox.create("Empty", version: 0, "--signed-out") }),
+    step(
+      "diff Changed Empty --details", before: { try $0.sandbox.create("Empty", version: 0, "--signed-out") }),
     step("diff Empty Changed --details"), step("verify plain.tar.zst --container Changed", exits: [2]),
     step("export plain.tar.zst -o copied.tar.zst", exits: [0]),
     step(
@@ -226,7 +227,8 @@ struct CanaryStory {
     step("validate --sarif migrations.sarif"),
     step("test secret --record", exits: [1]),
     step(
-      "test secret --save-failures Failed --junit report.xml --markdown report.md --sarif report.sarif", exits: [1],
+      "test secret --save-failures Failed --junit report.xml --markdown report.md --sarif report.sarif",
+      exits: [1],
       before: {
         try CanaryPlants(sandbox: $0.sandbox, container: "Fixtures/secret/container").change(Sandbox.settings)
         {

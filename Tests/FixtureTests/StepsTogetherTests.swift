@@ -61,6 +61,29 @@ import Testing
       "\(shell)\"cp Documents/K.txt Documents/K.bak; : > Documents/K.txt\"]}",
       "files.delete: {path: Documents/K.bak, destructive: temporary}",
     ],
+    // Something new beside it, which is not what it became.
+    [
+      "defaults.set: {values: {K_more: hello}}", "defaults.rename: {keys: {K: K_tmp}}",
+      "defaults.delete: {keys: [K_tmp], destructive: temporary}",
+    ],
+    [
+      "files.move: {from: Documents/K.txt, to: Documents/K_tmp}",
+      "files.write: {path: Library/K.json, text: '{}'}",
+      "files.delete: {path: Documents/K_tmp, destructive: temporary}",
+    ],
+    // Another one's value is in its place.
+    [
+      sql("ALTER TABLE T ADD COLUMN copy TEXT"), sql("UPDATE T SET copy = note, note = title WHERE id > 0"),
+      sql("ALTER TABLE T DROP COLUMN copy", "T"),
+    ],
+    [
+      sql("CREATE TABLE T_side AS SELECT id, note FROM T"), sql("UPDATE T SET note = title WHERE id > 0"),
+      sql("DROP TABLE T_side", "T_side"),
+    ],
+    [
+      "defaults.rename: {keys: {K: K_tmp}}", "defaults.rename: {keys: {K_other: K}}",
+      "defaults.delete: {keys: [K_tmp], destructive: temporary}",
+    ],
   ]
 
   private static let harmless: [[String]] = [
@@ -102,6 +125,25 @@ import Testing
       "files.move: {from: Documents/K.txt, to: Documents/K.tmp}", sql("DELETE FROM T WHERE id = 1", "T"),
       "files.move: {from: Documents/K.tmp, to: Library/K.txt}",
     ],
+    // What is replaced was saved before.
+    [
+      sql("ALTER TABLE T ADD COLUMN copy TEXT"), sql("UPDATE T SET copy = note WHERE id > 0"),
+      sql("UPDATE T SET note = title WHERE id > 0"), sql("UPDATE T SET title = copy WHERE id > 0"),
+      sql("ALTER TABLE T DROP COLUMN copy", "T"),
+    ],
+    [
+      sql("ALTER TABLE T ADD COLUMN copy TEXT"), sql("UPDATE T SET copy = note WHERE id > 0"),
+      sql("UPDATE T SET note = NULL WHERE id > 0"),
+    ],
+    // A number becomes text in a new table.
+    [
+      sql(
+        "CREATE TABLE T_rank (id INTEGER PRIMARY KEY, rank TEXT); INSERT INTO T_rank SELECT id, rank FROM T"),
+      sql(
+        "CREATE TABLE T_rest (id INTEGER PRIMARY KEY, title TEXT, note TEXT); INSERT INTO T_rest SELECT id, title, note FROM T"
+      ),
+      sql("DROP TABLE T", "T"),
+    ],
   ]
 
   /// Runs all of them, and gives the findings about losses by the number of the migration, from 0.
@@ -116,7 +158,7 @@ import Testing
         try sandbox.migration(
           String(format: "%04d_all", number + 1), steps.map { "  - \(named($0))\n" }.joined(),
           more: "irreversible: true\n")
-        settings += named("K: Ada Lovelace of London\n")
+        settings += named("K: Ada Lovelace of London\nK_other: grace.K@example.com\n")
         try sandbox.write("Fixtures/one/container/Documents/\(named("K.txt"))", named("the text of K"))
         sql += named(
           """

@@ -1,6 +1,7 @@
 import Foundation
 @testable import Reports
 import Testing
+import Formats
 
 @Suite("Pages of HTML")
 struct HTMLPageTests {
@@ -73,13 +74,13 @@ struct HTMLPageTests {
   @Test("Numbers and sizes are readable")
   func numbers() {
     #expect(
-      [0, 999, 1000, 1_234_567, -12_000].map(HTMLNumber.grouped) == [
+      [0, 999, 1000, 1_234_567, -12_000].map(NumberText.grouped) == [
         "0", "999", "1,000", "1,234,567", "−12,000",
       ])
     #expect(
-      [0, 999, 1400, 9949, 12_300, 999_499, 999_500, 5_000_000_000].map(HTMLNumber.size)
+      [0, 999, 1400, 9949, 12_300, 999_499, 999_500, 5_000_000_000].map(NumberText.size)
         == ["0 B", "999 B", "1.4 kB", "9.9 kB", "12 kB", "999 kB", "1.0 MB", "5.0 GB"])
-    #expect(HTMLNumber.size(.max) == "18,447 PB" && HTMLNumber.count(1, "row") == "1 row")
+    #expect(NumberText.size(.max) == "18,447 PB" && NumberText.count(1, "row") == "1 row")
   }
 
   private func marked(_ spans: [HTMLSpan]) -> String {

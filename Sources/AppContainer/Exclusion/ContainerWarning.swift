@@ -310,7 +310,7 @@ enum SecretSettings {
   private static func message(_ key: String) -> String {
     let what = SecretText.isSecret(key) ? "the name of a setting" : "the setting `\(key)`"
     return
-      "\(what) looks like a secret, which is readable here and in plain archives; move it to the vault"
+      "\(what) looks like a secret, which is readable here and in plain archives; move it to the vault, as the app does to its keychain"
   }
 }
 

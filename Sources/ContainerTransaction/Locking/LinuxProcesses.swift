@@ -68,7 +68,11 @@
           if memory == .gone { memory = mapped.search(path, { note($0, "mapped") }, unclear: &isUnclear) }
         }
       }
-      if isRefused || isUnclear { result.unseen.unreadable += 1 }
+      if isRefused || isUnclear {
+        result.unseen.unreadable += 1
+        let user = ProcessTable.status("Uid", of: base)?.split(separator: "\t").first.flatMap { UInt32($0) }
+        if let user, !users.mayChange(user) { result.unseen.uninvolved += 1 }
+      }
       if found.isEmpty { return }
       let isStarting = ProcessTable.isStarting(process)
       result.found += found.map {
@@ -188,9 +192,9 @@
       return fields[0] == "Z" || fields[0] == "X" ? .zombie : .program
     }
 
-    /// The value of a line of `/proc/self/status`.
-    static func status(_ name: String) -> String? {
-      guard let bytes = contents("/proc/self/status") else { return nil }
+    /// The value of a line of `/proc/self/status`, or that of another process.
+    static func status(_ name: String, of process: String = "/proc/self") -> String? {
+      guard let bytes = contents(process + "/status") else { return nil }
       let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first {
         $0.hasPrefix(name + ":")
       }

@@ -23,7 +23,7 @@ struct UseGuard {
     let known = [root] + root.groups.map(\.root) + own
     let search = OpenFileSearch(
       inodes: container.isScratch ? [:] : roots, tree: container.isScratch ? nil : index.inodes(),
-      own: Set(known.map(\.descriptor.rawValue))
+      own: Set(known.map(\.descriptor.rawValue)), users: ContainerUsers(try root.status())
     ).run()
     guard search.found.isEmpty else {
       let advice =
@@ -98,6 +98,8 @@ struct OpenFileSearch {
   var tree: StatusTable.Inodes?
   /// Descriptors of this process that are Drydock's own.
   let own: Set<Int32>
+  /// Whose processes may use what is looked for.
+  var users = ContainerUsers()
 
   /// The path of an inode; nil for one that is not looked for.
   func path(of identity: FileIdentity) -> ContainerPath? { inodes[identity] ?? tree?[identity] }
@@ -184,10 +186,24 @@ struct RepeatedSearch {
   }
 }
 
+/// Which users' processes may be an app that changes a container.
+struct ContainerUsers {
+  /// The owner; nil when everybody may.
+  var owner: UInt32?
+
+  /// Nobody else may write there, except for root, whose services are not the app.
+  init(_ status: FileStatus) { owner = status.mode & 0o022 == 0 ? status.user : nil }
+  init() {}
+
+  func mayChange(_ user: UInt32) -> Bool { owner == nil || owner == user }
+}
+
 /// Processes that may have something of a container open without being seen.
 package struct UnseenProcesses: Sendable, Hashable, Encodable {
   /// How many processes of `/proc` this user may not look into.
   package var unreadable = 0
+  /// How many of them are of users who do not change the container.
+  package var uninvolved = 0
   /// Whether `/proc` hides processes of other users (its mount option `hidepid`), or all.
   package var hidden = false
   /// Whether this process is not in the first PID namespace: those outside of its own are not in `/proc`.
@@ -205,8 +221,9 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
     return parts.compactMap { $0 }.joined(separator: ", ")
   }
 
-  /// One line for the user.
-  package var note: String {
-    "not all processes can be seen: \(description); make sure that none of them uses the container"
+  /// One line for the user; nil where the processes of all that use the container can be seen.
+  package var note: String? {
+    if unreadable == uninvolved, !hidden, !outsideNamespace { return nil }
+    return "not all processes can be seen: \(description); make sure that none of them uses the container"
   }
 }

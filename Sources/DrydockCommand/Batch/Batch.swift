@@ -147,8 +147,8 @@ private struct BatchRows {
       summary.exitCode = BatchSummary.exitCode(of: codes)
     }
     for note in result.notes { report(note, of: child) }
-    if let unseen = result.unseen, !hasReportedUnseen {
-      Output.note("\(unseen.note)")
+    if let note = result.unseen?.note, !hasReportedUnseen {
+      Output.note(note)
       hasReportedUnseen = true
     }
     if let line {

@@ -62,8 +62,6 @@ extension BatchResult {
   static var skipped: BatchResult {
     BatchResult(state: .skipped, text: "not started: too many have failed", exit: .incomplete)
   }
-
-  static func text(from: Int, to: Int) -> String { from == to ? "version \(to)" : "version \(from) → \(to)" }
 }
 
 /// A line of the report with `--json`, and of a file of results: what became of one container, and which job did it.

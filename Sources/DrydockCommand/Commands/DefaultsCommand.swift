@@ -27,7 +27,8 @@ struct DefaultsReadCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "read", abstract: "Print all settings, or the value of one.",
     discussion: """
-      A text is printed as it is when its key is given, so that scripts can use it.
+      A text is printed as it is when its key is given, so that scripts can use it. \
+      A value that looks like a secret needs --reveal.
 
       Examples:
         drydock defaults read Notes
@@ -57,17 +58,34 @@ struct DefaultsReadCommand: Subcommand {
   }
 
   private func show(_ file: SettingsFile, at path: ContainerPath, _ redactor: Redactor) {
-    let shown = file.root.sorted().map { key, value in
-      (
-        key: reveal ? key : redactor.shown(name: key), type: value.typeName,
-        value: reveal ? value.description : redactor.shown(value, key: key)
-      )
-    }
+    let settings = file.root.sorted()
     if common.json {
-      let settings = shown.map { ["key": $0.key, "type": $0.type, "value": $0.value] as JSONObject }
-      return Output.json(["file": path, "format": file.format.name, "settings": settings])
+      return Output.json([
+        "file": path, "format": file.format.name,
+        "settings": settings.map { key, value in
+          document(key, value, redactor.shown(value, key: key, inside: []), redactor)
+        },
+      ])
     }
-    Output.table(shown.map { [$0.key.printable, $0.value.printable] }, indent: "")
+    Output.table(
+      settings.map { key, value in
+        reveal
+          ? [key.printable, value.description.printable]
+          : [redactor.shown(name: key).printable, redactor.shown(value, key: key).printable]
+      }, indent: "")
+  }
+
+  /// A setting with its value in JSON's types, or with a redacted description where a part of it looks like a secret.
+  private func document(
+    _ key: String, _ value: PropertyListValue, _ shown: (text: String, isShown: Bool), _ redactor: Redactor
+  ) -> JSONObject {
+    var document: JSONObject = ["key": reveal ? key : redactor.shown(name: key), "type": value.typeName]
+    if reveal || shown.isShown {
+      document["value"] = JSONSettingValue(value: value)
+    } else {
+      (document["value"], document["is_secret"]) = (shown.text, true)
+    }
+    return document
   }
 
   private func show(
@@ -75,16 +93,47 @@ struct DefaultsReadCommand: Subcommand {
   ) throws {
     let value = try address.value(in: file.root, redactor)
     let whole = file.root[address.key] ?? value
-    var (text, isShown) = redactor.shown(whole, key: address.key, inside: address.inside)
-    if reveal { (text, isShown) = (value.description, true) }
-    if common.json {
-      return Output.json([
-        "file": path, "key": reveal ? address.key : redactor.shown(name: address.key),
-        "type": value.typeName, "value": text,
-      ])
+    let shown = redactor.shown(whole, key: address.key, inside: address.inside)
+    // A program would take the redacted text for the value.
+    guard reveal || shown.isShown || !common.json && isatty(STDOUT_FILENO) == 1 else {
+      throw DrydockError(
+        .permission, "the value looks like a secret, and is not printed to a file or pipe: --reveal prints it"
+      )
     }
-    if case .string(let plain) = value, isShown { text = plain }
-    Output.line(text)
+    if common.json {
+      var document = document(address.key, value, shown, redactor)
+      document["file"] = path
+      return Output.json(document)
+    }
+    if case .string(let plain) = value, reveal || shown.isShown { return Output.line(plain) }
+    Output.line(reveal ? value.description : shown.text)
+  }
+}
+
+/// A value of a setting in JSON: dates as text in ISO 8601, data in base64.
+private struct JSONSettingValue: Encodable {
+  var value: PropertyListValue
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch value {
+    case .string(let text): try container.encode(text)
+    case .boolean(let value): try container.encode(value)
+    case .integer(let number), .long(let number): try container.encode(number)
+    case .int(let number): try container.encode(number)
+    case .unsigned(let number): try container.encode(number)
+    case .real(let number) where number.isFinite: try container.encode(number)
+    case .single(let number) where number.isFinite: try container.encode(number)
+    case .date(let date): try container.encode(date)
+    case .data(let bytes): try container.encode(Data(bytes))
+    case .array(let values): try container.encode(values.map { JSONSettingValue(value: $0) })
+    case .set(let set): try container.encode(set.strings)
+    case .dictionary(let values):
+      // As a dictionary its keys stay as they are.
+      let members = values.sorted().map { ($0.key, JSONSettingValue(value: $0.value)) }
+      try container.encode(Dictionary(members) { $1 })
+    default: try container.encode(value.description)
+    }
   }
 }
 

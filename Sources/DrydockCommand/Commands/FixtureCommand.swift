@@ -120,6 +120,7 @@ extension CaptureReport {
   /// - Parameter next: what to do next, if not to record its goldens.
   func write(next: String? = nil) {
     Output.line(directory)
+    if Output.isQuiet { return }
     let marked = isUnmarked ? ", as --at says" : ""
     Output.line("schema version: \(version)\(marked)")
     Output.line("kept")

@@ -93,7 +93,9 @@ struct InspectCommand: Subcommand {
       Output.line("group \(group.id)\(group.exists ? "" : " (not there)")\n  \(group.root)")
     }
     let version =
-      inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
+      inspection.schemaVersion.map {
+        "\(MigrationReport.version($0, app: inspection.appVersion)), by \(inspection.versionSource ?? "nothing")"
+      }
       ?? Advice.added(to: inspection.versionProblem ?? "unknown")
       .replacing("the container's version is unknown", with: "unknown")
     Output.line("schema version: \(version)")

@@ -269,7 +269,7 @@ struct MigrateCommand: Subcommand {
     _ outcomes: [TransactionOutcome<MigrationResult>], _ document: JSONObject
   ) -> BatchResult {
     let reports = outcomes.map(\.value.report)
-    let text = BatchResult.text(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0)
+    let text = MigrationReport.versions(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0)
     return BatchResult(
       outcomes, text, document, versions: (reports.first?.from, reports.last?.to))
   }
@@ -278,7 +278,7 @@ struct MigrateCommand: Subcommand {
     _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions, exitCode: Bool
   ) throws -> BatchResult {
     let outcome = try container.dryRun(catalog, options: options)
-    let text = BatchResult.text(from: outcome.value.from, to: outcome.value.to)
+    let text = MigrationReport.versions(from: outcome.value.from, to: outcome.value.to)
     let versions: (Int?, Int?) = (outcome.value.from, outcome.value.to)
     guard outcome.value.changedAnything else {
       return BatchResult(state: .unchanged, text: text, document: document(outcome), versions: versions)

@@ -185,7 +185,7 @@ extension RollbackCommand {
       let summaries = report.undone.map(\.summary).joined(separator: "; ")
       return "\(request.redoing ? "redone" : "undone"): \(summaries)"
     }
-    return BatchResult.text(from: from, to: to)
+    return MigrationReport.versions(from: from, to: to)
   }
 
   /// What a run over all containers did in most of them it may have failed to do in one: there, the last transaction is

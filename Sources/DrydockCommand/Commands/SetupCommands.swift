@@ -49,8 +49,20 @@ struct InitCommand: Subcommand {
       try directory.removeFile(ContainerPath(ContainerConfiguration.fileName))
       throw error
     }
-    if common.json { return Output.json(["path": path, "fixture": captured]) }
+    let ignored = try IgnoredFiles.add(["device.key", "Backups/"], in: directory)
+    let personal = try container.map { try Container.reading(at: $0) { try $0.personalSettings() } } ?? []
+    if common.json {
+      return Output.json([
+        "path": path, "fixture": captured, "ignored": ignored, "personal_settings": personal,
+      ])
+    }
     Output.line(path)
+    if !ignored.isEmpty { Output.message("added to .gitignore: \(ignored.joined(separator: ", "))") }
+    if !personal.isEmpty {
+      Output.note(
+        "settings that look personal: \(personal.joined(separator: ", ").printable); "
+          + "`drydock fixture capture CONTAINER NAME --replace-key KEY` replaces one in a fixture")
+    }
     let made = [ContainerConfiguration.fileName] + (captured.map { [$0.shownDirectory] } ?? [])
     let advice =
       "Next: review \(made.joined(separator: " and ")), then run `drydock new NAME`, which creates the first migration."
@@ -71,6 +83,28 @@ struct InitCommand: Subcommand {
         try FixtureCapture(of: opened, as: fixture, in: directory, options: options).run()
       }
     }
+  }
+}
+
+/// What must not get into version control: keys and users' data.
+private enum IgnoredFiles {
+  /// Adds lines to `.gitignore` where git is used.
+  ///
+  /// - Returns: those that were not there.
+  static func add(_ lines: [String], in directory: Directory) throws -> [String] {
+    var above = FileManager.default.currentDirectoryPath
+    while !FileManager.default.fileExists(atPath: above + "/.git") {
+      guard above.count > 1 else { return [] }
+      above = (above as NSString).deletingLastPathComponent
+    }
+    let file: ContainerPath = ".gitignore"
+    let text = String(decoding: FileManager.default.contents(atPath: "\(file)") ?? Data(), as: UTF8.self)
+    let known = Set(text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: ["/", " "]) })
+    let new = lines.filter { !known.contains($0.trimmingCharacters(in: ["/"])) }
+    if new.isEmpty { return [] }
+    let start = text.isEmpty || text.hasSuffix("\n") ? text : text + "\n"
+    try directory.replace(file, with: Array((start + new.joined(separator: "\n") + "\n").utf8), mode: 0o644)
+    return new
   }
 }
 

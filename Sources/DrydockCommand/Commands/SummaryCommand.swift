@@ -2,6 +2,7 @@ import ArgumentParser
 import Drydock
 import Foundation
 import Reports
+import Formats
 
 struct SummaryCommand: Subcommand {
   static let configuration = CommandConfiguration(
@@ -68,7 +69,7 @@ struct SummaryCommand: Subcommand {
     table("versions", summary.versions.map { ["\($0.count)", $0.text] })
     if summary.slowest.count > 1 {
       table(
-        "slowest", summary.slowest.map { [HTMLNumber.seconds($0.seconds), $0.container.printable] })
+        "slowest", summary.slowest.map { [NumberText.seconds($0.seconds), $0.container.printable] })
     }
     for gap in summary.gaps { Output.warning(gap) }
     if let repetition = summary.repetition { Output.note(repetition) }

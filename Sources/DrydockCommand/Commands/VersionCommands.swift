@@ -45,7 +45,8 @@ struct StatusCommand: Subcommand {
     if common.json {
       Output.json(Self.document(plan))
     } else {
-      Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
+      let version = MigrationReport.version(plan.detected.version, app: plan.detected.appNumber)
+      Output.line("version \(version) of \(plan.catalog.latest), by \(plan.detected.source)")
       Output.table(
         plan.entries.map { entry in
           let when =

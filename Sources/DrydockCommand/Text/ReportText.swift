@@ -4,24 +4,7 @@ import Drydock
 enum MigrationText {
   /// - Parameter verb: `ran`, or `would run` in a dry run.
   static func write(_ report: MigrationReport, verb: String) {
-    guard report.changedAnything else {
-      Output.line("nothing to do: the container has version \(report.to)")
-      for note in report.notes { Output.line("  \(note)") }
-      return
-    }
-    Output.line(BatchResult.text(from: report.from, to: report.to))
-    if !report.appliedExternally.isEmpty {
-      let numbers = report.appliedExternally.map(String.init).joined(separator: ", ")
-      Output.line("  recorded as applied by the app: \(numbers)")
-    }
-    for migration in report.migrations {
-      let text = migration.summary.map { ": \($0)" } ?? ""
-      Output.line("  \(verb) \(migration.name)\(text) (\(migration.milliseconds) ms)")
-      for line in migration.notes.flatMap({ $0.split(separator: "\n", omittingEmptySubsequences: false) }) {
-        Output.line("      \(line)")
-      }
-    }
-    for note in report.notes { Output.line("  \(note)") }
+    for line in report.lines(verb) { Output.line(line) }
     for migration in report.withoutDatabase {
       let names = migration.missingDatabases?.joined(separator: ", ") ?? ""
       Output.note(

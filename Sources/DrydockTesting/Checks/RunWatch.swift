@@ -21,6 +21,8 @@ struct RunWatch {
   private var start = Content(), done: [(step: StepOutline, paths: [ContainerPath])] = []
   /// The settings, items and files that its steps removed as their purpose, and the databases.
   private var removed: [ContainerPath: Set<String>] = [:]
+  /// The settings that its steps set to values which the migration has.
+  private var given: [ContainerPath: Set<String>] = [:]
   /// The number of losses before it.
   private var counted = (rows: 0, values: 0)
   private let copies: Directory, catalog: MigrationCatalog
@@ -56,6 +58,13 @@ struct RunWatch {
     done.append((step, changed))
     let before = now
     for path in changed { try look(at: path, on: stage) }
+    if step.writing == .given {
+      for path in changed {
+        let names = Set(now.stored[path]?.values.keys.map(\.self) ?? [])
+        given[path, default: []].formUnion(
+          names.subtracting(before.stored[path]?.values.keys.map(\.self) ?? []))
+      }
+    }
     guard let fates = step.announcedLoss.followed?.fates else {
       for path in changed {
         let names = Set(before.stored[path]?.values.keys.map(\.self) ?? [])
@@ -83,7 +92,7 @@ struct RunWatch {
       changed.reduce(into: [:]) { $0[$1] = rows[$1] }
     }
     let stores = StoreComparison(before.stored, now.stored, changed: changed)
-    var values = try stores.losses(of: steps) { value in
+    var values = try stores.losses(of: steps, given: given) { value in
       try changed.compactMap { now.files[$0] }.contains { file in
         try value.databaseValues.contains { try ValueComparison.isFound($0, in: file) }
       }
@@ -100,7 +109,7 @@ struct RunWatch {
   /// copied, with a reason that is right for itself.
   private mutating func end(on stage: StagedContainer) throws {
     defer {
-      (start, done, removed) = (now, [], [:])
+      (start, done, removed, given) = (now, [], [:], [:])
       counted = (losses.count, valueLosses.count)
     }
     guard done.count > 1, let step = done.last?.step, let migration = catalog.migration(step.migration) else {
@@ -111,6 +120,10 @@ struct RunWatch {
     let announced = changed.reduce(into: [ContainerPath: AnnouncedLoss.Tables]()) { announced, path in
       announced[path] = migration.announcedLoss(in: Set(databases.filter { $0.value.contains(path) }.keys))
     }
+    // A step may replace what an earlier one has saved.
+    let steps = valueLosses[counted.values...]
+    valueLosses.removeSubrange(counted.values...)
+    valueLosses += try steps.filter { try !isKept($0.loss) }
     // What a step is reported for is not reported again, also not under the name that it had before.
     var known = removed.mapValues { Set($0.map { $0.lowercased() }) }
     for loss in losses[counted.rows...] where isFinal(loss) {
@@ -130,12 +143,20 @@ struct RunWatch {
     // A database that is at another path has moved; of several it is not known which one went where.
     let hasMoved = now.files.keys.contains { start.files[$0] == nil }
     rows.removeAll { isKnown($0.database, $0.table) || hasMoved && now.files[$0.database] == nil }
-    // Over several steps a value that another place had, too, may be there by chance.
-    values.removeAll { $0.kind == .replaced || isKnown($0.path, $0.name) || isKnown($0.path, $0.table) }
+    values.removeAll { isKnown($0.path, $0.name) || isKnown($0.path, $0.table) }
     for index in rows.indices { rows[index].isOfMigration = true }
     for index in values.indices { values[index].isOfMigration = true }
     losses += rows
     valueLosses += values.map { ($0, step) }
+  }
+
+  /// Whether another column of the table has at the end of the migration what a step took from one.
+  private func isKept(_ loss: ValueLoss) throws -> Bool {
+    guard loss.kind != .rows, !loss.table.isEmpty, let before = start.files[loss.path],
+      let after = now.files[loss.path]
+    else { return false }
+    return try ValueComparison.isKept(
+      loss.table, String(loss.name.dropFirst(loss.table.count + 1)), before: before, after: after)
   }
 
   /// Begins to watch, before the first step.

@@ -128,15 +128,15 @@ struct StoreComparison {
 
   /// - Parameters:
   ///   - steps: what was done.
+  ///   - given: the names of values that are not of the container.
   ///   - isElsewhere: whether a database has got the value.
   func losses(
-    of steps: [StepOutline], isElsewhere: (PropertyListValue) throws -> Bool
+    of steps: [StepOutline], given: [ContainerPath: Set<String>],
+    isElsewhere: (PropertyListValue) throws -> Bool
   ) rethrows -> [ValueLoss] {
     // These put something else in the place of what is there, instead of converting it.
-    let overwrites = steps.allSatisfy {
-      ["defaults.copy", "files.copy", "files.write", "files.export-column"].contains($0.operation)
-    }
-    let isPatch = steps.allSatisfy { $0.operation.hasSuffix(".patch") }
+    let overwrites = steps.allSatisfy { $0.writing == .replacement }
+    let isPatch = steps.allSatisfy { $0.writing == .patch }
     var losses: [ValueLoss] = []
     for (path, old) in before.sorted(by: { $0.key < $1.key }) {
       let new = after[path] ?? successor(of: old)
@@ -162,7 +162,7 @@ struct StoreComparison {
         }
         let text = Self.text(now)
         let isOther =
-          overwrites || vacated.contains(text)
+          overwrites || vacated.contains(text) && (steps.count == 1 || text.count > 8)
           || [.item, .file].contains(old.kind) && text.count > 3 && isKnown(text)
           || isPatch && text.count > 3
             && old.values.values.contains { Self.text($0) == text }
@@ -171,11 +171,17 @@ struct StoreComparison {
         losses.append(loss(path, name, kind, of: old.kind))
       }
       // A value under a new name that was converted at once.
-      let fresh =
+      var fresh =
         new?.values.filter { name, value in
           old.values[name] == nil && name != StoredValues.link && !Self.isEmpty(value)
-            && !vacated.contains(Self.text(value))
+            && !vacated.contains(Self.text(value)) && !isPatch && given[path]?.contains(name) != true
         } ?? [:]
+      // One that became a document has its fields in its place, and no other's.
+      gone.removeAll { name in
+        let fields = fresh.keys.filter { $0.hasPrefix(name + ".") || $0.hasPrefix(name + "[") }
+        for field in fields { fresh[field] = nil }
+        return !fields.isEmpty
+      }
       if gone.count == 1, fresh.count == 1, let value = old.values[gone[0]], let now = fresh.first?.value,
         let kind = Self.kind(value, now)
       {
@@ -196,7 +202,9 @@ struct StoreComparison {
   private func isEncoded(_ path: ContainerPath) -> Bool {
     let stem = path.nameString.prefix { $0 != "." }
     return !stem.isEmpty
-      && after.keys.contains { before[$0] == nil && $0.nameString.prefix { $0 != "." } == stem }
+      && after.keys.contains {
+        before[$0] == nil && $0.parent == path.parent && $0.nameString.prefix { $0 != "." } == stem
+      }
   }
 
   /// The new file that has most of the names of one that is gone: it was moved, and converted.

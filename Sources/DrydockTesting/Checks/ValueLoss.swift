@@ -104,6 +104,20 @@ struct ValueComparison {
     }
   }
 
+  /// Whether all values of a column are in another one of the table that did not have them before.
+  static func isKept(_ table: String, _ column: String, before: String, after: String) throws -> Bool {
+    let queue = try open(after)
+    defer { try? queue.close() }
+    return try queue.writeWithoutTransaction { db in
+      try db.execute(sql: "ATTACH ? AS before", arguments: [before])
+      let comparison = try ValueComparison(db, .root, [:]) { _ in false }
+      guard let shape = comparison.old[table.lowercased()], shape.columns.contains(column),
+        let target = comparison.new[table.lowercased()]
+      else { return false }
+      return try comparison.isElsewhere(column, of: shape, in: [target])
+    }
+  }
+
   private init(
     _ db: Database, _ path: ContainerPath, _ fates: [String: AnnouncedLoss.Tables.Fate],
     _ isGained: @escaping (DatabaseValue) -> Bool
@@ -367,11 +381,20 @@ struct ValueComparison {
         SELECT \(own) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
         EXCEPT SELECT \(quotedIdentifier(name)) FROM \(schema).\(quotedIdentifier(other.name)))
       """
-    return try Bool.fetchOne(db, sql: sql) == true
+    if try Bool.fetchOne(db, sql: sql) == true { return true }
+    // A number may be text there.
+    let asText = """
+      SELECT NOT EXISTS (
+        SELECT CAST(\(own) AS TEXT) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(own)) > 0
+        EXCEPT SELECT CAST(\(quotedIdentifier(name)) AS TEXT) FROM \(schema).\(quotedIdentifier(other.name)))
+      """
+    return try Bool.fetchOne(db, sql: asText) == true
   }
 
   /// Whether all values of a column are now in one column that did not have them before, or in settings, items or files.
-  private func isElsewhere(_ column: String, of table: TableShape) throws -> Bool {
+  private func isElsewhere(_ column: String, of table: TableShape, in targets: [TableShape]? = nil) throws
+    -> Bool
+  {
     let name = quotedIdentifier(column)
     let values =
       "SELECT DISTINCT \(name) FROM before.\(quotedIdentifier(table.name)) WHERE length(\(name)) > 0"
@@ -379,7 +402,7 @@ struct ValueComparison {
     var isInStores = try cursor.next().map(isGained) ?? false
     while isInStores, let value = try cursor.next() { isInStores = isGained(value) }
     if isInStores { return true }
-    for target in new.values {
+    for target in targets ?? Array(new.values) {
       let known = old[target.name.lowercased()]
       for name in target.columns where try has("main", target, name, valuesOf: column, table) {
         let isKnown = known?.columns.contains { $0.lowercased() == name.lowercased() } == true

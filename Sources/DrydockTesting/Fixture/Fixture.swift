@@ -246,3 +246,8 @@ extension Fixture {
     ([self.version] + goldens.keys + recorded).filter { $0 >= self.version && $0 < version }.max()
   }
 }
+
+extension Fixture: CustomStringConvertible {
+  /// The name, which a parametrised test shows.
+  public var description: String { name }
+}

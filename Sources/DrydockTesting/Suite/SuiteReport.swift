@@ -1,3 +1,5 @@
+import Foundation
+
 extension FixtureSuite {
   /// What the checks of all fixtures found.
   public struct Report: Sendable, Codable {
@@ -125,12 +127,17 @@ extension FixtureResult {
 }
 
 extension FixtureSuite.Report: CustomStringConvertible {
-  /// The counts, and everything that is wrong, with its place, what was expected and found, and the file and line.
+  /// The counts, and what is wrong, by cause, as `drydock test` prints it: the place, what was expected and found, the file and
+  /// line, and examples where one cause shows several times.
   public var description: String {
-    let failed = fixtures.filter { $0.state == .failed }.flatMap { fixture in
-      ["\(fixture.name):"] + fixture.findings.map(\.description)
+    let texts = groups.filter { !$0.isKnown }.map {
+      GroupText($0, from: FileManager.default.currentDirectoryPath)
     }
-    return ([counts] + failed + findings.map(\.description)).joined(separator: "\n")
+    let found = texts.flatMap { text in
+      let rest = text.rest(examples: GroupText.examples)
+      return text.lines(examples: GroupText.examples) + (rest > 0 ? ["  … and \(rest) more"] : [])
+    }
+    return ([counts] + found).joined(separator: "\n")
   }
 
   package func count(_ state: FixtureResult.State) -> Int { fixtures.count { $0.state == state } }

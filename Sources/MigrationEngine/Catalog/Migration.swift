@@ -106,6 +106,7 @@ package struct StepOutline: Sendable, Hashable {
   package let announcedLoss: AnnouncedLoss
   /// The setting whose value it converts under another name: both names; else empty.
   package let converted: [String]
+  package let writing: StepWriting
   /// Whether it is the file of another tool without a statement.
   package let isEmpty: Bool
 }
@@ -117,6 +118,7 @@ extension Migration {
       StepOutline(
         migration: number, index: index, position: step.position, operation: step.operation.name,
         announcedLoss: step.operation.announcedLoss, converted: step.operation.converted,
+        writing: step.operation.writing,
         isEmpty: (step.operation as? RunToolSQL)?.up.isBlank == true)
     }
   }

@@ -110,7 +110,9 @@ struct SQLAssertion: AssertionBody {
     case (.noDatabase(let name, _), .noDatabase), (.noDatabase(let name, _), nil):
       return .notRun("the database \(name) is not in the container, so this could not be checked")
     case (.noDatabase(let name, _), _):
-      return .failed("the database \(name) was there before, and is gone now")
+      return .failed(
+        "the database \(name) was there before, and is gone now: if it moved, add its new path under `databases:` in drydock.yaml"
+      )
     case (.rows(let rows, let columns, let place), _):
       let text = RowText(columns: columns, redactor: redactor)
       var old: [[PropertyListValue?]]?

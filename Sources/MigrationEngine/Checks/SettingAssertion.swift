@@ -6,7 +6,7 @@ import Formats
 
 /// What a setting is: `defaults: {key, equals | one-of | exists}`, or a line of `settings` or `absent-settings`.
 struct DefaultsAssertion: AssertionBody {
-  static let keys = ["key", "equals", "one-of", "exists"] + DefaultsTarget.keys
+  static let keys = ["key", "equals", "was", "one-of", "exists"] + DefaultsTarget.keys
 
   fileprivate enum Expected: Sendable {
     case values([PropertyListValue])
@@ -18,6 +18,8 @@ struct DefaultsAssertion: AssertionBody {
   private let target: DefaultsTarget
   private let key: String
   private let expected: Expected
+  /// The name that the setting had before.
+  private var was: String?
   /// Whether a registered default counts as the value.
   private var seesRegistered = true
 
@@ -40,6 +42,15 @@ struct DefaultsAssertion: AssertionBody {
         expected = .type(try reader.choice("exists", of: SettingValueType.self) ?? .string)
       }
     }
+    was = try Self.was(reader, expected)
+  }
+
+  private static func was(_ reader: YAMLReader, _ expected: Expected) throws -> String? {
+    guard let node = reader["was"] else { return nil }
+    guard case .before = expected else {
+      throw node.position.error("`was` is the old name of a setting that `equals: before`")
+    }
+    return try node.text("`was`")
   }
 
   fileprivate init(_ target: DefaultsTarget, _ key: String, _ expected: Expected) {
@@ -56,6 +67,7 @@ struct DefaultsAssertion: AssertionBody {
 
   func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     let path = try target.path(in: stage)
+    let key = isBefore ? was ?? key : key
     var stored: PropertyListValue?
     do {
       stored = try target.read(stage)?.root[key]
@@ -92,6 +104,13 @@ struct DefaultsAssertion: AssertionBody {
     }
     if passed { return .passed }
     let shown = value.map { redactor.typed($0, of: key) } ?? "absent"
+    if case .before = expected, case .setting(let old, _)? = before, old == nil {
+      return .failed(
+        was.map {
+          "the setting `\($0)` did not exist before, so that there is nothing to compare `\(key)` with"
+        }
+          ?? "the setting `\(key)` did not exist before: give the name that it had, as in `was: OLD_NAME`")
+    }
     var failure = AssertionFailure(
       "\(file): \(redactor.shown(name: key))",
       value == nil ? "the setting is absent" : "the setting exists, expected none",

@@ -51,6 +51,8 @@ struct ChangeDocuments: MigrationAction {
     ifMissing = try reader.ifMissing()
   }
 
+  var writing: StepWriting { rule is DocumentPatch ? .patch : .conversion }
+
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     switch place {
     case .setting(let target, let key): return try change(target, key, on: stage, &recorded)

@@ -33,6 +33,8 @@ package struct DetectedVersion: Sendable, Equatable {
   /// The version marker without `at:` that says the version of a container without a history. Its number may be older than
   /// the first migration. Nil when the number is confirmed.
   package var firstContact: FirstContact? = nil
+  /// The app's own number for the version, where the marker's `at:` gives another one.
+  package var appNumber: Int? = nil
 
   package struct FirstContact: Sendable, Equatable {
     package var marker: String, number: Int
@@ -122,7 +124,8 @@ extension DetectedVersion {
       version: version, source: source, history: history ?? MigrationHistory(),
       appliedExternally: version > recorded ? .through(recorded + 1...version) : .none,
       firstContact: isConfirmed
-        ? nil : readings.first.map { FirstContact(marker: $0.name, number: $0.number) })
+        ? nil : readings.first.map { FirstContact(marker: $0.name, number: $0.number) },
+      appNumber: readings.first { $0.number != version && !$0.isCount }?.number)
   }
 
   /// The version of a container without history and marker, from `absent:`.
@@ -166,6 +169,8 @@ extension DetectedVersion {
     let range: ClosedRange<Int>
     /// Whether the app's numbers are the numbers of migrations.
     let isPlain: Bool
+    /// Whether it is the number of GRDB's migrations, which have names.
+    let isCount: Bool
 
     init?(_ access: VersionMarkerAccess) throws {
       guard let number = try access.read() else { return nil }
@@ -179,6 +184,7 @@ extension DetectedVersion {
       self.number = number
       self.range = range
       isPlain = access.marker.at.isEmpty
+      if case .grdb = access.marker.place { isCount = true } else { isCount = false }
     }
   }
 

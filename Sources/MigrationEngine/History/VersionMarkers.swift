@@ -165,7 +165,8 @@ package struct VersionMarkerSearch {
     package var number: Int
   }
 
-  /// Settings first, then databases with migrations of GRDB or whose `user_version` is not 0, the default.
+  /// Databases with migrations of GRDB first, which the app trusts itself, then settings, and databases whose `user_version` is
+  /// not 0, the default.
   package private(set) var findings: [Finding] = []
 
   /// - Parameter databases: by name. Unreadable ones are skipped.
@@ -181,7 +182,8 @@ package struct VersionMarkerSearch {
     for (name, path) in databases {
       let applied = try? stage.readDatabase(at: path) { try $0.appliedByGRDB() }
       if let last = (applied ?? nil)?.last {
-        findings.append(Finding(place: .grdb(database: name, identifiers: [last]), number: 1))
+        let count = findings.count { if case .grdb = $0.place { true } else { false } }
+        findings.insert(Finding(place: .grdb(database: name, identifiers: [last]), number: 1), at: count)
       }
       let read = try? stage.readDatabase(at: path) { try Int.fetchOne($0, sql: "PRAGMA user_version") }
       guard let number = read ?? nil, number > 0 else { continue }

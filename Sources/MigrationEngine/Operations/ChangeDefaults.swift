@@ -24,6 +24,8 @@ struct SetDefaults: MigrationAction {
     values = try reader.required("values").pairs("`values`").propertyListValues()
   }
 
+  var writing: StepWriting { .given }
+
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for (key, value) in values.sorted() {
@@ -95,6 +97,8 @@ struct TransferDefaults: MigrationAction {
   private let isMove: Bool
   private let ifMissing: IfMissing
   private let ifExists: IfExists
+
+  var writing: StepWriting { isMove ? .conversion : .replacement }
 
   private init(renaming reader: YAMLReader) throws {
     (name, isMove) = (reader.what, true)

@@ -37,6 +37,8 @@ struct TransferFiles: MigrationAction {
     (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 
+  var writing: StepWriting { isMove ? .conversion : .replacement }
+
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     if let single { try stage.requireChangeable(single) }
     var notes: [String] = []
@@ -200,6 +202,8 @@ struct CreateDirectory: MigrationOperation {
   private let path: ContainerPath
   private let mode: UInt16?
   private let ifExists: IfExists
+
+  var writing: StepWriting { .replacement }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")

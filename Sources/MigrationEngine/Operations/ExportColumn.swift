@@ -18,6 +18,8 @@ struct ExportColumn: MigrationOperation, ColumnOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
+  var writing: StepWriting { .replacement }
+
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "to", needsValue: true)
     _ = try reader.required("replace-with")

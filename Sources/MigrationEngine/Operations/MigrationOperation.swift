@@ -14,6 +14,8 @@ protocol MigrationAction: Sendable {
   var announcedLoss: AnnouncedLoss { get }
   /// The setting whose value it converts under another name: both names; else empty.
   var converted: [String] { get }
+  /// What it puts in the place of values.
+  var writing: StepWriting { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
   /// Whether a database may have another schema after it: it changes the schema, or puts another file at one of the
@@ -43,6 +45,18 @@ protocol MigrationOperation: MigrationAction {
   init(reading reader: YAMLReader, files: MigrationFiles) throws
 }
 
+/// What a step puts in the place of values, for `drydock test`, which follows them.
+package enum StepWriting: Sendable, Hashable {
+  /// The same, elsewhere or in another form.
+  case conversion
+  /// Values that the migration has.
+  case given
+  /// Something else.
+  case replacement
+  /// The same document with parts changed, of which those that are gone were not converted.
+  case patch
+}
+
 /// How a step can be reverted.
 enum Reversal: Sendable {
   /// Its arguments say how.
@@ -62,6 +76,7 @@ extension MigrationAction {
   var needsVault: Bool { false }
   var announcedLoss: AnnouncedLoss { .nothing }
   var converted: [String] { [] }
+  var writing: StepWriting { .conversion }
   var reversal: Reversal { .byDownValues }
   func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { false }
 

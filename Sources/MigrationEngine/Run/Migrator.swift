@@ -34,7 +34,7 @@ package struct Migrator {
     var history = status.detected.history
     var report = MigrationReport(
       from: status.detected.version, to: status.detected.version, migrations: [],
-      appliedExternally: status.appliedExternally, notes: status.notes)
+      appliedExternally: status.appliedExternally, notes: status.notes, appNumber: status.detected.appNumber)
     for number in report.appliedExternally {
       guard let migration = status.catalog.migration(number) else { continue }
       history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
@@ -227,45 +227,6 @@ extension StagedContainer {
       return try access.write(0)
     }
   }
-}
-
-/// The result of a run of migrations.
-public struct MigrationReport: Sendable, Codable, Equatable {
-  /// One migration that was run.
-  public struct Outcome: Sendable, Codable, Equatable {
-    public var number: Int
-    /// Without the number.
-    public var name: String
-    /// The description by its author.
-    public var summary: String?
-    public var milliseconds: Int
-    /// What was skipped, kept or not checked; each note starts with `file:line:column`.
-    public var notes: [String]
-    /// The missing databases, when no step did anything because of them; nil otherwise.
-    public var missingDatabases: [String]?
-  }
-
-  /// A setting that was moved into the vault.
-  package struct Moved: Sendable, Codable, Equatable {
-    package var file: ContainerPath, key: String
-  }
-
-  /// The versions before and after.
-  public var from: Int
-  public var to: Int
-  /// The migrations that were run, in order.
-  public var migrations: [Outcome]
-  /// Numbers of migrations that the app had applied, and that were recorded.
-  package var appliedExternally: [Int]
-  /// Notes that belong to no migration, such as on a version marker that could not be written.
-  public var notes: [String]
-  package var moved: [Moved] = []
-
-  /// The migrations that were recorded as applied but did nothing, since their database does not exist.
-  public var withoutDatabase: [Outcome] { migrations.filter { $0.missingDatabases != nil } }
-
-  /// Whether anything was changed in the container.
-  public var changedAnything: Bool { !migrations.isEmpty || !appliedExternally.isEmpty }
 }
 
 extension DrydockError {

@@ -8,12 +8,16 @@ extension MigrationStage {
 
     /// The value of a setting.
     ///
-    /// - Parameter expected: not `count`.
+    /// - Parameters:
+    ///   - expected: not `count`.
+    ///   - was: the name that the setting had before the stage, for `unchanged`.
     public static func defaults(
-      _ key: String, _ expected: Expectation, suite: String? = nil,
+      _ key: String, _ expected: Expectation, was: String? = nil, suite: String? = nil,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      let arguments: KeyValuePairs<String, StageArgument?> = ["key": .text(key), "suite": .optional(suite)]
+      let arguments: KeyValuePairs<String, StageArgument?> = [
+        "key": .text(key), "was": .optional(was), "suite": .optional(suite),
+      ]
       return Self("defaults", arguments, expected.argument, YAMLPosition(file, line, column))
     }
 

@@ -1,4 +1,5 @@
 import Drydock
+import Formats
 
 extension HTMLPage {
   /// The page of an audit: a section for each rule that found something, the most serious first.
@@ -6,20 +7,20 @@ extension HTMLPage {
   /// - Parameter advised: adds to a text what the reader can do.
   package init(_ report: AuditReport, advised: @escaping (String) -> String = { $0 }) {
     let counts = report.counts
-    let summary = counts.map { HTMLNumber.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
+    let summary = counts.map { NumberText.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
     let verdict: Verdict =
       report.count(.error) > 0
       ? .bad : report.count(.warning) > 0 || !report.unreadable.isEmpty ? .warning : .good
-    let rules = HTMLNumber.count(report.rules.count, "rule")
-    let places = HTMLNumber.count(report.findings.count, "place")
+    let rules = NumberText.count(report.rules.count, "rule")
+    let places = NumberText.count(report.findings.count, "place")
     var sentence =
       report.findings.isEmpty ? "No rule found anything" : "Found by \(rules) in \(places)"
     // The word has it already, if it is all.
     if counts.count > 1 { sentence += ": \(summary)" }
     if !report.unreadable.isEmpty {
-      sentence += "; \(HTMLNumber.count(report.unreadable.count, "place")) could not be read"
+      sentence += "; \(NumberText.count(report.unreadable.count, "place")) could not be read"
     }
-    let worst = counts.first.map { HTMLNumber.count($0.1, $0.0.rawValue) }
+    let worst = counts.first.map { NumberText.count($0.1, $0.0.rawValue) }
     self.init(
       kind: "Audit", title: report.app, verdict: verdict,
       word: worst ?? (report.unreadable.isEmpty ? "No findings" : "Incomplete"), sentence: sentence + ".")
@@ -59,7 +60,7 @@ private struct AuditSections {
         ]
       }, noun: ("rule", "rules"))
     return HTMLPage.Section(
-      id: "findings", heading: "Findings", detail: HTMLNumber.grouped(report.findings.count),
+      id: "findings", heading: "Findings", detail: NumberText.grouped(report.findings.count),
       blocks: [.table(table)])
   }
 
@@ -87,7 +88,7 @@ private struct AuditSections {
         }
         return [
           .headerCode(finding.place.isEmpty ? "–" : finding.place), HTMLCell(spans: message),
-          HTMLCell(kind: .number, spans: [.plain(HTMLNumber.count(finding.count, finding.unit))]),
+          HTMLCell(kind: .number, spans: [.plain(NumberText.count(finding.count, finding.unit))]),
           HTMLCell(kind: .code, spans: finding.examples.map { HTMLSpan(kind: .line, text: $0) }),
         ]
       }, noun: ("place", "places"))
@@ -104,7 +105,7 @@ private struct AuditSections {
       + report.notChecked.map { ("Not examined", advised($0)) }
       + report.limits.map { ("Examined in part", $0) }
       + report.off.map { off in
-        ("Rule is off", "\(off.rule.rawValue), \(HTMLNumber.count(off.findings, "finding")): \(off.reason)")
+        ("Rule is off", "\(off.rule.rawValue), \(NumberText.count(off.findings, "finding")): \(off.reason)")
       }
     if rows.isEmpty { return nil }
     let table = HTMLTable(

@@ -1,4 +1,5 @@
 import Drydock
+import Formats
 
 extension HTMLPage {
   /// So many rows of a table are listed in a page, of each kind: as many must be in the difference.
@@ -14,7 +15,7 @@ extension HTMLPage {
     let sections = DifferenceSections(difference: difference, stores: Set(ComparisonOptions.Store.allCases))
     let title = "\(app): " + Self.versions(report)
     if report.changedAnything {
-      let count = HTMLNumber.count(report.migrations.count, "migration")
+      let count = NumberText.count(report.migrations.count, "migration")
       let effect = difference.isEmpty ? "would change nothing" : "would change \(difference.summary)"
       self.init(
         kind: "Dry run of migrations", title: title,
@@ -52,10 +53,10 @@ extension HTMLPage {
   ) {
     let sections = DifferenceSections(difference: difference, stores: stores)
     let lost = notCompared.filter(\.isLoss)
-    let paths = "\(HTMLNumber.count(compared, "path")) that both have"
+    let paths = "\(NumberText.count(compared, "path")) that both have"
     let title = "\(Self.lastName(before.name)) → \(Self.lastName(after.name))"
     if !lost.isEmpty {
-      let count = HTMLNumber.count(lost.count, "path")
+      let count = NumberText.count(lost.count, "path")
       self.init(
         kind: "Comparison", title: title, verdict: .warning, word: "Incomplete",
         sentence: "\(count) could not be read. "
@@ -79,7 +80,7 @@ extension HTMLPage {
         notCompared.map { [.headerCode($0.path.description), .text($0.reason)] }, noun: ("path", "paths"))
       self.sections.append(
         Section(
-          id: "not-compared", heading: "Not compared", detail: HTMLNumber.count(notCompared.count, "path"),
+          id: "not-compared", heading: "Not compared", detail: NumberText.count(notCompared.count, "path"),
           blocks: [.table(table)]))
     }
   }
@@ -106,7 +107,7 @@ extension HTMLPage {
           }
           let digits = String(migration.number)
           let number = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-          var time = HTMLCell.text("\(HTMLNumber.grouped(migration.milliseconds)) ms")
+          var time = HTMLCell.text("\(NumberText.grouped(migration.milliseconds)) ms")
           time.bar = HTMLBar(parts: [(.plain, UInt64(max(0, migration.milliseconds)))], largest: longest)
           return [
             .headerCode(
@@ -120,7 +121,7 @@ extension HTMLPage {
       sections.append(
         Section(
           id: "migrations", heading: "Migrations",
-          detail: HTMLNumber.count(report.migrations.count, "pending", "pending"), blocks: [.table(table)]))
+          detail: NumberText.count(report.migrations.count, "pending", "pending"), blocks: [.table(table)]))
     }
     var notes = report.notes
     if !report.appliedExternally.isEmpty {

@@ -1,4 +1,5 @@
 import Drydock
+import Formats
 
 /// A difference as sections of a page: a table of counts, and a section for each store that differs.
 struct DifferenceSections {
@@ -94,7 +95,7 @@ struct DifferenceSections {
     }
     return HTMLPage.Section(
       id: "settings", heading: "Settings",
-      detail: HTMLNumber.count(difference.settings.count, "key"), blocks: blocks)
+      detail: NumberText.count(difference.settings.count, "key"), blocks: blocks)
   }
 
   private var secrets: HTMLPage.Section {
@@ -161,7 +162,7 @@ struct DifferenceSections {
       for table in database.tables { blocks += rows(of: table, &budget) }
     }
     return HTMLPage.Section(
-      id: "databases", heading: "Databases", detail: HTMLNumber.count(difference.databases.count, "database"),
+      id: "databases", heading: "Databases", detail: NumberText.count(difference.databases.count, "database"),
       blocks: blocks)
   }
 
@@ -200,14 +201,14 @@ struct DifferenceSections {
     let parts = order.compactMap { change in counts[change].map { ($0, change.rawValue) } }
     guard let first = parts.first else { return "" }
     let rest = parts.dropFirst().map { ", \($0.0) \($0.1)" }
-    return ": \(HTMLNumber.count(first.0, "column")) \(first.1)" + rest.joined()
+    return ": \(NumberText.count(first.0, "column")) \(first.1)" + rest.joined()
   }
 
   private func rows(of table: ContainerDifference.Table, _ budget: inout Int) -> [HTMLBlock] {
     let kinds: [(Change, Int)] = [
       (.changed, table.changed), (.added, table.added), (.removed, table.removed),
     ]
-    let counts = kinds.filter { $0.1 > 0 }.map { "\(HTMLNumber.grouped($0.1)) \($0.0.rawValue)" }
+    let counts = kinds.filter { $0.1 > 0 }.map { "\(NumberText.grouped($0.1)) \($0.0.rawValue)" }
     var blocks: [HTMLBlock] = [
       .heading(
         4,
@@ -223,7 +224,7 @@ struct DifferenceSections {
       budget -= shown.count
       if shown.isEmpty {
         let reason = rows.isEmpty ? "nothing identifies a row" : "this page lists enough rows"
-        let count = HTMLNumber.count(total, "row")
+        let count = NumberText.count(total, "row")
         blocks.append(.paragraph([.muted("\(count) \(change.rawValue): only counted, since \(reason).")]))
       } else {
         blocks.append(.table(listing(of: Array(shown), change, total)))
@@ -238,7 +239,7 @@ struct DifferenceSections {
     )
       -> HTMLCell
     {
-      let texts = [column.before, column.after].compactMap { $0.map { HTMLNumber.grouped(number($0)) } }
+      let texts = [column.before, column.after].compactMap { $0.map { NumberText.grouped(number($0)) } }
       return HTMLCell(
         kind: .number,
         spans: [.plain(texts.first == texts.last ? texts.first ?? "" : texts.joined(separator: " → "))])
@@ -271,7 +272,7 @@ struct DifferenceSections {
     let hidden = names.count - shown.count
     let caption =
       "Rows \(change == .changed ? "that differ" : change.rawValue)"
-      + (hidden > 0 ? ", without \(HTMLNumber.count(hidden, "column"))" : "")
+      + (hidden > 0 ? ", without \(NumberText.count(hidden, "column"))" : "")
       + (change == .changed ? "; an empty cell is unchanged" : "")
     let listed = rows.map { row in
       var cells = Array(repeating: HTMLCell(kind: .code), count: shown.count)
@@ -320,14 +321,14 @@ struct DifferenceSections {
         ]
       }, noun: ("file", "files"))
     return HTMLPage.Section(
-      id: "files", heading: "Files", detail: HTMLNumber.count(difference.files.count, "path"),
+      id: "files", heading: "Files", detail: NumberText.count(difference.files.count, "path"),
       blocks: [.table(table)])
   }
 
   private func size(of file: ContainerDifference.File, _ largest: UInt64) -> HTMLCell {
     guard file.type == .file else { return .text("") }
     var cell = HTMLCell()
-    let texts = [file.sizeBefore, file.sizeAfter].map { $0.map(HTMLNumber.size) }
+    let texts = [file.sizeBefore, file.sizeAfter].map { $0.map(NumberText.size) }
     switch (texts[0], texts[1]) {
     case (let before?, let after?):
       cell.spans = [.plain(before == after ? after : "\(before) → \(after)")]

@@ -1,3 +1,5 @@
+import Formats
+
 /// A piece of text in a page.
 struct HTMLSpan {
   enum Kind: String {
@@ -72,7 +74,7 @@ struct HTMLCell {
   static func prose(_ text: String) -> Self { Self(spans: HTMLSpan.prose(text)) }
   static func code(_ text: String) -> Self { Self(kind: .code, spans: [.plain(text)]) }
   static func number(_ number: Int) -> Self {
-    Self(kind: .number, spans: [number == 0 ? .muted("0") : .plain(HTMLNumber.grouped(number))])
+    Self(kind: .number, spans: [number == 0 ? .muted("0") : .plain(NumberText.grouped(number))])
   }
   static func header(_ text: String) -> Self { Self(kind: .header, spans: [.plain(text)]) }
   static func headerCode(_ text: String) -> Self { Self(kind: .header, spans: [.code(text)]) }
@@ -148,14 +150,14 @@ struct HTMLTable {
     if !folded.isEmpty {
       context["folded"] =
         [
-          "summary": HTMLText(HTMLNumber.count(folded.count, "more \(noun.0)", "more \(noun.1)")),
+          "summary": HTMLText(NumberText.count(folded.count, "more \(noun.0)", "more \(noun.1)")),
           "table": part(caption + ", continued", folded),
         ] as [String: Any]
     }
     let more = total - min(rows.count, Self.limit)
     if more > 0 {
       context["more"] = HTMLText(
-        HTMLNumber.count(more, "more \(noun.0) is", "more \(noun.1) are") + " not on this page")
+        NumberText.count(more, "more \(noun.0) is", "more \(noun.1) are") + " not on this page")
     }
     return context
   }

@@ -24,7 +24,7 @@ enum HTMLStyle {
       margin: 0 auto; padding: 2.5rem 1.5rem 3rem; max-width: 66rem;
       background: var(--page); color: var(--text);
       font: 0.9375rem/1.5 system-ui, -apple-system, sans-serif; font-variant-numeric: tabular-nums;
-      overflow-wrap: anywhere;
+      overflow-wrap: break-word;
     }
     h1, h2, h3, h4 { line-height: 1.25; margin: 0; text-wrap: balance; }
     h1 { font-size: 1.75rem; font-weight: 650; letter-spacing: -0.01em; }

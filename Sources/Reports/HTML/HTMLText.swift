@@ -1,4 +1,5 @@
 import Mustache
+import Formats
 
 /// A value as a page shows it. Values come from containers, archives and scripts, and may be hostile: a long one is cut, and
 /// characters are spelled out that would act instead of being seen, such as those that change the direction of text.
@@ -20,7 +21,7 @@ struct HTMLText: MustacheCustomRenderable {
     let end = scalars.index(scalars.startIndex, offsetBy: limit, limitedBy: scalars.endIndex)
     let shown = Self.separatingMarkup(Self.visible(scalars[..<(end ?? scalars.endIndex)]))
     let isCut = end.map { $0 < scalars.endIndex } ?? false
-    renderText = isCut ? "\(shown)… (\(HTMLNumber.grouped(scalars.count)) characters)" : shown
+    renderText = isCut ? "\(shown)… (\(NumberText.grouped(scalars.count)) characters)" : shown
   }
 
   /// So many combining marks may follow each other: more of them would cover the lines above and below.
@@ -75,41 +76,5 @@ struct HTMLText: MustacheCustomRenderable {
 
   private static func code(_ scalar: Unicode.Scalar) -> String {
     "\\u{\(String(scalar.value, radix: 16))}"
-  }
-}
-
-/// Numbers for people.
-package enum HTMLNumber {
-  /// `1,048,576`.
-  static func grouped(_ number: Int) -> String {
-    let digits = Array(String(number.magnitude))
-    let groups = digits.indices.map { index in
-      (index > 0 && (digits.count - index).isMultiple(of: 3) ? "," : "") + String(digits[index])
-    }
-    return (number < 0 ? "−" : "") + groups.joined()
-  }
-
-  /// `1 file`, `2,000 files`.
-  static func count(_ number: Int, _ noun: String, _ plural: String? = nil) -> String {
-    "\(grouped(number)) \(number == 1 ? noun : plural ?? noun + "s")"
-  }
-
-  /// `1,234.05 s`.
-  package static func seconds(_ seconds: Double) -> String {
-    let hundredths = Int((max(0, seconds) * 100).rounded())
-    let rest = hundredths % 100
-    return "\(grouped(hundredths / 100)).\(rest < 10 ? "0" : "")\(rest) s"
-  }
-
-  /// `1.4 MB`.
-  package static func size(_ bytes: UInt64) -> String {
-    if bytes < 1000 { return "\(bytes) B" }
-    var value = Double(bytes)
-    for unit in ["kB", "MB", "GB", "TB"] {
-      value /= 1000
-      if value < 9.95 { return "\((value * 10).rounded() / 10) \(unit)" }
-      if value < 999.5 { return "\(Int(value.rounded())) \(unit)" }
-    }
-    return "\(grouped(Int((value / 1000).rounded()))) PB"
   }
 }

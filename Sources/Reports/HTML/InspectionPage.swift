@@ -1,4 +1,5 @@
 import Drydock
+import Formats
 
 extension HTMLPage {
   /// The page of a container's contents.
@@ -8,25 +9,31 @@ extension HTMLPage {
   ///   - problem: why the schema version is not known, with advice.
   package init(_ inspection: ContainerInspection, pending: [String]?, problem: String?) {
     let warnings = inspection.warnings.map(\.description)
-    let version = inspection.schemaVersion.map {
-      "Schema version \($0), by \(inspection.versionSource ?? "nothing")."
-    }
-    let count = HTMLNumber.count(warnings.count, "warning")
+    let count = NumberText.count(warnings.count, "warning")
     self.init(
       kind: "Container", title: inspection.app, verdict: warnings.isEmpty ? .good : .warning,
       word: warnings.isEmpty ? "No warnings" : count,
-      sentence: version ?? problem ?? "the container's version is unknown")
-    if version == nil { (verdict, word) = (.warning, warnings.isEmpty ? "Version unknown" : count) }
+      sentence: warnings.isEmpty
+        ? "Nothing in the container looks unintended." : "What may not be intended is listed below.")
+    if inspection.schemaVersion == nil {
+      (verdict, word) = (.warning, "Version unknown")
+      sentence = problem ?? "No marker or history shows the schema version."
+    }
     facts = [
       ("Instance", [.plain(inspection.instance)]), ("Layout", [.plain(inspection.layout.rawValue)]),
       ("Directory", [.code(inspection.root)]),
     ]
+    if let version = inspection.schemaVersion {
+      let text = MigrationReport.version(version, app: inspection.appVersion)
+      facts.insert(
+        ("Schema version", [.plain("\(text), by \(inspection.versionSource ?? "nothing")")]), at: 0)
+    }
     for group in inspection.groups {
       let missing = group.exists ? [] : [HTMLSpan.muted(" does not exist")]
       facts.append(("Group", [.plain(group.id), .plain(" "), .code(group.root)] + missing))
     }
     if let protection = inspection.protection {
-      let counts = protection.map { "\($0.class): \(HTMLNumber.count($0.files, "file"))" }
+      let counts = protection.map { "\($0.class): \(NumberText.count($0.files, "file"))" }
       facts.append(("Protection classes", [.plain(counts.joined(separator: ", "))]))
     }
     if let pending {
@@ -37,7 +44,7 @@ extension HTMLPage {
     if !warnings.isEmpty {
       sections.insert(
         Section(
-          id: "warnings", heading: "Warnings", detail: HTMLNumber.grouped(warnings.count),
+          id: "warnings", heading: "Warnings", detail: NumberText.grouped(warnings.count),
           blocks: [
             .table(
               HTMLTable(
@@ -59,7 +66,7 @@ private struct InspectionSections {
   private static func sum(_ sizes: [UInt64]) -> UInt64 { sizes.reduce(0, +) }
 
   private static func size(_ bytes: UInt64, of largest: UInt64) -> HTMLCell {
-    var cell = HTMLCell.text(HTMLNumber.size(bytes))
+    var cell = HTMLCell.text(NumberText.size(bytes))
     cell.bar = HTMLBar(parts: [(.plain, bytes)], largest: largest)
     return cell
   }
@@ -118,7 +125,7 @@ private struct InspectionSections {
         [
           .headerCode(database.path.description),
           database.tables.map(HTMLCell.number) ?? .text("SQLite cannot open it"),
-          HTMLCell(kind: .number, spans: [.plain(HTMLNumber.size(database.logBytes))]),
+          HTMLCell(kind: .number, spans: [.plain(NumberText.size(database.logBytes))]),
           Self.size(database.bytes, of: largest),
         ]
       }, noun: ("database", "databases"))
@@ -147,7 +154,7 @@ private struct InspectionSections {
   private var secrets: HTMLPage.Section? {
     guard let vault = inspection.vault else { return nil }
     var facts: [(name: String, value: [HTMLSpan])] = [
-      ("File", [.code(vault.description)]), ("Size", [.plain(HTMLNumber.size(inspection.vaultBytes ?? 0))]),
+      ("File", [.code(vault.description)]), ("Size", [.plain(NumberText.size(inspection.vaultBytes ?? 0))]),
     ]
     if let encryption = inspection.vaultEncryption { facts.append(("Encryption", [.plain(encryption)])) }
     if let problem = inspection.vaultProblem {

@@ -1,4 +1,5 @@
 import Drydock
+import Formats
 
 extension HTMLPage {
   /// The page of a run over many containers.
@@ -6,21 +7,21 @@ extension HTMLPage {
     let failed = summary.failures.reduce(0) { $0 + $1.count }
     let word =
       failed > 0
-      ? "\(HTMLNumber.grouped(failed)) failed" : summary.isIncomplete ? "Incomplete" : "No failures"
+      ? "\(NumberText.grouped(failed)) failed" : summary.isIncomplete ? "Incomplete" : "No failures"
     self.init(
       kind: "Run over many containers", title: summary.title,
       verdict: failed > 0 ? .bad : summary.isIncomplete ? .warning : .good, word: word,
       sentence: summary.conclusion + ".")
     facts = [
-      ("Files", [.plain(HTMLNumber.grouped(summary.files))]),
-      ("Time of all", [.plain(HTMLNumber.seconds(summary.seconds))]),
+      ("Files", [.plain(NumberText.grouped(summary.files))]),
+      ("Time of all", [.plain(NumberText.seconds(summary.seconds))]),
     ]
     if let first = summary.firstDone, let last = summary.lastDone {
       facts.append(("First and last done", [.plain("\(first), \(last)")]))
     }
     for run in summary.runs.prefix(RunSummary.examples) { facts.append(("Run", [.code(run)])) }
     let more = summary.runs.count - RunSummary.examples
-    if more > 0 { facts.append(("More runs", [.plain(HTMLNumber.grouped(more))])) }
+    if more > 0 { facts.append(("More runs", [.plain(NumberText.grouped(more))])) }
     sections = [
       Self.gaps(summary), Self.failures(summary), Self.states(summary), Self.versions(summary),
       Self.shards(summary), Self.slowest(summary), Self.problems(summary),
@@ -92,7 +93,7 @@ extension HTMLPage {
       summary.slowest.map {
         [
           .headerCode($0.container),
-          HTMLCell(kind: .number, spans: [.plain(HTMLNumber.seconds($0.seconds))]),
+          HTMLCell(kind: .number, spans: [.plain(NumberText.seconds($0.seconds))]),
         ]
       })
   }

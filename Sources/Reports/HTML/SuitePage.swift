@@ -1,5 +1,6 @@
 import Drydock
 import DrydockTesting
+import Formats
 
 extension HTMLPage {
   /// The page of a run of the fixtures.
@@ -16,20 +17,20 @@ extension HTMLPage {
     let failed = report.count(.failed)
     var sentence = report.counts
     if causes > 0 {
-      sentence += "; \(HTMLNumber.count(causes, "cause"))"
-      if overAll > 0 { sentence += ", \(HTMLNumber.grouped(overAll)) of them over all fixtures" }
+      sentence += "; \(NumberText.count(causes, "cause"))"
+      if overAll > 0 { sentence += ", \(NumberText.grouped(overAll)) of them over all fixtures" }
     }
     self.init(
       kind: "Migration tests",
       title: report.passed
         ? "All fixtures passed"
         : failed == 0
-          ? HTMLNumber.count(overAll, "finding over all fixtures", "findings over all fixtures")
-          : HTMLNumber.count(failed, "fixture failed", "fixtures failed"),
+          ? NumberText.count(overAll, "finding over all fixtures", "findings over all fixtures")
+          : NumberText.count(failed, "fixture failed", "fixtures failed"),
       verdict: report.passed ? .good : .bad, word: report.passed ? "Passed" : "Failed",
       sentence: sentence + ".")
     let parts = SuiteSections(report: report, root: root, advised: advised)
-    facts = [("Duration", [.plain(HTMLNumber.seconds(report.seconds))])]
+    facts = [("Duration", [.plain(NumberText.seconds(report.seconds))])]
     sections = [
       parts.findings(groups.filter { !$0.isKnown }, "findings", "Findings"), parts.fixtures,
       parts.findings(groups.filter(\.isKnown), "known", "Known failures"), parts.changes, parts.notes,
@@ -56,7 +57,7 @@ private struct SuiteSections {
     let table = HTMLTable(
       "Fixtures, failed ones first", ["Result", "Fixture", "Description", "Versions", "#Findings", "Time"],
       report.sorted.map { fixture in
-        var time = HTMLCell.text(HTMLNumber.seconds(fixture.seconds))
+        var time = HTMLCell.text(NumberText.seconds(fixture.seconds))
         time.bar = HTMLBar(parts: [(.plain, UInt64(max(0, fixture.seconds) * 1000))], largest: longest)
         return [
           Self.result(fixture.state), .headerCode(fixture.name), description(fixture),
@@ -65,7 +66,7 @@ private struct SuiteSections {
         ]
       }, noun: ("fixture", "fixtures"))
     return HTMLPage.Section(
-      id: "fixtures", heading: "Fixtures", detail: HTMLNumber.grouped(report.fixtures.count),
+      id: "fixtures", heading: "Fixtures", detail: NumberText.grouped(report.fixtures.count),
       blocks: [.table(table)])
   }
 
@@ -94,11 +95,11 @@ private struct SuiteSections {
     let more = groups.count - HTMLTable.limit / 10
     if more > 0 {
       blocks.append(
-        .paragraph([.muted("\(HTMLNumber.count(more, "more cause is", "more causes are")) not on this page")])
+        .paragraph([.muted("\(NumberText.count(more, "more cause is", "more causes are")) not on this page")])
       )
     }
     return HTMLPage.Section(
-      id: id, heading: heading, detail: HTMLNumber.count(groups.count, "cause"), blocks: blocks)
+      id: id, heading: heading, detail: NumberText.count(groups.count, "cause"), blocks: blocks)
   }
 
   private func blocks(of group: FindingGroup) -> [HTMLBlock] {
@@ -128,7 +129,7 @@ private struct SuiteSections {
     var facts: [(name: String, value: [HTMLSpan])] = []
     if group.count > 1 {
       let noun = group.leading.first?.finding.noun ?? "finding"
-      facts.append(("Number", [.plain(HTMLNumber.count(group.count, noun))]))
+      facts.append(("Number", [.plain(NumberText.count(group.count, noun))]))
     }
     if let migration = group.migration {
       let place = group.cause.map { cause in named(cause.file) + (cause.line.map { ":\($0)" } ?? "") }
@@ -163,7 +164,7 @@ private struct SuiteSections {
           HTMLCell(
             kind: .header,
             spans: [.code(place)]
-              + (count > 1 ? [.muted(" \(HTMLNumber.count(count, member.finding.noun ?? "finding"))")] : [])),
+              + (count > 1 ? [.muted(" \(NumberText.count(count, member.finding.noun ?? "finding"))")] : [])),
           HTMLCell(kind: .code, spans: Self.hasValues(member) ? expected : []),
           HTMLCell(kind: .code, spans: Self.hasValues(member) ? found : []),
         ]

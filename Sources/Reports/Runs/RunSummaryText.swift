@@ -1,4 +1,5 @@
 import Drydock
+import Formats
 
 extension RunSummary {
   /// What was done: the commands and the runs.
@@ -9,16 +10,16 @@ extension RunSummary {
     switch runs.count {
     case 0: return names
     case 1: return "\(names), run \(runs[0])"
-    default: return "\(names), \(HTMLNumber.count(runs.count, "run"))"
+    default: return "\(names), \(NumberText.count(runs.count, "run"))"
     }
   }
 
   /// The number of containers, by state.
   package var conclusion: String {
     let counts = RunState.allCases.map { ($0, count($0)) }.filter { $0.1 > 0 }
-    return HTMLNumber.count(containers, noun)
+    return NumberText.count(containers, noun)
       + (counts.isEmpty
-        ? "" : ": " + counts.map { "\(HTMLNumber.grouped($0.1)) \($0.0.rawValue)" }.joined(separator: ", "))
+        ? "" : ": " + counts.map { "\(NumberText.grouped($0.1)) \($0.0.rawValue)" }.joined(separator: ", "))
   }
 
   /// What is missing, and what to do, in sentences.
@@ -27,12 +28,12 @@ extension RunSummary {
     let more = gaps.count - Self.examples
     if more > 0 { gaps = gaps.prefix(Self.examples) + ["and \(more) more such shards and runs"] }
     if count(.skipped) > 0 {
-      gaps.append("\(HTMLNumber.count(count(.skipped), noun)) not started, because too many had failed")
+      gaps.append("\(NumberText.count(count(.skipped), noun)) not started, because too many had failed")
     }
-    if leftOut > 0 { gaps.append("\(HTMLNumber.count(leftOut, noun)) left for later by --first") }
+    if leftOut > 0 { gaps.append("\(NumberText.count(leftOut, noun)) left for later by --first") }
     if changedAgainCount > 0 {
       gaps.append(
-        "\(HTMLNumber.count(changedAgainCount, noun)) changed more than once: "
+        "\(NumberText.count(changedAgainCount, noun)) changed more than once: "
           + Self.list(changedAgain, changedAgainCount))
     }
     return gaps
@@ -62,7 +63,7 @@ extension RunSummary {
   package var repetition: String? {
     if repeatedCount == 0 { return nil }
     return
-      "\(HTMLNumber.count(repeatedCount, noun)) in several files, of which the last result counts: "
+      "\(NumberText.count(repeatedCount, noun)) in several files, of which the last result counts: "
       + Self.list(repeated, repeatedCount)
   }
 
@@ -106,16 +107,16 @@ package struct RunSummaryMarkdown {
       summary.failures.map { cause in
         let example = "\(cause.container): \(cause.message ?? "")"
         return [
-          HTMLNumber.grouped(cause.count), MarkdownReport.inline(cause.code), "\(cause.exitCode)",
+          NumberText.grouped(cause.count), MarkdownReport.inline(cause.code), "\(cause.exitCode)",
           MarkdownReport.inline(example),
         ]
       }, to: &text)
     add(
       "| Containers | Versions |\n|---:|---|\n",
-      summary.versions.map { [HTMLNumber.grouped($0.count), $0.text] }, to: &text)
+      summary.versions.map { [NumberText.grouped($0.count), $0.text] }, to: &text)
     add(
       "| Slowest | Time |\n|---|---:|\n",
-      summary.slowest.map { [MarkdownReport.inline($0.container), HTMLNumber.seconds($0.seconds)] },
+      summary.slowest.map { [MarkdownReport.inline($0.container), NumberText.seconds($0.seconds)] },
       to: &text)
     for problem in summary.problems.prefix(RunSummary.examples) {
       text += "- \(MarkdownReport.inline(problem.text))\n"

@@ -1,5 +1,7 @@
-import Drydock
-import DrydockTesting
+import AppContainer
+import ContainerDiff
+import FileSystem
+import Formats
 
 /// A difference as a person reads it, in lines: a sign, what, from what to what.
 package struct DifferenceText {
@@ -145,8 +147,8 @@ package struct DifferenceText {
   private func sizes(_ file: ContainerDifference.File) -> String {
     switch (file.sizeBefore, file.sizeAfter) {
     case (let before?, let after?) where before != after:
-      "  \(HTMLNumber.size(before)) → \(HTMLNumber.size(after))"
-    case (nil, let after?) where file.type == .file: "  \(HTMLNumber.size(after))"
+      "  \(NumberText.size(before)) → \(NumberText.size(after))"
+    case (nil, let after?) where file.type == .file: "  \(NumberText.size(after))"
     default: ""
     }
   }
@@ -188,7 +190,7 @@ extension ContainerDifference {
     changes.append((rows(\.removed), "lost"))
     let counted = changes.enumerated().map { index, change in
       index == 0
-        ? "\(HTMLNumber.count(change.0, "row")) \(change.1)" : "\(HTMLNumber.grouped(change.0)) \(change.1)"
+        ? "\(NumberText.count(change.0, "row")) \(change.1)" : "\(NumberText.grouped(change.0)) \(change.1)"
     }
     let moved = files.count { $0.movedFrom != nil } + databases.count { $0.movedFrom != nil }
     let counts = [
@@ -198,7 +200,14 @@ extension ContainerDifference {
       (databases.count { $0.tables.isEmpty && $0.movedFrom == nil }, "database", "databases", ""),
       (files.count { $0.movedFrom == nil }, "file", "files", ""), (moved, "file", "files", " moved"),
     ]
-    return counts.filter { $0.0 > 0 }.map { HTMLNumber.count($0.0, $0.1, $0.2) + $0.3 }.joined(
+    return counts.filter { $0.0 > 0 }.map { NumberText.count($0.0, $0.1, $0.2) + $0.3 }.joined(
       separator: ", ")
+  }
+}
+
+extension ContainerDifference: CustomStringConvertible {
+  /// The difference as the commands print it, with the counts at the end.
+  public var description: String {
+    isEmpty ? "nothing changes" : (DifferenceText(self).lines + [summary]).joined(separator: "\n")
   }
 }
