@@ -224,6 +224,8 @@ package enum Transaction {
     }
     var unseen: UnseenProcesses?
     let begin = try JournalRecord(beginning: kind, summary, source: source, options)
+    let makesBundle = try state.createBundle(of: container)
+    defer { if makesBundle { state.removeEmptyBundle() } }
     var outcome = try perform(container, begin, options, state, .atomicExchange, body) { folder in
       let root = try emptyRoot(of: container, in: folder, exclusive: true, options)
       if let flags = try state.rootParent().flags() { _ = root.setFlags(flags.inherited(by: .directory)) }

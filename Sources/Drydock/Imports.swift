@@ -22,8 +22,8 @@ package struct ContainerImport {
     self.instance = instance ?? (name.hasSuffix(".ab") ? String(name.dropLast(3)) : name)
   }
 
-  /// Where the groups of a container are: each in a directory named by its id.
-  package static func groupsDirectory(of root: String) -> String { root + ".groups" }
+  /// Where the groups of a container are, beside it or its bundle: each in a directory named by its id.
+  package static func groupsDirectory(of anchor: String) -> String { anchor + ".groups" }
 
   /// Creates a container at a path where nothing is yet, or an empty directory, with the groups beside it; one transaction.
   ///
@@ -32,9 +32,9 @@ package struct ContainerImport {
     at path: String, options: TransactionOptions
   ) throws -> (outcome: TransactionOutcome<ImportReport>, container: Container) {
     let planned = try Container.planned(at: path, configuration: configuration, instance: instance)
-    let root = try planned?.root ?? Container(at: path, configuration: configuration).root
-    try requireOutside(root)
-    let places = try GroupPlaces(app.groups, beside: root)
+    let anchor = try planned?.anchor ?? Container(at: path, configuration: configuration).anchor
+    try requireOutside(anchor)
+    let places = try GroupPlaces(app.groups, beside: anchor)
     do {
       var own = configuration
       own.groups = places.roots

@@ -65,6 +65,65 @@ struct BundleTests {
     }
   }
 
+  @Test("A restore makes a bundle of a new path that is named like one")
+  func restoredBundle() throws {
+    try Sandbox.with { sandbox in
+      _ = try make(.bare, in: sandbox)
+      let archive = try sandbox.snapshot("com.example.notes")
+      try sandbox.succeed("restore", archive, "Plain")
+      let plain = try sandbox.tree("Plain")
+      let trial = try sandbox.drydock("restore", archive, "New.xcappdata/", "--dry-run")
+      #expect(trial.succeeded && !sandbox.exists("New.xcappdata"), "\(trial)")
+
+      try sandbox.succeed("restore", archive, "New.xcappdata/")
+      #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
+      try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
+      let info = String(decoding: try sandbox.read("New.xcappdata/AppDataInfo.plist"), as: UTF8.self)
+      #expect(
+        info.contains("<key>CFBundleIdentifier</key>") && info.contains("<string>com.example.notes</string>"))
+      let container = try #require(
+        try sandbox.document("inspect", "New.xcappdata")["container"] as? [String: Any])
+      #expect(container["app"] as? String == "com.example.notes" && container["instance"] as? String == "New")
+      let again = try sandbox.succeed("restore", archive, "New.xcappdata")
+      #expect(again.contains("nothing to change"), "\(again)")
+      // The bundle stays, so that the restore can be redone into it.
+      try sandbox.succeed("rollback", "New.xcappdata")
+      try sandbox.succeed("rollback", "New.xcappdata", "--redo")
+      try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
+    }
+  }
+
+  @Test(
+    "A killed restore leaves no part of a bundle's data, and the next one completes it",
+    arguments: ["staged", "committed", "exchanged"])
+  func killed(_ point: String) throws {
+    try Sandbox.with { sandbox in
+      _ = try make(.bare, in: sandbox)
+      let archive = try sandbox.snapshot("com.example.notes")
+      try sandbox.succeed("restore", archive, "Plain")
+      let words = ["restore", archive, "New.xcappdata"]
+      let killed = try sandbox.drydock(words, environment: ["DRYDOCK_KILL_AT": point])
+      #expect(killed.signal != nil, "\(killed)")
+      #expect(try sandbox.drydock("recover", "New.xcappdata").succeeded)
+      #expect(try sandbox.drydock(words).succeeded)
+      #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
+      try sandbox.tree("New.xcappdata/AppData").expectSame(as: sandbox.tree("Plain"), ignoringTimesOf: [""])
+    }
+  }
+
+  @Test("A restore that fails leaves no bundle")
+  func failed() throws {
+    try Sandbox.with { sandbox in
+      _ = try make(.bare, in: sandbox)
+      try sandbox.succeed("snapshot", "com.example.notes", "-o", "whole.tar.zst")
+      var bytes = try sandbox.read("whole.tar.zst")
+      for place in bytes.count / 3..<bytes.count / 3 + 100 { bytes[place] ^= 0xFF }
+      try sandbox.write("damaged.tar.zst", bytes: bytes)
+      let failed = try sandbox.drydock("restore", "damaged.tar.zst", "Failed.xcappdata")
+      #expect(failed.exitCode == 4 && !sandbox.exists("Failed.xcappdata"), "\(failed)")
+    }
+  }
+
   @Test("A bundle's data root is the same container")
   func innerRoot() throws {
     try Sandbox.with { sandbox in

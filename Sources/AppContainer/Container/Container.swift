@@ -78,11 +78,11 @@ public struct Container: Sendable {
   }
 
   package init(
-    planned root: String, layout: ContainerLayout, app: String, instance: String,
+    planned anchor: String, isBundle: Bool = false, layout: ContainerLayout, app: String, instance: String,
     configuration: ContainerConfiguration
   ) {
-    self.root = root
-    anchor = root
+    root = isBundle ? anchor + "/AppData" : anchor
+    self.anchor = anchor
     self.layout = layout
     self.app = app
     self.instance = instance
@@ -91,14 +91,30 @@ public struct Container: Sendable {
     (groups, missingGroups) = ContainerGroup.planned(configuration, root: root)
   }
 
-  /// The container that a restore would create at a path; nil when the path exists.
+  package static let bundleInfo: ContainerPath = "AppDataInfo.plist"
+
+  /// Whether a path is that of a bundle without data: nothing is there, or at most what a killed creation left.
+  package static func isNewBundle(_ path: String) -> Bool {
+    let url = URL(fileURLWithPath: path)
+    guard url.pathExtension == "xcappdata",
+      let parent = try? Directory(url.deletingLastPathComponent().path),
+      let name = try? ContainerPath(url.lastPathComponent)
+    else { return false }
+    guard let status = try? parent.status(name) else { return true }
+    guard status.type == .directory, let names = try? parent.directory(name).names() else { return false }
+    return names.allSatisfy { $0 == bundleInfo.bytes }
+  }
+
+  /// The container that a restore would create at a path, in a bundle if the path is named like one; nil when there is one.
   ///
   /// - Throws: ``DrydockError`` (`notFound`) when its parent directory does not exist.
   package static func planned(
     at path: String, configuration: ContainerConfiguration, instance: String? = nil
   ) throws -> Container? {
     try requireProcessFiles(path)
-    guard FollowedStatus.identity(path) == nil else { return nil }
+    // A recovery does not know the layout yet.
+    let isBundle = (configuration.layout ?? .ios) == .ios && isNewBundle(path)
+    guard isBundle || FollowedStatus.identity(path) == nil else { return nil }
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     let slash = trimmed.lastIndex(of: "/")
     let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
@@ -109,7 +125,8 @@ public struct Container: Sendable {
     }
     let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
     return Container(
-      planned: parent == "/" ? "/" + name : parent + "/" + name, layout: configuration.layout ?? .generic,
+      planned: parent == "/" ? "/" + name : parent + "/" + name, isBundle: isBundle,
+      layout: configuration.layout ?? .generic,
       app: configuration.app ?? name, instance: instance ?? name, configuration: configuration)
   }
 
@@ -237,7 +254,7 @@ struct ContainerIdentity {
     let metadata = Self.strings(in: root, ContainerLayout.metadataFile)
     instance = metadata["MCMMetadataUUID"]
     app = metadata["MCMMetadataIdentifier"]
-    if app == nil, let bundle { app = Self.strings(in: bundle, "AppDataInfo.plist")["CFBundleIdentifier"] }
+    if app == nil, let bundle { app = Self.strings(in: bundle, Container.bundleInfo)["CFBundleIdentifier"] }
     // The app is named by a `<bundle-id>/` folder, else by the only settings file that is not Apple's.
     if app == nil, Self.isBundleIdentifier(name) { app = name }
     if app == nil { app = Self.onlySettingsFile(in: root) ?? Self.androidPackage(in: root) }

@@ -161,6 +161,29 @@ package struct StateDirectory: Sendable {
     rootName.parent.isRoot ? parent : try parent.directory(rootName.parent)
   }
 
+  /// Makes the bundle that a new container's root is to be in, with what Xcode expects in one.
+  ///
+  /// - Returns: whether its directory was made.
+  func createBundle(of container: Container) throws -> Bool {
+    let bundle = rootName.parent
+    if bundle.isRoot { return false }
+    let isNew = try parent.status(bundle) == nil
+    if isNew { try parent.createDirectory(bundle) }
+    let info = Container.bundleInfo.rebased(from: .root, to: bundle)
+    if try parent.status(info) == nil {
+      let content = PropertyListFile(format: .xml, root: ["CFBundleIdentifier": .string(container.app)])
+      try parent.create(info, content.encoded())
+    }
+    return isNew
+  }
+
+  /// Removes the bundle of a container whose creation failed.
+  func removeEmptyBundle() {
+    guard (try? parent.status(rootName)) == nil else { return }
+    try? parent.removeFile(Container.bundleInfo.rebased(from: .root, to: rootName.parent))
+    try? parent.removeDirectory(rootName.parent)
+  }
+
   /// Removes the directory when no transaction was ever begun, so that a refusal leaves nothing behind.
   func removeIfUnused() {
     // Only empty directories go, and nothing depends on their going.
