@@ -139,20 +139,35 @@ extension Repository.Listing {
 
   /// The path of an archive by the name of its file, the beginning of its id (4 digits or more),
   /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest one at or before that time), and where several apps
-  /// match `APP/INSTANCE@latest`. Without an instance, `latest` and a time mean the only one that there is.
+  /// match `APP/INSTANCE@latest`. Without an instance, `latest` and a time mean the container's, if there are archives of it,
+  /// or else the only one that there is.
   ///
   /// Of encrypted archives that no key opens, the names count.
   ///
+  /// - Parameter container: what the archive is for. Its instance counts before the one that was restored into it last.
   /// - Throws: `DrydockError`: `notFound`, or `ambiguousArchive` with the candidates.
-  public func find(_ name: String) throws -> String {
+  public func find(_ name: String, for container: Container? = nil) throws -> String {
     let files = items.map(\.path) + sealed.map(\.path) + unreadable.map(\.path)
     if let file = files.first(where: { lastName($0) == name }) { return file }
     switch try ArchiveReference(name, repository: repository) {
     case .id(let prefix): return try withID(prefix)
     case .newest(let owner, let limit):
       let when = name.lastIndex(of: "@").map { String(name[name.index(after: $0)...]) } ?? name
-      return try newest(of: owner, notAfter: limit, when)
+      let candidates = candidates
+      let owned =
+        owner.map { archives(of: $0, candidates) } ?? container.flatMap { archives(of: $0, candidates) }
+        ?? candidates
+      return try newest(among: owned, of: candidates, owner, notAfter: limit, when)
     }
+  }
+
+  /// Nil when there are none.
+  private func archives(of container: Container, _ candidates: [Candidate]) -> [Candidate]? {
+    let own = ArchiveSelection(app: container.app, instance: container.instance)
+    let restored = (try? Restore.lastRestored(container)).map(ArchiveSelection.all) ?? []
+    return [[own], restored].lazy.map { selections in
+      candidates.filter { candidate in selections.contains { $0.contains(candidate.label) } }
+    }.first { !$0.isEmpty }
   }
 
   /// All that have a label, oldest first.
@@ -230,9 +245,10 @@ extension Repository.Listing {
     return best.path
   }
 
-  private func newest(of owner: String?, notAfter limit: String?, _ when: String) throws -> String {
-    let candidates = candidates
-    let owned = owner.map { archives(of: $0, candidates) } ?? candidates
+  private func newest(
+    among owned: [Candidate], of candidates: [Candidate], _ owner: String?, notAfter limit: String?,
+    _ when: String
+  ) throws -> String {
     let owners = Set(owned.map(\.label.ownerKey))
     guard let oldest = owned.first else {
       let there = Set(candidates.map(\.label.ownerKey)).map { named($0, when, candidates) }.sorted()
@@ -322,6 +338,13 @@ struct ArchiveSelection {
     case .owner:
       guard let slash = text.firstIndex(of: "/") else { return nil }
       (app, instance) = (String(text[..<slash]), String(text[text.index(after: slash)...]))
+    }
+  }
+
+  /// What the source of a restore may mean, an app and an instance with a space between: names may have spaces.
+  static func all(source: String) -> [ArchiveSelection] {
+    source.indices.filter { source[$0] == " " }.map {
+      ArchiveSelection(app: String(source[..<$0]), instance: String(source[source.index(after: $0)...]))
     }
   }
 

@@ -94,7 +94,7 @@ package enum Restore {
 
   /// Whose data the last restore brought here: Apple's metadata, which names an instance, is not part of a backup, so
   /// that a container made by a restore is named after its directory.
-  private static func lastRestored(_ container: Container) throws -> String? {
+  static func lastRestored(_ container: Container) throws -> String? {
     try Transaction.log(container).last { entry in
       entry.kind == .restore && (entry.state == .undoable || entry.state == .committed)
     }?.source

@@ -121,7 +121,8 @@ struct DiffCommand: Subcommand {
         "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "
           + "INSTANCE@latest", path: name)
     }
-    try body(.archive(repository.open(name, configuration, &keys, expansion)), &keys)
+    let other = try? Container(at: name == a ? b : a, configuration: configuration)
+    try body(.archive(repository.open(name, configuration, &keys, expansion, for: other)), &keys)
   }
 }
 

@@ -79,14 +79,16 @@ struct RestoreCommand: Subcommand {
     let configuration = try common.configuration()
     var keys = try key.keys()
     let archive = try source.repository.open(
-      source.archive, configuration, &keys, source.expansion, trusted: trust.keys(configuration),
-      warnsOfClocks: true, acceptsGap: true)
+      source.archive, configuration, &keys, source.expansion,
+      for: try? Container(at: container.path, configuration: configuration, instance: container.instance),
+      trusted: trust.keys(configuration), warnsOfClocks: true, acceptsGap: true)
     // For one of a repository the warning was printed.
     if source.archive == archive.path, let warning = ClockWarning(archive.header, path: archive.path) {
       Output.warn([warning])
     }
     // What an interrupted command left is ended before the container is looked at.
-    let isThere = FileManager.default.fileExists(atPath: container.path)
+    let isThere =
+      FileManager.default.fileExists(atPath: container.path) && !Container.isNewBundle(container.path)
     let existing = try isThere ? container.open(configuration) : nil
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }

@@ -93,7 +93,9 @@ struct VerifyCommand: Subcommand {
       start = .now
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
-        path = try repository.archive(name, configuration, keys)
+        path = try repository.archive(
+          name, configuration, keys,
+          for: container.flatMap { try? Container(at: $0, configuration: configuration) })
         let archive = try Archive(
           path: path, keys: keys.opening(path), limit: limit, trusted: trusted, acceptsGap: true)
         let report = try verification.verify(archive, data: data, progress: display.progress)

@@ -1,0 +1,76 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `latest` beside a container, in a repository with archives of two instances.
+@Suite("The latest archive of a container")
+struct LatestArchiveTests {
+  private static let other = "0B7E2C11-1111-4222-8333-944455556666"
+
+  private func with(encrypted options: [String] = [], _ body: (Sandbox) throws -> Void) throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes")
+      try sandbox.create("Other", version: 0, photos: 2, "--uuid", Self.other)
+      try sandbox.write("words", "correct horse\n")
+      for name in ["Notes", "Other"] {
+        let taken = try sandbox.drydock(["snapshot", name, "-r", "Backups"] + options)
+        #expect(taken.succeeded, "\(taken)")
+      }
+      try body(sandbox)
+    }
+  }
+
+  @Test(
+    "It is that of the container's own instance, or of the one that was restored into it",
+    arguments: [[], ["--passphrase-file", "words"]])
+  func own(_ options: [String]) throws {
+    try with(encrypted: options) { sandbox in
+      func run(_ words: String...) throws -> CommandResult {
+        try sandbox.drydock(words + ["-r", "Backups"] + options)
+      }
+      // The newest archive of all is the other's.
+      try sandbox.remove("Notes/Documents/private.txt")
+      let restored = try run("restore", "latest", "Notes")
+      #expect(restored.succeeded && sandbox.exists("Notes/Documents/private.txt"), "\(restored)")
+      for name in ["Notes", "Other"] {
+        let difference = try run("diff", "latest", name, "--exit-code")
+        #expect(difference.succeeded, "\(difference)")
+        let verified = try run("verify", "latest", "--container", name)
+        #expect(verified.succeeded, "\(verified)")
+      }
+
+      let candidates =
+        "use INSTANCE@latest: \(Self.other)@latest, 6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90@latest"
+      let new = try run("restore", "latest", "New")
+      #expect(new.exitCode == 1 && !sandbox.exists("New"), "\(new)")
+      if options.isEmpty { #expect(new.errors.contains(candidates), "\(new)") }
+      // A container without Apple's metadata is named after its directory.
+      let made = try run("restore", "\(Self.other)@latest", "New")
+      #expect(made.succeeded, "\(made)")
+      try sandbox.remove("New/Documents/private.txt")
+      let again = try run("restore", "latest", "New")
+      #expect(again.succeeded && sandbox.exists("New/Documents/private.txt"), "\(again)")
+      // As soon as it has archives of its own, these.
+      try sandbox.write("New/Documents/own.txt", "own\n")
+      #expect(try run("snapshot", "New").succeeded)
+      try sandbox.remove("New/Documents/own.txt")
+      let own = try run("restore", "latest", "New")
+      #expect(own.succeeded && sandbox.exists("New/Documents/own.txt"), "\(own)")
+    }
+  }
+
+  @Test("For a container that the repository does not know it is the only instance's, or ambiguous")
+  func unknown() throws {
+    try with { sandbox in
+      try sandbox.write("Stranger/Documents/a.txt", "a\n")
+      let ambiguous = try sandbox.drydock("restore", "latest", "Stranger", "-r", "Backups", "--from-other")
+      #expect(ambiguous.exitCode == 1 && ambiguous.errors.contains("archives of 2 instances"), "\(ambiguous)")
+      try sandbox.succeed("snapshot", "Other", "-r", "One")
+      let refused = try sandbox.drydock("restore", "latest", "Stranger", "-r", "One")
+      #expect(refused.exitCode == 4 && refused.errors.contains("--from-other"), "\(refused)")
+      try sandbox.succeed("restore", "latest", "Stranger", "-r", "One", "--from-other")
+      try sandbox.succeed("restore", "latest", "New", "-r", "One")
+      try sandbox.tree("New").expectSame(as: sandbox.tree("Stranger"), ignoringTimesOf: [""])
+    }
+  }
+}
