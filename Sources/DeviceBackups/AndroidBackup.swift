@@ -20,9 +20,6 @@ package final class AndroidBackup: Sendable {
 
   /// - Throws: `DrydockError`: `notFound`, `notAContainer` for another file, `newerFormat`, `damaged`.
   package init(at path: String) throws {
-    if let source = DeviceSource.find(at: path), source != .androidBackup {
-      throw DeviceSource.mismatch(source, path)
-    }
     let file = try DrydockError.translating("cannot read", path) {
       // Without waiting: a FIFO must be refused instead of hanging.
       try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
@@ -149,7 +146,10 @@ struct AndroidBackupHeader: Sendable {
       for _ in 0..<5 { _ = try lines.next("fields of MIUI") }
     }
     guard let magic = try? lines.next("magic"), magic == "ANDROID BACKUP" else {
-      throw DrydockError(.notAContainer, "not an Android backup: it does not begin with ANDROID BACKUP")
+      throw DrydockError(
+        .notAContainer,
+        "not a device backup: a file of `adb backup` begins with ANDROID BACKUP, and an iPhone's backup is a directory"
+      )
     }
     let number = try lines.next("version")
     guard let version = Int(number), (1...5).contains(version) else {

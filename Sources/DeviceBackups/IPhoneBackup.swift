@@ -23,7 +23,7 @@ package struct IPhoneBackup: Sendable {
   package init(at path: String) throws {
     self.path = path
     let source = DeviceSource.find(at: path)
-    if source == .androidBackup || source == .simulator { throw DeviceSource.mismatch(source, path) }
+    if let source, source == .androidBackup || source == .simulator { throw source.error(path) }
     let opened = try Directory(path)
     guard source == .iphoneBackup else {
       let backups = (try? DeviceSource.backups(in: opened)) ?? []
@@ -136,13 +136,6 @@ package struct IPhoneBackup: Sendable {
       throw Self.damaged("a file cannot be decrypted, or was cut", directory.full(name))
     }
     if !rest.isEmpty { try body(rest) }
-  }
-}
-
-extension DeviceSource {
-  /// The error for a reader of another kind of backup.
-  static func mismatch(_ source: DeviceSource?, _ path: String) -> DrydockError {
-    DrydockError(.notAContainer, "\(source?.name ?? "something else"), which is imported as such", path: path)
   }
 }
 

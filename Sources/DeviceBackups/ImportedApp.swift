@@ -35,6 +35,10 @@ package struct ImportReport: Sendable {
   package var leftOut: [LeftOut] = []
   /// What is not part of a container, or was not asked for.
   package var notes: [String] = []
+  /// Files whose content the backup does not have, or that cannot be read; they are left out.
+  package var missingFiles = 0
+  /// Files of another size than the backup's index says.
+  var otherSizes = 0
   /// Files of the app's program and of the backup itself, which are not data.
   var programFiles = 0
 
@@ -134,6 +138,7 @@ struct ImportTarget {
       return size
     } catch let error as Missing {
       report.leaveOut("\(place)", error.reason)
+      report.missingFiles += 1
       return nil
     }
   }
@@ -154,6 +159,11 @@ struct ImportTarget {
     try staged.requireDistinctNames(seen.sorted())
     for (path, metadata) in directories.sorted(by: { $0.path < $1.path }) {
       try staged.putDirectory(at: path, metadata: staged.attainable(metadata, for: .directory))
+    }
+    if report.otherSizes > 0 {
+      report.notes.append(
+        "files that have another size than the backup's index says, as databases often do, were imported as they are: "
+          + "\(report.otherSizes)")
     }
     if report.programFiles > 0 {
       report.notes.append(

@@ -130,12 +130,8 @@ enum Advice {
     ("", .notVisible, "", "leave --require-visible out"),
     ("", .limit, "raise it if you trust", "--max-size SIZE"),
     ("import", .missing, "list its apps", "--list"),
-    ("", .notAContainer, "a device backup of an iPhone", "`drydock import iphone-backup DIRECTORY --list`"),
-    (
-      "", .notAContainer, "a directory of device backups (",
-      "`drydock import iphone-backup DIRECTORY/NAME --list`"
-    ),
-    ("", .notAContainer, "an Android backup (adb", "`drydock import android-backup FILE --list`"),
+    ("", .notAContainer, "a directory of device backups (", "`drydock import DIRECTORY/NAME --list`"),
+    ("", .notAContainer, "import the data of an app", "`drydock import BACKUP --list`"),
     (
       "", .vaultLocked, "needs the device key, and none",
       "--device-key FILE, or DRYDOCK_DEVICE_KEY; `drydock keygen` makes one"

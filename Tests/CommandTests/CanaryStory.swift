@@ -122,7 +122,7 @@ struct CanaryStory {
     step("forget -r Backups --keep-last 1"),
     // Backups of devices, encrypted with a password, with secrets in files and in the keychain.
     step(
-      "import iphone-backup Device --list --password-file Keys/password.txt",
+      "import Device --list --password-file Keys/password.txt",
       before: { canaries in
         let password = Canary.sealed.value("password")
         try canaries.sandbox.write("Keys/password.txt", password + "\n")
@@ -144,22 +144,22 @@ struct CanaryStory {
           """, in: canaries.sandbox)
       }),
     step(
-      "import iphone-backup Device --app com.example.notes Phone --password-file Keys/password.txt",
+      "import Device --app com.example.notes Phone --password-file Keys/password.txt",
       exits: [3]
     ),
     step(
-      "import iphone-backup Device --app com.example.notes Again2 --password-file Keys/garbage.txt",
+      "import Device --app com.example.notes Again2 --password-file Keys/garbage.txt",
       exits: [64]),
     step(
-      "import iphone-backup Device --app com.example.notes Again2 --password-file Keys/first", exits: [4]),
+      "import Device --app com.example.notes Again2 --password-file Keys/first", exits: [4]),
     step(
-      "import iphone-backup Device --app com.example.notes -o phone.tar.zst.age --password-file Keys/password.txt --recipients-file Keys/identity.pub",
+      "import Device --app com.example.notes -o phone.tar.zst.age --password-file Keys/password.txt --recipients-file Keys/identity.pub",
       exits: [3]),
     step("vault list Phone"), step("inspect Phone"), step("inspect Device"), step("inspect robot.ab"),
-    step("import android-backup robot.ab --password-file Keys/password.txt"),
-    step("import android-backup robot.ab --app com.example.notes Robot --password-file Keys/password.txt"),
+    step("import robot.ab --password-file Keys/password.txt"),
+    step("import robot.ab --app com.example.notes Robot --password-file Keys/password.txt"),
     step(
-      "import android-backup robot.ab --app com.example.notes Again2 --password-file Keys/second", exits: [4]),
+      "import robot.ab --app com.example.notes Again2 --password-file Keys/second", exits: [4]),
     // Fixtures, which are for everybody's eyes.
     step(
       "fixture capture Notes used --fixtures Fixtures --rows 3",

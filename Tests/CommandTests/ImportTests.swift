@@ -22,10 +22,10 @@ struct ImportTests {
 
   /// Imports into `Notes`.
   static func run(
-    _ kind: String, _ backup: String, in sandbox: Sandbox, _ more: String..., to target: [String] = ["Notes"]
+    _ backup: String, in sandbox: Sandbox, _ more: String..., to target: [String] = ["Notes"]
   ) throws -> CommandResult {
     try sandbox.drydock(
-      ["import", kind, backup, "--app", app, "--password-file", "password"] + target + more)
+      ["import", backup, "--app", app, "--password-file", "password"] + target + more)
   }
 
   static func with(_ body: (Sandbox) throws -> Void) throws {
@@ -48,7 +48,7 @@ struct ImportTests {
   func iphone(_ name: String) throws {
     try Self.with { sandbox in
       let before = try TreeListing(Self.sample(name))
-      let result = try Self.run("iphone-backup", Self.sample(name), in: sandbox, "--json")
+      let result = try Self.run(Self.sample(name), in: sandbox, "--json")
       #expect(result.exitCode == (name == "plain" ? 0 : 3), "\(result)")
       let tree = try sandbox.tree("Notes").without("Library/Vault")
       #expect(
@@ -97,7 +97,7 @@ struct ImportTests {
   func keychain() throws {
     try Self.with { sandbox in
       let result = try Self.run(
-        "iphone-backup", Self.sample("encrypted"), in: sandbox, "--access-group",
+        Self.sample("encrypted"), in: sandbox, "--access-group",
         "A1B2C3D4E5.com.example.billing")
       #expect(result.exitCode == 3 && result.errors.contains("com.example.notes/local"), "\(result)")
       #expect(result.errors.contains("2 keychain items of the device"))
@@ -130,7 +130,7 @@ struct ImportTests {
     try Self.with { sandbox in
       let result = try sandbox.drydock(
         [
-          "import", "iphone-backup", Self.sample("encrypted"), "--app", Self.app, "Notes", "--password-file",
+          "import", Self.sample("encrypted"), "--app", Self.app, "Notes", "--password-file",
           "password", "--json",
         ],
         environment: ["DRYDOCK_DEVICE_KEY": nil])
@@ -148,7 +148,7 @@ struct ImportTests {
     arguments: ["plain-5", "stored-1", "encrypted-5"])
   func android(_ name: String) throws {
     try Self.with { sandbox in
-      let result = try Self.run("android-backup", Self.sample(name + ".ab"), in: sandbox)
+      let result = try Self.run(Self.sample(name + ".ab"), in: sandbox)
       #expect(result.exitCode == 3 && result.errors.contains("key-value") == false, "\(result)")
       #expect(
         try sandbox.tree("Notes").paths.sorted() == [
@@ -173,12 +173,12 @@ struct ImportTests {
 
   @Test(
     "Straight into an archive, with the same content as of the container, and no copy left on disk",
-    arguments: [("iphone-backup", "plain"), ("android-backup", "plain-5.ab")])
-  func archive(_ kind: String, _ name: String) throws {
+    arguments: ["plain", "plain-5.ab"])
+  func archive(_ name: String) throws {
     try Self.with { sandbox in
-      _ = try Self.run(kind, Self.sample(name), in: sandbox)
+      _ = try Self.run(Self.sample(name), in: sandbox)
       let groups = try sandbox.names("Notes.groups").filter { !$0.hasPrefix(".") }
-      let layout = kind == "iphone-backup" ? "ios" : "android"
+      let layout = name == "plain" ? "ios" : "android"
       try sandbox.write(
         "own.yaml",
         "app: \(Self.app)\nlayout: \(layout)\ngroups:\n"
@@ -186,7 +186,7 @@ struct ImportTests {
       let own = try sandbox.document("snapshot", "Notes", "-o", "own.tar.zst", "--config", "own.yaml")
       for target in [["-o", "made.tar.zst"], ["-r", "Backups"]] {
         let result = try Self.run(
-          kind, Self.sample(name), in: sandbox, "--json", "--instance", "phone", to: target)
+          Self.sample(name), in: sandbox, "--json", "--instance", "phone", to: target)
         #expect([0, 3].contains(result.exitCode), "\(result)")
         let made = try #require(
           try JSONSerialization.jsonObject(with: Data(result.outputBytes)) as? [String: Any])
@@ -214,7 +214,7 @@ struct ImportTests {
       try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("B"))
       let before = try sandbox.tree("B")
       for target in [["B/Notes"], ["-o", "B/x.tar.zst"], ["-r", "B/Repository"], ["-r", "B"]] {
-        let result = try Self.run("iphone-backup", "B", in: sandbox, to: target)
+        let result = try Self.run("B", in: sandbox, to: target)
         #expect(result.exitCode == 1 && result.errors.contains("is in the backup"), "\(result)")
       }
       try sandbox.tree("B").expectSame(as: before, comparing: TreeListing.untouched)
@@ -227,8 +227,8 @@ struct ImportTests {
       try Self.make(
         "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.add('AppDomain-com.example.other', 'x', b'x', id='0' * 40); b.finish()",
         in: sandbox)
-      #expect(try sandbox.succeed("import", "iphone-backup", "B", "--list").contains("1 damaged"))
-      #expect(try Self.run("iphone-backup", "B", in: sandbox).succeeded)
+      #expect(try sandbox.succeed("import", "B", "--list").contains("1 damaged"))
+      #expect(try Self.run("B", in: sandbox).succeeded)
     }
   }
 
@@ -236,12 +236,12 @@ struct ImportTests {
   func targets() throws {
     try Self.with { sandbox in
       try FileManager.default.createDirectory(atPath: sandbox("Notes"), withIntermediateDirectories: false)
-      #expect(try Self.run("iphone-backup", Self.sample("plain"), in: sandbox).succeeded)
+      #expect(try Self.run(Self.sample("plain"), in: sandbox).succeeded)
       let before = try sandbox.tree(".").without("tmp")
-      let again = try Self.run("iphone-backup", Self.sample("plain"), in: sandbox)
+      let again = try Self.run(Self.sample("plain"), in: sandbox)
       #expect(again.exitCode == 1 && again.errors.contains("has data already"), "\(again)")
       try sandbox.write("Other.groups/group.example.shared/x", "here")
-      let other = try Self.run("iphone-backup", Self.sample("plain"), in: sandbox, to: ["Other"])
+      let other = try Self.run(Self.sample("plain"), in: sandbox, to: ["Other"])
       #expect(other.exitCode == 1 && other.errors.contains("has data already"), "\(other)")
       #expect(!sandbox.exists("Other") && !sandbox.exists("Other.groups/group.com.example.notes"))
       try sandbox.tree(".").without("tmp", "Other.groups").without(Self.states(sandbox)).expectSame(
@@ -286,18 +286,18 @@ struct ImportTests {
       try Self.make(
         "b = m.IPhoneBackup('B', \(isEncrypted ? "m.Keybag()" : "None")); b.add(m.APP, 'Documents/a', b'a')\n\(line)\nb.finish()",
         in: sandbox)
-      try Self.expectRefusal("iphone-backup", "B", "\(name): \(message)", message, 4, sandbox, isAlso: 1)
+      try Self.expectRefusal("B", "\(name): \(message)", message, 4, sandbox, isAlso: 1)
     }
   }
 
   /// Runs an import that must fail without a trace.
   private static func expectRefusal(
-    _ kind: String, _ backup: String, _ name: String, _ message: String, _ code: Int32, _ sandbox: Sandbox,
+    _ backup: String, _ name: String, _ message: String, _ code: Int32, _ sandbox: Sandbox,
     isAlso other: Int32? = nil
   ) throws {
     let outside = try sandbox.tree(".").without("tmp")
     for target in [["Notes"], ["-o", "x.tar.zst"]] {
-      let result = try run(kind, backup, in: sandbox, to: target)
+      let result = try run(backup, in: sandbox, to: target)
       #expect(result.exitCode == code || result.exitCode == other, "\(name)\n\(result)")
       #expect(result.errors.contains(message), "\(name)\n\(result)")
       #expect(result.signal == nil && !sandbox.exists("Notes") && !sandbox.exists("x.tar.zst"))
@@ -371,9 +371,9 @@ struct ImportTests {
         "b = m.IPhoneBackup('B'); b.add(m.APP, 'Documents/a', b'a' * 100); b.finish()\n\(script)", in: sandbox
       )
       guard code == 3 else {
-        return try Self.expectRefusal("iphone-backup", "B", name, message, code, sandbox)
+        return try Self.expectRefusal("B", name, message, code, sandbox)
       }
-      let result = try Self.run("iphone-backup", "B", in: sandbox)
+      let result = try Self.run("B", in: sandbox)
       #expect(result.exitCode == 3 && result.errors.contains("Documents/a: \(message)"), "\(result)")
       #expect(!sandbox.exists("Notes/Documents/a"))
     }
@@ -397,16 +397,95 @@ struct ImportTests {
         name = __import__('hashlib').sha1((m.APP + '-plain').encode()).hexdigest()
         import os; os.makedirs('B/' + name[:2], exist_ok=True); open('B/' + name[:2] + '/' + name, 'w').write('nope')
         """, in: sandbox)
-      let result = try Self.run("iphone-backup", "B", in: sandbox)
+      let result = try Self.run("B", in: sandbox)
       #expect(result.exitCode == 3, "\(result)")
       for line in [
-        "longer: imported with 10 bytes, although the backup's index says 3",
-        "shorter: imported with 10 bytes, although the backup's index says 1152921504606846976",
-        ".groups/group.com.example.notes/longer: imported with 10 bytes",
+        "note: files that have another size than the backup's index says, as databases often do, were imported as they are: 3\n",
+        "warning: 2 of 7 files missing\n",
         ".groups/group.com.example.notes/odd: neither a file nor",
         "gone: the backup does not have its content", "plain: it has no key, in an encrypted backup",
       ] { #expect(result.errors.contains(line), "\(result)") }
       #expect(try sandbox.tree("Notes").paths.sorted() == ["empty", "good", "longer", "shorter"])
+    }
+  }
+
+  @Test("Files of other sizes alone are counted in a note, and many missing ones in a line")
+  func counts() throws {
+    try Self.with { sandbox in
+      try Self.make(
+        """
+        b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a', size=2); b.add(m.APP, 'b', b'b', size=0); b.add(m.APP, 'c', b'c'); b.finish()
+        b = m.IPhoneBackup('C'); b.add(m.APP, 'a', b'a')
+        for number in range(1234): b.add(m.APP, 'gone %d' % number, size=10)
+        b.finish()
+        """, in: sandbox)
+      let other = try Self.run("B", in: sandbox)
+      #expect(other.exitCode == 0 && other.errors.contains("were imported as they are: 2\n"), "\(other)")
+      #expect(!other.errors.contains("missing") && !other.errors.contains("warning"), "\(other)")
+      let missing = try Self.run("C", in: sandbox, to: ["Missing"])
+      #expect(
+        missing.exitCode == 3 && missing.errors.hasSuffix("warning: 1,234 of 1,235 files missing\n"),
+        "\(missing)")
+      let result = try Self.run("C", in: sandbox, "--json", to: ["-o", "x.tar.zst"])
+      let document = try #require(
+        try JSONSerialization.jsonObject(with: Data(result.outputBytes)) as? [String: Any])
+      #expect(
+        result.exitCode == 3 && document["missing_files"] as? Int == 1234, "\(document["notes"] as Any)")
+    }
+  }
+
+  @Test("Only -r makes an archive in a repository", arguments: ["plain", "plain-5.ab"])
+  func noTarget(_ name: String) throws {
+    try Self.with { sandbox in
+      let yaml = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      try sandbox.write("drydock.yaml", yaml + "repository: Backups\n")
+      let variables = ["DRYDOCK_REPOSITORY": sandbox("Backups")]
+      let words = ["import", Self.sample(name), "--app", Self.app]
+      let refused = try sandbox.drydock(words, environment: variables)
+      #expect(refused.exitCode == 64 && refused.errors.contains("where to?"), "\(refused)")
+      #expect(!sandbox.exists("Backups"))
+      let made = try sandbox.drydock(words + ["Notes"], environment: variables)
+      #expect(
+        [0, 3].contains(made.exitCode) && sandbox.exists("Notes") && !sandbox.exists("Backups"), "\(made)")
+      let archived = try sandbox.drydock(words + ["-r", "Backups"])
+      #expect([0, 3].contains(archived.exitCode), "\(archived)")
+      #expect(try sandbox.names("Backups").contains { $0.hasSuffix(".tar.zst") })
+    }
+  }
+
+  @Test("What is no backup is refused, with what a backup is")
+  func noBackup() throws {
+    try Self.with { sandbox in
+      try sandbox.write("Partial/Manifest.plist", "<plist version=\"1.0\"><dict/></plist>")
+      try sandbox.write("Device/data/Containers/Data/Application/x", "")
+      for (path, message) in [
+        ("password", "not a device backup: a file of `adb backup` begins with ANDROID BACKUP"),
+        ("Migrations", "it has no Manifest.plist and no Manifest.db"), ("Partial", "it has no Manifest.db;"),
+        ("Device", "name a container in its data/Containers/Data/Application"), ("Nowhere", "Nowhere"),
+      ] {
+        let result = try Self.run(path, in: sandbox)
+        #expect(result.exitCode == 1 && result.errors.contains(message), "\(result)")
+      }
+      let groups = try Self.run(Self.sample("plain-5.ab"), in: sandbox, "--group", "group.x")
+      #expect(groups.exitCode == 64 && groups.errors.contains("are for the backup of an iPhone"), "\(groups)")
+      #expect(!sandbox.exists("Notes"))
+    }
+  }
+
+  @Test("A backup of an iPhone becomes a bundle with its groups beside it")
+  func bundle() throws {
+    try Self.with { sandbox in
+      let made = try Self.run(Self.sample("plain"), in: sandbox, to: ["Ada.xcappdata"])
+      #expect(made.succeeded, "\(made)")
+      #expect(
+        made.output.contains("    group.example.shared: ../../Ada.xcappdata.groups/group.example.shared\n"),
+        "\(made)")
+      #expect(try sandbox.names("Ada.xcappdata") == ["AppData", "AppDataInfo.plist"])
+      _ = try Self.run(Self.sample("plain"), in: sandbox)
+      try sandbox.tree("Ada.xcappdata/AppData").expectSame(
+        as: sandbox.tree("Notes"), comparing: TreeListing.timeless)
+      try sandbox.tree("Ada.xcappdata.groups").expectSame(
+        as: sandbox.tree("Notes.groups"), comparing: TreeListing.timeless)
     }
   }
 
@@ -416,7 +495,7 @@ struct ImportTests {
       try Self.make(
         "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.rows.append(('a' * 40, None, 'x', 1, b'')); b.finish()",
         in: sandbox)
-      let result = try Self.run("iphone-backup", "B", in: sandbox)
+      let result = try Self.run("B", in: sandbox)
       #expect(result.succeeded && result.errors.contains("any app's, were skipped: 1"), "\(result)")
       #expect(try sandbox.tree("Notes").paths == ["a"])
     }
@@ -430,7 +509,7 @@ struct ImportTests {
         keybag = m.Keybag(); b = m.IPhoneBackup('B', keybag); b.add(m.APP, 'a', b'a' * 100); b.keybag = None
         b.finish(manifest={'IsEncrypted': True, 'BackupKeyBag': keybag.bytes})
         """, in: sandbox)
-      let result = try Self.run("iphone-backup", "B", in: sandbox)
+      let result = try Self.run("B", in: sandbox)
       #expect(result.succeeded, "\(result)")
       #expect(try sandbox.read("Notes/a") == [UInt8](repeating: UInt8(ascii: "a"), count: 100))
     }
@@ -473,11 +552,11 @@ struct ImportTests {
         """, in: sandbox)
       if message == "exists" {
         // A token alone is no path: it is left out.
-        let result = try Self.run("android-backup", "B.ab", in: sandbox)
+        let result = try Self.run("B.ab", in: sandbox)
         #expect(result.exitCode == 4 || result.exitCode == 3, "\(result)")
         return
       }
-      try Self.expectRefusal("android-backup", "B.ab", name, message, 4, sandbox)
+      try Self.expectRefusal("B.ab", name, message, 4, sandbox)
     }
   }
 
@@ -487,7 +566,7 @@ struct ImportTests {
       try Self.make(
         "m.android('B.ab', tar=m.android_tar([dict(name='apps/com.example.notes/f/d', type=b'3')]))",
         in: sandbox)
-      let result = try Self.run("android-backup", "B.ab", in: sandbox)
+      let result = try Self.run("B.ab", in: sandbox)
       #expect(result.exitCode == 3 && "\(result)".contains("f/d: a device, FIFO or socket"), "\(result)")
     }
   }
@@ -506,7 +585,7 @@ struct ImportTests {
     try Self.with { sandbox in
       try Self.make(script, in: sandbox)
       try Self.expectRefusal(
-        "android-backup", "B.ab", name, name == "cut" ? "cut short" : "4000000000 rounds", code, sandbox)
+        "B.ab", name, name == "cut" ? "cut short" : "4000000000 rounds", code, sandbox)
     }
   }
 
@@ -520,7 +599,7 @@ struct ImportTests {
     ])
   func kill(_ point: String) throws {
     try Self.with { sandbox in
-      let words = ["import", "iphone-backup", Self.sample("plain"), "--app", Self.app]
+      let words = ["import", Self.sample("plain"), "--app", Self.app]
       let killed = try sandbox.drydock(words + ["Notes"], environment: ["DRYDOCK_KILL_AT": point])
       #expect(killed.signal != nil, "\(killed)")
       #expect(try sandbox.drydock(words + ["Whole"]).succeeded)
@@ -548,7 +627,7 @@ struct ImportTests {
   @Test("Commands that need a container name the import", arguments: ["plain", "plain-5.ab"])
   func refusal(_ name: String) throws {
     try Self.with { sandbox in
-      let command = name == "plain" ? "drydock import iphone-backup" : "drydock import android-backup"
+      let command = "drydock import "
       for words in [
         ["snapshot", "-o", "x.tar.zst"], ["migrate"], ["status"], ["log"], ["explain", "tmp"], ["rollback"],
         ["vault", "list"], ["audit"],
@@ -573,7 +652,7 @@ struct ImportTests {
       let list = try sandbox.succeed("inspect", "Backup")
       #expect(list.contains("a directory of device backups") && list.contains(name))
       #expect(try sandbox.succeed("inspect", "Device").contains("simctl get_app_container"))
-      let result = try sandbox.drydock("import", "iphone-backup", "Backup", "--list")
+      let result = try sandbox.drydock("import", "Backup", "--list")
       #expect(result.exitCode == 1 && result.errors.contains("name one of them: \(name)"))
       for path in ["Backup", "Device"] {
         #expect(try sandbox.drydock("snapshot", path, "-o", "x.tar.zst").exitCode == 1)
@@ -584,7 +663,7 @@ struct ImportTests {
   @Test("A tar of `adb exec-out run-as` is a container without an import")
   func runAs() throws {
     try Self.with { sandbox in
-      _ = try Self.run("android-backup", Self.sample("plain-5.ab"), in: sandbox)
+      _ = try Self.run(Self.sample("plain-5.ab"), in: sandbox)
       // As `run-as com.example.notes tar c .` writes it, in the app's directory.
       try sandbox.run(
         Tools.system("tar"), "--format=ustar", "-C", sandbox("Notes"), "-cf", sandbox("notes.tar"), ".")

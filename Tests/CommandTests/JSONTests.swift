@@ -82,7 +82,7 @@ struct JSONTests {
       let repaired = try Self.document(sandbox.drydock("repair", "Again", "--accept", "1", "--json"))
       #expect((repaired["notes"] as? [String])?.count == 1)
       let imported = try sandbox.drydock(
-        "import", "android-backup", ImportTests.sample("plain-5.ab"), "--list", "--json")
+        "import", ImportTests.sample("plain-5.ab"), "--list", "--json")
       #expect(try Self.oddKeys(Self.document(imported)) == [], "\(imported)")
       try sandbox.shell("minisign -G -W -p sign.pub -s sign.key > tmp/made")
       let signed = try Self.document(sandbox.drydock("sign", archive, "--sign", "sign.key", "--json"))

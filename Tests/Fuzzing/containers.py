@@ -542,7 +542,7 @@ def tasks(rng, world, container, number):
         Task("fixture", "capture", place, "made", "--fixtures", out("fixtures"), "--at", "0", *busy),
         Task("audit", "--all", world.case, *busy), Task("status", "--all", world.case, *busy),
         Task("snapshot", "--all", world.case, "-r", out("all"), *busy),
-        Task("import", "iphone-backup", place, "--list"), Task("import", "android-backup", os.path.join(place, plain), "--list"),
+        Task("import", place, "--list"), Task("import", os.path.join(place, plain), "--list"),
         Task("inspect", os.path.join(place, plain)), Task("snapshot", os.path.join(place, plain), "-o", out("some.tar.zst"), *busy),
         Task("show", os.path.join(place, plain)), Task("verify", os.path.join(place, plain)), Task("list", "-r", place),
         Task("defaults", "convert", os.path.join(place, plain), "--as", "json"),
@@ -590,7 +590,7 @@ def tasks(rng, world, container, number):
                     yield Task(words[0], file, *words[1:])
             yield Task("diff", container, file, *busy)
             yield Task("explain", file, "--", some)
-            yield Task("import", "android-backup", file, "--list")
+            yield Task("import", file, "--list")
 
 
 STEPS = ["staged", "checked", "tree-built", "synced", "rewalked", "committed", "exchanged", "moved", "moved:2", "moved:3", "marked", "looked",

@@ -2,42 +2,84 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-struct ImportCommand: ParsableCommand {
+struct ImportCommand: Subcommand {
   static let configuration = CommandConfiguration(
-    commandName: "import", abstract: "Make a container of an app's data in a backup of a device.",
+    commandName: "import",
+    abstract: "Make a container, or an archive, of an app's data in a device's backup.",
     discussion: """
-      The backup is only read. The guide "Importing containers" describes this \
-      and the other ways of a container from a device and back. With --json each \
-      command prints one JSON document.
+      The backup is what Finder or iTunes made of an iPhone or iPad, or a file of \
+      `adb backup`; it is only read. The app's groups come too. Of an encrypted \
+      backup of an iPhone the keychain items of the app's access groups go into the \
+      vault, with --device-key. The exit code is 3 when something is missing.
 
       Examples:
-        drydock import iphone-backup DIR --list
-        drydock import iphone-backup DIR --app com.example.notes Notes
-        drydock import android-backup backup.ab --app com.example.notes -r Backups
-      """, subcommands: [ImportIPhoneBackupCommand.self, ImportAndroidBackupCommand.self])
-}
-
-struct ImportIPhoneBackupCommand: Subcommand {
-  static let configuration = CommandConfiguration(
-    commandName: "iphone-backup",
-    abstract: "Import an app's data from a backup that Finder or iTunes made of an iPhone or iPad.",
-    discussion: """
-      The app's groups come too: those that the backup names as the app's, and \
-      those that are named after it. Of an encrypted backup the keychain items of \
-      the app's access groups go into the vault, with --device-key; the exit code \
-      is 3 when something stays behind.
-
-      Examples:
-        drydock import iphone-backup DIR --list
-        drydock import iphone-backup DIR --app com.example.notes Notes
+        drydock import MobileSync/Backup/UDID
+        drydock import MobileSync/Backup/UDID --app com.example.notes Notes
+        drydock import backup.ab --app com.example.notes -r Backups
       """)
 
   @Argument(
-    help: ArgumentHelp("The backup: the directory of one device, with Manifest.db.", valueName: "backup"),
-    completion: .directory)
+    help: ArgumentHelp(
+      "The backup: the directory of one device, with Manifest.db, or a file NAME.ab.", valueName: "backup"),
+    completion: .file())
   var backup: String
-  @Option(help: ArgumentHelp("The app's bundle id; without it, the apps are listed.", valueName: "id"))
-  var app: String?
+  @OptionGroup var target: ImportTargetOptions
+  @OptionGroup(title: OptionTitle.imported) var extent: IPhoneImportOptions
+  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
+  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
+
+  func run() throws {
+    let app = try target.wantedApp()
+    var isDirectory: ObjCBool = false
+    // Which of the two it is; the reader looks at the content.
+    guard FileManager.default.fileExists(atPath: backup, isDirectory: &isDirectory), isDirectory.boolValue
+    else { return try importAndroid(app) }
+    let found = try IPhoneBackup(at: backup)
+    let opened = try found.opened(with: target.password(isNeeded: found.isEncrypted, backup))
+    guard let app else {
+      let contents = try opened.list()
+      return list(contents, BackupDocument(found), { ImportText.write(found) }) {
+        [
+          $0.kind.rawValue, $0.id, Output.count($0.files, "file"), Output.size($0.bytes),
+          $0.damaged > 0 ? "\($0.damaged) damaged" : "",
+        ]
+      }
+    }
+    try target.run(
+      IPhoneApp(app, in: opened, groups: extent.groups, accessGroups: extent.accessGroups), common: common)
+  }
+
+  private func importAndroid(_ app: String?) throws {
+    let found = try AndroidBackup(at: backup)
+    guard extent.groups.isEmpty, extent.accessGroups.isEmpty else {
+      throw UsageError(
+        message: "--group and --access-group are for the backup of an iPhone; all groups of \(backup) come")
+    }
+    let key = try found.key(target.password(isNeeded: found.isEncrypted, backup))
+    guard let app else {
+      let contents = try found.list(key, limit: expansion.limit())
+      return list(contents, BackupDocument(found), { ImportText.write(found) }) {
+        [
+          $0.package, Output.count($0.files, "file"), Output.size($0.bytes),
+          $0.hasProgram ? "with its program" : "",
+        ]
+      }
+    }
+    try target.run(AndroidApp(app, in: found, key, limit: expansion.limit()), common: common)
+  }
+
+  private func list<Contents: Encodable & Sendable>(
+    _ contents: [Contents], _ document: BackupDocument, _ write: () -> Void, row: (Contents) -> [String]
+  ) {
+    if common.json { return Output.json(["backup": document, "contents": contents]) }
+    write()
+    Output.table(contents.map(row))
+    if contents.isEmpty { Output.note("the backup has no app with data") }
+  }
+}
+
+/// What is imported of an iPhone's backup, apart from what the backup says to be the app's.
+struct IPhoneImportOptions: ParsableArguments {
   @Option(
     name: .customLong("group"),
     help: ArgumentHelp("Also import this app group; repeatable.", valueName: "id"))
@@ -48,74 +90,6 @@ struct ImportIPhoneBackupCommand: Subcommand {
       "Also import keychain items of this access group; repeatable. By default: the app's id, with or without a team's prefix.",
       valueName: "group"))
   var accessGroups: [String] = []
-  @OptionGroup var target: ImportTargetOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
-
-  func run() throws {
-    let isList = try target.isList(app, common)
-    let found = try IPhoneBackup(at: backup)
-    let password = try target.password(isNeeded: found.isEncrypted, backup)
-    let opened = try found.opened(with: password)
-    guard let app, !isList else { return try list(opened.list(), found) }
-    try target.run(
-      IPhoneApp(app, in: opened, groups: groups, accessGroups: accessGroups), common: common)
-  }
-
-  private func list(_ contents: [BackupContents], _ backup: IPhoneBackup) {
-    if common.json { return Output.json(["backup": BackupDocument(backup), "contents": contents]) }
-    ImportText.write(backup)
-    Output.table(
-      contents.map {
-        [
-          $0.kind.rawValue, $0.id, Output.count($0.files, "file"), Output.size($0.bytes),
-          $0.damaged > 0 ? "\($0.damaged) damaged" : "",
-        ]
-      })
-    if contents.isEmpty { Output.note("the backup has no app with data") }
-  }
-}
-
-struct ImportAndroidBackupCommand: Subcommand {
-  static let configuration = CommandConfiguration(
-    commandName: "android-backup", abstract: "Import an app's data from a file that `adb backup` made.",
-    discussion: """
-      The app's program, if the backup has it, is not imported. Data of storage \
-      other than the app's directory becomes a group: external-files, obb, \
-      device-protected.
-
-      Examples:
-        drydock import android-backup backup.ab
-        drydock import android-backup backup.ab --app com.example.notes Notes
-      """)
-
-  @Argument(help: ArgumentHelp("The backup, a file NAME.ab.", valueName: "backup"), completion: .file())
-  var backup: String
-  @Option(help: ArgumentHelp("The app's package; without it, the apps are listed.", valueName: "package"))
-  var app: String?
-  @OptionGroup var target: ImportTargetOptions
-  @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
-  @OptionGroup(title: OptionTitle.output) var common: CommonOptions
-
-  func run() throws {
-    let isList = try target.isList(app, common)
-    let found = try AndroidBackup(at: backup)
-    let key = try found.key(target.password(isNeeded: found.isEncrypted, backup))
-    guard let app, !isList else { return try list(found.list(key, limit: expansion.limit()), found) }
-    try target.run(AndroidApp(app, in: found, key, limit: expansion.limit()), common: common)
-  }
-
-  private func list(_ contents: [AndroidContents], _ backup: AndroidBackup) {
-    if common.json { return Output.json(["backup": BackupDocument(backup), "contents": contents]) }
-    ImportText.write(backup)
-    Output.table(
-      contents.map {
-        [
-          $0.package, Output.count($0.files, "file"), Output.size($0.bytes),
-          $0.hasProgram ? "with its program" : "",
-        ]
-      })
-    if contents.isEmpty { Output.note("the backup has no app") }
-  }
 }
 
 /// Where an import goes, and what opens the backup.
@@ -125,13 +99,20 @@ struct ImportTargetOptions: ParsableArguments {
       "The container to create: a path where nothing is, or an empty directory.", valueName: "container"),
     completion: .file())
   var path: String?
-  @OptionGroup var repository: RepositoryOptions
+  @Option(
+    help: ArgumentHelp("The app's bundle id or package; without it, the apps are listed.", valueName: "id"))
+  var app: String?
+  @Flag(help: "List what the backup has of apps, and import nothing.") var list = false
+  @Option(
+    name: .shortAndLong,
+    help: ArgumentHelp("Write an archive into this repository instead.", valueName: "repository"),
+    completion: .directory)
+  var repository: String?
   @Option(
     name: .shortAndLong,
     help: ArgumentHelp("Write an archive to this new file instead.", valueName: "file"),
     completion: .file())
   var output: String?
-  @Flag(help: "List what the backup has of apps, and import nothing.") var list = false
   @Option(
     help: ArgumentHelp(
       "Open an encrypted backup with the password in this file (or named pipe, or /dev/fd/3).",
@@ -144,27 +125,27 @@ struct ImportTargetOptions: ParsableArguments {
   @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
   @OptionGroup(title: OptionTitle.limits) var wait: WaitOptions
+  @OptionGroup(title: OptionTitle.limits) var rate: RateOptions
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
 
-  /// Whether the apps are only listed; an import needs one target.
-  func isList(_ app: String?, _ common: CommonOptions) throws -> Bool {
-    if list || app == nil {
-      guard path == nil, output == nil, repository.repository == nil else {
-        throw UsageError(
-          message: "which app? give --app ID; without a target, the apps of the backup are listed")
-      }
-      return true
+  /// The app to import; nil when the apps are only listed. An import needs one target, and no variable or file names it.
+  func wantedApp() throws -> String? {
+    let targets = [path, output, repository].compactMap { $0 }
+    guard let app, !list else {
+      if targets.isEmpty { return nil }
+      throw UsageError(
+        message: "which app? give --app ID; without a target, the apps of the backup are listed")
     }
-    guard [path, output, repository.repository].compactMap({ $0 }).count <= 1 else {
+    guard targets.count <= 1 else {
       throw UsageError(message: "give a container, -o FILE or -r REPOSITORY, only one of them")
     }
-    guard try path != nil || output != nil || repository.path(common.configuration()) != nil else {
+    guard !targets.isEmpty else {
       throw UsageError(message: "where to? give a container to create, -o FILE or -r REPOSITORY")
     }
     guard path == nil || !recipients.isGiven else {
       throw UsageError(message: "a container is not encrypted; give recipients or a passphrase with -o or -r")
     }
-    return false
+    return app
   }
 
   /// The backup's password: from a file, or from a person.
@@ -199,7 +180,6 @@ struct ImportTargetOptions: ParsableArguments {
       if !common.json { ImportText.warn(report) }
       try outcome.throwUnlessClean()
     } else {
-      let place = output == nil ? repository.path(configuration).map(Repository.init) : nil
       var options = SnapshotOptions()
       (options.lockTimeout, options.busyTimeout) = (transaction.lockTimeout, transaction.busyTimeout)
       options.encryption = try recipients.encryption(configuration)
@@ -207,7 +187,7 @@ struct ImportTargetOptions: ParsableArguments {
       (options.isFull, options.keys, options.cache) = (false, ArchiveKeys.ofEnvironment(), Environment.cache)
       options.progress = display.progress
       let result = try work.snapshot(
-        into: place, orTo: output ?? "", options: options, transaction: transaction)
+        into: repository.map(Repository.init), orTo: output ?? "", options: options, transaction: transaction)
       display.end()
       report = result.report
       write(report, result.snapshot, app, common)
@@ -248,9 +228,10 @@ struct ImportTargetOptions: ParsableArguments {
     if container.groups.isEmpty { return }
     Output.line("  groups:")
     // Relative to the container, so that both can be moved together.
-    let folder = ContainerImport.groupsDirectory(of: container.root).split(separator: "/").last ?? ""
+    let name = ContainerImport.groupsDirectory(of: container.anchor).split(separator: "/").last ?? ""
+    let folder = (container.root == container.anchor ? "../" : "../../") + name
     for group in container.groups {
-      Output.line("    \(Self.yaml(group.id)): \(Self.yaml("../\(folder)/\(group.id)"))")
+      Output.line("    \(Self.yaml(group.id)): \(Self.yaml("\(folder)/\(group.id)"))")
     }
   }
 
@@ -272,7 +253,7 @@ struct ImportTargetOptions: ParsableArguments {
       "app": app.app, "layout": app.layout, "container": container?.root,
       "groups": container.map { Dictionary(uniqueKeysWithValues: $0.groups.map { ($0.id, $0.root) }) },
       "files": report.files, "bytes": report.bytes, "vault_items": report.vaultItems,
-      "left_out": report.leftOut, "notes": report.notes,
+      "left_out": report.leftOut, "missing_files": report.missingFiles, "notes": report.notes,
     ]
   }
 }
@@ -325,6 +306,12 @@ enum ImportText {
     for left in report.leftOut.prefix(shown) { Output.warning("\(left.name): \(left.reason)") }
     let more = report.leftOut.count - shown
     if more > 0 { Output.warning("and \(more) more of these; --json lists all") }
+    if report.missingFiles > 0 {
+      let numbers = [report.missingFiles, report.files + report.missingFiles].map {
+        $0.formatted(.number.locale(Locale(identifier: "en_US")))
+      }
+      Output.warning("\(numbers.joined(separator: " of ")) files missing")
+    }
   }
 
   /// Says what a backup or a simulator's device is, and which command makes a container of it.
@@ -334,12 +321,12 @@ enum ImportText {
       let backup = try IPhoneBackup(at: path)
       if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
       write(backup)
-      Output.advice("`drydock import iphone-backup \(quoted(path)) --list` lists the apps in it")
+      Output.advice("`drydock import \(quoted(path)) --list` lists the apps in it")
     case .androidBackup:
       let backup = try AndroidBackup(at: path)
       if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
       write(backup)
-      Output.advice("`drydock import android-backup \(quoted(path)) --list` lists the apps in it")
+      Output.advice("`drydock import \(quoted(path)) --list` lists the apps in it")
     case .iphoneBackups, .simulator:
       if asJSON { return Output.json(["source": source, "path": path]) }
       Output.line("\(source.name)\n  \(realPath(path) ?? path)")
@@ -350,7 +337,7 @@ enum ImportText {
       } else {
         for name in (try? DeviceSource.backups(in: Directory(path))) ?? [] { Output.line("  \(name)") }
         Output.advice(
-          "`drydock import iphone-backup \(quoted(path))/NAME --list` lists the apps in one of them")
+          "`drydock import \(quoted(path))/NAME --list` lists the apps in one of them")
       }
     }
   }

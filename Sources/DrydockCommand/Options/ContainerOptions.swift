@@ -10,6 +10,7 @@ protocol Subcommand: ParsableCommand {
 /// The sections of a help text below the options of the command itself.
 enum OptionTitle {
   static let extent = "What is restored"
+  static let imported = "Of the backup of an iPhone"
   static let attributes = "Attributes of the item"
   static let tool = "Migrations of another tool"
   static let keys = "Keys"
@@ -19,7 +20,7 @@ enum OptionTitle {
   static let output = "Output and configuration"
 
   /// In the order of a help text.
-  static let all = [extent, attributes, keys, tool, reports, batch, limits, output]
+  static let all = [extent, imported, attributes, keys, tool, reports, batch, limits, output]
 }
 
 struct CommonOptions: ParsableArguments {
