@@ -76,11 +76,17 @@ extension Migration {
     }
   }
 
-  /// Messages about the steps without an inverse; none when the migration has `down` steps.
+  /// Another tool's statements; nil in Drydock's own migrations.
+  var toolSQL: RunToolSQL? { steps.first?.operation as? RunToolSQL }
+
+  /// Messages about the steps without an inverse. `down` steps are for all of them except another tool's statements.
   package var irreversibleSteps: [String] {
-    guard !hasDownSteps else { return [] }
-    return steps.filter { $0.operation.reversal == .none }.map { step in
-      (step.operation as? RunSQL)?.language == .directives
+    let concerned = steps.filter { !hasDownSteps || $0.operation is RunToolSQL }
+    return concerned.filter { $0.operation.reversal == .none }.map { step in
+      if let tool = (step.operation as? RunToolSQL)?.tool {
+        return "\(step.position): \(tool.rawValue) has no down statements for this migration"
+      }
+      return (step.operation as? RunSQL)?.language == .directives
         ? "\(step.position): the file has no down statements: add a section `-- migrate:down` (or a file `.down.sql` "
           + "beside a `.up.sql`), or a line `-- drydock: irreversible`"
         : "\(step.position): \(step.operation.name) has no inverse: give the migration `down` steps, or say "
@@ -149,8 +155,10 @@ struct MigrationName {
   let name: String
 
   /// One to nine digits, an underscore, and letters, digits, `_` or `-`; nil for anything else.
-  init?(_ text: some StringProtocol) {
-    guard let bar = text.firstIndex(of: "_"), text[..<bar].utf8.count <= 9,
+  ///
+  /// - Parameter digits: the most digits.
+  init?(_ text: some StringProtocol, digits: Int = 9) {
+    guard let bar = text.firstIndex(of: "_"), text[..<bar].utf8.count <= digits,
       text[..<bar].allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int(text[..<bar]), number > 0
     else { return nil }
     let name = String(text[text.index(after: bar)...])

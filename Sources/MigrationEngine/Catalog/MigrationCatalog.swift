@@ -60,8 +60,8 @@ public struct MigrationCatalog: Sendable {
       if let tool {
         let folder = try ToolFolder(directory, tool)
         return (
-          MigrationCatalog(directory: directory, migrations: folder.migrations, tool: tool), [],
-          folder.problems
+          MigrationCatalog(directory: directory, migrations: folder.migrations, tool: tool),
+          folder.incomplete, folder.problems
         )
       }
       let folder = try MigrationFolder(directory)

@@ -87,12 +87,10 @@ package struct MigrationValidation: Sendable {
     }
   }
 
-  /// Other tools' migrations need no down statements.
+  /// Other tools' migrations need no down statements, and steps beside one without them no inverse.
   private static func irreversibleSteps(_ catalog: MigrationCatalog) -> [DrydockError] {
-    if catalog.tool != nil { return [] }
-    return catalog.migrations.filter { !$0.isIrreversible }.flatMap(\.irreversibleSteps).map {
-      DrydockError(.irreversible, $0)
-    }
+    catalog.migrations.filter { !$0.isIrreversible && $0.toolSQL?.reversal != Reversal.none }
+      .flatMap(\.irreversibleSteps).map { DrydockError(.irreversible, $0) }
   }
 
   /// - Parameter incomplete: the files of migrations whose other statements are not known.

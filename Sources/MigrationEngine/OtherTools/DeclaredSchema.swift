@@ -92,9 +92,7 @@ extension DeclaredSchema {
   private static func rehearse(
     _ migration: Migration, _ configuration: ContainerConfiguration
   ) -> DrydockError? {
-    guard let step = migration.steps.first?.operation as? RunToolSQL, let source = step.room?.source else {
-      return nil
-    }
+    guard let step = migration.toolSQL, let source = step.room?.source else { return nil }
     do {
       try Migrator.located(step.position, "the empty database of version \(source.version)") {
         try source.fresh(configuration).writeWithoutTransaction { try step.rehearse($0) }
@@ -117,7 +115,7 @@ extension DeclaredSchema {
         try DatabaseQueue.inMemoryCopy(fromPath: file).backup(to: queue)
         let drift = try queue.writeWithoutTransaction { db in
           for migration in catalog.migrations where migration.number > version {
-            try (migration.steps.first?.operation as? RunToolSQL)?.rehearse(db)
+            try migration.toolSQL?.rehearse(db)
           }
           return try Self.drift(db, fresh)
         }

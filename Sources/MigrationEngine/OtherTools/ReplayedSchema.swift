@@ -57,7 +57,7 @@ struct ReplayedSchema {
     return try base.queue.writeWithoutTransaction { db in
       var schema = SchemaCopy(db)
       for migration in migrations where migration.number > base.version {
-        guard let script = (migration.steps.first?.operation as? RunToolSQL)?.up else { continue }
+        guard let script = migration.toolSQL?.up else { continue }
         for source in script.statements() where !source.isAboutRows {
           let statement = SQLStatement(source.text)
           guard statement.definesSchema else { continue }

@@ -3,9 +3,12 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// Reads another tool's directory of migrations as that tool does, and collects all errors in it.
+/// Reads another tool's directory of migrations as that tool does, and collects all errors in it. Beside a migration may be
+/// steps of Drydock, which belong to it: `NUMBER_name.yaml`, or a directory `NUMBER_name` with `migration.yaml`.
 struct ToolFolder {
   private(set) var migrations: [Migration] = []
+  /// Migrations with errors in the steps beside them, with what could be read of these.
+  private(set) var incomplete: [Migration] = []
   private(set) var problems: [DrydockError] = []
 
   private let tool: MigrationTool
@@ -17,13 +20,21 @@ struct ToolFolder {
     let folder = try Directory(path)
     var found: [Int: [ToolFile.Way: String]] = [:]
     var inOrder: [Int] = []
+    var steps: [Int: String] = [:]
     var others: [String] = []
     for bytes in try folder.names() where bytes.first != UInt8(ascii: ".") {
       let entry = String(decoding: bytes, as: UTF8.self)
       do {
-        guard try folder.status(ContainerPath(entry))?.type == .file else { continue }
-        guard let file = try ToolFile(entry, tool.format) else {
-          others.append(entry)
+        guard let name = try folder.migrationFile(entry) else { continue }
+        if let number = ToolFile.numberOfSteps(name, tool.format) {
+          if let other = steps.updateValue(name, forKey: number) {
+            throw DrydockError(
+              .catalog, "\(other) has steps for the version \(number), too: put all of them into one file")
+          }
+          continue
+        }
+        guard let file = try ToolFile(name, tool.format) else {
+          others.append(name)
           continue
         }
         inOrder.append(file.number)
@@ -42,11 +53,14 @@ struct ToolFolder {
       problems.append(
         DrydockError(.catalog, tool.format.refusal(of: entry), path: display + "/" + entry))
     }
+    for (number, main) in steps.sorted(by: { $0.key < $1.key }) where found[number] == nil {
+      add(tool.format.lacksMigration(number, for: main, among: found.keys), main)
+    }
     let newest = found.keys.max()
     for (number, ways) in found.sorted(by: { $0.key < $1.key }) {
       let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""
       do {
-        migrations.append(try read(number, ways, in: folder, isNewest: number == newest))
+        try read(number, ways, steps[number], in: folder, isNewest: number == newest)
       } catch {
         add(error, entry)
       }
@@ -55,9 +69,9 @@ struct ToolFolder {
     if tool.format == .room { checkChain(found.mapValues { $0[.whole] ?? "" }) }
   }
 
-  private func read(
-    _ number: Int, _ ways: [ToolFile.Way: String], in folder: Directory, isNewest: Bool
-  ) throws -> Migration {
+  private mutating func read(
+    _ number: Int, _ ways: [ToolFile.Way: String], _ steps: String?, in folder: Directory, isNewest: Bool
+  ) throws {
     let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""
     var files = try MigrationFiles(of: ways.values.sorted(), in: folder, display: display)
     files.down = ways[.down]
@@ -76,10 +90,38 @@ struct ToolFolder {
         up: script.up, down: script.down, upInTransaction: script.upInTransaction,
         downInTransaction: script.downInTransaction)
     }
-    var body = MigrationBody()
-    body.steps = [MigrationStep(position: operation.position, operation: operation)]
-    return try Migration(
+    let before = problems.count
+    var body = try steps.map { try self.steps($0, beside: entry, in: folder, &files) } ?? MigrationBody()
+    body.steps.insert(MigrationStep(position: operation.position, operation: operation), at: 0)
+    let migration = try Migration(
       number: number, name: file?.name ?? "", file: files.display(entry), files, body)
+    if problems.count == before { migrations.append(migration) } else { incomplete.append(migration) }
+  }
+
+  /// The steps beside a migration, whose files belong to it.
+  private mutating func steps(
+    _ main: String, beside entry: String, in folder: Directory, _ files: inout MigrationFiles
+  ) throws -> MigrationBody {
+    let parent = main.split(separator: "/").dropLast().first.map(String.init)
+    let own =
+      try parent.map { try MigrationFiles(directory: $0, in: folder, display: display) }
+      ?? MigrationFiles(of: [main], in: folder, display: display)
+    let name = parent == nil ? main : MigrationFiles.main
+    var parser = MigrationParser(files: own)
+    let body = try parser.yaml(own.contents[name] ?? [], file: own.display(name))
+    problems += parser.problems
+    for step in body.steps + body.down {
+      // With settings as a table they are for what the tool cannot do.
+      guard let sql = step.operation as? RunSQL, sql.database == tool.database, sql.defaults == nil else {
+        continue
+      }
+      let error = sql.position.error(
+        "statements on the database \(tool.database) belong in the migration of \(tool.format.rawValue), which runs "
+          + "before these steps: move them to \(entry)")
+      problems.append(DrydockError(reading: error))
+    }
+    for (name, bytes) in own.used { files.contents[(parent.map { $0 + "/" } ?? "") + name] = bytes }
+    return body
   }
 
   /// The statements of a file, or those that Room derives from two schemas. Only derived ones are in the checksum: a newer
@@ -188,6 +230,15 @@ struct ToolFile: Equatable {
     }
   }
 
+  /// The version whose steps a file has; nil when it has none. Of `1_2.yaml` Room's users would expect those of version 2.
+  static func numberOfSteps(_ file: String, _ format: MigrationTool.Format) -> Int? {
+    guard let stem = file.split(separator: "/").first, file.hasSuffix(".yaml"),
+      format != .room || stem.prefixMatch(of: #/[0-9]+_[0-9]+([_.-]|$)/#) == nil
+    else { return nil }
+    let isFile = stem.endIndex == file.endIndex
+    return MigrationName(isFile ? stem.dropLast(5) : stem, digits: 18)?.number
+  }
+
   private static func parts(
     _ file: String, _ format: MigrationTool.Format
   ) -> (version: String, name: String, way: Way)? {
@@ -246,12 +297,12 @@ extension MigrationTool.Format {
   func seemsToBeMigration(_ file: String, inFolderOfNone: Bool) -> Bool {
     let name = file.lowercased()
     if self == .sqldelight, name.hasSuffix(".sqm") { return true }
-    if self == .room, name.hasSuffix(".yaml") || name.hasSuffix(".yml"), name.first?.isNumber == true {
-      return true
-    }
+    if Self.isYAML(name), name.first?.isNumber == true { return true }
     guard name.hasSuffix(".sql") || name.hasSuffix(".sqm") else { return false }
     return inFolderOfNone || (self != .sqldelight && name.first?.isNumber == true)
   }
+
+  private static func isYAML(_ name: String) -> Bool { name.hasSuffix(".yaml") || name.hasSuffix(".yml") }
 
   /// The error for such a file, with the expected names.
   func refusal(of file: String) -> String {
@@ -260,7 +311,36 @@ extension MigrationTool.Format {
       fitting.isEmpty
       ? "" : "; the name fits \(fitting.map(\.rawValue).joined(separator: " or ")), see `format`"
     return
-      "\(rawValue) would not run this file: its migrations are named \(pattern)\(hint); rename it, or move it out"
+      "\(rawValue) would not run this file: its migrations are named \(pattern)\(hint)"
+      + (Self.isYAML(file.lowercased()) ? ", and steps beside that of version 2 are named 2_name.yaml" : "")
+      + "; rename it, or move it out"
+  }
+
+  /// The error for steps beside no migration.
+  func lacksMigration(_ number: Int, for steps: String, among numbers: some Sequence<Int>) -> DrydockError {
+    let stem = steps.prefix { $0 != "." && $0 != "/" }
+    let before = numbers.filter { $0 < number }.max() ?? number - 1
+    let name =
+      switch self {
+      case .dbmate, .goose: "\(stem).sql"
+      case .golangMigrate: "\(stem).up.sql"
+      case .sqldelight: "\(number - 1).sqm"
+      case .room: "\(before)_\(number).sql"
+      }
+    // The app makes the database of the first version.
+    let hint = usesUserVersion && before < 1 ? "" : "add an empty one, such as \(name), or "
+    return DrydockError(
+      .catalog,
+      "steps for the version \(number), and no migration of \(rawValue) has it: \(hint)correct the number")
+  }
+}
+
+extension Directory {
+  /// The path of a file, or of `migration.yaml` in a directory; nil for anything else.
+  fileprivate func migrationFile(_ entry: String) throws -> String? {
+    let type = try status(ContainerPath(entry))?.type
+    guard type == .directory else { return type == .file ? entry : nil }
+    return try migrationFile(entry + "/" + MigrationFiles.main)
   }
 }
 

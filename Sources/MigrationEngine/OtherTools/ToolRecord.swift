@@ -196,7 +196,7 @@ extension MigrationTool.Format {
 
 extension MigrationCatalog {
   var roomSteps: [RoomStep] {
-    migrations.compactMap { ($0.steps.first?.operation as? RunToolSQL)?.room }
+    migrations.compactMap { $0.toolSQL?.room }
   }
 
   /// The version before the first migration: that of the database which the first release of the app creates.

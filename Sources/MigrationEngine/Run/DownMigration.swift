@@ -2,7 +2,8 @@ import AppContainer
 import ContainerTransaction
 import DrydockErrors
 
-/// Reverts migrations by steps: each migration's `down` steps, or its own steps reverted in reverse order.
+/// Reverts migrations by steps: each migration's `down` steps, or its own steps reverted in reverse order. Another tool's
+/// statements are the first step, and never part of `down`.
 ///
 /// What cannot be reverted is known, and refused, before anything is staged.
 struct DownMigration {
@@ -81,8 +82,10 @@ struct DownMigration {
       let notes =
         migration.hasDownSteps
         ? try runDownSteps(migration, on: stage)
+          + revert(migration.steps.filter { $0.operation is RunToolSQL }, nil, on: stage)
         : try revert(
-          migration, undoLog.values(for: entry)?.steps(of: entry.record?.formerly ?? entry.number), on: stage)
+          migration.steps, undoLog.values(for: entry)?.steps(of: entry.record?.formerly ?? entry.number),
+          on: stage)
       outcomes.append(
         MigrationReport.Outcome(
           number: migration.number, name: migration.name, summary: migration.summary,
@@ -116,12 +119,12 @@ struct DownMigration {
   }
 
   private func revert(
-    _ migration: Migration, _ recorded: [DownValues]?, on stage: StagedContainer
+    _ ran: [MigrationStep], _ recorded: [DownValues]?, on stage: StagedContainer
   ) throws -> [String] {
     // The number of steps is that of the files that were run: edited ones were refused.
     let steps: [DownValues?] =
-      recorded?.count == migration.steps.count ? recorded ?? [] : migration.steps.map { _ in nil }
-    return try zip(migration.steps, steps).reversed().flatMap { step, recorded in
+      recorded?.count == ran.count ? recorded ?? [] : ran.map { _ in nil }
+    return try zip(ran, steps).reversed().flatMap { step, recorded in
       let name = step.operation.name
       let notes = try Migrator.located(step.position, "reverting " + name) {
         try step.operation.revert(on: stage, recorded)

@@ -213,7 +213,7 @@ struct RunToolSQL: MigrationAction {
   var room: RoomStep? = nil
 
   var name: String { "sql" }
-  var reversal: Reversal { down == nil ? .none : .explicit }
+  var reversal: Reversal { down != nil ? .explicit : up.isBlank ? .byArguments : .none }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     let notes = try run(up, inTransaction: upInTransaction, on: stage)
@@ -222,7 +222,11 @@ struct RunToolSQL: MigrationAction {
   }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    guard let down else { throw StepFailure(message: "the migration has no down statements") }
+    guard let down else {
+      // The version alone, which the tool's record gets.
+      if up.isBlank { return [] }
+      throw StepFailure(message: "the migration has no down statements")
+    }
     return try run(down, inTransaction: downInTransaction, on: stage)
   }
 
