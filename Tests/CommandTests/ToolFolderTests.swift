@@ -46,6 +46,32 @@ struct ToolFolderTests {
       #expect(left == [], "\(left)")
     }
   }
+
+  @Test("What the tool's statements lose is announced beside them")
+  func losses() throws {
+    try Sandbox.with { sandbox in
+      try sandbox.write(
+        "drydock.yaml",
+        "app: com.example.books\nlayout: generic\ndatabases: {books: books.sqlite}\nfixtures: Tests\n"
+          + "migrations: {path: db, format: dbmate, database: books}\n")
+      try sandbox.write(
+        "db/1_shelf.sql",
+        "-- migrate:up\nALTER TABLE book DROP COLUMN shelf;\n-- migrate:down\nALTER TABLE book ADD COLUMN shelf;\n"
+      )
+      try sandbox.write("Tests/old/fixture.yaml", "version: 0\n")
+      try sandbox.write("Tests/old/container/readme.txt", "a container")
+      try sandbox.run(
+        Tools.system("sqlite3"), sandbox("Tests/old/container/books.sqlite"),
+        "CREATE TABLE schema_migrations (version); CREATE TABLE book (id, shelf); INSERT INTO book VALUES (1, 2)"
+      )
+      let lost = try sandbox.drydock("test", "--record")
+      #expect(lost.exitCode == 1 && lost.output.contains("`loses: {book.shelf: \"why\"}`"), "\(lost)")
+      try sandbox.write(
+        "db/1_losses.yaml",
+        "steps: []\nloses: {book.shelf: nobody reads it}\ndown-loses: {book.shelf: it is gone}\n")
+      try sandbox.succeed("test")
+    }
+  }
 }
 
 /// The first run on a database whose record says more than was done.
