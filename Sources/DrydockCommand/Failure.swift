@@ -124,6 +124,10 @@ enum Advice {
     ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
     ("", .edited, "renumber it", "`drydock repair CONTAINER --renumber`"),
     ("", .outOfOrder, "", "`drydock migrate CONTAINER --allow-out-of-order`"),
+    (
+      "", .unknownVersion, "no drydock.yaml",
+      "`drydock init CONTAINER` writes one with the marker that it finds; `drydock baseline CONTAINER --to N`"
+    ),
     ("", nil, "set the version", "`drydock baseline CONTAINER --to N`"),
     ("", .unknownVersion, "", "`drydock baseline CONTAINER --to N`"),
     ("", .locked, "", "--lock-timeout SECONDS waits longer"),

@@ -81,6 +81,29 @@ struct FirstHourTests {
     }
   }
 
+  @Test("The marker that the app trusts itself comes first, and the app's number is shown")
+  func marker() throws {
+    try bare { sandbox in
+      try sandbox.expectRefusal(
+        ["status", "Own"], exit: 4, ["no drydock.yaml", "`drydock init CONTAINER`"], container: "Own")
+      try sandbox.succeed("defaults", "write", "Own", "dataSchemaVersion", "4")
+      try sandbox.succeed("init", "Own")
+      #expect(
+        try sandbox.succeed("inspect", "Own").contains("schema version: 0 (the app's 4), by the setting"))
+      try sandbox.succeed("new", "theme")
+      #expect(try sandbox.succeed("status", "Own").hasPrefix("version 0 (the app's 4) of 1, by the setting"))
+      try sandbox.shell(
+        "rm drydock.yaml; sqlite3 Own/Documents/own.sqlite \"CREATE TABLE grdb_migrations (identifier TEXT PRIMARY KEY); INSERT INTO grdb_migrations VALUES ('v1')\""
+      )
+      try sandbox.succeed("init", "Own")
+      let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      #expect(
+        written.contains(
+          "version-markers:\n  - {grdb: own, at: {0: \"v1\"}}\n  # - {defaults: \"dataSchemaVersion\""),
+        "\(written)")
+    }
+  }
+
   @Test(
     "init writes what a database's own library recorded",
     arguments: [

@@ -65,6 +65,30 @@ import Testing
     }
   }
 
+  @Test("Processes of users who cannot change the container are refused on demand only, and not noted")
+  func otherUsers() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      for path in ["", "Migrations"] { try sandbox.run(Tools.system("chmod"), "0755", sandbox(path)) }
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"), sandbox.directory.path)
+      try sandbox.run(Tools.system("chown"), "-Rh", "65534:65534", sandbox("Notes"))
+      func drydock(_ arguments: String...) throws -> CommandResult {
+        try Command.run(
+          Tools.system("setpriv"), Self.user + [sandbox.program] + arguments,
+          environment: sandbox.environment,
+          directory: sandbox.directory.path)
+      }
+      let refused = try drydock("migrate", "Notes", "--to", "1", "--require-visible")
+      #expect(refused.exitCode == 5 && refused.errors.contains("cannot be inspected"), "\(refused)")
+      let done = try drydock("migrate", "Notes", "--to", "1")
+      #expect(done.exitCode == 0 && !done.allErrors.contains("not all processes"), "\(done)")
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("Notes"))
+      let open = try drydock("migrate", "Notes", "--to", "2")
+      #expect(open.exitCode == 0 && open.allErrors.contains(Self.note), "\(open)")
+    }
+  }
+
   /// The lower layer is on another file system than the upper one: then the overlay shows another device in `stat` than
   /// in `/proc/PID/maps`.
   private static let overlay = """

@@ -208,9 +208,11 @@ extension DetectedVersion {
   private static func unknown(_ container: Container) -> DrydockError {
     let markers = container.configuration.versionMarkers
     let what =
-      markers.isEmpty
-      ? "it has no history of migrations, and drydock.yaml names no version marker"
-      : "it has no history of migrations, and none of the version markers of drydock.yaml is in it"
+      container.configuration.file == nil
+      ? "it has no history of migrations, and no drydock.yaml is here or above"
+      : markers.isEmpty
+        ? "it has no history of migrations, and drydock.yaml names no version marker"
+        : "it has no history of migrations, and none of the version markers of drydock.yaml is in it"
     return DrydockError(
       .unknownVersion,
       "the container's version is unknown: \(what); "
