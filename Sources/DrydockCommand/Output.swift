@@ -1,7 +1,6 @@
 import Drydock
 import Foundation
 import Reports
-import Formats
 
 /// Prints results to standard output, and everything else to standard error.
 enum Output {

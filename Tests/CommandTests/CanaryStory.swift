@@ -74,9 +74,9 @@ struct CanaryStory {
     step("vault remove Notes com.example.notes/third --dry-run"),
     step("vault remove Notes com.example.notes/third"), step("rollback Notes"), step("rollback Notes --redo"),
     // Settings.
-    step("defaults read Notes"), step("defaults read Notes password"),
-    step("defaults read Notes credentials --path /inner/x/0"),
-    step("defaults read Notes cookies --path /0/Value"),
+    step("defaults read Notes"), step("defaults read Notes password", exits: [1]),
+    step("defaults read Notes credentials --path /inner/x/0", exits: [1]),
+    step("defaults read Notes cookies --path /0/Value", exits: [1]),
     step("defaults read Notes --file Library/Preferences/com.example.other.plist"),
     step("defaults read Notes passwort", exits: [1]),
     step(

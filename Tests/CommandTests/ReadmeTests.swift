@@ -9,23 +9,17 @@ struct ReadmeTests {
   func session() throws {
     let readme = try String(contentsOfFile: Sandbox.repository + "/README.md", encoding: .utf8)
     let session = Transcript(try block("console", of: readme))
-    #expect(session.steps.count == 6)
+    #expect(session.steps.count == 7)
     try Sandbox.with { sandbox in
       try sandbox.create(photos: 3)
-      try sandbox.write(
-        "drydock.yaml",
-        """
-        databases: {notes: Documents/database.sqlite}
-        version-markers: [{defaults: dataSchemaVersion, at: {0: 0, 1: 1, 2: 2}}]
-
-        """)
+      try sandbox.remove("drydock.yaml")
       for file in try FileManager.default.contentsOfDirectory(atPath: sandbox("Migrations")) {
         try sandbox.remove("Migrations/" + file)
       }
       try sandbox.write("Migrations/0001_theme.yaml", block("yaml", of: readme))
       try sandbox.write(
         "Migrations/0002_task_names.sql",
-        "-- drydock: database notes\n-- migrate:up\nALTER TABLE task RENAME COLUMN title TO name;\n")
+        "-- drydock: database database\n-- migrate:up\nALTER TABLE task RENAME COLUMN title TO name;\n")
       for (written, got) in zip(session.steps, try session.replayed(in: sandbox).steps) {
         let wanted = written.output.map {
           Transcript.normalized($0.replacing("/tmp/notes", with: sandbox.directory.path), in: sandbox)

@@ -189,7 +189,9 @@ import Testing
         return try Migrator.run(plan, on: stage, stamp: lab.stamp)
       }
       #expect(outcome.value.migrations.map(\.name) == ["stage"])
-      #expect("\(outcome.difference)".contains("\"k\""))
+      #expect(
+        "\(outcome.difference)".contains("  ~ k: 1 → 2\n")
+          && "\(outcome.difference)".hasSuffix("\n1 setting, 1 file"))
       #expect(
         try TreeListing(lab.directory("container")).differences(
           from: before, comparing: TreeListing.untouched) == [])

@@ -41,7 +41,10 @@ import Testing
         "defaults: {key: new, equals: before, was: gone}",
         "the setting `gone` did not exist before, so that there is nothing to compare `new` with"
       ),
-      ("defaults: {key: new, equals: before, was: k}", "the setting `new` is the text `x`, not what it was before"),
+      (
+        "defaults: {key: new, equals: before, was: k}",
+        "the setting `new` is the text `x`, not what it was before"
+      ),
       ("defaults: {key: b, equals: before, was: b}", nil),
       ("defaults: {key: b, equals: before, was: twin}", nil),
       ("sql: {database: notes, query: SELECT count(*) FROM t, equals: 2}", nil),

@@ -2,7 +2,6 @@ import ArgumentParser
 import Drydock
 import Foundation
 import Reports
-import Formats
 
 struct SummaryCommand: Subcommand {
   static let configuration = CommandConfiguration(

@@ -143,14 +143,37 @@ struct Escaping: Sendable {
 
   /// Hexadecimal with something between the bytes: `61:62`, `61 62`, `0x61, 0x62`. Times and dates look like it.
   private static let separators = Escaping(" ,:-\t\r\n", isUnambiguous: false, least: 12) { text in
-    let signs = text.prefix(40).prefix { " ,:-\t\r\n".utf8.contains($0) }
-    let rest = text.dropFirst(signs.count)
-    let hasPrefix = rest.starts(with: "0x".utf8) || rest.starts(with: "0X".utf8)
-    let pair = rest.dropFirst(hasPrefix ? 2 : 0).prefix(3)
-    let digits = pair.prefix { lower.contains($0) || upper.contains($0) }
-    return digits.count == 2 ? ([], signs.count + (hasPrefix ? 2 : 0)) : nil
+    // Asked at each space of a text: no slices.
+    var index = text.startIndex
+    let end = min(text.endIndex, index + 40)
+    while index < end, isSeparator(text[index]) { index += 1 }
+    if index + 1 < text.endIndex, text[index] == UInt8(ascii: "0"),
+      text[index + 1] | 0x20 == UInt8(ascii: "x")
+    {
+      index += 2
+    }
+    func isDigit(_ offset: Int) -> Bool {
+      index + offset < text.endIndex && isHexadecimal(text[index + offset])
+    }
+    return isDigit(0) && isDigit(1) && !isDigit(2) ? ([], index - text.startIndex) : nil
   } write: { meaning, _ in
     meaning
+  }
+
+  private static func isSeparator(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: " "), UInt8(ascii: ","), UInt8(ascii: ":"), UInt8(ascii: "-"), 9, 10, 13: true
+    default: false
+    }
+  }
+
+  private static func isHexadecimal(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+      UInt8(ascii: "A")...UInt8(ascii: "F"):
+      true
+    default: false
+    }
   }
 
   // MARK: Numbers

@@ -33,7 +33,7 @@ package struct DetectedVersion: Sendable, Equatable {
   /// The version marker without `at:` that says the version of a container without a history. Its number may be older than
   /// the first migration. Nil when the number is confirmed.
   package var firstContact: FirstContact? = nil
-  /// The app's own number for the version, where the marker's `at:` gives another one.
+  /// The app's own number for the version, where a marker with `at:` is the source and gives another one.
   package var appNumber: Int? = nil
 
   package struct FirstContact: Sendable, Equatable {
@@ -125,7 +125,7 @@ extension DetectedVersion {
       appliedExternally: version > recorded ? .through(recorded + 1...version) : .none,
       firstContact: isConfirmed
         ? nil : readings.first.map { FirstContact(marker: $0.name, number: $0.number) },
-      appNumber: readings.first { $0.number != version && !$0.isCount }?.number)
+      appNumber: history == nil ? readings.first { $0.number != version && !$0.isCount }?.number : nil)
   }
 
   /// The version of a container without history and marker, from `absent:`.

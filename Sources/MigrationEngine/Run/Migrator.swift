@@ -189,7 +189,7 @@ extension Assertion {
   /// The observation before the migration: the value when it is compared, otherwise only whether the database exists,
   /// since a query on the new schema could not run yet.
   fileprivate func observeBefore(_ stage: StagedContainer) throws -> Observation? {
-    if before != nil { return try body.observe(stage, isBefore: false) }
+    if before != nil { return try body.observe(stage, isBefore: true) }
     guard let assertion = body as? SQLAssertion else { return nil }
     let path = try stage.namedDatabase(assertion.database, at: assertion.position)
     return path == nil ? .noDatabase(assertion.database) : .rows([], columns: [])

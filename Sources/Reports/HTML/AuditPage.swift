@@ -1,5 +1,4 @@
 import Drydock
-import Formats
 
 extension HTMLPage {
   /// The page of an audit: a section for each rule that found something, the most serious first.

@@ -1,5 +1,4 @@
 import Drydock
-import Formats
 
 extension HTMLPage {
   /// So many rows of a table are listed in a page, of each kind: as many must be in the difference.

@@ -1,5 +1,4 @@
 import Drydock
-import Formats
 
 /// A difference as sections of a page: a table of counts, and a section for each store that differs.
 struct DifferenceSections {

@@ -1,4 +1,4 @@
-import Formats
+import Drydock
 
 /// A piece of text in a page.
 struct HTMLSpan {

@@ -24,7 +24,7 @@ enum HTMLStyle {
       margin: 0 auto; padding: 2.5rem 1.5rem 3rem; max-width: 66rem;
       background: var(--page); color: var(--text);
       font: 0.9375rem/1.5 system-ui, -apple-system, sans-serif; font-variant-numeric: tabular-nums;
-      overflow-wrap: break-word;
+      overflow-wrap: anywhere;
     }
     h1, h2, h3, h4 { line-height: 1.25; margin: 0; text-wrap: balance; }
     h1 { font-size: 1.75rem; font-weight: 650; letter-spacing: -0.01em; }
@@ -77,7 +77,7 @@ enum HTMLStyle {
     th:first-child, td:first-child { padding-left: 0; }
     th:last-child, td:last-child { padding-right: 0; }
     thead th { color: var(--muted); font-size: 0.8125rem; font-weight: 600; white-space: nowrap; }
-    tbody th { font-weight: 400; }
+    tbody th { font-weight: 400; overflow-wrap: break-word; }
     th.number, td.number { text-align: right; white-space: nowrap; }
     td.added, td.removed, td.changed, td.warned { white-space: nowrap; }
     td.added { color: var(--good); }

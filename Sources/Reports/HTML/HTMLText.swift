@@ -1,5 +1,5 @@
 import Mustache
-import Formats
+import Drydock
 
 /// A value as a page shows it. Values come from containers, archives and scripts, and may be hostile: a long one is cut, and
 /// characters are spelled out that would act instead of being seen, such as those that change the direction of text.

@@ -1,5 +1,4 @@
 import Drydock
-import Formats
 
 extension HTMLPage {
   /// The page of a container's contents.

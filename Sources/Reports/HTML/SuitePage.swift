@@ -1,6 +1,5 @@
 import Drydock
 import DrydockTesting
-import Formats
 
 extension HTMLPage {
   /// The page of a run of the fixtures.

@@ -1,5 +1,4 @@
 import Drydock
-import Formats
 
 extension RunSummary {
   /// What was done: the commands and the runs.
