@@ -122,10 +122,12 @@ struct PersonalColumn {
 }
 
 extension Container {
-  /// The app's own settings whose names and values look like personal data, by their keys in backticks.
+  /// The settings whose names and values look like personal data, by their keys in backticks.
   package func personalSettings() throws -> [String] {
     let stage = try DiscardedStage(on: self)
-    guard let path = standardDefaults, let file = try? stage.defaults(path) else { return [] }
-    return ContainerFacts.personalSettings(in: file.root)
+    let files = try stage.descendants(of: .root).filter { isSettings($0) }
+    return files.flatMap { path in
+      (try? stage.defaults(path))?.map { ContainerFacts.personalSettings(in: $0.root) } ?? []
+    }
   }
 }

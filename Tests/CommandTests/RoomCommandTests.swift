@@ -93,11 +93,18 @@ struct RoomCommandTests {
   func initFindsSchemas() throws {
     try withRoom { sandbox in
       try sandbox.remove("drydock.yaml")
-      try sandbox.succeed("init", "Notes")
+      let next = try sandbox.drydock("init", "Notes", "--fixture", "first")
+      #expect(next.output.contains("Room's migrations, such as Migrations/1_2.sql"), "\(next)")
       let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
       #expect(
         written.contains(
-          "format: room, database: notes, schemas: \"app/schemas/com.example.Notes\"}"), "\(written)")
+          "\nmigrations: {path: Migrations, format: room, database: notes, schemas: \"app/schemas/com.example.Notes\"}"
+        ),
+        "\(written)")
+      // Room counts its versions itself.
+      #expect(!written.contains("\nversion-markers:"), "\(written)")
+      let fixture = String(decoding: try sandbox.read("Fixtures/first/fixture.yaml"), as: UTF8.self)
+      #expect(fixture.contains("version: 1\n"), "\(fixture)")
     }
   }
 

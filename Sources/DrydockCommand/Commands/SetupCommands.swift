@@ -34,22 +34,22 @@ struct InitCommand: Subcommand {
     if let fixture { try refuseSecret(as: fixture) }
     let path = FileManager.default.currentDirectoryPath + "/" + ContainerConfiguration.fileName
     let released = try Releases.read("Migrations").version
-    let text =
+    let template =
       try container.map { path in
-        try Container.reading(at: path) { try ConfigurationTemplate($0, released: released).text() }
-      } ?? ConfigurationTemplate(nil, released: released).text()
+        try Container.reading(at: path) { try ConfigurationTemplate($0, released: released) }
+      } ?? ConfigurationTemplate(nil, released: released)
     let directory = try Directory(FileManager.default.currentDirectoryPath)
     guard try directory.status(ContainerPath(ContainerConfiguration.fileName)) == nil else {
       throw DrydockError(.io, "already exists and is not replaced; edit it, or move it away", path: path)
     }
-    try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(text.utf8), mode: 0o644)
+    try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(template.text().utf8), mode: 0o644)
     let captured: CaptureReport?
     do { captured = try captureFixture(ContainerConfiguration(file: path)) } catch {
       // Both or none: the command can be repeated.
       try directory.removeFile(ContainerPath(ContainerConfiguration.fileName))
       throw error
     }
-    let ignored = try IgnoredFiles.add(["device.key", "Backups/"], in: directory)
+    let ignored = try IgnoredFiles.add(["device.key", "Backups/", ".drydock-*/"], in: directory)
     let personal = try container.map { try Container.reading(at: $0) { try $0.personalSettings() } } ?? []
     if common.json {
       return Output.json([
@@ -65,7 +65,9 @@ struct InitCommand: Subcommand {
     }
     let made = [ContainerConfiguration.fileName] + (captured.map { [$0.shownDirectory] } ?? [])
     let advice =
-      "Next: review \(made.joined(separator: " and ")), then run `drydock new NAME`, which creates the first migration."
+      "Next: review \(made.joined(separator: " and ")), then "
+      + (template.room.map { "write Room's migrations, such as Migrations/\($0.version)_\($0.version + 1).sql." }
+        ?? "run `drydock new NAME`, which creates the first migration.")
     captured?.write(next: advice)
     if captured == nil {
       Output.message(advice)
@@ -113,6 +115,10 @@ struct ConfigurationTemplate {
   private var databases: [(name: String, path: ContainerPath)] = []
   /// What the databases' own libraries say of their schemas, by the database's name.
   private var records: [String: SchemaRecord] = [:]
+  /// A database of Room whose exported schemas are below the working directory: its migrations are Room's.
+  private(set) var room: (database: String, version: Int, schemas: String)?
+  /// Whether the settings file that the layout expects is there.
+  private var hasDefaults = false
   /// What the container seems to count its own schema by.
   private var markers: [VersionMarkerSearch.Finding] = []
   /// The newest schema version that has been released.
@@ -135,7 +141,15 @@ struct ConfigurationTemplate {
     }
     let stage = try DiscardedStage(on: container)
     markers = VersionMarkerSearch(stage, databases: databases).findings
-    for (name, path) in databases { records[name] = SchemaRecord.find(in: path, of: stage) }
+    hasDefaults = try container.standardDefaults.map { try stage.status(of: $0) != nil } ?? false
+    for (name, path) in databases {
+      records[name] = SchemaRecord.find(in: path, of: stage)
+      guard room == nil, let identity = records[name]?.room,
+        let schemas = RoomSchemaFolder.find(below: FileManager.default.currentDirectoryPath, identity)
+      else { continue }
+      room = (name, identity.version, schemas)
+      markers.removeAll { $0.place == .userVersion(database: name) }
+    }
   }
 
   /// The lines of `version-markers`: the first place that was found counts, others are named.
@@ -168,17 +182,14 @@ struct ConfigurationTemplate {
 
   /// The migrations of a tool that has left its record in a database are read as they are.
   private var migrationLines: String {
+    if let room {
+      return "migrations: {path: Migrations, format: room, database: \(room.database), schemas: \(quoted(room.schemas))}"
+    }
     guard
       let (name, tool) = databases.lazy.compactMap({ name, _ in records[name]?.tool.map { (name, $0) } })
         .first
     else { return "migrations: Migrations" }
-    var more = ""
-    if tool == .room {
-      let path = records[name]?.room.flatMap {
-        RoomSchemaFolder.find(below: FileManager.default.currentDirectoryPath, $0)
-      }
-      more = ", schemas: \(path.map(quoted) ?? "app/schemas/DATABASE")"
-    }
+    let more = tool == .room ? ", schemas: app/schemas/DATABASE" : ""
     return """
       # If the directory is \(tool.rawValue)'s: migrations: {path: migrations, format: \(tool.rawValue), database: \(name)\(more)}
       migrations: Migrations
@@ -201,7 +212,9 @@ struct ConfigurationTemplate {
   }
 
   func text() -> String {
-    let defaults = container?.standardDefaults.map { "defaults: {standard: \(quoted($0.description))}" }
+    let defaults = container?.standardDefaults.map {
+      (hasDefaults ? "" : "# ") + "defaults: {standard: \(quoted($0.description))}"
+    }
     return """
       # Settings of Drydock for one app. `drydock` looks for this file in the working directory and above. Every key
       # is optional: what is absent is detected, or has a default. An unknown key is an error.

@@ -218,7 +218,7 @@ extension StagedContainer {
         throw DrydockError(
           .contradiction,
           "the migrations set \(access.name) to \(written), and drydock.yaml says \(number ?? 0) for version "
-            + "\(version): add `\(version): \(written)` to `at:` of this marker in drydock.yaml, or leave it to Drydock"
+            + "\(version): add `\(version): \(written)` to `at:` of this marker in drydock.yaml, remove the statement, or remove the marker where another tool counts the versions"
         )
       }
       if let number { return try access.write(number) }
