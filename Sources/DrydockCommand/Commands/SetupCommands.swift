@@ -42,7 +42,8 @@ struct InitCommand: Subcommand {
     guard try directory.status(ContainerPath(ContainerConfiguration.fileName)) == nil else {
       throw DrydockError(.io, "already exists and is not replaced; edit it, or move it away", path: path)
     }
-    try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(template.text().utf8), mode: 0o644)
+    try directory.create(
+      ContainerPath(ContainerConfiguration.fileName), Array(template.text().utf8), mode: 0o644)
     let captured: CaptureReport?
     do { captured = try captureFixture(ContainerConfiguration(file: path)) } catch {
       // Both or none: the command can be repeated.
@@ -66,7 +67,9 @@ struct InitCommand: Subcommand {
     let made = [ContainerConfiguration.fileName] + (captured.map { [$0.shownDirectory] } ?? [])
     let advice =
       "Next: review \(made.joined(separator: " and ")), then "
-      + (template.room.map { "write Room's migrations, such as Migrations/\($0.version)_\($0.version + 1).sql." }
+      + (template.room.map {
+        "write Room's migrations, such as Migrations/\($0.version)_\($0.version + 1).sql."
+      }
         ?? "run `drydock new NAME`, which creates the first migration.")
     captured?.write(next: advice)
     if captured == nil {
@@ -78,7 +81,7 @@ struct InitCommand: Subcommand {
     guard let container, let fixture else { return nil }
     var options = CaptureOptions()
     // Before the first migration, whether the app counts its versions or not.
-    if configuration.versionMarkers.isEmpty { options.version = 0 }
+    if configuration.versionMarkers.isEmpty, configuration.migrationTool == nil { options.version = 0 }
     let directory = FixtureOptions.directory(nil, configuration)
     return try Container.reading(at: container, configuration: configuration) { opened in
       try FixtureOptions.capturing(in: directory) {
@@ -183,7 +186,8 @@ struct ConfigurationTemplate {
   /// The migrations of a tool that has left its record in a database are read as they are.
   private var migrationLines: String {
     if let room {
-      return "migrations: {path: Migrations, format: room, database: \(room.database), schemas: \(quoted(room.schemas))}"
+      return
+        "migrations: {path: Migrations, format: room, database: \(room.database), schemas: \(quoted(room.schemas))}"
     }
     guard
       let (name, tool) = databases.lazy.compactMap({ name, _ in records[name]?.tool.map { (name, $0) } })
