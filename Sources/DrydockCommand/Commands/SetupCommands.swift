@@ -50,7 +50,8 @@ struct InitCommand: Subcommand {
       try directory.removeFile(ContainerPath(ContainerConfiguration.fileName))
       throw error
     }
-    let ignored = try IgnoredFiles.add(["device.key", "Backups/", ".drydock-*/"], in: directory)
+    let ignored = try IgnoredFiles.add(
+      ["device.key", "device.txt", "Backups/", ".drydock-*/"], in: directory)
     let personal = try container.map { try Container.reading(at: $0) { try $0.personalSettings() } } ?? []
     if common.json {
       return Output.json([
@@ -165,12 +166,21 @@ struct ConfigurationTemplate {
         #   - {json: Documents/state.json, pointer: /version}
         """
     }
-    let found =
-      markers.map { "# Found: \($0.place.name) is \($0.number)." }
-      + (first.number > released
-        ? [
-          "# When the app's number changes with a migration, add both: at: {0: \(first.number), 1: \(first.number + 1)}."
-        ] : [])
+    var found = markers.map { marker in
+      if case .grdb(_, let identifiers) = marker.place {
+        return "# Found: the last migration in \(marker.place.name) is \(quoted(identifiers.last ?? ""))."
+      }
+      return "# Found: \(marker.place.name) is \(marker.number)."
+    }
+    if case .grdb(_, let identifiers) = first.place {
+      found.append(
+        "# When the app registers another migration with one here, add its identifier, so that the app does not run it again: "
+          + "at: {0: \(quoted(identifiers.last ?? "")), 1: \"NEW\"}.")
+    } else if first.number > released {
+      found.append(
+        "# When the app's number changes with a migration, add both: at: {0: \(first.number), 1: \(first.number + 1)}."
+      )
+    }
     let lines = ["version-markers:", "  - \(text(first))"] + markers.dropFirst().map { "  # - \(text($0))" }
     return (found + lines).joined(separator: "\n")
   }
