@@ -121,13 +121,11 @@ struct PersonalColumn {
   }
 }
 
-extension Container {
+extension StagedContainer {
   /// The settings whose names and values look like personal data, by their keys in backticks.
   package func personalSettings() throws -> [String] {
-    let stage = try DiscardedStage(on: self)
-    let files = try stage.descendants(of: .root).filter { isSettings($0) }
-    return files.flatMap { path in
-      (try? stage.defaults(path))?.map { ContainerFacts.personalSettings(in: $0.root) } ?? []
+    try descendants(of: .root).filter { container.isSettings($0) }.flatMap { path in
+      (try? defaults(path))?.map { ContainerFacts.personalSettings(in: $0.root) } ?? []
     }
   }
 }

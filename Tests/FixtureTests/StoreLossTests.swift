@@ -107,6 +107,9 @@ import Testing
       "files.copy: {from: Documents/K.txt, to: Documents/K-2.txt, if-exists: replace}"),
     files(["K.txt": "one"], "files.write: {path: Documents/K.txt, text: other, if-exists: replace}"),
     files(
+      ["K.json": #"{"motto": "festina lente K"}"#],
+      #"files.write: {path: Documents/K.json, text: '{"motto": "sapere aude"}', if-exists: replace}"#),
+    files(
       ["K/a.sqlite.sql": "CREATE TABLE t (a); INSERT INTO t VALUES (1);"],
       "files.delete: {path: \"Documents/K/*\", destructive: old caches}"),
     files(

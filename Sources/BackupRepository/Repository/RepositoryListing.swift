@@ -163,11 +163,12 @@ extension Repository.Listing {
 
   /// Nil when there are none.
   private func archives(of container: Container, _ candidates: [Candidate]) -> [Candidate]? {
-    let own = ArchiveSelection(app: container.app, instance: container.instance)
-    let restored = (try? Restore.lastRestored(container)).map(ArchiveSelection.all) ?? []
-    return [[own], restored].lazy.map { selections in
-      candidates.filter { candidate in selections.contains { $0.contains(candidate.label) } }
-    }.first { !$0.isEmpty }
+    func matching(_ selections: [ArchiveSelection]) -> [Candidate]? {
+      let found = candidates.filter { candidate in selections.contains { $0.contains(candidate.label) } }
+      return found.isEmpty ? nil : found
+    }
+    return matching([ArchiveSelection(app: container.app, instance: container.instance)])
+      ?? (try? Restore.lastRestored(container)).flatMap { matching(ArchiveSelection.all(source: $0)) }
   }
 
   /// All that have a label, oldest first.

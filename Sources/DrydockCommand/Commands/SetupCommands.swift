@@ -52,7 +52,7 @@ struct InitCommand: Subcommand {
     }
     let ignored = try IgnoredFiles.add(
       ["device.key", "device.txt", "Backups/", ".drydock-*/"], in: directory)
-    let personal = try container.map { try Container.reading(at: $0) { try $0.personalSettings() } } ?? []
+    let personal = template.personal
     if common.json {
       return Output.json([
         "path": path, "fixture": captured, "ignored": ignored, "personal_settings": personal,
@@ -121,6 +121,8 @@ struct ConfigurationTemplate {
   private var records: [String: SchemaRecord] = [:]
   /// A database of Room whose exported schemas are below the working directory: its migrations are Room's.
   private(set) var room: (database: String, version: Int, schemas: String)?
+  /// The settings that look like personal data.
+  private(set) var personal: [String] = []
   /// Whether the settings file that the layout expects is there.
   private var hasDefaults = false
   /// What the container seems to count its own schema by.
@@ -145,6 +147,7 @@ struct ConfigurationTemplate {
     }
     let stage = try DiscardedStage(on: container)
     markers = VersionMarkerSearch(stage, databases: databases).findings
+    personal = try stage.personalSettings()
     hasDefaults = try container.standardDefaults.map { try stage.status(of: $0) != nil } ?? false
     for (name, path) in databases {
       records[name] = SchemaRecord.find(in: path, of: stage)

@@ -79,7 +79,7 @@ struct RepositoryOptions: ParsableArguments {
   /// - Parameter warnsOfClocks: whether to warn when times of archives of the same app and instance cannot be right.
   func archive(
     _ name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys,
-    for container: Container? = nil, warnsOfClocks: Bool = false
+    for container: @autoclosure () -> Container? = nil, warnsOfClocks: Bool = false
   ) throws -> String {
     if Repository.isRemote(name) || FileManager.default.fileExists(atPath: name) { return name }
     // `APP/INSTANCE@latest` has a slash, too.
@@ -88,7 +88,7 @@ struct RepositoryOptions: ParsableArguments {
         .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
     }
     let listing = try Repository(path).list(keys: keys.quick)
-    let found = try listing.find(name, for: container)
+    let found = try listing.find(name, for: container())
     // Of an encrypted one that was named by hand nothing is known without a key.
     let unknown = listing.unreadable.map(\.path) + listing.sealed.filter { $0.label == nil }.map(\.path)
     if let first = unknown.first, !unknown.contains(found) {
@@ -106,11 +106,10 @@ extension RepositoryOptions {
   /// Opens an archive by its file's path, or by its name in the repository.
   func open(
     _ name: String, _ configuration: ContainerConfiguration, _ keys: inout ArchiveKeys,
-    _ expansion: ExpansionOptions, for container: Container? = nil, trusted: TrustedKeys? = nil,
-    warnsOfClocks: Bool = false,
-    acceptsGap: Bool = false
+    _ expansion: ExpansionOptions, for container: @autoclosure () -> Container? = nil,
+    trusted: TrustedKeys? = nil, warnsOfClocks: Bool = false, acceptsGap: Bool = false
   ) throws -> Archive {
-    let path = try archive(name, configuration, keys, for: container, warnsOfClocks: warnsOfClocks)
+    let path = try archive(name, configuration, keys, for: container(), warnsOfClocks: warnsOfClocks)
     return try Archive(
       path: path, keys: keys.opening(path), limit: expansion.limit(), trusted: trusted, acceptsGap: acceptsGap
     )

@@ -53,12 +53,10 @@ struct SuiteText {
 
   private func write(_ groups: [FindingGroup], showsAll: Bool) {
     for group in groups {
-      let text = GroupText(group, from: directory)
-      let limit = showsAll ? Int.max : GroupText.examples
+      let lines = GroupText(group, from: directory).linesWithRest(
+        examples: showsAll ? Int.max : GroupText.examples, hint: showsAll ? "" : " (--details lists them)")
       Output.line()
-      for line in text.lines(examples: limit) { Output.line(Advice.added(to: line)) }
-      let rest = text.rest(examples: limit)
-      if rest > 0 { Output.line("  … and \(rest) more\(showsAll ? "" : " (--details lists them)")") }
+      for line in lines { Output.line(Advice.added(to: line)) }
     }
   }
 

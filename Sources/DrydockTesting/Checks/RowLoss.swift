@@ -18,8 +18,8 @@ struct RowLoss {
 
   var count: Int { before - (after ?? 0) }
 
-  /// The rows that a step, or the steps up to it, removed. A removed table lost nothing when a new one has as many rows: it was renamed, or its
-  /// database moved. One that the step rebuilds lost nothing when the new table has all its rows.
+  /// The rows that a step, or the steps up to it, removed. A removed table lost nothing when a new one has as many rows: it was
+  /// renamed, or its database moved. One that the step rebuilds lost nothing when the new table has all its rows.
   static func between(
     _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts], _ step: StepOutline,
     fates: (ContainerPath) -> [String: AnnouncedLoss.Tables.Fate]

@@ -36,6 +36,9 @@ struct RunWatch {
     /// What the other paths have.
     var stored: [ContainerPath: StoredValues] = [:]
 
+    /// The names of the settings, items or fields that a path has.
+    func names(at path: ContainerPath) -> Set<String> { Set((stored[path]?.values ?? [:]).keys) }
+
     /// The database that a path has, or had before it moved.
     func file(before now: Content, at path: ContainerPath) -> String? {
       if let file = files[path] { return file }
@@ -49,7 +52,7 @@ struct RunWatch {
 
   /// Looks at the stage after a step.
   mutating func did(_ step: StepOutline, on stage: StagedContainer) throws {
-    if step.migration != last?.migration { try end(on: stage) }
+    if step.migration != last?.migration { try endMigration(on: stage) }
     last = step
     let changed = try changes?.changes(on: stage) ?? []
     if changed.isEmpty { return }
@@ -60,18 +63,14 @@ struct RunWatch {
     for path in changed { try look(at: path, on: stage) }
     if step.writing == .given {
       for path in changed {
-        let names = Set(now.stored[path]?.values.keys.map(\.self) ?? [])
-        given[path, default: []].formUnion(
-          names.subtracting(before.stored[path]?.values.keys.map(\.self) ?? []))
+        given[path, default: []].formUnion(now.names(at: path).subtracting(before.names(at: path)))
       }
     }
     guard let fates = step.announcedLoss.followed?.fates else {
       for path in changed {
-        let names = Set(before.stored[path]?.values.keys.map(\.self) ?? [])
-        removed[path, default: []].formUnion(
-          names.subtracting(now.stored[path]?.values.keys.map(\.self) ?? []))
+        removed[path, default: []].formUnion(before.names(at: path).subtracting(now.names(at: path)))
         guard before.files[path] != nil, now.files[path] == nil else { continue }
-        removed[path, default: []].formUnion(before.rows[path]?.keys.map(\.self) ?? [])
+        removed[path, default: []].formUnion((before.rows[path] ?? [:]).keys)
         guard step.announcedLoss == .matches else { continue }
         valueLosses.append((ValueLoss(path: path, name: "", kind: .gone, count: 1, noun: "database"), step))
       }
@@ -106,8 +105,8 @@ struct RunWatch {
   }
 
   /// Compares what a migration's steps have done together: one may copy a part of the data, and another one remove what was
-  /// copied, with a reason that is right for itself.
-  private mutating func end(on stage: StagedContainer) throws {
+  /// copied, with a reason that is right for itself. Called after the last step of the run, too.
+  mutating func endMigration(on stage: StagedContainer) throws {
     defer {
       (start, done, removed, given) = (now, [], [:], [:])
       counted = (losses.count, valueLosses.count)
@@ -165,9 +164,6 @@ struct RunWatch {
     for path in try stage.descendants(of: .root) { try look(at: path, on: stage) }
     start = now
   }
-
-  /// Looks at the stage after the last step.
-  mutating func finish(on stage: StagedContainer) throws { try end(on: stage) }
 
   /// Notes what a path has now.
   private mutating func look(at path: ContainerPath, on stage: StagedContainer) throws {

@@ -20,7 +20,7 @@ struct ValueComparison {
     /// The columns of the primary key; empty for rowids.
     var key: [String]
     var hasRowid: Bool
-    /// Its primary key is an integer that stands for the rowid: a number without a meaning.
+    /// Its primary key is an integer, which is an alias of the rowid: a number without a meaning.
     var keyIsRowid: Bool
     /// Its rows are not counted besides.
     var isVirtual: Bool

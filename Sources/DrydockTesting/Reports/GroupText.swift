@@ -60,6 +60,14 @@ package struct GroupText: Sendable {
     return listed.dropFirst(limit).reduce(0) { $0 + $1.finding.count } + uncounted
   }
 
+  /// All lines with that number.
+  ///
+  /// - Parameter hint: what lists the rest.
+  package func linesWithRest(examples limit: Int = Self.examples, hint: String = "") -> [String] {
+    let rest = rest(examples: limit)
+    return lines(examples: limit) + (rest > 0 ? ["  … and \(rest) more\(hint)"] : [])
+  }
+
   /// Whether all findings are the same in several fixtures, so that there is no need for examples.
   private var isComplete: Bool {
     group.isOnePlace

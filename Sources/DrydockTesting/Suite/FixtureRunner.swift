@@ -120,7 +120,7 @@ package struct FixtureRunner: Sendable {
       let report = try Migrator.run(status(of: stage), on: stage, stamp: stamp(stage)) {
         try watch.did($0, on: $1)
       }
-      try watch.finish(on: stage)
+      try watch.endMigration(on: stage)
       return report
     }
   }

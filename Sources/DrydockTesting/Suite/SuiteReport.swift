@@ -130,13 +130,8 @@ extension FixtureSuite.Report: CustomStringConvertible {
   /// The counts, and what is wrong, by cause, as `drydock test` prints it: the place, what was expected and found, the file and
   /// line, and examples where one cause shows several times.
   public var description: String {
-    let texts = groups.filter { !$0.isKnown }.map {
-      GroupText($0, from: FileManager.default.currentDirectoryPath)
-    }
-    let found = texts.flatMap { text in
-      let rest = text.rest(examples: GroupText.examples)
-      return text.lines(examples: GroupText.examples) + (rest > 0 ? ["  … and \(rest) more"] : [])
-    }
+    let directory = FileManager.default.currentDirectoryPath
+    let found = groups.filter { !$0.isKnown }.flatMap { GroupText($0, from: directory).linesWithRest() }
     return ([counts] + found).joined(separator: "\n")
   }
 

@@ -203,8 +203,6 @@ struct CreateDirectory: MigrationOperation {
   private let mode: UInt16?
   private let ifExists: IfExists
 
-  var writing: StepWriting { .replacement }
-
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")
     mode = try reader.mode()
@@ -257,6 +255,8 @@ struct WriteFile: MigrationOperation {
   private let content: [UInt8]
   private let mode: UInt16?
   private let ifExists: IfExists
+
+  var writing: StepWriting { .replacement }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")

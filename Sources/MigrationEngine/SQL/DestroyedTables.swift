@@ -22,8 +22,8 @@ struct DestroyedTables {
   /// The statements that need a reason, by where they are.
   private var needing: [(offset: Int, table: Int)] = []
 
-  init(_ scripts: SQLScript...) {
-    for script in scripts { add(script) }
+  init(_ script: SQLScript? = nil) {
+    if let script { add(script) }
   }
 
   mutating func add(_ script: SQLScript) {
