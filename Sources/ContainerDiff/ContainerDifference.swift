@@ -1,6 +1,9 @@
 import AppContainer
 import FileSystem
 
+/// The triggers that wrote columns, by table and column.
+package typealias TriggeredColumns = [String: [String: String]]
+
 /// What is different between two sides, such as a container as it was and as it will be, over all stores. Secrets
 /// are redacted.
 public struct ContainerDifference: Sendable, Codable, Equatable {
@@ -129,6 +132,8 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var before: Figures?, after: Figures?
     /// Some values as a person reads them, when one side only has the column.
     public var samples: [String] = []
+    /// The trigger that wrote the column, if a migration ran and none of its statements names the column.
+    public var trigger: String?
   }
 
   /// One row.
@@ -210,6 +215,21 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
         result.databases[database].tables[table].rows.removeAll { row in
           counts[row.change, default: 0] += 1
           return counts[row.change, default: 0] > limit
+        }
+      }
+    }
+    return result
+  }
+
+  /// The same with the triggers of columns, by database.
+  package func marking(_ triggers: [ContainerPath: TriggeredColumns]) -> Self {
+    var result = self
+    for (index, database) in databases.enumerated() {
+      guard let columns = triggers[database.path] else { continue }
+      for (table, values) in database.tables.enumerated() {
+        for column in values.columns.indices {
+          result.databases[index].tables[table].columns[column].trigger =
+            columns[values.name]?[values.columns[column].name]
         }
       }
     }

@@ -61,7 +61,8 @@ package final class DiscardedStage: StagedContainer {
   /// - Throws: what the checks before a commit throw. What only a commit detects is not found.
   package func outcome<Value>(_ value: Value, rowLimit: Int = 0) throws -> DryRunOutcome<Value> {
     _ = try check()
-    return DryRunOutcome(value: value, difference: try difference(rowLimit: rowLimit))
+    return DryRunOutcome(
+      value: value, difference: try difference(rowLimit: rowLimit).marking(triggered))
   }
 }
 

@@ -119,8 +119,9 @@ package struct DifferenceText {
     add("NULL", \.nulls)
     add("distinct", \.distinct)
     add("longest", \.longest)
+    let name = plain(column.name) + (column.trigger.map { " (by trigger \(plain($0)))" } ?? "")
     let samples = column.samples.isEmpty ? "" : ": " + column.samples.map(plain).joined(separator: ", ")
-    return "\(sign(column.change)) \(plain(column.name)): \(words.joined(separator: ", "))\(samples)"
+    return "\(sign(column.change)) \(name): \(words.joined(separator: ", "))\(samples)"
   }
 
   private func line(_ file: ContainerDifference.File) -> String {

@@ -62,12 +62,12 @@ struct Program: Sendable {
     // What a killed command left there may be plain data of an encrypted archive.
     try? ScratchDirectory.removeStaleTemporary()
     do {
-      guard !ProcessArguments.all.isEmpty else {
-        throw DrydockError(.unsupported, "the command line cannot be read; mount /proc")
-      }
       try RootCommand.refuseUnknownCommand()
       var command = try RootCommand.parseAsRoot(Array(ProcessArguments.all.dropFirst()))
-      if let options = (command as? any Subcommand)?.common { StandardStreams.configure(options) }
+      if let options = (command as? any Subcommand)?.common {
+        StandardStreams.configure(options)
+        try Container.requireProcessFiles()
+      }
       try command.run()
       finish(0)
     } catch let code as ExitCode {

@@ -139,13 +139,12 @@ public struct Container: Sendable {
     return container
   }
 
-  /// On Linux, attributes and the open files of other processes are read through `/proc`.
-  private static func requireProcessFiles(_ path: String) throws {
+  /// On Linux, attributes and the open files of other processes are read through `/proc`; and Dispatch, which counts its
+  /// threads there, ends a process without it after a second.
+  package static func requireProcessFiles(_ path: String? = nil) throws {
     #if os(Linux)
       guard FollowedStatus.identity("/proc/self/fd") == nil else { return }
-      throw DrydockError(
-        .unsupported, "/proc, which is needed to read or change a container, is not mounted; mount it",
-        path: path)
+      throw DrydockError(.unsupported, "/proc, which is needed, is not mounted; mount it", path: path)
     #endif
   }
 

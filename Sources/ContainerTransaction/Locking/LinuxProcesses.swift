@@ -69,9 +69,12 @@
         }
       }
       if isRefused || isUnclear {
-        result.unseen.unreadable += 1
         let user = ProcessTable.status("Uid", of: base)?.split(separator: "\t").first.flatMap { UInt32($0) }
-        if let user, !users.mayChange(user) { result.unseen.uninvolved += 1 }
+        if ProcessTable.isSupervisor(process) || user.map(users.mayChange) == false {
+          result.unseen.uninvolved += 1
+        } else {
+          result.unseen.unreadable.append("\(process) (\(ProcessTable.name(of: process)))")
+        }
       }
       if found.isEmpty { return }
       let isStarting = ProcessTable.isStarting(process)
@@ -139,6 +142,17 @@
 
     private static func numbers(in path: String) -> [Int32]? {
       try? Directory(path).names().compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
+    }
+
+    /// Whether a process is the first one and has capabilities that root lacks here: it runs this sandbox and is not an app in it.
+    static func isSupervisor(_ process: Int32) -> Bool {
+      func capabilities(_ path: String) -> UInt64? {
+        status("CapPrm", of: path).flatMap { UInt64($0, radix: 16) }
+      }
+      guard process == 1, geteuid() == 0, let own = capabilities("/proc/self"),
+        let others = capabilities("/proc/1")
+      else { return false }
+      return others & ~own != 0
     }
 
     static func name(of process: Int32) -> String {

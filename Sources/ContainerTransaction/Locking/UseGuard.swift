@@ -1,6 +1,7 @@
 import AppContainer
 import DrydockErrors
 import FileSystem
+import Formats
 import Foundation
 
 /// Refuses a container that is in use, and keeps its databases locked while it is changed.
@@ -200,9 +201,9 @@ struct ContainerUsers {
 
 /// Processes that may have something of a container open without being seen.
 package struct UnseenProcesses: Sendable, Hashable, Encodable {
-  /// How many processes of `/proc` this user may not look into.
-  package var unreadable = 0
-  /// How many of them are of users who do not change the container.
+  /// Processes that this user may not look into, of those that may change the container: such as `812 (notes)`.
+  package var unreadable: [String] = []
+  /// How many more there are, which do not change it.
   package var uninvolved = 0
   /// Whether `/proc` hides processes of other users (its mount option `hidepid`), or all.
   package var hidden = false
@@ -211,19 +212,21 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
 
   var isEmpty: Bool { self == UnseenProcesses() }
 
-  /// Such as `12 processes may not be read, /proc hides those of other users (hidepid)`.
+  /// Such as `2 processes cannot be inspected: 812 (notes), 813 (sync); /proc hides some (hidepid)`.
   package var description: String {
+    let count = unreadable.count + uninvolved
+    let names = unreadable.isEmpty ? "" : ": \(unreadable.listed(3))"
     let parts = [
-      unreadable == 0 ? nil : "\(unreadable) process\(unreadable == 1 ? "" : "es") cannot be inspected",
+      count == 0 ? nil : "\(NumberText.count(count, "process", "processes")) cannot be inspected\(names)",
       hidden ? "/proc hides some (hidepid)" : nil,
       outsideNamespace ? "those outside this PID namespace are hidden" : nil,
     ]
-    return parts.compactMap { $0 }.joined(separator: ", ")
+    return parts.compactMap { $0 }.joined(separator: "; ")
   }
 
   /// One line for the user; nil where the processes of all that use the container can be seen.
   package var note: String? {
-    if unreadable == uninvolved, !hidden, !outsideNamespace { return nil }
+    if unreadable.isEmpty, !hidden, !outsideNamespace { return nil }
     return "not all processes can be seen: \(description); make sure that none of them uses the container"
   }
 }

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
 import DrydockErrors
 import FileSystem
 import Formats
@@ -36,6 +37,7 @@ package class StagedContainer {
   /// What the settings files of the live container hold, once a message needed it.
   private var settingsBefore: [PropertyListDictionary]?
   var undoNotes = UndoNotes()
+  private(set) var triggered: [ContainerPath: TriggeredColumns] = [:]
   /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
   package internal(set) var kept: RevertSource?
 
@@ -94,6 +96,11 @@ package class StagedContainer {
     let source = try Container.settingsSource(path) { try live.status($0)?.type == .file }
     guard try live.status(source)?.type == .file else { return nil }
     return try SettingsFile(bytes: live.contents(source), path: path.description).root
+  }
+
+  /// Says which columns triggers wrote that no statement names.
+  package func note(_ columns: TriggeredColumns, in database: ContainerPath) {
+    triggered[database, default: [:]].merge(columns) { $0.merging($1) { $1 } }
   }
 
   package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }

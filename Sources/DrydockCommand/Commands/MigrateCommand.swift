@@ -92,7 +92,7 @@ struct MigrateCommand: Subcommand {
     let catalog = try migrations.catalog(configuration)
     var options = try options(configuration, display.progress)
     let archive = Mutex<String?>(nil)
-    options.backup?.completed = { [isShown = !common.json] report in
+    options.backup?.completed = { [isShown = !common.json && !common.quiet] report in
       archive.withLock { $0 = report.path }
       if isShown { Output.advice("backed up to \(report.path)") }
     }

@@ -60,7 +60,7 @@ struct RestoreCommand: Subcommand {
   var migrate = false
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup(title: OptionTitle.extent) var extent: ExtentOptions
-  @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
+  @Flag(help: "On a terminal, do not ask before removing what the archive does not have.") var yes = false
   @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions
@@ -146,6 +146,13 @@ struct RestoreCommand: Subcommand {
     throw ExitStatus.failed.code
   }
 
+  private static func list(_ paths: [some CustomStringConvertible], _ verb: String) {
+    for path in paths.prefix(shown) { Output.line("  \(verb) \(path)") }
+    if paths.count > shown {
+      Output.line("  … and \(paths.count - shown) more are \(verb); --json lists them")
+    }
+  }
+
   private static func missing(_ group: String) -> String {
     group == ContainerPath.groups.description
       ? "a directory `.groups`, where this container shows its groups"
@@ -173,12 +180,13 @@ struct RestoreCommand: Subcommand {
         + "\(report.removed.count), already up to date: \(report.unchanged), preserved: "
         + "\(report.preserved.count); \(Output.size(report.bytesRead)) read from the archive")
     if let vault = report.vault { RestoredVaultText.write(vault, isDone: isDone) }
-    if let migration = result.migration { MigrationText.write(migration, verb: isDone ? "ran" : "would run") }
-    for preserved in report.preserved.prefix(Self.shown) {
-      Output.line("  preserved \(preserved.path): \(preserved.reason)")
+    if let migration = result.migration {
+      Output.line("migrations of the archive's data:")
+      MigrationText.write(migration, verb: isDone ? "ran" : "would run")
     }
-    let more = report.preserved.count - Self.shown
-    if more > 0 { Output.line("  … and \(more) more are preserved; --json lists them") }
+    // A dry run shows them in the difference.
+    if isDone { Self.list(report.removed, "removed") }
+    Self.list(report.preserved.map { "\($0.path): \($0.reason)" }, "preserved")
     for path in report.restoredUnderExcluded { Output.line("  restored, although now excluded: \(path)") }
     for kept in report.keptValues {
       Output.line(

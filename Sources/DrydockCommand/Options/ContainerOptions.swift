@@ -29,7 +29,9 @@ struct CommonOptions: ParsableArguments {
 
   @Flag(
     name: .shortAndLong,
-    help: "Print only results, warnings and errors; of a change, only what is incomplete.")
+    help:
+      "Print only results, warnings and errors; a command that changes something prints only what is incomplete."
+  )
   var quiet = false
 
   @Option(

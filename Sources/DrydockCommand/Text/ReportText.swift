@@ -17,10 +17,10 @@ enum MigrationText {
   static func warn(exposed: [ExposedSecret], notSearched: [String]) {
     let count = Set(exposed.map(\.archive)).count
     if count > 0 {
+      let items = exposed.map { "\n  " + "\($0.archive): \($0.key) in \($0.file)".printable }
       Output.warning(
         "unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
-          + "rotate these secrets")
-      for item in exposed { Output.message("  \(item.archive): \(item.key) in \(item.file)".printable) }
+          + "rotate these secrets\(items.joined())")
     }
     for archive in notSearched {
       Output.warning("not searched for what was moved into the vault: \(archive)".printable)

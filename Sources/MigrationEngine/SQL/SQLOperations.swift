@@ -113,10 +113,13 @@ struct RunSQL: MigrationOperation {
       recorded.skipped.append(database)
       return ["the database \(database) does not exist: skipped"]
     }
+    let triggers = stage is DiscardedStage ? TriggerWatch() : nil
     let runner = SQLRunner(
       script: up, destructive: destructive?.text, language: language, coreData: models?.up,
-      withoutTriggers: withoutTriggers)
-    return try run(runner, at: path, on: stage, &recorded).notes
+      withoutTriggers: withoutTriggers, triggers: triggers)
+    let notes = try run(runner, at: path, on: stage, &recorded).notes
+    if let triggers { stage.note(triggers.columns, in: path) }
+    return notes
   }
 
   /// Runs statements, with the table of settings if they use it.

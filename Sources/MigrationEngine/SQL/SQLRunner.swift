@@ -12,6 +12,8 @@ struct SQLRunner {
   var coreData: CoreDataModel?
   /// Why triggers do not run for the statements, by their names in lower case.
   var withoutTriggers: [String: String] = [:]
+  /// Where a dry run shows what triggers write; else nil.
+  var triggers: TriggerWatch?
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
@@ -52,6 +54,7 @@ struct SQLRunner {
       do {
         let rules = StatementRules(source: part.source, destructive: destructive, language: language)
         if let reason = try rules.refusal(db) { throw failure(part, reason) }
+        try triggers?.note(part.source, in: db)
         try part.statement.execute()
         if !part.source.isAboutRows { try store?.check(db) }
       } catch let reason as StepFailure {

@@ -232,6 +232,11 @@ struct DifferenceSections {
     return blocks
   }
 
+  private static func name(of column: ContainerDifference.ColumnValues) -> HTMLCell {
+    let trigger = column.trigger.map { [HTMLSpan.muted(" by trigger "), .code($0)] } ?? []
+    return HTMLCell(kind: .header, spans: [.code(column.name)] + trigger)
+  }
+
   private func columns(of table: ContainerDifference.Table) -> HTMLTable {
     func sides(
       _ column: ContainerDifference.ColumnValues, _ number: (ContainerDifference.ColumnValues.Figures) -> Int
@@ -248,7 +253,7 @@ struct DifferenceSections {
       ["Change", "Column", "#Values that differ", "#NULL", "#Distinct", "#Longest", "Examples"],
       table.columns.map { column in
         [
-          Self.cell(column.change), .headerCode(column.name),
+          Self.cell(column.change), Self.name(of: column),
           column.changed.map(HTMLCell.number) ?? .text(""),
           sides(column, \.nulls), sides(column, \.distinct), sides(column, \.longest),
           HTMLCell(kind: .code, spans: [.plain(column.samples.joined(separator: ", "))]),

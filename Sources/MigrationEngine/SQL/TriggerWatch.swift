@@ -1,0 +1,58 @@
+import ContainerDiff
+import GRDB
+import GRDBSQLite
+
+/// Finds the columns that triggers write and the statements of a script do not name.
+///
+/// SQLite says what a statement writes while it compiles it. The database's own connection reports that to GRDB, so the
+/// statements are compiled once more, in an empty copy of the schema.
+final class TriggerWatch {
+  private(set) var columns: TriggeredColumns = [:]
+  /// Nil where a statement may have changed the schema since, and where there are no triggers.
+  private var copy: DatabaseQueue?
+  private var isCopied = false
+  /// What the statement writes by itself and by triggers: the tables and columns, with the trigger.
+  private var writes: [(table: String, column: String, trigger: String?)] = []
+
+  /// Notes what a statement that can be compiled is about to write.
+  func note(_ source: SQLStatementText, in db: Database) throws {
+    guard source.isAboutRows else { return isCopied = false }
+    if !isCopied { (copy, isCopied) = (try copied(db), true) }
+    guard let copy else { return }
+    writes = []
+    copy.inDatabase { schema in
+      var schema = SchemaCopy(schema)
+      _ = schema.run(source.text)
+    }
+    for case let (table, column, trigger?) in writes
+    where !writes.contains(where: { $0 == (table, column, nil) }) {
+      columns[table, default: [:]][column] = trigger
+    }
+  }
+
+  private func copied(_ db: Database) throws -> DatabaseQueue? {
+    let objects = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT sql, type = 'trigger' FROM sqlite_schema WHERE sql IS NOT NULL AND type <> 'index'
+        ORDER BY type = 'trigger', type = 'view', rowid
+        """)
+    guard objects.last?[1] == true else { return nil }
+    let queue = try DatabaseQueue()
+    queue.inDatabase { db in
+      var schema = SchemaCopy(db)
+      for object in objects { _ = schema.run(object[0]) }
+      let context = Unmanaged.passUnretained(self).toOpaque()
+      sqlite3_set_authorizer(
+        db.sqliteConnection,
+        { context, action, table, column, _, trigger in
+          if action == SQLITE_UPDATE, let context, let table, let column {
+            Unmanaged<TriggerWatch>.fromOpaque(context).takeUnretainedValue().writes.append(
+              (String(cString: table), String(cString: column), trigger.map { String(cString: $0) }))
+          }
+          return SQLITE_OK
+        }, context)
+    }
+    return queue
+  }
+}
