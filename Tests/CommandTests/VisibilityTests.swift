@@ -82,7 +82,7 @@ import Testing
       let refused = try drydock("migrate", "Notes", "--to", "1", "--require-visible")
       #expect(refused.exitCode == 5 && refused.errors.contains("cannot be inspected"), "\(refused)")
       let done = try drydock("migrate", "Notes", "--to", "1")
-      #expect(done.exitCode == 0 && !done.allErrors.contains("not all processes"), "\(done)")
+      #expect(done.exitCode == 0 && !done.allErrors.contains("cannot be inspected"), "\(done)")
       try sandbox.run(Tools.system("chmod"), "0777", sandbox("Notes"))
       let open = try drydock("migrate", "Notes", "--to", "2")
       #expect(open.exitCode == 0 && open.allErrors.contains(Self.note), "\(open)")
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test("Without /proc nothing is done by half", arguments: ["umount -l /proc", "mount -t tmpfs none /proc"])
+  @Test("Without /proc nothing is done by half", arguments: ["while umount -l /proc; do :; done", "mount -t tmpfs none /proc"])
   func withoutProcesses(_ setup: String) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root takes /proc away")
     try Sandbox.with { sandbox in

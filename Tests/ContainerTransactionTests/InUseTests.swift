@@ -92,8 +92,11 @@ import Testing
         }
         try whileMapping(sandbox.root + "/Documents/b") { #expect(look(at: "/proc/self") == .complete) }
         #expect(found == [files[1].0] && !unclear)
-        // A thread of the kernel, and a process that does not exist.
-        #expect(look(at: "/proc/2") == .gone && look(at: "/proc/4194305") == .gone)
+        // A process that has ended, which has no memory, like a thread of the kernel; and one that does not exist.
+        let ended = try Command.spawn("/bin/true", [])
+        while ProcessTable.kind(of: ended.process) == .program { usleep(1000) }
+        #expect(look(at: "/proc/\(ended.process)") == .gone && look(at: "/proc/4194305") == .gone)
+        _ = try ended.wait()
       }
     }
   #endif

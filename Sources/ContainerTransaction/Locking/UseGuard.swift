@@ -226,7 +226,9 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
 
   /// One line for the user; nil where the processes of all that use the container can be seen.
   package var note: String? {
-    if unreadable.isEmpty, !hidden, !outsideNamespace { return nil }
-    return "not all processes can be seen: \(description); make sure that none of them uses the container"
+    var involved = self
+    involved.uninvolved = 0
+    if involved.isEmpty { return nil }
+    return "not all processes can be seen: \(involved.description); make sure that none of them uses the container"
   }
 }

@@ -1,31 +1,29 @@
-import ContainerDiff
+import AppContainer
 import GRDB
-import GRDBSQLite
 
 /// Finds the columns that triggers write and the statements of a script do not name.
 ///
 /// SQLite says what a statement writes while it compiles it. The database's own connection reports that to GRDB, so the
 /// statements are compiled once more, in an empty copy of the schema.
 final class TriggerWatch {
-  private(set) var columns: TriggeredColumns = [:]
+  private(set) var columns: [String: [String: String]] = [:]
   /// Nil where a statement may have changed the schema since, and where there are no triggers.
   private var copy: DatabaseQueue?
   private var isCopied = false
-  /// What the statement writes by itself and by triggers: the tables and columns, with the trigger.
-  private var writes: [(table: String, column: String, trigger: String?)] = []
+  private let compiled = CompiledWrites()
 
   /// Notes what a statement that can be compiled is about to write.
   func note(_ source: SQLStatementText, in db: Database) throws {
     guard source.isAboutRows else { return isCopied = false }
     if !isCopied { (copy, isCopied) = (try copied(db), true) }
     guard let copy else { return }
-    writes = []
+    compiled.columns = []
     copy.inDatabase { schema in
       var schema = SchemaCopy(schema)
       _ = schema.run(source.text)
     }
-    for case let (table, column, trigger?) in writes
-    where !writes.contains(where: { $0 == (table, column, nil) }) {
+    for case let (table, column, trigger?) in compiled.columns
+    where !compiled.columns.contains(where: { $0 == (table, column, nil) }) {
       columns[table, default: [:]][column] = trigger
     }
   }
@@ -42,16 +40,7 @@ final class TriggerWatch {
     queue.inDatabase { db in
       var schema = SchemaCopy(db)
       for object in objects { _ = schema.run(object[0]) }
-      let context = Unmanaged.passUnretained(self).toOpaque()
-      sqlite3_set_authorizer(
-        db.sqliteConnection,
-        { context, action, table, column, _, trigger in
-          if action == SQLITE_UPDATE, let context, let table, let column {
-            Unmanaged<TriggerWatch>.fromOpaque(context).takeUnretainedValue().writes.append(
-              (String(cString: table), String(cString: column), trigger.map { String(cString: $0) }))
-          }
-          return SQLITE_OK
-        }, context)
+      compiled.watch(db)
     }
     return queue
   }
