@@ -16,14 +16,23 @@ struct RootCommand: ParsableCommand {
       Exit codes:
         0   done, or nothing to do
         1   failed, nothing changed; or done, but its output could not be written
-        2   changes are pending (with --exit-code), or the container differs from
-            the archive (verify)
+        2   changes are pending or the two sides differ (with --exit-code), or the
+            container differs from the archive (verify)
         3   done, but incomplete
-        4   validation: edited, missing, out of order, unknown version, damaged
-            archive, wrong key, other instance
+        4   validation: migrations modified, missing or out of order; unknown
+            version, damaged archive, missing or wrong key, other app or instance;
+            findings (audit --fail-on)
         5   locked, in use, or changed meanwhile
         6   conflict: both sides changed the same thing
         64  usage
+
+      Environment:
+        DRYDOCK_CONFIG, DRYDOCK_REPOSITORY, DRYDOCK_MIGRATIONS, DRYDOCK_FIXTURES,
+        DRYDOCK_DEVICE_KEY, DRYDOCK_IDENTITY, DRYDOCK_RECIPIENTS, DRYDOCK_SIGN,
+        DRYDOCK_TRUSTED, DRYDOCK_PASSWORD_FILE, DRYDOCK_LOCK_TIMEOUT,
+        DRYDOCK_BUSY_TIMEOUT, DRYDOCK_MAX_SIZE, DRYDOCK_LIMIT_RATE,
+        DRYDOCK_PROGRESS, DRYDOCK_CACHE, DRYDOCK_COMMIT
+        An option overrides its variable, a variable overrides drydock.yaml.
       """,
     version: DrydockVersion.number,
     groupedSubcommands: [

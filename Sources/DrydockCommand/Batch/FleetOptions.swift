@@ -6,13 +6,15 @@ import Foundation
 struct JobOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Only this part of the work: I/N, such as 3/8; or slurm, kubernetes or kubernetes/N, by variables of the job. I/N needs --run.",
-      valueName: "shard"))
+      """
+      Only this part of the work: I/N, such as 3/8 (needs --run); or slurm, kubernetes or kubernetes/N, which read the \
+      part from the job's environment variables.
+      """, valueName: "shard"))
   var shard: String?
 
   @Option(
     help: ArgumentHelp(
-      "The name of the run, which all its jobs share; by default that of the scheduler's job, or a random one.",
+      "The name of the run, which all its jobs share (default: that of the scheduler's job, or a random one).",
       valueName: "id"))
   var run: String?
 
@@ -65,30 +67,36 @@ struct Job: Sendable {
 struct FleetOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "All containers in this directory, or those in this list, one path a line; - reads it from standard input.",
-      valueName: "directory"),
+      """
+      Work on all containers in this directory, or on those listed in this file, one path per line; - reads the list \
+      from standard input. With --json the output is JSON Lines: one object per container, then a summary.
+      """, valueName: "directory|file"),
     completion: .file())
   var all: String?
 
   @Option(
     help: ArgumentHelp(
-      "With --all: how many containers to work on at once; by default one for each processor, or one with `groups:`.",
-      valueName: "number"))
+      """
+      With --all: how many containers to process in parallel (default: the number of processors; 1 if drydock.yaml has \
+      `groups:`).
+      """, valueName: "number"))
   var jobs: Int?
 
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
       "With --all: only this many containers, or this share of them, such as 1%; the same ones each time.",
-      valueName: "n"),
+      valueName: "number"),
     transform: { try Portion(reading: $0) })
   var first: Portion?
 
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "With --all: start no more containers when more than this many, or this share of them, have failed.",
-      valueName: "n"),
+      """
+      With --all: begin no more containers once more than this many, or than this share, such as 5%, have failed \
+      (default: no limit).
+      """, valueName: "number"),
     transform: { try Portion(reading: $0) })
   var maxFailures: Portion?
 

@@ -18,7 +18,8 @@ struct ListCommand: Subcommand {
   @OptionGroup var repository: RepositoryOptions
   @Option(help: ArgumentHelp("Only archives of this app.", valueName: "app")) var app: String?
   @Option(help: ArgumentHelp("Only archives of this instance.", valueName: "name")) var instance: String?
-  @Option(help: ArgumentHelp("Only the last archives of each instance.", valueName: "number")) var last: Int?
+  @Option(help: ArgumentHelp("Only the last <number> archives of each instance.", valueName: "number"))
+  var last: Int?
   @Option(
     help: ArgumentHelp("Only archives of this time or later, in UTC, such as 2026-11-14.", valueName: "date"))
   var since: String?
@@ -156,7 +157,7 @@ struct ShowCommand: Subcommand {
     discussion: """
       Reads the archive's manifest, not its content.
 
-      Example: drydock show Backups/com.example.notes_….tar.zst Documents
+      Example: drydock show latest Documents -r Backups
       """)
 
   @OptionGroup var source: ArchiveOptions

@@ -9,7 +9,8 @@ struct AuditCommand: Subcommand {
       Rules look for secrets in the clear, oversized settings, weak keychain classes, \
       caches in backups, damaged databases and others; with --app also at what the app \
       declares. `audit:` in drydock.yaml switches a rule off, with a reason, or changes \
-      its severity. Nothing is changed, and the container may be in use.
+      its severity. The container may be in use. It is only read, but an interrupted \
+      command on it is completed or reverted first.
 
       Examples:
         drydock audit Notes
@@ -33,7 +34,7 @@ struct AuditCommand: Subcommand {
   var entitlements: String?
   @Option(
     help: ArgumentHelp(
-      "Exit with 4 when there are findings of this severity or a higher one: warning or error.",
+      "Exit with 4 if there are findings of this severity or higher (default: findings do not change the exit code).",
       valueName: "severity"))
   var failOn: AuditSeverity?
   @Flag(help: "List all rules, without auditing anything.") var rules = false

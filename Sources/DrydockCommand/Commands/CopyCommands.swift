@@ -47,7 +47,7 @@ struct ExportCommand: Subcommand {
       """)
 
   @Argument(
-    help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
+    help: "An archive: its file, or with -r its ID, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
     completion: .file())
   var archive: String
   @OptionGroup var repository: RepositoryOptions
@@ -105,9 +105,9 @@ struct RekeyCommand: Subcommand {
     commandName: "rekey", abstract: "Encrypt archives to new recipients, or for the first time.",
     discussion: """
       Writes the same archive, byte for byte, encrypted under a new file key to the \
-      given recipients, or with a passphrase, and reads the copy back. With --replace \
-      it replaces the old file in one step; an archive that was not encrypted gets \
-      the suffix .age.
+      given recipients, or with a passphrase, and reads the copy back. Give one of -o, \
+      --into and --replace. With --replace it replaces the old file in one step; an \
+      archive that was not encrypted gets the suffix .age.
 
       This does not revoke the old keys: whoever has a copy of the old file and an old \
       key can still read it, and many disks keep the bytes of a removed file. If a \
@@ -120,7 +120,10 @@ struct RekeyCommand: Subcommand {
       """)
 
   @Argument(
-    help: "Archives: files, or with -r ids, INSTANCE@latest …; none means all of the repository.",
+    help: """
+      Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest (default: all of the \
+      repository).
+      """,
     completion: .file())
   var archives: [String] = []
   @OptionGroup var repository: RepositoryOptions

@@ -33,8 +33,9 @@ struct DefaultsWriteCommand: Subcommand {
     commandName: "write", abstract: "Set a setting; creates the settings file if there is none.",
     discussion: """
       Without --type, a value has the type that it has in a migration (YAML 1.2): \
-      true, 42 and 0.5 are not texts, yes and 12:30 are; a list or dictionary is in \
-      brackets. Other users can see arguments: give a secret with --value-file.
+      true, 42 and 0.5 are not strings, but yes and 12:30 are; lists are [a, b], \
+      dictionaries {key: value}. Other users can see arguments: give a secret with \
+      --value-file.
 
       Examples:
         drydock defaults write Notes theme dark
@@ -47,8 +48,7 @@ struct DefaultsWriteCommand: Subcommand {
   @Argument(help: "The value.") var value: String?
   @Option(
     help: ArgumentHelp(
-      "The type, as in migrations: string, integer, real, bool, date, data (in base64), array, dict, or Android's int, "
-        + "long and float.",
+      "The type, as in migrations; data is in base64; int, long and float are Android's.",
       valueName: "type"))
   var type: SettingType?
   @Option(

@@ -14,7 +14,7 @@ struct DefaultsCommand: ParsableCommand {
       Examples:
         drydock defaults read Notes theme
         drydock defaults write Notes theme dark
-        drydock defaults write Notes tags '[work, home]' --suite group.notes
+        drydock defaults write Notes tags '[work]' --suite group.com.example.notes
         drydock defaults export Notes settings.plist
       """,
     subcommands: [
@@ -27,8 +27,8 @@ struct DefaultsReadCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "read", abstract: "Print all settings, or the value of one.",
     discussion: """
-      A text is printed as it is when its key is given, so that scripts can use it. \
-      A value that looks like a secret needs --reveal.
+      With a key, a string is printed without quotes, so that scripts can use it. A \
+      value that looks like a secret needs --reveal.
 
       Examples:
         drydock defaults read Notes
@@ -170,7 +170,7 @@ struct DefaultsExportCommand: Subcommand {
   var output: String
   @Option(
     name: .customLong("as"),
-    help: ArgumentHelp("The format: xml (by default), binary, json or openstep.", valueName: "format"))
+    help: ArgumentHelp("The format.", valueName: "format"))
   var format: ExchangeFormat = .xml
   @OptionGroup var place: SettingsPlaceOptions
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
@@ -219,12 +219,12 @@ struct DefaultsConvertCommand: Subcommand {
   @Argument(help: "The file; - is standard input.", completion: .file()) var file: String
   @Option(
     name: .customLong("as"),
-    help: ArgumentHelp("The format: xml, binary, json or openstep.", valueName: "format"))
+    help: ArgumentHelp("The format.", valueName: "format"))
   var format: ExchangeFormat
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "Write to this new file; by default standard output.", valueName: "file"),
+      "Write to this new file (default: standard output).", valueName: "file"),
     completion: .file())
   var output: String?
   @Flag(help: "Replace the file. Not for a file of a container: an app may be using it.") var inPlace = false

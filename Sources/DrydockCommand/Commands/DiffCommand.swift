@@ -12,24 +12,27 @@ struct DiffCommand: Subcommand {
       file: - is only in A, + is only in B, ~ differs. Secrets are not shown. Paths \
       that rules exclude from backups are ignored, except against a golden, which \
       holds a whole container; there, nondeterministic values of the fixture are \
-      ignored. Containers are only read, and may be in use.
+      ignored. Containers may be in use. They are only read, but an interrupted command \
+      on one is completed or reverted first.
 
       Examples:
-        drydock diff Notes@latest Notes -r Backups
+        drydock diff latest Notes -r Backups
         drydock diff Before.tar.zst After.tar.zst --only databases --details
         drydock diff Fixtures/v1/expected/6 Notes --exit-code
-        drydock diff latest Notes -r Backups --html difference.html
+        drydock diff A.tar.zst Notes --html difference.html
       """)
 
   @Argument(
-    help: "An archive (its file, or with -r its id, INSTANCE@latest or latest), a container, or a golden.",
+    help: """
+      A container, a golden, or an archive: its file, or with -r its ID, INSTANCE@latest, INSTANCE@2026-11-14 or latest.
+      """,
     completion: .file())
   var a: String
   @Argument(help: "The other one. Differences are shown from A to B.", completion: .file()) var b: String
   @OptionGroup var repository: RepositoryOptions
   @Option(
     help: ArgumentHelp(
-      "Only this store: defaults, vault, databases or files; repeatable.", valueName: "store"))
+      "Only this store; repeatable.", valueName: "store"))
   var only: [ComparisonOptions.Store] = []
   @Option(
     name: .customLong("path"),

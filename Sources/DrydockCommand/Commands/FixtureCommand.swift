@@ -23,22 +23,23 @@ struct FixtureCaptureCommand: Subcommand {
       What looks like a secret, the vault's values, and what you choose are replaced \
       everywhere by made-up values of the same shape; tables are cut to some rows with \
       everything they refer to. If a replaced value is left anywhere, no fixture is \
-      written. Review the fixture before you share it: \
-      only you know what else in it is private.
+      written. Review the fixture before you share it: only you know what else in it \
+      is private.
 
       Examples:
         drydock fixture capture Notes v5 --replace task.title --replace-key email
-        drydock fixture capture Notes@latest v5 -r Backups --rows 20
+        drydock fixture capture latest v5 -r Backups --rows 20
       """)
 
   @Argument(
-    help: "A container, or an archive (its file, or with -r its id, INSTANCE@latest or latest).",
+    help:
+      "A container, or an archive: its file, or with -r its ID, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
     completion: .file())
   var source: String
   @Argument(help: "The fixture's name.") var name: String
   @Option(
     help: ArgumentHelp(
-      "The directory of fixtures; by default `fixtures:` of drydock.yaml, or Fixtures.",
+      "The directory of fixtures (default: `fixtures:` of drydock.yaml, or Fixtures).",
       valueName: "directory"), completion: .directory)
   var fixtures: String?
   @Option(help: ArgumentHelp("Rows kept of each table, at most.", valueName: "number"))

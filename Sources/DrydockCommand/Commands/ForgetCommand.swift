@@ -4,14 +4,17 @@ import Foundation
 
 /// The rules of `forget`; each option has restic's name and meaning.
 struct RetentionOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Keep the last archives.", valueName: "number")) var keepLast: Int?
-  @Option(
-    help: ArgumentHelp("Keep the last archive of each of the last hours.", valueName: "number"))
+  @Option(help: ArgumentHelp("Keep the last <number> archives.", valueName: "number")) var keepLast: Int?
+  @Option(help: ArgumentHelp("Keep the last <number> hourly archives.", valueName: "number"))
   var keepHourly: Int?
-  @Option(help: ArgumentHelp("The same by days, in UTC.", valueName: "number")) var keepDaily: Int?
-  @Option(help: ArgumentHelp("The same by weeks, from Monday.", valueName: "number")) var keepWeekly: Int?
-  @Option(help: ArgumentHelp("The same by months.", valueName: "number")) var keepMonthly: Int?
-  @Option(help: ArgumentHelp("The same by years.", valueName: "number")) var keepYearly: Int?
+  @Option(help: ArgumentHelp("Keep the last <number> daily archives.", valueName: "number"))
+  var keepDaily: Int?
+  @Option(help: ArgumentHelp("Keep the last <number> weekly archives.", valueName: "number"))
+  var keepWeekly: Int?
+  @Option(help: ArgumentHelp("Keep the last <number> monthly archives.", valueName: "number"))
+  var keepMonthly: Int?
+  @Option(help: ArgumentHelp("Keep the last <number> yearly archives.", valueName: "number"))
+  var keepYearly: Int?
   @Option(
     help: ArgumentHelp(
       "Keep all archives of this period before the newest one, such as 90d or 1y6m.", valueName: "period"))
@@ -56,8 +59,10 @@ struct ForgetCommand: Subcommand {
     commandName: "forget", abstract: "Remove old archives by rules, or all archives of one instance.",
     discussion: """
       An archive stays if one rule keeps it, or if a kept archive needs it. The rules \
-      apply to each instance of each app by itself. Without rules on the command line \
-      those of `retention:` in drydock.yaml apply.
+      apply to each instance of each app by itself. A daily archive is the newest one of \
+      a day, in UTC, a weekly one of a week, from Monday; days and weeks without archives \
+      do not count. Without rules on the command line those of `retention:` in \
+      drydock.yaml apply.
 
       Examples:
         drydock forget -r Backups --keep-daily 14 --keep-monthly 12 --dry-run
@@ -74,8 +79,8 @@ struct ForgetCommand: Subcommand {
     defaultAsFlag: "25%",
     help: ArgumentHelp(
       """
-      Also write chains of archives again, without what no kept archive needs, if that frees more than this share of \
-      their size; by default 25%.
+      Also rewrite chains of archives without what no kept archive needs, if that frees more than this share of their \
+      size; --sign signs them.
       """, valueName: "share"))
   var compact: String?
   @OptionGroup(title: OptionTitle.keys) var signing: SigningOptions
@@ -241,7 +246,9 @@ struct TagCommand: Subcommand {
         drydock tag latest -r Backups --add keep --remove release
       """)
 
-  @Argument(help: "Archives: files in a repository, or with -r ids, INSTANCE@latest …", completion: .file())
+  @Argument(
+    help: "Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
+    completion: .file())
   var archives: [String]
   @Option(name: .customLong("add"), help: ArgumentHelp("Add this tag; repeatable.", valueName: "tag"))
   var added: [String] = []

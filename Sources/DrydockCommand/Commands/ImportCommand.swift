@@ -5,12 +5,12 @@ import Foundation
 struct ImportCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Make a container, or an archive, of an app's data in a device's backup.",
+    abstract: "Import an app's data from a device backup into a container or an archive.",
     discussion: """
       The backup is what Finder or iTunes made of an iPhone or iPad, or a file of \
-      `adb backup`; it is only read. The app's groups come too. Of an encrypted \
-      backup of an iPhone the keychain items of the app's access groups go into the \
-      vault, with --device-key. The exit code is 3 when something is missing.
+      `adb backup`; it is only read. App groups are imported too. From an encrypted \
+      iPhone backup, --device-key also imports the keychain items of the app's access \
+      groups into the vault. The exit code is 3 if something is missing.
 
       Examples:
         drydock import MobileSync/Backup/UDID
@@ -87,8 +87,9 @@ struct IPhoneImportOptions: ParsableArguments {
   @Option(
     name: .customLong("access-group"),
     help: ArgumentHelp(
-      "Also import keychain items of this access group; repeatable. By default: the app's id, with or without a team's prefix.",
-      valueName: "group"))
+      """
+      Also import keychain items of this access group; repeatable (default: the app's ID, with or without a team's prefix).
+      """, valueName: "group"))
   var accessGroups: [String] = []
 }
 
@@ -100,9 +101,9 @@ struct ImportTargetOptions: ParsableArguments {
     completion: .file())
   var path: String?
   @Option(
-    help: ArgumentHelp("The app's bundle id or package; without it, the apps are listed.", valueName: "id"))
+    help: ArgumentHelp("The app's bundle ID or package; without it, the apps are listed.", valueName: "id"))
   var app: String?
-  @Flag(help: "List what the backup has of apps, and import nothing.") var list = false
+  @Flag(help: "List the apps in the backup, and import nothing.") var list = false
   @Option(
     name: .shortAndLong,
     help: ArgumentHelp("Write an archive into this repository instead.", valueName: "repository"),
@@ -120,7 +121,7 @@ struct ImportTargetOptions: ParsableArguments {
     completion: .file())
   var passwordFile: String?
   @Option(
-    help: ArgumentHelp("Name of this instance; by default the backup's name.", valueName: "name"))
+    help: ArgumentHelp("The instance, its name in archives (default: the backup's name).", valueName: "name"))
   var instance: String?
   @OptionGroup(title: OptionTitle.keys) var recipients: RecipientOptions
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions

@@ -12,8 +12,8 @@ struct InspectCommand: Subcommand {
   @Option(
     help: ArgumentHelp(
       """
-      A compiled Core Data model (NAME.momd, or the VersionInfo.plist in it), to find the version of stores; by default \
-      `core-data:` of drydock.yaml.
+      A compiled Core Data model (NAME.momd, or the VersionInfo.plist in it), to find the version of stores (default: \
+      `core-data:` of drydock.yaml).
       """, valueName: "file"), completion: .file())
   var model: String?
   @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions

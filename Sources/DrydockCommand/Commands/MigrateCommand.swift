@@ -8,8 +8,9 @@ struct MigrateCommand: Subcommand {
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
       All pending migrations are one transaction: a failure leaves the container \
-      unchanged. With a repository a snapshot is taken first. A dry run does the same \
-      work on a copy and shows the difference. Steps on the vault need the device key.
+      unchanged. With a repository a snapshot is taken first, to a new archive. A dry \
+      run does the same work on a copy and shows the difference. Steps on the vault need \
+      the device key.
 
       Examples:
         drydock migrate Notes -m Migrations --dry-run
@@ -20,7 +21,8 @@ struct MigrateCommand: Subcommand {
 
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
-  @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
+  @Option(help: ArgumentHelp("Migrate up to this version (default: the latest).", valueName: "number"))
+  var to: Int?
   @Flag(help: "Commit each migration separately: after a failure the earlier ones stay (exit code 3).")
   var each = false
   @Flag(

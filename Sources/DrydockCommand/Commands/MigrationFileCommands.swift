@@ -15,10 +15,11 @@ struct NewCommand: Subcommand {
         drydock new import_photos --directory
       """)
 
-  @Argument(help: "What it does, in a word: letters, digits, `_` and `-`.") var name: String
+  @Argument(help: "What the migration does, such as rename_theme: letters, digits, `_` and `-`.")
+  var name: String
   @OptionGroup var migrations: CatalogOptions
-  @Flag(help: "A SQL file.") var sql = false
-  @Flag(help: "A directory, for a migration with several files.") var directory = false
+  @Flag(help: "Create a SQL migration instead of a YAML file.") var sql = false
+  @Flag(help: "Create a directory, for a migration with several files.") var directory = false
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   func validate() throws {
@@ -57,7 +58,7 @@ struct ReleaseCommand: Subcommand {
     discussion: """
       Appends the release's name, its schema version and the checksums of the \
       migrations that are new in it to releases.yaml beside them. `drydock validate` \
-      then fails when one of them is edited or removed, or another inserted. Warns \
+      then fails if one of them is modified or removed, or another inserted. Warns \
       of fixtures and goldens that `drydock test` requires of a release.
 
       Example: drydock release 2.5.0 -m Migrations
@@ -121,10 +122,10 @@ struct ValidateCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "validate", abstract: "Check the migration files; needs no container.",
     discussion: """
-      Reports all problems at once: files that cannot be read, unknown operations, \
-      numbers, SQL that SQLite cannot parse, irreversible steps, statements that \
-      destroy data without a reason, and migrations that were edited, removed or \
-      inserted since the release. In GitHub Actions they are also shown at their lines.
+      Reports all problems at once: unreadable files, unknown operations, missing or \
+      duplicate numbers, SQL that SQLite cannot parse, irreversible steps, destructive \
+      statements without a stated reason, and migrations modified, removed or inserted \
+      since the release. In GitHub Actions they are also shown at their lines.
 
       Examples:
         drydock validate -m Migrations

@@ -7,7 +7,12 @@ extension ContainerStore: ExpressibleByArgument {}
 /// What a restore replaces, apart from what is usual.
 struct ExtentOptions: ParsableArguments {
   @Flag(help: "Keep what the archive does not have.") var keepExtra = false
-  @Flag(help: "Replace what rules exclude, too.") var overwriteExcluded = false
+  @Flag(
+    help: """
+      Also replace existing paths that a rule excludes, if the archive holds them; those stored by \
+      `snapshot --include-excluded` need --include-excluded as well.
+      """)
+  var overwriteExcluded = false
   @Flag(help: "Restore stored paths that a rule excludes, where they are missing.")
   var includeExcluded = false
   @Flag(help: "Restore synchronizable vault items as well, which sync to other devices.")
@@ -18,11 +23,11 @@ struct ExtentOptions: ParsableArguments {
   var keepsSetID = false
   @Flag(
     help: """
-      Restore what can be read when archives are missing or damaged; the other paths \
-      are left as they are, and listed.
+      Restore what can be read if archives are missing or damaged; other paths are \
+      left unchanged, and listed.
       """)
   var partial = false
-  @Flag(help: "Read all files of the container, also those that are proved unchanged since the snapshot.")
+  @Flag(help: "Read all files of the container, even those known to be unchanged since the snapshot.")
   var checkContents = false
   @Flag(help: "Accept another app's or instance's data.") var fromOther = false
 }
@@ -31,10 +36,11 @@ struct RestoreCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "restore", abstract: "Restore a container to the state of a snapshot.",
     discussion: """
-      The container becomes what the archive holds, in one step that can be rolled \
-      back. What a rule excludes from backups (caches, flagged files) is left \
-      unchanged. A container that does not exist is created. Vault items return one \
-      by one, with --device-key and as their class allows (exit code 3 if some do not).
+      The container becomes what the archive holds: files created since are removed, \
+      unless you give --keep-extra; without a terminal nothing is asked. `drydock \
+      rollback` undoes it. What rules exclude from backups (caches, flagged files) is \
+      left unchanged. A missing container is created. Vault items return one by one, \
+      with --device-key and as their class allows (exit code 3 if some do not).
 
       Examples:
         drydock restore latest Notes -r Backups --dry-run
@@ -52,15 +58,18 @@ struct RestoreCommand: Subcommand {
   @Option(
     name: .customLong("only"),
     help: ArgumentHelp(
-      "Only this store: \(ContainerStore.allCases.map(\.rawValue).joined(separator: ", ")); repeatable.",
-      valueName: "store"))
+      "Only this store; repeatable.", valueName: "store"))
   var stores: [ContainerStore] = []
   @Flag(
     help: "Migrate the archive's content first: all of it to the latest version, a part to the container's.")
   var migrate = false
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup(title: OptionTitle.extent) var extent: ExtentOptions
-  @Flag(help: "On a terminal, do not ask before removing what the archive does not have.") var yes = false
+  @Flag(
+    help: """
+      Do not ask before removing what the archive lacks; without a terminal, or with --json, nothing is asked.
+      """)
+  var yes = false
   @OptionGroup(title: OptionTitle.keys) var trust: TrustOptions
   @OptionGroup(title: OptionTitle.keys) var key: KeyOptions
   @OptionGroup(title: OptionTitle.keys) var deviceKeys: DeviceKeyOptions

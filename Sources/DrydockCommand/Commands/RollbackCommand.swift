@@ -22,7 +22,9 @@ struct RollbackCommand: Subcommand {
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
   @Option(help: ArgumentHelp("Go back to this version.", valueName: "number")) var to: Int?
-  @Flag(help: "Revert migrations by their down steps, on the data as it is now.") var down = false
+  @Flag(
+    help: "Revert migrations by their down steps, on the current data; without --to, those of the last run.")
+  var down = false
   @Flag(help: "On a conflict, discard what the app has written since.") var discardNewer = false
   @Flag(help: "Undo the last rollback instead.") var redo = false
   @Option(

@@ -7,11 +7,11 @@ struct InitCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "init", abstract: "Write a commented drydock.yaml into the working directory.",
     discussion: """
-      With a container, what is found in it is filled in: the app, settings files, \
+      With a container, fills in what it finds there: the app, its settings files and \
       databases, and the app's own schema number, which becomes the version before the \
-      first migration, unless Migrations/releases.yaml explains it. With --fixture the \
-      container becomes the first fixture, as by `drydock fixture capture`. An existing \
-      file is never replaced.
+      first migration, unless Migrations/releases.yaml accounts for it. With --fixture \
+      the container becomes the first fixture, as by `drydock fixture capture`. An \
+      existing file is never replaced.
 
       Examples:
         drydock init Notes

@@ -4,11 +4,12 @@ import Foundation
 
 struct SignCommand: Subcommand {
   static let configuration = CommandConfiguration(
-    commandName: "sign", abstract: "Sign archives that are there already, after every byte was verified.",
+    commandName: "sign", abstract: "Sign existing archives, after verifying every byte.",
     discussion: """
-      Writes a statement beside each archive, and its signature, as snapshot --sign \
-      does. What you sign is what you have verified yourself: whoever trusts your key \
-      restores it. An archive and those that it needs are signed one by one.
+      Writes a signature payload and its signature beside each archive, as `drydock \
+      snapshot --sign` does. Needs --sign or DRYDOCK_SIGN. What you sign is what you have \
+      verified yourself: whoever trusts your key restores it. An archive and those that \
+      it needs are signed one by one.
 
       Examples:
         drydock sign latest -r Backups --sign minisign.key
@@ -16,7 +17,10 @@ struct SignCommand: Subcommand {
       """)
 
   @Argument(
-    help: "Archives: files, or with -r ids, INSTANCE@latest …; none means all of the repository.",
+    help: """
+      Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest (default: all of the \
+      repository).
+      """,
     completion: .file())
   var archives: [String] = []
   @OptionGroup var repository: RepositoryOptions

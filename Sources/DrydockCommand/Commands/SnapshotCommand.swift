@@ -6,12 +6,14 @@ struct SnapshotCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back up a container to an archive; the app may be running.",
     discussion: """
-      Prints the archive's path. If the repository has an earlier archive of the \
-      container that can be read, only what changed since is stored; the new \
-      archive needs the earlier one. The container is only read, but an interrupted \
-      command on it is completed or reverted first. Stock tools open the archive:
-      tar --zstd -tf ARCHIVE; encrypted to recipients: age -d -i key.txt ARCHIVE | \
-      tar --zstd -t. To encrypt, no secret key is needed.
+      Prints the archive's path. The archive is encrypted only if you give recipients \
+      (--recipient, or `recipients:` in drydock.yaml) or a passphrase; no secret key is \
+      needed. If the repository has an earlier archive of the container that can be read \
+      (unencrypted, cached, or with --identity), only what changed since is stored; the \
+      new archive needs the earlier one. The container is only read, but an interrupted \
+      command on it is completed or reverted first. Stock tools open the archive: \
+      `tar --zstd -tf ARCHIVE`, or if it is encrypted to recipients, \
+      `age -d -i key.txt ARCHIVE | tar --zstd -t`.
 
       Examples:
         drydock snapshot Notes -r Backups

@@ -24,7 +24,7 @@ struct SummaryCommand: Subcommand {
     help: ArgumentHelp("Files of results.", valueName: "file"), completion: .file())
   var files: [String]
   @Option(
-    help: ArgumentHelp("Also write the summary in Markdown, for a comment.", valueName: "file"),
+    help: ArgumentHelp("Also write the result as Markdown, for a comment.", valueName: "file"),
     completion: .file())
   var markdown: String?
   @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions

@@ -32,7 +32,7 @@ struct TestCommand: Subcommand {
   @OptionGroup(title: OptionTitle.reports) var page: HTMLOptions
   @Option(
     help: ArgumentHelp(
-      "The number of fixtures to check in parallel; by default the number of processors.",
+      "The number of fixtures to check in parallel (default: the number of processors).",
       valueName: "number")) var jobs: Int?
   @Flag(help: "Stop at the first fixture that fails.") var failFast = false
   @OptionGroup(title: OptionTitle.batch) var job: JobOptions
@@ -157,13 +157,13 @@ extension JobLog {
 struct FixtureOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "Names of fixtures, or their directories; or one directory of fixtures. By default all.",
+      "Names of fixtures, or their directories; or one directory of fixtures (default: all).",
       valueName: "fixture"), completion: .directory) var names: [String] = []
 
   @Option(
     name: .customLong("fixtures"),
     help: ArgumentHelp(
-      "The directory of fixtures, instead of `fixtures:` of drydock.yaml or Fixtures.",
+      "The directory of fixtures (default: `fixtures:` of drydock.yaml, or Fixtures).",
       valueName: "directory"), completion: .directory)
   var directory: String?
 

@@ -57,7 +57,8 @@ struct LogCommand: Subcommand {
 struct RecoverCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
-    abstract: "Complete or revert an interrupted command; every command does this first.",
+    abstract:
+      "Complete or revert an interrupted command on a container; every command that opens it does this first.",
     discussion: "Example: drydock recover Notes")
 
   @OptionGroup var container: ContainerOptions

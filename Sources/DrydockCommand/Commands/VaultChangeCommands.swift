@@ -4,13 +4,15 @@ import Foundation
 
 struct VaultSetCommand: Subcommand {
   static let configuration = CommandConfiguration(
-    commandName: "set", abstract: "Add or replace a vault item; creates the vault if there is none.",
+    commandName: "set",
+    abstract:
+      "Add a vault item, or with --if-exists replace set its value; creates the vault if there is none.",
     discussion: """
       The value comes from standard input or a file, never from an argument, which \
       other users could see. It is stored byte for byte; with --text a line break at \
       its end is dropped. On a terminal, it is asked for.
 
-      Examples:
+      Examples, with DRYDOCK_DEVICE_KEY=device.key:
         drydock vault set Notes com.example.notes/auth --value-file token.bin
         pass show notes | drydock vault set Notes com.example.notes/auth --text \\
           --accessible afterFirstUnlock
@@ -28,7 +30,7 @@ struct VaultSetCommand: Subcommand {
   @Flag(help: "Allow an empty value.") var empty = false
   @Option(
     help: ArgumentHelp(
-      "What to do when the item exists: fail (by default), keep it, or replace its value.",
+      "What to do if the item exists: fail, keep it, or replace its value.",
       valueName: "action"))
   var ifExists: VaultChange.IfExists = .fail
   @OptionGroup var change: VaultChangeOptions
@@ -92,10 +94,11 @@ struct VaultItemOptions: ParsableArguments {
   @Option(help: ArgumentHelp("The access group.", valueName: "group")) var accessGroup: String?
   @Option(
     name: .customLong("class"),
-    help: ArgumentHelp("What kind of secret it is; by default genericPassword.", valueName: "class"))
+    help: ArgumentHelp("What kind of secret it is.", valueName: "class"))
   var itemClass = VaultItem.Class.genericPassword
   @Option(
-    help: ArgumentHelp("When it can be read; a new item is whenUnlocked by default.", valueName: "class"))
+    help: ArgumentHelp(
+      "When it can be read (default for a new item: whenUnlocked).", valueName: "accessibility"))
   var accessible: VaultItem.Accessibility?
   @Flag(help: "The keychain copies it to the owner's other devices.") var synchronizable = false
   @Option(
@@ -168,7 +171,10 @@ struct VaultChangeOptions: ParsableArguments {
 struct VaultRemoveCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "remove", abstract: "Remove an item from a vault.",
-    discussion: "Example: drydock vault remove Notes com.example.notes/auth")
+    discussion: """
+      Example, with DRYDOCK_DEVICE_KEY=device.key:
+        drydock vault remove Notes com.example.notes/auth
+      """)
 
   @OptionGroup var container: ContainerOptions
   @OptionGroup var address: VaultAddressOptions
@@ -185,9 +191,10 @@ struct VaultRenameCommand: Subcommand {
       The new name is SERVICE/ACCOUNT, of an internet password SERVER/ACCOUNT; \
       without a slash the account stays.
 
-      Examples:
+      Examples, with DRYDOCK_DEVICE_KEY=device.key:
         drydock vault rename Notes com.example.notes/auth com.example.notes/token
-        drydock vault rename Notes com.example.notes --to-access-group group.notes
+        drydock vault rename Notes com.example.notes \\
+          --to-access-group group.com.example.notes
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -222,13 +229,14 @@ struct VaultSetAccessibilityCommand: Subcommand {
       As in a keychain, a new item is written, read back and compared, and only then \
       the old one is removed.
 
-      Example:
+      Example, with DRYDOCK_DEVICE_KEY=device.key:
         drydock vault set-accessibility Notes com.example.notes/auth whenUnlocked
       """)
 
   @OptionGroup var container: ContainerOptions
   @OptionGroup var address: VaultAddressOptions
-  @Argument(help: "The class, by its name or the keychain's code.") var accessibility: VaultItem.Accessibility
+  @Argument(help: "When the item can be read; also by the keychain's code.")
+  var accessibility: VaultItem.Accessibility
   @OptionGroup var change: VaultChangeOptions
   var common: CommonOptions { change.common }
 
@@ -243,7 +251,7 @@ struct VaultSetAccessControlCommand: Subcommand {
       The flags given replace those that the item has. An item under access control \
       stays on its device, and cannot be synchronizable.
 
-      Examples:
+      Examples, with DRYDOCK_DEVICE_KEY=device.key:
         drydock vault set-access-control Notes com.example.notes/auth \\
           --access-control userPresence
         drydock vault set-access-control Notes com.example.notes/auth --none
@@ -276,7 +284,7 @@ struct VaultSetSynchronizableCommand: Subcommand {
       A synchronizable item is whenUnlocked or afterFirstUnlock, and not under access \
       control.
 
-      Example:
+      Example, with DRYDOCK_DEVICE_KEY=device.key:
         drydock vault set-synchronizable Notes com.example.notes/auth true
       """)
 
@@ -292,10 +300,10 @@ struct VaultSetSynchronizableCommand: Subcommand {
 
 struct VaultRekeyCommand: Subcommand {
   static let configuration = CommandConfiguration(
-    commandName: "rekey", abstract: "Seal a vault to other device keys.",
+    commandName: "rekey", abstract: "Encrypt a vault to other device keys.",
     discussion: """
-      From then on the vault is sealed to the new keys only; --device-key names the \
-      key that opens it now. This revokes nothing: the old keys still open every copy \
+      From then on only the new keys open the vault; --device-key names the key that \
+      opens it now. This revokes nothing: the old keys still open every copy \
       made before, such as the vaults in archives and in the undo log. If an old key \
       was stolen, change the secrets as well.
 
@@ -306,12 +314,12 @@ struct VaultRekeyCommand: Subcommand {
   @OptionGroup var container: ContainerOptions
   @Option(
     name: .customLong("new-device-key"),
-    help: ArgumentHelp("A file with a key to seal the vault to; repeatable.", valueName: "file"),
+    help: ArgumentHelp("A file with a key to encrypt the vault to; repeatable.", valueName: "file"),
     completion: .file())
   var newKeys: [String] = []
   @Option(
     name: .customLong("recipient"),
-    help: ArgumentHelp("A public key to seal the vault to; repeatable.", valueName: "age1…"))
+    help: ArgumentHelp("A public key to encrypt the vault to; repeatable.", valueName: "age1…"))
   var recipients: [String] = []
   @OptionGroup var change: VaultChangeOptions
   var common: CommonOptions { change.common }

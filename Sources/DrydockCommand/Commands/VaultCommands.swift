@@ -10,8 +10,8 @@ struct VaultCommand: ParsableCommand {
       items are those of an Apple keychain. Each change is one transaction, which \
       `drydock rollback` undoes. With --json each command prints one JSON document.
 
-      Examples:
-        drydock vault list Notes --device-key device.txt
+      Examples, with DRYDOCK_DEVICE_KEY=device.key:
+        drydock vault list Notes
         drydock vault set Notes com.example.notes/auth --value-file token.txt
         drydock vault get Notes com.example.notes/auth | pbcopy
       """,
@@ -121,7 +121,7 @@ struct VaultListCommand: Subcommand {
       Of each value, its length and a fingerprint are shown: within one list, equal \
       values have equal fingerprints.
 
-      Example: drydock vault list Notes --device-key device.txt
+      Example: drydock vault list Notes --device-key device.key
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -159,7 +159,7 @@ struct VaultGetCommand: Subcommand {
       The value is printed byte for byte, without a line break; on a terminal only \
       with --reveal.
 
-      Examples:
+      Examples, with DRYDOCK_DEVICE_KEY=device.key:
         drydock vault get Notes com.example.notes/auth | pbcopy
         drydock vault get Notes com.example.notes/auth --output token.txt
       """)

@@ -26,7 +26,11 @@ struct VerifyCommand: Subcommand {
         drydock verify --all Customers -r Backups --data
       """)
 
-  @Argument(help: "Archives: files, or with -r ids; none means all of the repository.", completion: .file())
+  @Argument(
+    help: """
+      Archives: files, or with -r their IDs, INSTANCE@latest, INSTANCE@2026-11-14 or latest (default: all of the \
+      repository).
+      """, completion: .file())
   var archives: [String] = []
   @OptionGroup(title: OptionTitle.batch) var fleet: FleetOptions
   @OptionGroup(title: OptionTitle.batch) var job: JobOptions

@@ -90,8 +90,9 @@ struct BaselineCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "baseline", abstract: "Set a container's schema version, without running anything.",
     discussion: """
-      With --all, only containers of unknown version are set: one that has a history, \
-      or is new, is left unchanged.
+      For a container whose version neither a migration history nor a version marker \
+      shows: records --to as its version, so that `drydock migrate` runs only later \
+      migrations. With --all, containers with a history and new ones are left unchanged.
 
       Examples:
         drydock baseline Notes -m Migrations --to 3
@@ -169,8 +170,8 @@ struct RepairCommand: Subcommand {
   static let configuration = CommandConfiguration(
     commandName: "repair", abstract: "Correct a container's migration history.",
     discussion: """
-      --accept is for migrations that were edited after they were applied: the current \
-      files count as applied. --remove is for migrations whose files no longer exist:
+      --accept is for migrations that were modified after they were applied: the current \
+      files count as applied. --remove is for migrations whose files no longer exist: \
       they are removed from the history. --renumber is for migrations that got another \
       number after they were applied, as after a merge. Nothing is run, and only the \
       history and the version markers change, in a transaction that `drydock rollback` \
@@ -187,11 +188,15 @@ struct RepairCommand: Subcommand {
   @OptionGroup var migrations: CatalogOptions
   @Option(
     parsing: .upToNextOption,
-    help: ArgumentHelp("Migrations whose edits make no difference.", valueName: "number"))
+    help: ArgumentHelp(
+      "Accept these modified migrations: record the checksums of their current files; several numbers may follow.",
+      valueName: "number"))
   var accept: [Int] = []
   @Option(
     parsing: .upToNextOption,
-    help: ArgumentHelp("Migrations whose files no longer exist.", valueName: "number"))
+    help: ArgumentHelp(
+      "Remove these migrations, whose files no longer exist, from the history; several numbers may follow.",
+      valueName: "number"))
   var remove: [Int] = []
   @Flag(help: "Give records the numbers that their migrations have now.") var renumber = false
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions

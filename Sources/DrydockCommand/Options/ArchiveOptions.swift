@@ -7,8 +7,8 @@ struct ExpansionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      Allow an archive to expand to this size, such as 20GB; by default 1 GiB, or 250 times the archive's size if that is \
-      more.
+      Allow an archive to expand to this size, such as 20GB (default: 1 GiB, or 250 times the archive's size if that is \
+      more).
       """, valueName: "size"))
   var maxSize: String?
 
@@ -34,8 +34,9 @@ struct ExpansionOptions: ParsableArguments {
 struct RateOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Limit all transfers to and from a remote repository to this many bytes per second, such as 2MB.",
-      valueName: "size"))
+      """
+      Limit transfers to and from a remote repository to this many bytes per second, such as 2MB (default: no limit).
+      """, valueName: "size"))
   var limitRate: String?
 
   /// Once the options are read, before any remote place is open.
@@ -53,7 +54,7 @@ struct RepositoryOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The repository: a directory, s3://BUCKET/PREFIX or sftp://HOST/PATH (else `repository:` of drydock.yaml).",
+      "A directory, s3://BUCKET/PREFIX or sftp://HOST/PATH (default: `repository:` of drydock.yaml).",
       valueName: "repository"), completion: .directory)
   var repository: String?
 
@@ -129,7 +130,7 @@ extension RepositoryOptions {
 
 struct ArchiveOptions: ParsableArguments {
   @Argument(
-    help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
+    help: "An archive: its file, or with -r its ID, INSTANCE@latest, INSTANCE@2026-11-14 or latest.",
     completion: .file())
   var archive: String
   @OptionGroup var repository: RepositoryOptions

@@ -21,7 +21,7 @@ struct CatalogOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of migrations, instead of `migrations:` of drydock.yaml or Migrations.",
+      "The directory of migrations (default: `migrations:` of drydock.yaml, or Migrations).",
       valueName: "directory",
       visibility: Self.visibility), completion: .directory)
   var migrations: String?

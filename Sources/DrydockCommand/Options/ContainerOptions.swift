@@ -10,7 +10,7 @@ protocol Subcommand: ParsableCommand {
 /// The sections of a help text below the options of the command itself.
 enum OptionTitle {
   static let extent = "What is restored"
-  static let imported = "Of the backup of an iPhone"
+  static let imported = "iPhone backups"
   static let attributes = "Attributes of the item"
   static let tool = "Migrations of another tool"
   static let keys = "Keys"
@@ -24,7 +24,7 @@ enum OptionTitle {
 }
 
 struct CommonOptions: ParsableArguments {
-  @Flag(help: "Print one JSON document instead of text.")
+  @Flag(help: "Print JSON instead of text.")
   var json = false
 
   @Flag(
@@ -76,7 +76,7 @@ enum Environment {
 /// The options of every command on a container.
 struct ContainerOptions: ParsableArguments {
   static let help = ArgumentHelp(
-    "The container: the directory with an app's data; or an .xcappdata bundle, or, to read it, a .zip or .tar.",
+    "The app's data: a directory or .xcappdata bundle, or, for commands that only read, a .zip or .tar.",
     valueName: "container")
 
   @Argument(help: Self.help, completion: .file()) var path: String
@@ -160,7 +160,8 @@ struct ContainerOptions: ParsableArguments {
 struct InstanceOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The instance's name (else its container ID).", valueName: "name"))
+      "The instance, its name in archives (default: the container ID, or else the directory's name).",
+      valueName: "name"))
   var instance: String?
 }
 
@@ -168,12 +169,12 @@ struct InstanceOption: ParsableArguments {
 struct WaitOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Seconds to wait for another drydock command on the same container; by default 0.", valueName: "seconds"
+      "Seconds to wait for another drydock command on the same container (default: 0).", valueName: "seconds"
     ))
   var lockTimeout: Double?
 
   @Option(
-    help: ArgumentHelp("Seconds to wait for a locked database; by default 5.", valueName: "seconds"))
+    help: ArgumentHelp("Seconds to wait for a locked database (default: 5).", valueName: "seconds"))
   var busyTimeout: Double?
 
   /// How transactions are run, with the keys that open the vault.
@@ -230,7 +231,7 @@ struct WaitOptions: ParsableArguments {
 struct RepositoryWaitOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
+      "Seconds to wait for commands that write to the repository (default: 0).", valueName: "seconds"))
   var lockTimeout: Double?
 
   func timeout() throws -> Double { try WaitOptions.lockTimeout(lockTimeout) }
@@ -240,8 +241,8 @@ struct RepositoryWaitOptions: ParsableArguments {
 struct UseOptions: ParsableArguments {
   @Flag(
     help: """
-      Refuse, with exit code 5, when processes that may use the container cannot be seen: those of other users \
-      without root, or outside a PID namespace.
+      Fail with exit code 5 if a process that may have the container open cannot be inspected, such as another user's \
+      (unless run as root) or one outside the PID namespace (default: a note).
       """)
   var requireVisible = false
 }

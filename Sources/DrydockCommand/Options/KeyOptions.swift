@@ -25,12 +25,13 @@ struct KeyOptions: ParsableArguments {
 struct SourceKeyOptions: ParsableArguments {
   @Option(
     name: .customLong("identity"),
-    help: ArgumentHelp("Open the archive with the keys in this file; repeatable.", valueName: "file"),
+    help: ArgumentHelp(
+      "Open the existing archive with the keys in this file; repeatable.", valueName: "file"),
     completion: .file())
   var identities: [String] = []
 
   @Option(
-    help: ArgumentHelp("Open the archive with the passphrase in this file.", valueName: "file"),
+    help: ArgumentHelp("Open the existing archive with the passphrase in this file.", valueName: "file"),
     completion: .file())
   var identityPassphraseFile: String?
 
@@ -82,8 +83,10 @@ struct DeviceKeyOptions: ParsableArguments {
   @Option(
     name: .customLong("device-key"),
     help: ArgumentHelp(
-      "The device key that opens the vault, a file as age-keygen writes it; repeatable, the current one first.",
-      valueName: "file"), completion: .file())
+      """
+      The device key that opens the vault, a file as age-keygen writes it; repeatable, the current one first (default: \
+      $DRYDOCK_DEVICE_KEY).
+      """, valueName: "file"), completion: .file())
   var files: [String] = []
 
   /// The keys in the files, or without any in those that `DRYDOCK_DEVICE_KEY` names, separated by colons.
@@ -96,24 +99,25 @@ struct DeviceKeyOptions: ParsableArguments {
 struct RecipientOptions: ParsableArguments {
   @Option(
     name: .customLong("recipient"),
-    help: ArgumentHelp("Encrypt the archive to this age public key; repeatable.", valueName: "age1…"))
+    help: ArgumentHelp("Encrypt the new archive to this age public key; repeatable.", valueName: "age1…"))
   var recipients: [String] = []
 
   @Option(
     name: .customLong("recipients-file"),
-    help: ArgumentHelp("Encrypt the archive to the public keys in this file; repeatable.", valueName: "file"),
+    help: ArgumentHelp(
+      "Encrypt the new archive to the public keys in this file; repeatable.", valueName: "file"),
     completion: .file())
   var recipientsFiles: [String] = []
 
   @Option(
-    help: ArgumentHelp("Encrypt the archive with the passphrase in this file.", valueName: "file"),
+    help: ArgumentHelp("Encrypt the new archive with the passphrase in this file.", valueName: "file"),
     completion: .file())
   var passphraseFile: String?
 
-  @Flag(help: "Encrypt the archive with a passphrase; prompt for it.")
+  @Flag(help: "Encrypt the new archive with a passphrase; prompt for it.")
   var passphrase = false
 
-  @Flag(help: "Write an archive that is not encrypted, whatever drydock.yaml says.")
+  @Flag(help: "Write an unencrypted archive, whatever drydock.yaml says.")
   var noEncryption = false
 
   var isGiven: Bool {

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The options of commands that may take long.
 struct ProgressOptions: ParsableArguments {
-  enum Manner: String, CaseIterable, ExpressibleByArgument {
+  enum Mode: String, CaseIterable, ExpressibleByArgument {
     /// A line on a terminal, from the first second on.
     case auto
     /// JSON Lines.
@@ -16,9 +16,9 @@ struct ProgressOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Progress on standard error: auto (a line on a terminal), json (JSON Lines) or none.",
-      valueName: "manner"))
-  var progress: Manner?
+      "Show progress on standard error: auto (the default: a line on a terminal), json (JSON Lines) or none.",
+      valueName: "mode"))
+  var progress: Mode?
 
   /// Begins to show progress, until ``ProgressDisplay/end()``.
   ///
@@ -26,22 +26,22 @@ struct ProgressOptions: ParsableArguments {
   ///   - asJSON: whether the result is JSON: then progress is shown only on request.
   ///   - isQuiet: whether only errors are printed.
   func display(asJSON: Bool, isQuiet: Bool = Output.isQuiet) throws -> ProgressDisplay {
-    switch try manner() {
+    switch try mode() {
     case .json where !isQuiet: ProgressDisplay(.json)
     case .auto where !asJSON && !isQuiet && StandardStreams.canShowStatus: ProgressDisplay(.line)
     default: ProgressDisplay(nil)
     }
   }
 
-  private func manner() throws -> Manner {
+  private func mode() throws -> Mode {
     if let progress { return progress }
     guard let name = Environment["PROGRESS"] else { return .auto }
-    guard let manner = Manner(rawValue: name) else {
+    guard let mode = Mode(rawValue: name) else {
       throw UsageError(
         message: "DRYDOCK_PROGRESS is \(name): one of "
-          + Manner.allCases.map(\.rawValue).joined(separator: ", "))
+          + Mode.allCases.map(\.rawValue).joined(separator: ", "))
     }
-    return manner
+    return mode
   }
 }
 

@@ -9,14 +9,15 @@ struct ReportOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file"), completion: .file())
   var junit: String?
   @Option(
-    help: ArgumentHelp("Also write it in Markdown, for a comment.", valueName: "file"), completion: .file())
+    help: ArgumentHelp("Also write the result as Markdown, for a comment.", valueName: "file"),
+    completion: .file())
   var markdown: String?
   @OptionGroup(title: OptionTitle.reports) var log: SARIFOption
 }
 
 struct SARIFOption: ParsableArguments {
   @Option(
-    help: ArgumentHelp("Also write it in SARIF 2.1.0, for code hosts.", valueName: "file"),
+    help: ArgumentHelp("Also write the result as SARIF 2.1.0, for code hosts.", valueName: "file"),
     completion: .file())
   var sarif: String?
 }

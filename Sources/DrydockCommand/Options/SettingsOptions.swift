@@ -6,7 +6,7 @@ import Foundation
 struct SettingsPlaceOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "A suite: a name under `defaults:` in drydock.yaml, an app group's id, or icloud; by default the app's own settings.",
+      "A suite: a name under `defaults:` in drydock.yaml, an app group's ID, or icloud (default: the app's own).",
       valueName: "name"))
   var suite: String?
   @Option(help: ArgumentHelp("A settings file, by its path in the container.", valueName: "path"))

@@ -7,7 +7,7 @@ struct SigningOptions: ParsableArguments {
   @Option(
     name: .customLong("sign"),
     help: ArgumentHelp(
-      "Sign the archive with this secret key of minisign, signify or OpenSSH; repeatable.", valueName: "file"),
+      "Sign with this secret key (minisign, signify or OpenSSH); repeatable.", valueName: "file"),
     completion: .file())
   var files: [String] = []
 

@@ -66,13 +66,14 @@ struct UsageText {
 
   /// A line of usage that fits a screen: the parser lists up to twelve options.
   private static func short(usage: String) -> String {
-    if usage.count <= 80 { return usage }
+    // The parser's own short form is the shortest.
+    if usage.count <= 80 || usage.contains("[<options>]") { return usage }
     return usage.replacing(#/\s+\[-[^\]]*\]/#, with: "")
       .replacing(#/\s+(?=[<\[]|--)/#, maxReplacements: 1) { _ in " [<options>] " }
   }
 
   /// The parser's help text with the options of the command itself before those that it shares with others, and the exit codes
-  /// at the end.
+  /// and variables at the end.
   static func help(_ text: String) -> String {
     var parts = text.components(separatedBy: "\n\n")
     if let usage = parts.firstIndex(where: { $0.hasPrefix("USAGE:") }) {
@@ -83,8 +84,8 @@ struct UsageText {
       }
       parts[(usage + 1)...].sort { rank($0) < rank($1) }
     }
-    if let codes = parts.firstIndex(where: { $0.hasPrefix("Exit codes:") }) {
-      parts.append(parts.remove(at: codes))
+    for title in ["Exit codes:", "Environment:"] {
+      if let part = parts.firstIndex(where: { $0.hasPrefix(title) }) { parts.append(parts.remove(at: part)) }
     }
     // The parser ends a section, and the text, with a line break.
     return parts.map { $0.trimmingCharacters(in: .newlines) }.joined(separator: "\n\n")
