@@ -157,7 +157,9 @@ import Testing
     }
   }
 
-  @Test("Without /proc nothing is done by half", arguments: ["while umount -l /proc; do :; done", "mount -t tmpfs none /proc"])
+  @Test(
+    "Without /proc nothing is done by half",
+    arguments: ["while umount -l /proc; do :; done", "mount -t tmpfs none /proc"])
   func withoutProcesses(_ setup: String) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root takes /proc away")
     try Sandbox.with { sandbox in

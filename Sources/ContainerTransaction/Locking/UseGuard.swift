@@ -229,6 +229,7 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
     var involved = self
     involved.uninvolved = 0
     if involved.isEmpty { return nil }
-    return "not all processes can be seen: \(involved.description); make sure that none of them uses the container"
+    return
+      "not all processes can be seen: \(involved.description); make sure that none of them uses the container"
   }
 }
