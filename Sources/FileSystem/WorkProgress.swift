@@ -70,13 +70,6 @@ public final class WorkProgress: Sendable {
     contents.withLock { ($0.state.bytes, $0.state.files) = (bytes, files) }
   }
 
-  /// Sets the totals of a phase, if that is still the current one.
-  package func expect(_ phase: Phase, totalBytes: UInt64, totalFiles: Int) {
-    contents.withLock {
-      if $0.state.phase == phase { ($0.state.totalBytes, $0.state.totalFiles) = (totalBytes, totalFiles) }
-    }
-  }
-
   /// Begins one of several equal pieces of work; nil after the last.
   package func begin(item: Int?, of items: Int) {
     contents.withLock { ($0.state.item, $0.state.items) = (item, item == nil ? nil : items) }

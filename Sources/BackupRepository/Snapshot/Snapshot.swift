@@ -86,10 +86,6 @@ package enum Snapshot {
     let draft = try ArchiveDraft(
       header, time: now, encryption: request.encryption, signing: request.signing.keys, to: destination)
     request.progress?.begin(.snapshot)
-    let totals = request.progress.map {
-      SnapshotTotals($0, container, lock.root, includesExcluded: request.includesExcluded)
-    }
-    defer { totals?.stop() }
     do {
       let writer = try SnapshotWriter(
         lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
