@@ -603,18 +603,14 @@ int platform_next_mapping(int maps, uint64_t address, struct platform_mapping *m
 int platform_next_mapping(int maps, uint64_t address, struct platform_mapping *mapping) { return errno = ENOTTY, -1; }
 #endif
 
+bool platform_shares_tables(int thread_a, int thread_b) {
 #ifdef __linux__
-static int compare(int thread_a, int thread_b, int what) {
-  long order = syscall(SYS_kcmp, thread_a, thread_b, what, 0, 0);
-  return order < 0 ? -1 : order != 0;
-}
-
-int platform_shares_descriptors(int thread_a, int thread_b) { return compare(thread_a, thread_b, KCMP_FILES); }
-int platform_shares_directories(int thread_a, int thread_b) { return compare(thread_a, thread_b, KCMP_FS); }
+  return syscall(SYS_kcmp, thread_a, thread_b, KCMP_FILES, 0, 0) == 0 &&
+         syscall(SYS_kcmp, thread_a, thread_b, KCMP_FS, 0, 0) == 0;
 #else
-int platform_shares_descriptors(int thread_a, int thread_b) { return thread_a == thread_b ? 0 : -1; }
-int platform_shares_directories(int thread_a, int thread_b) { return thread_a == thread_b ? 0 : -1; }
+  return thread_a == thread_b;
 #endif
+}
 
 #ifdef __GLIBC__
 static char *const *arguments;

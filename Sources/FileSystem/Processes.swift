@@ -77,15 +77,9 @@ package enum LinkVisit: Sendable {
 
 /// What the threads of a process share. Linux only.
 package enum ThreadTables {
-  /// Whether two threads share their descriptor table; false where the kernel does not report it.
-  package static func sharesDescriptors(_ a: Int32, _ b: Int32) -> Bool {
-    platform_shares_descriptors(a, b) == 0
-  }
-
-  /// Whether two threads share their root and working directory; false where the kernel does not report it.
-  package static func sharesDirectories(_ a: Int32, _ b: Int32) -> Bool {
-    platform_shares_directories(a, b) == 0
-  }
+  /// Whether two threads share all that `/proc` shows of what they have open: their descriptors, root and working directory.
+  /// False where the kernel does not report it.
+  package static func areShared(_ a: Int32, _ b: Int32) -> Bool { platform_shares_tables(a, b) }
 }
 
 package enum ProcessArguments {

@@ -136,10 +136,9 @@ int64_t platform_stamp_time(void);
 /// queried over a network.
 int platform_followed_inode(int directory, const char *name, uint64_t *device, uint64_t *inode);
 
-/// Whether two threads share their descriptor table, or their root and working directory: 0 if so, 1 if not, -1 when the
-/// kernel does not report it.
-int platform_shares_descriptors(int thread_a, int thread_b);
-int platform_shares_directories(int thread_a, int thread_b);
+/// Whether two threads share their descriptor table, and their root and working directory; false where the kernel does not
+/// report it.
+bool platform_shares_tables(int thread_a, int thread_b);
 
 /// The arguments of this process, terminated by NULL; NULL where the C library does not provide them. Swift reads them
 /// from `/proc`, which may be missing.
