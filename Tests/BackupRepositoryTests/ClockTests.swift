@@ -256,13 +256,22 @@ import Testing
   func sealedOrder() throws {
     let lab = try Lab()
     let identity = try AgeIdentity.generate()
+    var newest = ""
     for hours in [24.0, 0, 1] {
       var options = lab.request()
       options.now = { Self.now.addingTimeInterval(hours * 3600) }
       options.encryption = .recipients([identity.recipient])
       let report = try Snapshot.take(lab.container(), options)
       #expect(lastName(report.path).contains("Z+_") == (hours < 24))
+      newest = report.path
     }
+    // The name of a copy under other keys says it, too.
+    let copies = lab.directory("copies")
+    try lab.make(copies)
+    let copy = try Rekey.copy(
+      path: newest, keys: AgeKeys(identities: [identity]), to: .repository(copies),
+      encryption: .recipients([AgeIdentity.generate().recipient]))
+    #expect(lastName(copy.path).contains("Z+_"))
     let repository = Repository(lab.repository)
     let names = try lab.storedNames()
     #expect(throws: DrydockError.self) { try repository.forget(keeping: .last(1)) }

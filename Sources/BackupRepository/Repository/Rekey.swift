@@ -247,6 +247,6 @@ extension ArchivePart {
   fileprivate var names: [String] {
     ArchiveName.candidates(
       app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
-      parent: header.parent, isEncrypted: true)
+      parent: header.parent, followsLater: header.follows != nil, isEncrypted: true)
   }
 }
