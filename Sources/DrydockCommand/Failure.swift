@@ -224,9 +224,12 @@ extension TransactionOutcome {
 
   /// Prints the notes, and without `--json` also the value as text, the transaction and the conflict copies.
   ///
-  /// - Parameter undo: the command that undoes the transaction, before the container.
+  /// - Parameters:
+  ///   - undo: the command that undoes the transaction, before the container.
+  ///   - options: what that command needs besides, after the container.
   func report(
-    on container: Container, asJSON: Bool, undo: String? = "drydock rollback", text: (Value) -> Void
+    on container: Container, asJSON: Bool, undo: String? = "drydock rollback", options: String = "",
+    text: (Value) -> Void
   ) {
     for line in ContainerOptions.lines(recovered, container) { Output.note(line) }
     for note in allNotes { Output.note("\(note)") }
@@ -236,7 +239,8 @@ extension TransactionOutcome {
     if let transaction {
       let place = FindingText.path(container.root, from: FileManager.default.currentDirectoryPath)
       Output.advice(
-        "transaction \(transaction)\(undo.map { "; `\($0) \(Output.word(place))` undoes it" } ?? "")")
+        "transaction \(transaction)\(undo.map { "; `\($0) \(Output.word(place))\(options)` undoes it" } ?? "")"
+      )
     }
     conflictNotices.forEach(Output.write)
   }

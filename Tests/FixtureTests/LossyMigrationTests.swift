@@ -1,4 +1,5 @@
 import Foundation
+import MigrationEngine
 import TestSupport
 import Testing
 
@@ -303,6 +304,37 @@ import Testing
     #expect(Self.harmless.count >= 60)
     for (number, lines) in found.sorted(by: { $0.key < $1.key }) {
       Issue.record("\(number < 0 ? "" : Self.harmless[number].sql): \(lines)")
+    }
+  }
+
+  @Test("A stage in Swift gives reasons for what it loses, and for what its down migration loses")
+  func swiftPlan() throws {
+    try SuiteSandbox.with { sandbox in
+      let sql = """
+        CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT);
+        INSERT INTO task VALUES (1, 'Washington, D.C.'), (2, 'Paris, France');
+        """
+      try sandbox.fixture("one", sql: sql)
+      func found(_ loses: [String: String], _ downLoses: [String: String]) throws -> Set<String> {
+        let catalog = try MigrationCatalog(stages: [
+          .lightweight(version: 1, "start", [.defaults.setDefault(["size": 10])]),
+          .lightweight(
+            version: 2, "cut",
+            [
+              .sql(
+                database: "notes", up: "UPDATE task SET title = substr(title, 1, 5) WHERE id > 0",
+                down: "SELECT 1")
+            ], loses: loses, downLoses: downLoses),
+        ])
+        return Set(
+          try sandbox.found(catalog).compactMap { line in
+            ["lost-values", "down"].first { line.hasPrefix("one: \($0) ") }
+          })
+      }
+      #expect(try found([:], [:]) == ["lost-values", "down"])
+      #expect(try found(["task.Title": "five letters are enough"], [:]) == ["down"])
+      #expect(try found(["task.title": "five letters"], ["task.title": "only five are left"]) == [])
+      #expect(throws: (any Error).self) { try found(["task.title": ""], [:]) }
     }
   }
 }

@@ -89,6 +89,9 @@ struct DeviceKeyOptions: ParsableArguments {
       """, valueName: "file"), completion: .file())
   var files: [String] = []
 
+  /// The option as a hint repeats it; empty where a variable names the keys.
+  var words: String { files.map { " --device-key \(Output.word($0))" }.joined() }
+
   /// The keys in the files, or without any in those that `DRYDOCK_DEVICE_KEY` names, separated by colons.
   func deviceKeys() throws -> DeviceKeys? {
     let named = Environment["DEVICE_KEY"]?.split(separator: ":").map(String.init) ?? []

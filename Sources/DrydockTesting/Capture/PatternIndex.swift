@@ -28,7 +28,7 @@ struct PatternIndex: Sendable {
   init(_ patterns: [Pattern]) {
     self.patterns = patterns
     for (number, pattern) in patterns.enumerated() where pattern.bytes.count >= Self.short {
-      let key = Self.key(pattern.bytes, at: 0, pattern.bytes.count < Self.least ? Self.short : Self.least)
+      let key = Self.key(pattern.bytes, pattern.bytes.count < Self.least ? Self.short : Self.least)
       candidates[key, default: []].append(number)
       filter[Self.hash(key) >> 6] |= 1 << UInt64(Self.hash(key) & 63)
     }
@@ -42,9 +42,14 @@ struct PatternIndex: Sendable {
     guard !patterns.isEmpty else { return [] }
     var matches: [Match] = []
     var end = 0
+    // Of the first bytes from a place on, shifted by one from place to place; zeros follow the last one.
+    var key = Self.key(bytes, Self.least - 1)
     for index in bytes.indices {
-      let long = pattern(at: index, in: bytes, Self.least)
-      if let number = long ?? (includesShort ? pattern(at: index, in: bytes, Self.short) : nil),
+      let next = index + Self.least - 1
+      key = (key << 8 | UInt64(next < bytes.count ? Self.folded(bytes[next]) : 0)) & (1 << UInt64(8 * Self.least) - 1)
+      let long = next < bytes.count ? pattern(key, at: index, in: bytes) : nil
+      let isShort = includesShort && index + Self.short <= bytes.count
+      if let number = long ?? (isShort ? pattern(key >> 24, at: index, in: bytes) : nil),
         index + patterns[number].bytes.count > end
       {
         end = index + patterns[number].bytes.count
@@ -54,9 +59,7 @@ struct PatternIndex: Sendable {
     return matches
   }
 
-  private func pattern(at index: Int, in bytes: [UInt8], _ length: Int) -> Int? {
-    guard index + length <= bytes.count else { return nil }
-    let key = Self.key(bytes, at: index, length)
+  private func pattern(_ key: UInt64, at index: Int, in bytes: [UInt8]) -> Int? {
     let bit = Self.hash(key)
     guard filter[bit >> 6] & (1 << UInt64(bit & 63)) != 0 else { return nil }
     return candidates[key]?.first { matches(patterns[$0], at: index, in: bytes) }
@@ -80,10 +83,9 @@ struct PatternIndex: Sendable {
     }
   }
 
-  private static func key(_ bytes: [UInt8], at index: Int, _ count: Int) -> UInt64 {
-    var key: UInt64 = 0
-    for offset in 0..<count { key = key << 8 | UInt64(folded(bytes[index + offset])) }
-    return key
+  /// Of the first bytes, the first one highest, as if zeros followed.
+  private static func key(_ bytes: [UInt8], _ count: Int) -> UInt64 {
+    (0..<count).reduce(0) { $0 << 8 | UInt64($1 < bytes.count ? folded(bytes[$1]) : 0) }
   }
 
   private static func hash(_ key: UInt64) -> Int { Int((key &* 0x9E37_79B9_7F4A_7C15) >> 44) }

@@ -77,6 +77,8 @@ public struct MigrationStage: Sendable {
   let checks: [Assertion]
   let verifications: [Assertion]
   let isIrreversible: Bool
+  let losses: [String: String]
+  let downLosses: [String: String]
   let position: YAMLPosition
 
   enum Kind: Sendable {
@@ -94,15 +96,18 @@ public struct MigrationStage: Sendable {
   ///   - verify: assertions after the last one.
   ///   - down: the down steps, where operations have no inverse.
   ///   - isIrreversible: says that the stage cannot be reverted.
+  ///   - loses: why values may be lost, by `TABLE` or `TABLE.COLUMN`, setting, vault item or path.
+  ///   - downLoses: the same of the down migration.
   public static func lightweight(
     version: Int, _ name: String, description: String? = nil, _ operations: [Operation],
     check: [Assertion] = [], verify: [Assertion] = [], down: [Operation] = [], isIrreversible: Bool = false,
+    loses: [String: String] = [:], downLoses: [String: String] = [:],
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> MigrationStage {
     MigrationStage(
       version: version, name: name, description: description, kind: .lightweight(operations, down: down),
-      checks: check, verifications: verify, isIrreversible: isIrreversible,
-      position: YAMLPosition(file, line, column))
+      checks: check, verifications: verify, isIrreversible: isIrreversible, losses: loses,
+      downLosses: downLoses, position: YAMLPosition(file, line, column))
   }
 
   /// A stage in Swift.
@@ -117,19 +122,22 @@ public struct MigrationStage: Sendable {
   ///   - check: assertions before the change.
   ///   - verify: assertions after the change.
   ///   - isIrreversible: says that the stage cannot be reverted.
+  ///   - loses: why values may be lost, by `TABLE` or `TABLE.COLUMN`, setting, vault item or path.
+  ///   - downLoses: the same of the down migration.
   ///   - up: the change.
   ///   - down: the down migration.
   public static func custom(
     version: Int, _ name: String, description: String? = nil, revision: Int = 1, needsVault: Bool = false,
     check: [Assertion] = [], verify: [Assertion] = [], isIrreversible: Bool = false,
+    loses: [String: String] = [:], downLoses: [String: String] = [:],
     file: StaticString = #fileID, line: Int = #line, column: Int = #column,
     up: @escaping Change, down: Change? = nil
   ) -> MigrationStage {
     MigrationStage(
       version: version, name: name, description: description,
       kind: .custom(up: up, down: down, revision: revision, needsVault: needsVault),
-      checks: check, verifications: verify, isIrreversible: isIrreversible,
-      position: YAMLPosition(file, line, column))
+      checks: check, verifications: verify, isIrreversible: isIrreversible, losses: loses,
+      downLosses: downLoses, position: YAMLPosition(file, line, column))
   }
 }
 
@@ -156,9 +164,14 @@ extension MigrationStage {
       (steps, down) = ([step(up)], back.map { [step($0)] } ?? [])
     }
     let body = try MigrationBody(
-      summary: description, isIrreversible: isIrreversible, steps: steps, down: down,
+      summary: description, isIrreversible: isIrreversible,
+      losses: Dictionary(losses.map { ($0.lowercased(), $1) }) { first, _ in first },
+      downLosses: downLosses, steps: steps, down: down,
       checks: checks.map { try $0.entry.assertion() },
       verifications: verifications.map { try $0.entry.assertion() })
+    for (place, reason) in Array(losses) + Array(downLosses) where reason.isEmpty {
+      throw position.error("give a reason for `\(place)`")
+    }
     if let problem = body.checks.lazy.compactMap(\.problemAsCheck).first { throw problem }
     let files = MigrationFiles(
       contents: ["stage": Array(fingerprint.utf8)], directory: "", isDirectory: false)

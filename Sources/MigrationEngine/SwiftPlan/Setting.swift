@@ -174,6 +174,9 @@ public struct MigrationSettings {
     }
   }
 
+  /// Removes a setting.
+  public func remove<Value>(_ key: SettingKey<Value>) throws { try remove(key.name) }
+
   /// Removes a setting, whatever its type.
   public func remove(_ name: String) throws { try drafts.set(nil, of: name, suite) }
 }
