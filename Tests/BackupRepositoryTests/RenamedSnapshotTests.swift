@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
 import Foundation
 import Synchronization
 import TestSupport

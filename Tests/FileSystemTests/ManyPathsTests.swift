@@ -16,22 +16,22 @@ import Testing
     }
   }
 
-  @Test(arguments: 1...20) func numbersAreThoseOfADictionary(seed: UInt64) throws {
+  @Test(arguments: 1...20) func aTableIsADictionary(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
-    var numbers = PathNumbers()
+    var table = PathTable<UInt32>()
     var expected: [ContainerPath: UInt32] = [:]
     for (number, path) in try Self.paths(&random).enumerated() {
       let value = Int.random(in: 0..<4, using: &random) == 0 ? nil : UInt32(number)
-      (numbers[path], expected[path]) = (value, value)
+      (table[path], expected[path]) = (value, value)
     }
-    for path in try Self.paths(&random) + Array(expected.keys) { #expect(numbers[path] == expected[path]) }
+    for path in try Self.paths(&random) + Array(expected.keys) { #expect(table[path] == expected[path]) }
     let sorted = expected.sorted { $0.key < $1.key }
-    #expect(numbers.map(\.path) == sorted.map(\.key) && numbers.map(\.number) == sorted.map(\.value))
-    #expect(numbers.count == expected.count)
+    #expect(table.map(\.path) == sorted.map(\.key) && table.map(\.value) == sorted.map(\.value))
+    #expect(table.count == expected.count && table.isEmpty == expected.isEmpty)
     for directory in try Self.paths(&random) {
       let children = sorted.map(\.key).filter { !$0.isRoot && $0.parent == directory }
-      #expect(numbers.children(of: directory) == children)
-      #expect(numbers.hasChildren(directory) == !children.isEmpty)
+      #expect(table.children(of: directory) == children)
+      #expect(table.hasChildren(directory) == !children.isEmpty)
     }
   }
 

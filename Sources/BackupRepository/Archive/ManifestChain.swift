@@ -96,26 +96,24 @@ package final class Manifest {
   func kinds() throws -> PathTable<ManifestEntry.Kind> {
     let tables = try parts.map { part in
       var table = PathTable<ManifestEntry.Kind>()
-      do {
-        try part.kinds { try table.append($0, $1) }
-      } catch let error as DrydockError where error.path == nil {
-        throw wrong(error.message)
+      var last: ContainerPath?
+      try part.kinds { path, kind in
+        guard last.map({ $0 < path }) ?? true else { throw wrong("entries out of order (\(path))") }
+        last = path
+        table[path] = kind
       }
       return table
     }
     if tables.count == 1 { return tables[0] }
     var merged = PathTable<ManifestEntry.Kind>()
-    var places = tables.map { _ in 0 }
-    var heads = tables.map(\.first)
+    var rest = tables.map { $0.makeIterator() }
+    var heads = rest.indices.map { rest[$0].next() }
     // The newest manifest that has a path counts.
     while let (part, head) = heads.enumerated().compactMap({ part, head in head.map { (part, $0) } })
       .min(by: { ($0.1.path, $0.0) < ($1.1.path, $1.0) })
     {
-      for other in heads.indices where heads[other]?.path == head.path {
-        places[other] += 1
-        heads[other] = places[other] < tables[other].count ? tables[other][places[other]] : nil
-      }
-      if !isRemoved(head.path, byPartBefore: part) { try merged.append(head.path, head.value) }
+      for other in heads.indices where heads[other]?.path == head.path { heads[other] = rest[other].next() }
+      if !isRemoved(head.path, byPartBefore: part) { merged[head.path] = head.value }
     }
     return merged
   }

@@ -24,7 +24,7 @@ struct LiveComparison {
   /// The inodes of live files that are taken for an entry.
   private var claimed: Set<FileIdentity> = []
   /// Entries that get a new inode.
-  private var replaced = PathNumbers()
+  private var replaced = PathTable<Void>()
   private let keepsSetID: Bool
 
   init(
@@ -48,7 +48,7 @@ struct LiveComparison {
     guard let present, let status = try staged.live.status(entry.path),
       try hasContent(of: entry, present, status)
     else {
-      replaced[entry.path] = 0
+      replaced[entry.path] = ()
       return .other
     }
     var isSame = try hasMetadata(of: entry)
@@ -62,11 +62,11 @@ struct LiveComparison {
     }
     if status.links > 1, !claimed.insert(status.identity).inserted {
       // Two files of the archive that are one now.
-      replaced[entry.path] = 0
+      replaced[entry.path] = ()
       return .other
     }
     if isSame { return result }
-    replaced[entry.path] = 0
+    replaced[entry.path] = ()
     // A staged copy of a live database does not have the bytes of a raw one.
     let isCopied = entry.kind != .rawDatabase && (entry.kind == .database || !present.isDatabase)
     return isCopied ? .otherAttributes : .other
@@ -144,11 +144,11 @@ struct LiveContainer {
     var scan = ContainerScan(staged.live, rules: ExclusionRules(staged.container), entersExcluded: true)
     while let entry = try scan.nextEntry() {
       switch entry.kind {
-      case .file: try kinds.append(entry.path, .file)
-      case .directory: try kinds.append(entry.path, .directory)
-      case .symbolicLink: try kinds.append(entry.path, .symbolicLink)
+      case .file: kinds[entry.path] = .file
+      case .directory: kinds[entry.path] = .directory
+      case .symbolicLink: kinds[entry.path] = .symbolicLink
       case .database, .sidecar, .mount, .special:
-        try kinds.append(entry.path, .other)
+        kinds[entry.path] = .other
         others[entry.path] = entry.kind
       }
       if let exclusion = entry.exclusion { exclusions[entry.path] = exclusion }

@@ -51,7 +51,7 @@ struct RestorePlan {
       options, recorded, live, staged.container, isComplete: archive.gap == nil)
     comparison = try LiveComparison(live, staged, recorded, archive, options)
     let (stored, inScope) = (recorded.kinds, scope)
-    try staged.requireDistinctNames(stored.lazy.map { $0.path }.filter { inScope.contains($0) })
+    try staged.requireDistinctNames(stored.paths.filter { inScope.contains($0) })
     try decideLive()
     let id = try SnapshotID()
     staged.progress?.begin(.compare, totalFiles: recorded.kinds.count)

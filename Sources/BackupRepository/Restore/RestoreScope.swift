@@ -99,7 +99,7 @@ struct RecordedPaths {
     if !tops.isEmpty {
       var kept = PathTable<ManifestEntry.Kind>()
       for (path, kind) in kinds where !tops.contains(path) && !path.ancestors.contains(where: tops.contains) {
-        try kept.append(path, kind)
+        kept[path] = kind
       }
       kinds = kept
     }

@@ -19,7 +19,7 @@ struct StatusTable: Sendable {
 
   private var kinds: [Kind] = []
   private var kindNumbers: [Kind: UInt32] = [:]
-  private var numbers = PathNumbers()
+  private var numbers = PathTable<UInt32>()
   /// By the numbers of paths.
   private var entries: [Entry] = []
   /// The numbers of removed paths.
@@ -71,7 +71,7 @@ extension StatusTable: Sequence {
 
   func makeIterator() -> AnyIterator<Element> {
     var paths = numbers.makeIterator()
-    return AnyIterator { paths.next().map { ($0.path, status(entries[Int($0.number)])) } }
+    return AnyIterator { paths.next().map { ($0.path, status(entries[Int($0.value)])) } }
   }
 
   var underestimatedCount: Int { count }

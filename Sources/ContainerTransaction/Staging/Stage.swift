@@ -162,7 +162,7 @@ struct Overlay: Sendable {
     case other(UInt32)
   }
 
-  private var numbers = PathNumbers()
+  private var numbers = PathTable<UInt32>()
   private var stored: [Stored] = []
   private var others: [Node] = []
   /// What the files are that were put with many others.
@@ -171,7 +171,7 @@ struct Overlay: Sendable {
   var origins: [ContainerPath: ContainerPath] = [:]
 
   /// All paths that have a node, sorted.
-  var paths: LazyMapSequence<PathNumbers, ContainerPath> { numbers.lazy.map(\.path) }
+  var paths: some Sequence<ContainerPath> { numbers.paths }
 
   subscript(path: ContainerPath) -> Node? {
     guard let number = numbers[path] else { return nil }
