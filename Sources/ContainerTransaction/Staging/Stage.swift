@@ -162,8 +162,7 @@ struct Overlay: Sendable {
     case other(UInt32)
   }
 
-  private var numbers = PathTable<UInt32>()
-  private var stored: [Stored] = []
+  private var nodes = PathTable<Stored>()
   private var others: [Node] = []
   /// What the files are that were put with many others.
   var made = NodeTable()
@@ -171,14 +170,14 @@ struct Overlay: Sendable {
   var origins: [ContainerPath: ContainerPath] = [:]
 
   /// All paths that have a node, sorted.
-  var paths: some Sequence<ContainerPath> { numbers.paths }
+  var paths: some Sequence<ContainerPath> { nodes.paths }
 
   subscript(path: ContainerPath) -> Node? {
-    guard let number = numbers[path] else { return nil }
-    switch stored[Int(number)] {
-    case .removed: return .removed
-    case .other(let place): return others[Int(place)]
-    case .bulk(let place, let folder, let name, let isDatabase):
+    switch nodes[path] {
+    case nil: return nil
+    case .removed?: return .removed
+    case .other(let place)?: return others[Int(place)]
+    case .bulk(let place, let folder, let name, let isDatabase)?:
       let record = made[place]
       return .inode(
         StagedInode(
@@ -189,20 +188,20 @@ struct Overlay: Sendable {
 
   /// The record in ``made`` of a file that was put with many others, unless it was changed since.
   func recordNumber(of path: ContainerPath) -> UInt32? {
-    guard let number = numbers[path], case .bulk(let place, _, _, _) = stored[Int(number)] else { return nil }
+    guard case .bulk(let place, _, _, _)? = nodes[path] else { return nil }
     return place
   }
 
   mutating func set(_ node: Node?, at path: ContainerPath) {
     switch node {
-    case nil: numbers[path] = nil
-    case .removed?: set(.removed, at: path)
+    case nil: nodes[path] = nil
+    case .removed?: nodes[path] = .removed
     case let node?:
-      if let number = numbers[path], case .other(let place) = stored[Int(number)] {
+      if case .other(let place)? = nodes[path] {
         others[Int(place)] = node
       } else {
         others.append(node)
-        set(.other(UInt32(others.count - 1)), at: path)
+        nodes[path] = .other(UInt32(others.count - 1))
       }
     }
   }
@@ -215,16 +214,10 @@ struct Overlay: Sendable {
   mutating func set(
     _ place: UInt32, in folder: UInt32, as name: UInt32, isDatabase: Bool, at path: ContainerPath
   ) {
-    set(.bulk(made: place, folder: folder, name: name, isDatabase: isDatabase), at: path)
+    nodes[path] = .bulk(made: place, folder: folder, name: name, isDatabase: isDatabase)
   }
 
-  private mutating func set(_ node: Stored, at path: ContainerPath) {
-    if let number = numbers[path] { return stored[Int(number)] = node }
-    numbers[path] = UInt32(stored.count)
-    stored.append(node)
-  }
+  func children(of path: ContainerPath) -> [ContainerPath] { nodes.children(of: path) }
 
-  func children(of path: ContainerPath) -> [ContainerPath] { numbers.children(of: path) }
-
-  func hasChildren(_ path: ContainerPath) -> Bool { numbers.hasChildren(path) }
+  func hasChildren(_ path: ContainerPath) -> Bool { nodes.hasChildren(path) }
 }
