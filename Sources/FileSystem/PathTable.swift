@@ -14,7 +14,8 @@ package struct PathTable<Value: Sendable>: Sendable {
   }
 
   private var listings: [Listing] = []
-  private var places: [ContainerPath: Int] = [:]
+  /// The number of the listing of each directory.
+  private var numbers: [ContainerPath: Int] = [:]
   package private(set) var count = 0
 
   package init() {}
@@ -23,23 +24,23 @@ package struct PathTable<Value: Sendable>: Sendable {
 
   package subscript(path: ContainerPath) -> Value? {
     get {
-      guard let place = places[path.parent] else { return nil }
-      let (index, isThere) = listings[place].names.place(of: path.nameBytes)
-      return isThere ? listings[place].values[index] : nil
+      guard let number = numbers[path.parent] else { return nil }
+      let (index, isThere) = listings[number].names.place(of: path.nameBytes)
+      return isThere ? listings[number].values[index] : nil
     }
     set {
       let (parent, name) = (path.parent, path.nameBytes)
-      guard let place = places[parent] ?? (newValue == nil ? nil : add(parent)) else { return }
-      let (index, isThere) = listings[place].names.place(of: name)
+      guard let number = numbers[parent] ?? (newValue == nil ? nil : add(parent)) else { return }
+      let (index, isThere) = listings[number].names.place(of: name)
       switch newValue {
-      case let value? where isThere: listings[place].values[index] = value
+      case let value? where isThere: listings[number].values[index] = value
       case let value?:
-        listings[place].names.insert(name, at: index)
-        listings[place].values.insert(value, at: index)
+        listings[number].names.insert(name, at: index)
+        listings[number].values.insert(value, at: index)
         count += 1
       case nil where isThere:
-        listings[place].names.remove(at: index)
-        listings[place].values.remove(at: index)
+        listings[number].names.remove(at: index)
+        listings[number].values.remove(at: index)
         count -= 1
       case nil: break
       }
@@ -47,7 +48,7 @@ package struct PathTable<Value: Sendable>: Sendable {
   }
 
   private mutating func add(_ directory: ContainerPath) -> Int {
-    places[directory] = listings.count
+    numbers[directory] = listings.count
     listings.append(Listing(path: directory))
     return listings.count - 1
   }
@@ -57,12 +58,12 @@ package struct PathTable<Value: Sendable>: Sendable {
 
   /// The paths that are directly in a directory, sorted.
   package func children(of directory: ContainerPath) -> [ContainerPath] {
-    guard let place = places[directory] else { return [] }
-    return listings[place].values.indices.map(listings[place].child).filter { !$0.isRoot }
+    guard let number = numbers[directory] else { return [] }
+    return listings[number].values.indices.map(listings[number].child).filter { !$0.isRoot }
   }
 
   package func hasChildren(_ directory: ContainerPath) -> Bool {
-    places[directory].map { listings[$0].names.hasBytes } ?? false
+    numbers[directory].map { listings[$0].names.hasBytes } ?? false
   }
 }
 
@@ -101,13 +102,27 @@ private struct SortedNames: Sendable {
   }
 }
 
-extension PathTable<UInt32> {
-  /// A path with a number. It looks at each: a million take milliseconds.
-  package func path(of number: UInt32) -> ContainerPath? {
-    for listing in listings {
-      if let index = listing.values.firstIndex(of: number) { return listing.child(index) }
+extension PathTable {
+  /// Where a path is, until another one is added or removed.
+  package struct Position: Sendable {
+    fileprivate let listing, index: UInt32
+  }
+
+  package subscript(position: Position) -> Value {
+    listings[Int(position.listing)].values[Int(position.index)]
+  }
+
+  package func path(at position: Position) -> ContainerPath {
+    listings[Int(position.listing)].child(Int(position.index))
+  }
+
+  /// Visits all values, in no order.
+  package func forEachPosition(_ visit: (Position, Value) -> Void) {
+    for (number, listing) in listings.enumerated() {
+      for (index, value) in listing.values.enumerated() {
+        visit(Position(listing: UInt32(number), index: UInt32(index)), value)
+      }
     }
-    return nil
   }
 }
 

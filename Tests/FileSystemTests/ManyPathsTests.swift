@@ -28,6 +28,12 @@ import Testing
     let sorted = expected.sorted { $0.key < $1.key }
     #expect(table.map(\.path) == sorted.map(\.key) && table.map(\.value) == sorted.map(\.value))
     #expect(table.count == expected.count && table.isEmpty == expected.isEmpty)
+    var visited: [ContainerPath: UInt32] = [:]
+    table.forEachPosition { position, value in
+      #expect(table[position] == value)
+      visited[table.path(at: position)] = value
+    }
+    #expect(visited == expected)
     for directory in try Self.paths(&random) {
       let children = sorted.map(\.key).filter { !$0.isRoot && $0.parent == directory }
       #expect(table.children(of: directory) == children)

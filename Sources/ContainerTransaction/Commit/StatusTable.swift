@@ -19,27 +19,15 @@ struct StatusTable: Sendable {
 
   private var kinds: [Kind] = []
   private var kindNumbers: [Kind: UInt32] = [:]
-  private var numbers = PathTable<UInt32>()
-  /// By the numbers of paths.
-  private var entries: [Entry] = []
-  /// The numbers of removed paths.
-  private var unused: [UInt32] = []
+  private var entries = PathTable<Entry>()
 
-  var count: Int { numbers.count }
+  var count: Int { entries.count }
 
   subscript(path: ContainerPath) -> IndexedStatus? {
-    get { numbers[path].map { status(entries[Int($0)]) } }
+    get { entries[path].map(status) }
     set {
-      let known = numbers[path]
-      if let newValue {
-        let entry = entry(newValue)
-        let number = known ?? unused.popLast() ?? UInt32(entries.count)
-        if number == entries.count { entries.append(entry) } else { entries[Int(number)] = entry }
-        if known == nil { numbers[path] = number }
-      } else if let known {
-        numbers[path] = nil
-        unused.append(known)
-      }
+      let new = newValue.map { entry($0) }
+      entries[path] = new
     }
   }
 
@@ -70,13 +58,13 @@ extension StatusTable: Sequence {
   typealias Element = (key: ContainerPath, value: IndexedStatus)
 
   func makeIterator() -> AnyIterator<Element> {
-    var paths = numbers.makeIterator()
-    return AnyIterator { paths.next().map { ($0.path, status(entries[Int($0.value)])) } }
+    var rest = entries.makeIterator()
+    return AnyIterator { rest.next().map { ($0.path, status($0.value)) } }
   }
 
   var underestimatedCount: Int { count }
 
-  var keys: LazyMapSequence<StatusTable, ContainerPath> { lazy.map(\.key) }
+  var keys: some Sequence<ContainerPath> { entries.paths }
 
   func filter(_ isIncluded: (Element) throws -> Bool) rethrows -> StatusTable {
     var table = StatusTable()
@@ -89,19 +77,21 @@ extension StatusTable: Sequence {
 extension StatusTable {
   struct Inodes: Sendable {
     private let table: StatusTable
-    /// The lower halves of the inodes' numbers, each with the number of a path; sorted.
-    private var places: [(half: UInt32, number: Int)] = []
+    /// The lower halves of the inodes' numbers, each with the position of a path; sorted.
+    private let places: [(half: UInt32, position: PathTable<Entry>.Position)]
 
     init(_ table: StatusTable) {
       self.table = table
-      let unused = Set(table.unused)
-      places = table.entries.indices.filter { !unused.contains(UInt32($0)) }
-        .map { (Self.half(table.entries[$0].inode), $0) }.sorted { $0.half < $1.half }
+      var places: [(half: UInt32, position: PathTable<Entry>.Position)] = []
+      places.reserveCapacity(table.count)
+      table.entries.forEachPosition { places.append((Self.half($1.inode), $0)) }
+      places.sort { $0.half < $1.half }
+      self.places = places
     }
 
     static func half(_ inode: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: inode) }
 
-    private func places(of half: UInt32) -> ArraySlice<(half: UInt32, number: Int)> {
+    private func places(of half: UInt32) -> ArraySlice<(half: UInt32, position: PathTable<Entry>.Position)> {
       let start = places.indices.first(since: { places[$0].half >= half })
       return places[start...].prefix { $0.half == half }
     }
@@ -109,18 +99,18 @@ extension StatusTable {
     /// Whether some inode's number has this lower half.
     func contains(half: UInt32) -> Bool { !places(of: half).isEmpty }
 
-    private func numbers(of identity: FileIdentity) -> [Int] {
-      places(of: Self.half(identity.inode)).map(\.number).filter { number in
-        let entry = table.entries[number]
+    private func positions(of identity: FileIdentity) -> [PathTable<Entry>.Position] {
+      places(of: Self.half(identity.inode)).map(\.position).filter { position in
+        let entry = table.entries[position]
         return entry.inode == identity.inode && table.kinds[Int(entry.kind)].device == identity.device
       }
     }
 
-    func contains(_ identity: FileIdentity) -> Bool { !numbers(of: identity).isEmpty }
+    func contains(_ identity: FileIdentity) -> Bool { !positions(of: identity).isEmpty }
 
-    /// The first path of an inode. It looks at all paths.
+    /// The first path of an inode.
     subscript(identity: FileIdentity) -> ContainerPath? {
-      numbers(of: identity).compactMap { table.numbers.path(of: UInt32($0)) }.min()
+      positions(of: identity).map { table.entries.path(at: $0) }.min()
     }
   }
 }
