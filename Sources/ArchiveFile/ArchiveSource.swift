@@ -1,4 +1,5 @@
 import DrydockErrors
+import FileSystem
 import SystemPackage
 
 #if canImport(Glibc)
@@ -82,19 +83,9 @@ extension FileDescriptor {
 
   /// Reads that many bytes at a place. Throws `DrydockError` `.truncated` when the file ends before.
   fileprivate func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
-    var done = 0
-    while done < target.count {
-      let count: Int
-      do {
-        count = try read(
-          fromAbsoluteOffset: Int64(clamping: offset) + Int64(done),
-          into: UnsafeMutableRawBufferPointer(rebasing: target[done...]))
-      } catch {
-        throw DrydockError.io("reading the archive", error)
-      }
-      guard count > 0 else { throw DrydockError.truncated("the archive shrank while it was read") }
-      done += count
-    }
+    let count: Int
+    do { count = try fill(target, at: offset) } catch { throw DrydockError.io("reading the archive", error) }
+    guard count == target.count else { throw DrydockError.truncated("the archive shrank while it was read") }
   }
 
   /// Drops the file from the page cache where the system allows it, so that the next read comes from the disk.

@@ -1,5 +1,6 @@
 import AgeEncryption
 import DrydockErrors
+import FileSystem
 
 /// What a signature binds of an archive's file.
 package struct SignedBytes: Sendable {
@@ -44,16 +45,13 @@ extension ArchiveReader {
   package func fileDigest() throws -> SHA256.Digest {
     try located {
       let hash = try SHA256()
-      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-      defer { buffer.deallocate() }
-      var offset: UInt64 = 0
-      while offset < fileSize {
-        let piece = UnsafeMutableRawBufferPointer(
-          rebasing: buffer[..<Int(min(UInt64(buffer.count), fileSize - offset))])
-        try source.readExactly(piece, at: offset)
-        hash.update(UnsafeRawBufferPointer(piece))
-        offset += UInt64(piece.count)
-      }
+      try readInPieces(
+        0..<fileSize,
+        read: { offset, buffer in
+          try source.readExactly(buffer, at: offset)
+          return buffer.count
+        }
+      ) { hash.update($0) }
       return try hash.finalize()
     }
   }

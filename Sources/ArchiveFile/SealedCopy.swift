@@ -1,5 +1,6 @@
 import AgeEncryption
 import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// A copy of an archive, the same byte for byte, encrypted to others.
@@ -7,8 +8,6 @@ import SystemPackage
 /// It has a new file key. Wrapping the old one for other recipients would take no time; but whoever could open the old
 /// file may have kept its file key, and would open the copy as well.
 package final class SealedCopy {
-  private static let pieceSize = 1 << 20
-
   private let file: FileDescriptor
   private let sink: ArchiveSink
   private let digest: SHA256.Digest
@@ -68,16 +67,15 @@ package final class SealedCopy {
     _ archive: ArchiveBytes, _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void
   ) throws -> SHA256.Digest {
     let digest = try SHA256()
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceSize, alignment: 4096)
-    defer { buffer.deallocate() }
     var done: UInt64 = 0
-    while done < archive.size {
-      let count = Int(min(UInt64(pieceSize), archive.size - done))
-      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-      try archive.readExactly(piece, at: done)
-      digest.update(UnsafeRawBufferPointer(piece))
-      done += UInt64(count)
-      try body(UnsafeRawBufferPointer(piece), done)
+    let read = { (offset: UInt64, buffer: UnsafeMutableRawBufferPointer) throws -> Int in
+      try archive.readExactly(buffer, at: offset)
+      return buffer.count
+    }
+    try readInPieces(0..<archive.size, read: read) { piece in
+      digest.update(piece)
+      done += UInt64(piece.count)
+      try body(piece, done)
     }
     return try digest.finalize()
   }

@@ -9,6 +9,31 @@ import SystemPackage
   import Darwin
 #endif
 
+/// Reads a content in pieces, in order, to the end of a range or until nothing more is read.
+///
+/// - Parameters:
+///   - pieceSize: the bytes of a piece; fewer are read at the end, or whenever `read` gives fewer.
+///   - read: reads from an offset into a buffer, and returns the number of bytes, 0 at the end.
+/// - Returns: the offset that reading ended at.
+@discardableResult
+package func readInPieces(
+  _ range: Range<UInt64> = 0..<UInt64.max, of pieceSize: Int = 1 << 20,
+  read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int,
+  _ body: (UnsafeRawBufferPointer) throws -> Void
+) throws -> UInt64 {
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceSize, alignment: 4096)
+  defer { buffer.deallocate() }
+  var offset = range.lowerBound
+  while offset < range.upperBound {
+    let wanted = Int(min(UInt64(pieceSize), range.upperBound - offset))
+    let count = try read(offset, UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]))
+    if count == 0 { break }
+    try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    offset += UInt64(count)
+  }
+  return offset
+}
+
 /// Reads, writes and copies whole files below a directory.
 extension Directory {
   /// The whole content of a regular file.
@@ -28,13 +53,12 @@ extension Directory {
   package func read(_ path: ContainerPath, by body: (UnsafeRawBufferPointer) throws -> Void) throws {
     let file = try openFile(path)
     defer { try? file.close() }
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
-    defer { buffer.deallocate() }
-    while true {
-      let count = try DrydockError.translating("cannot read", full(path)) { try file.read(into: buffer) }
-      if count == 0 { return }
-      try body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-    }
+    try readInPieces(
+      read: { offset, buffer in
+        try DrydockError.translating("cannot read", full(path)) {
+          try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
+        }
+      }, body)
   }
 
   /// Writes a new file; an existing one is an error.
@@ -102,6 +126,18 @@ extension FileDescriptor {
   /// Starts writing the file to disk, without waiting, so that a later sync takes less time.
   package func beginWriting() { platform_begin_writing(rawValue) }
 
+  /// Reads from an offset until the buffer is full or the file ends. Returns the number of bytes read.
+  package func fill(_ buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws -> Int {
+    var filled = 0
+    while filled < buffer.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+      let count = try read(fromAbsoluteOffset: Int64(clamping: offset) + Int64(filled), into: rest)
+      if count == 0 { break }
+      filled += count
+    }
+    return filled
+  }
+
   /// So many bytes at an offset; fewer where the file ends.
   package func bytes(_ count: Int, at offset: Int64) throws -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
@@ -119,15 +155,7 @@ extension FileDescriptor {
           .unsupported, "\(size) bytes, more than the limit of \(limit)", path: path)
       }
       var bytes = [UInt8](repeating: 0, count: size)
-      var filled = 0
-      while filled < size {
-        let count = try bytes.withUnsafeMutableBytes {
-          try read(
-            fromAbsoluteOffset: Int64(filled), into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
-        }
-        if count == 0 { break }
-        filled += count
-      }
+      let filled = try bytes.withUnsafeMutableBytes { try fill($0, at: 0) }
       return filled == size ? bytes : Array(bytes.prefix(filled))
     }
   }
@@ -185,15 +213,8 @@ extension FileDescriptor {
   package func bypassCache(_ bypass: Bool) -> Bool { platform_bypass_cache(rawValue, bypass) == 0 }
 
   private func copyThroughBuffer(_ length: Int64, to target: FileDescriptor) throws {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-    defer { buffer.deallocate() }
-    var rest = length
-    while rest > 0 {
-      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(min(rest, 1 << 20))))
-      let count = try read(into: piece)
-      if count == 0 { return }
-      try target.writeAll(UnsafeRawBufferPointer(rebasing: piece[..<count]))
-      rest -= Int64(count)
+    try readInPieces(0..<UInt64(length), read: { _, buffer in try read(into: buffer) }) {
+      _ = try target.writeAll($0)
     }
   }
 }

@@ -33,15 +33,7 @@ package enum ContentDigest {
   ) throws -> SHA256.Digest {
     var hash = try ContentHash(isDatabase: isDatabase, size: size)
     // More would not be faster, and its pages would have to be mapped for each small file.
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 4096)
-    defer { buffer.deallocate() }
-    var offset: UInt64 = 0
-    while true {
-      let count = try read(offset, buffer)
-      if count == 0 { break }
-      try hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      offset += UInt64(count)
-    }
+    try readInPieces(of: 1 << 16, read: read) { try hash.update($0) }
     return try hash.finish().digest
   }
 }

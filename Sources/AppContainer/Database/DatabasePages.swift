@@ -200,16 +200,10 @@ package final class DatabasePages {
         try target.resize(to: Int64(size))
         return try isUnchanged()
       }
-      let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-      defer { buffer.deallocate() }
-      var offset: UInt64 = 0
-      while offset < size {
-        let count = try read(at: offset, into: buffer)
-        if count == 0 { return false }
-        try target.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        offset += UInt64(count)
+      let end = try readInPieces(0..<size, read: { try read(at: $0, into: $1) }) {
+        _ = try target.writeAll($0)
       }
-      return try isUnchanged()
+      return try end == size && isUnchanged()
     } catch let error as Errno {
       throw DrydockError.system("cannot write", targetPath, error)
     }
@@ -218,18 +212,7 @@ package final class DatabasePages {
   fileprivate static func read(
     _ file: FileDescriptor, at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer, _ path: String
   ) throws -> Int {
-    var filled = 0
-    do {
-      while filled < buffer.count {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-        let count = try file.read(fromAbsoluteOffset: Int64(offset) + Int64(filled), into: rest)
-        if count == 0 { break }
-        filled += count
-      }
-      return filled
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
-    }
+    try DrydockError.translating("cannot read", path) { try file.fill(buffer, at: offset) }
   }
 }
 

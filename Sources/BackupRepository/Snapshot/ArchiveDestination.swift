@@ -146,17 +146,11 @@ package struct ArchiveDestination: Sendable {
   func upload(_ file: FileDescriptor, as names: [String]) throws -> (any RemoteUpload)? {
     guard let name = names.first else { return nil }
     return try folder.upload(name) { target, offset in
-      var done = 0
-      while done < target.count {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: target[done...])
-        let count: Int
-        do { count = try file.read(fromAbsoluteOffset: Int64(offset) + Int64(done), into: rest) } catch let
-          error as Errno
-        { throw DrydockError.system("cannot read what is to be sent", "the temporary file", error) }
-        guard count > 0 else {
-          throw DrydockError(.io, "the temporary file with what is to be sent was cut; run it again")
-        }
-        done += count
+      let count = try DrydockError.translating("cannot read what is to be sent", "the temporary file") {
+        try file.fill(target, at: offset)
+      }
+      guard count == target.count else {
+        throw DrydockError(.io, "the temporary file with what is to be sent was cut; run it again")
       }
     }
   }

@@ -183,23 +183,13 @@ final class ArchiveDraft {
   }
 
   private func addManifest() throws -> ManifestLocation {
-    let file = try work.open(Self.manifestName, .readOnly)
-    defer { try? file.close() }
     let size = try work.status(Self.manifestName)?.size ?? 0
     try archive.startFrame()
     let offset = try archive.beginMember(.file(MemberNames.manifest, size: size, modified: modified))
     let hash = try SHA256()
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
-    defer { buffer.deallocate() }
-    while true {
-      let count: Int
-      do { count = try file.read(into: buffer) } catch let error as Errno {
-        throw DrydockError.system("cannot read", work.full(Self.manifestName), error)
-      }
-      if count == 0 { break }
-      let chunk = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-      hash.update(chunk)
-      try archive.write(chunk)
+    try work.read(Self.manifestName) { piece in
+      hash.update(piece)
+      try archive.write(piece)
     }
     try archive.endMember()
     return ManifestLocation(offset: offset, length: size, sha256: try hash.finalize())

@@ -35,7 +35,7 @@ package struct ManifestCache: Sendable {
     var offset: Int64
   }
 
-  private static let scratchPrefix = ".drydock-writing-", lineLimit = 1 << 16, bufferSize = 1 << 20
+  private static let scratchPrefix = ".drydock-writing-", lineLimit = 1 << 16
   /// Seconds after which the directory of an owner without new archives is removed.
   private static let staleAge: Int64 = 100 * 86_400
 
@@ -143,20 +143,14 @@ package struct ManifestCache: Sendable {
   private static func copy(
     _ source: FileDescriptor, from start: Int64, to target: FileDescriptor,
     _ visit: (UnsafeRawBufferPointer) -> Void = { _ in }
-  ) throws(Errno) {
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
-    defer { buffer.deallocate() }
-    var offset = start
-    do {
-      while true {
-        let count = try source.read(fromAbsoluteOffset: offset, into: buffer)
-        if count == 0 { return }
-        let piece = UnsafeRawBufferPointer(rebasing: buffer[..<count])
-        visit(piece)
-        _ = try target.writeAll(piece)
-        offset += Int64(count)
-      }
-    } catch { throw error as? Errno ?? .ioError }
+  ) throws {
+    let read = { (offset: UInt64, buffer: UnsafeMutableRawBufferPointer) throws -> Int in
+      try source.read(fromAbsoluteOffset: start + Int64(offset), into: buffer)
+    }
+    try readInPieces(read: read) { piece in
+      visit(piece)
+      _ = try target.writeAll(piece)
+    }
   }
 
   // MARK: Writing

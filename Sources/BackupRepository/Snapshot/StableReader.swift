@@ -82,17 +82,8 @@ final class StableReader {
   func readSmall(
     _ file: FileDescriptor, size: Int, into buffer: HashBuffer, _ path: String
   ) throws -> UnsafeRawBufferPointer {
-    var filled = 0
-    do {
-      while filled < size {
-        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[filled..<size])
-        let count = try file.read(fromAbsoluteOffset: Int64(filled), into: rest)
-        if count == 0 { break }
-        filled += count
-      }
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
-    }
+    let room = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<size])
+    let filled = try DrydockError.translating("cannot read", path) { try file.fill(room, at: 0) }
     return UnsafeRawBufferPointer(rebasing: buffer.bytes[..<filled])
   }
 

@@ -51,9 +51,7 @@ struct UndoFiles {
       defer { try? file.close() }
       let reader = try AgeReader(size: FileStatus(of: file, path: path).size, keys: keys) { target, offset in
         try DrydockError.translating("cannot read", path) {
-          guard try file.read(fromAbsoluteOffset: Int64(offset), into: target) == target.count else {
-            throw Errno.ioError
-          }
+          guard try file.fill(target, at: offset) == target.count else { throw Errno.ioError }
         }
       }
       return try body(reader)
