@@ -84,7 +84,12 @@ extension FileDescriptor {
   /// Reads that many bytes at a place. Throws `DrydockError` `.truncated` when the file ends before.
   fileprivate func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     let count: Int
-    do { count = try fill(target, at: offset) } catch { throw DrydockError.io("reading the archive", error) }
+    do { count = try fill(target, at: offset) } catch Errno.isDirectory {
+      throw DrydockError(
+        .notAnArchive,
+        "a directory, not an archive: give a .tar.zst of drydock; `drydock verify ARCHIVE --container` compares a container "
+          + "with an archive")
+    } catch { throw DrydockError.io("reading the archive", error) }
     guard count == target.count else { throw DrydockError.truncated("the archive shrank while it was read") }
   }
 

@@ -142,7 +142,9 @@ struct MigrateCommand: Subcommand {
   private func report(_ outcome: TransactionOutcome<MigrationResult>, _ opened: Container) {
     // The undo log keeps a secret that moved to the vault encrypted.
     let options = outcome.value.moved.isEmpty ? "" : deviceKeys.words
-    outcome.report(on: opened, asJSON: common.json, options: options) { MigrationText.write($0.report, verb: "ran") }
+    outcome.report(on: opened, asJSON: common.json, options: options) {
+      MigrationText.write($0.report, verb: "ran")
+    }
     MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
   }
 

@@ -46,7 +46,9 @@ struct PatternIndex: Sendable {
     var key = Self.key(bytes, Self.least - 1)
     for index in bytes.indices {
       let next = index + Self.least - 1
-      key = (key << 8 | UInt64(next < bytes.count ? Self.folded(bytes[next]) : 0)) & (1 << UInt64(8 * Self.least) - 1)
+      key =
+        (key << 8 | UInt64(next < bytes.count ? Self.folded(bytes[next]) : 0))
+        & (1 << UInt64(8 * Self.least) - 1)
       let long = next < bytes.count ? pattern(key, at: index, in: bytes) : nil
       let isShort = includesShort && index + Self.short <= bytes.count
       if let number = long ?? (isShort ? pattern(key >> 24, at: index, in: bytes) : nil),
