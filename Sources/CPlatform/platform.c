@@ -275,6 +275,7 @@ int platform_set_flags(int descriptor, const struct platform_flags *wanted) {
   struct fsxattr extended;
   if (ioctl(descriptor, FS_IOC_FSGETXATTR, &extended) != 0) return 0;
   struct fsxattr other = extended;
+  other.fsx_projid = wanted->project;
   other.fsx_xflags = (extended.fsx_xflags & ~known_extended) | (wanted->extended & known_extended);
   other.fsx_extsize = wanted->extent_size;
   other.fsx_cowextsize = wanted->copy_extent_size;

@@ -228,6 +228,7 @@ package enum Transaction {
     defer { if makesBundle { state.removeEmptyBundle() } }
     var outcome = try perform(container, begin, options, state, .atomicExchange, body) { folder in
       let root = try emptyRoot(of: container, in: folder, exclusive: true, options)
+      if let flags = try state.rootParent().flags() { _ = root.setFlags(flags.inherited(by: .directory)) }
       if root.groups.isEmpty { return Before(root: root, index: nil, creates: true) }
       try GroupMarker.requireFinished(container)
       let index = try TreeIndex(of: root)

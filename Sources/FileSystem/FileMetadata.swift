@@ -223,12 +223,12 @@ extension Directory {
 ///
 /// Not included: `nodump`, which is part of ``FileMetadata``; immutable and append-only, since such paths are never replaced
 /// (``FileStatus/isFixed``); and flags that the file system maintains (extents, index, inline data).
-package struct InodeFlags: Hashable, Sendable {
-  private let flags, project, extended, extentSize, copyExtentSize: UInt32
+package struct InodeFlags: Hashable, Sendable, Codable {
+  var flags, project, extended, extentSize, copyExtentSize: UInt32
 
+  private static let spread: UInt32 = 0x2_0000
+  private static let synchronousDirectory: UInt32 = 0x1_0000
   private static let projectInheritance: UInt32 = 0x2000_0000
-  /// Writes that reach the disk at once, and data in the journal.
-  private static let durability: UInt32 = 0x8 | 0x4000
 
   init(_ flags: platform_flags) {
     (self.flags, project, extended) = (flags.flags, flags.project, flags.extended)
@@ -241,16 +241,40 @@ package struct InodeFlags: Hashable, Sendable {
       copy_extent_size: copyExtentSize)
   }
 
-  /// Whether a file with other flags may be moved into a directory with these: one that hands its project down takes no file of
-  /// another.
+  /// Whether new files in a directory with these flags inherit its project, and files moved into it must have it.
+  package var hasProjectInheritance: Bool { flags & Self.projectInheritance != 0 }
+
+  /// Whether a file with other flags may be moved into a directory with these.
   package func accepts(_ other: InodeFlags?) -> Bool {
-    flags & Self.projectInheritance == 0 || other?.project == project
+    !hasProjectInheritance || other?.project == project
   }
 
-  /// Whether the quota project and what concerns durability are the same: a directory hands these down, and nothing sets them.
-  /// The other flags are hints.
-  package func agrees(with other: InodeFlags) -> Bool {
-    project == other.project && (flags ^ other.flags) & (Self.projectInheritance | Self.durability) == 0
+  /// The flags of new files in a directory with these, as ext4 inherits them.
+  package func inherited(by type: FileType) -> InodeFlags {
+    #if os(Linux)
+      var own = self
+      own.flags &= ~Self.spread
+      if type != .directory { own.flags &= ~(Self.synchronousDirectory | Self.projectInheritance) }
+      if !hasProjectInheritance { own.project = 0 }
+      (own.extended, own.extentSize, own.copyExtentSize) = (0, 0, 0)
+      return own
+    #else
+      // macOS: untested. User flags are not inherited.
+      return InodeFlags(platform_flags())
+    #endif
+  }
+
+  /// These flags after a move into a directory: its project, where it passes that on.
+  package func moved(into directory: InodeFlags?) -> InodeFlags {
+    var own = self
+    if let directory, directory.hasProjectInheritance { own.project = directory.project }
+    return own
+  }
+
+  package var withoutProjectInheritance: InodeFlags {
+    var own = self
+    own.flags &= ~Self.projectInheritance
+    return own
   }
 }
 
@@ -261,7 +285,7 @@ extension Directory {
     return platform_get_flags(descriptor.rawValue, &flags) == 0 ? InodeFlags(flags) : nil
   }
 
-  /// Sets the flags of this directory, as far as possible; none if they do not agree with what it has.
+  /// Sets the flags of this directory, as far as possible.
   ///
   /// - Returns: whether it now has exactly these.
   package func setFlags(_ flags: InodeFlags) -> Bool { descriptor.setFlags(flags) }
@@ -275,7 +299,10 @@ extension Directory {
     return platform_get_flags(file.rawValue, &flags) == 0 ? InodeFlags(flags) : nil
   }
 
-  /// Sets the flags of a directory below in the same way.
+  /// Sets the flags of a file or directory below, as far as possible.
+  ///
+  /// - Returns: whether it now has exactly these.
+  @discardableResult
   package func setFlags(_ flags: InodeFlags, of path: ContainerPath) throws -> Bool {
     if isRoot(path) { return try directory(path).setFlags(flags) }
     guard let file = try openForFlags(path) else { return false }
@@ -303,9 +330,9 @@ extension FileDescriptor {
     var (now, wanted) = (platform_flags(), flags.raw)
     guard platform_get_flags(rawValue, &now) == 0 else { return false }
     if InodeFlags(now) == flags { return true }
-    guard InodeFlags(now).agrees(with: flags), platform_set_flags(rawValue, &wanted) == 0,
-      platform_get_flags(rawValue, &now) == 0
-    else { return false }
+    guard platform_set_flags(rawValue, &wanted) == 0, platform_get_flags(rawValue, &now) == 0 else {
+      return false
+    }
     return InodeFlags(now) == flags
   }
 }

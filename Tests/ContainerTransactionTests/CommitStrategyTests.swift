@@ -254,61 +254,22 @@ import Testing
   {
     try with { sandbox in
       for (path, set) in [
-        ("Documents", "+AD"), ("Library", "+su"), ("Library/a", "+Tc"), ("Documents/empty.txt", "+As"),
-        ("top", "+u"), ("Documents/Inbox/in", "+A"),
+        ("", "+A"), ("Documents", "+AD"), ("Library", "+Ssu"), ("Library/a", "+TcP"),
+        ("Documents/Inbox", "+DS"),
+        ("Documents/empty.txt", "+ASs"), ("top", "+u"), ("Documents/Inbox/in", "+A"),
       ] { try chattr(sandbox, set, path) }
       let (before, listing) = (try flags(sandbox), try sandbox.listing())
       let outcome = try sandbox.run(commit: commit, change)
       #expect(outcome.strategy == .atomicExchange || commit == .inPlace)
       let after = try flags(sandbox)
-      // What is new has what the state's directory hands down: nothing.
-      let made = ["new", "new/sub", "new/sub/deep.txt", "written.txt", "empty.txt"].map {
-        "./Documents/\($0) "
-      }
-      let new = made + ["./top "]
-      let stays = before.filter { line in !line.contains("/Inbox") && !new.contains { line.hasPrefix($0) } }
-      #expect(after == (stays + new).sorted())
+      // What is new is as if the app had made it there.
+      let made = ["./Documents/new DA", "./Documents/new/sub DA", "./Documents/new/sub/deep.txt A"]
+      let written = made + ["./Documents/written.txt A"]
+      #expect(after == (before.filter { !$0.contains("/Inbox") } + written).sorted())
       try sandbox.rollback(commit: commit)
       let back = try flags(sandbox)
       #expect(back == before)
       expectNone(try sandbox.listing().changes(from: listing))
-    }
-  }
-
-  /// No copy of such a directory is made.
-  @Test(arguments: ["+S", "+P"]) func whatIsOnlyHandedDownStays(flag: String) throws {
-    try with { sandbox in
-      try chattr(sandbox, flag, "Library/a")
-      let before = try flags(sandbox)
-      let error = sandbox.failure { try sandbox.run(commit: .exchange, change) }
-      #expect(error?.code == .notWritable && error?.message.contains("flags") == true, "\(error as Any)")
-      let outcome = try sandbox.run { try change($0) }
-      #expect(outcome.notes.contains { $0.contains("in place: ") }, "\(outcome.notes)")
-      let line = try #require(before.first { $0.hasPrefix("./Library/a ") })
-      let after = try flags(sandbox)
-      #expect(after.contains(line) && line.hasSuffix(flag.dropFirst()))
-      try sandbox.rollback()
-      let back = try flags(sandbox)
-      #expect(back == before)
-    }
-  }
-
-  @Test(
-    arguments: [
-      ("+S", "Documents/empty.txt"), ("+S", "Documents"), ("+P", "Documents"), ("+D", "Documents/Inbox"),
-    ])
-  func whatWouldLoseFlagsIsRefused(flag: String, path: String) throws {
-    try with { sandbox in
-      try chattr(sandbox, flag, path)
-      let (before, listing) = (try flags(sandbox), try sandbox.listing())
-      let error = sandbox.failure { try sandbox.run { try change($0) } }
-      #expect(error?.code == .notWritable && error?.message.contains("chattr") == true, "\(error as Any)")
-      let (after, stages) = (try flags(sandbox), try sandbox.stages())
-      #expect(after == before && stages.isEmpty)
-      expectNone(try sandbox.listing().changes(from: listing))
-      try chattr(sandbox, flag.replacing("+", with: "-"), path)
-      let outcome = try sandbox.run { try change($0) }
-      #expect(outcome.strategy == .atomicExchange)
     }
   }
 

@@ -49,7 +49,7 @@ int platform_set_no_dump(int directory, const char *name, bool on);
 
 /// The flags of an open file or directory. ENOTTY or EOPNOTSUPP where the file system has no flags.
 int platform_get_flags(int descriptor, struct platform_flags *flags);
-/// Sets the flags that a program may set, but no project; read them back to see the result.
+/// Sets the flags that a program may set; read them back to see the result.
 int platform_set_flags(int descriptor, const struct platform_flags *flags);
 
 /// The number of names that a file may have on the file system of `descriptor`; a small one where that is not known.

@@ -272,6 +272,8 @@ extension Commit {
   /// Whether this user may take a directory out of its parent, and restore the parent's time.
   private func mayExchange(_ place: ContainerPath) throws -> Bool {
     let (live, user) = (staged.live, geteuid())
+    // Of project quotas: nothing comes into a directory that counts for another project.
+    guard try live.flags(of: place.parent)?.accepts(live.flags(of: place)) ?? true else { return false }
     if user == 0 { return true }
     return try live.status(place.parent)?.user == user && live.status(place)?.user == user
       && live.isWritable(place.parent) && live.isWritable(place)

@@ -79,8 +79,10 @@ struct ChangeList {
     guard let status = try staged.live.status(path), let metadata = try staged.live.metadata(path) else {
       return nil
     }
+    let isDirectory = status.type == .directory
     return NodeRecord(
-      type: status.type, metadata: metadata, size: status.type == .directory ? 0 : status.size)
+      type: status.type, metadata: metadata, size: isDirectory ? 0 : status.size,
+      flags: isDirectory ? try staged.live.flags(of: path) : nil)
   }
 
   private static func after(

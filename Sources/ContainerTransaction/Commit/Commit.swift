@@ -37,7 +37,8 @@ struct Commit {
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try requireOpen(changes)
     try requireNoQuietEdit(undo)
-    try requireSameFlags(changes)
+    var flags = NewInodeFlags(staged)
+    try flags.apply(to: changes)
     let place = strategy == .atomicExchange ? try self.place(of: changes) : .root
     try writeRecoveryFiles(changes, undo, place)
     try staged.stage.finishWriting()
@@ -157,44 +158,6 @@ extension Commit {
       .changedMeanwhile,
       "\(path) changed while the transaction was prepared; nothing was changed, run it again",
       path: staged.container.root)
-  }
-}
-
-/// Inode flags and quota projects: what is staged has those that the stage's directory hands down.
-extension Commit {
-  /// Refuses a change that would lose a project or a flag for durability, or the flags of a directory that a rollback could not
-  /// give back. It also rules out a move that the kernel refuses half way, because the places count for different projects.
-  private func requireSameFlags(_ changes: ChangeList) throws {
-    let live = staged.live
-    // What a lower layer of an overlay has says nothing about the copy in the upper one.
-    guard !live.isOverlay(), let own = try state.directory.directory(StateDirectory.stage).flags() else {
-      return
-    }
-    var parent: ContainerPath?
-    for change in changes.changes {
-      if change.path.parent != parent {
-        let above = change.path.parent
-        parent = above
-        if let flags = try live.flags(of: above), !flags.agrees(with: own) { throw otherFlags(above) }
-      }
-      guard let before = change.before, let flags = try live.flags(of: change.path) else { continue }
-      let isKept: Bool
-      switch (before.type, change.after?.type, staged.stage.overlay[change.path]) {
-      case (.directory, .directory?, _): isKept = true
-      case (.directory, _, _): isKept = flags == own
-      case (.file, .file?, .inode(let inode)?) where !inode.isShared:
-        isKept = try folder.flags(of: inode.name)?.agrees(with: flags) ?? true
-      default: isKept = own.accepts(flags)
-      }
-      guard isKept else { throw otherFlags(change.path) }
-    }
-  }
-
-  private func otherFlags(_ path: ContainerPath) -> DrydockError {
-    DrydockError(
-      .notWritable,
-      "this has other inode flags, or another quota project, than what is new here gets (lsattr -dp); nothing was changed, "
-        + "make them alike with chattr and run it again", path: staged.live.full(path))
   }
 }
 

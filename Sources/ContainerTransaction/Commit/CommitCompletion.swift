@@ -286,7 +286,7 @@ struct ConcurrentChanges {
   private func apply(_ metadata: FileMetadata, to path: ContainerPath, includingTime: Bool) throws {
     guard try new.status(path)?.type == .directory else { return }
     try new.apply(metadata, to: path, includingTime: includingTime)
-    if let flags = try old.flags(of: path) { _ = try new.setFlags(flags, of: path) }
+    if let flags = try old.flags(of: path) { try new.setFlags(flags, of: path) }
   }
 
   /// The app removed it: the new tree's link to the same inode goes too.

@@ -75,7 +75,9 @@ struct CommitChoice {
 
   private func inside(_ reason: String) throws -> StateDirectory {
     do {
-      return try StateDirectory.create(for: container, .inside)
+      let state = try StateDirectory.create(for: container, .inside)
+      _ = state.endProjectInheritance()
+      return state
     } catch let error as DrydockError where error.code == .permission {
       throw DrydockError(
         .notWritable,
@@ -165,6 +167,9 @@ struct CommitChoice {
     }
     if let reason = try parentObstacle("the container", root, state.rootParent()) {
       throw Refusal(reason: reason)
+    }
+    guard state.endProjectInheritance() else {
+      throw Refusal(reason: "the container's parent directory counts for another project")
     }
     try tryExchange(state)
   }
@@ -260,5 +265,19 @@ extension Directory {
     guard var made = try metadata(path) else { return true }
     if !withTime { made.modified = wanted.metadata.modified }
     return made == wanted.metadata
+  }
+}
+
+extension StateDirectory {
+  /// What is made in the state, and moved into it, is of any project (quotas): what a container's directories hand
+  /// down is set on what goes there.
+  ///
+  /// - Returns: false where this user cannot say so.
+  func endProjectInheritance() -> Bool {
+    let folders = [Self.stage, Self.undo, Self.conflict].compactMap { try? directory.directory($0) }
+    return ([directory] + folders).allSatisfy { folder in
+      guard let flags = folder.flags(), flags.hasProjectInheritance else { return true }
+      return folder.setFlags(flags.withoutProjectInheritance)
+    }
   }
 }

@@ -83,12 +83,14 @@ struct MovePlan: Codable, Sendable {
     for change in records.reversed() where !grouped.contains(change.path) && change.isRemoved {
       aside(change.path, as: change.kept)
     }
+    var flags = NewInodeFlags(staged)
     for change in records where change.after?.type == .directory && change.before?.type != .directory {
       number += 1
       let name = ContainerPath(name: Array("made-\(number)".utf8))
       try folder.createDirectory(name)
       if let metadata = change.after?.metadata { try folder.apply(metadata, to: name) }
       try folder.setMode((change.after?.metadata.mode ?? 0o700) | 0o700, of: name)
+      if let flags = try flags.directory(change.path) { try folder.setFlags(flags, of: name) }
       moves.append(
         Move(kind: .place, path: change.path, new: name, inode: try folder.status(name)?.inode))
     }

@@ -41,8 +41,12 @@ struct TreeBuilder {
       }
       linked.withLock { $0 += files }
     }
-    // The deepest first: one that may not be entered afterwards is complete by then.
-    for directory in made.reversed() { try finish(tree.directory(own(directory.path)), directory) }
+    // The deepest first: one that may not be entered afterwards is complete by then. Flags come last, too:
+    // a directory that counts for a project takes nothing in that does not.
+    var flags = NewInodeFlags(staged)
+    for directory in made.reversed() {
+      try finish(tree.directory(own(directory.path)), directory, flags.directory(directory.path))
+    }
     return (tree, linked.withLock { $0 })
   }
 
@@ -85,11 +89,9 @@ struct TreeBuilder {
     }
   }
 
-  private func finish(_ target: Directory, _ directory: MadeDirectory) throws {
+  private func finish(_ target: Directory, _ directory: MadeDirectory, _ flags: InodeFlags?) throws {
     guard let metadata = directory.metadata else { return }
     try target.apply(metadata, to: .root)
-    let isLive = try staged.live.status(directory.path)?.type == .directory
-    let flags = isLive ? try staged.live.directory(directory.path).flags() : nil
     let hasFlags = flags.map(target.setFlags) ?? true
     // A directory that stays has what it had; an exchange must not change it on the way.
     guard try directory.isKept && !(hasFlags && target.metadata(.root) == metadata) else { return }
@@ -142,5 +144,47 @@ struct TreeBuilder {
     try target.createDirectory(name)
     let liveChild = try live?.status(name)?.type == .directory ? live?.directory(name) : nil
     try fill(target.directory(name), child, live: liveChild, linked, &made)
+  }
+}
+
+/// Which inode flags (`chattr`) and project a new inode of a path gets: those of what it replaces, else what the directory
+/// that it is in hands down, as if the app had made it there.
+struct NewInodeFlags {
+  private let staged: StagedContainer
+  /// The flags of directories, by path; nil where the file system has none.
+  private var directories: [ContainerPath: InodeFlags?] = [:]
+
+  init(_ staged: StagedContainer) { self.staged = staged }
+
+  mutating func directory(_ path: ContainerPath) throws -> InodeFlags? {
+    if let known = directories[path] { return known }
+    let flags: InodeFlags?
+    if try staged.live.status(path)?.type == .directory {
+      flags = try staged.live.directory(path).flags()
+    } else if let recorded = staged.stage.overlay.directoryFlags[path] {
+      flags = recorded
+    } else {
+      flags = try staged.live.isRoot(path) ? nil : directory(path.parent)?.inherited(by: .directory)
+    }
+    directories[path] = .some(flags)
+    return flags
+  }
+
+  mutating func file(_ path: ContainerPath) throws -> InodeFlags? {
+    let above = try directory(path.parent)
+    guard try staged.live.status(path)?.type == .file else { return above?.inherited(by: .file) }
+    return try staged.live.flags(of: path)?.moved(into: above)
+  }
+
+  /// Gives the staged files that replace live ones, or are new, their flags. What cannot be set on a file with content
+  /// (no copy-on-write, of btrfs), or by this user, is left out: nothing depends on it. An inode that an undo
+  /// gives back has its own.
+  mutating func apply(to changes: ChangeList) throws {
+    for change in changes.changes where change.after?.type == .file {
+      guard case .inode(let inode) = staged.stage.overlay[change.path], !inode.isShared,
+        let flags = try file(change.path)
+      else { continue }
+      try staged.stage.directory.setFlags(flags, of: inode.name)
+    }
   }
 }

@@ -7,6 +7,7 @@ struct NodeTable: Sendable {
     var type: FileType
     /// Without the time.
     var metadata: FileMetadata
+    var flags: InodeFlags?
   }
 
   // In this order no byte is lost between them.
@@ -25,7 +26,7 @@ struct NodeTable: Sendable {
   mutating func append(_ record: NodeRecord) -> UInt32 {
     var metadata = record.metadata
     metadata.modified = 0
-    let kind = Kind(type: record.type, metadata: metadata)
+    let kind = Kind(type: record.type, metadata: metadata, flags: record.flags)
     let number = kindNumbers[kind] ?? UInt32(kinds.count)
     if number == kinds.count {
       kinds.append(kind)
@@ -42,6 +43,6 @@ struct NodeTable: Sendable {
     var metadata = kind.metadata
     metadata.modified = entry.modified
     return NodeRecord(
-      type: kind.type, metadata: metadata, size: entry.size, digest: entry.digest)
+      type: kind.type, metadata: metadata, size: entry.size, digest: entry.digest, flags: kind.flags)
   }
 }

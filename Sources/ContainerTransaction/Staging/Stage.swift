@@ -168,6 +168,8 @@ struct Overlay: Sendable {
   var made = NodeTable()
   /// The former paths of what was moved, for the difference.
   var origins: [ContainerPath: ContainerPath] = [:]
+  /// The `chattr` flags of directories that a rollback brings back.
+  var directoryFlags: [ContainerPath: InodeFlags] = [:]
 
   /// All paths that have a node, sorted.
   var paths: some Sequence<ContainerPath> { nodes.paths }

@@ -174,12 +174,17 @@ extension StagedContainer {
   }
 
   /// Puts a directory with its metadata, or changes those of an existing one; the root's too.
-  package func putDirectory(at path: ContainerPath, metadata: FileMetadata) throws {
+  ///
+  /// - Parameter flags: what `chattr` had set on one that comes back.
+  package func putDirectory(
+    at path: ContainerPath, metadata: FileMetadata, flags: InodeFlags? = nil
+  ) throws {
     if let existing = try status(of: path), existing.type != .directory {
       try remove(path, withExternalData: false)
     }
     if !path.isRoot { try createDirectory(path.parent) }
     try requireGroup(of: path)
+    stage.overlay.directoryFlags[path] = flags ?? stage.overlay.directoryFlags[path]
     stage.overlay.set(.directory(metadata), at: path)
   }
 

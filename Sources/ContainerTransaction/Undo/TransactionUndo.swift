@@ -95,7 +95,7 @@ struct TransactionUndo {
     guard before.type == .directory else { return try putBack(change) }
     // A file or link had taken the directory's place; what was in it comes back by itself.
     if present != nil { try staged.remove(change.path, withExternalData: false) }
-    try staged.putDirectory(at: change.path, metadata: before.metadata)
+    try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
   }
 
   private mutating func putBack(_ change: ChangeRecord) throws {
@@ -243,7 +243,7 @@ struct TransactionUndo {
     guard before.type == .directory else { return try undoReplacedFile(change, before, present) }
     guard present != nil, let after = change.after?.metadata, let live = try staged.metadata(of: change.path)
     else {
-      return try staged.putDirectory(at: change.path, metadata: before.metadata)
+      return try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
     }
     // What the app did to it since stays: when it added a file, the time is the app's too.
     var metadata = live

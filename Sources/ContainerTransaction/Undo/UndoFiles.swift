@@ -145,7 +145,7 @@ package struct RevertSource {
     }
     for change in changes where try staged.status(of: change.path) == nil {
       if let before = change.before, before.type == .directory {
-        try staged.putDirectory(at: change.path, metadata: before.metadata)
+        try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
       } else {
         try files.putBack(change, on: staged)
       }

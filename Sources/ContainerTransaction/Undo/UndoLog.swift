@@ -224,6 +224,8 @@ struct NodeRecord: Codable, Sendable, Hashable {
   var size: UInt64
   /// SHA-256 of a file's content; a database's with the header fields normalized that differ between captures.
   var digest: SHA256.Digest?
+  /// Of a directory: what `chattr` had set; a file that comes back has its own.
+  var flags: InodeFlags?
 }
 
 extension FileType {
