@@ -22,7 +22,7 @@ import Testing
       #expect(
         try code(opening: Array("-----BEGIN AGE ENCRYPTED FILE-----\nYWdl".utf8), in: directory) == .encrypted
       )
-      #expect(errorCode { _ = try ArchiveReader(path: directory) } == .io)
+      #expect(errorCode { _ = try ArchiveReader(path: directory) } == .notAnArchive)
       #expect(errorCode { _ = try ArchiveReader(path: directory + "/absent") } == .io)
       #expect(try run("mkfifo", [directory + "/fifo"]).status == 0)
       #expect(errorCode { _ = try ArchiveReader(path: directory + "/fifo") } == .io)

@@ -90,7 +90,7 @@ import Testing
       head -c 100 /dev/zero > zeros; printf 'age-encryption.org/v1\\n-> X25519 x\\n' > sealed.age
       """)
     let expected = [
-      "empty": "truncated", "text": "notAnArchive", "directory": "io",
+      "empty": "truncated", "text": "notAnArchive", "directory": "notAnArchive",
       "foreign.tar.zst": "notAnArchive", "noise.zst": "notAnArchive",
       "zeros": "notAnArchive", "sealed.age": "damaged", "none": "notFound",
       "dangling": "notFound", "none/none": "notFound", "text/none": "notFound",

@@ -242,7 +242,8 @@ struct FleetTests {
       let result = try sandbox.drydock("status", "--all", "All", option, value)
       #expect(result.exitCode == 64, "\(result)")
       #expect(
-        result.errors.contains("the value '\(value)' is invalid for '\(option) <n>': \(reason)"), "\(result)")
+        result.errors.contains("the value '\(value)' is invalid for '\(option) <number>': \(reason)"),
+        "\(result)")
     }
   }
 

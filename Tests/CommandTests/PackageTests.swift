@@ -131,7 +131,7 @@ struct PackageTests {
       try shell("for page in root/usr/share/man/man1/*; do mandoc -T lint -W warning $page; done") == "")
     let page = try shell("mandoc -T ascii root/usr/share/man/man1/drydock-snapshot.1.gz | sed 's/.\\x08//g'")
     for words in [
-      "drydock-snapshot - Back up a container", "drydock snapshot [container] [--all directory]",
+      "drydock-snapshot - Back up a container", "drydock snapshot [container] [--all directory|file]",
       "\n       drydock snapshot Notes -r Backups --recipient age1... --tag release\n",
       "(values: auto, json, none)", "November 14, 2023",
     ] {
