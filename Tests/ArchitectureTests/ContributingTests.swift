@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("CONTRIBUTING.md shows the modules as they are")
+@Suite("CONTRIBUTING.md shows the modules, and two walks through them, as they are")
 struct ContributingTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
@@ -23,6 +23,42 @@ struct ContributingTests {
     #expect(rows.map { Array($0.prefix(3)) } == picture)
     let unexplained = rows.filter { $0.count != 4 || $0.last == "" }
     #expect(unexplained == [], "say in one line what belongs into the module")
+  }
+
+  private struct Hop {
+    let number: Int
+    let path: String, function: String
+  }
+
+  private struct Walk {
+    /// The number of hops that the title states.
+    let stated: Int
+    var hops: [Hop] = []
+  }
+
+  @Test(
+    "Each hop of the two walks is a function in the file that it names, and the titles state their number")
+  func walks() throws {
+    var walks: [Walk] = []
+    for line in try text(of: "CONTRIBUTING.md").split(separator: "\n") {
+      if let title = line.firstMatch(of: /^### .*: (\d+) hops/) {
+        walks.append(Walk(stated: Int(title.1) ?? 0))
+      } else if !walks.isEmpty, let hop = line.firstMatch(of: /^(\d+)\. `([\w\/]+\.\w+) (\w+)`/) {
+        walks[walks.count - 1].hops.append(
+          Hop(number: Int(hop.1) ?? 0, path: String(hop.2), function: String(hop.3)))
+      }
+    }
+    #expect(walks.count == 2)
+    for walk in walks {
+      #expect(walk.hops.map(\.number) == (0..<walk.stated).map { $0 + 1 })
+      for hop in walk.hops {
+        let source = try text(of: "Sources/\(hop.path)")
+        let start = (hop.path.hasSuffix(".swift") ? "func " : " ") + hop.function
+        #expect(
+          source.contains("\(start)(") || source.contains("\(start)<"),
+          "\(hop.path) has no function \(hop.function)")
+      }
+    }
   }
 }
 
