@@ -14,7 +14,7 @@ package final class RangeReader {
   private var ahead: [Int: PendingResult<PlainFrame>] = [:]
   private let depth: Int
   /// Whether all frames are read in their order, so that those behind a range are decoded ahead, too.
-  var readsEverything = false
+  package var readsEverything = false
 
   private static let cacheSize = 2
 

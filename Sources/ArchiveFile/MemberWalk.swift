@@ -8,13 +8,10 @@ package final class MemberWalk {
   private let reader: ArchiveReader
   private let mayRepeat: ([UInt8]) -> Bool
   private let walk: HeaderWalk
-  /// Nil when the names are not checked.
-  private var tree: MemberTree?
+  private var tree = MemberTree()
 
-  init(_ reader: ArchiveReader, _ tree: MemberTree?, mayRepeat: @escaping ([UInt8]) -> Bool = { _ in false })
-    throws
-  {
-    (self.reader, self.tree, self.mayRepeat) = (reader, tree, mayRepeat)
+  init(_ reader: ArchiveReader, mayRepeat: @escaping ([UInt8]) -> Bool) throws {
+    (self.reader, self.mayRepeat) = (reader, mayRepeat)
     walk = try reader.located { try reader.ranges.headers(from: 0) }
     reader.ranges.readsEverything = true
   }
@@ -22,16 +19,10 @@ package final class MemberWalk {
   /// The next member with the offset of its content in the tar stream; nil at the stream's end, which is checked then.
   package func next() throws -> (member: ArchiveMember, offset: UInt64)? {
     guard let (member, offset) = try reader.located({ try walk.nextIfAny() }) else {
-      try reader.checkEnd(after: walk.position)
+      try reader.located { try reader.ranges.checkEnd(after: walk.position) }
       return nil
     }
-    try reader.located { try tree?.add(member, mayRepeat: mayRepeat(member.name)) }
-    let size = member.contentSize
-    let room = reader.tarSize - min(offset, reader.tarSize)
-    guard size <= room, ArchiveFormat.padded(size) <= room else {
-      throw DrydockError.truncated("\(member.printableName) reaches beyond the end of the tar stream").at(
-        reader.path)
-    }
+    try reader.located { try tree.add(member, mayRepeat: mayRepeat(member.name)) }
     return (member, offset)
   }
 }
@@ -42,28 +33,12 @@ extension ArchiveReader {
   /// - Parameter mayRepeat: whether a file of that name may come again: one that changed while it was stored is
   ///   stored once more, and the later one counts.
   package func walk(mayRepeat: @escaping ([UInt8]) -> Bool = { _ in false }) throws -> MemberWalk {
-    try MemberWalk(self, MemberTree(), mayRepeat: mayRepeat)
+    try MemberWalk(self, mayRepeat: mayRepeat)
   }
-
-  /// A walk over all members for a caller that compares each name with a list without duplicates: it takes no memory for the
-  /// names that came before.
-  package func walkComparingNames() throws -> MemberWalk { try MemberWalk(self, nil) }
 
   /// The first member, and where its content starts; nil when there is none.
   package func firstMember() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
     try located { try ranges.headers(from: 0).nextIfAny() }
-  }
-
-  /// Checks that only zeros, at least two blocks, follow the last member: else another reader could see more members.
-  package func checkEnd(after end: UInt64) throws {
-    guard tarSize - end >= ArchiveFormat.tarEnd else {
-      throw DrydockError.truncated("the tar stream has no end marker").at(path)
-    }
-    try read(offset: end, length: tarSize - end) { bytes in
-      guard bytes.isZero else {
-        throw DrydockError.damaged("the tar stream continues after its end").at(path)
-      }
-    }
   }
 }
 
@@ -94,13 +69,19 @@ package final class HeaderWalk {
     var bytes: [UInt8] = []
     try ranges.read(offset: headerOffset, length: contentOffset - headerOffset) { bytes += $0 }
     try TarHeader.check(bytes, of: member)
-    position = contentOffset &+ ArchiveFormat.padded(member.contentSize)
+    let (size, tarSize) = (member.contentSize, ranges.index.tarSize)
+    let room = tarSize - min(contentOffset, tarSize)
+    guard size <= room, ArchiveFormat.padded(size) <= room else {
+      throw DrydockError.truncated("\(member.printableName) reaches beyond the end of the tar stream")
+    }
+    position = contentOffset + ArchiveFormat.padded(size)
     return (member, contentOffset)
   }
 
   /// As ``nextIfAny()``, where a member must come.
   package func next() throws -> (member: ArchiveMember, contentOffset: UInt64) {
     guard let next = try nextIfAny() else {
+      try ranges.checkEnd(after: position)
       throw DrydockError.truncated("the tar stream ends before its last member")
     }
     return next
@@ -110,4 +91,15 @@ package final class HeaderWalk {
 extension RangeReader {
   /// Walks over headers from a place where a member's start.
   package func headers(from start: UInt64) throws -> HeaderWalk { try HeaderWalk(self, from: start) }
+
+  /// Checks that only zeros, at least two blocks, follow the last member: else another reader could see more members.
+  package func checkEnd(after end: UInt64) throws {
+    let tarSize = index.tarSize
+    guard end <= tarSize, tarSize - end >= ArchiveFormat.tarEnd else {
+      throw DrydockError.truncated("the tar stream has no end marker")
+    }
+    try read(offset: end, length: tarSize - end) { bytes in
+      guard bytes.isZero else { throw DrydockError.damaged("the tar stream continues after its end") }
+    }
+  }
 }

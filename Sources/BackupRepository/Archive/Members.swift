@@ -164,13 +164,22 @@ struct ExpectedMembers: Sendable {
   fileprivate func row(ofContent number: Int) -> UInt32 { rows[number] }
 }
 
-/// Compares the tar with the manifest where content is read, on one thread: another program that unpacks the archive
-/// must not find anything else there.
+/// Compares members of a tar, one after the other, with what the manifest says: another program that unpacks the archive must
+/// not find anything else there. On one thread; from the first member to the last, or only in front of the contents that are
+/// read.
 final class MemberCheck {
   private let ranges: RangeReader
   private let expected: ExpectedMembers
   private let entries: ManifestReader.Pages
+  /// Nil before the first member, and where reading failed.
   private var walk: HeaderWalk?
+  /// Where the next member's header is.
+  private var position: UInt64 = 0
+  /// Where the content of the last member is.
+  private(set) var offset: UInt64 = 0
+  /// The last member of an entry, or of an earlier version of one.
+  private var last: (path: ContainerPath, isDirectory: Bool, isSuperseded: Bool)?
+  private var supersededCount = 0
   /// The content whose headers were checked last.
   private var checked: Int?
 
@@ -178,6 +187,67 @@ final class MemberCheck {
     (self.ranges, self.expected) = (ranges, expected)
     self.entries = entries ?? ManifestReader.Pages(expected.manifest)
   }
+
+  // MARK: All members
+
+  /// Goes to the first member, which is the header; or to the one after a content.
+  func start(after content: Int? = nil) throws {
+    guard let content else {
+      walk = nil
+      position = 0
+      last = nil
+      return try expect(Archive.Header.memberName, next())
+    }
+    let entry = try entries.entry(row: Int64(expected.row(ofContent: content)))
+    guard let place = entry.extents.member(in: expected.archive) else {
+      throw damaged("no content of \(entry.path)")
+    }
+    let start = place.offset + RangeReader.padded(place.length)
+    if start != position { walk = nil }
+    position = start
+    last = (path: entry.path, isDirectory: false, isSuperseded: false)
+  }
+
+  /// Compares the next member with the next of the archive's own entries, content aside. These are in order, so that no name
+  /// can occur twice.
+  func expect(_ entry: ManifestEntry) throws {
+    guard entry.hasMember(in: expected.archive) else { return }
+    var member = try next()
+    while try isSuperseded(member) { member = try next() }
+    guard entry.agrees(with: member, at: offset, in: expected.archive, expected.names),
+      follows(entry.path), entry.isFile || last?.path != entry.path
+    else { throw damaged("\(entry.path) in the tar is not what the manifest says") }
+    last = (path: entry.path, isDirectory: entry.kind == .directory, isSuperseded: false)
+  }
+
+  /// Checks what comes after the last entry: the vault's items where there are any, the manifest, and nothing else.
+  func expectEnd(_ manifest: ManifestLocation) throws {
+    var vault = expected.vault
+    var member = try next()
+    while offset != manifest.offset {
+      if vault?.agrees(with: member, at: offset) ?? false {
+        vault = nil
+      } else if try !isSuperseded(member) {
+        throw damaged("\(member.printableName) is in the tar and not in the manifest")
+      }
+      member = try next()
+    }
+    try expect(MemberNames.manifest, member)
+    guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
+    guard member.kind == .file(size: manifest.length) else {
+      throw damaged("\(MemberNames.manifest) in the tar has another size than the archive announces")
+    }
+    try DrydockError.locating(expected.path) { try ranges.checkEnd(after: position) }
+  }
+
+  /// When all members were compared: throws for an earlier version of a file that the manifest lists and the tar does not have.
+  func requireSuperseded() throws {
+    guard supersededCount == expected.superseded.count else {
+      throw damaged("a file is listed as stored twice, and is not")
+    }
+  }
+
+  // MARK: Members in front of a content
 
   /// Checks the headers in front of the content that a place is in.
   ///
@@ -187,73 +257,60 @@ final class MemberCheck {
       throw damaged("no entry has the content at \(offset)")
     }
     guard content != checked else { return }
-    try check(
-      after: content == 0 ? nil : content - 1, until: expected.offset(ofContent: content), last: nil)
+    try check(after: content == 0 ? nil : content - 1)
+    let start = expected.offset(ofContent: content)
+    guard self.offset == start else {
+      throw damaged("the content at \(start) is not where the manifest says")
+    }
     checked = content
   }
 
   /// Checks what comes after the last content, and that the manifest is the last member.
-  func checkRest(manifestAt offset: UInt64) throws {
-    let last = expected.contents - 1
-    try check(after: last < 0 ? nil : last, until: offset, last: MemberNames.manifest)
+  func checkRest(_ manifest: ManifestLocation) throws {
+    try check(after: expected.contents == 0 ? nil : expected.contents - 1)
+    try expectEnd(manifest)
   }
 
-  /// Where the first header after a content starts.
-  private func start(after content: Int?) throws -> UInt64 {
-    guard let content else { return 0 }
-    let entry = try entries.entry(row: Int64(expected.row(ofContent: content)))
-    guard let place = entry.extents.member(in: expected.archive) else {
-      throw damaged("no content of \(entry.path)")
-    }
-    return place.offset + RangeReader.padded(place.length)
+  private func check(after content: Int?) throws {
+    try start(after: content)
+    for row in expected.rows(after: content) { try expect(entries.entry(row: Int64(row))) }
   }
 
-  private func check(after content: Int?, until end: UInt64, last: String?) throws {
+  // MARK: One member
+
+  private func next() throws -> ArchiveMember {
     do {
-      let start = try start(after: content)
-      let walk = try self.walk.flatMap { $0.position == start ? $0 : nil } ?? ranges.headers(from: start)
-      self.walk = walk
-      if start == 0 { try expect(Archive.Header.memberName, try walk.next().member) }
-      var position = start
-      for row in expected.rows(after: content) {
-        let entry = try entries.entry(row: Int64(row))
-        guard entry.hasMember(in: expected.archive) else { continue }
-        var (member, offset) = try walk.next()
-        while isSuperseded(member, offset) { (member, offset) = try walk.next() }
-        guard entry.agrees(with: member, at: offset, in: expected.archive, expected.names) else {
-          throw damaged("\(entry.path) in the tar is not what the manifest says")
-        }
-        position = offset
-      }
-      guard last != nil || position == end else {
-        throw damaged("the content at \(end) is not where the manifest says")
-      }
-      guard let last else { return }
-      var vault = expected.vault
-      while true {
+      return try DrydockError.locating(expected.path) {
+        let walk = try self.walk ?? ranges.headers(from: position)
+        self.walk = walk
         let (member, offset) = try walk.next()
-        if offset == end {
-          try expect(last, member)
-          guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
-          return
-        }
-        if vault?.agrees(with: member, at: offset) ?? false {
-          vault = nil
-          continue
-        }
-        guard isSuperseded(member, offset) else {
-          throw damaged("\(member.printableName) is in the tar and not in the manifest")
-        }
+        (self.offset, position) = (offset, walk.position)
+        return member
       }
     } catch {
       walk = nil
-      throw (error as? DrydockError)?.at(expected.path) ?? error
+      throw error
     }
   }
 
-  private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) -> Bool {
-    guard let path = expected.names.path(ofContent: member.name) else { return false }
-    return expected.superseded[offset] == SupersededMember(path: path, length: member.contentSize)
+  /// Whether a member is an earlier version of a file, whose last version, if there is one, follows.
+  private func isSuperseded(_ member: ArchiveMember) throws -> Bool {
+    guard let path = expected.names.path(ofContent: member.name),
+      expected.superseded[offset] == SupersededMember(path: path, length: member.contentSize)
+    else { return false }
+    guard case .file = member.kind, follows(path) else {
+      throw damaged("\(path) in the tar is not what the manifest says")
+    }
+    last = (path: path, isDirectory: false, isSuperseded: true)
+    supersededCount += 1
+    return true
+  }
+
+  /// Whether a path comes after the last one and is not below a file or link, or is the same one in a later version.
+  private func follows(_ path: ContainerPath) -> Bool {
+    guard let last else { return true }
+    if last.path == path { return last.isSuperseded }
+    return last.path < path && (last.isDirectory || !path.isInside(last.path))
   }
 
   private func expect(_ name: String, _ member: ArchiveMember) throws {

@@ -64,7 +64,12 @@ package struct Verification {
     }
     let isRead = files.map { $0.map(read.contains) ?? false }
     let id = try SnapshotID()
-    let tar = data ? try TarVerification(archive.parts[0]) : nil
+    let own = archive.parts[0]
+    let tar = data ? try MemberCheck(own.reader.ranges, ExpectedMembers(own)) : nil
+    if let tar {
+      own.reader.ranges.readsEverything = true
+      try tar.start()
+    }
     var (entries, bytes) = (0, UInt64(0))
     // The path of the last entry of any manifest, and the first manifest that has it: that one counts.
     var newest: (path: ContainerPath, part: Int)?
@@ -76,17 +81,23 @@ package struct Verification {
       if data, !$0.extents.isEmpty, !$0.isWhole(in: archive.header.archive), !isRead[newest?.part ?? 0] {
         try archive.content(of: $0) { _ in }
       }
-    } own: {
-      if newest?.path != $1.path { newest = ($1.path, $0) }
-      if $0 == 0 { try tar?.expect($1) }
+    } own: { part, entry in
+      if newest?.path != entry.path { newest = (entry.path, part) }
+      guard part == 0, let tar else { return }
+      try own.compare(tar) { try $0.expect(entry) }
+      // Some blocks are checked with the whole content.
+      if entry.isFile, entry.hardLink == nil, entry.isWhole(in: own.header.archive) {
+        try archive.content(of: entry) { _ in }
+      }
     }
     try archive.expectSnapshot(id.finish().hex)
     // A restore reads them too.
     _ = try archive.manifest.skipped()
-    try tar?.expectEnd()
-    if data { _ = try archive.vaultExtract() }
-    if data, let signature = archive.parts[0].signature {
-      try signature.signed.requireAllBytes(archive.parts[0].reader)
+    if let tar {
+      try own.compare(tar) { try $0.expectEnd(own.reader.manifest) }
+      try tar.requireSuperseded()
+      _ = try archive.vaultExtract()
+      try own.signature?.signed.requireAllBytes(own.reader)
     }
     if data, let file = files[0] { read.insert(file) }
     return VerificationReport(
@@ -95,105 +106,18 @@ package struct Verification {
   }
 }
 
-/// Compares all members of the tar, with their content, with the manifest's entries: the same ones in the same order.
-private final class TarVerification {
-  private let archive: ArchivePart
-  private let names: MemberNames
-  private let walk: MemberWalk
-  private var superseded: [UInt64: SupersededMember]
-  /// The last member of an entry, or of an earlier version of one.
-  private var last: (path: ContainerPath, isDirectory: Bool, isSuperseded: Bool)?
-
-  init(_ archive: ArchivePart) throws {
-    self.archive = archive
-    names = archive.header.memberNames
-    superseded = try archive.manifest.superseded()
-    walk = try archive.reader.walkComparingNames()
-    // The header, which was read when the archive was opened.
-    _ = try walk.next()
-  }
-
-  /// Compares the next member. The manifest's entries are in order, so that no name can occur twice.
-  func expect(_ entry: ManifestEntry) throws {
-    guard entry.hasMember(in: archive.header.archive) else { return }
-    while let (member, offset) = try walk.next() {
-      if try isSuperseded(member, offset) { continue }
-      guard let path = names.path(ofContent: member.name), path == entry.path else {
-        throw try wrong("\(member.printableName) is in the tar where the manifest has \(entry.path)", offset)
-      }
-      guard entry.agrees(with: member, at: offset, in: archive.header.archive, names),
-        try hasDigest(of: entry, member, offset),
-        follows(path) || (last?.path == path && entry.isFile)
-      else { throw try wrong("\(path) in the tar is not what the manifest says", offset) }
-      last = (path, entry.kind == .directory, false)
-      return
+extension ArchivePart {
+  /// Compares members. Where they disagree, and a name is unsafe beside those before it, the error is about that name.
+  fileprivate func compare(_ tar: MemberCheck, _ body: (MemberCheck) throws -> Void) throws {
+    do { try body(tar) } catch let error as DrydockError where error.code == .damaged {
+      let names = header.memberNames
+      let repeated = Set(
+        try manifest.superseded().values.flatMap {
+          [names.name(of: $0.path), names.pagesName(of: $0.path) ?? []]
+        })
+      let walk = try reader.walk { repeated.contains($0) }
+      while let (_, place) = try walk.next(), place < tar.offset {}
+      throw error
     }
-    throw damaged("\(entry.path) is in the manifest and not in the tar")
-  }
-
-  private func hasDigest(
-    of entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64
-  ) throws -> Bool {
-    // Some blocks are checked with the whole content.
-    guard case .file = member.kind, entry.isWhole(in: archive.header.archive) else { return true }
-    var hash = try ContentHash(isDatabase: entry.kind == .database, size: entry.size)
-    try archive.reader.read(offset: offset, length: member.contentSize) { try hash.update($0) }
-    return try hash.finish().digest == entry.digest
-  }
-
-  /// After the last entry: the vault's items where there are any, the manifest, and nothing else.
-  func expectEnd() throws {
-    var vault = archive.vault
-    var hasManifest = false
-    while let (member, offset) = try walk.next() {
-      if !hasManifest, try isSuperseded(member, offset) { continue }
-      if !hasManifest, vault?.agrees(with: member, at: offset) ?? false {
-        vault = nil
-      } else if !hasManifest, member.name == Array(MemberNames.manifest.utf8),
-        offset == archive.reader.manifest.offset
-      {
-        hasManifest = true
-      } else {
-        throw try wrong("\(member.printableName) is in the tar and not in the manifest", offset)
-      }
-    }
-    guard hasManifest else { throw damaged("its manifest is not the last member") }
-    if let member = superseded.values.first {
-      throw damaged("\(member.path) is listed as stored twice, and is not")
-    }
-    guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
-  }
-
-  /// Whether a member is an earlier version of a file, whose last version, if there is one, follows.
-  private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) throws -> Bool {
-    guard let path = names.path(ofContent: member.name),
-      superseded[offset] == SupersededMember(path: path, length: member.contentSize)
-    else { return false }
-    guard case .file = member.kind, follows(path) || (last?.path == path && last?.isSuperseded == true) else {
-      throw try wrong("\(path) in the tar is not what the manifest says", offset)
-    }
-    superseded[offset] = nil
-    last = (path, false, true)
-    return true
-  }
-
-  /// Whether a path comes after the last one, and is not below a file or link.
-  private func follows(_ path: ContainerPath) -> Bool {
-    last.map { $0.path < path && ($0.isDirectory || !path.isInside($0.path)) } ?? true
-  }
-
-  /// The error about a member that the manifest does not have; when its name is unsafe beside those before it, that one.
-  private func wrong(_ what: String, _ offset: UInt64) throws -> DrydockError {
-    let repeated = Set(
-      try archive.manifest.superseded().values.flatMap {
-        [names.name(of: $0.path), names.pagesName(of: $0.path) ?? []]
-      })
-    let walk = try archive.reader.walk { repeated.contains($0) }
-    while let (_, place) = try walk.next(), place < offset {}
-    return damaged(what)
-  }
-
-  private func damaged(_ what: String) -> DrydockError {
-    DrydockError(.damaged, what, path: archive.path)
   }
 }

@@ -142,7 +142,8 @@ package enum Restore {
     let keptValues = try mergeKeyValueStores(among: changes.contents.paths, staged)
     // A restore that reads all contents also checks what comes after the last one.
     for part in archive.parts.indices where try changes.readsAll(of: part, archive) {
-      try archive.parts[part].checkEnd(changes.members[part])
+      let reader = archive.parts[part].reader
+      try MemberCheck(reader.ranges, changes.members[part]).checkRest(reader.manifest)
     }
     try changes.vault?.stage(staged)
     for entry in changes.links {
@@ -261,15 +262,6 @@ extension Archive {
     var bytes: [UInt8] = []
     try content(of: entry, otherwise: Self.advice) { bytes.append(contentsOf: $0) }
     return bytes
-  }
-}
-
-extension ArchivePart {
-  /// Checks what comes after the last content: nothing but the manifest.
-  fileprivate func checkEnd(_ members: ExpectedMembers) throws {
-    let manifest = reader.manifest
-    try MemberCheck(reader.ranges, members).checkRest(manifestAt: manifest.offset)
-    try reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
   }
 }
 
