@@ -18,9 +18,9 @@ package enum FaultPoint: String, Sendable, CaseIterable {
   /// in use.
   case marked
   /// No process has any of it open.
-  case looked
+  case foundUnused = "looked"
   /// A process had, and everything is reverted.
-  case takenBack = "taken-back"
+  case reverted = "taken-back"
   /// In place only: all is moved, directories have their metadata, and it is on disk.
   case placed
   case carried
@@ -34,15 +34,15 @@ package enum FaultPoint: String, Sendable, CaseIterable {
 /// What happens at the fault points: nothing, outside of tests.
 package struct FaultInjection: Sendable {
   /// Whether to search for processes with open files. If false, none is found, as in another namespace.
-  let looksForHolders: Bool
+  let searchesOpenFiles: Bool
   let reach: @Sendable (FaultPoint) throws -> Void
   /// Whether names that differ only in case or Unicode form count as one, as on some file systems.
   package var foldsNames = false
 
   package static let none = FaultInjection { _ in }
 
-  package init(looksForHolders: Bool = true, _ reach: @escaping @Sendable (FaultPoint) throws -> Void) {
-    (self.looksForHolders, self.reach) = (looksForHolders, reach)
+  package init(searchesOpenFiles: Bool = true, _ reach: @escaping @Sendable (FaultPoint) throws -> Void) {
+    (self.searchesOpenFiles, self.reach) = (searchesOpenFiles, reach)
   }
 
   /// The process dies, as in a power cut, when it reaches a point for the `count`th time.

@@ -305,7 +305,8 @@ package enum Transaction {
         try Commit(
           staged: staged, state: state, strategy: strategy, transaction: transaction, folder: folder,
           index: before.index, faults: options.faults, closed: before.closed,
-          creates: before.creates, looksForHolders: options.faults.looksForHolders && !container.isScratch,
+          creates: before.creates,
+          searchesOpenFiles: options.faults.searchesOpenFiles && !container.isScratch,
           own: store.states.flatMap { [$0.parent, $0.directory] }
         ).run(changes, undo: undo)
       }

@@ -98,7 +98,8 @@ import Testing
 
   /// Another program edits a file in the middle of a commit.
   @Test(arguments: [
-    FaultPoint.staged, .checked, .treeBuilt, .synced, .rewalked, .committed, .marked, .looked, .exchanged,
+    FaultPoint.staged, .checked, .treeBuilt, .synced, .rewalked, .committed, .marked, .foundUnused,
+    .exchanged,
     .carried,
     .undoKept, .oldRemoved, .done,
   ]) func whatWasChangedMeanwhileIsRead(point: FaultPoint) throws {
@@ -264,7 +265,7 @@ import Testing
   }
 
   /// Another program edits a file in the middle of a commit.
-  @Test(arguments: [FaultPoint.exchanged, .looked, .carried, .undoKept, .oldRemoved, .done])
+  @Test(arguments: [FaultPoint.exchanged, .foundUnused, .carried, .undoKept, .oldRemoved, .done])
   func whatChangedMeanwhileIsRead(point: FaultPoint) throws {
     let (lab, archive, target) = try scene()
     _ = try lab.shell("printf changed > restored/a; printf changed > restored/b")

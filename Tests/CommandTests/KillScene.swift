@@ -181,9 +181,9 @@ struct KillScene {
     // Once it was moved, the token is in the settings or it is sealed, and nowhere else.
     if operation == .rollback || (operation == .migrate && outcome == .new) {
       let isBack = operation == .rollback && outcome == .new
-      let holders = try sandbox.tokenHolders().filter { !$0.hasPrefix("Template") }
+      let found = try sandbox.filesWithToken().filter { !$0.hasPrefix("Template") }
       #expect(
-        holders == (isBack ? ["\(Self.trial)/\(Sandbox.settings)"] : []),
+        found == (isBack ? ["\(Self.trial)/\(Sandbox.settings)"] : []),
         "\(operation), \(context), \(outcome)")
     }
     switch outcome {

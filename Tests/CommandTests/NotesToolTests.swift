@@ -55,7 +55,7 @@ struct NotesToolTests {
       let settings = try sandbox.settings()
       #expect(settings.contains("theme = dark") && settings.contains("window = 21 bytes"), "\(settings)")
       #expect(!settings.contains { $0.hasPrefix("auth_token") })
-      #expect(try sandbox.tokenHolders() == [])
+      #expect(try sandbox.filesWithToken() == [])
       #expect(
         try succeed(sandbox, ["status", "Notes", "--exit-code"]).contains("4  applied  token_to_vault"))
       #expect(try succeed(sandbox, ["vault", "list", "Notes"]).contains("com.example.notes/auth"))

@@ -149,7 +149,7 @@ struct Sandbox {
   // MARK: Files
 
   /// The files in a directory of the sandbox that hold the app's token in the clear, in whatever way it is written.
-  func tokenHolders(_ path: String = ".") throws -> [String] {
+  func filesWithToken(_ path: String = ".") throws -> [String] {
     let forms = [
       Data(Self.token.utf8), Data(Data(Self.token.utf8).base64EncodedString().utf8.dropLast(4)),
       Self.token.data(using: .utf16BigEndian) ?? Data(),

@@ -174,7 +174,7 @@ import Testing
       let isStarted = Counter()
       var options = TransactionOptions()
       options.commit = strategy
-      options.faults = FaultInjection(looksForHolders: false) { point in
+      options.faults = FaultInjection(searchesOpenFiles: false) { point in
         guard point == moment.point, isStarted.next() == 1 else { return }
         try app.start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
         usleep(UInt32(moment.pause * 1000))

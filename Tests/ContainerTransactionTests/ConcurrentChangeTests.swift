@@ -19,7 +19,7 @@ import Testing
   static let after: [FaultPoint] = [.exchanged, .carried, .undoKept, .oldRemoved, .done]
 
   static let ofExchange = FaultPoint.allCases.filter {
-    ![.moved, .placed, .sealed, .partlyExchanged, .takenBack].contains($0)
+    ![.moved, .placed, .sealed, .partlyExchanged, .reverted].contains($0)
   }
 
   /// Runs the usual transaction with something done at one point.
@@ -217,7 +217,7 @@ import Testing
       defer { try? RawFiles.remove(Array(frozen.utf8)) }
       let container = try Container(at: frozen + "/c")
       let state = try #require(try StateDirectory.existing(for: container))
-      let isExchanged = Self.after.contains(point) || [.marked, .looked].contains(point)
+      let isExchanged = Self.after.contains(point) || [.marked, .foundUnused].contains(point)
       try renumber(state, live: Directory(frozen + "/c"), isExchanged: isExchanged)
       let reports = try Transaction.recover(container)
       #expect(reports.map(\.outcome) == (point == .done ? [] : isExchanged ? [.new] : [.old]), "\(point)")

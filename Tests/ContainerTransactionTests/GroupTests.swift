@@ -94,7 +94,7 @@ import Testing
     .exchanged, .placed, .carried, .undoKept, .oldRemoved, .done,
   ]
 
-  @Test(arguments: FaultPoint.allCases.filter { ![.sealed, .takenBack].contains($0) }, ways)
+  @Test(arguments: FaultPoint.allCases.filter { ![.sealed, .reverted].contains($0) }, ways)
   func stoppedAtEveryPoint(_ point: FaultPoint, _ commit: CommitPreference) throws {
     let foreign: [FaultPoint] = commit == .exchange ? [.moved, .placed] : [.exchanged, .partlyExchanged]
     guard !foreign.contains(point) else { return }

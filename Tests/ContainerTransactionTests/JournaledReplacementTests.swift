@@ -19,7 +19,7 @@ import Testing
   }
 
   static let points = FaultPoint.allCases.filter {
-    ![.exchanged, .partlyExchanged, .moved, .sealed, .takenBack].contains($0)
+    ![.exchanged, .partlyExchanged, .moved, .sealed, .reverted].contains($0)
   }
   static let after: [FaultPoint] = [.placed, .carried, .undoKept, .oldRemoved, .done]
 

@@ -88,7 +88,7 @@ import Testing
   }
 
   /// Every file of the container and of its state that holds a secret in the clear.
-  private func holders(_ sandbox: Sandbox) throws -> [String] {
+  private func filesWithSecret(_ sandbox: Sandbox) throws -> [String] {
     var found: [String] = []
     let root = try Directory(sandbox.folder.path)
     try root.walk { entry in
@@ -104,10 +104,10 @@ import Testing
   func thereAndBack(_ format: PropertyListFile.Format, _ commit: CommitPreference) throws {
     try withSecrets(format) { sandbox, keys in
       let before = try sandbox.listing()
-      #expect(try holders(sandbox).count > 5, "the earlier undos hold it as long as the settings do")
+      #expect(try filesWithSecret(sandbox).count > 5, "the earlier undos hold it as long as the settings do")
       try move(sandbox, keys, commit)
       let after = try sandbox.listing()
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
       #expect(try sandbox.stages().isEmpty)
 
       // Without the key, or with a wrong one, nothing is begun.
@@ -124,9 +124,9 @@ import Testing
       _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
       expectNone(try sandbox.listing().changes(from: before))
       // What the settings hold again is nowhere else.
-      #expect(try holders(sandbox) == ["c/" + Sandbox.settings.description])
+      #expect(try filesWithSecret(sandbox) == ["c/" + Sandbox.settings.description])
       _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options(keys, commit))
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
       _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
       expectNone(try sandbox.listing().changes(from: before))
       // The earlier ones can be undone, too.
@@ -136,7 +136,7 @@ import Testing
       #expect(settings.format == format)
       // Moved anew, with undos of rollbacks about.
       try move(sandbox, keys, commit)
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
     }
   }
 
@@ -198,7 +198,7 @@ import Testing
         try staged.remove("Documents/removed.sqlite")
       }
       try move(sandbox, keys, commit)
-      #expect(try holders(sandbox) == [] && plain(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [] && plain(sandbox) == [])
       for _ in 0..<2 { _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit)) }
       expectNone(try sandbox.listing().changes(from: before))
     }
@@ -207,7 +207,7 @@ import Testing
   @Test(arguments: [CommitPreference.exchange, .inPlace])
   func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
     let others: [FaultPoint] = [
-      commit == .inPlace ? .exchanged : .placed, .partlyExchanged, .moved, .sealed, .takenBack,
+      commit == .inPlace ? .exchanged : .placed, .partlyExchanged, .moved, .sealed, .reverted,
     ]
     let points = FaultPoint.allCases.filter { !others.contains($0) }
     var (sealed, isOver) = (0, false)
@@ -235,7 +235,7 @@ import Testing
           expectNone(try sandbox.listing().changes(from: before), "\(point)")
           try move(sandbox, keys, commit)
         }
-        #expect(try holders(sandbox) == [], "\(commit), \(point) \(count)")
+        #expect(try filesWithSecret(sandbox) == [], "\(commit), \(point) \(count)")
         _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
         expectNone(try sandbox.listing().changes(from: before), "\(point)")
       }
@@ -254,7 +254,9 @@ import Testing
           let outcome = try Transaction.rollback(sandbox.container(), redoing: redoing, options: options)
           #expect(!outcome.isFinished)
           _ = try Transaction.recover(sandbox.container())
-          #expect(try holders(sandbox) == (redoing ? [] : ["c/" + Sandbox.settings.description]), "\(point)")
+          #expect(
+            try filesWithSecret(sandbox) == (redoing ? [] : ["c/" + Sandbox.settings.description]), "\(point)"
+          )
         }
       }
     }
@@ -273,7 +275,7 @@ import Testing
       }
       let outcome = try move(sandbox, keys, commit, faults: faults)
       #expect(outcome.conflicts == [Sandbox.settings] && outcome.isFinished)
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
       let state = try #require(try sandbox.state(commit == .inPlace ? .inside : .beside))
       var kept: [String] = []
       try state.directory("conflict").walk { entry in
@@ -297,7 +299,7 @@ import Testing
       let outcome = try sandbox.run(faults: app) { try Self.set("theme", "blue", $0) }
       #expect(outcome.conflicts == [Sandbox.settings])
       try move(sandbox, keys)
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
     }
   }
 
@@ -315,10 +317,10 @@ import Testing
       let outcome = try sandbox.run(faults: app) { try $0.write(Array("written".utf8), to: path) }
       #expect(outcome.conflicts == [path])
       try move(sandbox, keys)
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
       _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
       try move(sandbox, keys)
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
       let state = try #require(try sandbox.state())
       var kept: [String] = []
       try state.directory("conflict").walk { entry in
@@ -339,7 +341,7 @@ import Testing
         try state.create(record, Array("{".utf8))
       }
       try move(sandbox, keys)
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
     }
   }
 
@@ -351,7 +353,7 @@ import Testing
         let faults = FaultInjection { if $0 == point { throw Stop() } }
         #expect(try !move(sandbox, keys, .exchange, faults: faults).isFinished)
         _ = try Transaction.recover(sandbox.container())
-        #expect(try holders(sandbox) == [], "\(point)")
+        #expect(try filesWithSecret(sandbox) == [], "\(point)")
         _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
       }
     }
@@ -367,9 +369,9 @@ import Testing
       // No key is at hand.
       try sandbox.run(kind: .restore, commit: commit) { try $0.write(old, to: Sandbox.settings) }
       try sandbox.run(commit: commit) { try Self.set("theme", "blue", $0) }
-      #expect(try !holders(sandbox).isEmpty)
+      #expect(try !filesWithSecret(sandbox).isEmpty)
       for _ in 0..<2 { try sandbox.rollback(commit: commit) }
-      #expect(try holders(sandbox) == [])
+      #expect(try filesWithSecret(sandbox) == [])
       expectNone(try sandbox.listing().changes(from: after))
       _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options(keys, commit))
       #expect(try sandbox.live().contents(Sandbox.settings) == old)
@@ -410,7 +412,7 @@ import Testing
         let root = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings)).root
         if Self.moved(root).isEmpty {
           clean += 1
-          #expect(try holders(sandbox) == [], "seed \(seed), step \(step), choice \(choice)")
+          #expect(try filesWithSecret(sandbox) == [], "seed \(seed), step \(step), choice \(choice)")
         }
       }
       #expect(moves > 0 && clean > 0)

@@ -33,11 +33,11 @@ extension Commit {
     try faults.reach(.synced)
     try revalidate(undo)
     let groupIDs = Set(groups.map(\.group.id))
-    let holders = try OpenFileSearch(self, changes, locks) { directory in
+    let search = try OpenFileSearch(self, changes, locks) { directory in
       directory.inGroup.map { groupIDs.contains($0.id) }
         ?? (place.isRoot || directory == place || directory.isInside(place))
     }
-    try requireUnused(holders, isReverted: false)
+    try requireUnused(search, isReverted: false)
     try faults.reach(.rewalked)
 
     // The lock is held on the inode, so the new roots must be locked too until the commit is complete.
@@ -57,7 +57,7 @@ extension Commit {
     do {
       try AtomicExchange(
         commit: self, roots: roots, record: record, place: place, tree: tree, changes: changes, undo: undo,
-        locks: locks, holders: holders
+        locks: locks, search: search
       ).run()
     } catch let error as DrydockError where error.code == .interrupted {
       throw error
@@ -127,7 +127,7 @@ private struct AtomicExchange {
   let changes: ChangeList
   let undo: UndoRecord
   let locks: CommitLocks
-  let holders: OpenFileSearch
+  let search: OpenFileSearch
 
   /// Exchanges all roots, marks the main files that were replaced, and checks whether any process has a file of the old
   /// tree open. On an error, or if one has, all exchanges are reversed.
@@ -141,8 +141,8 @@ private struct AtomicExchange {
         if exchanged.count < roots.count { try commit.faults.reach(.partlyExchanged) }
       }
       try commit.faults.reach(.marked)
-      try commit.requireUnused(holders.adding(newcomers()), isReverted: true)
-      try commit.faults.reach(.looked)
+      try commit.requireUnused(search.adding(createdMeanwhile()), isReverted: true)
+      try commit.faults.reach(.foundUnused)
     } catch {
       if exchanged.isEmpty { throw error }
       let kept: [ContainerPath]
@@ -156,13 +156,13 @@ private struct AtomicExchange {
       } catch let second {
         throw DrydockError.notReverted(error, second, path: commit.staged.container.root)
       }
-      try commit.faults.reach(.takenBack)
+      try commit.faults.reach(.reverted)
       throw try commit.saying(kept, error)
     }
   }
 
   /// What an app made or replaced, after the last walk, at a path that the transaction changes.
-  private func newcomers() throws -> [FileIdentity: ContainerPath] {
+  private func createdMeanwhile() throws -> [FileIdentity: ContainerPath] {
     guard !commit.creates else { return [:] }
     let old = try place.isRoot ? commit.staged.live : commit.folder.directory(Commit.tree)
     var found: [FileIdentity: ContainerPath] = [:]
@@ -196,23 +196,23 @@ private struct AtomicExchange {
       place: place, groups: record.groups ?? [], faults: .none)
     let live = commit.staged.live
     let kept = try finish.carry(to: place.isRoot ? live : live.directory(place), expected, undo)
-    return try kept + keepHeld(staged, besides: Set(kept))
+    return try kept + keepOpenFiles(staged, besides: Set(kept))
   }
 
   /// A process that has a new file open may still write to it later.
-  private func keepHeld(
+  private func keepOpenFiles(
     _ new: [ContainerPath: IndexedStatus], besides kept: Set<ContainerPath>
   ) throws -> [ContainerPath] {
     let mains = Set(locks.new.map(\.path))
     let files = new.filter { $1.type == .file && !mains.contains($0) && !kept.contains($0) }
     let inodes = Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min)
-    guard commit.looksForHolders, !inodes.isEmpty else { return [] }
-    let held = Set(OpenFileSearch(inodes: inodes, own: []).run().found.map(\.path)).sorted()
+    guard commit.searchesOpenFiles, !inodes.isEmpty else { return [] }
+    let open = Set(OpenFileSearch(inodes: inodes, own: []).run().found.map(\.path)).sorted()
     let conflicts = ConflictCopies(state: commit.state, transaction: commit.transaction)
-    for path in held {
+    for path in open {
       try conflicts.keep(path, in: tree, as: path.rebased(from: place, to: .root))
     }
-    return held
+    return open
   }
 
   /// Exchanges the new tree with what is at a root's path. If that is another directory than the one that was staged,

@@ -21,8 +21,8 @@ struct Commit {
   let closed: [String: String]
   /// The container is made: nothing is there yet.
   let creates: Bool
-  /// Whether holders of what is replaced are looked for.
-  let looksForHolders: Bool
+  /// Whether to search for processes that have open what is replaced.
+  let searchesOpenFiles: Bool
   /// Directories that Drydock itself has open besides those of the commit.
   let own: [Directory]
 
@@ -162,15 +162,15 @@ extension Commit {
 }
 
 /// Looking for processes that have open what a commit replaces: right before it, and right after it while SQLite's locks on the
-/// old and the new main files are still held. A holder found after it is a reason to revert.
+/// old and the new main files are still held. A process found after it is a reason to revert.
 extension Commit {
   /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path.
-  func requireUnused(_ holders: OpenFileSearch, isReverted: Bool) throws {
-    let search = holders.run()
-    guard search.found.isEmpty else {
+  func requireUnused(_ search: OpenFileSearch, isReverted: Bool) throws {
+    let result = search.run()
+    guard result.found.isEmpty else {
       throw DrydockError(
         .inUse,
-        "in use: \(search.shown); "
+        "in use: \(result.shown); "
           + (isReverted ? "the change was reverted" : "nothing was changed")
           + ", close it and run it again", path: staged.container.root)
     }
@@ -205,7 +205,7 @@ extension OpenFileSearch {
   ) throws {
     let live = commit.staged.live
     var inodes: [FileIdentity: ContainerPath] = [:]
-    if commit.looksForHolders, let index = commit.index {
+    if commit.searchesOpenFiles, let index = commit.index {
       for (path, status) in index.paths where status.type == .directory && isReplaced(path) {
         inodes[status.identity] = path
       }
@@ -230,7 +230,7 @@ extension OpenFileSearch {
 }
 
 /// The main files that a commit replaces and those that come in their place, under SQLite's own locks until both the
-/// commit and the look for holders after it are over.
+/// commit and the search for open files after it are over.
 struct CommitLocks {
   struct Main {
     let path: ContainerPath

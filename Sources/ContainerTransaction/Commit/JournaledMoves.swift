@@ -23,7 +23,7 @@ struct JournaledMoves {
 
   /// Completes the change; it is on disk when this returns.
   ///
-  /// - Parameter look: looks for holders of what was replaced, when all is moved.
+  /// - Parameter look: searches for open files among what was replaced, when all is moved.
   func forward(look: () throws -> Void = {}) throws {
     for move in plan.moves {
       try forward(move)
@@ -70,7 +70,7 @@ struct JournaledMoves {
         try put(before.metadata, on: change.path)
       }
       try folder.syncFileSystem()
-      try faults.reach(.takenBack)
+      try faults.reach(.reverted)
       try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
       return try kept.paths()
     } catch let second {
@@ -100,9 +100,9 @@ struct JournaledMoves {
       }
     }
     if locks == nil { return }
-    // Who has one of the new files open writes into it later, too.
-    for holder in OpenFileSearch(inodes: files, own: []).run().found {
-      if let name = names[holder.path] { try kept.keep(holder.path, in: folder, as: name) }
+    // A process with a new file open may still write to it later.
+    for file in OpenFileSearch(inodes: files, own: []).run().found {
+      if let name = names[file.path] { try kept.keep(file.path, in: folder, as: name) }
     }
   }
 

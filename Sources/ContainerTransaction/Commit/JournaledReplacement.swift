@@ -38,8 +38,8 @@ extension Commit {
     try faults.reach(.synced)
     try revalidate(undo)
     try requireChangeable(changes)
-    let holders = try OpenFileSearch(self, changes, locks) { _ in false }
-    try requireUnused(holders, isReverted: false)
+    let search = try OpenFileSearch(self, changes, locks) { _ in false }
+    try requireUnused(search, isReverted: false)
     try faults.reach(.rewalked)
 
     let journal = Journal(state: state.directory)
@@ -60,8 +60,8 @@ extension Commit {
       try faults.reach(.committed)
       try requireNoQuietEdit(undo)
       try moves.forward {
-        try requireUnused(holders.adding(moves.movedAside()), isReverted: true)
-        try faults.reach(.looked)
+        try requireUnused(search.adding(moves.movedAside()), isReverted: true)
+        try faults.reach(.foundUnused)
       }
       locks.releaseOld()
     } catch {

@@ -162,12 +162,12 @@ package struct FilesMappedForWriting {
 /// takes long on a busy machine; and another Drydock command that tries for the lock has the root open for a moment. So
 /// only what the same process still has open a little later counts.
 struct RepeatedSearch {
-  private struct Holder: Hashable {
+  private struct Use: Hashable {
     var process: Int32, path: ContainerPath
   }
 
   /// How often in a row each was found.
-  private var counts: [Holder: Int] = [:]
+  private var counts: [Use: Int] = [:]
   private var looks = 0
 
   static let enough = 4
@@ -177,10 +177,10 @@ struct RepeatedSearch {
   mutating func isUndecided(after found: [OpenFile]) -> Bool {
     looks += 1
     guard !found.isEmpty, looks < Self.most else { return false }
-    var now: [Holder: Int] = [:]
+    var now: [Use: Int] = [:]
     for file in found {
-      let holder = Holder(process: file.process, path: file.path)
-      now[holder] = file.isStarting ? 0 : counts[holder, default: 0] + 1
+      let use = Use(process: file.process, path: file.path)
+      now[use] = file.isStarting ? 0 : counts[use, default: 0] + 1
     }
     counts = now
     return !counts.values.contains { $0 >= Self.enough }

@@ -9,7 +9,7 @@ import Testing
 @testable import FileSystem
 
 /// Programs that still have open what a commit replaces.
-@Suite struct HolderTests {
+@Suite struct OpenFileTests {
   static let strategies: [CommitPreference] = [.exchange, .inPlace]
 
   private func at(_ point: FaultPoint, _ body: @escaping @Sendable () throws -> Void) -> FaultInjection {
@@ -192,7 +192,7 @@ import Testing
       var options = TransactionOptions()
       options.commit = strategy
       // Nobody sees it, and its file is replaced while it has it open.
-      options.faults = FaultInjection(looksForHolders: false) {
+      options.faults = FaultInjection(searchesOpenFiles: false) {
         if $0 == .rewalked { try app.open(strategy.rawValue, .hold, path) }
       }
       let outcome = try Transaction.run(
