@@ -11,7 +11,7 @@ import DrydockErrors
 package final class ArchiveReader {
   package let manifest: ManifestLocation
   package let fileSize: UInt64
-  /// The file's path or URL, which errors carry.
+  /// The file's path or URL, for errors.
   package let path: String?
 
   /// Reads ranges on this archive's own thread, ahead where it pays.

@@ -181,7 +181,7 @@ package enum Transaction {
     }
     var lock: ContainerLock? = try ContainerLock(container, exclusive: true, timeout: timeout)
     let recovered = try lock.map { try recover(container, root: $0.root) } ?? []
-    // A recovery may have exchanged roots, with the inodes that carry the lock.
+    // A recovery may have exchanged roots, with the inodes that are locked.
     if !recovered.isEmpty && !container.groups.isEmpty { lock = nil }
     let held = try lock ?? ContainerLock(container, exclusive: true, timeout: timeout)
     try GroupMarker.requireFinished(container)
@@ -204,7 +204,7 @@ package enum Transaction {
         "cannot be created: its parent directory cannot be written; run this as the owner of that directory",
         path: container.root, cause: error)
     }
-    // There is no root whose inode could carry the lock yet.
+    // There is no root whose inode could be locked yet.
     guard try state.directory.tryLock(exclusive: true) else {
       throw DrydockError(
         .locked, "locked by another process that is creating it; wait until it has finished",

@@ -143,7 +143,7 @@ struct InterruptedLeftoverTests {
     }
   }
 
-  @Test("What is carried over is on disk before the journal says so")
+  @Test("What is merged is on disk before the journal says so")
   func syncedFirst() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()

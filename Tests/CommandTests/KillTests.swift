@@ -75,7 +75,7 @@ struct KillTests {
         let result = try sandbox.drydock(
           ["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
         if result.succeeded {
-          // There is no old tree: nothing is walked again, carried over or removed.
+          // There is no old tree: nothing is walked again, merged or removed.
           #expect(step == "rewalked" || step == "carried" || step == "old-removed", "\(step)")
         } else {
           #expect(result.signal == SIGKILL, "\(step): \(result)")

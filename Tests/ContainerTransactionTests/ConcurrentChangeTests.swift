@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Without root, such a directory takes no file while it has its mode.
-  @Test(arguments: between) func whatIsWrittenIntoReadOnlyDirectoriesIsCarriedOver(point: FaultPoint) throws {
+  @Test(arguments: between) func whatIsWrittenIntoReadOnlyDirectoriesIsMerged(point: FaultPoint) throws {
     try Sandbox.withFiles(Self.files) { sandbox in
       let own = sandbox
       let outcome = try Self.asOwner {
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test(arguments: between) func whatIsWrittenAtTheLastMomentIsCarriedOver(point: FaultPoint) throws {
+  @Test(arguments: between) func whatIsWrittenAtTheLastMomentIsMerged(point: FaultPoint) throws {
     try Sandbox.withFiles(Self.files) { sandbox in
       let own = sandbox
       let outcome = try run(sandbox, at: point) {

@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test func whatAnAppWritesInAGroupAtTheLastMomentIsCarriedOver() throws {
+  @Test func whatAnAppWritesInAGroupAtTheLastMomentIsMerged() throws {
     for (point, count) in [(FaultPoint.rewalked, 1), (.partlyExchanged, 1)] {
       try GroupSandbox.with { sandbox in
         let seen = Mutex(0)

@@ -17,7 +17,7 @@ import Testing
     return FaultInjection { if $0 == point, seen.next() == 1 { try body() } }
   }
 
-  // MARK: Taken back
+  // MARK: Reverted
 
   @Test(arguments: strategies, [WritingApp.Kind.append, .map])
   func aWriterThatComesWithTheCommit(_ strategy: CommitPreference, _ kind: WritingApp.Kind) throws {
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  /// What was written into the new tree before it was taken back: carried into the old one, or kept.
+  /// What was written into the new tree before the change was reverted: merged into the old one, or kept.
   @Test(arguments: strategies) func whatWasWrittenMeanwhileIsKept(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
     try Sandbox.withFiles(CommitFaultTests.files) { sandbox in

@@ -107,8 +107,8 @@ extension Commit {
       return Result(
         conflicts: try finish.run(
           undo, recovered: false,
-          carry: index.map { index in
-            { try finish.carryOver(to: tree, index, undo) }
+          merge: index.map { index in
+            { try finish.mergeAfterExchange(into: tree, index, undo) }
           }))
     } catch {
       return Result(unfinished: error)
@@ -195,7 +195,7 @@ private struct AtomicExchange {
       folder: commit.folder, old: tree,
       place: place, groups: record.groups ?? [], faults: .none)
     let live = commit.staged.live
-    let kept = try finish.carry(to: place.isRoot ? live : live.directory(place), expected, undo)
+    let kept = try finish.merge(into: place.isRoot ? live : live.directory(place), expected, undo)
     return try kept + keepOpenFiles(staged, besides: Set(kept))
   }
 

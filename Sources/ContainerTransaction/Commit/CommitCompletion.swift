@@ -28,15 +28,15 @@ struct CommitCompletion {
     let known: Int
   }
 
-  /// - Parameter carry: applies or keeps concurrent changes; nil when that is done.
+  /// - Parameter merge: applies or keeps concurrent changes; nil when that is done.
   /// - Returns: the paths of the conflict copies.
   func run(
-    _ undo: UndoRecord, recovered: Bool, carry: (() throws -> [ContainerPath])?
+    _ undo: UndoRecord, recovered: Bool, merge: (() throws -> [ContainerPath])?
   ) throws -> [ContainerPath] {
     let journal = Journal(state: state.directory)
     var conflicts: [ContainerPath] = []
-    if let carry {
-      conflicts = try carry()
+    if let merge {
+      conflicts = try merge()
       try journal.append(JournalRecord(.carried, transaction))
     }
     try faults.reach(.carried)
@@ -63,8 +63,8 @@ struct CommitCompletion {
   /// After an exchange: applies what an app wrote into the old tree between the revalidation and the exchange.
   ///
   /// - Parameter isLate: in a recovery, before which others may have used the new tree.
-  func carryOver(
-    to new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
+  func mergeAfterExchange(
+    into new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
   ) throws -> [ContainerPath] {
     guard let old else { return [] }
     // A kill may have come before the marks were set, or during the reversal.
@@ -72,12 +72,12 @@ struct CommitCompletion {
       try undo.markReplaced(change.path, in: old, as: change.path.rebased(from: place, to: .root))
     }
     try undo.unmarkLive(in: new, below: place, \.after)
-    return try carry(to: new, index, undo, isLate: isLate)
+    return try merge(into: new, index, undo, isLate: isLate)
   }
 
   /// Applies to one tree what an app wrote into the other.
-  func carry(
-    to new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
+  func merge(
+    into new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
   ) throws -> [ContainerPath] {
     guard let old else { return [] }
     if place.isRoot { try moveState(from: old, to: new) }
@@ -223,14 +223,14 @@ struct ConcurrentChanges {
       }
       switch (index.paths[path], present.paths[path]) {
       case (nil, let created?):
-        if try !carry(path, created, replacing: nil) { conflicts.append(path) }
+        if try !apply(path, created, replacing: nil) { conflicts.append(path) }
       case (let seen?, nil):
         removed.append((path, seen))
       case (let seen?, let now?):
         if now.identity == seen.identity && now.type == .directory { continue }
         // Changed in place: an untouched inode is the new tree's own already.
         if now.identity == seen.identity && !touched.contains(path) { continue }
-        if try !carry(path, now, replacing: seen) { conflicts.append(path) }
+        if try !apply(path, now, replacing: seen) { conflicts.append(path) }
       case (nil, nil): continue
       }
     }
@@ -252,7 +252,7 @@ struct ConcurrentChanges {
   }
 
   /// Applies one change; false when that is impossible.
-  private func carry(
+  private func apply(
     _ path: ContainerPath, _ status: IndexedStatus, replacing seen: IndexedStatus?
   ) throws -> Bool {
     guard !touched.contains(path), try new.status(path.parent)?.type == .directory else { return false }

@@ -84,15 +84,15 @@ struct CopyBuilder {
         try fill(path)
       case .symbolicLink:
         try root.createLink(path, target: staged.linkTarget(path))
-        try carry(path)
+        try copyMetadata(of: path)
       case .file: try copyFile(path, status)
       case .other: continue
       }
     }
-    try carry(directory)
+    try copyMetadata(of: directory)
   }
 
-  private func carry(_ path: ContainerPath) throws {
+  private func copyMetadata(of path: ContainerPath) throws {
     if let metadata = try staged.metadata(of: path) { try root.apply(metadata, to: path) }
   }
 
@@ -107,7 +107,7 @@ struct CopyBuilder {
     } else {
       try copyContents(path, status)
     }
-    try carry(path)
+    try copyMetadata(of: path)
   }
 
   private func copyDatabase(_ path: ContainerPath) throws {
@@ -118,7 +118,7 @@ struct CopyBuilder {
       for part in [path] + DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
         guard let status = try staged.status(of: part), status.type == .file else { continue }
         try copyContents(part, status)
-        if part != path { try carry(part) }
+        if part != path { try copyMetadata(of: part) }
       }
     }
   }

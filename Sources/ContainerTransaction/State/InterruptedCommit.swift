@@ -13,7 +13,7 @@ struct InterruptedCommit {
   /// The groups, where they are now.
   let groups: [CommittedGroup]
   /// Concurrent changes have been applied or kept.
-  let isCarried: Bool
+  let isMerged: Bool
   let folder: Directory
   /// The live root with the groups of the commit, open and locked.
   let live: Directory
@@ -25,7 +25,7 @@ struct InterruptedCommit {
     guard commit.rootAfter != nil else { return nil }
     (container, state, own) = (recovery.container, recovery.state, recovery.own)
     (transaction, self.commit, self.folder) = (commit.transaction, commit, folder)
-    isCarried = records.contains { $0.step == .carried }
+    isMerged = records.contains { $0.step == .carried }
     guard let root = recovery.root else {
       // The commit was to make the container, and the new tree is still in the folder.
       let isUnborn =
@@ -81,7 +81,7 @@ struct InterruptedCommit {
 
   /// The container as it was when it was staged; nil when there is nothing left to compare with it.
   private func index() throws -> TreeIndex? {
-    guard !isCarried, commit.rootBefore != nil || !groups.isEmpty else { return nil }
+    guard !isMerged, commit.rootBefore != nil || !groups.isEmpty else { return nil }
     return try TreeIndex(
       decoding: folder.contents(TreeIndex.file, limit: 1 << 30),
       path: folder.full(TreeIndex.file), device: live.status().device)
@@ -94,7 +94,7 @@ struct InterruptedCommit {
   }
 
   private func replaced(_ path: String) -> DrydockError {
-    let isMixture = commit.inPlace == true && !isCarried
+    let isMixture = commit.inPlace == true && !isMerged
     return DrydockError(
       .damagedState,
       "transaction \(transaction) was interrupted, and this has been replaced since; "
@@ -110,14 +110,14 @@ struct InterruptedCommit {
   /// - Returns: nil when the container is in its previous state.
   private func endInPlace() throws -> [ContainerPath]? {
     guard try live.status().inode == commit.rootAfter?.inode else { throw replaced(live.path) }
-    for group in groups where !isCarried {
+    for group in groups where !isMerged {
       guard try live.status(.group(group.id))?.inode == group.after.inode else {
         throw replaced(group.root)
       }
     }
     let (undo, finish) = (try self.undo(), completion(old: nil))
     guard let index = try self.index() else {
-      return try finish.run(undo, recovered: true, carry: nil)
+      return try finish.run(undo, recovered: true, merge: nil)
     }
     let plan = try MovePlan(in: folder)
     let moves = JournaledMoves(
@@ -182,7 +182,7 @@ struct InterruptedCommit {
   private func endExchange() throws -> [ContainerPath]? {
     var halves = try self.halves()
     // Later changes of groups that were whole do not concern this commit.
-    if isCarried { halves.removeAll { !$0.root.isOwn } }
+    if isMerged { halves.removeAll { !$0.root.isOwn } }
     if let other = halves.first(where: { $0.side == .other }) {
       throw replaced(live.full(other.root.path))
     }
@@ -191,7 +191,7 @@ struct InterruptedCommit {
       try undo().unmarkLive(in: live, \.before)
       return nil
     }
-    guard !isCarried else { return try complete(halves) }
+    guard !isMerged else { return try complete(halves) }
     return try withUnused { try complete(halves) }
   }
 
@@ -207,8 +207,8 @@ struct InterruptedCommit {
     return try withExtendedLifetime(new) {
       try finish.run(
         undo, recovered: true,
-        carry: index().map { index in
-          { try finish.carryOver(to: new, index, undo, isLate: true) }
+        merge: index().map { index in
+          { try finish.mergeAfterExchange(into: new, index, undo, isLate: true) }
         })
     }
   }

@@ -53,7 +53,7 @@ package struct StateDirectory: Sendable {
       }
       let anchorName: String
       (parent, anchorName) = StateDirectory.split(container.anchor)
-      // A name may have 255 bytes, so the sibling carries a hash of it rather than the name itself.
+      // A name may have 255 bytes, so the sibling has a hash of it rather than the name itself.
       name = try StateDirectory.name(beside: anchorName)
       rootName = try ContainerPath(anchorName + container.root.dropFirst(container.anchor.count))
     }
