@@ -404,7 +404,7 @@ import Testing
     try lab.write("note", "small")
     let path = try lab.incremental { _ in }.path
     let repository = Repository(lab.repository)
-    let cache = try EdgeCache(lab.directory("cache"), of: lab.repository)
+    let cache = try ArchiveEndsCache(lab.directory("cache"), of: lab.repository)
     let connection = RemoteConnections.Connection(
       url: lab.repository, store: try place.store("backups"), cache: cache)
     func items() throws -> [String] {

@@ -8,8 +8,8 @@ import Synchronization
 /// A bucket, or a directory of a server.
 struct RemotePlace: Place {
   let store: any RemoteStore
-  private let cache: EdgeCache?
-  /// The repository's lock, held as long as a copy of this value exists; nil for who only reads.
+  private let cache: ArchiveEndsCache?
+  /// The repository's lock, held as long as a copy of this value exists; nil for readers.
   private let lock: RemoteLock?
 
   init(_ connection: RemoteConnections.Connection, _ lock: RemoteLock? = nil) {
@@ -79,13 +79,13 @@ struct RemotePlace: Place {
 private final class RemoteArchive: Sendable {
   private let store: any RemoteStore
   private let file: RemoteFile
-  private let cache: EdgeCache?
-  private let edges = Mutex<[Range<UInt64>: [UInt8]]>([:])
+  private let cache: ArchiveEndsCache?
+  private let ends = Mutex<[Range<UInt64>: [UInt8]]>([:])
 
   /// Of an encrypted archive, the beginning and the end are whole chunks of age; else its tables are there.
-  private static let sealedEdge: UInt64 = 68 << 10, plainEdge: UInt64 = 8 << 10
+  private static let encryptedLength: UInt64 = 68 << 10, plainLength: UInt64 = 8 << 10
 
-  init(_ store: any RemoteStore, _ file: RemoteFile, _ cache: EdgeCache?) {
+  init(_ store: any RemoteStore, _ file: RemoteFile, _ cache: ArchiveEndsCache?) {
     (self.store, self.file, self.cache) = (store, file, cache)
   }
 
@@ -98,22 +98,22 @@ private final class RemoteArchive: Sendable {
       throw DrydockError(.truncated, "the archive is shorter than expected")
     }
     let end = offset + UInt64(target.count)
-    let edge = file.name.hasSuffix(ArchiveName.encryptedSuffix) ? Self.sealedEdge : Self.plainEdge
+    let length = file.name.hasSuffix(ArchiveName.encryptedSuffix) ? Self.encryptedLength : Self.plainLength
     // What two requests would fetch is fetched with one.
     let ranges =
-      file.size <= 2 * edge ? [0..<file.size] : [0..<edge, (file.size - edge)..<file.size]
+      file.size <= 2 * length ? [0..<file.size] : [0..<length, (file.size - length)..<file.size]
     guard let range = ranges.first(where: { $0.lowerBound <= offset && end <= $0.upperBound }) else {
       return try store.read(file, at: offset, into: target)
     }
-    let bytes = try edges.withLock { edges in
-      if let bytes = edges[range] ?? cache?.bytes(file, range) {
-        edges[range] = bytes
+    let bytes = try ends.withLock { ends in
+      if let bytes = ends[range] ?? cache?.bytes(file, range) {
+        ends[range] = bytes
         return bytes
       }
       var bytes = [UInt8](repeating: 0, count: range.count)
       try bytes.withUnsafeMutableBytes { try store.read(file, at: range.lowerBound, into: $0) }
       cache?.keep(bytes, file, range)
-      edges[range] = bytes
+      ends[range] = bytes
       return bytes
     }
     bytes.withUnsafeBytes {
@@ -131,7 +131,7 @@ package final class RemoteConnections: Sendable {
   struct Connection {
     var url: String
     var store: any RemoteStore
-    var cache: EdgeCache?
+    var cache: ArchiveEndsCache?
   }
 
   private struct State {
@@ -157,7 +157,7 @@ package final class RemoteConnections: Sendable {
     try state.withLock { state in
       state.connections.removeAll { $0.url == url }
       state.connections.append(
-        Connection(url: url, store: store, cache: try cache.map { try EdgeCache($0, of: url) }))
+        Connection(url: url, store: store, cache: try cache.map { try ArchiveEndsCache($0, of: url) }))
     }
   }
 
@@ -171,7 +171,7 @@ package final class RemoteConnections: Sendable {
       if let open = state.connections.first(where: { $0.url == url }) { return open }
       let connection = Connection(
         url: url, store: try RemoteStores.open(url, state.options ?? .environment()),
-        cache: try state.cache.map { try EdgeCache($0, of: url) })
+        cache: try state.cache.map { try ArchiveEndsCache($0, of: url) })
       state.connections.append(connection)
       if state.connections.count > Self.most { state.connections.removeFirst() }
       return connection

@@ -6,7 +6,7 @@ import RemoteStorage
 
 /// The beginnings and ends of remote archives, as they are there: a list of archives reads nothing else of them. Those of
 /// encrypted archives stay encrypted. The directory can be removed at any time.
-struct EdgeCache: Sendable {
+struct ArchiveEndsCache: Sendable {
   private let path: String
 
   /// - Parameters:
