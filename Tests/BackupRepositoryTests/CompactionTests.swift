@@ -184,7 +184,7 @@ import Testing
     for identity in [ada, bob] {
       for number in [2, 5] { try expectRestored(taken[number], in: lab, AgeKeys(identities: [identity])) }
     }
-    #expect(try repository.list().sealed.count == 2)
+    #expect(try repository.list().locked.count == 2)
     // The next one knows the recipients.
     let next = try lab.incremental { ($0.encryption, $0.keys) = (.recipients(recipients), keys) }
     #expect(next.header.kind == .incremental)
@@ -217,7 +217,7 @@ import Testing
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).notCompacted.count == 1)
     let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options())
     #expect(report.compacted.count == 1, "\(report.notCompacted)")
-    #expect(try repository.list().sealed.count == 2)
+    #expect(try repository.list().locked.count == 2)
     // It reads the one that it follows, too; each time a passphrase costs a second.
     try expectRestored(taken[5], in: lab, keys)
   }
@@ -378,15 +378,15 @@ import Testing
   }
 
   @Test func withoutAKeyWhatIsThereTwiceCountsOnce() {
-    func archive(_ day: Int, _ id: Int, isSealed: Bool) -> StoredArchive {
+    func archive(_ day: Int, _ id: Int, isLocked: Bool) -> StoredArchive {
       let time = "2026-01-0\(day)T00:00:00Z"
       return StoredArchive(
         label: ArchiveLabel(app: "a", instance: "b", time: time, id: "0000000\(id)"), time: time,
-        isSealed: isSealed)
+        isLocked: isLocked)
     }
-    for (isSealed, kept) in [(true, [3, 4, 5, 6]), (false, [5, 6])] {
+    for (isLocked, kept) in [(true, [3, 4, 5, 6]), (false, [5, 6])] {
       let archives = (1...3).flatMap { day in
-        (0..<2).map { archive(day, day * 2 - 1 + $0, isSealed: isSealed) }
+        (0..<2).map { archive(day, day * 2 - 1 + $0, isLocked: isLocked) }
       }
       let reasons = Retention(policy: .last(2), now: "2027-01-01T00:00:00Z").reasons(archives)
       let found = archives.indices.filter { !reasons[$0].isEmpty }.map { $0 + 1 }

@@ -306,7 +306,7 @@ import Testing
     }
     #expect(code(failure { try repository.tag("box@2020", adding: ["a"]) }) == "notFound")
     let listing = try repository.list()
-    #expect(listing.items.map(\.tags) == [["keep", "x"], []] && listing.sealed.map(\.tags) == [["keep"]])
+    #expect(listing.items.map(\.tags) == [["keep", "x"], []] && listing.locked.map(\.tags) == [["keep"]])
     // A copy of the repository decides as this one.
     try lab.changeRepository("cp -r repository copy")
     var policy = RetentionPolicy.last(1)

@@ -121,7 +121,7 @@ struct RandomRepository {
   /// The archives, of which each has the one that it needs.
   func items() throws -> [Repository.Item] {
     let listing = try repository.list(keys: keys)
-    #expect(listing.unreadable.isEmpty && listing.sealed.isEmpty, context)
+    #expect(listing.unreadable.isEmpty && listing.locked.isEmpty, context)
     let ids = Set(listing.items.map(\.header.archive))
     for item in listing.items {
       let hasParent = item.header.parent.map(ids.contains) ?? true

@@ -133,7 +133,7 @@ import Testing
         expected = Dictionary(uniqueKeysWithValues: forgot.kept.map { ($0.id, $0.tags) })
       }
       let listing = try repository.list(direct, keys)
-      #expect(listing.unreadable.isEmpty && listing.sealed.isEmpty, "round \(round)")
+      #expect(listing.unreadable.isEmpty && listing.locked.isEmpty, "round \(round)")
       let found = listing.items.map { ($0.header.archive.description, $0.tags) }
       #expect(Dictionary(uniqueKeysWithValues: found) == expected, "round \(round)")
       #expect(try direct.store.list("locks") == [], "round \(round)")

@@ -71,23 +71,23 @@ import Testing
     try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", sealed: false)
     let blind = try Repository(lab.repository).list()
     #expect(blind.items.map(\.fileName) == ["plain.tar.zst"] && blind.unreadable.isEmpty)
-    #expect(blind.sealed.map(\.fileName) == [name, "by hand.tar.zst.age"])
+    #expect(blind.locked.map(\.fileName) == [name, "by hand.tar.zst.age"])
     #expect(
-      blind.sealed.first?.label
+      blind.locked.first?.label
         // The readable one shows whose mark it is.
         == ArchiveLabel(app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
     )
-    #expect(blind.sealed.count == 2 && blind.sealed.last?.label == nil)
-    #expect(blind.sealed.allSatisfy { $0.encryption.description == "encrypted to 1 recipient (X25519)" })
-    #expect(blind.sealed.allSatisfy { $0.error.code == .noIdentity })
+    #expect(blind.locked.count == 2 && blind.locked.last?.label == nil)
+    #expect(blind.locked.allSatisfy { $0.encryption.description == "encrypted to 1 recipient (X25519)" })
+    #expect(blind.locked.allSatisfy { $0.error.code == .noIdentity })
     let seen = try Repository(lab.repository).list(keys: keys)
-    #expect(seen.sealed.isEmpty && seen.items.map(\.header.instance) == ["other", "box", "box"])
+    #expect(seen.locked.isEmpty && seen.items.map(\.header.instance) == ["other", "box", "box"])
     #expect(seen.items.map { $0.encryption == nil } == [false, false, true])
-    #expect(try Repository(lab.repository).list(keys: AgeKeys(identities: [.generate()])).sealed.count == 2)
+    #expect(try Repository(lab.repository).list(keys: AgeKeys(identities: [.generate()])).locked.count == 2)
 
     let filtered = blind.filtered(app: "com.example.lab", instance: "red")
-    #expect(filtered.items.isEmpty && filtered.sealed.map(\.fileName) == ["by hand.tar.zst.age"])
-    #expect(blind.filtered(app: nil, instance: "box").sealed.count == 2)
+    #expect(filtered.items.isEmpty && filtered.locked.map(\.fileName) == ["by hand.tar.zst.age"])
+    #expect(blind.filtered(app: nil, instance: "box").locked.count == 2)
   }
 
   @Test func whatIsSealedIsFoundByItsName() throws {
@@ -181,7 +181,7 @@ import Testing
     let name = "com.example.lab_20261114T080000Z_0123abcd\(mark("box")).tar.zst.age"
     try add(name, time: "2026-11-14T08:00:00Z")
     try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", sealed: false)
-    let sealed = { try #require(try Repository(lab.repository).list().sealed.first?.label) }
+    let sealed = { try #require(try Repository(lab.repository).list().locked.first?.label) }
     #expect(try sealed().instance == "box" && sealed().mark == nil)
     try add("claims.tar.zst", instance: "#" + mark("box"), time: "2026-11-13T00:00:00Z", sealed: false)
     #expect(try sealed().instance == "#" + mark("box") && sealed().mark == mark("box"))

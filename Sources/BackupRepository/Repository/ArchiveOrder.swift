@@ -211,7 +211,7 @@ extension Repository.Item {
   }
 }
 
-extension Repository.Sealed {
+extension Repository.LockedArchive {
   var ordered: ArchiveOrder.Ordered? {
     label.map {
       ArchiveOrder.Ordered(label: $0, file: file, isSigned: signature != .none, path: path)
@@ -222,7 +222,7 @@ extension Repository.Sealed {
 extension Repository.Listing {
   /// An archive that can be read, or one that no key at hand opens.
   package enum Entry: Sendable {
-    case item(Repository.Item), sealed(Repository.Sealed)
+    case item(Repository.Item), locked(Repository.LockedArchive)
 
     /// Its id, or the beginning of it; nil when no key opens it and its name is not an archive's.
     package var id: String? { ordered?.label.id }
@@ -230,13 +230,13 @@ extension Repository.Listing {
     var ordered: ArchiveOrder.Ordered? {
       switch self {
       case .item(let item): item.ordered
-      case .sealed(let sealed): sealed.ordered
+      case .locked(let locked): locked.ordered
       }
     }
     var path: String {
       switch self {
       case .item(let item): item.path
-      case .sealed(let sealed): sealed.path
+      case .locked(let locked): locked.path
       }
     }
 
@@ -245,20 +245,20 @@ extension Repository.Listing {
   /// Asks the server for the times of all files, if one in a listing contradicts its archive's: they may be many hours wrong, and
   /// must not decide the order.
   mutating func makeTimesExact(at place: any Place) throws {
-    let all = items.map(\.ordered) + sealed.compactMap(\.ordered)
+    let all = items.map(\.ordered) + locked.compactMap(\.ordered)
     guard all.contains(where: { $0.file.timeError > 0 && $0.published != nil }) else { return }
     for index in items.indices {
       items[index].file = try place.file(items[index].file.name) ?? items[index].file
     }
-    for index in sealed.indices {
-      sealed[index].file = try place.file(sealed[index].file.name) ?? sealed[index].file
+    for index in locked.indices {
+      locked[index].file = try place.file(locked[index].file.name) ?? locked[index].file
     }
   }
 
-  /// All archives, oldest first; sealed ones that are named by hand come last.
+  /// All archives, oldest first; locked ones that are named by hand come last.
   package var entries: [Entry] {
     ArchiveOrder.sorted(
-      items.map(Entry.item) + sealed.map(Entry.sealed), path: { $0.path }, order: { $0.ordered })
+      items.map(Entry.item) + locked.map(Entry.locked), path: { $0.path }, order: { $0.ordered })
   }
 
   /// The wrong times of archives, oldest first.

@@ -121,17 +121,17 @@ extension Repository.Listing {
     for index in items.indices { items[index].tags = byID[items[index].header.archive.description] ?? [] }
     // A name has the beginning of the id.
     let byPrefix = Dictionary(grouping: byID) { $0.key.prefix(8) }
-    for index in sealed.indices {
-      guard let label = sealed[index].label else { continue }
+    for index in locked.indices {
+      guard let label = locked[index].label else { continue }
       let found = byPrefix[label.id.prefix(8), default: []].filter { $0.key.hasPrefix(label.id) }
-      sealed[index].tags = Set(found.flatMap(\.value)).sorted()
+      locked[index].tags = Set(found.flatMap(\.value)).sorted()
     }
   }
 
   /// The whole id of an archive.
   fileprivate func id(ofArchive path: String, in place: any Place) throws -> String {
     if let item = items.first(where: { $0.path == path }) { return item.header.archive.description }
-    guard let archive = sealed.first(where: { $0.path == path }) else {
+    guard let archive = locked.first(where: { $0.path == path }) else {
       throw unreadable.first { $0.path == path }?.error
         ?? DrydockError(.notFound, "no such archive", path: path)
     }

@@ -107,7 +107,7 @@ struct Compaction {
   private func check(_ chain: Chain, _ listing: Repository.Listing) throws {
     for archive in chain.all {
       let path = archive.paths.first
-      guard !archive.isSealed else {
+      guard !archive.isLocked else {
         throw DrydockError(
           .noIdentity, "no key opens it, so its chain is not compacted; give its identity", path: path)
       }

@@ -271,7 +271,7 @@ extension Repository {
 extension Repository.Listing {
   /// Files of which nothing says whose they are.
   fileprivate var unnamed: [String] {
-    sealed.filter { $0.label == nil }.map(\.path)
+    locked.filter { $0.label == nil }.map(\.path)
       + unreadable.filter {
         ArchiveName.isArchive(Array($0.fileName.utf8)) && ArchiveName.label(of: $0.fileName) == nil
       }.map(\.path)
@@ -295,7 +295,7 @@ extension [StoredArchive] {
   fileprivate func requireKnownOrder(among all: [StoredArchive]) throws {
     let owners = Set(map(\.ownerKey))
     guard
-      let archive = all.first(where: { $0.isSealed && $0.label.followsLater && owners.contains($0.ownerKey) })
+      let archive = all.first(where: { $0.isLocked && $0.label.followsLater && owners.contains($0.ownerKey) })
     else { return }
     throw DrydockError(
       .noIdentity,

@@ -91,7 +91,7 @@ public struct Repository: Sendable {
       progress?.add(files: 1)
       switch result {
       case .success(.item(let item)): listing.items.append(item)
-      case .success(.sealed(let sealed)): listing.sealed.append(sealed)
+      case .success(.locked(let locked)): listing.locked.append(locked)
       case .success(nil): break
       case .failure(let error):
         listing.unreadable.append(
@@ -135,8 +135,8 @@ public struct Repository: Sendable {
       } catch let error as DrydockError where error.code == .noIdentity {
         guard let encryption = try ArchiveEncryption.of(source) else { throw error }
         let label = ArchiveName.label(of: lastName(path))
-        return .sealed(
-          Sealed(
+        return .locked(
+          LockedArchive(
             path: path, label: label, encryption: encryption, file: file, error: error.at(path),
             signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
               try $0.requireOf(file, label)

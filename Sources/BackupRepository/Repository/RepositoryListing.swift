@@ -24,7 +24,7 @@ extension Repository {
   }
 
   /// An encrypted archive that no key at hand opens.
-  public struct Sealed: Sendable {
+  public struct LockedArchive: Sendable {
     public var path: String
     /// The fields of its name, which may be false; nil when it was named by hand.
     package var label: ArchiveLabel?
@@ -56,7 +56,7 @@ extension Repository {
     /// the archives themselves contradict does not count.
     public internal(set) var items: [Item] = []
     /// The encrypted ones that no key at hand opens, in the same order as far as their names have a time.
-    public internal(set) var sealed: [Sealed] = []
+    public internal(set) var locked: [LockedArchive] = []
     /// Files that are named like an archive and cannot be read, by name.
     public internal(set) var unreadable: [Unreadable] = []
     /// The ids of archives whose tags cannot be read.
@@ -76,7 +76,7 @@ extension Repository {
       var listing = self
       let selection = ArchiveSelection(app: app, instance: instance)
       listing.items.removeAll { !selection.contains(ArchiveLabel($0.header)) }
-      listing.sealed.removeAll { $0.label.map { !selection.contains($0) } ?? false }
+      listing.locked.removeAll { $0.label.map { !selection.contains($0) } ?? false }
       return listing
     }
 
@@ -107,13 +107,13 @@ extension Repository {
     private func selecting(_ isSelected: (ArchiveOrder.Ordered) -> Bool) -> Listing {
       var listing = self
       listing.items.removeAll { !isSelected($0.ordered) }
-      listing.sealed.removeAll { $0.ordered.map { !isSelected($0) } ?? false }
+      listing.locked.removeAll { $0.ordered.map { !isSelected($0) } ?? false }
       return listing
     }
 
     mutating func sort() {
       items = ArchiveOrder.sorted(items, path: { $0.path }, order: { $0.ordered })
-      sealed = ArchiveOrder.sorted(sealed, path: { $0.path }, order: { $0.ordered })
+      locked = ArchiveOrder.sorted(locked, path: { $0.path }, order: { $0.ordered })
     }
   }
 }
@@ -131,7 +131,7 @@ extension Repository.Listing {
 
     var fileName: String { lastName(path) }
 
-    /// Whether that is its app, instance or owner; of a sealed one only the form in its name is known.
+    /// Whether that is its app, instance or owner; of a locked one only the form in its name is known.
     func isOf(_ owner: String, _ part: ArchiveSelection.Part) -> Bool {
       ArchiveSelection(owner, part)?.contains(label) ?? false
     }
@@ -147,7 +147,7 @@ extension Repository.Listing {
   /// - Parameter container: what the archive is for. Its instance counts before the one that was restored into it last.
   /// - Throws: `DrydockError`: `notFound`, or `ambiguousArchive` with the candidates.
   public func find(_ name: String, for container: Container? = nil) throws -> String {
-    let files = items.map(\.path) + sealed.map(\.path) + unreadable.map(\.path)
+    let files = items.map(\.path) + locked.map(\.path) + unreadable.map(\.path)
     if let file = files.first(where: { lastName($0) == name }) { return file }
     switch try ArchiveReference(name, repository: repository) {
     case .id(let prefix): return try withID(prefix)
@@ -178,8 +178,8 @@ extension Repository.Listing {
       switch entry {
       case .item(let item):
         return Candidate(path: item.path, label: ordered.label, time: ordered.time, item: item)
-      case .sealed(let sealed):
-        return Candidate(path: sealed.path, label: ordered.label, time: ordered.time, item: nil)
+      case .locked(let locked):
+        return Candidate(path: locked.path, label: ordered.label, time: ordered.time, item: nil)
       }
     }
   }
@@ -187,8 +187,8 @@ extension Repository.Listing {
   /// Names have no instances: those that headers have are added.
   mutating func nameOwners() {
     let owners = owners
-    for index in sealed.indices {
-      sealed[index].label = sealed[index].label.map { known($0, owners) }
+    for index in locked.indices {
+      locked[index].label = locked[index].label.map { known($0, owners) }
     }
   }
 
@@ -223,7 +223,7 @@ extension Repository.Listing {
       return id.hasPrefix(prefix) || ($0.item == nil && prefix.hasPrefix(id))
         || (prefix.utf8.count > 8 && $0.fileName.contains("_" + prefix))
     }
-    // A readable one is preferred to its sealed copies.
+    // A readable one is preferred to its locked copies.
     guard let best = found.first(where: { $0.item != nil }) ?? found.first else {
       throw error(.notFound, "no archive matches \(prefix); `drydock list` lists the archives")
     }
@@ -273,7 +273,7 @@ extension Repository.Listing {
       throw error(.notFound, "no archive is as old as \(when); the oldest is of \(oldest.label.time)")
     }
     try requireNewest(found, notAfter: limit, when)
-    // A readable one is preferred to its sealed copies.
+    // A readable one is preferred to its locked copies.
     return candidates.last { $0.item != nil && $0.label.id.hasPrefix(found.label.id) }?.path ?? found.path
   }
 

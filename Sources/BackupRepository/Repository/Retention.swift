@@ -15,7 +15,7 @@ struct StoredArchive {
   /// The id of the archive that a compaction wrote again as this one.
   var compactedFrom: String?
   /// Whether only the name is known: no key opens it.
-  var isSealed = false
+  var isLocked = false
   /// Whether no file of it can be read: it is never removed by a rule, and rules do not count it.
   var isUnreadable = false
 
@@ -126,7 +126,7 @@ struct Retention {
         if Self.seconds(archive.time) > limit { reasons.append("within \(within)") }
       }
       // Without a key, what an interrupted compaction has written again is only known by its time: it counts once.
-      if let counted, counted.archive.isSealed, archive.isSealed, counted.archive.time == archive.time {
+      if let counted, counted.archive.isLocked, archive.isLocked, counted.archive.time == archive.time {
         return reasons + counted.reasons
       }
       let isOldest = number == archives.count - 1
@@ -310,12 +310,12 @@ extension Repository.Listing {
         return archives.append(archive)
       }
       // Of a copy that a key opens more is known.
-      if archives[place].isSealed, !archive.isSealed { archives[place].label = label }
+      if archives[place].isLocked, !archive.isLocked { archives[place].label = label }
       archives[place].paths += archive.paths
       archives[place].bytes += archive.bytes
       archives[place].tags = Set(archives[place].tags + archive.tags).sorted()
       archives[place].hasUnknownTags = archives[place].hasUnknownTags || archive.hasUnknownTags
-      archives[place].isSealed = archives[place].isSealed && archive.isSealed
+      archives[place].isLocked = archives[place].isLocked && archive.isLocked
     }
     for entry in entries {
       guard let ordered = entry.ordered else { continue }
@@ -324,10 +324,10 @@ extension Repository.Listing {
       case .item(let item):
         archive = StoredArchive(label: ordered.label, time: ordered.time, bytes: item.size, tags: item.tags)
         archive.compactedFrom = item.header.compactedFrom?.description
-      case .sealed(let sealed):
+      case .locked(let locked):
         archive = StoredArchive(
-          label: ordered.label, time: ordered.time, bytes: sealed.size, tags: sealed.tags,
-          isSealed: true)
+          label: ordered.label, time: ordered.time, bytes: locked.size, tags: locked.tags,
+          isLocked: true)
       }
       archive.paths = [entry.path]
       archive.hasUnknownTags = unknownTags.contains { $0.hasPrefix(ordered.label.id) }

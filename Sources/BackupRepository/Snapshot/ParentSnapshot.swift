@@ -210,7 +210,7 @@ extension Snapshot {
       // Of archives that anyone can read and others, no one needs one of the other kind.
       case .item(let item):
         ArchiveLabel(item.header).ownerKey == label.ownerKey && (item.encryption != nil) == isEncrypted
-      case .sealed(let sealed): isEncrypted && sealed.label?.nameKey == label.nameKey
+      case .locked(let locked): isEncrypted && locked.label?.nameKey == label.nameKey
       }
     }
     if let unread = listing.newestUnreadable(
@@ -227,7 +227,7 @@ extension Snapshot {
         // The manifest is this machine's own. What is in the repository is verified by who can open it.
         if let trusted { try kept.requireSigned(besides: newest.path, trusted) }
         found = kept
-      } else if case .sealed = newest {
+      } else if case .locked = newest {
         if keys.isEmpty, request.cache == nil { return (nil, nil) }
         let reason = "no key opens the newest archive, \(name)"
         return (nil, request.cache == nil ? reason : "\(reason), and the cache does not have its manifest")

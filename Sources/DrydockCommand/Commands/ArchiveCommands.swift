@@ -69,7 +69,7 @@ struct ListCommand: Subcommand {
           "signature_problem": item.signature.problem,
         ]
       },
-      "encrypted": listing.sealed.map { item -> JSONObject in
+      "encrypted": listing.locked.map { item -> JSONObject in
         [
           "path": item.path, "bytes": item.size, "encryption": item.encryption.description,
           "app": item.label?.app, "instance": item.label?.mark == nil ? item.label?.instance : nil,
@@ -87,13 +87,13 @@ struct ListCommand: Subcommand {
   private func write(
     _ listing: Repository.Listing, present: Set<Substring>, unreadable: Set<Substring>
   ) {
-    guard !listing.items.isEmpty || !listing.sealed.isEmpty else { return Output.line("no archives") }
+    guard !listing.items.isEmpty || !listing.locked.isEmpty else { return Output.line("no archives") }
     let head = ["id", "time", "app", "instance", "version", "kind", "size"]
     let idLength = listing.idLength()
     let rows = listing.entries.map { entry in
       switch entry {
       case .item(let item): row(item, idLength, present, unreadable)
-      case .sealed(let item): row(item, idLength)
+      case .locked(let item): row(item, idLength)
       }
     }
     Output.table([head] + rows, indent: "")
@@ -118,7 +118,7 @@ struct ListCommand: Subcommand {
     ]
   }
 
-  private func row(_ item: Repository.Sealed, _ idLength: Int) -> [String] {
+  private func row(_ item: Repository.LockedArchive, _ idLength: Int) -> [String] {
     let label = item.label
     return [
       label.map { String($0.id.prefix(idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",

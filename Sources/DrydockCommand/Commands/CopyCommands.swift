@@ -212,6 +212,6 @@ struct RekeyCommand: Subcommand {
     if !archives.isEmpty { return archives }
     let path = try repository.required(configuration, or: "nothing to rekey; give archives, or -r REPOSITORY")
     let listing = try Repository(path).list(keys: keys.quick)
-    return listing.items.map(\.path) + listing.sealed.map(\.path) + listing.unreadable.map(\.path)
+    return listing.items.map(\.path) + listing.locked.map(\.path) + listing.unreadable.map(\.path)
   }
 }

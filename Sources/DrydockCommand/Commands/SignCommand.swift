@@ -60,7 +60,7 @@ struct SignCommand: Subcommand {
     if !archives.isEmpty { return try archives.map { try repository.archive($0, configuration, keys) } }
     let path = try repository.required(configuration, or: "nothing to sign; give archives, or -r REPOSITORY")
     let listing = try Repository(path).list(keys: keys.quick)
-    if let error = listing.sealed.first?.error ?? listing.unreadable.first?.error { throw error }
+    if let error = listing.locked.first?.error ?? listing.unreadable.first?.error { throw error }
     return listing.items.map(\.path)
   }
 }

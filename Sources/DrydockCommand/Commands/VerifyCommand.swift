@@ -166,7 +166,7 @@ struct VerifyCommand: Subcommand {
     let path = try repository.required(
       configuration, or: "nothing to verify; give archives, or -r REPOSITORY")
     let listing = try Repository(path).list(keys: keys.quick)
-    let paths = listing.items.map(\.path) + listing.sealed.map(\.path)
+    let paths = listing.items.map(\.path) + listing.locked.map(\.path)
     return (paths.filter(isOwn), listing.unreadable.filter { isOwn($0.path) })
   }
 

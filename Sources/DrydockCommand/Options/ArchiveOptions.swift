@@ -91,7 +91,7 @@ struct RepositoryOptions: ParsableArguments {
     let listing = try Repository(path).list(keys: keys.quick)
     let found = try listing.find(name, for: container())
     // Of an encrypted one that was named by hand nothing is known without a key.
-    let unknown = listing.unreadable.map(\.path) + listing.sealed.filter { $0.label == nil }.map(\.path)
+    let unknown = listing.unreadable.map(\.path) + listing.locked.filter { $0.label == nil }.map(\.path)
     if let first = unknown.first, !unknown.contains(found) {
       let number = Output.count(unknown.count, "archive")
       Output.note(
