@@ -94,7 +94,7 @@ struct SigningLab {
     #expect(signing.refusal(report.path, signing.strangers) == "untrusted")
   }
 
-  @Test func aStockProgramMaySignTheStatement() throws {
+  @Test func aStockProgramMaySignThePayload() throws {
     let report = try signing.snapshot([signing.stranger])
     #expect(signing.refusal(report.path) == "untrusted")
     try lab.changeRepository(
@@ -138,7 +138,7 @@ struct SigningLab {
         #expect(signing.refusal(path, data: false) == "badSignature", "\(suffix)")
       }
     }
-    // Each has the other's statement, properly signed. Exchanged files are the same thing under other names.
+    // Each has the other's payload, properly signed. Exchanged files are the same thing under other names.
     try signing.write(lab.directory("kept"), signing.read(first.path))
     try signing.write(first.path, signing.read(second.path))
     try signing.write(second.path, signing.read(lab.directory("kept")))
@@ -162,7 +162,7 @@ struct SigningLab {
       "\(error as Any)")
   }
 
-  @Test func hostileStatementsAndSignatures() throws {
+  @Test func hostilePayloadsAndSignatures() throws {
     let report = try signing.snapshot()
     let (statement, signature) = (report.path + ".statement", report.path + ".statement.minisig")
     let text = try signing.read(statement)
@@ -314,7 +314,7 @@ struct SigningLab {
   @Test func forgetRemovesSignaturesWithTheirArchives() throws {
     let first = try signing.snapshot { $0.isFull = true }
     let second = try signing.snapshot { $0.isFull = true }
-    // What killed snapshots leave: a statement before its archive, and one that was being written.
+    // What killed snapshots leave: a signature payload before its archive, and one that was being written.
     let left = lab.repository + "/com.example.lab_20200101T000000Z_0123456789abcdef.tar.zst"
     for suffix in [".statement", ".statement.sig", ".statement.minisig.new"] {
       try signing.write(left + suffix, [1])

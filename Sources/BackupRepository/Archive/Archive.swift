@@ -94,10 +94,10 @@ public final class Archive {
   /// Bytes of the archive and of all that it needs.
   private var chainSize: UInt64 { parts.reduce(0) { $0 + $1.reader.fileSize } }
 
-  /// Whether there is a statement beside an archive, which says nothing before its signature is verified.
-  package static func hasStatement(path: String) throws -> Bool {
+  /// Whether there is a signature payload beside an archive, which says nothing before its signature is verified.
+  package static func hasSignaturePayload(path: String) throws -> Bool {
     let (place, name) = try Places.ofFile(path)
-    return try SignatureFiles.hasStatement(of: name, at: place)
+    return try SignatureFiles.hasSignaturePayload(of: name, at: place)
   }
 
   /// Who signed it; nil unless it was opened with trusted keys.
@@ -231,8 +231,8 @@ final class ArchivePart {
   let reader: ArchiveReader
   /// The bytes of the header.
   let json: [UInt8]
-  /// Its statement, and who signed that; nil unless it was opened with trusted keys.
-  let signature: (signed: SignedStatement, by: Signer)?
+  /// Its signature payload, and who signed that; nil unless it was opened with trusted keys.
+  let signature: (signed: SignedPayload, by: Signer)?
 
   /// - Parameters:
   ///   - file: the file, when a listing of its remote place has it.
@@ -244,7 +244,7 @@ final class ArchivePart {
     self.path = path
     // The signature first: of a file that nobody trusted has signed, nothing is parsed.
     let source = try Places.source(path, file, usesCache: usesCache)
-    signature = try trusted.map { try SignedStatement.trusted(of: path, $0) }
+    signature = try trusted.map { try SignedPayload.trusted(of: path, $0) }
     reader = try ArchiveReader(source, path: path, keys: keys)
     json = try Self.json(reader, path)
     header = try Archive.Header(decoding: json, path: path)

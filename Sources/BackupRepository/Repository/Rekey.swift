@@ -45,7 +45,7 @@ package enum Rekey {
   static func write(
     _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ keys: [SigningKey],
     _ progress: WorkProgress?
-  ) throws -> (size: UInt64, statement: StatementDraft?) {
+  ) throws -> (size: UInt64, signature: SignatureDraft?) {
     let output = try scratch.createFile(file, mode: 0o644)
     defer { try? output.close() }
     progress?.begin(.rekey, totalBytes: archive.reader.contentSize)
@@ -58,7 +58,7 @@ package enum Rekey {
     return (
       copy.fileSize,
       try copy.signed(header: archive.json).map {
-        StatementDraft(header: archive.header, bytes: $0, keys: keys)
+        SignatureDraft(header: archive.header, bytes: $0, keys: keys)
       }
     )
   }
@@ -155,9 +155,9 @@ extension Rekey {
     let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
     let destination = ArchiveDestination(locked: folder)
     let scratch = try destination.makeScratch()
-    let (size, statement): (UInt64, StatementDraft?)
+    let (size, signature): (UInt64, SignatureDraft?)
     do {
-      (size, statement) = try write(archive, into: scratch.directory, encryption, signing.keys, progress)
+      (size, signature) = try write(archive, into: scratch.directory, encryption, signing.keys, progress)
     } catch let error as DrydockError {
       throw destination.located(error)
     }
@@ -170,14 +170,14 @@ extension Rekey {
         "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
         path: path)
     }
-    let new = try put(scratch.directory, at: place, insteadOf: old, archive, statement)
+    let new = try put(scratch.directory, at: place, insteadOf: old, archive, signature)
     return RekeyReport(source: path, path: new, header: archive.header, archiveBytes: size)
   }
 
   /// Gives the new archive its name, and removes the old one. Gives the new path.
   private static func put(
     _ scratch: Directory, at place: any Place, insteadOf old: ContainerPath, _ archive: ArchivePart,
-    _ statement: StatementDraft?
+    _ signature: SignatureDraft?
   ) throws -> String {
     func afterwards(_ path: String, _ body: () throws -> Void) throws -> String {
       do { try body() } catch let error as DrydockError {
@@ -189,7 +189,7 @@ extension Rekey {
       return path
     }
     // A signature and its archive cannot be replaced in one step.
-    if let local = place as? LocalPlace, archive.reader.encryption != nil, statement == nil {
+    if let local = place as? LocalPlace, archive.reader.encryption != nil, signature == nil {
       try scratch.rename(file, in: local.directory, to: old)
       return try afterwards(place.full(old), place.sync)
     }
@@ -205,7 +205,7 @@ extension Rekey {
     let copy = try scratch.open(file, .readOnly)
     defer { try? copy.close() }
     let path = try destination.publish(
-      file, in: scratch, as: names, destination.upload(copy, as: names), statement, isAlone: true)
+      file, in: scratch, as: names, destination.upload(copy, as: names), signature, isAlone: true)
     return try afterwards(path) {
       try place.remove(old)
       try SignatureFiles.remove(of: old, at: place)
@@ -228,14 +228,14 @@ extension Rekey {
     let isSigned = try SignatureFiles.anyPresent(of: name, at: place)
     let scratch = try destination.makeScratch()
     do {
-      let (size, statement) = try write(archive, into: scratch.directory, encryption, keys, progress)
+      let (size, signature) = try write(archive, into: scratch.directory, encryption, keys, progress)
       let copy = try scratch.directory.open(file, .readOnly)
       defer { try? copy.close() }
       let path = try destination.publish(
-        file, in: scratch.directory, as: names, destination.upload(copy, as: names), statement)
+        file, in: scratch.directory, as: names, destination.upload(copy, as: names), signature)
       return RekeyReport(
         source: archive.path, path: path, header: archive.header, archiveBytes: size,
-        losesSignature: isSigned && statement == nil)
+        losesSignature: isSigned && signature == nil)
     } catch let error as DrydockError {
       throw destination.located(error)
     }

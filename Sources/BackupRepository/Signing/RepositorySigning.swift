@@ -24,7 +24,7 @@ extension Repository {
     let bytes = SignedBytes(
       size: part.reader.fileSize, sha256: try part.reader.fileDigest(),
       contents: try part.reader.contentsCode(header: part.json))
-    try StatementDraft(header: part.header, bytes: bytes, keys: signing).write(name, at: place)
+    try SignatureDraft(header: part.header, bytes: bytes, keys: signing).write(name, at: place)
     try place.sync()
     return report
   }

@@ -5,8 +5,8 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// The statement of an archive and its signatures, in files beside it: `<archive>.statement`, and with `.minisig` or `.sig`
-/// behind that.
+/// The signature payload of an archive and its signatures, in files beside it: `<archive>.statement`, and with
+/// `.minisig` or `.sig` behind that.
 enum SignatureFiles {
   private static let suffix = ".statement"
   private static let signatureSuffixes = [".minisig", ".sig"]
@@ -26,21 +26,21 @@ enum SignatureFiles {
       && archive(ofFile: Array(name.dropLast(end.count))) != nil
   }
 
-  /// Whether an archive has a statement and a signature among these names: nothing of it is verified.
+  /// Whether an archive has a signature payload and a signature among these names: nothing of it is verified.
   static func arePresent(of archive: ContainerPath, among names: Set<[UInt8]>) -> Bool {
     names.contains(file(archive, suffix).bytes)
       && signatureSuffixes.contains { names.contains(file(archive, suffix + $0).bytes) }
   }
 
-  static func read(of archive: ContainerPath, at place: any Place) throws -> SignedStatement? {
-    guard let text = try contents(file(archive, suffix), ArchiveStatement.sizeLimit, at: place) else {
+  static func read(of archive: ContainerPath, at place: any Place) throws -> SignedPayload? {
+    guard let text = try contents(file(archive, suffix), SignaturePayload.sizeLimit, at: place) else {
       return nil
     }
     let signatures = try signatureSuffixes.compactMap {
       try contents(file(archive, suffix + $0), DetachedSignature.sizeLimit, at: place)
     }
     return try DrydockError.locating(place.full(archive)) {
-      SignedStatement(statement: try ArchiveStatement(text), text: text, signatures: signatures)
+      SignedPayload(payload: try SignaturePayload(text), text: text, signatures: signatures)
     }
   }
 
@@ -51,25 +51,27 @@ enum SignatureFiles {
     } catch let error as DrydockError where error.code == .notFound {
       return nil
     } catch let error as DrydockError where error.code == .unsupported {
-      throw DrydockError(.badSignature, "too large for a statement or a signature", path: place.full(name))
+      throw DrydockError(
+        .badSignature, "too large for a signature payload or a signature", path: place.full(name))
     }
   }
 
-  /// Writes a statement and its signatures, on disk when this returns.
+  /// Writes a signature payload and its signatures, on disk when this returns.
   ///
   /// - Parameter isNew: whether the name is random, so that there is nothing to remove.
   static func write(
-    _ statement: ArchiveStatement, signedBy keys: [SigningKey], of archive: ContainerPath,
+    _ payload: SignaturePayload, signedBy keys: [SigningKey], of archive: ContainerPath,
     at place: any Place, isNew: Bool
   ) throws {
-    let text = statement.text
+    let text = payload.text
     let comment =
-      "timestamp:\(Int(Date().timeIntervalSince1970))\tfile:\(statement.fileName)\(suffix)\tarchive:\(statement.archive)"
+      "timestamp:\(Int(Date().timeIntervalSince1970))\tfile:\(payload.fileName)\(suffix)\tarchive:\(payload.archive)"
     let signatures = try keys.map { (suffix + "." + $0.suffix, try $0.sign(text, comment: comment)) }
-    // One of other bytes would look forged. Signed again, an archive has the same statement, and is never without a signature.
-    let isAgain = try !isNew && contents(file(archive, suffix), ArchiveStatement.sizeLimit, at: place) == text
+    // One of other bytes would look forged. Signed again, an archive has the same payload, and is never without a
+    // signature.
+    let isAgain = try !isNew && contents(file(archive, suffix), SignaturePayload.sizeLimit, at: place) == text
     if !isNew, !isAgain { try remove(of: archive, at: place) }
-    // A statement without a signature is worth nothing; so a signature is there before it.
+    // A signature payload without a signature is worth nothing; so a signature is there before it.
     for (suffix, bytes) in signatures { try place.replace(file(archive, suffix), with: bytes) }
     if isAgain { return try remove(of: archive, at: place, but: [suffix] + signatures.map(\.0)) }
     try place.replace(file(archive, suffix), with: text)
@@ -79,7 +81,7 @@ enum SignatureFiles {
     for suffix in suffixes where !kept.contains(suffix) { try place.remove(file(archive, suffix)) }
   }
 
-  static func hasStatement(of archive: ContainerPath, at place: any Place) throws -> Bool {
+  static func hasSignaturePayload(of archive: ContainerPath, at place: any Place) throws -> Bool {
     try place.file(file(archive, suffix)) != nil
   }
 
@@ -93,9 +95,9 @@ enum SignatureFiles {
   }
 }
 
-/// A statement with its signatures, as they were found beside an archive.
-struct SignedStatement {
-  let statement: ArchiveStatement
+/// A signature payload with its signatures, as they were found beside an archive.
+struct SignedPayload {
+  let payload: SignaturePayload
   let text: [UInt8]
   let signatures: [[UInt8]]
 
@@ -103,15 +105,14 @@ struct SignedStatement {
   ///
   /// - Throws: `DrydockError`: `untrusted`, `badSignature`.
   func signer(_ trusted: TrustedKeys) throws -> Signer {
-    let time = try? Date(statement.time, strategy: .iso8601)
+    let time = try? Date(payload.time, strategy: .iso8601)
     return try trusted.signer(of: text, at: time ?? .distantPast, signatures)
   }
 
-  /// The statement of an archive by its path, and who signed it.
+  /// The signature payload of an archive by its path, and who signed it.
   ///
-  /// - Throws: `DrydockError`: `untrusted` also without a statement; `badSignature`.
-  static func trusted(of path: String, _ trusted: TrustedKeys) throws -> (signed: SignedStatement, by: Signer)
-  {
+  /// - Throws: `DrydockError`: `untrusted` also without a signature payload; `badSignature`.
+  static func trusted(of path: String, _ trusted: TrustedKeys) throws -> (signed: SignedPayload, by: Signer) {
     let (place, name) = try Places.ofFile(path)
     do {
       guard let signed = try SignatureFiles.read(of: name, at: place) else {
@@ -130,8 +131,8 @@ struct SignedStatement {
   /// Throws unless an open archive is the one that was signed. Nothing of it but the tables at its end and its header was read
   /// before.
   func requireOf(_ header: Archive.Header, _ json: [UInt8], _ reader: ArchiveReader) throws {
-    try statement.requireOf(header)
-    guard statement.size == reader.fileSize, try statement.contents == reader.contentsCode(header: json)
+    try payload.requireOf(header)
+    guard payload.size == reader.fileSize, try payload.contents == reader.contentsCode(header: json)
     else {
       throw DrydockError(
         .badSignature, "its content is not what was signed; it was changed, or signed under other keys")
@@ -140,13 +141,13 @@ struct SignedStatement {
 
   /// Throws unless a file that no key opens may be the one that was signed.
   func requireOf(_ file: PlaceFile, _ label: ArchiveLabel?) throws {
-    guard statement.size == file.size, label.map({ statement.archive.description.hasPrefix($0.id) }) ?? true
-    else { throw DrydockError(.badSignature, "its statement is of another archive") }
+    guard payload.size == file.size, label.map({ payload.archive.description.hasPrefix($0.id) }) ?? true
+    else { throw DrydockError(.badSignature, "its signature payload is of another archive") }
   }
 
   /// Throws unless all bytes are those that were signed.
   func requireAllBytes(_ reader: ArchiveReader) throws {
-    guard try reader.fileDigest() == statement.sha256 else {
+    guard try reader.fileDigest() == payload.sha256 else {
       throw DrydockError(
         .badSignature, "its bytes are not those that were signed; use another archive", path: reader.path)
     }
@@ -168,20 +169,20 @@ package struct CopySigning: Sendable {
 }
 
 /// What is signed of an archive that is complete, and has no name yet.
-struct StatementDraft {
+struct SignatureDraft {
   var header: Archive.Header, bytes: SignedBytes
   var keys: [SigningKey]
 
   /// Signs the archive under a name, before it has that.
   func write(_ archive: ContainerPath, at place: any Place, isNew: Bool = false) throws {
     let name = String(decoding: archive.bytes, as: UTF8.self)
-    guard ArchiveStatement.isPlain(name), name.utf8.elementsEqual(archive.bytes) else {
+    guard SignaturePayload.isPlain(name), name.utf8.elementsEqual(archive.bytes) else {
       throw DrydockError(
         .unsupported, "the name has characters that sha256sum does not take; choose another one to sign it",
         path: place.full(archive))
     }
-    let statement = try ArchiveStatement(
+    let payload = try SignaturePayload(
       header, fileName: name, size: bytes.size, sha256: bytes.sha256, contents: bytes.contents)
-    try SignatureFiles.write(statement, signedBy: keys, of: archive, at: place, isNew: isNew)
+    try SignatureFiles.write(payload, signedBy: keys, of: archive, at: place, isNew: isNew)
   }
 }

@@ -14,10 +14,10 @@ package enum SignatureState: Sendable, Equatable {
 
   /// - Parameters:
   ///   - names: all names of the place.
-  ///   - require: throws unless a statement is the archive's.
+  ///   - require: throws unless a signature payload is the archive's.
   init(
     of archive: ContainerPath, among names: Set<[UInt8]>, at place: any Place, _ trusted: TrustedKeys?,
-    require: (SignedStatement) throws -> Void
+    require: (SignedPayload) throws -> Void
   ) throws {
     guard SignatureFiles.arePresent(of: archive, among: names) else {
       self = .none

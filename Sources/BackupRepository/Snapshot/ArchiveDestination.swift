@@ -160,17 +160,17 @@ package struct ArchiveDestination: Sendable {
   /// - Parameters:
   ///   - names: for a repository; the first free one is used.
   ///   - upload: what ``upload(_:as:)`` has returned.
-  ///   - statement: what is signed; nil for an archive without signature.
+  ///   - signature: what is signed; nil for an archive without signature.
   ///   - isAlone: whether nobody else writes under these names in a repository, because the id is new, or the lock exclusive: then
   ///     signatures are on disk before their archive.
   /// - Throws: `DrydockError`: `overlap` when none is.
   func publish(
     _ file: ContainerPath, in scratch: Directory, as names: [String], _ upload: (any RemoteUpload)? = nil,
-    _ statement: StatementDraft? = nil, isAlone: Bool = false
+    _ signature: SignatureDraft? = nil, isAlone: Bool = false
   ) throws -> String {
     if let upload {
       // The name has a random id, so that it is free.
-      if let name = names.first { try statement?.write(ContainerPath(name), at: folder, isNew: true) }
+      if let name = names.first { try signature?.write(ContainerPath(name), at: folder, isNew: true) }
       try folder.requireLocked()
       let size = try scratch.status(file)?.size ?? 0
       guard let published = try upload.publish(size: size) else {
@@ -185,8 +185,8 @@ package struct ArchiveDestination: Sendable {
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
       // The signatures of an archive that is there are its own.
-      guard try statement == nil || folder.file(target) == nil else { continue }
-      guard try move(file, scratch, to: target, in: local.directory, statement, isAlone) else { continue }
+      guard try signature == nil || folder.file(target) == nil else { continue }
+      guard try move(file, scratch, to: target, in: local.directory, signature, isAlone) else { continue }
       do { try folder.sync() } catch let error as DrydockError {
         throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
@@ -202,19 +202,19 @@ package struct ArchiveDestination: Sendable {
   /// - Returns: false when the name is taken; its signatures are those of the archive that has it.
   private func move(
     _ file: ContainerPath, _ scratch: Directory, to target: ContainerPath, in directory: Directory,
-    _ statement: StatementDraft?, _ isAlone: Bool
+    _ signature: SignatureDraft?, _ isAlone: Bool
   ) throws -> Bool {
-    func unsigned() { if statement != nil { try? SignatureFiles.remove(of: target, at: folder) } }
+    func unsigned() { if signature != nil { try? SignatureFiles.remove(of: target, at: folder) } }
     if isAlone, fileName == nil {
       var isMoved = false
       defer { if !isMoved { unsigned() } }
-      try statement?.write(target, at: folder)
+      try signature?.write(target, at: folder)
       isMoved = try scratch.moveNew(file, in: directory, to: target)
       return isMoved
     }
     // Of two who write under one name, the one who has it signs.
     guard try scratch.moveNew(file, in: directory, to: target) else { return false }
-    do { try statement?.write(target, at: folder) } catch {
+    do { try signature?.write(target, at: folder) } catch {
       try? folder.remove(target)
       unsigned()
       throw error

@@ -156,8 +156,8 @@ final class ArchiveDraft {
   func publish(tags: [String] = [], like status: FileStatus? = nil) throws -> (path: String, size: UInt64) {
     let location = try addManifest()
     let size = try archive.finish(manifest: location)
-    let statement = try archive.signed(header: json, manifest: location).map {
-      StatementDraft(header: header, bytes: $0, keys: signing)
+    let signature = try archive.signed(header: json, manifest: location).map {
+      SignatureDraft(header: header, bytes: $0, keys: signing)
     }
     self.location = location
     if let status { try scratch.directory.makeLike(status, Self.fileName) }
@@ -165,7 +165,7 @@ final class ArchiveDraft {
     try destination.write(tags: tags, of: header.archive)
     do {
       let path = try destination.publish(
-        Self.fileName, in: scratch.directory, as: names, upload, statement, isAlone: true)
+        Self.fileName, in: scratch.directory, as: names, upload, signature, isAlone: true)
       isPublished = true
       return (path, size)
     } catch let error as DrydockError {

@@ -31,9 +31,9 @@ extension ParentManifest {
   func requireSigned(besides newest: String, _ trusted: TrustedKeys) throws {
     let place = try Places.ofFile(newest).place
     for (path, header) in zip(paths, headers) {
-      let (signed, _) = try SignedStatement.trusted(
+      let (signed, _) = try SignedPayload.trusted(
         of: place.full(ContainerPath(lastName(path))), trusted)
-      try signed.statement.requireOf(header)
+      try signed.payload.requireOf(header)
     }
   }
 

@@ -5,7 +5,7 @@ import Foundation
 
 /// What is signed of an archive: a small text beside it, of which `sha256sum -c` takes the last line. It identifies the archive
 /// by what is in its header, so that the archive may be renamed, and binds all of its bytes.
-struct ArchiveStatement: Equatable {
+struct SignaturePayload: Equatable {
   var archive: Archive.ID
   /// The app in the form that names of archives have.
   var app: String
@@ -51,11 +51,11 @@ struct ArchiveStatement: Equatable {
       """.utf8)
   }
 
-  /// Reads a statement, which has exactly one form.
+  /// Reads a signature payload, which has exactly one form.
   ///
   /// - Throws: `DrydockError` with code `badSignature`, or `newerFormat`.
   init(_ bytes: [UInt8]) throws {
-    let invalid = DrydockError(.badSignature, "the statement is malformed")
+    let invalid = DrydockError(.badSignature, "the signature payload is malformed")
     guard bytes.count <= Self.sizeLimit, let text = String(validating: bytes, as: UTF8.self) else {
       throw invalid
     }
@@ -70,7 +70,8 @@ struct ArchiveStatement: Equatable {
     let version = try next(String(Self.title.dropLast()))
     guard version == "1" else {
       guard Int(version) != nil else { throw invalid }
-      throw DrydockError(.newerFormat, "the statement is of a newer version; use a newer version of drydock")
+      throw DrydockError(
+        .newerFormat, "the signature payload is of a newer version; use a newer version of drydock")
     }
     guard let archive = Archive.ID(try next("# archive: ")), case let app = try next("# app: "),
       let instance = SHA256.Digest(hex: try next("# instance: ")), case let time = try next("# time: "),
@@ -92,10 +93,10 @@ struct ArchiveStatement: Equatable {
       && !fileName.unicodeScalars.contains { $0 == "\\" || $0.properties.generalCategory == .control }
   }
 
-  /// Throws unless the statement is of the archive with this header.
+  /// Throws unless the signature payload is of the archive with this header.
   func requireOf(_ header: Archive.Header) throws {
     guard archive == header.archive, app == ArchiveName.plain(header.app), time == header.time,
       try instance == Self.instance(of: header)
-    else { throw DrydockError(.badSignature, "its statement is of another archive") }
+    else { throw DrydockError(.badSignature, "its signature payload is of another archive") }
   }
 }
