@@ -167,9 +167,9 @@ private final class VaultScene {
   private func expectNames(_ report: RestoreReport.Vault, _ comment: Comment) {
     #expect(Set(report.returned) == Set(items.filter(model.isReturned).map(\.name)), comment)
     #expect(Set(report.removed) == Set(items.filter(model.isRemoved).map(\.name)), comment)
-    let left = Set(report.leftBehind.compactMap(\.item))
-    #expect(left == Set(items.filter(model.isLeftBehind).map(\.name)), comment)
-    #expect(report.leftBehind.contains { $0.item == nil } == model.leavesUnknown, comment)
-    #expect(report.leftBehind.allSatisfy { !$0.reason.isEmpty }, comment)
+    let left = Set(report.notRestored.compactMap(\.item))
+    #expect(left == Set(items.filter(model.isNotRestored).map(\.name)), comment)
+    #expect(report.notRestored.contains { $0.item == nil } == model.leavesUnknown, comment)
+    #expect(report.notRestored.allSatisfy { !$0.reason.isEmpty }, comment)
   }
 }

@@ -74,7 +74,7 @@ struct VaultRestoreModel {
   }
 
   /// Whether the restore has to say that the item stayed behind.
-  func isLeftBehind(_ item: Item) -> Bool {
+  func isNotRestored(_ item: Item) -> Bool {
     guard item.live != .extra, !mayReturn(item) else { return false }
     let isForOthers = Self.table[item.code]?.other == true && item.control == .none
     switch source {

@@ -42,7 +42,7 @@ import Testing
     // And without a key nothing that may not come back is put there.
     let left = try lab.restore(archive, nil, to: lab.lab.directory("other"))
     #expect(left.value.isIncomplete && !lab.lab.exists(VaultLab.vault, in: lab.lab.directory("other")))
-    #expect(left.value.vault?.leftBehind.first?.reason.contains("device key") == true)
+    #expect(left.value.vault?.notRestored.first?.reason.contains("device key") == true)
   }
 
   @Test func aNewKeySealsWhatItPutsIntoNothing() throws {
@@ -111,7 +111,7 @@ import Testing
       try lab.lab.write(VaultLab.vault, damage)
       let outcome = try lab.restore(archive, keys)
       #expect(try outcome.value.isIncomplete && lab.lab.read(VaultLab.vault) == damage)
-      #expect(outcome.value.vault?.leftBehind.map(\.item) == ["s/a"])
+      #expect(outcome.value.vault?.notRestored.map(\.item) == ["s/a"])
     }
     // As the message says.
     try lab.lab.remove(VaultLab.vault)

@@ -346,6 +346,6 @@ public struct RestoreReport: Sendable {
 
   /// Whether something that should have come back did not.
   public var isIncomplete: Bool {
-    !missingGroups.isEmpty || !unreadable.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
+    !missingGroups.isEmpty || !unreadable.isEmpty || vault.map { !$0.notRestored.isEmpty } ?? false
   }
 }

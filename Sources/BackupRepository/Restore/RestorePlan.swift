@@ -307,7 +307,7 @@ struct RestorePlan {
         ? changes.symbolicLinks.append(own) : changes.contents.append(changed: own, of: archive)
       changes.report.restored.append(entry.path)
     case .write, .remove: changes.report.restored.append(entry.path)
-    case .nothing: if plan.report.leftBehind.isEmpty { changes.report.unchanged += 1 }
+    case .nothing: if plan.report.notRestored.isEmpty { changes.report.unchanged += 1 }
     }
     (changes.vault, changes.report.vault, changes.report.vaultOrigin) = (plan, plan.report, origin)
   }

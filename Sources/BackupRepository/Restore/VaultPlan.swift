@@ -49,7 +49,7 @@ struct VaultPlan {
     guard var result = live.vault else {
       if case .closed(let reason) = live {
         report.problem = reason
-        report.leftBehind.append(
+        report.notRestored.append(
           .init(item: nil, reason: "the archive has no vault, and the container's stays: \(reason)"))
       }
       return
@@ -99,7 +99,7 @@ struct VaultPlan {
       if let present = result[id], present == (isMigrated ? item.dated(as: present) : item) {
         report.unchanged += 1
       } else if let refusal = way.refusal(of: item) {
-        report.leftBehind.append(.init(item: id.description, reason: refusal.description))
+        report.notRestored.append(.init(item: id.description, reason: refusal.description))
       } else {
         result.put(item)
         report.returned.append(id.description)
@@ -116,7 +116,7 @@ struct VaultPlan {
       let refusal = way.refusal(
         of: item.accessibility, item.accessControl, isSynchronizable: item.isSynchronizable)
       let bound: [VaultReturn.Refusal] = [.otherDevice, .accessControl]
-      report.leftBehind.append(
+      report.notRestored.append(
         .init(
           item: item.name,
           reason: (refusal ?? .otherDevice).description + (refusal.map(bound.contains) ?? true ? more : "")))
@@ -141,7 +141,7 @@ struct VaultPlan {
     var names: [String?] = archived.items.keys.sorted().map(\.description) + staying.map(\.name)
     // More items are possible.
     if archived.device == nil { names.insert(nil, at: 0) }
-    report.leftBehind = names.map { .init(item: $0, reason: reason) }
+    report.notRestored = names.map { .init(item: $0, reason: reason) }
   }
 
   /// A vault for a container without one. On the archive's device it has that device's id and recipients, unless its
@@ -184,7 +184,12 @@ extension VaultItem {
 extension RestoreReport {
   /// What a restore did with the vault, or would do: items by name, never a value.
   public struct Vault: Sendable, Codable, Equatable {
-    public struct LeftBehind: Sendable, Codable, Equatable {
+    // The key in JSON is an interface.
+    private enum CodingKeys: String, CodingKey {
+      case returned, removed, notRestored = "leftBehind", unchanged, problem, isSameDevice
+    }
+
+    public struct UnrestoredItem: Sendable, Codable, Equatable {
       /// Its name; nil for all items of a vault that cannot be opened.
       public var item: String?
       public var reason: String
@@ -194,7 +199,7 @@ extension RestoreReport {
     /// Items that the archive does not have and that were removed.
     public var removed: [String] = []
     /// Items that did not come back; the container keeps what it has in their place.
-    public var leftBehind: [LeftBehind] = []
+    public var notRestored: [UnrestoredItem] = []
     public var unchanged = 0
     /// Why none came back, when the reason is the same for all: no key, or a file that does not open.
     public var problem: String?

@@ -43,7 +43,7 @@ struct CommitChoice {
     mounts = container.isScratch ? nil : MountTable()
   }
 
-  /// - Throws: ``DrydockError`` with code `notWritable` when neither strategy works. Nothing is left behind then.
+  /// - Throws: ``DrydockError`` with code `notWritable` when neither strategy works. It leaves nothing then.
   func make(_ preference: CommitPreference) throws -> (CommitStrategy, StateDirectory) {
     if try root.status().isFixed {
       throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)

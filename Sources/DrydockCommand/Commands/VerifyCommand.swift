@@ -210,7 +210,7 @@ struct VerifyCommand: Subcommand {
         RestoredVaultText.writeDifference(vault)
       }
     }
-    if let left = found.vault?.leftBehind.count, left > 0 {
+    if let left = found.vault?.notRestored.count, left > 0 {
       Output.line("not compared: \(Output.count(left, "vault item")) that no restore brings back here")
     }
     comparison.reportOmissions()

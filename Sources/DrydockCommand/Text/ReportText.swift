@@ -58,16 +58,16 @@ enum RestoredVaultText {
   /// - Parameter isDone: false for a dry run.
   static func write(_ vault: RestoreReport.Vault, isDone: Bool) {
     let counts =
-      "\(vault.returned.count), removed: \(vault.removed.count), left behind: \(vault.leftBehind.count)"
+      "\(vault.returned.count), removed: \(vault.removed.count), not restored: \(vault.notRestored.count)"
     Output.line("vault items \(isDone ? "restored" : "to restore"): \(counts)")
     names(vault.returned, "+")
     names(vault.removed, "-")
-    for item in vault.leftBehind.prefix(shown) {
+    for item in vault.notRestored.prefix(shown) {
       Output.line(
-        "  left behind \((item.item ?? "all that is in the vault").printable): \(Advice.added(to: item.reason))"
+        "  not restored \((item.item ?? "all that is in the vault").printable): \(Advice.added(to: item.reason))"
       )
     }
-    more(vault.leftBehind.count)
+    more(vault.notRestored.count)
   }
 
   /// What a container lacks of an archive's items, and has beyond them.
