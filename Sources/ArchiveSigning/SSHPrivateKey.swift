@@ -15,7 +15,7 @@ struct SSHPrivateKey: Sendable {
   /// - Throws: `DrydockError` with code `badKey`, which never repeats the text.
   init(_ file: UnsafeRawBufferPointer, path: String) throws {
     guard let bytes = Self.decoded(file) else { throw Self.invalid(path) }
-    var fields = SecretFields(bytes)
+    var fields = SSHSecretReader(bytes)
     guard fields.bytes(Self.magic.count)?.withBytes({ $0.elementsEqual(Self.magic) }) == true,
       let cipher = fields.open(), fields.string() != nil, fields.string() != nil, fields.number() == 1,
       let blob = fields.open(), let sealed = fields.string()
@@ -25,7 +25,7 @@ struct SSHPrivateKey: Sendable {
       seed = nil
       return
     }
-    var inner = SecretFields(sealed)
+    var inner = SSHSecretReader(sealed)
     guard let check = inner.number(), inner.number() == check, inner.open() == Array(publicKey.type.utf8),
       inner.string() != nil, let secret = inner.string(), secret.count == 64, let seed = secret.part(0..<32),
       let blob = try? Self.blob(of: seed), blob == publicKey.blob
@@ -61,7 +61,7 @@ struct SSHPrivateKey: Sendable {
 }
 
 /// Reads SSH's fields of a secret, without copies in other memory.
-private struct SecretFields {
+private struct SSHSecretReader {
   private let secret: SecretBytes
   private var position = 0
 

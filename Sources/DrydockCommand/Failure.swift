@@ -53,13 +53,13 @@ struct Failure {
     guard asJSON else { return }
     var detail = detail(status: status)
     detail["unreadable_archives"] = unreadable
-    Output.json(["error": detail] as JSONObject)
+    Output.json(["error": detail] as ResultObject)
   }
 
   var text: String { DrydockError(.io, message, path: path).description }
 
   /// The failure in JSON, with the exit code of the command as a whole.
-  func detail(status: ExitStatus) -> JSONObject {
+  func detail(status: ExitStatus) -> ResultObject {
     ["code": code, "message": message, "path": path, "exit_code": status.rawValue]
   }
 }
@@ -198,7 +198,7 @@ enum ExitStatus: Int32 {
 
 extension DryRunOutcome {
   /// The JSON result, with what all dry runs have.
-  func document(_ members: JSONObject) -> JSONObject {
+  func document(_ members: ResultObject) -> ResultObject {
     var document = members
     document["difference"] = difference
     document["conflicts"] = [ContainerPath]()
@@ -214,7 +214,7 @@ extension TransactionOutcome {
   }
 
   /// The JSON result, with what all transactions have.
-  func document(_ members: JSONObject) -> JSONObject {
+  func document(_ members: ResultObject) -> ResultObject {
     var document = members
     document["transaction"] = transaction?.description
     document["conflicts"] = conflicts

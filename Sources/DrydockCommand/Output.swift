@@ -70,7 +70,7 @@ enum Output {
   }
 
   /// One JSON document, keys in snake case and sorted.
-  static func json(_ object: JSONObject) { json(encoding: object) }
+  static func json(_ object: ResultObject) { json(encoding: object) }
 
   static func json(encoding value: some Encodable) { write(encoded(value, .prettyPrinted) + "\n") }
 
@@ -182,7 +182,7 @@ enum Output {
 }
 
 /// An object of a JSON result, with the documented keys; a nil value is left out.
-struct JSONObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
+struct ResultObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
   private var members: [String: any Encodable & Sendable]
 
   init(dictionaryLiteral elements: (String, (any Encodable & Sendable)?)...) {
@@ -194,7 +194,7 @@ struct JSONObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
     set { members[key] = newValue }
   }
 
-  func adding(_ other: JSONObject) -> JSONObject {
+  func adding(_ other: ResultObject) -> ResultObject {
     var all = self
     all.members.merge(other.members) { $1 }
     return all

@@ -108,7 +108,7 @@ struct Program: Sendable {
       let arguments = Array(ProcessArguments.all.dropFirst())
       if asJSON {
         let message = UsageText.sentence(RootCommand.message(for: error))
-        let usage: JSONObject = [
+        let usage: ResultObject = [
           "code": "usage", "message": Failure.usage(message, arguments: arguments),
           "exit_code": status.rawValue,
         ]

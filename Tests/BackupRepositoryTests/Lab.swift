@@ -214,7 +214,7 @@ extension Lab {
     options.settling = -3600
     change(&options)
     return try Transaction.inspect(container()) { staged in
-      let live = try LiveContainer(staged)
+      let live = try LivePaths(staged)
       let recorded = try RecordedPaths(
         archive.manifest, layout: archive.header.layout, includesExcluded: false)
       var comparison = try LiveComparison(live, staged, recorded, archive, options)

@@ -14,7 +14,7 @@ struct LiveComparison {
     case sameWithoutRights
   }
 
-  private let live: LiveContainer
+  private let live: LivePaths
   private let staged: StagedContainer
   private let recorded: RecordedPaths
   private let manifest: Manifest
@@ -28,7 +28,7 @@ struct LiveComparison {
   private let keepsSetID: Bool
 
   init(
-    _ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ archive: Archive,
+    _ live: LivePaths, _ staged: StagedContainer, _ recorded: RecordedPaths, _ archive: Archive,
     _ options: RestoreOptions
   ) throws {
     (self.live, self.staged, self.recorded) = (live, staged, recorded)
@@ -128,7 +128,7 @@ struct LiveComparison {
 }
 
 /// The live container as a restore sees it: every path, also below excluded directories, in the order of the paths.
-struct LiveContainer {
+struct LivePaths {
   /// What most paths are; everything else is in ``others``.
   private enum Kind: UInt8 {
     case file, directory, symbolicLink, other

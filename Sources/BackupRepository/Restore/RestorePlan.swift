@@ -12,7 +12,7 @@ struct RestorePlan {
   private let archive: Archive
   private let staged: StagedContainer
   private let options: RestoreOptions
-  private let live: LiveContainer
+  private let live: LivePaths
   private let recorded: RecordedPaths
   private let scope: RestoreScope
   /// Live paths that are preserved, and the directories above them.
@@ -43,7 +43,7 @@ struct RestorePlan {
     changes = RestoreChanges(
       contents: RestoredContents(keepsSetID: options.keepsSetID),
       members: try archive.parts.map(ExpectedMembers.init))
-    live = try LiveContainer(staged)
+    live = try LivePaths(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
     groups = RestoredGroups(archive.header, staged.container)

@@ -7,12 +7,12 @@ struct RestoreScope {
   private let tops: [ContainerPath]
   private let stores: Set<ContainerStore>
   private let recorded: RecordedPaths
-  private let live: LiveContainer
+  private let live: LivePaths
   private let container: Container
 
   /// - Throws: `DrydockError` with code `notInArchive` for a path that the archive does not have.
   init(
-    _ options: RestoreOptions, _ recorded: RecordedPaths, _ live: LiveContainer, _ container: Container,
+    _ options: RestoreOptions, _ recorded: RecordedPaths, _ live: LivePaths, _ container: Container,
     isComplete: Bool
   ) throws {
     var tops = options.scope

@@ -19,7 +19,7 @@ struct BatchResult: Sendable {
   /// What was done, in a few words.
   var text: String
   /// What the command prints for one container with `--json`; nil for one that is past what was asked for.
-  var document: JSONObject?
+  var document: ResultObject?
   /// What the command would exit with for this container; nil for 0.
   var exit: ExitStatus?
   /// Lines for standard error.
@@ -38,7 +38,7 @@ struct BatchResult: Sendable {
 
 extension BatchResult {
   init<Value>(
-    _ outcomes: [TransactionOutcome<Value>], _ text: String, _ document: JSONObject,
+    _ outcomes: [TransactionOutcome<Value>], _ text: String, _ document: ResultObject,
     versions: (before: Int?, after: Int?) = (nil, nil)
   ) {
     self.init(
@@ -75,7 +75,7 @@ struct ResultLine {
   var instance: String?
   var seconds: Double
 
-  func document(_ result: BatchResult) -> JSONObject {
+  func document(_ result: BatchResult) -> ResultObject {
     [
       "container": name, "path": path, "instance": instance, "kind": kind, "state": result.state,
       "changed_before": result.changedBefore ? true : nil,

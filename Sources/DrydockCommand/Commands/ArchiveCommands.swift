@@ -59,9 +59,9 @@ struct ListCommand: Subcommand {
     if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
   }
 
-  private func document(_ listing: Repository.Listing) -> JSONObject {
+  private func document(_ listing: Repository.Listing) -> ResultObject {
     [
-      "archives": listing.items.map { item -> JSONObject in
+      "archives": listing.items.map { item -> ResultObject in
         [
           "path": item.path, "bytes": item.size, "header": item.header,
           "encryption": item.encryption?.description, "tags": item.tags,
@@ -69,7 +69,7 @@ struct ListCommand: Subcommand {
           "signature_problem": item.signature.problem,
         ]
       },
-      "encrypted": listing.locked.map { item -> JSONObject in
+      "encrypted": listing.locked.map { item -> ResultObject in
         [
           "path": item.path, "bytes": item.size, "encryption": item.encryption.description,
           "app": item.label?.app, "instance": item.label?.mark == nil ? item.label?.instance : nil,

@@ -145,7 +145,7 @@ struct RekeyCommand: Subcommand {
     let names = try names(configuration, keys)
     let limit = try copy.expansion.limit()
     let signing = try copy.signing.copies(configuration)
-    var (rekeyed, failed): ([JSONObject], [JSONObject]) = ([], [])
+    var (rekeyed, failed): ([ResultObject], [ResultObject]) = ([], [])
     var reports: [RekeyReport] = []
     var firstFailure: Failure?
     let display = try showing.display(asJSON: common.json)

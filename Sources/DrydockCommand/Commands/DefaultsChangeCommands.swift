@@ -10,7 +10,7 @@ struct SettingsChangeOptions: ParsableArguments {
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  private func document(_ report: SettingsChange.Report) -> JSONObject {
+  private func document(_ report: SettingsChange.Report) -> ResultObject {
     ["summary": report.summary, "file": report.file, "notes": report.notes]
   }
 

@@ -78,8 +78,8 @@ struct DefaultsReadCommand: Subcommand {
   /// A setting with its value in JSON's types, or with a redacted description where a part of it looks like a secret.
   private func document(
     _ key: String, _ value: PropertyListValue, _ shown: (text: String, isShown: Bool), _ redactor: Redactor
-  ) -> JSONObject {
-    var document: JSONObject = ["key": reveal ? key : redactor.shown(name: key), "type": value.typeName]
+  ) -> ResultObject {
+    var document: ResultObject = ["key": reveal ? key : redactor.shown(name: key), "type": value.typeName]
     if reveal || shown.isShown {
       document["value"] = JSONSettingValue(value: value)
     } else {

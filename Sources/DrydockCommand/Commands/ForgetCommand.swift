@@ -154,13 +154,13 @@ struct ForgetCommand: Subcommand {
     return false
   }
 
-  private func document(_ report: Repository.ForgetReport) -> JSONObject {
+  private func document(_ report: Repository.ForgetReport) -> ResultObject {
     let owners = Set((report.kept + report.removed).map { [$0.app, $0.instance] }).sorted {
       $0.lexicographicallyPrecedes($1)
     }
     return [
       "dry_run": dryRun,
-      "instances": owners.map { owner -> JSONObject in
+      "instances": owners.map { owner -> ResultObject in
         let own = { (entries: [Repository.ForgetReport.Entry]) in
           entries.filter { [$0.app, $0.instance] == owner }.map(\.document)
         }
@@ -171,7 +171,7 @@ struct ForgetCommand: Subcommand {
       "bytes_freed": report.bytesFreed,
       "unreadable": report.unreadable.map { ["path": $0.path, "reason": $0.reason] },
       "unattributed": report.unattributed,
-      "compacted": report.compacted.map { chain -> JSONObject in
+      "compacted": report.compacted.map { chain -> ResultObject in
         [
           "app": chain.app, "instance": chain.instance, "kept": chain.kept, "removed": chain.removed,
           "bytes_before": chain.bytesBefore, "bytes_after": chain.bytesAfter,
@@ -228,7 +228,7 @@ struct ForgetCommand: Subcommand {
 extension Repository.ForgetReport.Entry {
   fileprivate var owner: String { "\(app)/\(instance)" }
 
-  fileprivate var document: JSONObject {
+  fileprivate var document: ResultObject {
     ["archive": id, "time": time, "paths": paths, "bytes": bytes, "tags": tags, "reasons": reasons]
   }
 }
@@ -268,7 +268,7 @@ struct TagCommand: Subcommand {
     let (keys, timeout) = (try key.keys(), try wait.timeout())
     // All are found before the first is changed.
     let paths = try archives.map { try repository.archive($0, configuration, keys) }
-    var tagged: [JSONObject] = []
+    var tagged: [ResultObject] = []
     for path in paths {
       let tags = try Repository.ofArchive(path).tag(
         path.lastName, adding: added, removing: removed, keys: keys.all, lockTimeout: timeout)

@@ -249,7 +249,7 @@ struct ImportTargetOptions: ParsableArguments {
 
   private func document(
     _ report: ImportReport, _ app: some ImportedApp, _ container: Container?
-  ) -> JSONObject {
+  ) -> ResultObject {
     [
       "app": app.app, "layout": app.layout, "container": container?.root,
       "groups": container.map { Dictionary(uniqueKeysWithValues: $0.groups.map { ($0.id, $0.root) }) },

@@ -41,14 +41,14 @@ struct MigrateCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  private static func document(_ outcome: TransactionOutcome<MigrationResult>) -> JSONObject {
+  private static func document(_ outcome: TransactionOutcome<MigrationResult>) -> ResultObject {
     outcome.document([
       "snapshot": outcome.value.snapshot, "report": outcome.value.report, "exposed": outcome.value.exposed,
       "not_searched": outcome.value.notSearched,
     ])
   }
 
-  private static func document(_ outcome: DryRunOutcome<MigrationReport>) -> JSONObject {
+  private static func document(_ outcome: DryRunOutcome<MigrationReport>) -> ResultObject {
     let none: [String] = []
     return [
       "report": outcome.value, "difference": outcome.difference, "exposed": none, "not_searched": none,
@@ -61,7 +61,7 @@ struct MigrateCommand: Subcommand {
     var outcomes: [TransactionOutcome<MigrationResult>] = []
     var failure: Failure?
 
-    var document: JSONObject {
+    var document: ResultObject {
       [
         "runs": outcomes.map(MigrateCommand.document),
         "error": failure.map { $0.detail(status: .incomplete) },
@@ -272,7 +272,7 @@ struct MigrateCommand: Subcommand {
   }
 
   private static func result(
-    _ outcomes: [TransactionOutcome<MigrationResult>], _ document: JSONObject
+    _ outcomes: [TransactionOutcome<MigrationResult>], _ document: ResultObject
   ) -> BatchResult {
     let reports = outcomes.map(\.value.report)
     let text = MigrationReport.versions(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0)

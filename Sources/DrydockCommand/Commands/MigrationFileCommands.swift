@@ -142,13 +142,13 @@ struct ValidateCommand: Subcommand {
     try reports.write(found)
     let catalog = found.catalog
     if common.json {
-      let migrations = catalog.migrations.map { migration -> JSONObject in
+      let migrations = catalog.migrations.map { migration -> ResultObject in
         [
           "number": migration.number, "name": migration.name, "summary": migration.summary,
           "checksum": migration.checksum.hex,
         ]
       }
-      let problems = found.problems.map { problem -> JSONObject in
+      let problems = found.problems.map { problem -> ResultObject in
         let (file, line, column, _) = problem.located
         return [
           "code": problem.code.rawValue, "message": problem.advised.message, "path": problem.path,

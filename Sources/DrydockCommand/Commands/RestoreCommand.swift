@@ -169,7 +169,7 @@ struct RestoreCommand: Subcommand {
         + "in drydock.yaml, then restore once more"
   }
 
-  private func document(_ result: RestoreResult, _ signer: Signer?) -> JSONObject {
+  private func document(_ result: RestoreResult, _ signer: Signer?) -> ResultObject {
     let report = result.restore
     return [
       "signer": signer,

@@ -39,7 +39,7 @@ struct RollbackCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  private static func document(_ report: MigrationRollback.Report) -> JSONObject {
+  private static func document(_ report: MigrationRollback.Report) -> ResultObject {
     [
       "from": report.from, "to": report.to, "undone": report.undone, "migrations": report.migrations,
       "discarded": report.discarded, "notes": report.notes,

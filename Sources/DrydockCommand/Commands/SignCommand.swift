@@ -42,7 +42,7 @@ struct SignCommand: Subcommand {
     let paths = try paths(configuration, keys)
     let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
     defer { display.end() }
-    var signed: [JSONObject] = []
+    var signed: [ResultObject] = []
     for (index, path) in paths.enumerated() {
       if paths.count > 1 { display.progress?.begin(item: index + 1, of: paths.count) }
       _ = try Repository.sign(

@@ -127,7 +127,7 @@ struct SnapshotCommand: Subcommand {
 
   private static func document(
     _ report: SnapshotReport, _ warnings: [ContainerWarning], _ tags: [String]
-  ) -> JSONObject {
+  ) -> ResultObject {
     report.document.adding([
       "kind": report.header.kind, "parent": report.header.parent,
       "entries": report.entries, "content_bytes": report.contentBytes,
@@ -222,12 +222,12 @@ extension SnapshotCommand {
 
 /// An archive in the output of `snapshot` and `import`.
 extension SnapshotReport {
-  var document: JSONObject {
+  var document: ResultObject {
     [
       "path": path, "archive": archive, "snapshot": snapshot, "encrypted": isEncrypted, "excluded": excluded,
       "skipped": skipped, "raw_databases": Self.byPath(raw), "bytes_behind_databases": Self.byPath(behind),
       "mapped": mapped.map {
-        ["path": $0.path.description, "process": $0.process, "name": $0.processName] as JSONObject
+        ["path": $0.path.description, "process": $0.process, "name": $0.processName] as ResultObject
       },
     ]
   }

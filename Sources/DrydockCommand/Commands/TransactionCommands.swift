@@ -77,7 +77,7 @@ struct RecoverCommand: Subcommand {
     }
     let reports = try opened.recover(lockTimeout: container.wait.transaction().lockTimeout)
     if common.json {
-      let recovered = reports.map { report -> JSONObject in
+      let recovered = reports.map { report -> ResultObject in
         [
           "transaction": report.transaction.description, "outcome": report.outcome.rawValue,
           "conflicts": report.conflicts,

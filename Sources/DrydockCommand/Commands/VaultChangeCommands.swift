@@ -147,7 +147,7 @@ struct VaultChangeOptions: ParsableArguments {
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  private func document(_ report: VaultChange.Report, _ redactor: Redactor) -> JSONObject {
+  private func document(_ report: VaultChange.Report, _ redactor: Redactor) -> ResultObject {
     [
       "summary": report.summary, "item": report.item.map { ShownVaultItem($0, redactor) },
       "recipients": report.recipients.map(\.description), "notes": report.notes,

@@ -68,7 +68,7 @@ struct VerifyCommand: Subcommand {
     let job = try self.job.job("verify")
     var log = try JobLog(self.job, job, of: .archive)
     var failed: Failure?
-    var checked: [JSONObject] = []
+    var checked: [ResultObject] = []
     var intact: String?
     var verification = Verification()
     let (names, unreadable) = try names(configuration, keys, job.shard)
@@ -128,7 +128,7 @@ struct VerifyCommand: Subcommand {
     start = .now
     for item in unreadable { try reportDamaged(item.path, item.error) }
     if checked.isEmpty && !common.json && !common.quiet { Output.line("no archives") }
-    var document: JSONObject = ["archives": checked]
+    var document: ResultObject = ["archives": checked]
     var comparison: Compared?
     if failed == nil, let container, let path = intact {
       let archive = try Archive(path: path, keys: keys.opening(path), limit: limit, trusted: trusted)
@@ -139,7 +139,7 @@ struct VerifyCommand: Subcommand {
           "path": container, "equal": found.isEqual, "compared": found.comparison.compared,
           "not_compared": found.comparison.notCompared, "bytes_read": archive.bytesRead,
           "difference": found.comparison.difference, "vault": found.vault,
-        ] as JSONObject
+        ] as ResultObject
       if !common.json { report(found, container) }
       comparison = found
     }

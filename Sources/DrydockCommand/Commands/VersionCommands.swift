@@ -16,8 +16,8 @@ struct StatusCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  private static func document(_ plan: MigrationStatus) -> JSONObject {
-    let migrations = plan.entries.map { entry -> JSONObject in
+  private static func document(_ plan: MigrationStatus) -> ResultObject {
+    let migrations = plan.entries.map { entry -> ResultObject in
       [
         "number": entry.number, "name": entry.name, "state": entry.state.rawValue, "record": entry.record,
         "needs_device_key": entry.needsDeviceKey,
@@ -105,7 +105,7 @@ struct BaselineCommand: Subcommand {
   @OptionGroup(title: OptionTitle.limits) var use: UseOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  private static func document(_ outcome: TransactionOutcome<[String]>, _ version: Int) -> JSONObject {
+  private static func document(_ outcome: TransactionOutcome<[String]>, _ version: Int) -> ResultObject {
     outcome.document(["version": version, "notes": outcome.value + outcome.notes])
   }
 

@@ -114,13 +114,13 @@ final class ProgressDisplay: Sendable {
 
   private static func document(
     _ state: WorkProgress.State, _ seconds: Double, hasEnded: Bool
-  ) -> JSONObject {
+  ) -> ResultObject {
     [
       "progress": [
         "phase": state.phase?.rawValue, "bytes": state.bytes, "total_bytes": state.totalBytes,
         "files": state.files, "total_files": state.totalFiles, "item": state.item, "items": state.items,
         "seconds": (seconds * 10).rounded() / 10, "ended": hasEnded,
-      ] as JSONObject
+      ] as ResultObject
     ]
   }
 }

@@ -42,9 +42,9 @@ enum AuditText {
     return report.counts.map { Output.count($0.1, $0.0.rawValue) }.joined(separator: ", ")
   }
 
-  static func document(_ report: AuditReport) -> JSONObject {
+  static func document(_ report: AuditReport) -> ResultObject {
     [
-      "container": JSONObject(
+      "container": ResultObject(
         dictionaryLiteral: ("app", report.app), ("instance", report.instance), ("layout", report.layout),
         ("root", report.root)),
       "findings": report.findings, "rules": report.rules, "off": report.off, "limits": report.limits,

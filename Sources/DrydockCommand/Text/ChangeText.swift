@@ -13,7 +13,7 @@ extension VaultChange.Report: ChangeReport {}
 
 extension DryRunOutcome where Value: ChangeReport {
   /// Prints what would change.
-  func write(asJSON: Bool, _ document: (Value) -> JSONObject) {
+  func write(asJSON: Bool, _ document: (Value) -> ResultObject) {
     for note in value.notes { Output.note("\(note)") }
     if asJSON { return Output.json(self.document(document(value))) }
     Output.line("dry run: nothing was changed; it would have \(value.summary)")
@@ -23,7 +23,7 @@ extension DryRunOutcome where Value: ChangeReport {
 
 extension TransactionOutcome where Value: ChangeReport {
   /// Prints what was changed, and ends the program with its exit code unless that is 0.
-  func write(on container: Container, asJSON: Bool, _ document: (Value) -> JSONObject) throws {
+  func write(on container: Container, asJSON: Bool, _ document: (Value) -> ResultObject) throws {
     if asJSON { Output.json(self.document(document(value))) }
     for note in value.notes { Output.note("\(note)") }
     report(on: container, asJSON: asJSON) {

@@ -11,7 +11,7 @@ struct CapturedDatabase {
 
   let path: ContainerPath
   private let db: Database
-  private let encoding: TextEncoding
+  private let encoding: DatabaseEncoding
   private let options: CaptureOptions
   private let objects: [SchemaObject]
   private let tables: [SQLTable]
@@ -22,7 +22,7 @@ struct CapturedDatabase {
 
   init(_ path: ContainerPath, in db: Database, _ options: CaptureOptions) throws {
     (self.path, self.db, self.options) = (path, db, options)
-    encoding = try TextEncoding(of: db)
+    encoding = try DatabaseEncoding(of: db)
     objects = try SchemaObject.all(in: db)
     tables = try objects.filter { $0.kind == "table" }.map { try SQLTable($0.name, in: db) }
     keys = try tables.reduce(into: [:]) {

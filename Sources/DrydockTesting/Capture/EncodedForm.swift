@@ -6,7 +6,7 @@ enum EncodedForm {
   /// All forms of a text that is long enough to be searched for in any of them.
   static func all(of text: String, _ original: Original, _ made: String) -> [PatternIndex.Pattern] {
     var forms = variants(of: [text]).flatMap { variant in
-      [TextEncoding.utf8, .utf16le, .utf16be].map { encoding in
+      [DatabaseEncoding.utf8, .utf16le, .utf16be].map { encoding in
         PatternIndex.Pattern(bytes: encoding.bytes(variant), replacement: encoding.bytes(made))
       }
     }
@@ -16,7 +16,7 @@ enum EncodedForm {
       let replacement = Replacements.cased(Array(made.utf8), as: spelling)
       forms += binary(spelling, replacement)
       let madeSpelling = String(decoding: replacement, as: UTF8.self)
-      for encoding in [TextEncoding.utf16le, .utf16be] {
+      for encoding in [DatabaseEncoding.utf16le, .utf16be] {
         forms += base64(encoding.bytes(variant), encoding.bytes(madeSpelling))
       }
     }

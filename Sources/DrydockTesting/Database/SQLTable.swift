@@ -150,7 +150,7 @@ struct SQLTable {
     return (table, rows)
   }
 
-  func insert(_ row: [SQLValue], _ encoding: TextEncoding) -> String {
+  func insert(_ row: [SQLValue], _ encoding: DatabaseEncoding) -> String {
     // The rowid is not a column of the table, and is not quoted as one.
     let names = columns.indices.map { hasRowid && $0 == 0 ? columns[0] : quotedIdentifier(columns[$0]) }
     let values = row.map { $0.literal(encoding) }
@@ -173,7 +173,7 @@ struct SQLValue: Hashable {
   private init(_ kind: Kind, _ bytes: [UInt8]) { (self.kind, self.bytes) = (kind, bytes) }
 
   init(number: String) { self.init(.number, Array(number.utf8)) }
-  init(text: String, _ encoding: TextEncoding) { self.init(.text, encoding.bytes(text)) }
+  init(text: String, _ encoding: DatabaseEncoding) { self.init(.text, encoding.bytes(text)) }
   init(text bytes: [UInt8]) { self.init(.text, bytes) }
   init(blob: [UInt8]) { self.init(.blob, blob) }
 
@@ -206,7 +206,7 @@ struct SQLValue: Hashable {
   }
 
   /// The text; nil for other types, and for what is not valid in its encoding.
-  func text(_ encoding: TextEncoding) -> String? { kind == .text ? encoding.text(bytes) : nil }
+  func text(_ encoding: DatabaseEncoding) -> String? { kind == .text ? encoding.text(bytes) : nil }
 
   /// The JSON document that a blob is; nil for most.
   private var json: String? {
@@ -216,7 +216,7 @@ struct SQLValue: Hashable {
     return String(validating: bytes, as: UTF8.self)
   }
 
-  func literal(_ encoding: TextEncoding) -> String {
+  func literal(_ encoding: DatabaseEncoding) -> String {
     switch kind {
     case .null: return "NULL"
     case .number:
@@ -237,10 +237,10 @@ struct SQLValue: Hashable {
   }
 
   /// The text of a value that may name others: a text, or a blob that is JSON.
-  func content(_ encoding: TextEncoding) -> String? { text(encoding) ?? (encoding == .utf8 ? json : nil) }
+  func content(_ encoding: DatabaseEncoding) -> String? { text(encoding) ?? (encoding == .utf8 ? json : nil) }
 
   /// The value for people; secrets are hidden by the column's name and by their form.
-  func shown(_ name: SecretName, _ encoding: TextEncoding, _ redactor: Redactor) -> String {
+  func shown(_ name: SecretName, _ encoding: DatabaseEncoding, _ redactor: Redactor) -> String {
     if let content = content(encoding) { return redactor.shown(.string(content), named: name) }
     switch kind {
     case .null: return "null"
@@ -269,14 +269,14 @@ extension SQLValue: Comparable {
   }
 }
 
-enum TextEncoding: String {
+enum DatabaseEncoding: String {
   case utf8 = "UTF-8"
   case utf16le = "UTF-16le"
   case utf16be = "UTF-16be"
 
   /// A database's.
   init(of db: Database) throws {
-    self = TextEncoding(rawValue: try String.fetchOne(db, sql: "PRAGMA encoding") ?? "") ?? .utf8
+    self = DatabaseEncoding(rawValue: try String.fetchOne(db, sql: "PRAGMA encoding") ?? "") ?? .utf8
   }
 
   private var encoding: String.Encoding {
@@ -302,7 +302,7 @@ enum TextEncoding: String {
 }
 
 /// A database as SQL in a file, of a fixture or of a golden.
-struct SQLScript {
+struct SQLDump {
   let sql: String
   private let file: String
 

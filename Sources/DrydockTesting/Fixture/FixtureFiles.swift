@@ -60,7 +60,7 @@ struct FixtureFiles {
     if isFile, !verbatim.contains(path) {
       if let database = path.without(suffix: ".sql") {
         try requireFree(database, entry, source, target)
-        try SQLScript(entry.path, in: source).build(
+        try SQLDump(entry.path, in: source).build(
           database, in: target, onlyInWAL: onlyInWAL.contains(database), file: source.full(entry.path),
           settings)
         return database
@@ -161,7 +161,7 @@ extension ContainerPath {
   }
 }
 
-extension SQLScript {
+extension SQLDump {
   /// Makes the database of a fixture in a private directory and puts it in its place: in WAL mode, as apps have it,
   /// unless the SQL begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app
   /// leaves it that is killed.

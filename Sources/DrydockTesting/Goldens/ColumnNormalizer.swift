@@ -17,7 +17,7 @@ struct ColumnNormalizer {
 
   private let values: ValueNormalizer
   private let volatile: Set<Column>
-  private let encoding: TextEncoding
+  private let encoding: DatabaseEncoding
   private var unique: Set<Column> = []
   private var references: [Column: Column] = [:]
   private let numbers = Numbers()
@@ -34,7 +34,7 @@ struct ColumnNormalizer {
     }
   }
 
-  init(_ values: ValueNormalizer, tables: [String], _ encoding: TextEncoding, _ db: Database) throws {
+  init(_ values: ValueNormalizer, tables: [String], _ encoding: DatabaseEncoding, _ db: Database) throws {
     (self.values, self.encoding) = (values, encoding)
     volatile = Set(values.volatile.columns.map { Column($0.table, $0.column) })
     if volatile.isEmpty, !values.hasPatterns { return }

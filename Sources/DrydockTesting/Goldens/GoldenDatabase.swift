@@ -18,7 +18,7 @@ struct GoldenDatabase {
 
   private let db: Database
   private let place: Place
-  private let encoding: TextEncoding
+  private let encoding: DatabaseEncoding
   private let objects: [SchemaObject]
   private let normalizer: ColumnNormalizer
   private let comparesColumnOrder: Bool
@@ -51,7 +51,7 @@ struct GoldenDatabase {
   private init(_ db: Database, _ place: Place, _ values: ValueNormalizer) throws {
     (self.db, self.place) = (db, place)
     comparesColumnOrder = values.volatile.comparesColumnOrder
-    encoding = try TextEncoding(of: db)
+    encoding = try DatabaseEncoding(of: db)
     objects = try SchemaObject.all(in: db)
     normalizer = try ColumnNormalizer(
       values, tables: objects.filter { $0.kind == "table" }.map(\.name), encoding, db)

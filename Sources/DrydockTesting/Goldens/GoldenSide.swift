@@ -81,7 +81,7 @@ package struct GoldenSide: ComparisonSide {
         .malformed, "SQLite could not open it when the golden was written", path: path.description)
     }
     guard let source = try line.file else { throw golden.error("the database \(path) has no SQL", line) }
-    try SQLScript(source, in: Directory(golden.directory)).build(
+    try SQLDump(source, in: Directory(golden.directory)).build(
       at: scratch.full(name),
       preparing: """
         PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA trusted_schema=OFF; PRAGMA foreign_keys=OFF
@@ -155,7 +155,7 @@ package struct NormalizedSide: ComparisonSide {
     defer { side.forgetDatabase(path) }
     let sql = try GoldenText.sql(
       of: plainDatabaseFile(of: path, in: temporary.directory), at: path, normalizer)
-    try SQLScript(sql, from: path.description).build(
+    try SQLDump(sql, from: path.description).build(
       at: scratch.full(name), preparing: "PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF")
     return scratch.full(name)
   }

@@ -75,7 +75,7 @@ struct MoveDefaultsToVault: MigrationOperation {
       stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: vault.recipients)
       edit.values[key] = nil
       changes.append((before, vault[item.id]))
-      recorded.types.append(SettingType(of: value, key, in: file))
+      recorded.types.append(MovedSettingType(of: value, key, in: file))
     }
     if let vault = try stage.vault() { recorded.items = try SealedItems(changes, sealedAs: vault) }
     // The values are recorded only in the sealed items.

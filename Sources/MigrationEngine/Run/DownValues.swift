@@ -82,7 +82,7 @@ struct DownValues: Sendable, Codable, Equatable {
   /// The vault items that the step changed.
   var items: SealedItems?
   /// The types of settings that became vault items, in the order of `items`.
-  var types: [SettingType] = []
+  var types: [MovedSettingType] = []
 
   /// The recorded values, for an operation that cannot be reverted without them.
   static func required(_ recorded: DownValues?) throws -> DownValues {

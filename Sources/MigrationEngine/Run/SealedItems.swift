@@ -140,7 +140,7 @@ extension VaultItem {
 }
 
 /// The type of a setting that became a vault item: the value with its content removed and its type kept.
-struct SettingType: Sendable, Codable, Equatable {
+struct MovedSettingType: Sendable, Codable, Equatable {
   let file: ContainerPath
   @ExactText var key: String
   /// The same value with empty texts and data, and numbers of 0.
