@@ -204,7 +204,7 @@ package enum Transaction {
         "cannot be created: its parent directory cannot be written; run this as the owner of that directory",
         path: container.root, cause: error)
     }
-    // There is no root whose inode could be locked yet.
+    // The root, whose inode is locked otherwise, does not exist yet.
     guard try state.directory.tryLock(exclusive: true) else {
       throw DrydockError(
         .locked, "locked by another process that is creating it; wait until it has finished",

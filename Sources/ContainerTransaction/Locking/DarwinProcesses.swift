@@ -50,7 +50,7 @@
     func search(_ processes: [Int32], _ result: inout Result) {
       for process in processes {
         guard let descriptors = ProcessTable.descriptors(of: process) else {
-          result.unseen.unreadable.append("\(process) (\(ProcessTable.name(of: process)))")
+          result.unseen.add(unreadable: process)
           continue
         }
         result.found += search(process, descriptors)

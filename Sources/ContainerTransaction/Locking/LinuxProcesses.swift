@@ -69,7 +69,7 @@
         if ProcessTable.isSupervisor(process) || user.map(users.mayChange) == false {
           result.unseen.uninvolved += 1
         } else {
-          result.unseen.unreadable.append("\(process) (\(ProcessTable.name(of: process)))")
+          result.unseen.add(unreadable: process)
         }
       }
       if found.isEmpty { return }

@@ -212,6 +212,10 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
 
   var isEmpty: Bool { self == UnseenProcesses() }
 
+  mutating func add(unreadable process: Int32) {
+    unreadable.append("\(process) (\(ProcessTable.name(of: process)))")
+  }
+
   /// Such as `2 processes cannot be inspected: 812 (notes), 813 (sync); /proc hides some (hidepid)`.
   package var description: String {
     let count = unreadable.count + uninvolved

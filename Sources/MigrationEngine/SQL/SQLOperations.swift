@@ -113,13 +113,12 @@ struct RunSQL: MigrationOperation {
       recorded.skipped.append(database)
       return ["the database \(database) does not exist: skipped"]
     }
-    let triggers = stage is DiscardedStage ? TriggerWatch() : nil
-    let runner = SQLRunner(
-      script: up, destructive: destructive?.text, language: language, coreData: models?.up,
-      withoutTriggers: withoutTriggers, triggers: triggers)
-    let notes = try run(runner, at: path, on: stage, &recorded).notes
-    if let triggers { stage.note(triggers.columns, in: path) }
-    return notes
+    return try stage.notingTriggers(in: path) { triggers in
+      let runner = SQLRunner(
+        script: up, destructive: destructive?.text, language: language, coreData: models?.up,
+        withoutTriggers: withoutTriggers, triggers: triggers)
+      return try run(runner, at: path, on: stage, &recorded).notes
+    }
   }
 
   /// Runs statements, with the table of settings if they use it.
@@ -242,32 +241,38 @@ struct RunToolSQL: MigrationAction {
       return ["the database \(database) does not exist: skipped; the app creates it with the newest schema"]
     }
     if script.isBlank, room == nil { return [] }
-    return try stage.writeDatabase(at: place) { db in
-      if let room { return try run(room, db) }
-      if inTransaction {
-        return try MigrationTransaction.run(db, script: script, allowsOrphans: true) { _ in
-          try statements(script, db, inTransaction: true)
-        }
-      }
-      let before = try DatabaseState(db, changing: script)
-      let children = try Self.cascades(db)
-      try statements(script, db, inTransaction: false)
-      guard !db.isInsideTransaction else {
-        throw DrydockError(.sql, "\(script.position(at: 0)): these statements leave a transaction open")
-      }
-      let now = try Self.cascades(db)
-      let gone = children.filter { $0.value > now[$0.key] ?? $0.value }.sorted { $0.key < $1.key }.map {
-        "`\($0.key)` has \($0.value - (now[$0.key] ?? 0)) rows less: foreign keys were on, with ON DELETE CASCADE"
-      }
-      return try gone + before.notes(after: db, allowsOrphans: true)
+    return try stage.notingTriggers(in: place) { triggers in
+      try stage.writeDatabase(at: place) { try run(script, inTransaction: inTransaction, $0, triggers) }
     }
   }
 
+  private func run(
+    _ script: SQLScript, inTransaction: Bool, _ db: Database, _ triggers: TriggerWatch?
+  ) throws -> [String] {
+    if let room { return try run(room, db, triggers) }
+    if inTransaction {
+      return try MigrationTransaction.run(db, script: script, allowsOrphans: true) { _ in
+        try statements(script, db, inTransaction: true, triggers)
+      }
+    }
+    let before = try DatabaseState(db, changing: script)
+    let children = try Self.cascades(db)
+    try statements(script, db, inTransaction: false, triggers)
+    guard !db.isInsideTransaction else {
+      throw DrydockError(.sql, "\(script.position(at: 0)): these statements leave a transaction open")
+    }
+    let now = try Self.cascades(db)
+    let gone = children.filter { $0.value > now[$0.key] ?? $0.value }.sorted { $0.key < $1.key }.map {
+      "`\($0.key)` has \($0.value - (now[$0.key] ?? 0)) rows less: foreign keys were on, with ON DELETE CASCADE"
+    }
+    return try gone + before.notes(after: db, allowsOrphans: true)
+  }
+
   /// Runs the statements as Room does, in one transaction with its hash and version.
-  func run(_ room: RoomStep, _ db: Database) throws -> [String] {
+  private func run(_ room: RoomStep, _ db: Database, _ triggers: TriggerWatch? = nil) throws -> [String] {
     try MigrationTransaction.run(db, guardsRoom: false, script: up) { _ in
       try room.begin(db)
-      try statements(up, db, inTransaction: true)
+      try statements(up, db, inTransaction: true, triggers)
       try room.finish(db)
     }
   }
@@ -297,8 +302,10 @@ struct RunToolSQL: MigrationAction {
     }
   }
 
-  private func statements(_ script: SQLScript, _ db: Database, inTransaction: Bool) throws {
-    var splitter = try SQLSplitter(script: script, in: db)
+  private func statements(
+    _ script: SQLScript, _ db: Database, inTransaction: Bool, _ triggers: TriggerWatch? = nil
+  ) throws {
+    var splitter = try SQLSplitter(script: script, in: db, noting: triggers)
     while let part = try splitter.next() {
       do {
         let rules = StatementRules(

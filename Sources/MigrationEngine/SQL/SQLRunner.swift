@@ -49,12 +49,11 @@ struct SQLRunner {
   }
 
   private func runStatements(_ db: Database, _ store: CoreDataGuard?) throws {
-    var splitter = try SQLSplitter(script: script, in: db)
+    var splitter = try SQLSplitter(script: script, in: db, noting: triggers)
     while let part = try splitter.next() {
       do {
         let rules = StatementRules(source: part.source, destructive: destructive, language: language)
         if let reason = try rules.refusal(db) { throw failure(part, reason) }
-        try triggers?.note(part.source, in: db)
         try part.statement.execute()
         if !part.source.isAboutRows { try store?.check(db) }
       } catch let reason as StepFailure {
@@ -89,15 +88,16 @@ struct SQLSplitter {
 
   private let script: SQLScript
   private let db: Database
+  private let triggers: TriggerWatch?
   private var offset = 0
 
-  init(script: SQLScript, in db: Database) throws {
+  /// - Parameter triggers: notes what triggers write for the statements.
+  init(script: SQLScript, in db: Database, noting triggers: TriggerWatch? = nil) throws {
     // SQLite would read it as the end of the text.
     if let index = script.bytes.firstIndex(of: 0) {
       throw DrydockError(.sql, "\(script.position(at: index)): a NUL character is not SQL: remove it")
     }
-    self.script = script
-    self.db = db
+    (self.script, self.db, self.triggers) = (script, db, triggers)
   }
 
   /// The next statement; nil at the end.
@@ -106,7 +106,9 @@ struct SQLSplitter {
     offset = source.end
     do {
       // SQLite reports an error when it finds several statements in the text.
-      return (try db.makeStatement(sql: source.text), source)
+      let statement = try db.makeStatement(sql: source.text)
+      try triggers?.note(source, in: db)
+      return (statement, source)
     } catch let error as DatabaseError where !error.isAboutTheDisk {
       throw DrydockError(
         .sql, "\(script.position(at: source.offset)): \(error.plainMessage)", cause: error)

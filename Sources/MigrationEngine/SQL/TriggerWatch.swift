@@ -1,4 +1,6 @@
 import AppContainer
+import ContainerTransaction
+import FileSystem
 import GRDB
 
 /// Finds the columns that triggers write and the statements of a script do not name.
@@ -7,8 +9,9 @@ import GRDB
 /// statements are compiled once more, in an empty copy of the schema.
 final class TriggerWatch {
   private(set) var columns: [String: [String: String]] = [:]
-  /// Nil where a statement may have changed the schema since, and where there are no triggers.
+  /// Nil in a database without triggers.
   private var copy: DatabaseQueue?
+  /// Whether no statement can have changed the schema since it was copied.
   private var isCopied = false
   private let compiled = CompiledWrites()
 
@@ -43,5 +46,18 @@ final class TriggerWatch {
       compiled.watch(db)
     }
     return queue
+  }
+}
+
+extension StagedContainer {
+  /// Changes a database; a dry run notes which columns triggers write for the statements.
+  func notingTriggers<Value>(
+    in database: ContainerPath, _ body: (TriggerWatch?) throws -> Value
+  ) rethrows -> Value {
+    guard self is DiscardedStage else { return try body(nil) }
+    let triggers = TriggerWatch()
+    let value = try body(triggers)
+    note(triggers.columns, in: database)
+    return value
   }
 }
