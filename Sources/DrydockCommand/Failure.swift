@@ -67,7 +67,7 @@ struct Failure {
 /// Options and commands that help with an error or a note of the library, which knows nothing of them.
 enum Advice {
   /// By the beginning of the command, the code of the error (nil for notes and any error), and a part of the text; the
-  /// first match counts.
+  /// first match counts. `{again} OPTION` is the command line of this run with another option.
   private static let table: [(command: String, code: DrydockError.Code?, part: String, text: String)] = [
     ("vault set", .exists, "", "--if-exists replace gives it the new value"),
     (
@@ -83,9 +83,9 @@ enum Advice {
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
     (
       "rollback", .conflict, "Down migrations",
-      "--down; --discard-newer discards what the app has written since"
+      "{again} --down` keeps what the app has written since\n  {again} --discard-newer` discards it"
     ),
-    ("rollback", .conflict, "", "--discard-newer discards what the app has written since"),
+    ("rollback", .conflict, "", "{again} --discard-newer` discards what the app has written since"),
     ("rollback", .vaultLocked, "discard what", "--device-key FILE, also of earlier keys, or --discard-newer"),
     ("rollback", .usage, "name the version", "--to VERSION"),
     ("rollback", .nothingToUndo, "name the migrations", "-m DIRECTORY"),
@@ -155,15 +155,26 @@ enum Advice {
 
   /// The text with the advice, unless it already names a command.
   static func added(to text: String, code: DrydockError.Code? = nil) -> String {
-    let command = ProcessArguments.all.dropFirst().joined(separator: " ")
+    let arguments = ProcessArguments.all.dropFirst()
+    let command = arguments.joined(separator: " ")
     guard !text.contains("`drydock "), !text.contains("did you mean"),
       let found = table.first(where: {
         ($0.code == nil || $0.code == code) && command.hasPrefix($0.command)
           && ($0.part.isEmpty || text.contains($0.part))
       })
     else { return text }
+    if found.text.contains("{again}") {
+      let again = (["`drydock"] + arguments.map(quoted)).joined(separator: " ")
+      return "\(text)\n  \(found.text.replacing("{again}", with: again))"
+    }
     return "\(text)\(text.contains("\n") ? "\n  " : " ")(\(found.text))"
   }
+}
+
+/// An argument as one types it in a shell.
+func quoted(_ argument: String) -> String {
+  !argument.isEmpty && argument.allSatisfy { $0.isLetter || $0.isNumber || "/._-~=:,@+".contains($0) }
+    ? argument : "'" + argument.replacing("'", with: #"'\''"#) + "'"
 }
 
 extension DrydockError {

@@ -21,6 +21,7 @@ struct RestoreConfirmationTests {
       let before = try sandbox.tree("Notes")
       let refused = try sandbox.atTerminal("n", ["restore", archive, "Notes"])
       #expect(refused.exitCode == 1, "\(refused)")
+      #expect(refused.errors.contains("will be removed. Continue? [y/N]"), "\(refused)")
       #expect(refused.errors.contains("nothing was changed; --keep-extra leaves them"), "\(refused)")
       try sandbox.tree("Notes").expectSame(as: before)
       #expect(try sandbox.succeed("recover", "Notes").contains("nothing was interrupted"))

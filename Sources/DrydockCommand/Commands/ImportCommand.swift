@@ -342,9 +342,4 @@ enum ImportText {
       }
     }
   }
-
-  private static func quoted(_ path: String) -> String {
-    path.allSatisfy { $0.isLetter || $0.isNumber || "/._-~".contains($0) }
-      ? path : "'" + path.replacing("'", with: #"'\''"#) + "'"
-  }
 }
