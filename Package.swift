@@ -61,63 +61,65 @@ let package = Package(
 
     // The modules.
     .target(name: "DrydockErrors", swiftSettings: strict),
+    .target(name: "Cryptography", dependencies: ["DrydockErrors", "CLibCrypto"], swiftSettings: small),
     .target(
-      name: "AgeEncryption", dependencies: ["DrydockErrors", "CLibCrypto", system], swiftSettings: small),
+      name: "AgeEncryption", dependencies: ["DrydockErrors", "Cryptography"], swiftSettings: small),
     .target(name: "Formats", dependencies: ["DrydockErrors", yams], swiftSettings: fast),
     .target(
-      name: "FileSystem", dependencies: ["DrydockErrors", "AgeEncryption", "CPlatform", system],
+      name: "FileSystem", dependencies: ["DrydockErrors", "Cryptography", "CPlatform", system],
       swiftSettings: fast),
     .target(
-      name: "ArchiveSigning", dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", system],
+      name: "ArchiveSigning", dependencies: ["DrydockErrors", "Cryptography", "FileSystem", system],
       swiftSettings: plain),
     .target(
       name: "ArchiveFile",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZ", "CLibZstd", system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZ", "CLibZstd",
+        system,
       ],
       swiftSettings: small),
     .target(
-      name: "RemoteStorage", dependencies: ["DrydockErrors", "AgeEncryption", "CLibCurl", system],
+      name: "RemoteStorage", dependencies: ["DrydockErrors", "Cryptography", "CLibCurl", system],
       swiftSettings: plain),
     .target(
       name: "AppContainer",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", grdb, sqlite, system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", grdb,
+        sqlite, system,
       ],
       swiftSettings: fast),
     .target(
       name: "ContainerDiff",
-      dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", grdb],
+      dependencies: [
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer", grdb,
+      ],
       swiftSettings: small),
     .target(
       name: "ContainerTransaction",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff", grdb,
-        system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "ContainerDiff", grdb, system,
       ],
       swiftSettings: small),
     .target(
       name: "BackupRepository",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
-        "ContainerDiff",
-        "ContainerTransaction", "RemoteStorage", grdb, system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction", grdb, system,
       ],
       swiftSettings: small),
     .target(
       name: "DeviceBackups",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
-        "ContainerTransaction", grdb, system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile", "AppContainer", "ContainerTransaction", grdb, system,
       ],
       swiftSettings: plain),
     .target(
       name: "MigrationEngine",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
-        grdb, subprocess,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "ContainerTransaction", grdb, subprocess,
       ],
       swiftSettings: small),
     .target(
@@ -130,28 +132,24 @@ let package = Package(
     .target(
       name: "Drydock",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
-        "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
-        "ContainerAudit",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
       ],
       swiftSettings: plain),
     .target(
       name: "DrydockTesting",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
-        "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
-        "ContainerAudit",
-        "Drydock", grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit", "Drydock", grdb,
       ],
       swiftSettings: plain),
     .target(
       name: "Reports",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile",
         "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
@@ -165,7 +163,8 @@ let package = Package(
     .target(
       name: "DrydockCommand",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile",
         "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
@@ -192,39 +191,39 @@ let package = Package(
       name: "ArchitectureTests", dependencies: ["TestSupport"], exclude: ["PublicSurface.txt"],
       swiftSettings: tests),
     .testTarget(
-      name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"],
+      name: "CryptographyTests", dependencies: ["DrydockErrors", "Cryptography"], swiftSettings: tests),
+    .testTarget(
+      name: "AgeEncryptionTests",
+      dependencies: ["DrydockErrors", "Cryptography", "AgeEncryption", "TestSupport"],
       exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: tests),
     .testTarget(
       name: "ArchiveSigningTests",
-      dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "ArchiveSigning", "TestSupport"],
+      dependencies: ["DrydockErrors", "Cryptography", "FileSystem", "ArchiveSigning", "TestSupport"],
       swiftSettings: tests),
     .testTarget(
       name: "FormatsTests",
-      dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
-      ],
+      dependencies: ["DrydockErrors", "Formats", "TestSupport"],
       exclude: ["AndroidSettings", "PropertyLists"],
       swiftSettings: tests),
     .testTarget(
       name: "FileSystemTests",
-      dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "TestSupport",
-      ],
+      dependencies: ["DrydockErrors", "Formats", "FileSystem", "TestSupport"],
       swiftSettings: tests),
     .testTarget(
       name: "ArchiveFileTests",
       dependencies: [
-        "DrydockErrors", "ArchiveFile", "FileSystem", "AgeEncryption", "TestSupport", system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "FileSystem", "ArchiveFile", "TestSupport", system,
       ],
       swiftSettings: tests),
     .testTarget(
       name: "RemoteStorageTests",
-      dependencies: ["DrydockErrors", "AgeEncryption", "RemoteStorage", "TestSupport"],
+      dependencies: ["DrydockErrors", "RemoteStorage", "TestSupport"],
       swiftSettings: tests),
     .testTarget(
       name: "AppContainerTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "TestSupport", grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "TestSupport", grdb,
       ],
       swiftSettings: tests),
     .testTarget(
@@ -234,51 +233,47 @@ let package = Package(
     .testTarget(
       name: "ContainerTransactionTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
-        "ContainerTransaction", "TestSupport", grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "ContainerDiff", "ContainerTransaction", "TestSupport", grdb,
       ],
       swiftSettings: tests),
     .testTarget(
       name: "BackupRepositoryTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
-        "ContainerDiff", "ContainerTransaction", "BackupRepository", "RemoteStorage", "TestSupport", grdb,
-        system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "BackupRepository", "TestSupport", grdb, system,
       ],
       exclude: ["HostileArchives", "cheap_restic_key.py"],
       swiftSettings: tests),
     .testTarget(
       name: "DeviceBackupsTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
-        "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile", "AppContainer", "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
       ],
       exclude: ["Samples", "make_device_backup.py"],
       swiftSettings: tests),
     .testTarget(
       name: "MigrationEngineTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
-        "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "ContainerDiff", "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
       exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: tests),
     .testTarget(
       name: "ContainerAuditTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
-        "MigrationEngine", "ContainerAudit", "TestSupport", grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "ContainerTransaction", "MigrationEngine", "ContainerAudit", "TestSupport", grdb,
       ],
       swiftSettings: tests),
     .testTarget(
       name: "FixtureTests",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
-        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting",
-        "TestSupport",
-        grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "ArchiveFile", "AppContainer", "ContainerDiff", "ContainerTransaction", "BackupRepository",
+        "MigrationEngine", "DrydockTesting", "TestSupport", grdb,
       ],
       swiftSettings: tests),
     .testTarget(

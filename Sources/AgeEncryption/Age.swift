@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 
 /// Encrypts and decrypts whole messages in memory. Files of any size go through `AgeWriter` and `AgeReader`.

@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 
 /// Reads any range of a binary age file, from any thread, by decrypting only the chunks that hold it.

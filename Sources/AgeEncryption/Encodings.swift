@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 
 /// Base64 as in age headers: the standard alphabet without padding, and one text only for the same bytes.

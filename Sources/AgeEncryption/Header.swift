@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 
 /// The start of an age file: the file key, wrapped for each recipient.

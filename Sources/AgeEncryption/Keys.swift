@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 
 /// A public key. Its identity opens what is encrypted to it.

@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 import Synchronization
 

@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 
 /// One entry of an age header: the file key wrapped in one way, for one recipient.

@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import DrydockErrors
 
 /// Reads any part of one archive.

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import DrydockErrors
 
 /// The name of one run over many containers, in the records of all its transactions, so that they can be found together.

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import DrydockErrors
 
 /// The keys of an encrypted device backup: one for each protection class, wrapped with a key from the backup's password.

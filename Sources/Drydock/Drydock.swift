@@ -42,6 +42,7 @@
 /// The program `drydock` uses this module: its commands call these verbs, and the modules below for what has no public verb,
 /// such as `export`, `rekey` and `diff`.
 @_exported import AgeEncryption
+@_exported import Cryptography
 @_exported import ArchiveSigning
 @_exported import AppContainer
 @_exported import ArchiveFile

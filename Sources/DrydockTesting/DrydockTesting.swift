@@ -1,4 +1,3 @@
-import AgeEncryption
 @_exported import Drydock
 import FileSystem
 import Foundation

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import DrydockErrors
 
 /// A path below a container's root.

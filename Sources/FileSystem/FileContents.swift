@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import CPlatform
 import DrydockErrors
 import SystemPackage

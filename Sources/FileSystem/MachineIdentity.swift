@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Foundation
 
 /// The machine and its boot session: a part of the names of scratch directories, and of the locks of remote repositories.

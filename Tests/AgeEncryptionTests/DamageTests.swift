@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import DrydockErrors
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
 #if os(Linux)
-  import AgeEncryption
+  import Cryptography
   import Foundation
   import TestSupport
 

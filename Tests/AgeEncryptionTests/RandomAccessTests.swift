@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import DrydockErrors
 import Synchronization
 import TestSupport

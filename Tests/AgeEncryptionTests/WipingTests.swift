@@ -3,6 +3,7 @@
   import Testing
 
   @testable import AgeEncryption
+  @testable import Cryptography
 
   /// After its last use no copy of a secret is left anywhere in this process's memory.
   @Suite("Wiping", .serialized) struct WipingTests {

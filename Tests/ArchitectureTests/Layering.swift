@@ -2,7 +2,8 @@
 /// `Package.swift` or in a source file is a decision and never an accident.
 enum Layering {
   private static let container: Set = [
-    "AppContainer", "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "DrydockErrors",
+    "AppContainer", "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "Cryptography",
+    "DrydockErrors",
   ]
   private static let transaction = container.union(["ContainerTransaction", "ContainerDiff"])
 
@@ -42,19 +43,23 @@ enum Layering {
     (
       "AppContainer",
       [
-        "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "DrydockErrors", "GRDB", "GRDBSQLite",
-        "SystemPackage",
+        "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "Cryptography", "DrydockErrors", "GRDB",
+        "GRDBSQLite", "SystemPackage",
       ]
     ),
     (
       "ArchiveFile",
-      ["FileSystem", "AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZ", "CLibZstd", "SystemPackage"]
+      [
+        "FileSystem", "AgeEncryption", "Cryptography", "DrydockErrors", "CLibArchive", "CLibZ", "CLibZstd",
+        "SystemPackage",
+      ]
     ),
-    ("ArchiveSigning", ["FileSystem", "AgeEncryption", "DrydockErrors", "SystemPackage"]),
-    ("RemoteStorage", ["AgeEncryption", "DrydockErrors", "CLibCurl", "SystemPackage"]),
-    ("FileSystem", ["AgeEncryption", "DrydockErrors", "CPlatform", "SystemPackage"]),
+    ("ArchiveSigning", ["FileSystem", "Cryptography", "DrydockErrors", "SystemPackage"]),
+    ("RemoteStorage", ["Cryptography", "DrydockErrors", "CLibCurl", "SystemPackage"]),
+    ("FileSystem", ["Cryptography", "DrydockErrors", "CPlatform", "SystemPackage"]),
     ("Formats", ["DrydockErrors", "Yams"]),
-    ("AgeEncryption", ["DrydockErrors", "CLibCrypto", "SystemPackage"]),
+    ("AgeEncryption", ["Cryptography", "DrydockErrors"]),
+    ("Cryptography", ["DrydockErrors", "CLibCrypto"]),
     ("DrydockErrors", []),
     ("CLibArchive", []), ("CLibCrypto", []), ("CLibCurl", []), ("CLibZ", []), ("CLibZstd", []),
     ("CPlatform", []),

@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import Dispatch
 import Foundation
 import Synchronization

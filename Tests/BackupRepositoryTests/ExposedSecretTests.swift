@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import ContainerTransaction
 import DrydockErrors
 import FileSystem

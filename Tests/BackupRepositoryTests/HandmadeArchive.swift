@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import ArchiveFile
 import FileSystem
 import Foundation

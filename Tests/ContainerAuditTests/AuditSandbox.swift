@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import Foundation
 import GRDB
 import TestSupport

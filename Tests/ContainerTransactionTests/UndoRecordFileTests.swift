@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import FileSystem
 import TestSupport
 import Testing

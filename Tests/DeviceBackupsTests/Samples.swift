@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Foundation
 
 /// The samples that make_device_backup.py wrote.

@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import AppContainer
 import ContainerDiff
 import DrydockErrors

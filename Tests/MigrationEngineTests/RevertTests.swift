@@ -1,4 +1,3 @@
-import AgeEncryption
 import Formats
 import Foundation
 import GRDB

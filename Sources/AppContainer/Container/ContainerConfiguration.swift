@@ -1,4 +1,5 @@
 import AgeEncryption
+import Cryptography
 import ArchiveSigning
 import DrydockErrors
 import FileSystem

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import DrydockErrors
 
 /// One of several parts of a set of names. Every name is in exactly one of them, whatever the machine and the order, so that

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import FileSystem
 
 /// The hashes of a content's blocks, in order: the first 16 bytes of each block's SHA-256. A database's blocks are its pages.

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Foundation
 import GRDB
 import GRDBSQLite

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Formats
 import Foundation
 import GRDB

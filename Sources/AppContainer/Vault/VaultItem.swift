@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import FileSystem
 
 /// A secret in a vault, with the semantics of an item of Apple's keychain.

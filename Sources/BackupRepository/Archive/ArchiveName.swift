@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Formats
 
 /// File names of archives: `<app>_<UTC, 20261120T101500Z>_<id>.tar.zst`, and `.age` behind it when the archive is encrypted.

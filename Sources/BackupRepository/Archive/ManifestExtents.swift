@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import DrydockErrors
 import FileSystem

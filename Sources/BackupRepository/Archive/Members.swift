@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import ArchiveFile
 import DrydockErrors
 import FileSystem

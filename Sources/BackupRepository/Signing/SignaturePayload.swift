@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import ArchiveSigning
 import DrydockErrors
 import Foundation

@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import ContainerTransaction
 import FileSystem

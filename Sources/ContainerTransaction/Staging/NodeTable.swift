@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import FileSystem
 
 /// Many node records, each 56 bytes: what is the same for most files is stored once.

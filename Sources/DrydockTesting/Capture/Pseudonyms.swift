@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Foundation
 
 /// Makes up values of the same shape and length: a letter for a letter, a digit for a digit, all else as it is. Equal

@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import ContainerDiff
 import MigrationEngine

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Formats
 
 /// One numbered change of a container.

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 import Dispatch
 import FileSystem
 import Foundation

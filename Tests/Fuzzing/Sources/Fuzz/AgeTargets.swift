@@ -1,6 +1,7 @@
 import DrydockErrors
 
 @testable import AgeEncryption
+@testable import Cryptography
 
 /// age files and keys. Whatever comes of a file must come of it in every way of opening it.
 extension FuzzTarget {

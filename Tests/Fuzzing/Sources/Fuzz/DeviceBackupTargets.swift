@@ -1,7 +1,7 @@
 import DrydockErrors
 import SystemPackage
 
-@testable import AgeEncryption
+@testable import Cryptography
 @testable import AppContainer
 @testable import ArchiveFile
 @testable import DeviceBackups

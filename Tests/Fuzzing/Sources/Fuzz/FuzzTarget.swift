@@ -3,7 +3,7 @@ import DrydockErrors
 import Foundation
 import SystemPackage
 
-@testable import AgeEncryption
+@testable import Cryptography
 @testable import AppContainer
 @testable import ArchiveFile
 @testable import BackupRepository

@@ -1,4 +1,4 @@
-@testable import AgeEncryption
+@testable import Cryptography
 @testable import AppContainer
 
 extension FuzzTarget {

@@ -1,7 +1,7 @@
 import DrydockErrors
 import Testing
 
-@testable import AgeEncryption
+@testable import Cryptography
 
 @Suite("Ciphers of device backups")
 struct BackupCipherTests {

@@ -2,7 +2,7 @@ import CLibCrypto
 import DrydockErrors
 
 /// libcrypto's primitives, and the translation of its errors.
-enum LibCrypto {
+package enum LibCrypto {
   /// The error for a failed call, with the reasons that libcrypto queued for this thread. The queue is emptied: what
   /// stayed in it would be attributed to the next failure.
   static func error(_ doing: String) -> DrydockError {
@@ -27,13 +27,13 @@ enum LibCrypto {
 
 extension LibCrypto {
   /// Overwrites memory in a way that the optimizer cannot remove.
-  static func wipe(_ bytes: UnsafeMutableRawBufferPointer) {
+  package static func wipe(_ bytes: UnsafeMutableRawBufferPointer) {
     guard let base = bytes.baseAddress else { return }
     OPENSSL_cleanse(base, bytes.count)
   }
 
   /// Provides zeroed scratch memory for secrets, and wipes it afterwards.
-  static func withScratch<Result>(
+  package static func withScratch<Result>(
     _ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws -> Result
   ) rethrows -> Result {
     try withUnsafeTemporaryAllocation(byteCount: count, alignment: 16) { scratch in
@@ -57,7 +57,7 @@ package enum RandomBytes {
   }
 
   /// Bytes for a key, from libcrypto's private generator.
-  static func secret(_ count: Int) throws -> SecretBytes {
+  package static func secret(_ count: Int) throws -> SecretBytes {
     try SecretBytes(count: count) { memory in
       let base = memory.baseAddress?.assumingMemoryBound(to: UInt8.self)
       guard RAND_priv_bytes(base, Int32(memory.count)) == 1 else { throw LibCrypto.error("making a key") }
@@ -67,7 +67,7 @@ package enum RandomBytes {
 
 extension LibCrypto {
   /// HKDF-SHA256 with a result of 32 bytes.
-  static func hkdf(_ secret: SecretBytes, salt: [UInt8], info: String) throws -> SecretBytes {
+  package static func hkdf(_ secret: SecretBytes, salt: [UInt8], info: String) throws -> SecretBytes {
     let info = Array(info.utf8)
     return try secret.withBytes { key in
       try SecretBytes(count: 32) { derived in
@@ -79,7 +79,7 @@ extension LibCrypto {
   }
 
   /// HMAC-SHA256: 32 bytes.
-  static func hmac(_ bytes: UnsafeRawBufferPointer, key: SecretBytes) throws -> [UInt8] {
+  package static func hmac(_ bytes: UnsafeRawBufferPointer, key: SecretBytes) throws -> [UInt8] {
     var code = [UInt8](repeating: 0, count: 32)
     // An empty message may have no address.
     var nothing: UInt8 = 0
@@ -97,12 +97,13 @@ extension LibCrypto {
   }
 
   /// Compares two authentication codes in constant time.
-  static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+  package static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
   }
 
   /// scrypt with r = 8 and p = 1, as age uses it: 32 bytes. It takes 2^(workFactor + 10) bytes of memory.
-  static func scrypt(_ passphrase: SecretBytes, salt: [UInt8], workFactor: Int) throws -> SecretBytes {
+  package static func scrypt(_ passphrase: SecretBytes, salt: [UInt8], workFactor: Int) throws -> SecretBytes
+  {
     let rounds = UInt64(1) << UInt64(workFactor)
     // What scrypt needs by definition, and a little more: libcrypto's default limit is 32 MB.
     let memory = 128 * 8 * (rounds + 16)
@@ -152,16 +153,16 @@ extension LibCrypto {
 }
 
 /// The key agreement behind age's recipients.
-enum X25519 {
-  static let keyLength = 32
+package enum X25519 {
+  package static let keyLength = 32
 
-  static func publicKey(of secret: SecretBytes) throws -> [UInt8] {
+  package static func publicKey(of secret: SecretBytes) throws -> [UInt8] {
     try LibCrypto.publicKey(of: secret, EVP_PKEY_X25519)
   }
 
   /// The shared secret of two keys; nil when the public key is weak: one of the few points that give the same "secret"
   /// with every key.
-  static func sharedSecret(_ secret: SecretBytes, with publicKey: [UInt8]) throws -> SecretBytes? {
+  package static func sharedSecret(_ secret: SecretBytes, with publicKey: [UInt8]) throws -> SecretBytes? {
     let own = try LibCrypto.privateKey(secret, EVP_PKEY_X25519)
     defer { EVP_PKEY_free(own) }
     guard let other = EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nil, publicKey, publicKey.count) else {
@@ -190,12 +191,14 @@ enum X25519 {
 }
 
 /// The nonce of one message: the number of the chunk and whether it is the last one.
-struct ChaChaNonce {
+package struct ChaChaNonce {
   let number: UInt64
   let isLast: Bool
 
+  package init(number: UInt64, isLast: Bool) { (self.number, self.isLast) = (number, isLast) }
+
   /// Twelve zeros, for a key that is used once.
-  static let zero = ChaChaNonce(number: 0, isLast: false)
+  package static let zero = ChaChaNonce(number: 0, isLast: false)
 
   /// Lends the 12 bytes: the number in 11, big-endian, and the mark.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>?) -> Result) -> Result {
@@ -212,18 +215,18 @@ struct ChaChaNonce {
 /// ChaCha20-Poly1305 with one key and one direction, for one thread at a time.
 ///
 /// Unchecked: `PayloadCipher` takes one from its pool and puts it back under a lock, which the compiler cannot see.
-final class ChaChaPoly: @unchecked Sendable {
-  enum Direction: Int32 {
+package final class ChaChaPoly: @unchecked Sendable {
+  package enum Direction: Int32 {
     case open = 0
     case seal = 1
   }
 
-  static let tagLength = 16
+  package static let tagLength = 16
 
   private let context: OpaquePointer
 
   /// Expects a key of 32 bytes.
-  init(key: SecretBytes, _ direction: Direction) throws {
+  package init(key: SecretBytes, _ direction: Direction) throws {
     guard let context = EVP_CIPHER_CTX_new() else { throw LibCrypto.error("setting up encryption") }
     self.context = context
     let done = key.withBytes { key in
@@ -239,7 +242,9 @@ final class ChaChaPoly: @unchecked Sendable {
   deinit { EVP_CIPHER_CTX_free(context) }
 
   /// Encrypts `plain` into `sealed`, which is a tag (16 bytes) longer. The two may not overlap.
-  func seal(_ plain: UnsafeRawBufferPointer, _ nonce: ChaChaNonce, into sealed: UnsafeMutableRawBufferPointer)
+  package func seal(
+    _ plain: UnsafeRawBufferPointer, _ nonce: ChaChaNonce, into sealed: UnsafeMutableRawBufferPointer
+  )
     throws
   {
     precondition(sealed.count == plain.count + Self.tagLength)
@@ -251,7 +256,7 @@ final class ChaChaPoly: @unchecked Sendable {
 
   /// Decrypts `sealed` into `plain`, which is a tag (16 bytes) shorter. Returns false, with `plain` wiped, when the tag
   /// does not match.
-  func open(
+  package func open(
     _ sealed: UnsafeRawBufferPointer, _ nonce: ChaChaNonce, into plain: UnsafeMutableRawBufferPointer
   ) -> Bool {
     precondition(sealed.count == plain.count + Self.tagLength)
