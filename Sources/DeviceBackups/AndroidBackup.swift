@@ -1,6 +1,6 @@
-import Cryptography
 import AppContainer
 import ArchiveFile
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats

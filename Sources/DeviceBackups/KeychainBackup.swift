@@ -1,8 +1,8 @@
-import Cryptography
 import AppContainer
+import Cryptography
 import DrydockErrors
-import Foundation
 import Formats
+import Foundation
 
 /// The keychain items in an encrypted device backup (`keychain-backup.plist`).
 ///

@@ -42,14 +42,14 @@
 /// The program `drydock` uses this module: its commands call these verbs, and the modules below for what has no public verb,
 /// such as `export`, `rekey` and `diff`.
 @_exported import AgeEncryption
-@_exported import Cryptography
-@_exported import ArchiveSigning
 @_exported import AppContainer
 @_exported import ArchiveFile
+@_exported import ArchiveSigning
 @_exported import BackupRepository
 @_exported import ContainerAudit
 @_exported import ContainerDiff
 @_exported import ContainerTransaction
+@_exported import Cryptography
 @_exported import DeviceBackups
 @_exported import DrydockErrors
 @_exported import FileSystem

@@ -1,9 +1,9 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ArchiveSigning
 import BackupRepository
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation

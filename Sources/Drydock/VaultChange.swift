@@ -1,7 +1,7 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import Formats
 import Foundation

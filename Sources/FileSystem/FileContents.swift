@@ -1,5 +1,5 @@
-import Cryptography
 import CPlatform
+import Cryptography
 import DrydockErrors
 import SystemPackage
 

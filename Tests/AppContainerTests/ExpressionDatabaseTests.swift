@@ -1,14 +1,14 @@
-import Cryptography
 import AppContainer
+import Cryptography
 import Foundation
 import Testing
 
 /// Expressions that SQLite evaluates without tables, files and time.
 @Suite("Expressions") struct ExpressionDatabaseTests {
   private func database(_ functions: [String: SQLFunction] = [:]) throws -> ExpressionDatabase {
-    var configuration = ContainerConfiguration()
-    configuration.functions = functions
-    return try ExpressionDatabase(configuration)
+    var definitions = SQLDefinitions()
+    definitions.functions = functions
+    return try ExpressionDatabase(definitions)
   }
 
   private static func text(_ text: String) -> SQLiteValue { .text(SecretBytes(Array(text.utf8))) }

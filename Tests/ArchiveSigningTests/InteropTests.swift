@@ -1,5 +1,5 @@
-import Cryptography
 import ArchiveSigning
+import Cryptography
 import DrydockErrors
 import Foundation
 import TestSupport

@@ -1,6 +1,6 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation

@@ -1,6 +1,6 @@
 import AgeEncryption
-import Cryptography
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats

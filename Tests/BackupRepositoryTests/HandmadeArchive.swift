@@ -1,6 +1,6 @@
 import AgeEncryption
-import Cryptography
 import ArchiveFile
+import Cryptography
 import FileSystem
 import Foundation
 import GRDB

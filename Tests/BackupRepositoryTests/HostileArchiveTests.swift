@@ -1,5 +1,5 @@
-import Cryptography
 import ArchiveFile
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation

@@ -1,6 +1,6 @@
 import AgeEncryption
-import Cryptography
 import ArchiveFile
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation

@@ -1,7 +1,7 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ArchiveFile
+import Cryptography
 import Foundation
 import TestSupport
 import Testing

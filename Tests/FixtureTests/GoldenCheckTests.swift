@@ -1,10 +1,10 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ContainerDiff
+import Cryptography
 import DrydockErrors
-import FileSystem
 import DrydockTesting
+import FileSystem
 import Formats
 import Foundation
 import TestSupport

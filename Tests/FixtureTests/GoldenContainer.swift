@@ -1,7 +1,7 @@
-import Cryptography
 import AppContainer
-import FileSystem
+import Cryptography
 import DrydockTesting
+import FileSystem
 import Formats
 import Foundation
 import TestSupport

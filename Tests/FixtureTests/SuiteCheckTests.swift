@@ -266,7 +266,7 @@ struct SuiteCheckTests {
       #expect(
         unknown.contains { $0.contains("no such collation sequence: LOCALIZED; if the app defines it") },
         "\(unknown)")
-      sandbox.configuration.collations = ["LOCALIZED": .nocase]
+      sandbox.configuration.sql.collations = ["LOCALIZED": .nocase]
       try sandbox.record()
       #expect(try sandbox.found() == [])
       try sandbox.migration(

@@ -68,7 +68,7 @@ import Testing
             + "`collations: {LOCALIZED: WORD}`, where WORD is one of binary, nocase, rtrim")
           || unknown.text.contains("no such collation sequence: Localized; if the app defines it"),
         "\(unknown.text)")
-      lab.configuration.collations = try configuration("collations: {LOCALIZED: nocase}\n").collations
+      lab.configuration.sql.collations = try configuration("collations: {LOCALIZED: nocase}\n").sql.collations
       let catalog = try lab.catalog()
       let outcome = try Transaction.run(on: lab.container, .migrate, summary: "test") {
         try Migrator.run(MigrationStatus(catalog, of: $0), on: $0, stamp: lab.stamp)
@@ -89,7 +89,7 @@ import Testing
     ])
   func wrong(_ sql: String, _ index: String, _ found: String) throws {
     try lab(sql) { lab in
-      lab.configuration.collations = ["LOCALIZED": .binary]
+      lab.configuration.sql.collations = ["LOCALIZED": .binary]
       let file = Array(lab.directory("container/\(Lab.oldDatabase)").utf8)
       let before = try RawFiles.read(file)
       // Also where only a check reads it, or another table is changed.
@@ -118,7 +118,7 @@ import Testing
       try step(lab, "INSERT INTO t (name) VALUES ('B2');")
       let error = failure { try lab.migrate() }
       #expect(error.text.contains("not in the order of the collation swiftCompare here"), "\(error.text)")
-      lab.configuration.collations = ["swiftCompare": .nocase]
+      lab.configuration.sql.collations = ["swiftCompare": .nocase]
       try lab.migrate()
       #expect(
         try app(lab, "swiftCompare") { try String.fetchAll($0, sql: "PRAGMA integrity_check") } == ["ok"])
@@ -132,10 +132,10 @@ import Testing
         db.add(collation: DatabaseCollation("OTHER") { $0.compare($1) })
         try db.execute(sql: "CREATE INDEX j ON t (a COLLATE OTHER)")
       }
-      lab.configuration.collations = ["LOCALIZED": .nocase]
+      lab.configuration.sql.collations = ["LOCALIZED": .nocase]
       try step(lab, "CREATE TABLE x (a);")
       #expect(failure { try lab.migrate() }.text.contains("(no such collation sequence: OTHER; if the app"))
-      lab.configuration.collations["OTHER"] = .binary
+      lab.configuration.sql.collations["OTHER"] = .binary
       try lab.migrate()
     }
   }
@@ -143,7 +143,7 @@ import Testing
   @Test("A restored or moved database is checked in the declared order")
   func afterTheStep() throws {
     try lab(Self.tables) { lab in
-      lab.configuration.collations = ["LOCALIZED": .binary]
+      lab.configuration.sql.collations = ["LOCALIZED": .binary]
       let bytes = try RawFiles.read(Array(lab.directory("container/\(Lab.oldDatabase)").utf8))
       try FileManager.default.removeItem(atPath: lab.directory("container/\(Lab.oldDatabase)"))
       let error = failure {
@@ -167,7 +167,7 @@ import Testing
     ]
     let settings = try configuration("collations: {l1: binary, l2: nocase, l3: rtrim}\n")
     try DatabaseQueue().write { db in
-      settings.define(in: db)
+      settings.sql.define(in: db)
       try db.execute(
         sql: "CREATE TABLE t (a); INSERT INTO t VALUES \(values.map { "(\($0))" }.joined(separator: ", "))")
       for (own, name) in [("l1", "BINARY"), ("l2", "NOCASE"), ("l3", "RTRIM")] {
@@ -201,7 +201,7 @@ import Testing
       #expect(
         try found().first?.contains("0001_a.sql:4:1: no such collation sequence: LOCALIZED; if the app")
           == true)
-      lab.configuration.collations = ["localized": .nocase]
+      lab.configuration.sql.collations = ["localized": .nocase]
       #expect(try found() == [])
     }
   }

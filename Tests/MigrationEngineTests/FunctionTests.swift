@@ -27,7 +27,7 @@ import Testing
     ])
   func provided(_ word: String, _ expression: String, _ expected: String) throws {
     try Lab.with { lab in
-      lab.configuration.functions = try configuration("functions: {f: \(word)}\n").functions
+      lab.configuration.sql.functions = try configuration("functions: {f: \(word)}\n").sql.functions
       try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
       _ = try lab.baseline(0)
       try lab.migration(
@@ -44,7 +44,7 @@ import Testing
 
   @Test func theOperatorREGEXP() throws {
     try Lab.with { lab in
-      lab.configuration.functions = ["regexp": .regexp]
+      lab.configuration.sql.functions = ["regexp": .regexp]
       try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('one'), ('two')")
       _ = try lab.baseline(0)
       try lab.migration(
@@ -102,7 +102,7 @@ import Testing
         "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
       let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
       #expect(found.count == 1 && found[0].message.contains("no such function: a$b;"), "\(found)")
-      lab.configuration.functions = ["a$b": .base64]
+      lab.configuration.sql.functions = ["a$b": .base64]
       #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
     }
   }
@@ -113,6 +113,6 @@ import Testing
       unknown.contains("drydock.yaml:1:16: unknown function `bas64`; did you mean `base64`?"))
     let name = failure { try configuration("functions: {\"1f\": base64}\n") }.text
     #expect(name.contains("`1f` is not the name of a SQL function"), "\(name)")
-    #expect(try configuration("functions: {a$b: base64}\n").functions["a$b"] == .base64)
+    #expect(try configuration("functions: {a$b: base64}\n").sql.functions["a$b"] == .base64)
   }
 }

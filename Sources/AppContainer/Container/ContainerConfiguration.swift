@@ -1,6 +1,6 @@
 import AgeEncryption
-import Cryptography
 import ArchiveSigning
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats
@@ -47,8 +47,7 @@ public struct ContainerConfiguration: Sendable, Equatable {
   package var coreDataModels: [String: String] = [:]
   /// A compiled model for all databases, in place of those.
   package var coreDataModel: String?
-  package var functions: [String: SQLFunction] = [:]
-  package var collations: [String: SQLCollation] = [:]
+  package var sql = SQLDefinitions()
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
   public var groups: [String: String] = [:]
@@ -146,8 +145,7 @@ extension ContainerConfiguration {
       try (node.sequence ?? [node]).map(Self.path)
     }
     opaque = Set(try reader["opaque"]?.elements("`opaque`").map(Self.path) ?? [])
-    functions = try Self.provided(reader["functions"], "function")
-    collations = try Self.provided(reader["collations"], "collation")
+    sql = try SQLDefinitions(functions: reader["functions"], collations: reader["collations"])
     vault = try reader["vault"].map(Self.path)
     let models = try reader["core-data"].map { $0.isNull ? [] : try $0.pairs("`core-data`").pairs } ?? []
     for pair in models {

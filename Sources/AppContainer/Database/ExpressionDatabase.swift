@@ -31,12 +31,11 @@ package final class ExpressionDatabase {
   private let queue: DatabaseQueue
   private let guardian: ExpressionGuard
 
-  /// - Parameter configuration: names the app's functions.
-  package init(_ configuration: ContainerConfiguration) throws {
+  package init(_ definitions: SQLDefinitions) throws {
     queue = try DatabaseQueue()
-    guardian = ExpressionGuard(configuration.functions)
+    guardian = ExpressionGuard(definitions.functions)
     try queue.writeWithoutTransaction { [guardian] db in
-      configuration.define(in: db)
+      definitions.define(in: db)
       // What does not fit the cache would go to a file otherwise.
       try db.execute(sql: "PRAGMA temp_store=MEMORY")
       // The first use of these tables changes the schema, which is refused from now on.

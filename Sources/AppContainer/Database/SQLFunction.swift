@@ -1,5 +1,4 @@
 import Cryptography
-import Formats
 import Foundation
 import GRDB
 
@@ -131,39 +130,4 @@ package enum SQLFunction: String, CaseIterable, Sendable {
   }
 
   package static var names: [String] { allCases.map(\.rawValue) }
-}
-
-extension ContainerConfiguration {
-  /// Reads `functions:` and `collations:`, which map the app's names to words for what Drydock provides.
-  static func provided<Word: RawRepresentable & CaseIterable>(_ node: YAMLNode?, _ kind: String) throws
-    -> [String: Word]
-  where Word.RawValue == String {
-    guard let node, !node.isNull else { return [:] }
-    var result: [String: Word] = [:]
-    for pair in try node.pairs("`\(kind)s`").pairs {
-      let name = pair.key.source
-      guard let first = name.utf8.first, first != 0x24, !(0x30...0x39).contains(first),
-        name.utf8.allSatisfy({
-          $0 == 0x5F || $0 == 0x24 || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20)
-        })
-      else {
-        throw pair.keyPosition.error(
-          "`\(name)` is not the name of a SQL \(kind) (letters, digits, `_` and `$`)")
-      }
-      if let other = result.keys.first(where: { $0.lowercased() == name.lowercased() }) {
-        throw pair.keyPosition.error("`\(name)` is the \(kind) `\(other)`, too: SQLite ignores case")
-      }
-      // Other indexes have them, too.
-      if Word.self == SQLCollation.self, SQLCollation(rawValue: name.lowercased()) != nil {
-        throw pair.keyPosition.error("`\(name)` is a collation of SQLite's: leave it out")
-      }
-      let word = try pair.value.text("what the \(kind) `\(name)` does")
-      guard let provided = Word(rawValue: word) else {
-        throw pair.value.position.error(
-          "unknown \(kind) `\(word)`; " + NearestWord.hint(for: word, among: Word.allCases.map(\.rawValue)))
-      }
-      result[name] = provided
-    }
-    return result
-  }
 }

@@ -1,5 +1,5 @@
-import Cryptography
 import AppContainer
+import Cryptography
 import DrydockErrors
 import Formats
 import Foundation

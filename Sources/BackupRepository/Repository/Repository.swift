@@ -1,9 +1,9 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ArchiveFile
 import ArchiveSigning
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import FileSystem
 import RemoteStorage

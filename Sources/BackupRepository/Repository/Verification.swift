@@ -1,7 +1,7 @@
-import Cryptography
 import AppContainer
 import ArchiveFile
 import ArchiveSigning
+import Cryptography
 import DrydockErrors
 import FileSystem
 

@@ -1,6 +1,6 @@
-import Cryptography
 import ArchiveFile
 import ArchiveSigning
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation

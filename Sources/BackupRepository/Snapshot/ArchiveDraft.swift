@@ -1,8 +1,8 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ArchiveFile
 import ArchiveSigning
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats

@@ -1,6 +1,6 @@
-import Cryptography
 import AppContainer
 import ArchiveFile
+import Cryptography
 import FileSystem
 
 /// Stores the content of databases and large files: by reference where an earlier archive has it, else only the blocks that

@@ -1,8 +1,8 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ArchiveSigning
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation

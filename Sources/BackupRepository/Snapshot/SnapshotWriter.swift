@@ -1,7 +1,7 @@
-import Cryptography
 import AppContainer
 import ArchiveFile
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import FileSystem
 import SystemPackage

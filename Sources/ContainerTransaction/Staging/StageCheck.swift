@@ -1,5 +1,5 @@
-import Cryptography
 import AppContainer
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -124,10 +124,10 @@ private struct IntegrityFaults {
     _ name: ContainerPath, in directory: Directory, _ configuration: ContainerConfiguration,
     of path: ContainerPath
   ) throws {
-    declaresCollations = !configuration.collations.isEmpty
+    declaresCollations = !configuration.sql.collations.isEmpty
     do {
       let queue = try DatabaseQueue.alone(with: directory.full(name)) {
-        $0.prepareDatabase { configuration.define(in: $0) }
+        $0.prepareDatabase { configuration.sql.define(in: $0) }
       }
       defer { try? queue.close() }
       try queue.read { db in

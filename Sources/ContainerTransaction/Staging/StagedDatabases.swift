@@ -1,5 +1,5 @@
-import Cryptography
 import AppContainer
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
@@ -66,7 +66,7 @@ extension StagedContainer {
 
   private func requireDeclaredOrder(_ db: Database, in name: ContainerPath, of path: ContainerPath) throws {
     guard !databases.ordered.contains(name) else { return }
-    try container.configuration.requireDeclaredOrder(db, of: path.description)
+    try container.configuration.sql.requireDeclaredOrder(db, of: path.description)
     databases.ordered.insert(name)
   }
 
@@ -78,7 +78,7 @@ extension StagedContainer {
     return try translatingDiskErrors(path) {
       let queue = try DatabaseQueue.alone(with: stage.directory.full(name)) {
         [settings = container.configuration] in
-        $0.prepareDatabase { settings.define(in: $0) }
+        $0.prepareDatabase { settings.sql.define(in: $0) }
       }
       defer { try? queue.close() }
       return try queue.read { db in
@@ -156,7 +156,7 @@ extension StagedContainer {
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { [settings = container.configuration] in
       try $0.execute(sql: "PRAGMA synchronous=OFF")
-      settings.define(in: $0)
+      settings.sql.define(in: $0)
     }
     let result: T = try translatingDiskErrors(path) {
       let file = stage.directory.full(name)

@@ -1,5 +1,5 @@
-import Cryptography
 import AppContainer
+import Cryptography
 import FileSystem
 
 /// The hashes of files that commits by exchange have written, as long as nothing has changed them: a restore need not read these

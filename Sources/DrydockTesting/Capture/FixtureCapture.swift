@@ -1,9 +1,9 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import BackupRepository
 import ContainerDiff
 import ContainerTransaction
+import Cryptography
 import Drydock
 import DrydockErrors
 import FileSystem

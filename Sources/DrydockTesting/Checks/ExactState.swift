@@ -1,5 +1,5 @@
-import Cryptography
 import AppContainer
+import Cryptography
 import FileSystem
 
 /// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners,

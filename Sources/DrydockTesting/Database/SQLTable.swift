@@ -338,7 +338,7 @@ struct SQLDump {
         $0.allowsUnsafeTransactions = true
         // As SQLite does: the schemas of real apps have texts in double quotes.
         $0.acceptsDoubleQuotedStringLiterals = true
-        $0.prepareDatabase { settings?.define(in: $0) ?? $0.substituteUnknownCollations() }
+        $0.prepareDatabase { settings?.sql.define(in: $0) ?? $0.substituteUnknownCollations() }
       }
       defer { try? queue.close() }
       try queue.writeWithoutTransaction { db in

@@ -1,6 +1,6 @@
-import Cryptography
 import AppContainer
 import ContainerDiff
+import Cryptography
 import FileSystem
 
 /// One line of a golden's list: `type mode flags content path`, separated by spaces; `-` for what there is not.

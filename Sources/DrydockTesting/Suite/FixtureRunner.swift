@@ -1,8 +1,8 @@
 import AgeEncryption
-import Cryptography
 import AppContainer
 import ContainerDiff
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import FileSystem
 import MigrationEngine

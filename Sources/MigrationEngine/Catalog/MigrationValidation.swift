@@ -145,7 +145,7 @@ struct StatementCheck {
   init(_ settings: ContainerConfiguration) throws {
     self.settings = settings
     functions = try DatabaseQueue().read { db in
-      settings.define(in: db)
+      settings.sql.define(in: db)
       // Those whose result is a table are modules.
       let sql =
         "SELECT upper(name) FROM pragma_function_list UNION SELECT upper(name) FROM pragma_module_list"
@@ -202,7 +202,7 @@ struct StatementCheck {
   private mutating func check(_ operation: any MigrationAction) {
     do {
       if let operation = operation as? any ComputingAction {
-        try operation.parameters.check(operation.expressions, in: ExpressionDatabase(settings))
+        try operation.parameters.check(operation.expressions, in: ExpressionDatabase(settings.sql))
       } else if let files = (operation as? any ColumnOperation)?.files {
         query(files.query(rowID: "1"), of: files.place.database, at: files.path.position)
       }
@@ -216,7 +216,7 @@ struct StatementCheck {
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
     configuration.allowsUnsafeTransactions = true
-    configuration.prepareDatabase { [settings] in settings.define(in: $0) }
+    configuration.prepareDatabase { [settings] in settings.sql.define(in: $0) }
     let schema = try DatabaseQueue(configuration: configuration)
     (schemas[database], isKnown[database]) = (schema, true)
     return schema

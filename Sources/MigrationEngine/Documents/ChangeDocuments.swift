@@ -1,5 +1,5 @@
-import Cryptography
 import ContainerTransaction
+import Cryptography
 import FileSystem
 import Formats
 

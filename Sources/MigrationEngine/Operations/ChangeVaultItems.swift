@@ -1,6 +1,6 @@
-import Cryptography
 import AppContainer
 import ContainerTransaction
+import Cryptography
 import Formats
 import Foundation
 

@@ -73,7 +73,7 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
   /// All expressions are evaluated before any setting is written.
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    let database = try ExpressionDatabase(stage.container.configuration)
+    let database = try ExpressionDatabase(stage.container.configuration.sql)
     try parameters.check(expressions, in: database)
     var computed: [(result: Result, value: PropertyListValue?)] = []
     var read: [String: PropertyListValue?] = [:]

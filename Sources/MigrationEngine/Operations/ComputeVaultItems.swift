@@ -1,6 +1,6 @@
-import Cryptography
 import AppContainer
 import ContainerTransaction
+import Cryptography
 import Formats
 
 /// `vault.compute`: gives vault items values that SQLite computes from vault items. No message has a value.
@@ -36,7 +36,7 @@ struct ComputeVaultItems: MigrationOperation, ComputingAction {
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try VaultEdit(stage)
-    let database = try ExpressionDatabase(stage.container.configuration)
+    let database = try ExpressionDatabase(stage.container.configuration.sql)
     try parameters.check(expressions, in: database)
     let names = try expression.parameters(in: database)
     if let unknown = names.first(where: { !Self.own.contains($0) && others[$0] == nil }) {

@@ -110,7 +110,7 @@ extension DatabaseQueue {
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
     configuration.allowsUnsafeTransactions = true
-    configuration.prepareDatabase { settings.define(in: $0) }
+    configuration.prepareDatabase { settings.sql.define(in: $0) }
     return try DatabaseQueue(configuration: configuration)
   }
 }

@@ -1,9 +1,9 @@
 import DrydockErrors
 import SystemPackage
 
-@testable import Cryptography
 @testable import AppContainer
 @testable import ArchiveFile
+@testable import Cryptography
 @testable import DeviceBackups
 @testable import FileSystem
 

@@ -3,10 +3,10 @@ import DrydockErrors
 import Foundation
 import SystemPackage
 
-@testable import Cryptography
 @testable import AppContainer
 @testable import ArchiveFile
 @testable import BackupRepository
+@testable import Cryptography
 @testable import DeviceBackups
 @testable import Formats
 

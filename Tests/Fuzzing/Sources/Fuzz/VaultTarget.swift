@@ -1,5 +1,5 @@
-@testable import Cryptography
 @testable import AppContainer
+@testable import Cryptography
 
 extension FuzzTarget {
   /// The document in a vault.
