@@ -78,11 +78,11 @@ extension StatusTable {
   struct Inodes: Sendable {
     private let table: StatusTable
     /// The lower halves of the inodes' numbers, each with the position of a path; sorted.
-    private let places: [(half: UInt32, position: PathTable<Entry>.Position)]
+    private let places: [(half: UInt32, position: PathIndex.Position)]
 
     init(_ table: StatusTable) {
       self.table = table
-      var places: [(half: UInt32, position: PathTable<Entry>.Position)] = []
+      var places: [(half: UInt32, position: PathIndex.Position)] = []
       places.reserveCapacity(table.count)
       table.entries.forEachPosition { places.append((Self.half($1.inode), $0)) }
       places.sort { $0.half < $1.half }
@@ -91,7 +91,7 @@ extension StatusTable {
 
     static func half(_ inode: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: inode) }
 
-    private func places(of half: UInt32) -> ArraySlice<(half: UInt32, position: PathTable<Entry>.Position)> {
+    private func places(of half: UInt32) -> ArraySlice<(half: UInt32, position: PathIndex.Position)> {
       let start = places.indices.first(since: { places[$0].half >= half })
       return places[start...].prefix { $0.half == half }
     }
@@ -99,7 +99,7 @@ extension StatusTable {
     /// Whether some inode's number has this lower half.
     func contains(half: UInt32) -> Bool { !places(of: half).isEmpty }
 
-    private func positions(of identity: FileIdentity) -> [PathTable<Entry>.Position] {
+    private func positions(of identity: FileIdentity) -> [PathIndex.Position] {
       places(of: Self.half(identity.inode)).map(\.position).filter { position in
         let entry = table.entries[position]
         return entry.inode == identity.inode && table.kinds[Int(entry.kind)].device == identity.device
