@@ -7,8 +7,7 @@ public struct PathList: Sendable {
     var nameEnd: UInt32
   }
 
-  private var directories: [ContainerPath] = []
-  private var numbers: [ContainerPath: UInt32] = [:]
+  private var directories = DistinctValues<ContainerPath>()
   private var names: [UInt8] = []
   private var entries: [Entry] = []
 
@@ -20,17 +19,10 @@ public struct PathList: Sendable {
 
   package mutating func append(_ path: ContainerPath) {
     let parent = path.parent
-    var number = entries.last?.directory
-    if number.map({ directories[Int($0)] != parent }) ?? true {
-      number = numbers[parent]
-      if number == nil {
-        number = UInt32(directories.count)
-        numbers[parent] = number
-        directories.append(parent)
-      }
-    }
+    var directory = entries.last?.directory
+    if directory.map({ directories[$0] != parent }) ?? true { directory = directories.number(of: parent) }
     names += path.nameBytes
-    entries.append(Entry(directory: number ?? 0, nameEnd: UInt32(names.count)))
+    entries.append(Entry(directory: directory ?? 0, nameEnd: UInt32(names.count)))
   }
 
   /// Sorts the paths. Costs nothing when they are in order.
@@ -53,7 +45,7 @@ extension PathList: RandomAccessCollection {
   public subscript(position: Int) -> ContainerPath {
     let entry = entries[position]
     let start = position == 0 ? 0 : Int(entries[position - 1].nameEnd)
-    return directories[Int(entry.directory)].appending(unchecked: names[start..<Int(entry.nameEnd)])
+    return directories[entry.directory].appending(unchecked: names[start..<Int(entry.nameEnd)])
   }
 }
 

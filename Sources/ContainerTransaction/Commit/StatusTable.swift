@@ -17,8 +17,7 @@ struct StatusTable: Sendable {
     var modified, changed: Int64
   }
 
-  private var kinds: [Kind] = []
-  private var kindNumbers: [Kind: UInt32] = [:]
+  private var kinds = DistinctValues<Kind>()
   private var entries = PathTable<Entry>()
 
   var count: Int { entries.count }
@@ -35,18 +34,13 @@ struct StatusTable: Sendable {
     let kind = Kind(
       type: status.type, device: status.identity.device, mode: status.mode, user: status.user,
       group: status.group)
-    let number = kindNumbers[kind] ?? UInt32(kinds.count)
-    if number == kinds.count {
-      kinds.append(kind)
-      kindNumbers[kind] = number
-    }
     return Entry(
-      kind: number, inode: status.identity.inode, size: status.size, modified: status.modified,
-      changed: status.changed)
+      kind: kinds.number(of: kind), inode: status.identity.inode, size: status.size,
+      modified: status.modified, changed: status.changed)
   }
 
   private func status(_ entry: Entry) -> IndexedStatus {
-    let kind = kinds[Int(entry.kind)]
+    let kind = kinds[entry.kind]
     return IndexedStatus(
       type: kind.type, identity: FileIdentity(device: kind.device, inode: entry.inode), size: entry.size,
       modified: entry.modified, changed: entry.changed, mode: kind.mode, user: kind.user, group: kind.group)
@@ -102,7 +96,7 @@ extension StatusTable {
     private func positions(of identity: FileIdentity) -> [PathIndex.Position] {
       places(of: Self.half(identity.inode)).map(\.position).filter { position in
         let entry = table.entries[position]
-        return entry.inode == identity.inode && table.kinds[Int(entry.kind)].device == identity.device
+        return entry.inode == identity.inode && table.kinds[entry.kind].device == identity.device
       }
     }
 

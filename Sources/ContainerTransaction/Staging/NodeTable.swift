@@ -18,28 +18,22 @@ struct NodeTable: Sendable {
     var kind: UInt32
   }
 
-  private var kinds: [Kind] = []
-  private var kindNumbers: [Kind: UInt32] = [:]
+  private var kinds = DistinctValues<Kind>()
   private var entries: [Entry] = []
 
   /// Adds a record; returns its number.
   mutating func append(_ record: NodeRecord) -> UInt32 {
     var metadata = record.metadata
     metadata.modified = 0
-    let kind = Kind(type: record.type, metadata: metadata, flags: record.flags)
-    let number = kindNumbers[kind] ?? UInt32(kinds.count)
-    if number == kinds.count {
-      kinds.append(kind)
-      kindNumbers[kind] = number
-    }
+    let kind = kinds.number(of: Kind(type: record.type, metadata: metadata, flags: record.flags))
     entries.append(
-      Entry(modified: record.metadata.modified, size: record.size, digest: record.digest, kind: number))
+      Entry(modified: record.metadata.modified, size: record.size, digest: record.digest, kind: kind))
     return UInt32(entries.count - 1)
   }
 
   subscript(number: UInt32) -> NodeRecord {
     let entry = entries[Int(number)]
-    let kind = kinds[Int(entry.kind)]
+    let kind = kinds[entry.kind]
     var metadata = kind.metadata
     metadata.modified = entry.modified
     return NodeRecord(
