@@ -97,7 +97,7 @@ struct ScryptStanza: Sendable {
       throw DrydockError(.badKey, "the passphrase is empty; choose one")
     }
     let salt = try RandomBytes.make(saltLength)
-    let key = try LibCrypto.scrypt(passphrase, salt: label + salt, workFactor: workFactor)
+    let key = try passphrase.scryptKey(salt: label + salt, rounds: 1 << UInt64(workFactor))
     let argument = String(decoding: Base64.encode(salt), as: UTF8.self)
     return Stanza(
       type: type, arguments: [argument, String(workFactor)], body: try WrappedKey(fileKey, with: key).bytes)
@@ -105,7 +105,7 @@ struct ScryptStanza: Sendable {
 
   /// The file key, or nil when the passphrase is wrong.
   func unwrap(with passphrase: SecretBytes) throws -> SecretBytes? {
-    let key = try LibCrypto.scrypt(passphrase, salt: Self.label + salt, workFactor: workFactor)
+    let key = try passphrase.scryptKey(salt: Self.label + salt, rounds: 1 << UInt64(workFactor))
     return try wrapped.open(with: key)
   }
 

@@ -74,7 +74,7 @@ struct MinisignSignature: Sendable {
   func isValid(_ message: [UInt8], by key: MinisignPublicKey) throws -> Bool {
     let verifier = SignatureKey.ed25519(key.key)
     guard key.number == keyNumber,
-      try verifier.verifies(signature, of: isOfHash ? BLAKE2b.hash(message) : message)
+      try verifier.verifies(signature, of: isOfHash ? HashFunction.blake2b.hash(message) : message)
     else { return false }
     guard let comment else { return true }
     return try verifier.verifies(comment.signature, of: signature + Array(comment.text.utf8))
@@ -168,8 +168,8 @@ struct MinisignSecretKey: Sendable {
   private static func opened(
     _ sealed: SecretBytes, _ derivation: Derivation, _ passphrase: SecretBytes, _ path: String
   ) throws -> SecretBytes {
-    let stream = try Scrypt.derive(
-      passphrase, salt: derivation.salt, rounds: derivation.rounds, blockSize: 8,
+    let stream = try passphrase.scryptKey(
+      salt: derivation.salt, rounds: derivation.rounds,
       parallel: derivation.parallel, count: sealedLength)
     let opened = sealed.withBytes { sealed in
       stream.withBytes { stream in
@@ -207,7 +207,7 @@ struct MinisignSecretKey: Sendable {
   /// - Parameter comment: signed too, by minisign.
   func signature(of message: [UInt8], comment: String) throws -> [UInt8] {
     let isOfHash = program == .minisign
-    let signature = try Ed25519.sign(isOfHash ? BLAKE2b.hash(message) : message, seed: seed)
+    let signature = try Ed25519.sign(isOfHash ? HashFunction.blake2b.hash(message) : message, seed: seed)
     let line = Data(Array((isOfHash ? "ED" : "Ed").utf8) + publicKey.number + signature).base64EncodedString()
     let name = MinisignPublicKey.name(ofNumber: publicKey.number)
     var text = "\(Minisign.comment)signature of drydock with the key \(name)\n\(line)\n"

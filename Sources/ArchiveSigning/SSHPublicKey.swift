@@ -76,7 +76,7 @@ struct SSHPublicKey: Sendable, Hashable {
       guard method == type, let r = numbers.unsigned(), let s = numbers.unsigned(), numbers.isAtEnd,
         let der = SignatureKey.derSignature(r: r, s: s)
       else { return false }
-      let hash: SignatureKey.Hash = curve == "P-256" ? .sha256 : curve == "P-384" ? .sha384 : .sha512
+      let hash: HashFunction = curve == "P-256" ? .sha256 : curve == "P-384" ? .sha384 : .sha512
       return try key.verifies(der, of: message, hash: hash)
     }
   }
@@ -125,7 +125,7 @@ struct SSHSignature: Sendable {
   private static func signed(_ message: [UInt8], _ namespace: String, _ hashName: String) throws -> [UInt8]? {
     let hash: [UInt8]
     switch hashName {
-    case "sha512": hash = try SHA512.hash(message)
+    case "sha512": hash = try HashFunction.sha512.hash(message)
     case "sha256": hash = try SHA256.hash(message).bytes
     default: return nil
     }

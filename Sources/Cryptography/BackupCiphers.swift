@@ -4,30 +4,23 @@ import DrydockErrors
 // What other programs' encrypted backups use: keys from passwords, wrapped keys, AES in two modes. Nothing is encrypted
 // with it.
 
-/// PBKDF2 with HMAC.
-package enum PasswordKey {
-  package enum Hash: Sendable {
-    case sha1, sha256
-  }
-
-  /// A key of 32 bytes.
+extension SecretBytes {
+  /// A key of 32 bytes from this password, by PBKDF2 with HMAC.
   ///
   /// - Throws: `DrydockError`: `limit` for more rounds than any program uses, `damaged` for none.
-  package static func derive(
-    _ password: SecretBytes, salt: [UInt8], rounds: UInt64, _ hash: Hash
-  ) throws -> SecretBytes {
+  package func passwordKey(salt: [UInt8], rounds: UInt64, _ hash: HashFunction) throws -> SecretBytes {
     guard rounds > 0 else { throw DrydockError(.damaged, "its password has 0 rounds of key derivation") }
-    guard rounds <= maximumRounds else {
+    guard rounds <= Self.maximumRounds else {
       throw DrydockError(
         .limit,
-        "its password has \(rounds) rounds of key derivation, more than the limit of \(maximumRounds); it is damaged, or "
+        "its password has \(rounds) rounds of key derivation, more than the limit of \(Self.maximumRounds); it is damaged, or "
           + "made to keep a reader busy")
     }
-    return try password.withBytes { password in
+    return try withBytes { password in
       try SecretBytes(count: 32) { key in
         let done = PKCS5_PBKDF2_HMAC(
           password.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(password.count), salt,
-          Int32(salt.count), Int32(rounds), hash == .sha1 ? EVP_sha1() : EVP_sha256(), Int32(key.count),
+          Int32(salt.count), Int32(rounds), hash.algorithm, Int32(key.count),
           key.baseAddress?.assumingMemoryBound(to: UInt8.self))
         guard done == 1 else { throw LibCrypto.error("deriving a key from a password") }
       }
@@ -35,20 +28,17 @@ package enum PasswordKey {
   }
 
   /// Half a minute on a slow machine; iOS uses 10 million.
-  package static let maximumRounds: UInt64 = 50_000_000
-}
+  private static let maximumRounds: UInt64 = 50_000_000
 
-/// Keys that are wrapped with another one, as RFC 3394 describes it.
-package enum AESKeyWrap {
-  /// The key; nil when it was wrapped with another one, or is damaged.
-  package static func unwrap(_ wrapped: [UInt8], with key: SecretBytes) throws -> SecretBytes? {
-    guard key.count == 32, wrapped.count >= 24, wrapped.count <= 256, wrapped.count % 8 == 0 else {
+  /// A key that was wrapped with this one, as RFC 3394 describes it; nil when it was wrapped with another one, or is damaged.
+  package func unwrapKey(_ wrapped: [UInt8]) throws -> SecretBytes? {
+    guard count == 32, wrapped.count >= 24, wrapped.count <= 256, wrapped.count % 8 == 0 else {
       return nil
     }
     let context = try LibCrypto.cipherContext()
     defer { EVP_CIPHER_CTX_free(context) }
     EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW)
-    guard LibCrypto.start(context, EVP_aes_256_wrap(), key, iv: nil, encrypts: false) else {
+    guard LibCrypto.start(context, EVP_aes_256_wrap(), self, iv: nil, encrypts: false) else {
       throw LibCrypto.error("setting up the unwrapping of a key")
     }
     return LibCrypto.withScratch(wrapped.count + 16) { room -> SecretBytes? in
@@ -175,18 +165,6 @@ package enum EmptyNonceGCM {
     }
     guard done else { throw LibCrypto.error("checking an item of a keychain") }
     return (cipher, tag)
-  }
-}
-
-/// SHA-1, which names the files of an iOS backup.
-package enum SHA1 {
-  /// 40 lower-case hexadecimal digits.
-  package static func hex(_ bytes: [UInt8]) throws -> String {
-    var result = [UInt8](repeating: 0, count: 20)
-    guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_sha1(), nil) == 1 else {
-      throw LibCrypto.error("computing SHA-1")
-    }
-    return result.hex
   }
 }
 

@@ -135,15 +135,29 @@ extension SHA256 {
   }
 }
 
-/// SHA-512, which other programs' formats use.
-package enum SHA512 {
-  /// The 64 bytes of the digest.
-  package static func hash(_ bytes: [UInt8]) throws -> [UInt8] {
-    var result = [UInt8](repeating: 0, count: 64)
-    guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_sha512(), nil) == 1 else {
-      throw LibCrypto.error("computing SHA-512")
+/// The hash functions of other programs' formats, in keys and signatures; Drydock's own use ``SHA256``.
+package enum HashFunction: Sendable {
+  case sha1, sha256, sha384, sha512
+  /// BLAKE2b with 64 bytes.
+  case blake2b
+
+  var algorithm: OpaquePointer? {
+    switch self {
+    case .sha1: EVP_sha1()
+    case .sha256: EVP_sha256()
+    case .sha384: EVP_sha384()
+    case .sha512: EVP_sha512()
+    case .blake2b: EVP_blake2b512()
     }
-    return result
+  }
+
+  package func hash(_ bytes: [UInt8]) throws -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+    var count: UInt32 = 0
+    guard EVP_Digest(bytes, bytes.count, &result, &count, algorithm, nil) == 1 else {
+      throw LibCrypto.error("computing a hash")
+    }
+    return Array(result.prefix(Int(count)))
   }
 }
 

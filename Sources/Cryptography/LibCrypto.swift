@@ -100,23 +100,6 @@ extension LibCrypto {
   package static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
   }
-
-  /// scrypt with r = 8 and p = 1, as age uses it: 32 bytes. It takes 2^(workFactor + 10) bytes of memory.
-  package static func scrypt(_ passphrase: SecretBytes, salt: [UInt8], workFactor: Int) throws -> SecretBytes
-  {
-    let rounds = UInt64(1) << UInt64(workFactor)
-    // What scrypt needs by definition, and a little more: libcrypto's default limit is 32 MB.
-    let memory = 128 * 8 * (rounds + 16)
-    return try passphrase.withBytes { passphrase in
-      try SecretBytes(count: 32) { derived in
-        let done = EVP_PBE_scrypt(
-          passphrase.baseAddress, passphrase.count, salt, salt.count, rounds, 8, 1, memory,
-          derived.baseAddress,
-          derived.count)
-        guard done == 1 else { throw error("deriving a key from a passphrase") }
-      }
-    }
-  }
 }
 
 extension SecretBytes {

@@ -33,13 +33,13 @@ package enum SignatureKey: Sendable, Hashable {
   /// Modulus and exponent, big-endian.
   case rsa(modulus: [UInt8], exponent: [UInt8])
 
-  package enum Hash: Sendable { case sha256, sha384, sha512 }
-
   /// Whether a signature is this key's. Of Ed25519 the 64 bytes, of ECDSA what ``derSignature(r:s:)`` makes, of RSA the number
   /// of PKCS #1 v1.5. A key that libcrypto does not accept has signed nothing.
   ///
   /// - Parameter hash: of the message; Ed25519 has its own.
-  package func verifies(_ signature: [UInt8], of message: [UInt8], hash: Hash = .sha512) throws -> Bool {
+  package func verifies(_ signature: [UInt8], of message: [UInt8], hash: HashFunction = .sha512) throws
+    -> Bool
+  {
     guard let key else {
       ERR_clear_error()
       return false
@@ -48,21 +48,14 @@ package enum SignatureKey: Sendable, Hashable {
     guard let context = EVP_MD_CTX_new() else { throw LibCrypto.error("verifying a signature") }
     defer { EVP_MD_CTX_free(context) }
     let isValid =
-      EVP_DigestVerifyInit(context, nil, digest(hash), nil, key) == 1
+      EVP_DigestVerifyInit(context, nil, hasOwnHash ? nil : hash.algorithm, nil, key) == 1
       && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
     // A wrong signature leaves its reason in the queue.
     ERR_clear_error()
     return isValid
   }
 
-  private func digest(_ hash: Hash) -> OpaquePointer? {
-    if case .ed25519 = self { return nil }
-    return switch hash {
-    case .sha256: EVP_sha256()
-    case .sha384: EVP_sha384()
-    case .sha512: EVP_sha512()
-    }
-  }
+  private var hasOwnHash: Bool { if case .ed25519 = self { true } else { false } }
 
   private var key: OpaquePointer? {
     switch self {
@@ -84,38 +77,27 @@ package enum SignatureKey: Sendable, Hashable {
   }
 }
 
-/// BLAKE2b with 64 bytes, which minisign signs in place of a file.
-package enum BLAKE2b {
-  package static func hash(_ bytes: [UInt8]) throws -> [UInt8] {
-    var result = [UInt8](repeating: 0, count: 64)
-    guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_blake2b512(), nil) == 1 else {
-      throw LibCrypto.error("computing BLAKE2b")
-    }
-    return result
-  }
-}
-
-/// scrypt with any parameters, for key files of other programs.
-package enum Scrypt {
+extension SecretBytes {
+  /// A key from this passphrase, by scrypt with blocks of 8.
+  ///
   /// - Parameters:
-  ///   - rounds: a power of two; with `blockSize` it takes 128 × rounds × blockSize bytes of memory.
+  ///   - rounds: a power of two; it takes 1 KiB of memory for each.
   ///   - count: the bytes to derive.
-  package static func derive(
-    _ passphrase: SecretBytes, salt: [UInt8], rounds: UInt64, blockSize: UInt64, parallel: UInt64, count: Int
+  package func scryptKey(
+    salt: [UInt8], rounds: UInt64, parallel: UInt64 = 1, count: Int = 32
   ) throws -> SecretBytes {
-    let memory = 128 * blockSize * (rounds + parallel + 32)
-    return try passphrase.withBytes { passphrase in
+    // What scrypt needs by definition, and a little more: libcrypto's default limit is 32 MB.
+    let memory = 128 * 8 * (rounds + parallel + 32)
+    return try withBytes { passphrase in
       try SecretBytes(count: count) { derived in
         let done = EVP_PBE_scrypt(
-          passphrase.baseAddress, passphrase.count, salt, salt.count, rounds, blockSize, parallel, memory,
+          passphrase.baseAddress, passphrase.count, salt, salt.count, rounds, 8, parallel, memory,
           derived.baseAddress, derived.count)
         guard done == 1 else { throw LibCrypto.error("deriving a key from a passphrase") }
       }
     }
   }
-}
 
-extension SecretBytes {
   /// Decodes base64 with padding, whose line breaks are ignored, without a copy in other memory; nil for any other text.
   package static func decodingBase64(_ text: UnsafeRawBufferPointer) -> SecretBytes? {
     LibCrypto.withScratch(text.count + 1) { scratch -> SecretBytes? in

@@ -190,7 +190,7 @@ extension AndroidBackupHeader.Encryption {
   }
 
   private func attempt(_ password: SecretBytes, usesLowBytes: Bool) throws -> AndroidBackupKey? {
-    let own = try PasswordKey.derive(password, salt: salt, rounds: rounds, .sha1)
+    let own = try password.passwordKey(salt: salt, rounds: rounds, .sha1)
     let cipher = try CBCDecryption(key: own, iv: iv)
     var plain = try cipher.update(blob)
     guard let rest = cipher.finish() else { return nil }
@@ -206,7 +206,7 @@ extension AndroidBackupHeader.Encryption {
     guard fields[0].count == CBCDecryption.blockSize, fields[1].count == 32 else { return nil }
     let key = SecretBytes(fields[1])
     let text = usesLowBytes ? key : Self.javaText(of: fields[1])
-    let checksum = try PasswordKey.derive(text, salt: checksumSalt, rounds: rounds, .sha1)
+    let checksum = try text.passwordKey(salt: checksumSalt, rounds: rounds, .sha1)
     guard checksum == SecretBytes(fields[2]) else { return nil }
     return AndroidBackupKey(key: key, iv: fields[0])
   }

@@ -44,7 +44,8 @@ struct BackupFile: Sendable {
         .unsafeName, "the backup has a path that is not imported: \(error.message)",
         path: row.place)
     }
-    guard try SHA1.hex(Array(row.domain.utf8) + [UInt8(ascii: "-")] + row.path) == row.id else {
+    guard try HashFunction.sha1.hash(Array(row.domain.utf8) + [UInt8(ascii: "-")] + row.path).hex == row.id
+    else {
       throw Self.damaged("the name of its content is not the hash of its path", row)
     }
     id = row.id

@@ -74,12 +74,12 @@ struct BackupKeybag {
   func unlock(_ password: SecretBytes) throws -> [UInt32: SecretBytes] {
     var secret = password
     if let firstSalt {
-      secret = try PasswordKey.derive(secret, salt: firstSalt, rounds: firstRounds, .sha256)
+      secret = try secret.passwordKey(salt: firstSalt, rounds: firstRounds, .sha256)
     }
-    let key = try PasswordKey.derive(secret, salt: salt, rounds: rounds, .sha1)
+    let key = try secret.passwordKey(salt: salt, rounds: rounds, .sha1)
     var keys: [UInt32: SecretBytes] = [:]
     for (id, own) in classes where own.isForPassword && !own.isForDevice {
-      guard let unwrapped = try AESKeyWrap.unwrap(own.wrapped, with: key) else {
+      guard let unwrapped = try key.unwrapKey(own.wrapped) else {
         throw DrydockError(
           .badKey, "the password does not open the backup; give the one that it was made with")
       }
@@ -117,6 +117,6 @@ struct ClassWrappedKey: Sendable, Equatable {
 
   /// The key; nil when the backup's password does not open its class, or it is damaged.
   func unwrapped(_ keys: [UInt32: SecretBytes]) throws -> SecretBytes? {
-    try keys[classID].flatMap { try AESKeyWrap.unwrap(wrapped, with: $0) }
+    try keys[classID].flatMap { try $0.unwrapKey(wrapped) }
   }
 }

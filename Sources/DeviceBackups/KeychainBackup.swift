@@ -87,7 +87,7 @@ private struct KeychainBlob {
   /// Nil when it is damaged.
   func open(_ keys: [UInt32: SecretBytes]) throws -> Opened? {
     guard isSupported, let classKey = keys[classID] else { return .deviceOnly }
-    guard let key = try AESKeyWrap.unwrap(wrapped, with: classKey),
+    guard let key = try classKey.unwrapKey(wrapped),
       let plain = try EmptyNonceGCM.open(sealed, key: key)
     else { return nil }
     return plain.withBytes { plain in

@@ -17,17 +17,17 @@ struct BackupCipherTests {
   @Test(
     "PBKDF2 gives the keys of RFC 6070 and RFC 7914",
     arguments: [
-      (PasswordKey.Hash.sha1, "password", "salt", UInt64(1), "0c60c80f961f0e71f3a9b524af6012062fe037a6"),
+      (HashFunction.sha1, "password", "salt", UInt64(1), "0c60c80f961f0e71f3a9b524af6012062fe037a6"),
       (.sha1, "password", "salt", 4096, "4b007901b765489abead49d926f721d065a429c1"),
       (.sha256, "passwd", "salt", 1, "55ac046e56e3089fec1691c22544b605f94185216dde0465e68b9d57c20dacbc"),
     ])
   func passwordKey(
-    _ hash: PasswordKey.Hash, _ password: String, _ salt: String, _ rounds: UInt64, _ key: String
+    _ hash: HashFunction, _ password: String, _ salt: String, _ rounds: UInt64, _ key: String
   )
     throws
   {
-    let derived = try PasswordKey.derive(
-      SecretBytes(Array(password.utf8)), salt: Array(salt.utf8), rounds: rounds, hash)
+    let derived = try SecretBytes(Array(password.utf8)).passwordKey(
+      salt: Array(salt.utf8), rounds: rounds, hash)
     let wanted = Self.hex(key)
     #expect(derived.count == 32 && Self.bytes(derived)?.prefix(wanted.count) == wanted[...])
   }
@@ -35,7 +35,7 @@ struct BackupCipherTests {
   @Test("No rounds and billions of rounds are refused", arguments: [UInt64(0), 50_000_001, .max])
   func rounds(_ rounds: UInt64) throws {
     let error = #expect(throws: DrydockError.self) {
-      try PasswordKey.derive(SecretBytes([1]), salt: [1], rounds: rounds, .sha256)
+      try SecretBytes([1]).passwordKey(salt: [1], rounds: rounds, .sha256)
     }
     #expect(error?.code == (rounds == 0 ? .damaged : .limit))
     #expect(error?.code.exitCode == 4)
@@ -46,13 +46,13 @@ struct BackupCipherTests {
     let key = Self.secret("000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F")
     var wrapped = Self.hex("28C9F404C4B810F4CBCCB35CFB87F8263F5786E2D80ED326CBC7F0E71A99F43BFB988B9B7A02DD21")
     let plain = Self.hex("00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F")
-    #expect(try Self.bytes(AESKeyWrap.unwrap(wrapped, with: key)) == plain)
-    #expect(try AESKeyWrap.unwrap(wrapped, with: SecretBytes(plain)) == nil)
+    #expect(try Self.bytes(key.unwrapKey(wrapped)) == plain)
+    #expect(try SecretBytes(plain).unwrapKey(wrapped) == nil)
     for count in 0..<wrapped.count {
-      #expect(try AESKeyWrap.unwrap(Array(wrapped.prefix(count)), with: key) == nil)
+      #expect(try key.unwrapKey(Array(wrapped.prefix(count))) == nil)
     }
     wrapped[7] ^= 1
-    #expect(try AESKeyWrap.unwrap(wrapped, with: key) == nil)
+    #expect(try key.unwrapKey(wrapped) == nil)
   }
 
   static let key = "65a7904fd677e0e658009d225eb9a12f0d92ff70451b1412484fc476a7dc40d3"
@@ -108,7 +108,7 @@ struct BackupCipherTests {
 
   @Test("SHA-1 is that of FIPS 180")
   func sha1() throws {
-    #expect(try SHA1.hex(Array("abc".utf8)) == "a9993e364706816aba3e25717850c26c9cd0d89d")
-    #expect(try SHA1.hex([]) == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
+    #expect(try HashFunction.sha1.hash(Array("abc".utf8)).hex == "a9993e364706816aba3e25717850c26c9cd0d89d")
+    #expect(try HashFunction.sha1.hash([]).hex == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
   }
 }

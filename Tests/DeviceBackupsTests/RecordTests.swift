@@ -31,7 +31,7 @@ struct RecordTests {
   private static func row(at path: [UInt8]) throws -> BackupIndex.Row {
     try row("Documents/Photos/a.jpg") {
       $0.path = path
-      $0.id = (try? SHA1.hex(Array((domain + "-").utf8) + path)) ?? ""
+      $0.id = (try? HashFunction.sha1.hash(Array((domain + "-").utf8) + path).hex) ?? ""
     }
   }
 

@@ -21,7 +21,7 @@ package struct CoreDataModel: Sendable {
 
   /// The same with the entities' names, which Core Data's migrations compare.
   package func digest() throws -> String {
-    Data(try SHA512.hash(sorted.flatMap { Array($0.key.utf8) + $0.value })).base64EncodedString()
+    Data(try HashFunction.sha512.hash(sorted.flatMap { Array($0.key.utf8) + $0.value })).base64EncodedString()
   }
 
   private var sorted: [(key: String, value: [UInt8])] {

@@ -13,7 +13,8 @@ extension FuzzTarget {
     let (domain, path) = ("AppDomain-com.example.notes", "Documents/a")
     for flags in [1, 2, 4] as [Int64] {
       let row = BackupIndex.Row(
-        id: try SHA1.hex(Array("\(domain)-\(path)".utf8)), domain: domain, path: Array(path.utf8),
+        id: try HashFunction.sha1.hash(Array("\(domain)-\(path)".utf8)).hex, domain: domain,
+        path: Array(path.utf8),
         flags: flags,
         record: bytes)
       do {
