@@ -13,9 +13,9 @@ package struct AgeHeader: Sendable {
   static let version = Array("age-encryption.org/v1\n".utf8)
   static let endMark = Array("---".utf8)
 
-  private let recipients: [X25519Stanza]
-  private let passphrase: ScryptStanza?
-  private let unknownCount: Int
+  private let stanzas: [Stanza]
+  /// Whether a passphrase opens the file rather than an identity.
+  package let needsPassphrase: Bool
   private let authenticated: [UInt8]
   private let mac: [UInt8]
   /// The header's length in bytes. The payload's nonce follows it.
@@ -24,14 +24,11 @@ package struct AgeHeader: Sendable {
   /// Checks the stanzas. `authenticated` is the text up to and including `---`, and `mac` the code after it.
   init(_ stanzas: [Stanza], authenticated: [UInt8], mac: [UInt8], byteCount: Int) throws {
     guard !stanzas.isEmpty else { throw DrydockError.header("it has no stanza") }
-    recipients = try stanzas.filter { $0.type == X25519Stanza.type }.map { try X25519Stanza($0) }
-    let scrypt = stanzas.filter { $0.type == ScryptStanza.type }
-    guard scrypt.isEmpty || stanzas.count == 1 else {
-      throw DrydockError.header(
-        "an scrypt stanza must be the only one")
+    needsPassphrase = stanzas.contains { if case .scrypt = $0 { true } else { false } }
+    guard !needsPassphrase || stanzas.count == 1 else {
+      throw DrydockError.header("an scrypt stanza must be the only one")
     }
-    passphrase = try scrypt.first.map { try ScryptStanza($0) }
-    unknownCount = stanzas.count - recipients.count - scrypt.count
+    self.stanzas = stanzas
     self.authenticated = authenticated
     self.mac = mac
     self.byteCount = byteCount
@@ -61,17 +58,16 @@ package struct AgeHeader: Sendable {
     }
   }
 
-  /// Whether a passphrase opens the file rather than an identity.
-  package var needsPassphrase: Bool { passphrase != nil }
-
   /// How the file is encrypted, such as `encrypted to 2 recipients (X25519)`.
   package var summary: String {
-    if passphrase != nil { return "encrypted with a passphrase (scrypt)" }
+    if needsPassphrase { return "encrypted with a passphrase (scrypt)" }
+    let unknownCount = stanzas.count { if case .unknown = $0 { true } else { false } }
     let unknown = "of an unknown type"
-    if recipients.isEmpty {
+    let count = stanzas.count - unknownCount
+    if count == 0 {
       return "encrypted to \(unknownCount) recipient\(unknownCount == 1 ? "" : "s") \(unknown)"
     }
-    let known = "encrypted to \(recipients.count) recipient\(recipients.count == 1 ? "" : "s") (X25519)"
+    let known = "encrypted to \(count) recipient\(count == 1 ? "" : "s") (X25519)"
     return unknownCount == 0 ? known : "\(known) and \(unknownCount) \(unknown)"
   }
 
@@ -95,14 +91,13 @@ package struct AgeHeader: Sendable {
   }
 
   private func unwrap(with keys: AgeKeys) throws -> SecretBytes? {
-    if let passphrase {
-      for candidate in keys.passphrases {
-        if let fileKey = try passphrase.unwrap(with: candidate) { return fileKey }
+    for passphrase in keys.passphrases {
+      for stanza in stanzas {
+        if let fileKey = try stanza.unwrap(with: passphrase) { return fileKey }
       }
-      return nil
     }
     for identity in keys.identities {
-      for stanza in recipients {
+      for stanza in stanzas {
         if let fileKey = try stanza.unwrap(with: identity) { return fileKey }
       }
     }
@@ -111,7 +106,7 @@ package struct AgeHeader: Sendable {
 
   private func noIdentity(_ keys: AgeKeys) -> DrydockError {
     let why: String
-    if passphrase != nil {
+    if needsPassphrase {
       switch keys.passphrases.count {
       case 0: why = "no passphrase was given"
       case 1: why = "the passphrase is wrong"
@@ -192,7 +187,7 @@ struct HeaderParser {
         "the arguments of a stanza are not printable words separated by single spaces")
     }
     let texts = words.map { String(decoding: $0, as: UTF8.self) }
-    return Stanza(type: texts[0], arguments: Array(texts.dropFirst()), body: try body())
+    return try Stanza(texts, body: body())
   }
 
   private mutating func body() throws -> [UInt8] {
@@ -245,7 +240,7 @@ package struct AgeFileStart: Sendable {
   /// - Throws: `DrydockError` (`.badKey`) for no recipient or too many, a weak recipient, an empty passphrase, or a work
   ///   factor out of range; `.cryptography`.
   package init(to target: AgeTarget) throws {
-    let fileKey = try RandomBytes.secret(WrappedKey.fileKeyLength)
+    let fileKey = try RandomBytes.secret(Stanza.fileKeyLength)
     let stanzas = try Self.stanzas(for: target, fileKey)
     let text = AgeHeader.version + stanzas.flatMap(\.encoded) + AgeHeader.endMark
     let mac = try AgeHeader.authenticationCode(of: text, fileKey: fileKey)
@@ -257,7 +252,7 @@ package struct AgeFileStart: Sendable {
   private static func stanzas(for target: AgeTarget, _ fileKey: SecretBytes) throws -> [Stanza] {
     switch target {
     case .passphrase(let passphrase, let workFactor):
-      return [try ScryptStanza.wrap(fileKey, passphrase: passphrase, workFactor: workFactor)]
+      return [try Stanza.wrap(fileKey, passphrase: passphrase, workFactor: workFactor)]
     case .recipients(let recipients):
       var seen: Set<AgeRecipient> = []
       let recipients = recipients.filter { seen.insert($0).inserted }
@@ -268,7 +263,7 @@ package struct AgeFileStart: Sendable {
         throw DrydockError(
           .badKey, "\(recipients.count) recipients are too many; name at most \(AgeHeader.maximumStanzas)")
       }
-      return try recipients.map { try X25519Stanza.wrap(fileKey, for: $0) }
+      return try recipients.map { try Stanza.wrap(fileKey, for: $0) }
     }
   }
 }

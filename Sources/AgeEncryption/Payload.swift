@@ -19,8 +19,8 @@ package struct PayloadCipher: Sendable {
   init(fileKey: SecretBytes, nonce: [UInt8]) throws {
     codeKey = try LibCrypto.hkdf(fileKey, salt: nonce, info: "drydock statement")
     let key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
-    sealers = CipherPool(key, .seal)
-    openers = CipherPool(key, .open)
+    sealers = CipherPool(key, seals: true)
+    openers = CipherPool(key, seals: false)
   }
 
   /// Encrypts chunk `number` (from 0) into `sealed`, which must be 16 bytes longer and not overlap. All chunks but the
@@ -30,7 +30,7 @@ package struct PayloadCipher: Sendable {
   package func seal(
     _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into sealed: UnsafeMutableRawBufferPointer
   ) throws {
-    try sealers.borrow { try $0.seal(plain, ChaChaNonce(number: number, isLast: isLast), into: sealed) }
+    try sealers.borrow { try $0.seal(plain, number: number, isLast: isLast, into: sealed) }
   }
 
   /// Decrypts chunk `number` (from 0) into `plain`, which must be 16 bytes shorter and not overlap.
@@ -40,7 +40,7 @@ package struct PayloadCipher: Sendable {
     _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into plain: UnsafeMutableRawBufferPointer
   ) throws {
     let isOpen = try openers.borrow {
-      $0.open(sealed, ChaChaNonce(number: number, isLast: isLast), into: plain)
+      $0.open(sealed, number: number, isLast: isLast, into: plain)
     }
     guard isOpen else {
       throw DrydockError.payload(
@@ -52,16 +52,13 @@ package struct PayloadCipher: Sendable {
 /// Reuses ciphers with the same key, since setting one up takes longer than copying a chunk.
 private final class CipherPool: Sendable {
   private let key: SecretBytes
-  private let direction: ChaChaPoly.Direction
+  private let seals: Bool
   private let idle = Mutex<[ChaChaPoly]>([])
 
-  init(_ key: SecretBytes, _ direction: ChaChaPoly.Direction) {
-    self.key = key
-    self.direction = direction
-  }
+  init(_ key: SecretBytes, seals: Bool) { (self.key, self.seals) = (key, seals) }
 
   func borrow<Result>(_ body: (ChaChaPoly) throws -> Result) throws -> Result {
-    let cipher = try idle.withLock { $0.popLast() } ?? ChaChaPoly(key: key, direction)
+    let cipher = try idle.withLock { $0.popLast() } ?? ChaChaPoly(key: key, seals: seals)
     defer { idle.withLock { $0.append(cipher) } }
     return try body(cipher)
   }

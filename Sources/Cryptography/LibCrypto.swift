@@ -173,49 +173,24 @@ package enum X25519 {
   }
 }
 
-/// The nonce of one message: the number of the chunk and whether it is the last one.
-package struct ChaChaNonce {
-  let number: UInt64
-  let isLast: Bool
-
-  package init(number: UInt64, isLast: Bool) { (self.number, self.isLast) = (number, isLast) }
-
-  /// Twelve zeros, for a key that is used once.
-  package static let zero = ChaChaNonce(number: 0, isLast: false)
-
-  /// Lends the 12 bytes: the number in 11, big-endian, and the mark.
-  func withBytes<Result>(_ body: (UnsafePointer<UInt8>?) -> Result) -> Result {
-    let number = number.bigEndian
-    return withUnsafeTemporaryAllocation(byteCount: 12, alignment: 8) { bytes in
-      bytes.storeBytes(of: 0, as: UInt32.self)
-      bytes.storeBytes(of: number, toByteOffset: 3, as: UInt64.self)
-      bytes.storeBytes(of: isLast ? 1 : 0, toByteOffset: 11, as: UInt8.self)
-      return body(bytes.assumingMemoryBound(to: UInt8.self).baseAddress)
-    }
-  }
-}
-
 /// ChaCha20-Poly1305 with one key and one direction, for one thread at a time.
 ///
 /// Unchecked: `PayloadCipher` takes one from its pool and puts it back under a lock, which the compiler cannot see.
 package final class ChaChaPoly: @unchecked Sendable {
-  package enum Direction: Int32 {
-    case open = 0
-    case seal = 1
-  }
-
   package static let tagLength = 16
 
   private let context: OpaquePointer
 
   /// Expects a key of 32 bytes.
-  package init(key: SecretBytes, _ direction: Direction) throws {
+  ///
+  /// - Parameter seals: whether it encrypts; else it decrypts.
+  package init(key: SecretBytes, seals: Bool) throws {
     guard let context = EVP_CIPHER_CTX_new() else { throw LibCrypto.error("setting up encryption") }
     self.context = context
     let done = key.withBytes { key in
       EVP_CipherInit_ex(
         context, EVP_chacha20_poly1305(), nil, key.baseAddress?.assumingMemoryBound(to: UInt8.self), nil,
-        direction.rawValue)
+        seals ? 1 : 0)
     }
     // From here on `deinit` frees the context.
     guard done == 1 else { throw LibCrypto.error("setting up encryption") }
@@ -225,14 +200,16 @@ package final class ChaChaPoly: @unchecked Sendable {
   deinit { EVP_CIPHER_CTX_free(context) }
 
   /// Encrypts `plain` into `sealed`, which is a tag (16 bytes) longer. The two may not overlap.
+  ///
+  /// - Parameters:
+  ///   - number: of the chunk, which with the mark of the last one is the nonce: no two messages of a key have the same.
   package func seal(
-    _ plain: UnsafeRawBufferPointer, _ nonce: ChaChaNonce, into sealed: UnsafeMutableRawBufferPointer
-  )
-    throws
-  {
+    _ plain: UnsafeRawBufferPointer, number: UInt64 = 0, isLast: Bool = false,
+    into sealed: UnsafeMutableRawBufferPointer
+  ) throws {
     precondition(sealed.count == plain.count + Self.tagLength)
     let tag = sealed.baseAddress.map { $0 + plain.count }
-    guard start(nonce), update(plain, sealed), finish(),
+    guard start(number, isLast), update(plain, sealed), finish(),
       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagLength), tag) == 1
     else { throw LibCrypto.error("encrypting") }
   }
@@ -240,12 +217,14 @@ package final class ChaChaPoly: @unchecked Sendable {
   /// Decrypts `sealed` into `plain`, which is a tag (16 bytes) shorter. Returns false, with `plain` wiped, when the tag
   /// does not match.
   package func open(
-    _ sealed: UnsafeRawBufferPointer, _ nonce: ChaChaNonce, into plain: UnsafeMutableRawBufferPointer
+    _ sealed: UnsafeRawBufferPointer, number: UInt64 = 0, isLast: Bool = false,
+    into plain: UnsafeMutableRawBufferPointer
   ) -> Bool {
     precondition(sealed.count == plain.count + Self.tagLength)
     let body = UnsafeRawBufferPointer(rebasing: sealed.prefix(plain.count))
     let tag = UnsafeMutableRawPointer(mutating: sealed.baseAddress.map { $0 + plain.count })
-    if start(nonce), EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagLength), tag) == 1,
+    if start(number, isLast),
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagLength), tag) == 1,
       update(body, plain), finish()
     {
       return true
@@ -256,9 +235,16 @@ package final class ChaChaPoly: @unchecked Sendable {
     return false
   }
 
-  /// A null cipher, key and direction leave these unchanged.
-  private func start(_ nonce: ChaChaNonce) -> Bool {
-    nonce.withBytes { EVP_CipherInit_ex(context, nil, nil, nil, $0, -1) == 1 }
+  /// Sets the nonce of 12 bytes: the number in 11, big-endian, and the mark.
+  private func start(_ number: UInt64, _ isLast: Bool) -> Bool {
+    withUnsafeTemporaryAllocation(byteCount: 12, alignment: 8) { nonce in
+      nonce.storeBytes(of: 0, as: UInt32.self)
+      nonce.storeBytes(of: number.bigEndian, toByteOffset: 3, as: UInt64.self)
+      nonce.storeBytes(of: isLast ? 1 : 0, toByteOffset: 11, as: UInt8.self)
+      let bytes = nonce.assumingMemoryBound(to: UInt8.self).baseAddress
+      // A null cipher, key and direction leave these unchanged.
+      return EVP_CipherInit_ex(context, nil, nil, nil, bytes, -1) == 1
+    }
   }
 
   private func update(_ source: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer) -> Bool {

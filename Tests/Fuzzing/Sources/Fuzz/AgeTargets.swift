@@ -41,7 +41,7 @@ extension FuzzTarget {
       return (length: length, number: UInt64(bytes[at + 1] % 16), isLast: bytes[at + 2] % 2 == 1)
     }
     let recipient = try AgeIdentity(SecretBytes(Self.identity)).recipient
-    let stanza = try X25519Stanza.wrap(Self.fileKey, for: recipient).encoded
+    let stanza = try Stanza.wrap(Self.fileKey, for: recipient).encoded
     let text = AgeHeader.version + stanza + AgeHeader.endMark
     let mac = Base64.encode(try AgeHeader.authenticationCode(of: text, fileKey: Self.fileKey))
     let file = text + [UInt8(ascii: " ")] + mac + [UInt8(ascii: "\n")] + (try seal(chunks))
