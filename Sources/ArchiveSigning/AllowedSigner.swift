@@ -1,3 +1,4 @@
+import AgeEncryption
 import DrydockErrors
 import Foundation
 
@@ -20,7 +21,9 @@ struct AllowedSigner {
       options = try Self.options(word)
       words.removeFirst()
     }
-    guard words.count >= 2, SSHPublicKey.isType(words[0]), let blob = StrictBase64.decode(words[1]) else {
+    guard words.count >= 2, SSHPublicKey.isType(words[0]),
+      let blob = Base64.decode(words[1].utf8, isPadded: true)
+    else {
       throw DrydockError(
         .badKey, "not a public key of minisign, signify or OpenSSH, and not a line of allowed signers")
     }

@@ -30,7 +30,8 @@ struct MinisignPublicKey: Sendable, Hashable {
 
   /// The text as minisign's `-P` takes it; nil for anything else.
   init?(text: some StringProtocol) {
-    guard let bytes = StrictBase64.decode(text), bytes.count == 42, bytes.starts(with: Array("Ed".utf8))
+    guard let bytes = Base64.decode(text.utf8, isPadded: true), bytes.count == 42,
+      bytes.starts(with: Array("Ed".utf8))
     else {
       return nil
     }
@@ -55,19 +56,20 @@ struct MinisignSignature: Sendable {
   private let comment: (text: String, signature: [UInt8])?
 
   init(_ lines: [String]) throws {
-    guard lines.count == 2 || lines.count == 4, let bytes = StrictBase64.decode(lines[1]), bytes.count == 74,
+    guard lines.count == 2 || lines.count == 4, let bytes = Base64.decode(lines[1].utf8, isPadded: true),
+      bytes.count == 74,
       bytes[0] == UInt8(ascii: "E"), bytes[1] == UInt8(ascii: "d") || bytes[1] == UInt8(ascii: "D")
-    else { throw SignatureError.malformed("not a signature of minisign or signify") }
+    else { throw DrydockError.malformedSignature("not a signature of minisign or signify") }
     isOfHash = bytes[1] == UInt8(ascii: "D")
     (keyNumber, signature) = (Array(bytes[2..<10]), Array(bytes[10...]))
     guard lines.count == 4 else {
-      guard !isOfHash else { throw SignatureError.malformed("its trusted comment is missing") }
+      guard !isOfHash else { throw DrydockError.malformedSignature("its trusted comment is missing") }
       comment = nil
       return
     }
-    guard lines[2].hasPrefix(Minisign.trustedComment), let end = StrictBase64.decode(lines[3]),
+    guard lines[2].hasPrefix(Minisign.trustedComment), let end = Base64.decode(lines[3].utf8, isPadded: true),
       end.count == Ed25519.signatureLength
-    else { throw SignatureError.malformed("its trusted comment is invalid") }
+    else { throw DrydockError.malformedSignature("its trusted comment is invalid") }
     comment = (String(lines[2].dropFirst(Minisign.trustedComment.count)), end)
   }
 
@@ -219,18 +221,8 @@ struct MinisignSecretKey: Sendable {
   }
 }
 
-/// Base64 with padding, in one line and its only form.
-enum StrictBase64 {
-  static func decode(_ text: some StringProtocol) -> [UInt8]? {
-    guard text.utf8.count <= 1 << 16, let data = Data(base64Encoded: String(text)),
-      data.base64EncodedString().utf8.elementsEqual(text.utf8)
-    else { return nil }
-    return [UInt8](data)
-  }
-}
-
-enum SignatureError {
-  static func malformed(_ what: String) -> DrydockError {
+extension DrydockError {
+  static func malformedSignature(_ what: String) -> DrydockError {
     DrydockError(.badSignature, "the signature is malformed: \(what)")
   }
 }

@@ -1,27 +1,35 @@
-import DrydockErrors
+import AgeEncryption
 
-/// Reads the fields of SSH's binary formats (RFC 4251): lengths are 4 bytes, big-endian.
+/// Reads the fields of SSH's binary formats (RFC 4251): lengths are 4 bytes, big-endian. What is secret is in no other memory.
 struct SSHReader {
-  private var rest: ArraySlice<UInt8>
+  private let source: SecretBytes
+  private var position = 0
 
-  init(_ bytes: [UInt8]) { rest = bytes[...] }
+  init(_ source: SecretBytes) { self.source = source }
 
-  var isAtEnd: Bool { rest.isEmpty }
+  init(_ bytes: [UInt8]) { source = SecretBytes(bytes) }
+
+  var isAtEnd: Bool { position == source.count }
+
+  /// The range of that many bytes, which are passed over.
+  private mutating func range(_ count: Int) -> Range<Int>? {
+    guard count >= 0, source.count - position >= count else { return nil }
+    defer { position += count }
+    return position..<position + count
+  }
 
   mutating func bytes(_ count: Int) -> [UInt8]? {
-    guard count >= 0, rest.count >= count else { return nil }
-    defer { rest = rest.dropFirst(count) }
-    return Array(rest.prefix(count))
+    range(count).map { range in source.withBytes { Array($0[range]) } }
   }
 
   mutating func number() -> UInt32? {
     bytes(4).map { $0.reduce(0) { $0 << 8 | UInt32($1) } }
   }
 
-  mutating func string() -> [UInt8]? {
-    guard let count = number() else { return nil }
-    return bytes(Int(count))
-  }
+  /// A field that is not secret.
+  mutating func string() -> [UInt8]? { number().flatMap { bytes(Int($0)) } }
+
+  mutating func secret() -> SecretBytes? { number().flatMap { range(Int($0)) }.flatMap(source.part) }
 
   mutating func text() -> String? { string().flatMap { String(validating: $0, as: UTF8.self) } }
 

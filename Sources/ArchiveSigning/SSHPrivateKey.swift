@@ -15,19 +15,19 @@ struct SSHPrivateKey: Sendable {
   /// - Throws: `DrydockError` with code `badKey`, which never repeats the text.
   init(_ file: UnsafeRawBufferPointer, path: String) throws {
     guard let bytes = Self.decoded(file) else { throw Self.invalid(path) }
-    var fields = SSHSecretReader(bytes)
-    guard fields.bytes(Self.magic.count)?.withBytes({ $0.elementsEqual(Self.magic) }) == true,
-      let cipher = fields.open(), fields.string() != nil, fields.string() != nil, fields.number() == 1,
-      let blob = fields.open(), let sealed = fields.string()
+    var fields = SSHReader(bytes)
+    guard fields.bytes(Self.magic.count) == Self.magic, let cipher = fields.string(),
+      fields.string() != nil, fields.string() != nil, fields.number() == 1,
+      let blob = fields.string(), let sealed = fields.secret()
     else { throw Self.invalid(path) }
     publicKey = try DrydockError.locating(path) { try SSHPublicKey(blob: blob) }
     guard cipher.elementsEqual("none".utf8), publicKey.type == "ssh-ed25519" else {
       seed = nil
       return
     }
-    var inner = SSHSecretReader(sealed)
-    guard let check = inner.number(), inner.number() == check, inner.open() == Array(publicKey.type.utf8),
-      inner.string() != nil, let secret = inner.string(), secret.count == 64, let seed = secret.part(0..<32),
+    var inner = SSHReader(sealed)
+    guard let check = inner.number(), inner.number() == check, inner.string() == Array(publicKey.type.utf8),
+      inner.string() != nil, let secret = inner.secret(), secret.count == 64, let seed = secret.part(0..<32),
       let blob = try? Self.blob(of: seed), blob == publicKey.blob
     else { throw Self.invalid(path) }
     self.seed = seed
@@ -58,27 +58,4 @@ struct SSHPrivateKey: Sendable {
   static func sign(_ message: [UInt8], _ seed: SecretBytes) throws -> [UInt8] {
     SSHWriter.string("ssh-ed25519") + SSHWriter.string(try Ed25519.sign(message, seed: seed))
   }
-}
-
-/// Reads SSH's fields of a secret, without copies in other memory.
-private struct SSHSecretReader {
-  private let secret: SecretBytes
-  private var position = 0
-
-  init(_ secret: SecretBytes) { self.secret = secret }
-
-  mutating func bytes(_ count: Int) -> SecretBytes? {
-    guard count >= 0, count <= secret.count - position else { return nil }
-    defer { position += count }
-    return secret.part(position..<position + count)
-  }
-
-  mutating func number() -> UInt32? {
-    bytes(4)?.withBytes { $0.reduce(0) { $0 << 8 | UInt32($1) } }
-  }
-
-  mutating func string() -> SecretBytes? { number().flatMap { bytes(Int($0)) } }
-
-  /// A field that is not secret.
-  mutating func open() -> [UInt8]? { string()?.withBytes { Array($0) } }
 }

@@ -102,13 +102,13 @@ struct SSHSignature: Sendable {
     let body = lines.dropFirst().prefix { $0 != Self.end }
     guard lines.first.map(String.init) == Self.begin, body.count < lines.count - 1,
       lines.dropFirst(body.count + 2).allSatisfy(\.isEmpty),
-      let bytes = StrictBase64.decode(body.joined())
-    else { throw SignatureError.malformed("its armor is invalid") }
+      let bytes = Base64.decode(body.joined().utf8, isPadded: true)
+    else { throw DrydockError.malformedSignature("its armor is invalid") }
     var reader = SSHReader(bytes)
     guard reader.bytes(Self.magic.count) == Self.magic, reader.number() == 1, let blob = reader.string(),
       let namespace = reader.text(), let reserved = reader.string(), reserved.isEmpty,
       let hashName = reader.text(), let signature = reader.string(), reader.isAtEnd
-    else { throw SignatureError.malformed("not a signature of ssh-keygen -Y sign") }
+    else { throw DrydockError.malformedSignature("not a signature of ssh-keygen -Y sign") }
     publicKey = try SSHPublicKey(blob: blob)
     (self.namespace, self.hashName, self.signature) = (namespace, hashName, signature)
   }

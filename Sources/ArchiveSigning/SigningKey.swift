@@ -42,7 +42,9 @@ public struct SigningKey: Sendable, CustomStringConvertible {
             UnsafeRawBufferPointer(rebasing: lines[1]), path: file, passphrase: passphrase))
       }
       let words = String(decoding: bytes.prefix(1 << 14), as: UTF8.self).split { $0.isWhitespace }
-      guard words.count >= 2, SSHPublicKey.isType(words[0]), let blob = StrictBase64.decode(words[1]) else {
+      guard words.count >= 2, SSHPublicKey.isType(words[0]),
+        let blob = Base64.decode(words[1].utf8, isPadded: true)
+      else {
         throw Self.unknown(file)
       }
       return try DrydockError.locating(file) { try Self.inAgent(SSHPublicKey(blob: blob), agent, file) }

@@ -26,7 +26,7 @@ package enum DetachedSignature: Sendable {
 
   /// - Throws: `DrydockError` with code `badSignature`.
   package init(_ bytes: [UInt8]) throws {
-    guard bytes.count <= Self.sizeLimit else { throw SignatureError.malformed("it is too large") }
+    guard bytes.count <= Self.sizeLimit else { throw DrydockError.malformedSignature("it is too large") }
     if let lines = Minisign.lines(bytes) {
       self = .minisign(MinisignFile(signature: try MinisignSignature(lines)))
     } else if let text = String(validating: bytes, as: UTF8.self), text.hasPrefix(SSHSignature.begin) {
@@ -35,7 +35,7 @@ package enum DetachedSignature: Sendable {
         throw DrydockError(.badSignature, error.message, cause: error)
       }
     } else {
-      throw SignatureError.malformed("neither of minisign, signify nor ssh-keygen -Y sign")
+      throw DrydockError.malformedSignature("neither of minisign, signify nor ssh-keygen -Y sign")
     }
   }
 
