@@ -188,20 +188,21 @@ struct CommitChoice {
       throw Refusal(reason: "this file system cannot exchange two directories", cause: error)
     }
     // A root's with all it has; of the others owner, mode, flags and the attributes that not everybody may set, each once.
-    var kinds: [DirectoryAttributes: ContainerPath] = [:]
+    var kinds: [NodeRecord: ContainerPath] = [:]
     for (path, status) in index.paths where status.type == .directory {
       let special = try root.attributeNames(of: path).contains { !$0.hasPrefix("user.") }
       let metadata = FileMetadata(
         mode: status.mode, user: status.user, group: status.group, modified: 0,
         attributes: special ? try root.attributes(path).filter { !$0.name.hasPrefix("user.") } : [])
-      kinds[DirectoryAttributes(metadata: metadata, flags: try root.directory(path).flags())] = path
+      let flags = try root.directory(path).flags()
+      kinds[NodeRecord(type: .directory, metadata: metadata, size: 0, flags: flags)] = path
     }
     for (kind, path) in kinds where try !stages.reproduces(kind, at: a, withTime: false) {
       throw Refusal(reason: "this user cannot reproduce the owner, mode, flags or attributes of \(path)")
     }
     for path in [.root] + container.groups.map(\.path) {
       guard let metadata = try root.metadata(path) else { continue }
-      let own = DirectoryAttributes(metadata: metadata, flags: try root.flags(of: path))
+      let own = NodeRecord(type: .directory, metadata: metadata, size: 0, flags: try root.flags(of: path))
       guard try stages.reproduces(own, at: b, withTime: true) else {
         let what = path.isRoot ? "the container's root" : "the root of the group \(path.nameString)"
         throw Refusal(reason: "this user cannot reproduce the owner, mode, flags or attributes of \(what)")
@@ -250,15 +251,10 @@ struct CommitChoice {
   }
 }
 
-private struct DirectoryAttributes: Hashable {
-  var metadata: FileMetadata
-  var flags: InodeFlags?
-}
-
 extension Directory {
   /// Whether this user can give a directory below all of it; found out by trying.
   fileprivate func reproduces(
-    _ wanted: DirectoryAttributes, at path: ContainerPath, withTime: Bool
+    _ wanted: NodeRecord, at path: ContainerPath, withTime: Bool
   ) throws -> Bool {
     if let flags = wanted.flags, try !setFlags(flags, of: path) { return false }
     try apply(wanted.metadata, to: path)

@@ -3,13 +3,6 @@ import FileSystem
 
 /// Many node records, each 56 bytes: what is the same for most files is stored once.
 struct NodeTable: Sendable {
-  private struct Kind: Hashable {
-    var type: FileType
-    /// Without the time.
-    var metadata: FileMetadata
-    var flags: InodeFlags?
-  }
-
   // In this order no byte is lost between them.
   private struct Entry {
     var modified: Int64
@@ -18,25 +11,24 @@ struct NodeTable: Sendable {
     var kind: UInt32
   }
 
-  private var kinds = DistinctValues<Kind>()
+  /// Records without what an entry has.
+  private var kinds = DistinctValues<NodeRecord>()
   private var entries: [Entry] = []
 
   /// Adds a record; returns its number.
   mutating func append(_ record: NodeRecord) -> UInt32 {
-    var metadata = record.metadata
-    metadata.modified = 0
-    let kind = kinds.number(of: Kind(type: record.type, metadata: metadata, flags: record.flags))
+    var kind = record
+    (kind.metadata.modified, kind.size, kind.digest) = (0, 0, nil)
+    let number = kinds.number(of: kind)
     entries.append(
-      Entry(modified: record.metadata.modified, size: record.size, digest: record.digest, kind: kind))
+      Entry(modified: record.metadata.modified, size: record.size, digest: record.digest, kind: number))
     return UInt32(entries.count - 1)
   }
 
   subscript(number: UInt32) -> NodeRecord {
     let entry = entries[Int(number)]
-    let kind = kinds[entry.kind]
-    var metadata = kind.metadata
-    metadata.modified = entry.modified
-    return NodeRecord(
-      type: kind.type, metadata: metadata, size: entry.size, digest: entry.digest, flags: kind.flags)
+    var record = kinds[entry.kind]
+    (record.metadata.modified, record.size, record.digest) = (entry.modified, entry.size, entry.digest)
+    return record
   }
 }

@@ -16,13 +16,7 @@ final class Stage {
   private var count: UInt32 = 0
   private let diskWork = DiskWork()
   /// The metadata that paths really got, by what was wanted except for the time.
-  private var attained: [Attempt: (metadata: FileMetadata, keepsFractions: Bool)] = [:]
-
-  private struct Attempt: Hashable {
-    var type: FileType
-    var metadata: FileMetadata
-  }
-
+  private var attained: [NodeRecord: (metadata: FileMetadata, keepsFractions: Bool)] = [:]
   private let foldsNames: Bool
 
   init(_ directory: Directory, foldsNames: Bool) {
@@ -68,7 +62,7 @@ final class Stage {
   /// What a path has once this metadata has been put on it: a user who is not root cannot change owners, and a
   /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
   func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
-    var wanted = Attempt(type: type, metadata: metadata)
+    var wanted = NodeRecord(type: type, metadata: metadata, size: 0)
     // A file system may keep whole seconds.
     let whole = metadata.modified - metadata.modified % 1_000_000_000
     wanted.metadata.modified = metadata.modified == whole ? 0 : 1
