@@ -6,104 +6,80 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// Checks what is about to be committed: staged databases are whole, or have only the faults that they had before, staged settings
-/// files parse, a staged vault opens.
-struct StageCheck {
-  let staged: StagedContainer
-
-  init(_ staged: StagedContainer) { self.staged = staged }
-
+/// The check of what is about to be committed: staged databases are whole, or have only the faults that they had before,
+/// staged settings files parse, a staged vault opens.
+extension StagedContainer {
   /// - Returns: notes on what was wrong before.
-  func run() throws -> [String] {
-    var databases: [StagedDatabase] = []
-    for path in staged.stage.overlay.paths {
-      guard case .inode(let inode) = staged.stage.overlay[path], inode.type == .file else { continue }
-      if try staged.isDatabase(path) {
-        databases.append(
-          StagedDatabase(
-            path: path, name: try whole(inode, path), stage: staged.stage.directory,
-            hasDigest: inode.digest != nil))
-      } else if staged.container.isSettings(path) {
+  func checkStage() throws -> [String] {
+    var databases: [(path: ContainerPath, name: ContainerPath, hasDigest: Bool)] = []
+    for path in stage.overlay.paths {
+      guard case .inode(let inode) = stage.overlay[path], inode.type == .file else { continue }
+      if try isDatabase(path) {
+        databases.append((path, try wholeDatabase(inode, path), inode.digest != nil))
+      } else if container.isSettings(path) {
         try checkSettings(path)
-      } else if path == staged.container.vaultPath {
+      } else if path == container.vaultPath {
         try checkVault(path)
       }
     }
-    return try check(databases)
-  }
-
-  /// Both the check and the digest, which the undo needs, read all of a database: each has a core for itself.
-  private func check(_ databases: [StagedDatabase]) throws -> [String] {
-    let functions = staged.container.configuration
-    let faulty = Mutex<[(StagedDatabase, IntegrityFaults)]>([])
+    // Both the check and the digest, which the undo needs, read all of a database: each has a core for itself.
+    let (directory, configuration) = (stage.directory, container.configuration)
+    let faulty = Mutex<[(ContainerPath, IntegrityFaults)]>([])
     let digests = Mutex<[ContainerPath: SHA256.Digest]>([:])
     // A dry run keeps no undo.
-    let unknown = staged.transaction.isEmpty ? [] : databases.filter { !$0.hasDigest }
+    let unknown = transaction.isEmpty ? [] : databases.filter { !$0.hasDigest }
     try onAllCores(unknown.map { ($0, false) } + databases.map { ($0, true) }) { database, isCheck in
       if isCheck {
-        let faults = try IntegrityFaults(database.name, in: database.stage, functions, of: database.path)
-        return faults.isEmpty ? () : faulty.withLock { $0.append((database, faults)) }
+        let faults = try IntegrityFaults(database.name, in: directory, configuration, of: database.path)
+        return faults.isEmpty ? () : faulty.withLock { $0.append((database.path, faults)) }
       }
-      let digest = try ContentDigest.of(database.name, in: database.stage, isDatabase: true)
+      let digest = try ContentDigest.of(database.name, in: directory, isDatabase: true)
       digests.withLock { $0[database.path] = digest }
     }
-    for (path, digest) in digests.withLock({ $0 }) { staged.note(digest, of: path) }
-    return try faulty.withLock { $0 }.sorted { $0.0.path < $1.0.path }.map { database, faults in
-      try faults.note(since: before(database.path), at: database.path)
+    for (path, digest) in digests.withLock({ $0 }) { note(digest, of: path) }
+    return try faulty.withLock { $0 }.sorted { $0.0 < $1.0 }.map { path, faults in
+      try faults.note(since: faultsBefore(path), at: path)
     }
   }
 
   /// What was wrong with a database in the live container, in its place of then.
-  private func before(_ path: ContainerPath) throws -> IntegrityFaults? {
-    let origin = staged.stage.overlay.origins[path] ?? path
-    guard try staged.liveContainer.databaseUnit(origin) != nil else { return nil }
-    defer { staged.liveContainer.removeDatabaseFile(of: origin) }
+  private func faultsBefore(_ path: ContainerPath) throws -> IntegrityFaults? {
+    let origin = stage.overlay.origins[path] ?? path
+    guard try liveContainer.databaseUnit(origin) != nil else { return nil }
+    defer { liveContainer.removeDatabaseFile(of: origin) }
     return try IntegrityFaults(
-      staged.liveContainer.databaseFile(of: origin), in: staged.stage.directory,
-      staged.container.configuration,
-      of: path)
+      liveContainer.databaseFile(of: origin), in: stage.directory, container.configuration, of: path)
   }
 
-  private func whole(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
-    if staged.databases.broken.contains(path) {
+  private func wholeDatabase(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
+    if databases.broken.contains(path) {
       throw DrydockError(
         .checkFailed, "a statement failed half way in the staged database; nothing was changed",
         path: path.description)
     }
-    return try staged.mergedDatabase(inode, at: path)
+    return try mergedDatabase(inode, at: path)
   }
 
   /// Encrypted settings can be moved, but not read; nor can those that were damaged before.
   private func checkSettings(_ path: ContainerPath) throws {
-    do { _ = try staged.defaults(path) } catch let error as DrydockError where error.code == .unsupported {
+    do { _ = try defaults(path) } catch let error as DrydockError where error.code == .unsupported {
     } catch {
-      let origin = staged.stage.overlay.origins[path] ?? path
-      guard let before = try? staged.live.contents(origin), try before == staged.read(path) else {
-        throw error
-      }
+      let origin = stage.overlay.origins[path] ?? path
+      guard let before = try? live.contents(origin), try before == read(path) else { throw error }
     }
   }
 
   /// Without a key there is nothing to be seen; sealed to other keys it may be on purpose.
   private func checkVault(_ path: ContainerPath) throws {
-    guard staged.deviceKeys != nil else { return }
+    guard deviceKeys != nil else { return }
     do {
-      _ = try staged.vault()
+      _ = try vault()
     } catch let error as DrydockError where error.code == .badVault {
       throw DrydockError(
         .checkFailed, "the staged vault cannot be opened: \(error.message)", path: path.description,
         cause: error)
     } catch let error as DrydockError where error.code == .vaultLocked {}
   }
-}
-
-/// A database of the stage: the path that it is for, and a file with all that it holds.
-private struct StagedDatabase: Sendable {
-  let path: ContainerPath
-  let name: ContainerPath
-  let stage: Directory
-  /// Whether its content's digest is known from where it came.
-  let hasDigest: Bool
 }
 
 /// What SQLite's integrity check finds in a database.

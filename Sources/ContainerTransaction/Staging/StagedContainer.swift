@@ -111,7 +111,7 @@ package class StagedContainer {
   /// - Returns: notes on what was wrong before.
   func check() throws -> [String] {
     if removesStraySidecars { try removeStraySidecars() }
-    return checksResult || undoNotes.requiresCheck ? try StageCheck(self).run() : []
+    return checksResult || undoNotes.requiresCheck ? try checkStage() : []
   }
 
   func missing(_ path: ContainerPath) -> DrydockError {
