@@ -1,6 +1,5 @@
 import AppContainer
 import Cryptography
-import Dispatch
 import DrydockErrors
 import FileSystem
 import Synchronization
@@ -59,36 +58,43 @@ extension StagedContainer {
     }
     stage.directory.spreadDirectories()
     let folders = groups.map { _ in stage.newNumber() }
-    let made = Mutex(MadeFiles(stage.overlay.made, count: paths.count))
+    // By the files' numbers: the record of each, where it is, and whether it is a database.
+    typealias File = (record: UInt32, folder: UInt32, isDatabase: Bool)
+    let none: File = (0, 0, false)
+    let made = Mutex((records: stage.overlay.made, files: Array(repeating: none, count: paths.count)))
     stage.overlay.made = NodeTable()
-    let failure = Mutex<(any Error)?>(nil)
+    let hasFailed = Atomic(false)
     let directory = stage.directory
-    DispatchQueue.concurrentPerform(iterations: groups.count) { number in
-      do {
-        let folder = Stage.name(folders[number])
-        try directory.createDirectory(folder)
-        let target = try directory.directory(folder)
-        let filler = try filler()
-        for file in groups[number] where failure.withLock({ $0 == nil }) {
-          let name = Stage.name(file)
-          let (new, fill) = try filler(Int(file))
-          try StageFile.make(name, in: target, new.metadata, fill: fill)
-          // A user who is not root may not have been able to set all metadata.
-          guard let metadata = try target.metadata(name) else {
-            throw DrydockError(.notFound, "was removed", path: target.full(name))
+    let result = Result {
+      try onAllCores(Array(zip(folders, groups))) { number, group in
+        do {
+          let folder = Stage.name(number)
+          try directory.createDirectory(folder)
+          let target = try directory.directory(folder)
+          let filler = try filler()
+          for file in group where !hasFailed.load(ordering: .relaxed) {
+            let name = Stage.name(file)
+            let (new, fill) = try filler(Int(file))
+            try StageFile.make(name, in: target, new.metadata, fill: fill)
+            // A user who is not root may not have been able to set all metadata.
+            guard let metadata = try target.metadata(name) else {
+              throw DrydockError(.notFound, "was removed", path: target.full(name))
+            }
+            let record = NodeRecord(type: .file, metadata: metadata, size: new.size, digest: new.digest)
+            made.withLock { $0.files[Int(file)] = ($0.records.append(record), number, new.isDatabase) }
           }
-          made.withLock { $0.add(new, metadata, file, in: folders[number]) }
+        } catch {
+          hasFailed.store(true, ordering: .relaxed)
+          throw error
         }
-      } catch {
-        failure.withLock { $0 = $0 ?? error }
       }
     }
     let files = made.withLock { made in
-      defer { made = MadeFiles(NodeTable(), count: 0) }
+      defer { made = (NodeTable(), []) }
       return made
     }
     stage.overlay.made = files.records
-    if let error = failure.withLock({ $0 }) { throw error }
+    try result.get()
     if size > Stage.largeSize { startWriting(nil) }
     for (number, path) in paths.enumerated() {
       let file = files.files[number]
@@ -96,26 +102,6 @@ extension StagedContainer {
       stage.overlay.set(
         file.record, in: file.folder, as: UInt32(number), isDatabase: file.isDatabase, at: path)
     }
-  }
-}
-
-/// The files that are made so far, on all threads.
-private struct MadeFiles {
-  struct File {
-    var record: UInt32 = 0, folder: UInt32 = 0
-    var isDatabase = false
-  }
-
-  var records: NodeTable
-  var files: [File]
-
-  init(_ records: NodeTable, count: Int) {
-    (self.records, files) = (records, Array(repeating: File(), count: count))
-  }
-
-  mutating func add(_ new: NewFile, _ metadata: FileMetadata, _ number: UInt32, in folder: UInt32) {
-    let record = NodeRecord(type: .file, metadata: metadata, size: new.size, digest: new.digest)
-    files[Int(number)] = File(record: records.append(record), folder: folder, isDatabase: new.isDatabase)
   }
 }
 
