@@ -9,7 +9,10 @@ import Formats
 package struct ContentSide: ComparisonSide {
   private let staged: StagedContainer
   private let content: any ContainerContent
-  private let part: Part
+  /// How much of the live container; nil for only what a stage changes.
+  private let extent: Extent?
+  /// Copies of databases from before the change, which need not be captured.
+  private let before: [ContainerPath: ContainerPath]
   /// The open directories of the live container.
   private let directories: LastDirectory
 
@@ -21,30 +24,24 @@ package struct ContentSide: ComparisonSide {
     case whole
   }
 
-  private enum Part {
-    case live(Extent)
-    /// The paths that a stage changes. Before the change it has copies of databases, which need not be captured.
-    case changed(before: [ContainerPath: ContainerPath])
-  }
-
   /// The live container of a stage, in which databases are captured.
   package init(live staged: StagedContainer, _ extent: Extent = .backup) {
-    (self.staged, content, part) = (staged, staged.liveContainer, .live(extent))
+    (self.staged, content, self.extent, before) = (staged, staged.liveContainer, extent, [:])
     directories = LastDirectory(staged.live)
   }
 
   /// The paths that a stage changes, as they were or as they will be.
   fileprivate init(changedBy staged: StagedContainer, isAfter: Bool) {
-    (self.staged, content) = (staged, isAfter ? staged : staged.liveContainer)
-    part = .changed(before: isAfter ? [:] : staged.databases.before)
+    (self.staged, content, extent) = (staged, isAfter ? staged : staged.liveContainer, nil)
+    before = isAfter ? [:] : staged.databases.before
     directories = LastDirectory(staged.live)
   }
 
   package func walk() throws -> SideWalk {
-    switch part {
-    case .live(.backup): return try liveWalk(isWhole: false)
-    case .live(.whole): return try wholeWalk()
-    case .changed: return walk(try changedEntries(), omitting: [:])
+    switch extent {
+    case .backup: return try liveWalk(isWhole: false)
+    case .whole: return try wholeWalk()
+    case nil: return walk(try changedEntries(), omitting: [:])
     }
   }
 
@@ -140,7 +137,7 @@ package struct ContentSide: ComparisonSide {
 
   /// Every byte is read: a size and a time can be the same by chance.
   package func digest(of entry: ComparedEntry) throws -> SHA256.Digest? {
-    guard case .live = part else { return try content.fileDigest(entry.path) }
+    guard extent != nil else { return try content.fileDigest(entry.path) }
     let (directory, name) = try directories.location(of: entry.path)
     return try ContentDigest.of(name, in: directory, isDatabase: false)
   }
@@ -182,7 +179,7 @@ package struct ContentSide: ComparisonSide {
   package func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws
     -> String
   {
-    if case .changed(let before) = part, let copy = before[path] { return staged.stage.directory.full(copy) }
+    if let copy = before[path] { return staged.stage.directory.full(copy) }
     return staged.stage.directory.full(try content.databaseFile(of: path))
   }
 

@@ -34,7 +34,9 @@ package class StagedContainer {
   package let progress: WorkProgress?
   /// Hides secrets in all output about this run.
   package private(set) var redactor: Redactor
-  var settingsCache = SettingsCache()
+  /// The settings files that were read or written last, before a change and after it: a migration asks for them again and
+  /// again, and large ones take a second to read.
+  var recentSettings: [(bytes: [UInt8], path: ContainerPath, file: SettingsFile)] = []
   /// What the settings files of the live container hold, once a message needed it.
   private var settingsBefore: [PropertyListDictionary]?
   var undoNotes = UndoNotes()

@@ -12,7 +12,7 @@ extension StagedContainer {
     let source = try settingsSource(of: path)
     guard try status(of: source) != nil else { return nil }
     do {
-      return try settingsCache.file(of: read(source), path: path.description)
+      return try settingsFile(read(source), at: path)
     } catch var error as DrydockError where [.malformed, .unsupported].contains(error.code) {
       error.path = path.description
       throw error
@@ -36,7 +36,7 @@ extension StagedContainer {
   /// The settings in a file's bytes; nil when there are none, or when they are encrypted.
   func settingsIfAny(in bytes: [UInt8], at path: ContainerPath) throws -> PropertyListDictionary? {
     do {
-      return try settingsCache.file(of: bytes, path: path.description).root
+      return try settingsFile(bytes, at: path).root
     } catch let error as DrydockError where [.malformed, .unsupported].contains(error.code) {
       return nil
     }
@@ -54,7 +54,19 @@ extension StagedContainer {
     }
     try write(bytes, to: path)
     // XML rounds dates, so that what is read is not always what was written.
-    if file.format == .propertyList(.binary) { settingsCache.add(file, bytes, path.description) }
+    if file.format == .propertyList(.binary) { remember(file, bytes, path) }
+  }
+
+  /// - Parameter path: where the file is, which decides on its format.
+  private func settingsFile(_ bytes: [UInt8], at path: ContainerPath) throws -> SettingsFile {
+    if let known = recentSettings.first(where: { $0.bytes == bytes && $0.path == path }) { return known.file }
+    let file = try SettingsFile(bytes: bytes, path: path.description)
+    remember(file, bytes, path)
+    return file
+  }
+
+  private func remember(_ file: SettingsFile, _ bytes: [UInt8], _ path: ContainerPath) {
+    recentSettings = recentSettings.suffix(1) + [(bytes, path, file)]
   }
 }
 
@@ -118,23 +130,5 @@ extension StagedContainer {
           + "yours", path: path.description)
     }
     try write(bytes, to: path, mode: 0o600)
-  }
-}
-
-/// The settings files that were read or written last, before a change and after it: a migration asks for them again and
-/// again, and large ones take a second to read.
-struct SettingsCache {
-  private var files: [(bytes: [UInt8], path: String, file: SettingsFile)] = []
-
-  /// - Parameter path: where the file is, which decides on its format.
-  mutating func file(of bytes: [UInt8], path: String) throws -> SettingsFile {
-    if let known = files.first(where: { $0.bytes == bytes && $0.path == path }) { return known.file }
-    let file = try SettingsFile(bytes: bytes, path: path)
-    add(file, bytes, path)
-    return file
-  }
-
-  mutating func add(_ file: SettingsFile, _ bytes: [UInt8], _ path: String) {
-    files = files.suffix(1) + [(bytes, path, file)]
   }
 }
