@@ -254,10 +254,10 @@ import Testing
     try state.directory.removeFile(file)
     let tree = try folder.appending("tree")
     var old = try TreeIndex(of: live)
-    old.paths = old.paths.filter { !$0.key.isInside(place) }
+    old = old.filter { !$0.key.isInside(place) }
     if try state.directory.status(tree) != nil {
-      for (path, status) in try TreeIndex(of: state.directory.directory(tree)).paths {
-        old.paths[path.rebased(from: .root, to: place)] = status
+      for (path, status) in try TreeIndex(of: state.directory.directory(tree)) {
+        old[path.rebased(from: .root, to: place)] = status
       }
     }
     try old.write(to: state.directory.directory(folder))

@@ -103,7 +103,7 @@ extension Commit {
       let finish = CommitCompletion(
         container: staged.container, state: state, transaction: transaction, folder: folder, old: old,
         place: place, groups: groups, faults: faults,
-        linked: .init(files: linked, new: tree, time: time, known: index?.paths.count ?? undo.changes.count))
+        linked: .init(files: linked, new: tree, time: time, known: index?.count ?? undo.changes.count))
       return Result(
         conflicts: try finish.run(
           undo, recovered: false,
@@ -188,7 +188,7 @@ private struct AtomicExchange {
     }
     // An index does not contain the root directories.
     for change in changes.changes where !commit.staged.live.isRoot(change.path) {
-      expected.paths[change.path] = staged[change.path]
+      expected[change.path] = staged[change.path]
     }
     let finish = CommitCompletion(
       container: commit.staged.container, state: commit.state, transaction: commit.transaction,

@@ -146,7 +146,7 @@ extension Commit {
   func requireNoQuietEdit(_ undo: UndoRecord) throws {
     guard let index else { return }
     for path in undo.touched.sorted() {
-      guard let seen = index.paths[path], seen.type != .directory, let status = try staged.live.status(path)
+      guard let seen = index[path], seen.type != .directory, let status = try staged.live.status(path)
       else { continue }
       let now = IndexedStatus(status)
       if now.isSame(as: seen) && !now.isSame(as: seen, byChangeTime: true) { throw changed(path) }
@@ -206,11 +206,11 @@ extension OpenFileSearch {
     let live = commit.staged.live
     var inodes: [FileIdentity: ContainerPath] = [:]
     if commit.searchesOpenFiles, let index = commit.index {
-      for (path, status) in index.paths where status.type == .directory && isReplaced(path) {
+      for (path, status) in index where status.type == .directory && isReplaced(path) {
         inodes[status.identity] = path
       }
       for change in changes.changes where change.before != nil {
-        guard let status = index.paths[change.path] else { continue }
+        guard let status = index[change.path] else { continue }
         if status.type != .directory || change.after?.type != .directory {
           inodes[status.identity] = change.path
         }

@@ -125,7 +125,7 @@ struct CommitCompletion {
     var conflicts: [ContainerPath] = []
     for (name, inode) in single {
       let path = name.rebased(from: .root, to: place)
-      guard index.paths[path]?.identity.inode != inode else { continue }
+      guard index[path]?.identity.inode != inode else { continue }
       try old.withWritableParent(of: name) { try kept.take(path, from: old, as: name) }
       conflicts.append(path)
     }
@@ -215,13 +215,13 @@ struct ConcurrentChanges {
     var removed: [(ContainerPath, IndexedStatus)] = []
     let differences = present.differences(from: index, timed: timed)
     for path in differences {
-      let isNew = index.paths[path] == nil
-      if present.paths[path]?.type == .directory, isNew || index.paths[path]?.type == .directory,
+      let isNew = index[path] == nil
+      if present[path]?.type == .directory, isNew || index[path]?.type == .directory,
         !touched.contains(path), let metadata = try old.metadata(path)
       {
         directories.append((path, metadata, isNew))
       }
-      switch (index.paths[path], present.paths[path]) {
+      switch (index[path], present[path]) {
       case (nil, let created?):
         if try !apply(path, created, replacing: nil) { conflicts.append(path) }
       case (let seen?, nil):
@@ -238,7 +238,7 @@ struct ConcurrentChanges {
     for (path, seen) in removed.reversed() { try removeAlike(path, seen) }
     // A log without its main file is nothing.
     for path in conflicts {
-      guard let main = path.mainOfLog, present.paths[main]?.type == .file, !conflicts.contains(main) else {
+      guard let main = path.mainOfLog, present[main]?.type == .file, !conflicts.contains(main) else {
         continue
       }
       conflicts.append(main)
@@ -258,7 +258,7 @@ struct ConcurrentChanges {
     guard !touched.contains(path), try new.status(path.parent)?.type == .directory else { return false }
     // The main file is one and the same in both trees. If it is not what it was, a program may have gone on with it since,
     // and the log is older than it.
-    if isLate, let main = path.mainOfLog, let seen = index.paths[main], seen.type == .file,
+    if isLate, let main = path.mainOfLog, let seen = index[main], seen.type == .file,
       try new.status(main).map({ !IndexedStatus($0).isSame(as: seen) }) ?? true
     {
       return false

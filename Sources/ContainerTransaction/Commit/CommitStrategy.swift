@@ -189,7 +189,7 @@ struct CommitChoice {
     }
     // A root's with all it has; of the others owner, mode, flags and the attributes that not everybody may set, each once.
     var kinds: [NodeRecord: ContainerPath] = [:]
-    for (path, status) in index.paths where status.type == .directory {
+    for (path, status) in index where status.type == .directory {
       let special = try root.attributeNames(of: path).contains { !$0.hasPrefix("user.") }
       let metadata = FileMetadata(
         mode: status.mode, user: status.user, group: status.group, modified: 0,
@@ -212,23 +212,23 @@ struct CommitChoice {
 
   /// Why not all files of a root can be linked into a new tree, and the old tree removed; found out by looking alone.
   private func linkObstacle(_ root: Directory, _ isPart: (ContainerPath) -> Bool) throws -> String? {
-    if let path = index.fixed.filter(isPart).min() {
+    if let path = index.immutable.filter(isPart).min() {
       return "\(path) is immutable or append-only (chattr +i, +a)"
     }
     let (device, user) = (try root.status().device, geteuid())
     // Each subvolume of a mount has another device.
-    if let path = index.paths.filter({ $1.identity.device != device && isPart($0) }).keys.min() {
+    if let path = index.filter({ $1.identity.device != device && isPart($0) }).paths.min() {
       return "\(path) is in another subvolume"
     }
-    let names = Dictionary(grouping: index.crowded.keys.filter(isPart)) { index.paths[$0]?.identity }
+    let names = Dictionary(grouping: index.manyLinks.keys.filter(isPart)) { index[$0]?.identity }
     let limit = names.isEmpty ? 0 : root.linkLimit
     for paths in names.values {
-      if let path = paths.min(), index.crowded[path, default: 0] + UInt64(paths.count) > limit {
+      if let path = paths.min(), index.manyLinks[path, default: 0] + UInt64(paths.count) > limit {
         return "\(path) has as many hard links as this file system may allow"
       }
     }
     guard user != 0, Self.protectsHardLinks else { return nil }
-    let foreign = index.paths.filter { $1.user != user && $1.type != .directory && isPart($0) }
+    let foreign = index.filter { $1.user != user && $1.type != .directory && isPart($0) }
     for (path, status) in foreign.sorted(by: { $0.key < $1.key }) where try !mayLink(path, status) {
       return "this user may not link \(path), which belongs to another user"
     }

@@ -143,7 +143,7 @@ struct JournaledMoves {
         for name in try gone.names() {
           try kept.take(move.path.appending(name: name), from: gone, as: ContainerPath(name: name))
         }
-      } else if let seen = index?.paths[move.path], !IndexedStatus(status).isSame(as: seen) {
+      } else if let seen = index?[move.path], !IndexedStatus(status).isSame(as: seen) {
         try kept.keep(move.path, in: folder, as: old)
       }
     }

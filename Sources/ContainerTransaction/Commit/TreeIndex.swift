@@ -38,26 +38,38 @@ extension IndexedStatus {
   }
 }
 
-/// Every path of a tree at one moment.
+/// Every path of a tree at one moment. It takes about 70 bytes a path, of which a container may have a million: a dictionary
+/// takes five times as much.
 struct TreeIndex: Sendable {
-  var paths = StatusTable()
+  fileprivate struct Entry {
+    var kind: UInt32
+    var inode, size: UInt64
+    var modified, changed: Int64
+  }
+
+  /// What is the same for most paths: statuses without what an entry has.
+  fileprivate var kinds: [IndexedStatus] = []
+  private var kindNumbers: [IndexedStatus: UInt32] = [:]
+  fileprivate var entries = PathTable<Entry>()
 
   /// Paths where something else is mounted: it is not part of the container.
-  var mounts: Set<ContainerPath> = []
+  private(set) var mounts: Set<ContainerPath> = []
 
   /// Immutable and append-only paths: they cannot be linked, moved or removed.
-  var fixed: Set<ContainerPath> = []
+  private(set) var immutable: Set<ContainerPath> = []
 
   /// The files with so many names that some file systems allow no more, with their number.
-  var crowded: [ContainerPath: UInt64] = [:]
+  private(set) var manyLinks: [ContainerPath: UInt64] = [:]
+
+  init() {}
 
   init(of root: Directory) throws {
     try Self.walk(root) {
       mounts.insert($0)
     } visit: { path, status in
-      paths[path] = IndexedStatus(status)
-      if status.isFixed { fixed.insert(path) }
-      if status.type != .directory && status.links > 100 { crowded[path] = status.links }
+      self[path] = IndexedStatus(status)
+      if status.isFixed { immutable.insert(path) }
+      if status.type != .directory && status.links > 100 { manyLinks[path] = status.links }
     }
   }
 
@@ -86,30 +98,30 @@ struct TreeIndex: Sendable {
   /// - Parameter timed: the paths whose change time counts.
   /// - Returns: the first path that is not in both alike, or that cannot be moved any more; nil when there is none.
   func firstDifference(in root: Directory, timed: Set<ContainerPath>) throws -> ContainerPath? {
-    var (known, first, immutable): (Int, ContainerPath?, ContainerPath?) = (0, nil, nil)
+    var (known, first, fixed): (Int, ContainerPath?, ContainerPath?) = (0, nil, nil)
     try Self.walk(root) { _ in
     } visit: { path, status in
-      let seen = paths[path]
+      let seen = self[path]
       if seen != nil { known += 1 }
       let isSame = seen?.isSame(as: IndexedStatus(status), byChangeTime: timed.contains(path)) ?? false
-      if !isSame { first = first.map { min($0, path) } ?? path }
-      if status.isFixed, !fixed.contains(path) { immutable = immutable.map { min($0, path) } ?? path }
+      if !isSame { first = first.map { Swift.min($0, path) } ?? path }
+      if status.isFixed, !immutable.contains(path) { fixed = fixed.map { Swift.min($0, path) } ?? path }
     }
     // Which path is gone needs the list of those that are there.
-    if known < paths.count {
+    if known < count {
       return try TreeIndex(of: root).differences(from: self, timed: timed).first ?? .root
     }
-    return first ?? immutable
+    return first ?? fixed
   }
 
   /// The part below a directory, as the index of that; of a container's root without its other groups.
   func below(_ directory: ContainerPath, of container: Container, groups: Set<String>) -> TreeIndex {
     if directory.isRoot && container.groups.isEmpty { return self }
-    var part = self
-    part.paths = StatusTable()
-    for (path, status) in paths where path.isInside(directory) {
+    var part = TreeIndex()
+    part.immutable = immutable
+    for (path, status) in self where path.isInside(directory) {
       guard path.inGroup.map({ groups.contains($0.id) }) ?? true else { continue }
-      part.paths[path.rebased(from: directory, to: .root)] = status
+      part[path.rebased(from: directory, to: .root)] = status
     }
     return part
   }
@@ -120,14 +132,14 @@ struct TreeIndex: Sendable {
   func databaseCandidates(named: Set<ContainerPath>) -> [ContainerPath] {
     var found: Set<ContainerPath> = []
     let lastLetters = Set(DatabaseFormat.sidecarSuffixes.compactMap(\.utf8.last))
-    for (path, status) in paths {
+    for (path, status) in self {
       if status.type == .file,
         DatabaseFormat.mayBeDatabase(size: status.size, name: named.contains(path) ? nil : path)
       {
         found.insert(path)
       }
       if path.bytes.last.map(lastLetters.contains) == true, let main = DatabaseUnit.main(ofSidecar: path),
-        paths[main]?.type == .file
+        self[main]?.type == .file
       {
         found.insert(main)
       }
@@ -139,9 +151,9 @@ struct TreeIndex: Sendable {
   ///
   /// - Parameter timed: the paths whose change time counts.
   func differences(from other: TreeIndex, timed: Set<ContainerPath> = []) -> [ContainerPath] {
-    var found = Array(other.paths.keys.filter { paths[$0] == nil })
-    for (path, status) in paths {
-      let seen = other.paths[path]
+    var found = other.paths.filter { self[$0] == nil }
+    for (path, status) in self {
+      let seen = other[path]
       if seen?.isSame(as: status, byChangeTime: timed.contains(path)) != true { found.append(path) }
     }
     return found.sorted()
@@ -150,17 +162,62 @@ struct TreeIndex: Sendable {
   /// Those of the replaced paths whose change time only another process can have moved: what replaces them has another
   /// inode, and the commit links theirs nowhere. One that has another name in the container, which stays, is linked.
   func timed(_ replaced: Set<ContainerPath>) -> Set<ContainerPath> {
-    let files = replaced.filter { path in paths[path].map { $0.type != .directory } ?? false }
-    let inodes = Set(files.compactMap { paths[$0]?.identity })
+    let files = replaced.filter { path in self[path].map { $0.type != .directory } ?? false }
+    let inodes = Set(files.compactMap { self[$0]?.identity })
     var linked: Set<FileIdentity> = []
-    for (path, status) in paths where inodes.contains(status.identity) && !files.contains(path) {
+    for (path, status) in self where inodes.contains(status.identity) && !files.contains(path) {
       linked.insert(status.identity)
     }
-    return files.filter { path in paths[path].map { !linked.contains($0.identity) } ?? false }
+    return files.filter { path in self[path].map { !linked.contains($0.identity) } ?? false }
+  }
+}
+
+/// As a dictionary, in the order of the paths.
+extension TreeIndex: Sequence {
+  typealias Element = (key: ContainerPath, value: IndexedStatus)
+
+  subscript(path: ContainerPath) -> IndexedStatus? {
+    get { entries[path].map(status) }
+    set {
+      let new = newValue.map { entry($0) }
+      entries[path] = new
+    }
   }
 
-  /// Every inode with a path that leads to it.
-  func inodes() -> StatusTable.Inodes { StatusTable.Inodes(paths) }
+  private mutating func entry(_ status: IndexedStatus) -> Entry {
+    var kind = status
+    (kind.identity.inode, kind.size, kind.modified, kind.changed) = (0, 0, 0, 0)
+    let number = kindNumbers[kind] ?? UInt32(kinds.count)
+    if number == kinds.count {
+      kinds.append(kind)
+      kindNumbers[kind] = number
+    }
+    return Entry(
+      kind: number, inode: status.identity.inode, size: status.size, modified: status.modified,
+      changed: status.changed)
+  }
+
+  private func status(_ entry: Entry) -> IndexedStatus {
+    var status = kinds[Int(entry.kind)]
+    (status.identity.inode, status.size) = (entry.inode, entry.size)
+    (status.modified, status.changed) = (entry.modified, entry.changed)
+    return status
+  }
+
+  func makeIterator() -> AnyIterator<Element> {
+    var rest = entries.makeIterator()
+    return AnyIterator { rest.next().map { ($0.path, status($0.value)) } }
+  }
+
+  var count: Int { entries.count }
+  var underestimatedCount: Int { count }
+  var paths: some Sequence<ContainerPath> { entries.paths }
+
+  func filter(_ isIncluded: (Element) throws -> Bool) rethrows -> TreeIndex {
+    var part = TreeIndex()
+    for element in self where try isIncluded(element) { part[element.key] = element.value }
+    return part
+  }
 }
 
 /// What an app removes while a transaction is prepared, such as the `-shm` of a database that it closes: not an error
@@ -185,7 +242,7 @@ extension TreeIndex {
   private func isKnown(_ full: String, in root: String, as place: ContainerPath) -> Bool {
     guard full.hasPrefix(root + "/"), let below = try? ContainerPath(String(full.dropFirst(root.count + 1)))
     else { return false }
-    return paths[below.rebased(from: .root, to: place)] != nil
+    return self[below.rebased(from: .root, to: place)] != nil
   }
 }
 
@@ -198,7 +255,7 @@ extension TreeIndex {
   func write(to folder: Directory, below place: ContainerPath = .root) throws {
     try folder.create(Self.file) { write in
       var bytes: [UInt8] = []
-      for (path, status) in paths where path.isInside(place) {
+      for (path, status) in self where path.isInside(place) {
         Self.encode(path, status, into: &bytes)
         if bytes.count > 1 << 20 {
           try write(bytes)
@@ -241,10 +298,52 @@ extension TreeIndex {
           .damagedState, "the index of an interrupted transaction is corrupt; nothing was removed",
           path: file)
       }
-      paths[try ContainerPath(bytes: fields[9])] = IndexedStatus(
+      self[try ContainerPath(bytes: fields[9])] = IndexedStatus(
         type: type, identity: FileIdentity(device: device ?? numbers[0], inode: numbers[1]), size: numbers[2],
         modified: times[0], changed: times[1], mode: UInt16(truncatingIfNeeded: numbers[3]),
         user: UInt32(truncatingIfNeeded: numbers[4]), group: UInt32(truncatingIfNeeded: numbers[5]))
     }
+  }
+}
+
+/// Finds the paths of inodes.
+struct InodePaths: Sendable {
+  private let index: TreeIndex
+  /// The lower halves of the inodes' numbers, each with the position of a path; sorted.
+  private let places: [(half: UInt32, position: PathTable<TreeIndex.Entry>.Position)]
+
+  init(_ index: TreeIndex) {
+    self.index = index
+    var places: [(half: UInt32, position: PathTable<TreeIndex.Entry>.Position)] = []
+    places.reserveCapacity(index.count)
+    index.entries.forEachPosition { places.append((Self.half($1.inode), $0)) }
+    places.sort { $0.half < $1.half }
+    self.places = places
+  }
+
+  static func half(_ inode: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: inode) }
+
+  private func places(
+    of half: UInt32
+  ) -> ArraySlice<(half: UInt32, position: PathTable<TreeIndex.Entry>.Position)> {
+    let start = places.indices.first(since: { places[$0].half >= half })
+    return places[start...].prefix { $0.half == half }
+  }
+
+  /// Whether some inode's number has this lower half.
+  func contains(half: UInt32) -> Bool { !places(of: half).isEmpty }
+
+  private func positions(of identity: FileIdentity) -> [PathTable<TreeIndex.Entry>.Position] {
+    places(of: Self.half(identity.inode)).map(\.position).filter { position in
+      let entry = index.entries[position]
+      return entry.inode == identity.inode && index.kinds[Int(entry.kind)].identity.device == identity.device
+    }
+  }
+
+  func contains(_ identity: FileIdentity) -> Bool { !positions(of: identity).isEmpty }
+
+  /// The first path of an inode.
+  subscript(identity: FileIdentity) -> ContainerPath? {
+    positions(of: identity).map { index.entries.path(at: $0) }.min()
   }
 }

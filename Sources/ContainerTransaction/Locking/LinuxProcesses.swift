@@ -249,11 +249,11 @@
 
     init(_ wanted: OpenFileSearch, readsText: Bool = false) {
       (self.wanted, self.readsText) = (wanted, readsText)
-      numbers = Set(wanted.inodes.keys.map { StatusTable.Inodes.half($0.inode) })
+      numbers = Set(wanted.inodes.keys.map { InodePaths.half($0.inode) })
     }
 
     private func mayHave(_ inode: UInt64) -> Bool {
-      let half = StatusTable.Inodes.half(inode)
+      let half = InodePaths.half(inode)
       return numbers.contains(half) || wanted.tree?.contains(half: half) == true
     }
 
@@ -328,7 +328,7 @@
           var lines = MappingLines(bytes: bytes)
           while let line = lines.next() {
             guard line.changesFile else { continue }
-            found[StatusTable.Inodes.half(line.identity.inode), default: []].insert(process)
+            found[InodePaths.half(line.identity.inode), default: []].insert(process)
           }
         }
       }

@@ -23,7 +23,7 @@ struct UseGuard {
     for group in root.groups { roots[try group.root.status().identity] = .group(group.id) }
     let known = [root] + root.groups.map(\.root) + own
     let search = OpenFileSearch(
-      inodes: container.isScratch ? [:] : roots, tree: container.isScratch ? nil : index.inodes(),
+      inodes: container.isScratch ? [:] : roots, tree: container.isScratch ? nil : InodePaths(index),
       own: Set(known.map(\.descriptor.rawValue)), users: ContainerUsers(try root.status())
     ).run()
     guard search.found.isEmpty else {
@@ -96,7 +96,7 @@ struct OpenFileSearch {
   /// The inodes, with a path that leads to each; none in a scratch container, which no other process uses.
   let inodes: [FileIdentity: ContainerPath]
   /// The inodes of a whole tree.
-  var tree: StatusTable.Inodes?
+  var tree: InodePaths?
   /// Descriptors of this process that are Drydock's own.
   let own: Set<Int32>
   /// Whose processes may use what is looked for.
@@ -144,12 +144,12 @@ package struct FilesMappedForWriting {
 
   /// Whether a file may be one of them.
   package func mayHave(_ identity: FileIdentity) -> Bool {
-    candidates[StatusTable.Inodes.half(identity.inode)] != nil
+    candidates[InodePaths.half(identity.inode)] != nil
   }
 
   /// Who still has files mapped of which that may be so.
   package func users(of files: [FileIdentity: ContainerPath]) -> [OpenFile] {
-    let inodes = Dictionary(files.map { ($1, StatusTable.Inodes.half($0.inode)) }) { first, _ in first }
+    let inodes = Dictionary(files.map { ($1, InodePaths.half($0.inode)) }) { first, _ in first }
     return OpenFileSearch(inodes: files, own: []).run().found.filter { file in
       file.manner == "mapped" && inodes[file.path].flatMap { candidates[$0] }?.contains(file.process) == true
     }

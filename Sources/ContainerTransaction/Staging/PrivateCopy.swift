@@ -17,7 +17,7 @@ package struct PrivateCopy: Sendable {
   /// A process that just ends is given a little time.
   package func users() throws -> [OpenFile] {
     let search = OpenFileSearch(
-      inodes: [try root.status().identity: .root], tree: try TreeIndex(of: root).inodes(),
+      inodes: [try root.status().identity: .root], tree: try InodePaths(TreeIndex(of: root)),
       own: [root.descriptor.rawValue])
     let deadline = ContinuousClock.now + .seconds(1)
     while true {
@@ -164,10 +164,10 @@ struct CopyAdoption {
 
   /// - Throws: ``DrydockError`` `checkFailed` when something cannot be taken over.
   func run() throws {
-    let removed = before.paths.keys.filter { after.paths[$0] == nil }
+    let removed = before.paths.filter { after[$0] == nil }
     let databases = try changedDatabases()
-    let changed = after.paths.filter { mayDiffer($0, $1) }.keys.sorted()
-    for path in removed + changed where isHistory(path) && before.paths[path] != after.paths[path] {
+    let changed = after.filter { mayDiffer($0, $1) }.paths.sorted()
+    for path in removed + changed where isHistory(path) && before[path] != after[path] {
       throw failure("the migration history must not change", path)
     }
     for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
@@ -176,7 +176,7 @@ struct CopyAdoption {
     try adoptDirectory(.root)
     var firstNames: [FileIdentity: ContainerPath] = [:]
     for path in changed where !isHistory(path) {
-      guard let status = after.paths[path] else { continue }
+      guard let status = after[path] else { continue }
       switch status.type {
       case .directory: try adoptDirectory(path)
       case .symbolicLink: try adoptLink(path)
@@ -196,17 +196,17 @@ struct CopyAdoption {
 
   /// Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
   private func mayDiffer(_ path: ContainerPath, _ now: IndexedStatus) -> Bool {
-    before.paths[path] != now || (!timesAreReliable && now.type == .file)
+    before[path] != now || (!timesAreReliable && now.type == .file)
   }
 
   /// The main files of the databases that changed, or have a log or journal now.
   private func changedDatabases() throws -> Set<ContainerPath> {
     var databases: Set<ContainerPath> = []
-    for (path, status) in after.paths where status.type == .file {
+    for (path, status) in after where status.type == .file {
       let isNew = mayDiffer(path, status)
       let hasSidecar = DatabaseFormat.sidecarSuffixes.contains {
         let sidecar = path.withSuffix($0)
-        return after.paths[sidecar] != nil && before.paths[sidecar] != after.paths[sidecar]
+        return after[sidecar] != nil && before[sidecar] != after[sidecar]
       }
       guard isNew || hasSidecar, let full = try root.status(path) else { continue }
       if try root.databaseUnit(path, status: full) != nil { databases.insert(path) }
@@ -312,7 +312,7 @@ struct CopyAdoption {
   }
 
   private func hasSameContent(_ path: ContainerPath) throws -> Bool {
-    guard let now = try staged.status(of: path), now.type == .file, now.size == after.paths[path]?.size,
+    guard let now = try staged.status(of: path), now.type == .file, now.size == after[path]?.size,
       try !staged.isDatabase(path)
     else { return false }
     return try ContentDigest.of(path, in: root, isDatabase: false) == staged.digest(of: path)
@@ -325,8 +325,8 @@ struct CopyAdoption {
 
   /// Whether the inode of a path has the names that it had.
   private func namesStay(_ path: ContainerPath) throws -> Bool {
-    let old = before.paths[path].flatMap { namesBefore[$0.identity] }
-    let new = after.paths[path].flatMap { namesAfter[$0.identity] }
+    let old = before[path].flatMap { namesBefore[$0.identity] }
+    let new = after[path].flatMap { namesAfter[$0.identity] }
     return old == new
   }
 }
@@ -334,7 +334,7 @@ struct CopyAdoption {
 extension TreeIndex {
   /// The names of each file that has several.
   fileprivate func namesOfInodes() -> [FileIdentity: Set<ContainerPath>] {
-    Dictionary(grouping: paths.filter { $1.type == .file }.keys) { paths[$0]?.identity }
+    Dictionary(grouping: filter { $1.type == .file }.paths) { self[$0]?.identity }
       .reduce(into: [:]) { result, group in
         if let identity = group.key, group.value.count > 1 { result[identity] = Set(group.value) }
       }

@@ -155,9 +155,9 @@ struct InterruptedCommit {
   private func withUnused<T>(_ body: () throws -> T) throws -> T {
     let index = try TreeIndex(of: live)
     // Untouched files are in both trees by exchange.
-    let known = index.inodes()
+    let known = InodePaths(index)
     var replaced = try TreeIndex(of: folder)
-    replaced.paths = replaced.paths.filter { known[$1.identity] == nil }
+    replaced = replaced.filter { known[$1.identity] == nil }
     do {
       let current = try UseGuard(container, root: live, own: own, index: index)
       let aside = try UseGuard(container, root: folder, own: own, index: replaced)
@@ -305,8 +305,8 @@ extension JournaledMoves {
   }
 
   private func isChanged(_ path: ContainerPath, since index: TreeIndex) throws -> Bool {
-    guard let status = try live.status(path) else { return index.paths[path] != nil }
-    guard let seen = index.paths[path] else { return true }
+    guard let status = try live.status(path) else { return index[path] != nil }
+    guard let seen = index[path] else { return true }
     // On an overlay a file's device is that of its layer.
     var now = IndexedStatus(status)
     now.identity.device = seen.identity.device

@@ -4,8 +4,8 @@ import Testing
 
 @testable import ContainerTransaction
 
-/// The table of a tree's statuses against a dictionary.
-@Suite struct StatusTableTests {
+/// The index of a tree against a dictionary.
+@Suite struct TreeIndexTests {
   private static func path(_ random: inout SeededRandom) -> ContainerPath {
     let names = ["a", "b", "a-b", "ab", "é", "long name", "c"]
     let depth = Int.random(in: 1...3, using: &random)
@@ -30,7 +30,7 @@ import Testing
 
   @Test(arguments: 1...20) func itIsADictionary(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
-    var (table, model): (StatusTable, [ContainerPath: IndexedStatus]) = (StatusTable(), [:])
+    var (table, model): (TreeIndex, [ContainerPath: IndexedStatus]) = (TreeIndex(), [:])
     for _ in 0..<400 {
       let path = Self.path(&random)
       let status = Bool.random(using: &random) || model.count < 50 ? Self.status(&random) : nil
@@ -44,8 +44,8 @@ import Testing
       #expect(table[path] == model[path], "\(path)")
     }
     let large = table.filter { $1.size > .max / 2 }
-    #expect(Set(large.keys) == Set(model.filter { $1.size > .max / 2 }.keys))
-    let inodes = StatusTable.Inodes(table)
+    #expect(Set(large.paths) == Set(model.filter { $1.size > .max / 2 }.keys))
+    let inodes = InodePaths(table)
     for status in model.values {
       #expect(inodes[status.identity] == model.filter { $1.identity == status.identity }.keys.min())
       #expect(inodes.contains(half: UInt32(truncatingIfNeeded: status.identity.inode)))
@@ -59,21 +59,21 @@ import Testing
       let live = try sandbox.live()
       let index = try TreeIndex(of: live)
       #expect(
-        Set(index.paths.keys.map(\.description)) == [
+        Set(index.paths.map(\.description)) == [
           "Documents", "Documents/a", "Documents/sub", "Documents/sub/b", "Library", "Library/c",
         ])
       try Sandbox.withFiles([:]) { other in
         let folder = try Directory(other.root)
         try index.write(to: folder)
         let read = try TreeIndex(decoding: folder.contents(TreeIndex.file), path: "index")
-        #expect(read.paths.count == 6 && read.differences(from: index) == [])
+        #expect(read.count == 6 && read.differences(from: index) == [])
         try folder.removeFile(TreeIndex.file)
         try index.write(to: folder, below: "Documents")
         let part = try TreeIndex(decoding: folder.contents(TreeIndex.file), path: "index")
-        #expect(Set(part.paths.keys) == ["Documents/a", "Documents/sub", "Documents/sub/b"])
+        #expect(Set(part.paths) == ["Documents/a", "Documents/sub", "Documents/sub/b"])
       }
       #expect(try index.firstDifference(in: live, timed: []) == nil)
-      let mode = try #require(index.paths["Documents/sub/b"]).mode
+      let mode = try #require(index["Documents/sub/b"]).mode
       try live.setMode(mode ^ 0o100, of: "Documents/sub/b")
       try live.removeFile("Library/c")
       #expect(try index.firstDifference(in: live, timed: []) == "Documents/sub/b")
