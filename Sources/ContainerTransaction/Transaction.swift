@@ -282,19 +282,18 @@ package enum Transaction {
       let notes = try staged.check()
       try options.faults.reach(.checked)
 
-      let changes = try ChangeList(staged)
+      let changes = try ChangeRecords(of: staged)
       var outcome = TransactionOutcome(
-        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [],
+        value: value, transaction: transaction, changes: changes.count, conflicts: [],
         strategy: strategy, notes: notes, recovered: [])
-      if changes.changes.isEmpty && !before.creates {
+      if changes.isEmpty && !before.creates {
         try discard(transaction, state)
         (outcome.transaction, outcome.strategy) = (nil, nil)
         return outcome
       }
       var undo = UndoRecord(
         transaction: transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
-        time: begin.time,
-        changes: changes.changes)
+        time: begin.time, changes: changes)
       undo.sealing = try Sealing(staged, store.states)
       (undo.undoes, undo.partly, undo.steps) = (
         staged.undoNotes.undoes, staged.undoNotes.partly, staged.undoNotes.steps
@@ -304,15 +303,14 @@ package enum Transaction {
       let result = try withExtendedLifetime(staged) {
         try Commit(
           staged: staged, state: state, strategy: strategy, transaction: transaction, folder: folder,
-          index: before.index, faults: options.faults, closed: before.closed,
+          index: before.index, undo: undo, faults: options.faults, closed: before.closed,
           creates: before.creates,
           searchesOpenFiles: options.faults.searchesOpenFiles && !container.isScratch,
           own: store.states.flatMap { [$0.parent, $0.directory] }
-        ).run(changes, undo: undo)
+        ).run()
       }
-      outcome.conflicts = result.conflicts
       do {
-        if let error = result.unfinished { throw error }
+        outcome.conflicts = try result.get()
         try store.prune(options.undoLimits)
       } catch {
         outcome.isFinished = false

@@ -65,11 +65,11 @@ import Testing
       try Sandbox.withFiles([:]) { other in
         let folder = try Directory(other.root)
         try index.write(to: folder)
-        let read = try TreeIndex(decoding: folder.contents(TreeIndex.file), path: "index")
+        let read = try TreeIndex(in: folder)
         #expect(read.count == 6 && read.differences(from: index) == [])
         try folder.removeFile(TreeIndex.file)
         try index.write(to: folder, below: "Documents")
-        let part = try TreeIndex(decoding: folder.contents(TreeIndex.file), path: "index")
+        let part = try TreeIndex(in: folder)
         #expect(Set(part.paths) == ["Documents/a", "Documents/sub", "Documents/sub/b"])
       }
       #expect(try index.firstDifference(in: live, timed: []) == nil)

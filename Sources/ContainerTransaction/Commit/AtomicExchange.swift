@@ -15,127 +15,64 @@ import Foundation
 /// With groups there are several roots and several calls. The first one decides: a recovery that finds one exchanged
 /// exchanges the others, too, and one that finds none discards all. The container's own root comes last; a new one comes
 /// first, since a recovery finds the rest by it.
-extension Commit {
-  func exchangeAtomically(
-    _ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks, _ place: ContainerPath
-  ) throws -> Result {
-    var record = JournalRecord(.commit, transaction)
-    let groups = try changedGroups(changes).enumerated().map { number, group in
-      try committed(group, changes, tree: ContainerPath(name: Array("tree-\(number + 1)".utf8)))
-    }
-    let (own, linked) = try TreeBuilder(staged, changes).build(place, as: Self.tree, in: folder)
-    let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
-    let root = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: staged.live)
-    let roots = creates ? [root] + groups.map(\.root) : groups.map(\.root) + [root]
-    try BuiltTrees.note([Self.tree] + groups.map(\.group.tree), in: folder)
-    try faults.reach(.treeBuilt)
-    try folder.syncFileSystem()
-    try faults.reach(.synced)
-    try revalidate(undo)
-    let groupIDs = Set(groups.map(\.group.id))
-    let search = try OpenFileSearch(self, changes, locks) { directory in
-      directory.inGroup.map { groupIDs.contains($0.id) }
-        ?? (place.isRoot || directory == place || directory.isInside(place))
-    }
-    try requireUnused(search, isReverted: false)
-    try faults.reach(.rewalked)
-
-    // The lock is held on the inode, so the new roots must be locked too until the commit is complete.
-    for root in [own] + groups.map(\.tree) where try !root.tryLock(exclusive: true) {
-      throw DrydockError(.locked, "the new tree is locked by another process", path: root.path)
-    }
-    record.rootBefore = try creates ? nil : staged.live.status(place)?.identity
-    record.rootAfter = try tree.status().identity
-    record.place = place.isRoot ? nil : place
-    record.timeAbove = try root.timeAbove()
-    record.groups = groups.isEmpty ? nil : groups.map(\.group)
-    try writeCommit(record)
-    try faults.reach(.committed)
-    let time = StagedContainer.now()
-    let workingDirectory = WorkingDirectory()
-    defer { workingDirectory.enterAgain() }
-    do {
-      try AtomicExchange(
-        commit: self, roots: roots, record: record, place: place, tree: tree, changes: changes, undo: undo,
-        locks: locks, search: search
-      ).run()
-    } catch let error as DrydockError where error.code == .interrupted {
-      throw error
-    } catch {
-      try discardCommit(record)
-      throw error
-    }
-    locks.releaseOld()
-    return finish(
-      undo, record.groups ?? [], roots, place, new: tree,
-      LinkedFiles(groups.reduce(linked) { $0 + $1.linked }), before: time)
-  }
-
-  /// Builds the new tree of a group that changes.
-  private func committed(
-    _ group: ContainerGroup, _ changes: ChangeList, tree name: ContainerPath
-  ) throws -> (group: CommittedGroup, root: CommitRoot, tree: Directory, linked: [LinkedFile]) {
-    let (tree, linked) = try TreeBuilder(staged, changes).build(group.path, as: name, in: folder)
-    let after = try tree.status().identity
-    return (
-      CommittedGroup(
-        id: group.id, root: group.root, before: try staged.live.status(group.path)?.identity ?? after,
-        after: after, tree: name),
-      try CommitRoot(
-        group: group.id, at: group.root, tree: name, isScratch: staged.container.isScratch), tree, linked
-    )
-  }
-
-  private func finish(
-    _ undo: UndoRecord, _ groups: [CommittedGroup], _ roots: [CommitRoot], _ place: ContainerPath,
-    new tree: Directory, _ linked: LinkedFiles, before time: Int64
-  ) -> Result {
-    do {
-      try folder.sync()
-      for root in roots { try root.sync() }
-      try faults.reach(.exchanged)
-      // The previously live tree is now the old tree, whatever its name.
-      let known = staged.live.groups
-      let old =
-        try place.isRoot
-        ? staged.live.showing(groups) { group in known.first { $0.id == group.id }?.root ?? staged.live }
-        : folder.directory(Self.tree)
-      let finish = CommitCompletion(
-        container: staged.container, state: state, transaction: transaction, folder: folder, old: old,
-        place: place, groups: groups, faults: faults,
-        linked: .init(files: linked, new: tree, time: time, known: index?.count ?? undo.changes.count))
-      return Result(
-        conflicts: try finish.run(
-          undo, recovered: false,
-          merge: index.map { index in
-            { try finish.mergeAfterExchange(into: tree, index, undo) }
-          }))
-    } catch {
-      return Result(unfinished: error)
-    }
-  }
-}
-
-/// The exchange of all roots, and its reversal.
-private struct AtomicExchange {
-  let commit: Commit
-  let roots: [CommitRoot]
-  let record: JournalRecord
-  let place: ContainerPath
+struct AtomicExchange {
+  private let commit: Commit
+  private let locks: CommitLocks
+  private let place: ContainerPath
+  /// The groups that change, and all that is exchanged, in order.
+  private let groups: [CommittedGroup], roots: [CommitRoot]
   /// The new tree, with those of groups.
-  let tree: Directory
-  let changes: ChangeList
-  let undo: UndoRecord
-  let locks: CommitLocks
-  let search: OpenFileSearch
+  private let tree: Directory
+  /// What it has in common with the old one.
+  private let linked: LinkedFiles
+
+  /// Builds the new trees.
+  init(_ commit: Commit, _ locks: CommitLocks, _ place: ContainerPath) throws {
+    (self.commit, self.locks, self.place) = (commit, locks, place)
+    let (staged, folder) = (commit.staged, commit.folder)
+    var builder = TreeBuilder(staged, commit.undo.changes)
+    var trees: [String: Directory] = [:]
+    groups = try commit.changedGroups.enumerated().map { number, group in
+      let name = ContainerPath(name: Array("tree-\(number + 1)".utf8))
+      let tree = try builder.build(group.path, as: name, in: folder)
+      trees[group.id] = tree
+      let after = try tree.status().identity
+      let before = try staged.live.status(group.path)?.identity ?? after
+      return CommittedGroup(id: group.id, root: group.root, before: before, after: after, tree: name)
+    }
+    tree = try builder.build(place, as: Commit.tree, in: folder).showing(groups: trees)
+    linked = LinkedFiles(builder.linked)
+    let own = place.isRoot ? CommitRoot(commit.state) : CommitRoot(place, in: staged.live)
+    let others = try groups.map { try CommitRoot($0, isScratch: staged.container.isScratch) }
+    roots = commit.creates ? [own] + others : others + [own]
+    try BuiltTrees.note([Commit.tree] + groups.map(\.tree), in: folder)
+    try commit.faults.reach(.treeBuilt)
+  }
 
   /// Exchanges all roots, marks the main files that were replaced, and checks whether any process has a file of the old
   /// tree open. On an error, or if one has, all exchanges are reversed.
-  func run() throws {
+  func run() throws -> Result<[ContainerPath], any Error> {
+    try commit.folder.syncFileSystem()
+    try commit.faults.reach(.synced)
+    try commit.revalidate()
+    let search = try OpenFileSearch(commit, locks, directories: isExchanged)
+    try commit.requireUnused(search, isReverted: false)
+    try commit.faults.reach(.rewalked)
+
+    // The lock is held on the inode, so the new roots must be locked too until the commit is complete.
+    for root in [tree] + tree.groups.map(\.root) where try !root.tryLock(exclusive: true) {
+      throw DrydockError(.locked, "the new tree is locked by another process", path: root.path)
+    }
+    let record = try record()
+    try commit.writeCommit(record)
+    try commit.faults.reach(.committed)
+    let time = StagedContainer.now()
+    let workingDirectory = FileManager.default.currentDirectoryPath
+    defer { Self.enter(workingDirectory) }
     var exchanged: [CommitRoot] = []
     do {
       for root in roots {
-        try exchange(root)
+        try exchange(root, record.rootBefore)
         exchanged.append(root)
         try locks.markOld { root.isOwn ? $0.inGroup == nil : $0.isInside(root.path) }
         if exchanged.count < roots.count { try commit.faults.reach(.partlyExchanged) }
@@ -144,21 +81,35 @@ private struct AtomicExchange {
       try commit.requireUnused(search.adding(createdMeanwhile()), isReverted: true)
       try commit.faults.reach(.foundUnused)
     } catch {
-      if exchanged.isEmpty { throw error }
-      let kept: [ContainerPath]
-      do {
-        try locks.markNew()
-        for root in exchanged.reversed() { try exchangeBack(root) }
-        try locks.unmarkOld()
-        kept = commit.creates ? [] : try keepWritten()
-        try commit.folder.sync()
-        for root in exchanged { try root.sync() }
-      } catch let second {
-        throw DrydockError.notReverted(error, second, path: commit.staged.container.root)
-      }
-      try commit.faults.reach(.reverted)
-      throw try commit.saying(kept, error)
+      let failure = exchanged.isEmpty ? error : try reverse(exchanged, after: error)
+      if (failure as? DrydockError)?.code != .interrupted { try commit.discardCommit(record) }
+      throw failure
     }
+    locks.releaseOld()
+    return Result { try complete(exchangedAfter: time) }
+  }
+
+  /// Whether a directory is exchanged with all that is in it.
+  private func isExchanged(_ directory: ContainerPath) -> Bool {
+    directory.inGroup.map { group in groups.contains { $0.id == group.id } }
+      ?? (directory == place || directory.isInside(place))
+  }
+
+  private func record() throws -> JournalRecord {
+    var record = JournalRecord(.commit, commit.transaction)
+    record.rootBefore = try commit.creates ? nil : commit.staged.live.status(place)?.identity
+    record.rootAfter = try tree.status().identity
+    record.place = place.isRoot ? nil : place
+    record.timeAbove = try roots.first(where: \.isOwn)?.timeAbove()
+    record.groups = groups.isEmpty ? nil : groups
+    return record
+  }
+
+  /// A working directory that lies in the container is another one after an exchange: relative paths would no longer be
+  /// found.
+  private static func enter(_ path: String) {
+    guard !path.isEmpty, FollowedStatus.identity(path) != FollowedStatus.identity(".") else { return }
+    _ = FileManager.default.changeCurrentDirectoryPath(path)
   }
 
   /// What an app made or replaced, after the last walk, at a path that the transaction changes.
@@ -166,18 +117,93 @@ private struct AtomicExchange {
     guard !commit.creates else { return [:] }
     let old = try place.isRoot ? commit.staged.live : commit.folder.directory(Commit.tree)
     var found: [FileIdentity: ContainerPath] = [:]
-    for path in undo.touched {
+    for path in commit.undo.touched {
       if let status = try old.status(path.rebased(from: place, to: .root)) { found[status.identity] = path }
     }
     return found
   }
 
-  /// After the reversal: what was written into the new tree meanwhile is applied to the old one. What cannot be applied
-  /// is kept, with the files that a process still has open.
+  /// The rest, with the container new.
+  ///
+  /// - Parameter time: nanoseconds since 1970.
+  private func complete(exchangedAfter time: Int64) throws -> [ContainerPath] {
+    try commit.folder.sync()
+    for root in roots { try root.sync() }
+    try commit.faults.reach(.exchanged)
+    // The previously live tree is now the old tree, whatever its name.
+    let live = commit.staged.live
+    let old =
+      try place.isRoot
+      ? live.showing(groups) { group in live.groups.first { $0.id == group.id }?.root ?? live }
+      : commit.folder.directory(Commit.tree)
+    var completion = CommitCompletion(commit, old: old, new: tree, place, groups)
+    completion.linked = (linked, time)
+    return try completion.run()
+  }
+}
+
+/// One root.
+extension AtomicExchange {
+  /// Exchanges the new tree with what is at a root's path. If that is another directory than the one that was staged,
+  /// because it was moved away meanwhile, it is exchanged back.
+  private func exchange(_ root: CommitRoot, _ rootBefore: FileIdentity?) throws {
+    if commit.creates && root.path.isRoot {
+      return try commit.folder.renameOnto(nothingAt: root.name, root.tree, in: root.parent)
+    }
+    do {
+      try root.exchange(in: commit.folder)
+    } catch let error as DrydockError {
+      throw DrydockError(
+        .notWritable,
+        "this cannot be exchanged for the changed one (\(error.message)); nothing was changed",
+        path: commit.staged.live.full(root.path), cause: error)
+    }
+    do {
+      let before = try root.isOwn ? rootBefore : commit.staged.live.status(root.path)?.identity
+      try commit.requireSame(root.path, commit.folder.status(root.tree), before)
+      if root.isOwn && !root.path.isRoot { try commit.requireSameRoot() }
+    } catch {
+      do { try root.exchange(in: commit.folder) } catch let second {
+        // The other directory is in the stage: nothing may be removed.
+        throw DrydockError.notReverted(error, second, path: commit.staged.live.full(root.path))
+      }
+      throw error
+    }
+  }
+
+  private func exchangeBack(_ root: CommitRoot) throws {
+    guard commit.creates && root.path.isRoot else { return try root.exchange(in: commit.folder) }
+    try root.parent.renameOnto(nothingAt: root.tree, root.name, in: commit.folder)
+  }
+}
+
+/// The reversal, when a process has a file of the old tree open.
+extension AtomicExchange {
+  /// - Returns: the error, which says what was written meanwhile and is kept.
+  /// - Throws: ``DrydockError`` with code `interrupted` when the reversal fails as well.
+  private func reverse(_ exchanged: [CommitRoot], after error: any Error) throws -> any Error {
+    let kept: [ContainerPath]
+    do {
+      try locks.markNew()
+      for root in exchanged.reversed() { try exchangeBack(root) }
+      try locks.unmarkOld()
+      kept = commit.creates ? [] : try keepWritten()
+      try commit.folder.sync()
+      for root in exchanged { try root.sync() }
+    } catch let second {
+      throw DrydockError.notReverted(error, second, path: commit.staged.container.root)
+    }
+    try commit.faults.reach(.reverted)
+    return try commit.saying(kept, error)
+  }
+
+  /// What was written into the new tree meanwhile is applied to the old one. What cannot be applied is kept, with the files
+  /// that a process still has open.
   private func keepWritten() throws -> [ContainerPath] {
     guard var expected = commit.index else { return [] }
+    let live = commit.staged.live
     var staged: [ContainerPath: IndexedStatus] = [:]
-    for change in changes.changes {
+    for change in commit.undo.changes {
       guard let after = change.after,
         var status = try tree.status(change.path.rebased(from: place, to: .root)).map(IndexedStatus.init)
       else { continue }
@@ -187,15 +213,12 @@ private struct AtomicExchange {
       staged[change.path] = status
     }
     // An index does not contain the root directories.
-    for change in changes.changes where !commit.staged.live.isRoot(change.path) {
+    for change in commit.undo.changes where !live.isRoot(change.path) {
       expected[change.path] = staged[change.path]
     }
-    let finish = CommitCompletion(
-      container: commit.staged.container, state: commit.state, transaction: commit.transaction,
-      folder: commit.folder, old: tree,
-      place: place, groups: record.groups ?? [], faults: .none)
-    let live = commit.staged.live
-    let kept = try finish.merge(into: place.isRoot ? live : live.directory(place), expected, undo)
+    let kept = try CommitCompletion(
+      commit, old: tree, new: place.isRoot ? live : live.directory(place), place, groups
+    ).merge(since: expected)
     return try kept + keepOpenFiles(staged, besides: Set(kept))
   }
 
@@ -214,59 +237,23 @@ private struct AtomicExchange {
     }
     return open
   }
-
-  /// Exchanges the new tree with what is at a root's path. If that is another directory than the one that was staged,
-  /// because it was moved away meanwhile, it is exchanged back.
-  private func exchange(_ root: CommitRoot) throws {
-    if commit.creates && root.path.isRoot {
-      return try commit.folder.renameOnto(nothingAt: root.name, root.tree, in: root.parent)
-    }
-    do {
-      try root.exchange(in: commit.folder)
-    } catch let error as DrydockError {
-      throw DrydockError(
-        .notWritable,
-        "this cannot be exchanged for the changed one (\(error.message)); nothing was changed",
-        path: commit.staged.live.full(root.path), cause: error)
-    }
-    do {
-      let before = try root.isOwn ? record.rootBefore : commit.staged.live.status(root.path)?.identity
-      try commit.requireSame(root.path, commit.folder.status(root.tree), before)
-      if root.isOwn && !root.path.isRoot { try commit.requireSameRoot() }
-    } catch {
-      do { try root.exchange(in: commit.folder) } catch let second {
-        // The other directory is in the stage: nothing may be removed.
-        throw DrydockError.notReverted(error, second, path: commit.staged.live.full(root.path))
-      }
-      throw error
-    }
-  }
-
-  private func exchangeBack(_ root: CommitRoot) throws {
-    guard commit.creates && root.path.isRoot else { return try root.exchange(in: commit.folder) }
-    try root.parent.renameOnto(nothingAt: root.tree, root.name, in: commit.folder)
-  }
 }
 
 extension Commit {
   /// The deepest directory that contains all changes: only it is rebuilt and exchanged, so that the cost of a commit
   /// depends on its size, not on the container's. The root, where a group changes with it, and where this
   /// user may not exchange a deeper one.
-  func place(of changes: ChangeList) throws -> ContainerPath {
-    guard !creates, changedGroups(changes).isEmpty else { return .root }
+  func exchangedPlace() throws -> ContainerPath {
+    guard !creates, changedGroups.isEmpty else { return .root }
     var common: [[UInt8]]?
-    for change in changes.changes {
+    for change in undo.changes {
       let stays = change.before?.type == .directory && change.after?.type == .directory
       let names = (stays ? change.path : change.path.parent).components
-      common = common.map { Self.common($0, names) } ?? names
+      common = common.map { zip($0, names).prefix { $0 == $1 }.map(\.0) } ?? names
     }
-    var place = ContainerPath(names: common ?? [])
+    var place = (common ?? []).reduce(ContainerPath.root) { $0.appending(name: $1) }
     while !place.isRoot, try !mayExchange(place) { place = place.parent }
     return place
-  }
-
-  private static func common(_ left: [[UInt8]], _ right: [[UInt8]]) -> [[UInt8]] {
-    zip(left, right).prefix { $0 == $1 }.map(\.0)
   }
 
   /// Whether this user may take a directory out of its parent, and restore the parent's time.
@@ -278,10 +265,6 @@ extension Commit {
     return try live.status(place.parent)?.user == user && live.status(place)?.user == user
       && live.isWritable(place.parent) && live.isWritable(place)
   }
-}
-
-extension ContainerPath {
-  fileprivate init(names: [[UInt8]]) { self = names.reduce(.root) { $0.appending(name: $1) } }
 }
 
 /// A directory that a commit by exchange replaces as a whole: the container's root, the part of it that everything that
@@ -308,14 +291,10 @@ struct CommitRoot {
   var isOwn: Bool { tree == Commit.tree }
 
   /// A group's root.
-  ///
-  /// - Parameter root: its absolute path.
-  init(group id: String, at root: String, tree: ContainerPath, isScratch: Bool = false) throws {
-    let (above, last) = StateDirectory.split(root)
-    path = .group(id)
-    parent = try Directory(above, isScratch: isScratch)
-    name = try ContainerPath(last)
-    self.tree = tree
+  init(_ group: CommittedGroup, isScratch: Bool = false) throws {
+    let (above, last) = StateDirectory.split(group.root)
+    (path, parent) = (.group(group.id), try Directory(above, isScratch: isScratch))
+    (name, tree) = (try ContainerPath(last), group.tree)
   }
 
   /// The time of the container's directory that a part is in; nil for a root, since what is above that is not the
@@ -342,9 +321,7 @@ extension Directory {
   func showing(_ groups: [CommittedGroup], _ directory: (CommittedGroup) throws -> Directory) rethrows
     -> Directory
   {
-    var open: [String: Directory] = [:]
-    for group in groups { open[group.id] = try directory(group) }
-    return showing(groups: open)
+    try showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.id, try directory($0)) }))
   }
 }
 
@@ -391,17 +368,5 @@ struct BuiltTrees: Codable {
       file, in: folder, limit: 1 << 20,
       damaged: "the list of the trees of a commit is corrupt; nothing was removed")
     return trees.inodes.map { (ContainerPath(name: Array($0.utf8)), $1) }
-  }
-}
-
-/// The working directory of this process by its path. One that lies in a container is another directory after an exchange,
-/// and relative paths would no longer be found.
-struct WorkingDirectory {
-  private let path = FileManager.default.currentDirectoryPath
-
-  /// Enters it again, when another directory is at its path now.
-  func enterAgain() {
-    guard !path.isEmpty, FollowedStatus.identity(path) != FollowedStatus.identity(".") else { return }
-    _ = FileManager.default.changeCurrentDirectoryPath(path)
   }
 }

@@ -16,6 +16,8 @@ struct Commit {
   let folder: Directory
   /// The container as it was when staging began; nil when there was none, and no groups.
   let index: TreeIndex?
+  /// What the stage changes, and what is written into the undo log.
+  let undo: UndoRecord
   let faults: FaultInjection
   /// Why groups cannot be changed in one step with the container, by id.
   let closed: [String: String]
@@ -26,33 +28,28 @@ struct Commit {
   /// Directories that Drydock itself has open besides those of the commit.
   let own: [Directory]
 
-  struct Result {
-    /// The paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
-    var conflicts: [ContainerPath] = []
-    /// What went wrong after the container was new: it is new all the same, and a recovery finishes.
-    var unfinished: (any Error)?
-  }
-
+  /// - Returns: the paths of the conflict copies; or what went wrong after the container was new: it is new all the same, and a
+  ///   recovery finishes.
   /// - Throws: only when nothing has changed; or ``DrydockError`` with code `interrupted`.
-  func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
-    try requireOpen(changes)
-    try requireNoQuietEdit(undo)
+  func run() throws -> Result<[ContainerPath], any Error> {
+    try requireOpenGroups()
+    try requireNoQuietEdit()
     var flags = NewInodeFlags(staged)
-    try flags.apply(to: changes)
-    let place = strategy == .atomicExchange ? try self.place(of: changes) : .root
-    try writeRecoveryFiles(changes, undo, place)
+    try flags.apply(to: undo.changes)
+    let place = strategy == .atomicExchange ? try exchangedPlace() : .root
+    try writeRecoveryFiles(place)
     try staged.stage.finishWriting()
-    let locks = try CommitLocks(changes, staged)
+    let locks = try CommitLocks(undo.changes, staged)
     return try withExtendedLifetime(locks) {
       switch strategy {
-      case .atomicExchange: try exchangeAtomically(changes, undo, locks, place)
-      case .journaledReplacement: try replaceByJournal(changes, undo, locks)
+      case .atomicExchange: try AtomicExchange(self, locks, place).run()
+      case .journaledReplacement: try replaceByJournal(locks)
       }
     }
   }
 
   /// Revalidates: the live container must be what was staged from.
-  func revalidate(_ undo: UndoRecord) throws {
+  func revalidate() throws {
     guard let index else { return }
     // What became immutable was linked just now, perhaps, but could not be removed with the old tree.
     if let moved = try index.firstDifference(in: staged.live, timed: index.timed(undo.changed)) {
@@ -86,13 +83,13 @@ struct Commit {
   }
 
   /// The groups of which something changes.
-  func changedGroups(_ changes: ChangeList) -> [ContainerGroup] {
-    let ids = Set(changes.changes.compactMap { $0.path.inGroup?.id })
+  var changedGroups: [ContainerGroup] {
+    let ids = Set(undo.changes.compactMap { $0.path.inGroup?.id })
     return staged.container.groups.filter { ids.contains($0.id) }
   }
 
-  private func requireOpen(_ changes: ChangeList) throws {
-    for group in changedGroups(changes) {
+  private func requireOpenGroups() throws {
+    for group in changedGroups {
       guard let reason = closed[group.id] else { continue }
       throw DrydockError(
         .notWritable,
@@ -122,10 +119,8 @@ struct Commit {
   }
 
   /// What a recovery needs goes to disk before the tree takes the staged files away.
-  private func writeRecoveryFiles(
-    _ changes: ChangeList, _ undo: UndoRecord, _ place: ContainerPath
-  ) throws {
-    for change in changes.changes {
+  private func writeRecoveryFiles(_ place: ContainerPath) throws {
+    for change in undo.changes {
       guard let copy = change.settingsAfter else { continue }
       let location = staged.location(of: change.path)
       try location.directory.copyContents(of: location.path, to: copy, in: folder)
@@ -143,7 +138,7 @@ extension Commit {
   /// It is checked before anything is linked, while the change time of every replaced file counts, also of one with another
   /// name that stays; and in place once more right before the moves, because a rename moves the change time. What changed
   /// so that it shows later is left to the later checks.
-  func requireNoQuietEdit(_ undo: UndoRecord) throws {
+  func requireNoQuietEdit() throws {
     guard let index else { return }
     for path in undo.touched.sorted() {
       guard let seen = index[path], seen.type != .directory, let status = try staged.live.status(path)
@@ -200,8 +195,7 @@ extension OpenFileSearch {
   ///
   /// - Parameter isReplaced: whether a directory is exchanged with all that is in it.
   init(
-    _ commit: Commit, _ changes: ChangeList, _ locks: CommitLocks,
-    directories isReplaced: (ContainerPath) -> Bool
+    _ commit: Commit, _ locks: CommitLocks, directories isReplaced: (ContainerPath) -> Bool
   ) throws {
     let live = commit.staged.live
     var inodes: [FileIdentity: ContainerPath] = [:]
@@ -209,7 +203,7 @@ extension OpenFileSearch {
       for (path, status) in index where status.type == .directory && isReplaced(path) {
         inodes[status.identity] = path
       }
-      for change in changes.changes where change.before != nil {
+      for change in commit.undo.changes where change.before != nil {
         guard let status = index[change.path] else { continue }
         if status.type != .directory || change.after?.type != .directory {
           inodes[status.identity] = change.path
@@ -249,9 +243,9 @@ struct CommitLocks {
   /// Locks the staged main files.
   ///
   /// - Throws: ``DrydockError`` with code `inUse` when another process has one of them locked: a kept one that comes back.
-  init(_ changes: ChangeList, _ staged: StagedContainer) throws {
+  init(_ changes: ChangeRecords, _ staged: StagedContainer) throws {
     live = staged.live
-    old = changes.changes.compactMap { change in
+    old = changes.compactMap { change in
       guard let before = change.before, before.type == .file,
         let lock = staged.liveContainer.locks[change.path]
       else {
@@ -261,7 +255,7 @@ struct CommitLocks {
     }
     // One with two names in the container is locked once.
     var seen: Set<FileIdentity> = []
-    new = try changes.changes.compactMap { change in
+    new = try changes.compactMap { change in
       guard change.granularity == .database, case .inode(let inode) = staged.stage.overlay[change.path],
         inode.type == .file, let after = change.after,
         let identity = try staged.stage.directory.status(inode.name)?.identity, seen.insert(identity).inserted
@@ -317,20 +311,31 @@ extension UndoRecord {
       try live.unmarkReplaced(change.path.rebased(from: place, to: .root), modified: node.metadata.modified)
     }
   }
+}
 
-  /// Marks a main file that was replaced, wherever it is by now. Its time stays what it is, also that of one that an app has
-  /// put in the place of the one that was seen.
-  func markReplaced(_ path: ContainerPath, in directory: Directory, as name: ContainerPath) throws {
-    for change in changes where change.granularity == .database && change.path == path {
-      guard let before = change.before, before.type == .file, let status = try directory.status(name) else {
-        continue
-      }
-      // A kill may have come between the mark and the time.
-      if try directory.isReplaced(name) {
-        try directory.setModified(before.metadata.modified, of: name)
-      } else {
-        try directory.markReplaced(name, modified: status.modified)
-      }
+extension ChangeRecord {
+  /// Marks the main file that was replaced, wherever it is by now; nothing else. Its time stays what it is, also that of one
+  /// that an app has put in the place of the one that was seen.
+  func markReplaced(in directory: Directory, as name: ContainerPath) throws {
+    guard granularity == .database, let before, before.type == .file,
+      let status = try directory.status(name)
+    else { return }
+    // A kill may have come between the mark and the time.
+    if try directory.isReplaced(name) {
+      try directory.setModified(before.metadata.modified, of: name)
+    } else {
+      try directory.markReplaced(name, modified: status.modified)
     }
+  }
+}
+
+extension CommitCompletion {
+  init(
+    _ commit: Commit, old: Directory?, new: Directory, _ place: ContainerPath, _ groups: [CommittedGroup]
+  ) {
+    self.init(
+      container: commit.staged.container, state: commit.state, transaction: commit.transaction,
+      folder: commit.folder, undo: commit.undo, index: commit.index, old: old, new: new, place: place,
+      groups: groups, faults: commit.faults)
   }
 }

@@ -9,48 +9,43 @@ struct CommitCompletion {
   let state: StateDirectory
   let transaction: TransactionID
   let folder: Directory
+  let undo: UndoRecord
+  /// The container as the transaction saw it; nil when concurrent changes have been applied, or there was nothing.
+  let index: TreeIndex?
   /// After an exchange the old tree, now at `tree` in the folder; nil in place, where what was replaced is in the folder
   /// itself.
   let old: Directory?
-  /// What was exchanged: the place of the old tree in the container.
-  let place: ContainerPath
+  /// The tree in its place, and where that is in the container.
+  let new: Directory, place: ContainerPath
   let groups: [CommittedGroup]
   let faults: FaultInjection
-  /// What the commit has linked; nil in a recovery, and in place.
-  var linked: Linked?
+  /// In place: the moves, unless what was moved aside has been compared.
+  var moves: JournaledMoves?
+  /// What an exchange has linked, and a time before it, nanoseconds since 1970; nil in a recovery, and in place.
+  var linked: (files: LinkedFiles, time: Int64)?
+  /// The process that put the new tree there was killed: other programs may have used it since.
+  var isRecovery = false
 
-  struct Linked {
-    let files: LinkedFiles
-    /// The new tree, and a time before it was put in place, nanoseconds since 1970.
-    let new: Directory
-    let time: Int64
-    /// The number of paths of the container.
-    let known: Int
-  }
-
-  /// - Parameter merge: applies or keeps concurrent changes; nil when that is done.
   /// - Returns: the paths of the conflict copies.
-  func run(
-    _ undo: UndoRecord, recovered: Bool, merge: (() throws -> [ContainerPath])?
-  ) throws -> [ContainerPath] {
+  func run() throws -> [ContainerPath] {
     let journal = Journal(state: state.directory)
     var conflicts: [ContainerPath] = []
-    if let merge {
-      conflicts = try merge()
+    if let index {
+      conflicts = try moves?.revalidateMoved(at: index) ?? mergeAfterExchange(since: index)
       try journal.append(JournalRecord(.carried, transaction))
     }
     try faults.reach(.carried)
-    try keepUndo(undo, conflicts)
+    try keepUndo(conflicts)
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(sealing) }
     conflicts += try keepUnknown()
-    if old != nil { try removeOld(undo) }
+    if old != nil { try removeOld() }
     try faults.reach(.oldRemoved)
 
     var done = JournalRecord(.done, transaction)
     done.changes = undo.changes.count
     done.conflicts = conflicts.isEmpty ? nil : conflicts.count
-    done.recovered = recovered ? true : nil
+    done.recovered = isRecovery ? true : nil
     done.undoes = undo.undoes.isEmpty ? nil : undo.undoes
     done.partly = undo.partly.isEmpty ? nil : undo.partly
     try journal.append(done)
@@ -61,24 +56,18 @@ struct CommitCompletion {
   }
 
   /// After an exchange: applies what an app wrote into the old tree between the revalidation and the exchange.
-  ///
-  /// - Parameter isLate: in a recovery, before which others may have used the new tree.
-  func mergeAfterExchange(
-    into new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
-  ) throws -> [ContainerPath] {
+  private func mergeAfterExchange(since index: TreeIndex) throws -> [ContainerPath] {
     guard let old else { return [] }
     // A kill may have come before the marks were set, or during the reversal.
-    for change in undo.changes where change.granularity == .database {
-      try undo.markReplaced(change.path, in: old, as: change.path.rebased(from: place, to: .root))
+    for change in undo.changes {
+      try change.markReplaced(in: old, as: change.path.rebased(from: place, to: .root))
     }
     try undo.unmarkLive(in: new, below: place, \.after)
-    return try merge(into: new, index, undo, isLate: isLate)
+    return try merge(since: index)
   }
 
-  /// Applies to one tree what an app wrote into the other.
-  func merge(
-    into new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
-  ) throws -> [ContainerPath] {
+  /// Applies to the tree in its place what an app wrote into the other one.
+  func merge(since index: TreeIndex) throws -> [ContainerPath] {
     guard let old else { return [] }
     if place.isRoot { try moveState(from: old, to: new) }
     for group in groups {
@@ -90,7 +79,7 @@ struct CommitCompletion {
     let marked = undo.changes.filter { $0.granularity == .database }.map(\.path)
     let timed = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
     return try ConcurrentChanges(
-      old: old, new: new, index: index, touched: touched, timed: index.timed(Set(timed)), isLate: isLate
+      old: old, new: new, index: index, touched: touched, timed: index.timed(Set(timed)), isLate: isRecovery
     ) {
       try kept.keep($0.rebased(from: .root, to: place), in: old, as: $0)
     }.run().map { $0.rebased(from: .root, to: place) }
@@ -118,9 +107,8 @@ struct CommitCompletion {
       }
       return .into
     }
-    guard !single.isEmpty, try folder.status(TreeIndex.file) != nil else { return [] }
-    let index = try TreeIndex(
-      decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file))
+    guard try !single.isEmpty && folder.status(TreeIndex.file) != nil else { return [] }
+    let index = try index ?? TreeIndex(in: folder)
     let kept = ConflictCopies(state: state, transaction: transaction)
     var conflicts: [ContainerPath] = []
     for (name, inode) in single {
@@ -134,24 +122,24 @@ struct CommitCompletion {
   }
 
   /// Removes the old trees, and notes which files have only been linked.
-  private func removeOld(_ undo: UndoRecord) throws {
+  private func removeOld() throws {
     var kept: [LinkedFile] = []
     for (tree, root) in [(Commit.tree, ContainerPath.root)] + groups.map({ ($0.tree, .group($0.id)) }) {
       if let linked {
-        kept += try linked.files.removeTree(tree, in: folder, linkedInto: linked.new.directory(root))
+        kept += try linked.files.removeTree(tree, in: folder, linkedInto: new.directory(root))
       } else {
         try folder.removeTree(tree)
       }
     }
     guard let linked else { return }
-    LinkedFiles.record(kept, in: state.directory, known: linked.known)
+    let known = index?.count ?? undo.changes.count
+    LinkedFiles.record(kept, in: state.directory, known: known)
     WrittenFiles.record(
-      undo.changes, in: linked.new, below: place, before: linked.time, kept, to: state.directory,
-      known: linked.known)
+      undo.changes, in: new, below: place, before: linked.time, kept, to: state.directory, known: known)
   }
 
   /// Moves the replaced inodes themselves: nothing is read, nothing compressed.
-  private func keepUndo(_ undo: UndoRecord, _ conflicts: [ContainerPath]) throws {
+  private func keepUndo(_ conflicts: [ContainerPath]) throws {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
     try state.directory.createDirectories(path)
     let target = try state.directory.directory(path)

@@ -17,7 +17,10 @@ struct JournaledMoves {
 
   /// Marks what was live at a path, and was moved to a name in the folder, if it is a main file.
   private func markReplaced(_ path: ContainerPath, _ name: ContainerPath) throws {
-    guard let locks else { return try undo.markReplaced(path, in: folder, as: name) }
+    guard let locks else {
+      try undo.changes[path]?.markReplaced(in: folder, as: name)
+      return
+    }
     try locks.markOld { $0 == path }
   }
 

@@ -29,16 +29,16 @@ import Foundation
 /// process is killed, the container is a mixture until a recovery: ``ContainerLock`` lets no reader near it, and `recover`
 /// goes forward, or, where that cannot be, back.
 extension Commit {
-  func replaceByJournal(_ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks) throws -> Result {
-    let plan = try MovePlan(changes, staged, in: folder)
+  func replaceByJournal(_ locks: CommitLocks) throws -> Result<[ContainerPath], any Error> {
+    let plan = try MovePlan(undo.changes, staged, in: folder)
     // Whole or absent, also after a kill: a recovery without a record of the commit reads it.
     try folder.replace(MovePlan.file, with: StateRecord.encode(plan))
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
-    try revalidate(undo)
-    try requireChangeable(changes)
-    let search = try OpenFileSearch(self, changes, locks) { _ in false }
+    try revalidate()
+    try requireChangeable()
+    let search = try OpenFileSearch(self, locks) { _ in false }
     try requireUnused(search, isReverted: false)
     try faults.reach(.rewalked)
 
@@ -47,7 +47,7 @@ extension Commit {
     var record = JournalRecord(.commit, transaction)
     let root = try staged.live.status().identity
     (record.rootBefore, record.rootAfter, record.inPlace) = (root, root, true)
-    record.groups = try changedGroups(changes).map { group in
+    record.groups = try changedGroups.map { group in
       let inode = try staged.live.status(group.path)?.identity ?? root
       return CommittedGroup(id: group.id, root: group.root, before: inode, after: inode, tree: .root)
     }
@@ -58,7 +58,7 @@ extension Commit {
       faults: faults, locks: locks)
     do {
       try faults.reach(.committed)
-      try requireNoQuietEdit(undo)
+      try requireNoQuietEdit()
       try moves.forward {
         try requireUnused(search.adding(moves.movedAside()), isReverted: true)
         try faults.reach(.foundUnused)
@@ -69,26 +69,22 @@ extension Commit {
       for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, transaction, state) }
       throw try saying(kept, error)
     }
-    do {
+    return Result {
       try faults.reach(.placed)
-      let finish = CommitCompletion(
-        container: staged.container, state: state, transaction: transaction, folder: folder, old: nil,
-        place: .root,
-        groups: record.groups ?? [], faults: faults)
-      return Result(
-        conflicts: try finish.run(undo, recovered: false) { try moves.revalidateMoved(at: index) })
-    } catch {
-      return Result(unfinished: error)
+      var completion = CommitCompletion(
+        self, old: nil, new: staged.live, .root, record.groups ?? [])
+      completion.moves = moves
+      return try completion.run()
     }
   }
 
   /// Every directory that a move reaches into must be on the state's own mount and may be changed by this user, who
   /// may also be its owner and give himself the right for a moment.
-  private func requireChangeable(_ changes: ChangeList) throws {
+  private func requireChangeable() throws {
     let live = staged.live
     let own = try state.directory.status()
     let user = geteuid()
-    for path in Set(changes.changes.flatMap { [$0.path, $0.path.parent] }) {
+    for path in Set(undo.changes.flatMap { [$0.path, $0.path.parent] }) {
       guard let status = try live.status(path) else { continue }
       // A file of an overlay's lower layer has that layer's device, and can be moved all the same.
       guard status.mount == own.mount, status.type != .directory || status.device == own.device else {
@@ -103,7 +99,7 @@ extension Commit {
       let isForeign = status.type == .directory && user != 0 && status.user != user
       if try isForeign && !live.isWritable(path) { throw foreign(path) }
     }
-    for change in changes.changes {
+    for change in undo.changes {
       guard let before = change.before, before.type == .directory, user != 0, before.metadata.user != user,
         var after = change.after?.metadata
       else { continue }

@@ -36,8 +36,7 @@ struct MovePlan: Codable, Sendable {
   var moves: [Move] = []
 
   /// Plans a stage's moves, and makes the directories that are new in the folder, so that they only have to be moved.
-  init(_ changes: ChangeList, _ staged: StagedContainer, in folder: Directory) throws {
-    let records = changes.changes
+  init(_ records: ChangeRecords, _ staged: StagedContainer, in folder: Directory) throws {
     let paths = Set(records.map(\.path))
     // Databases with sidecars on either side: no main file may ever stand beside a log that is not its own, and SQLite
     // takes a log without a main file for none.

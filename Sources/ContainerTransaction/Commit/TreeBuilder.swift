@@ -3,14 +3,21 @@ import DrydockErrors
 import FileSystem
 import Synchronization
 
-/// Builds the whole new tree: staged inodes moved into place, untouched ones linked. Live files change in nothing
+/// Builds the new trees of a commit: staged inodes moved into place, untouched ones linked. Live files change in nothing
 /// but their number of links (and so their change time, see ``LinkedFiles``).
 struct TreeBuilder {
-  let staged: StagedContainer
-  let changes: ChangeList
+  private let staged: StagedContainer
+  private let changes: ChangeRecords
+  /// The directories that something changes in, or below.
   private let touched: Set<ContainerPath>
+  /// The files that the trees have in common with the live ones.
+  private(set) var linked: [LinkedFile] = []
+  /// The directories of the tree that is being built, parents first.
+  private var made: [ContainerPath] = []
+  /// Those that nothing changes in: their files are linked once all directories are made.
+  private var untouched: [ContainerPath] = []
 
-  init(_ staged: StagedContainer, _ changes: ChangeList) {
+  init(_ staged: StagedContainer, _ changes: ChangeRecords) {
     self.staged = staged
     self.changes = changes
     var touched: Set<ContainerPath> = []
@@ -20,82 +27,60 @@ struct TreeBuilder {
     self.touched = touched
   }
 
-  /// Makes the tree of a root, the container's or a group's, under a name in the transaction's folder, with the live
-  /// root's own metadata.
-  ///
-  /// - Returns: the tree, and the files that it has in common with the live one.
-  func build(
+  /// Makes the tree of a directory, the container's or a group's root or a part of it, under a name in the transaction's
+  /// folder, with the live directory's own metadata.
+  mutating func build(
     _ root: ContainerPath, as name: ContainerPath, in folder: Directory
-  ) throws -> (tree: Directory, linked: [LinkedFile]) {
+  ) throws -> Directory {
     try folder.createDirectory(name)
     let (tree, live) = try (folder.directory(name), staged.live)
-    var made: [MadeDirectory] = []
-    let linked = Mutex<[LinkedFile]>([])
-    try fill(tree, root, live: live.directory(root), linked, &made)
+    (made, untouched) = ([], [])
+    try fill(tree, root, live: live.directory(root))
     let own = { @Sendable (path: ContainerPath) in path.rebased(from: root, to: .root) }
     // Two threads do not wait for each other in different directories.
-    try onAllCores(made.filter(\.isUntouched)) { directory in
-      let (source, target) = try (live.directory(directory.path), tree.directory(own(directory.path)))
-      let files = try source.namesByKind().others.compactMap {
-        try Self.link($0, of: directory.path, source, target)
+    let files = Mutex<[LinkedFile]>([])
+    try onAllCores(untouched) { path in
+      let (source, target) = try (live.directory(path), tree.directory(own(path)))
+      let linked = try source.namesByKind().others.compactMap {
+        try Self.link($0, of: path, source, target)
       }
-      linked.withLock { $0 += files }
+      files.withLock { $0 += linked }
     }
+    linked += files.withLock { $0 }
     // The deepest first: one that may not be entered afterwards is complete by then. Flags come last, too:
     // a directory that counts for a project takes nothing in that does not.
     var flags = NewInodeFlags(staged)
-    for directory in made.reversed() {
-      try finish(tree.directory(own(directory.path)), directory, flags.directory(directory.path))
-    }
-    return (tree, linked.withLock { $0 })
-  }
-
-  private struct MadeDirectory: Sendable {
-    let path: ContainerPath
-    let metadata: FileMetadata?
-    /// Whether it must have exactly what the live one has.
-    let isKept: Bool
-    /// Whether nothing changes in it: its files are linked once all directories are made.
-    let isUntouched: Bool
+    for path in made.reversed() { try finish(tree.directory(own(path)), path, flags.directory(path)) }
+    return tree
   }
 
   /// - Parameter live: the live directory of the same path, nil when there is none.
-  private func fill(
-    _ target: Directory, _ path: ContainerPath, live: Directory?, _ linked: borrowing Mutex<[LinkedFile]>,
-    _ made: inout [MadeDirectory]
-  ) throws {
-    var metadata = try staged.metadata(of: path)
-    if changes.touchedDirectories.contains(path), case nil = staged.stage.overlay[path] {
-      metadata?.modified = changes.time
-    }
-    var isKept = true
-    if case .directory = staged.stage.overlay[path] { isKept = false }
-    let isUntouched = live != nil && !touched.contains(path)
-    made.append(
-      MadeDirectory(path: path, metadata: metadata, isKept: isKept, isUntouched: isUntouched))
-    if let live, isUntouched {
-      for child in try live.namesByKind().directories {
-        let childPath = path.appending(name: child.bytes)
-        // An earlier commit in place has left its state; after the exchange it moves over as a whole. Groups have trees of
-        // their own.
-        if staged.live.isState(childPath) || staged.live.isGroupList(childPath) { continue }
-        try target.createDirectory(child)
-        try fill(target.directory(child), childPath, live: live.directory(child), linked, &made)
-      }
-    } else {
+  private mutating func fill(_ target: Directory, _ path: ContainerPath, live: Directory?) throws {
+    made.append(path)
+    guard let live, !touched.contains(path) else {
       for child in try staged.children(of: path) where !staged.live.isGroupList(child) {
-        try place(child, in: target, live: live, linked, &made)
+        try place(child, in: target, live: live)
       }
+      return
+    }
+    untouched.append(path)
+    for child in try live.namesByKind().directories {
+      let childPath = path.appending(name: child.bytes)
+      // An earlier commit in place has left its state; after the exchange it moves over as a whole. Groups have trees of
+      // their own.
+      if staged.live.isState(childPath) || staged.live.isGroupList(childPath) { continue }
+      try target.createDirectory(child)
+      try fill(target.directory(child), childPath, live: live.directory(child))
     }
   }
 
-  private func finish(_ target: Directory, _ directory: MadeDirectory, _ flags: InodeFlags?) throws {
-    guard let metadata = directory.metadata else { return }
+  private func finish(_ target: Directory, _ path: ContainerPath, _ flags: InodeFlags?) throws {
+    guard let metadata = try changes[path]?.after?.metadata ?? staged.metadata(of: path) else { return }
     try target.apply(metadata, to: .root)
     let hasFlags = flags.map(target.setFlags) ?? true
+    if case .directory = staged.stage.overlay[path] { return }
     // A directory that stays has what it had; an exchange must not change it on the way.
-    guard try directory.isKept && !(hasFlags && target.metadata(.root) == metadata) else { return }
-    let path = directory.path
+    if try hasFlags && target.metadata(.root) == metadata { return }
     throw DrydockError(
       .notWritable,
       "this user cannot reproduce the owner, mode, flags or attributes of this directory; \(Self.inPlace)",
@@ -118,32 +103,22 @@ struct TreeBuilder {
     }
   }
 
-  private func place(
-    _ child: ContainerPath, in target: Directory, live: Directory?,
-    _ linked: borrowing Mutex<[LinkedFile]>, _ made: inout [MadeDirectory]
-  ) throws {
+  private mutating func place(_ child: ContainerPath, in target: Directory, live: Directory?) throws {
     let name = ContainerPath(name: child.name)
-    switch staged.stage.overlay[child] {
-    case .removed: return
-    case .inode(let inode): try staged.stage.directory.rename(inode.name, in: target, to: name)
-    case .directory: try descend(child, name, in: target, live: live, linked, &made)
-    case nil:
-      guard let live, let status = try live.status(name) else { return }
-      if status.type == .directory {
-        try descend(child, name, in: target, live: live, linked, &made)
-      } else if let file = try Self.link(name, of: child.parent, live, target) {
-        linked.withLock { $0.append(file) }
-      }
+    let node = staged.stage.overlay[child]
+    if case .removed = node { return }
+    if case .inode(let inode) = node {
+      return try staged.stage.directory.rename(inode.name, in: target, to: name)
     }
-  }
-
-  private func descend(
-    _ child: ContainerPath, _ name: ContainerPath, in target: Directory, live: Directory?,
-    _ linked: borrowing Mutex<[LinkedFile]>, _ made: inout [MadeDirectory]
-  ) throws {
+    let status = try live?.status(name)
+    if case nil = node, status?.type != .directory {
+      guard let live, status != nil else { return }
+      if let file = try Self.link(name, of: child.parent, live, target) { linked.append(file) }
+      return
+    }
     try target.createDirectory(name)
-    let liveChild = try live?.status(name)?.type == .directory ? live?.directory(name) : nil
-    try fill(target.directory(name), child, live: liveChild, linked, &made)
+    let liveChild = status?.type == .directory ? try live?.directory(name) : nil
+    try fill(target.directory(name), child, live: liveChild)
   }
 }
 
@@ -179,8 +154,8 @@ struct NewInodeFlags {
   /// Gives the staged files that replace live ones, or are new, their flags. What cannot be set on a file with content
   /// (no copy-on-write, of btrfs), or by this user, is left out: nothing depends on it. An inode that an undo
   /// gives back has its own.
-  mutating func apply(to changes: ChangeList) throws {
-    for change in changes.changes where change.after?.type == .file {
+  mutating func apply(to changes: ChangeRecords) throws {
+    for change in changes where change.after?.type == .file {
       guard case .inode(let inode) = staged.stage.overlay[change.path], !inode.isShared,
         let flags = try file(change.path)
       else { continue }

@@ -283,11 +283,11 @@ extension TreeIndex {
     bytes.append(0)
   }
 
-  /// An index from bytes.
+  /// The index in a transaction's folder.
   ///
   /// - Parameter device: the container's device as it is now: it has another number after a restart of the machine.
-  init(decoding bytes: [UInt8], path file: String, device: UInt64? = nil) throws {
-    for record in bytes.split(separator: 0) {
+  init(in folder: Directory, device: UInt64? = nil) throws {
+    for record in try folder.contents(Self.file, limit: 1 << 30).split(separator: 0) {
       let fields = record.split(separator: UInt8(ascii: " "), maxSplits: 9, omittingEmptySubsequences: false)
       let texts = fields.prefix(9).map { String(decoding: $0, as: UTF8.self) }
       let numbers = texts.dropFirst().prefix(6).compactMap { UInt64($0) }
@@ -296,7 +296,7 @@ extension TreeIndex {
       else {
         throw DrydockError(
           .damagedState, "the index of an interrupted transaction is corrupt; nothing was removed",
-          path: file)
+          path: folder.full(Self.file))
       }
       self[try ContainerPath(bytes: fields[9])] = IndexedStatus(
         type: type, identity: FileIdentity(device: device ?? numbers[0], inode: numbers[1]), size: numbers[2],

@@ -82,15 +82,17 @@ struct InterruptedCommit {
   /// The container as it was when it was staged; nil when there is nothing left to compare with it.
   private func index() throws -> TreeIndex? {
     guard !isMerged, commit.rootBefore != nil || !groups.isEmpty else { return nil }
-    return try TreeIndex(
-      decoding: folder.contents(TreeIndex.file, limit: 1 << 30),
-      path: folder.full(TreeIndex.file), device: live.status().device)
+    return try TreeIndex(in: folder, device: live.status().device)
   }
 
-  private func completion(old: Directory?) -> CommitCompletion {
-    CommitCompletion(
-      container: container, state: state, transaction: transaction, folder: folder,
-      old: old, place: commit.place ?? .root, groups: groups, faults: .none)
+  private func completion(_ undo: UndoRecord, _ index: TreeIndex?, old: Directory?, new: Directory)
+    -> CommitCompletion
+  {
+    var completion = CommitCompletion(
+      container: container, state: state, transaction: transaction, folder: folder, undo: undo, index: index,
+      old: old, new: new, place: commit.place ?? .root, groups: groups, faults: .none)
+    completion.isRecovery = true
+    return completion
   }
 
   private func replaced(_ path: String) -> DrydockError {
@@ -115,14 +117,14 @@ struct InterruptedCommit {
         throw replaced(group.root)
       }
     }
-    let (undo, finish) = (try self.undo(), completion(old: nil))
-    guard let index = try self.index() else {
-      return try finish.run(undo, recovered: true, merge: nil)
-    }
+    let undo = try self.undo()
+    var completion = completion(undo, try index(), old: nil, new: live)
+    guard let index = completion.index else { return try completion.run() }
     let plan = try MovePlan(in: folder)
     let moves = JournaledMoves(
       state: state, transaction: transaction, folder: folder, live: live, plan: plan,
       undo: undo, faults: .none)
+    completion.moves = moves
     return try withUnused {
       let used = try moves.usedDatabases(since: index)
       if let first = used.first {
@@ -146,7 +148,7 @@ struct InterruptedCommit {
         try moves.revert(after: error)
         return nil
       }
-      return try finish.run(undo, recovered: true) { try moves.revalidateMoved(at: index) }
+      return try completion.run()
     }
   }
 
@@ -202,22 +204,15 @@ struct InterruptedCommit {
     if let time = commit.timeAbove { try? live.setModified(time, of: place.parent) }
     var new = try place.isRoot ? live : live.directory(place)
     if halves.contains(where: { $0.side == .old }) { new = try exchangeTheRest(halves) }
-    let finish = completion(old: try oldTree())
-    let undo = try self.undo()
-    return try withExtendedLifetime(new) {
-      try finish.run(
-        undo, recovered: true,
-        merge: index().map { index in
-          { try finish.mergeAfterExchange(into: new, index, undo, isLate: true) }
-        })
-    }
+    let completion = completion(try undo(), try index(), old: try oldTree(), new: new)
+    return try withExtendedLifetime(new) { try completion.run() }
   }
 
   /// Which of the roots are exchanged, by their inodes.
   private func halves() throws -> [Half] {
     let groups = try self.groups.map { group in
       Half(
-        root: try CommitRoot(group: group.id, at: group.root, tree: group.tree),
+        root: try CommitRoot(group),
         side: try side(.group(group.id), group.before, group.after))
     }
     let place = commit.place ?? .root
