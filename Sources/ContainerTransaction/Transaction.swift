@@ -42,8 +42,8 @@ public struct TransactionOutcome<Value> {
   public var changes: Int
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
   public var conflicts: [ContainerPath]
-  /// How it was put in place; nil when there was nothing to change.
-  package var strategy: CommitStrategy?
+  /// Beside the container after an exchange, inside after a journaled replacement; nil when there was nothing to change.
+  package var place: StateDirectory.Place?
   /// What could not be verified, and why it was not put in place by exchange.
   public var notes: [String]
   /// Processes that may have the container open without having been seen; nil when all could be seen.
@@ -142,7 +142,7 @@ package enum Transaction {
   ) throws -> TransactionOutcome<Value> {
     var index = try TreeIndex(of: lock.root)
     let choice = CommitChoice(container: container, root: lock.root, index: index)
-    let (strategy, state) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
+    let (state, reason) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
     let use: UseGuard
     var begin = begin
     do {
@@ -158,12 +158,12 @@ package enum Transaction {
     }
     // There a database of a lower layer becomes one of the upper layer when it is opened to be locked.
     if lock.root.isOverlay() { index = try TreeIndex(of: lock.root) }
-    var outcome = try perform(container, begin, options, state, strategy, body) { [index] folder in
+    var outcome = try perform(container, begin, options, state, body) { [index] folder in
       Before(root: lock.root, index: index, locks: use.locks, closed: try choice.closedGroups(state))
     }
     outcome.unseen = use.unseen
-    if case .journaledReplacement = strategy, options.commit == .automatic, outcome.transaction != nil {
-      outcome.notes.insert("changed \(strategy)", at: 0)
+    if let reason, options.commit == .automatic, outcome.transaction != nil {
+      outcome.notes.insert("changed in place: \(reason)", at: 0)
     }
     return outcome
   }
@@ -226,7 +226,7 @@ package enum Transaction {
     let begin = try JournalRecord(beginning: kind, summary, source: source, options)
     let makesBundle = try state.createBundle(of: container)
     defer { if makesBundle { state.removeEmptyBundle() } }
-    var outcome = try perform(container, begin, options, state, .atomicExchange, body) { folder in
+    var outcome = try perform(container, begin, options, state, body) { folder in
       let root = try emptyRoot(of: container, in: folder, exclusive: true, options)
       if let flags = try state.rootParent().flags() { _ = root.setFlags(flags.inherited(by: .directory)) }
       if root.groups.isEmpty { return Before(root: root, index: nil, creates: true) }
@@ -256,8 +256,7 @@ package enum Transaction {
 
   private static func perform<Value>(
     _ container: Container, _ begin: JournalRecord, _ options: TransactionOptions, _ state: StateDirectory,
-    _ strategy: CommitStrategy, _ body: (StagedContainer) throws -> Value,
-    before: (Directory) throws -> Before
+    _ body: (StagedContainer) throws -> Value, before: (Directory) throws -> Before
   ) throws -> TransactionOutcome<Value> {
     var begin = begin
     let transaction = begin.transaction
@@ -285,10 +284,10 @@ package enum Transaction {
       let changes = try ChangeRecords(of: staged)
       var outcome = TransactionOutcome(
         value: value, transaction: transaction, changes: changes.count, conflicts: [],
-        strategy: strategy, notes: notes, recovered: [])
+        place: state.place, notes: notes, recovered: [])
       if changes.isEmpty && !before.creates {
         try discard(transaction, state)
-        (outcome.transaction, outcome.strategy) = (nil, nil)
+        (outcome.transaction, outcome.place) = (nil, nil)
         return outcome
       }
       var undo = UndoRecord(
@@ -302,7 +301,7 @@ package enum Transaction {
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(
-          staged: staged, state: state, strategy: strategy, transaction: transaction, folder: folder,
+          staged: staged, state: state, transaction: transaction, folder: folder,
           index: before.index, undo: undo, faults: options.faults, closed: before.closed,
           creates: before.creates,
           searchesOpenFiles: options.faults.searchesOpenFiles && !container.isScratch,

@@ -40,8 +40,8 @@ import Testing
   private func inPlace(_ sandbox: Sandbox, _ words: String) throws {
     let before = try sandbox.listing()
     let outcome = try sandbox.run()
-    guard case .journaledReplacement(let reason) = outcome.strategy else { throw SystemFailure("\(outcome)") }
-    #expect(reason.contains(words) && outcome.notes.contains { $0.contains(reason) }, "\(outcome.notes)")
+    let note = try #require(outcome.notes.first { $0.hasPrefix("changed in place: ") }, "\(outcome)")
+    #expect(outcome.place == .inside && note.contains(words), "\(note)")
     #expect(try sandbox.text("Documents/empty.txt") == "replaced" && sandbox.stages().isEmpty)
     try sandbox.rollback()
     expectNone(try sandbox.listing().changes(from: before))
@@ -65,7 +65,7 @@ import Testing
       }
       // What is kept in the container stays with it when it is exchanged, and both logs are one.
       let exchanged = try sandbox.run("by exchange") { try $0.write([1], to: "later") }
-      #expect(exchanged.strategy == .atomicExchange)
+      #expect(exchanged.place == .beside)
       #expect(try sandbox.log().map(\.summary).suffix(2) == ["the last in place", "by exchange"])
       // Mounted again: what an exchange has kept beside it is behind another mount, and comes back all the same.
       try mount("--bind", folder("c"), folder("c")) {
@@ -97,7 +97,7 @@ import Testing
       try mount("--bind", sandbox.root + "/Documents", sandbox.root + "/Library/mounted") {
         try inPlace(sandbox, "mounted inside the container")
       }
-      #expect(try sandbox.run().strategy == .atomicExchange)
+      #expect(try sandbox.run().place == .beside)
       #expect(try sandbox.text("Library/mounted/below") == "y")
     }
   }
@@ -260,7 +260,7 @@ import Testing
       ] { try chattr(sandbox, set, path) }
       let (before, listing) = (try flags(sandbox), try sandbox.listing())
       let outcome = try sandbox.run(commit: commit, change)
-      #expect(outcome.strategy == .atomicExchange || commit == .inPlace)
+      #expect(outcome.place == .beside || commit == .inPlace)
       let after = try flags(sandbox)
       // What is new is as if the app had made it there.
       let made = ["./Documents/new DA", "./Documents/new/sub DA", "./Documents/new/sub/deep.txt A"]
@@ -286,7 +286,7 @@ import Testing
       }
       let before = try sandbox.listing()
       let outcome = try sandbox.run(commit: .exchange, change)
-      #expect(outcome.strategy == .atomicExchange)
+      #expect(outcome.place == .beside)
       let changed = [
         "Documents/written.txt", "Documents/new", "Documents/Inbox", "Documents/empty.txt", "top",
       ]
@@ -352,7 +352,7 @@ import Testing
       #expect(stages.isEmpty && states.isEmpty)
       try chattr(sandbox, "-ia", path)
       let outcome = try sandbox.run { try change($0) }
-      #expect(outcome.strategy == .atomicExchange)
+      #expect(outcome.place == .beside)
     }
   }
 
@@ -375,7 +375,7 @@ import Testing
         "\(outcome.notes)")
       try Directory(sandbox.folder("names")).removeFile("1")
       let exchanged = try sandbox.run { try $0.write([2], to: "top") }
-      #expect(exchanged.strategy == .atomicExchange)
+      #expect(exchanged.place == .beside)
     }
   }
 }

@@ -9,8 +9,8 @@ struct Commit {
   static let tree: ContainerPath = "tree"
 
   let staged: StagedContainer
+  /// Beside the container for an exchange, inside for a replacement.
   let state: StateDirectory
-  let strategy: CommitStrategy
   let transaction: TransactionID
   /// The transaction's folder: the staged inodes, what replaces the live container, and what a recovery needs.
   let folder: Directory
@@ -36,14 +36,14 @@ struct Commit {
     try requireNoQuietEdit()
     var flags = NewInodeFlags(staged)
     try flags.apply(to: undo.changes)
-    let place = strategy == .atomicExchange ? try exchangedPlace() : .root
+    let place = state.place == .beside ? try exchangedPlace() : .root
     try writeRecoveryFiles(place)
     try staged.stage.finishWriting()
     let locks = try CommitLocks(undo.changes, staged)
     return try withExtendedLifetime(locks) {
-      switch strategy {
-      case .atomicExchange: try AtomicExchange(self, locks, place).run()
-      case .journaledReplacement: try replaceByJournal(locks)
+      switch state.place {
+      case .beside: try AtomicExchange(self, locks, place).run()
+      case .inside: try replaceByJournal(locks)
       }
     }
   }

@@ -3,24 +3,9 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// How a commit replaces the live container.
-package enum CommitStrategy: Sendable, Equatable, CustomStringConvertible {
-  /// One system call exchanges the whole new tree for the old one: at every moment any program finds the container wholly
-  /// old or wholly new.
-  case atomicExchange
-  /// Path by path, inside the container, by a plan that is written down first, where an exchange cannot work: every Drydock
-  /// command finds the container wholly old or wholly new, another program could see a mixture while it lasts.
-  case journaledReplacement(reason: String)
-
-  /// Such as `in place: a file system is mounted at the container's root`.
-  package var description: String {
-    switch self {
-    case .atomicExchange: "by exchange"
-    case .journaledReplacement(let reason): "in place: \(reason)"
-    }
-  }
-}
-
+/// The strategy of a commit that is wanted: an atomic exchange, by which any program finds the container wholly old or wholly
+/// new at every moment, or a journaled replacement, path by path inside the container, by a plan that is written down first:
+/// then another program could see a mixture while it lasts. Where the state is says which one it is.
 package enum CommitPreference: String, Sendable, CaseIterable {
   /// The atomic exchange where it works, else the journaled replacement.
   case automatic
@@ -43,35 +28,26 @@ struct CommitChoice {
     mounts = container.isScratch ? nil : MountTable()
   }
 
+  /// - Returns: the state, beside the container for an exchange; and why it is inside otherwise.
   /// - Throws: ``DrydockError`` with code `notWritable` when neither strategy works. It leaves nothing then.
-  func make(_ preference: CommitPreference) throws -> (CommitStrategy, StateDirectory) {
+  func make(_ preference: CommitPreference) throws -> (state: StateDirectory, reason: String?) {
     if try root.status().isFixed {
       throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
     }
-    if preference == .inPlace {
-      return try (.journaledReplacement(reason: "it was requested"), inside("it was requested"))
+    var (state, reason): (StateDirectory?, String) = (nil, "it was requested")
+    if preference != .inPlace { (state, reason) = try beside() }
+    if let state { return (state, nil) }
+    guard preference != .exchange else {
+      throw DrydockError(
+        .notWritable, "the change cannot be made in one step: \(reason); nothing was changed",
+        path: container.root)
     }
-    do {
-      return (.atomicExchange, try beside())
-    } catch let refusal as Refusal {
-      guard preference == .automatic else {
-        throw DrydockError(
-          .notWritable,
-          "the change cannot be made in one step: \(refusal.reason); nothing was changed",
-          path: container.root, cause: refusal.cause)
-      }
-      return (.journaledReplacement(reason: refusal.reason), try inside(refusal.reason))
-    }
+    return (try inside(reason), reason)
   }
 
   /// What an immutable path cannot do, and what to do about it.
   static let fixed =
     "is immutable or append-only (lsattr shows i or a); nothing was changed, clear that with chattr and run it again"
-
-  private struct Refusal: Error {
-    var reason: String
-    var cause: (any Error)?
-  }
 
   private func inside(_ reason: String) throws -> StateDirectory {
     do {
@@ -86,20 +62,21 @@ struct CommitChoice {
     }
   }
 
-  /// The state beside the container, once everything that an exchange needs has been tried.
-  private func beside() throws -> StateDirectory {
-    let status = try root.status()
+  /// The state beside the container, once everything that an exchange needs has been tried; nil with the reason why there
+  /// can be none.
+  private func beside() throws -> (StateDirectory?, reason: String) {
     let isOwn = { (path: ContainerPath) in path.inGroup.map { !container.hasGroup($0.id) } ?? true }
-    if let reason = try contentObstacle("the container", root, isOwn) { throw Refusal(reason: reason) }
+    if let reason = try contentObstacle("the container", root, isOwn) { return (nil, reason) }
     let state: StateDirectory
     do {
       state = try StateDirectory.create(for: container, .beside)
     } catch let error as DrydockError where error.code == .permission {
-      throw Refusal(reason: "the container's parent directory cannot be written", cause: error)
+      return (nil, "the container's parent directory cannot be written")
     }
     do {
-      try check(status, state)
-      return state
+      guard let reason = try obstacle(state) else { return (state, "") }
+      state.removeIfUnused()
+      return (nil, reason)
     } catch {
       state.removeIfUnused()
       throw error
@@ -157,25 +134,21 @@ struct CommitChoice {
     return nil
   }
 
-  private func check(_ status: FileStatus, _ state: StateDirectory) throws {
-    let own = try state.directory.status()
-    guard status.mount == own.mount else {
-      throw Refusal(reason: "a file system is mounted at the container's root")
+  private func obstacle(_ state: StateDirectory) throws -> String? {
+    let (status, own) = (try root.status(), try state.directory.status())
+    if status.mount != own.mount { return "a file system is mounted at the container's root" }
+    if status.device != own.device {
+      return "the container is on another file system than its parent directory"
     }
-    guard status.device == own.device else {
-      throw Refusal(reason: "the container is on another file system than its parent directory")
+    if let reason = try parentObstacle("the container", root, state.rootParent()) { return reason }
+    if !state.endProjectInheritance() {
+      return "the container's parent directory counts for another project"
     }
-    if let reason = try parentObstacle("the container", root, state.rootParent()) {
-      throw Refusal(reason: reason)
-    }
-    guard state.endProjectInheritance() else {
-      throw Refusal(reason: "the container's parent directory counts for another project")
-    }
-    try tryExchange(state)
+    return try exchangeObstacle(state)
   }
 
   /// Exchanges two directories, one of them with each owner and mode that directories of the container have.
-  private func tryExchange(_ state: StateDirectory) throws {
+  private func exchangeObstacle(_ state: StateDirectory) throws -> String? {
     let (a, b): (ContainerPath, ContainerPath) = ("probe-a", "probe-b")
     // Among the stages, where a recovery removes whatever a kill leaves.
     let stages = try state.directory.directory(StateDirectory.stage)
@@ -184,8 +157,8 @@ struct CommitChoice {
     defer { for name in [a, b] { try? stages.removeDirectory(name) } }
     do {
       try stages.exchange(a, in: stages, with: b)
-    } catch let error as DrydockError {
-      throw Refusal(reason: "this file system cannot exchange two directories", cause: error)
+    } catch is DrydockError {
+      return "this file system cannot exchange two directories"
     }
     // A root's with all it has; of the others owner, mode, flags and the attributes that not everybody may set, each once.
     var kinds: [NodeRecord: ContainerPath] = [:]
@@ -197,17 +170,18 @@ struct CommitChoice {
       let flags = try root.directory(path).flags()
       kinds[NodeRecord(type: .directory, metadata: metadata, size: 0, flags: flags)] = path
     }
+    let refusal = "this user cannot reproduce the owner, mode, flags or attributes of"
     for (kind, path) in kinds where try !stages.reproduces(kind, at: a, withTime: false) {
-      throw Refusal(reason: "this user cannot reproduce the owner, mode, flags or attributes of \(path)")
+      return "\(refusal) \(path)"
     }
     for path in [.root] + container.groups.map(\.path) {
       guard let metadata = try root.metadata(path) else { continue }
       let own = NodeRecord(type: .directory, metadata: metadata, size: 0, flags: try root.flags(of: path))
-      guard try stages.reproduces(own, at: b, withTime: true) else {
-        let what = path.isRoot ? "the container's root" : "the root of the group \(path.nameString)"
-        throw Refusal(reason: "this user cannot reproduce the owner, mode, flags or attributes of \(what)")
-      }
+      if try stages.reproduces(own, at: b, withTime: true) { continue }
+      return path.isRoot
+        ? "\(refusal) the container's root" : "\(refusal) the root of the group \(path.nameString)"
     }
+    return nil
   }
 
   /// Why not all files of a root can be linked into a new tree, and the old tree removed; found out by looking alone.
