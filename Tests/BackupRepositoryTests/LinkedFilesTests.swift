@@ -154,7 +154,7 @@ import Testing
     damaged += [[], Array(bytes.dropLast()), Array(bytes.prefix(40)), bytes + [0], bytes + bytes]
     for bytes in damaged {
       try RawFiles.write(bytes, to: Array(file.utf8))
-      #expect(LinkedFiles(of: try lab.container()).records.isEmpty)
+      #expect(LinkedFiles(of: try lab.container()).files.isEmpty)
     }
     #expect(try lab.compared(with: first.path).contains("a"))
     for script in [
@@ -166,7 +166,7 @@ import Testing
     }
     _ = try lab.shell("rm -rf linked", in: state.directory.path)
     try change(lab, "2")
-    #expect(!LinkedFiles(of: try lab.container()).records.isEmpty)
+    #expect(!LinkedFiles(of: try lab.container()).files.isEmpty)
   }
 
   /// A clock that was ahead at the capture, and a file system with whole seconds.
@@ -202,7 +202,7 @@ import Testing
       try change(lab, "\(round)")
       _ = try lab.shell("rm -rf folder", in: lab.root)
     }
-    #expect(LinkedFiles(of: try lab.container()).records.count <= 2500)
+    #expect(LinkedFiles(of: try lab.container()).files.count <= 2500)
   }
 }
 

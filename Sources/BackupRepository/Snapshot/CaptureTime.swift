@@ -30,7 +30,7 @@ struct CaptureTime {
     trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
-  private init() { (trustedUntil, device, linked) = (.min, nil, LinkedFiles()) }
+  private init() { (trustedUntil, device, linked) = (.min, nil, .none) }
 
   /// Proves nothing unchanged.
   static let none = CaptureTime()

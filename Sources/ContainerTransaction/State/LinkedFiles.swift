@@ -4,57 +4,63 @@ import DrydockErrors
 import FileSystem
 import Synchronization
 
-/// The files whose change time Drydock has moved itself. A commit by exchange links each file that it does not change into
-/// the new tree and removes its name in the old one, and each of both sets the change time. Without this list, the next
-/// snapshot would have to read all of them.
-package typealias LinkedFiles = InodeList<LinkedFile>
-
 /// A file that commits by exchange have linked into new trees and not changed.
-package struct LinkedFile: InodeRecord, Equatable {
-  package static let file: ContainerPath = "linked"
-  package static let width = 3
-
-  package let inode: UInt64
+struct LinkedFile: Sendable, Equatable {
+  let inode: UInt64
   /// Its change times (nanoseconds since 1970) before the first of these commits and after the last: in between, only
   /// links were added and removed.
   var first, last: Int64
-
-  package var numbers: [UInt64] { [inode, UInt64(bitPattern: first), UInt64(bitPattern: last)] }
 }
 
-extension LinkedFile {
-  package init(_ number: (Int) -> UInt64) {
-    self.init(inode: number(0), first: Int64(bitPattern: number(1)), last: Int64(bitPattern: number(2)))
-  }
-}
+/// The files whose change time Drydock has moved itself. A commit by exchange links each file that it does not change into
+/// the new tree and removes its name in the old one, and each of both sets the change time. Without this list, the next
+/// snapshot would have to read all of them.
+///
+/// The list is a cache: whoever cannot read or write it, or finds it damaged, goes on without.
+package struct LinkedFiles: Sendable {
+  private static let file: ContainerPath = "linked"
 
-extension InodeList<LinkedFile> {
-  /// Whether commits alone have moved a file's change time since it was another one.
-  package func explain(_ status: FileStatus, since changed: Int64) -> Bool {
-    guard let file = record(of: status) else { return false }
-    return file.last == status.changed && file.first <= changed && changed <= file.last
-      && Self.isExact(changed) && Self.isExact(status.changed)
+  /// Sorted by inode.
+  private(set) var files: [LinkedFile]
+  /// The file system that the inodes are of.
+  private let device: UInt64?
+
+  init(_ files: [LinkedFile], device: UInt64? = nil) {
+    self.files = files.sorted { $0.inode < $1.inode }
+    self.device = device
   }
 
-  /// Adds to the list what a commit has linked.
-  ///
-  /// - Parameter known: the number of files of the container.
-  static func record(_ linked: [LinkedFile], in state: Directory, known: Int) {
-    if linked.isEmpty { return }
-    let former = (try? Self(in: state)) ?? Self()
-    var new = linked
-    for index in new.indices {
-      if let earlier = former[new[index].inode], earlier.last == new[index].first {
-        new[index].first = earlier.first
+  /// Reads the list of a container; it is empty when there is none.
+  package init(of container: Container) {
+    let states = (try? StateDirectory.readable(of: container).states) ?? []
+    for state in states where state.place == .beside {
+      if let list = try? LinkedFiles(in: state.directory) {
+        self = list
+        return
       }
     }
-    former.adding(new, known: known).write(in: state)
+    self.init([])
+  }
+
+  /// The files for which nothing is known about an earlier state.
+  package static let none = LinkedFiles([])
+
+  /// Whether commits alone have moved a file's change time since it was another one.
+  package func explain(_ status: FileStatus, since changed: Int64) -> Bool {
+    guard status.device == device, let file = self[status.inode] else { return false }
+    return file.last == status.changed && file.first <= changed && changed <= file.last
+      && InodeList.isExact(changed) && InodeList.isExact(status.changed)
+  }
+
+  subscript(inode: UInt64) -> LinkedFile? {
+    let index = files.indices.first(since: { files[$0].inode >= inode })
+    return index < files.count && files[index].inode == inode ? files[index] : nil
   }
 }
 
 // MARK: In a commit
 
-extension InodeList<LinkedFile> {
+extension LinkedFiles {
   /// Links a file into a new tree.
   ///
   /// - Returns: its change times before and after; nil for a file with several names.
@@ -98,92 +104,82 @@ extension InodeList<LinkedFile> {
 
 // MARK: On disk
 
-/// A record of one inode, as numbers.
-package protocol InodeRecord: Sendable {
-  /// The file of the list in the state directory.
-  static var file: ContainerPath { get }
-  /// How many numbers a record has.
-  static var width: Int { get }
-  var inode: UInt64 { get }
-  var numbers: [UInt64] { get }
+extension LinkedFiles {
+  private init(in state: Directory) throws {
+    files = try InodeList.read(Self.file, width: 3, in: state) { number in
+      LinkedFile(inode: number(0), first: Int64(bitPattern: number(1)), last: Int64(bitPattern: number(2)))
+    }
+    device = try state.status().device
+  }
 
-  /// Makes a record of its numbers, by their positions.
-  init(_ number: (Int) -> UInt64)
+  /// Adds to the list what a commit has linked.
+  ///
+  /// - Parameter known: the number of files of the container: a list with many more is of files that are gone.
+  static func record(_ linked: [LinkedFile], in state: Directory, known: Int) {
+    if linked.isEmpty { return }
+    let former = (try? LinkedFiles(in: state)) ?? .none
+    var new = linked
+    for index in new.indices {
+      if let earlier = former[new[index].inode], earlier.last == new[index].first {
+        new[index].first = earlier.first
+      }
+    }
+    var list = LinkedFiles(new)
+    if former.files.count + new.count <= 2 * known + 1000 {
+      list = LinkedFiles(new + former.files.filter { list[$0.inode] == nil })
+    }
+    InodeList.write(list.files, to: file, in: state) { file, add in
+      for number in [file.inode, UInt64(bitPattern: file.first), UInt64(bitPattern: file.last)] {
+        add(number)
+      }
+    }
+  }
 }
 
 /// What the state directory knows of inodes: a line that names the format and the boot session, records of little-endian numbers
 /// of 64 bits, and the SHA-256 of all that. After the end of the session the list is not read.
-///
-/// It is a cache: whoever cannot read or write it, or finds it damaged, goes on without.
-package struct InodeList<Record: InodeRecord>: Sendable {
-  private static var magic: [UInt8] {
-    Array("drydock inodes 2 \(MachineIdentity.session ?? "unknown")\n".utf8)
-  }
-
-  /// Sorted by inode.
-  private(set) var records: [Record]
-  /// The file system that the inodes are of.
-  private let device: UInt64?
-
-  /// By default a list that knows no file.
-  package init(_ records: [Record] = [], device: UInt64? = nil) {
-    self.records = records.sorted { $0.inode < $1.inode }
-    self.device = device
-  }
-
-  /// Reads the list of a container; it is empty when there is none.
-  package init(of container: Container) {
-    let states = (try? StateDirectory.readable(of: container).states) ?? []
-    let lists = states.lazy.filter { $0.place == .beside }.compactMap { try? Self(in: $0.directory) }
-    self = lists.first ?? Self()
-  }
-
-  subscript(inode: UInt64) -> Record? {
-    let index = records.indices.first(since: { records[$0].inode >= inode })
-    return index < records.count && records[index].inode == inode ? records[index] : nil
-  }
-
-  func record(of status: FileStatus) -> Record? { status.device == device ? self[status.inode] : nil }
+enum InodeList {
+  private static let magic = Array("drydock inodes 2 \(MachineIdentity.session ?? "unknown")\n".utf8)
 
   /// Whether a file system has written a time with less than seconds. With whole seconds, as ext3 has them, it does not show each
   /// change.
   static func isExact(_ nanoseconds: Int64) -> Bool { nanoseconds % 1_000_000_000 != 0 }
 
-  /// The list with new records, which replace those of the same inodes.
-  ///
-  /// - Parameter known: the number of files of the container: a list with many more is of files that are gone.
-  func adding(_ new: [Record], known: Int) -> Self {
-    guard records.count + new.count <= 2 * known + 1000 else { return Self(new) }
-    let inodes = Set(new.map(\.inode))
-    return Self(new + records.filter { !inodes.contains($0.inode) })
-  }
-
+  /// - Parameters:
+  ///   - width: how many numbers a record has.
+  ///   - record: makes a record of its numbers, by their positions.
   /// - Throws: `DrydockError` when the file is missing or damaged.
-  init(in state: Directory) throws {
-    let bytes = try state.contents(Record.file, limit: 1 << 30)
-    let (body, magic, size) = (bytes.dropLast(32), Self.magic, 8 * Record.width)
-    guard body.starts(with: magic), (body.count - magic.count) % size == 0,
+  static func read<Record>(
+    _ file: ContainerPath, width: Int, in state: Directory, _ record: ((Int) -> UInt64) -> Record
+  ) throws -> [Record] {
+    let bytes = try state.contents(file, limit: 1 << 30)
+    let body = bytes.dropLast(32)
+    guard body.starts(with: magic), (body.count - magic.count) % (8 * width) == 0,
       try SHA256.hash(Array(body)).bytes == Array(bytes.suffix(32))
-    else { throw DrydockError(.damagedState, "the list of inodes is corrupt", path: state.full(Record.file)) }
-    records = body.dropFirst(magic.count).withUnsafeBytes { records in
-      stride(from: 0, to: records.count, by: size).map { start in
-        Record {
+    else { throw DrydockError(.damagedState, "the list of inodes is corrupt", path: state.full(file)) }
+    return body.dropFirst(magic.count).withUnsafeBytes { records in
+      stride(from: 0, to: records.count, by: 8 * width).map { start in
+        record {
           UInt64(littleEndian: records.loadUnaligned(fromByteOffset: start + 8 * $0, as: UInt64.self))
         }
       }
     }
-    device = try state.status().device
   }
 
-  /// Writes the list if that is possible; without one, files are read again.
-  func write(in state: Directory) {
-    var bytes = Self.magic
-    for number in records.lazy.flatMap(\.numbers) {
-      withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+  /// Writes a list if that is possible; without one, files are read again.
+  ///
+  /// - Parameter encode: adds the numbers of a record.
+  static func write<Record>(
+    _ records: [Record], to file: ContainerPath, in state: Directory,
+    _ encode: (Record, (UInt64) -> Void) -> Void
+  ) {
+    var bytes = magic
+    for record in records {
+      encode(record) { number in withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
     }
     guard MachineIdentity.session != nil, let hash = try? SHA256.hash(bytes) else { return }
     // Not synced: what a crash leaves of it does not have its hash.
-    try? state.removeFile(Record.file, missingIsFine: true)
-    try? state.create(Record.file, bytes + hash.bytes)
+    try? state.removeFile(file, missingIsFine: true)
+    try? state.create(file, bytes + hash.bytes)
   }
 }
