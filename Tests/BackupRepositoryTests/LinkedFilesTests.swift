@@ -143,7 +143,7 @@ import Testing
     let first = try lab.incremental()
     try change(lab, "1")
     let state = try #require(try StateDirectory.existing(for: lab.container()))
-    let file = state.directory.path + "/linked"
+    let file = state.directory.path + "/files"
     let bytes = Array(try RawFiles.read(Array(file.utf8)))
     #expect(try !lab.compared(with: first.path).contains("a"))
     var damaged = bytes.indices.map { index in
@@ -154,19 +154,19 @@ import Testing
     damaged += [[], Array(bytes.dropLast()), Array(bytes.prefix(40)), bytes + [0], bytes + bytes]
     for bytes in damaged {
       try RawFiles.write(bytes, to: Array(file.utf8))
-      #expect(LinkedFiles(of: try lab.container()).files.isEmpty)
+      #expect(CommittedFiles(of: try lab.container()).files.isEmpty)
     }
     #expect(try lab.compared(with: first.path).contains("a"))
     for script in [
-      "rm linked; mkdir linked", "rmdir linked; ln -s /etc/passwd linked", "rm linked; mkfifo linked",
+      "rm files; mkdir files", "rmdir files; ln -s /etc/passwd files", "rm files; mkfifo files",
     ] {
       _ = try lab.shell(script, in: state.directory.path)
       #expect(try lab.compared(with: first.path).contains("a"))
       try change(lab, script)
     }
-    _ = try lab.shell("rm -rf linked", in: state.directory.path)
+    _ = try lab.shell("rm -rf files", in: state.directory.path)
     try change(lab, "2")
-    #expect(!LinkedFiles(of: try lab.container()).files.isEmpty)
+    #expect(!CommittedFiles(of: try lab.container()).files.isEmpty)
   }
 
   /// A clock that was ahead at the capture, and a file system with whole seconds.
@@ -174,13 +174,13 @@ import Testing
     let lab = try Lab()
     try lab.write("a", "x")
     var status = try #require(try Directory(lab.root).status("a"))
-    let file = LinkedFile(inode: status.inode, first: 1_500, last: 2_500)
-    let known = LinkedFiles([file], device: status.device)
+    let file = CommittedFile(inode: status.inode, first: 1_500, last: 2_500)
+    let known = CommittedFiles([file], device: status.device)
     status.changed = 2_500
     #expect(known.explain(status, since: 1_500) && known.explain(status, since: 2_500))
     #expect(!known.explain(status, since: 1_400) && !known.explain(status, since: 9_999))
-    let whole = LinkedFiles(
-      [LinkedFile(inode: status.inode, first: 1_000_000_000, last: 2_000_000_000)], device: status.device)
+    let whole = CommittedFiles(
+      [CommittedFile(inode: status.inode, first: 1_000_000_000, last: 2_000_000_000)], device: status.device)
     status.changed = 2_000_000_000
     #expect(!whole.explain(status, since: 1_000_000_000))
   }
@@ -202,7 +202,7 @@ import Testing
       try change(lab, "\(round)")
       _ = try lab.shell("rm -rf folder", in: lab.root)
     }
-    #expect(LinkedFiles(of: try lab.container()).files.count <= 2500)
+    #expect(CommittedFiles(of: try lab.container()).files.count <= 2500)
   }
 }
 
@@ -225,7 +225,7 @@ import Testing
 
   /// The paths whose content is known without reading them.
   private func known(_ archive: String, _ target: String) throws -> [ContainerPath] {
-    let written = WrittenFiles(of: try Container(at: target))
+    let written = CommittedFiles(of: try Container(at: target))
     let root = try Directory(target)
     var known: [ContainerPath] = []
     try Archive(path: archive).manifest.entries { entry in

@@ -20,7 +20,8 @@ struct LiveComparison {
   private let manifest: Manifest
   /// What the archive's capture proves about live files; nil when all contents are to be compared.
   private let capture: CaptureTime?
-  private let written: WrittenFiles
+  /// What commits know of live files; of none when all contents are to be compared.
+  private let committed: CommittedFiles
   /// The inodes of live files that are taken for an entry.
   private var claimed: Set<FileIdentity> = []
   /// Entries that get a new inode.
@@ -34,12 +35,12 @@ struct LiveComparison {
     (self.live, self.staged, self.recorded) = (live, staged, recorded)
     manifest = archive.manifest
     keepsSetID = options.keepsSetID
-    written = options.checksContents ? WrittenFiles() : WrittenFiles(of: staged.container)
+    committed = options.checksContents ? .none : CommittedFiles(of: staged.container)
     capture =
       options.checksContents
       ? nil
       : try CaptureTime(
-        archive.header, of: staged.live, LinkedFiles(of: staged.container), settling: options.settling)
+        archive.header, of: staged.live, committed, settling: options.settling)
   }
 
   mutating func compare(_ entry: ManifestEntry, _ present: LiveEntry?) throws -> Result {
@@ -121,7 +122,7 @@ struct LiveComparison {
     guard status.size == entry.size else { return false }
     if let capture {
       if capture.isUnchanged(entry, status) { return true }
-      if let digest = entry.digest, written.hasContent(digest, status) { return true }
+      if let digest = entry.digest, committed.hasContent(digest, status) { return true }
     }
     return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
   }

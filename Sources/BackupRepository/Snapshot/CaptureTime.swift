@@ -11,16 +11,16 @@ struct CaptureTime {
   /// another time: a clock ticks slowly, and a memory-mapped write sets none until it is written back.
   private let trustedUntil: Int64
   private let device: UInt64?
-  private let linked: LinkedFiles
+  private let committed: CommittedFiles
 
   /// - Parameters:
   ///   - header: of the archive that the capture made.
   ///   - root: the container's; paths on other file systems, and on one in memory, where a mapping's writes set no time, are
   ///     never trusted.
-  ///   - linked: of the container.
+  ///   - committed: of the container.
   ///   - settling: seconds that must have passed between the last change of a path and the capture.
-  init(_ header: Archive.Header, of root: Directory, _ linked: LinkedFiles, settling: Double) throws {
-    self.linked = linked
+  init(_ header: Archive.Header, of root: Directory, _ committed: CommittedFiles, settling: Double) throws {
+    self.committed = committed
     device = root.isInMemory() ? nil : try root.status().device
     guard let session = header.session, session == MachineIdentity.session else {
       trustedUntil = .min
@@ -30,7 +30,7 @@ struct CaptureTime {
     trustedUntil = Int64((captured - settling) * 1_000_000_000)
   }
 
-  private init() { (trustedUntil, device, linked) = (.min, nil, .none) }
+  private init() { (trustedUntil, device, committed) = (.min, nil, .none) }
 
   /// Proves nothing unchanged.
   static let none = CaptureTime()
@@ -40,7 +40,7 @@ struct CaptureTime {
     guard entry.identity == status.identity, entry.metadata.modified == status.modified else { return false }
     // The entry's change time is the one that the capture saw.
     var seen = status
-    if linked.explain(status, since: entry.changed) { seen.changed = entry.changed }
+    if committed.explain(status, since: entry.changed) { seen.changed = entry.changed }
     return entry.changed == seen.changed && isOld(seen)
   }
 

@@ -56,11 +56,11 @@ final class ParentSnapshot {
 
   /// - Parameters:
   ///   - root: the container's.
-  ///   - linked: of the container.
+  ///   - committed: of the container.
   ///   - settling: seconds that must have passed between the last change of a path and the parent's capture.
-  init(_ parent: ParentManifest, of root: Directory, _ linked: LinkedFiles, settling: Double) throws {
+  init(_ parent: ParentManifest, of root: Directory, _ committed: CommittedFiles, settling: Double) throws {
     manifest = parent.manifest
-    capture = try CaptureTime(parent.header, of: root, linked, settling: settling)
+    capture = try CaptureTime(parent.header, of: root, committed, settling: settling)
     entries = MergedEntries(manifest)
     next = try entries.next()
   }

@@ -91,7 +91,7 @@ package enum Snapshot {
       let writer = try SnapshotWriter(
         lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
         since: parent.map {
-          try ParentSnapshot($0, of: lock.root, LinkedFiles(of: container), settling: request.settling)
+          try ParentSnapshot($0, of: lock.root, CommittedFiles(of: container), settling: request.settling)
         })
       try writer.storeAll()
       if let recipients = try request.encryption?.recipientsDigest() {

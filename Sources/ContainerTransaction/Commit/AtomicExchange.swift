@@ -24,7 +24,7 @@ struct AtomicExchange {
   /// The new tree, with those of groups.
   private let tree: Directory
   /// What it has in common with the old one.
-  private let linked: LinkedFiles
+  private let linked: CommittedFiles
 
   /// Builds the new trees.
   init(_ commit: Commit, _ locks: CommitLocks, _ place: ContainerPath) throws {
@@ -41,7 +41,7 @@ struct AtomicExchange {
       return CommittedGroup(id: group.id, root: group.root, before: before, after: after, tree: name)
     }
     tree = try builder.build(place, as: Commit.tree, in: folder).showing(groups: trees)
-    linked = LinkedFiles(builder.linked)
+    linked = CommittedFiles(builder.linked)
     let own = place.isRoot ? CommitRoot(commit.state) : CommitRoot(place, in: staged.live)
     let others = try groups.map { try CommitRoot($0, isScratch: staged.container.isScratch) }
     roots = commit.creates ? [own] + others : others + [own]

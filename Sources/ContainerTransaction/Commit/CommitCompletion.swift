@@ -22,7 +22,7 @@ struct CommitCompletion {
   /// In place: the moves, unless what was moved aside has been compared.
   var moves: JournaledMoves?
   /// What an exchange has linked, and a time before it, nanoseconds since 1970; nil in a recovery, and in place.
-  var linked: (files: LinkedFiles, time: Int64)?
+  var linked: (files: CommittedFiles, time: Int64)?
   /// The process that put the new tree there was killed: other programs may have used it since.
   var isRecovery = false
 
@@ -123,7 +123,7 @@ struct CommitCompletion {
 
   /// Removes the old trees, and notes which files have only been linked.
   private func removeOld() throws {
-    var kept: [LinkedFile] = []
+    var kept: [CommittedFile] = []
     for (tree, root) in [(Commit.tree, ContainerPath.root)] + groups.map({ ($0.tree, .group($0.id)) }) {
       if let linked {
         kept += try linked.files.removeTree(tree, in: folder, linkedInto: new.directory(root))
@@ -132,10 +132,9 @@ struct CommitCompletion {
       }
     }
     guard let linked else { return }
-    let known = index?.count ?? undo.changes.count
-    LinkedFiles.record(kept, in: state.directory, known: known)
-    WrittenFiles.record(
-      undo.changes, in: new, below: place, before: linked.time, kept, to: state.directory, known: known)
+    CommittedFiles.record(
+      kept, undo.changes, in: new, below: place, before: linked.time, to: state.directory,
+      known: index?.count ?? undo.changes.count)
   }
 
   /// Moves the replaced inodes themselves: nothing is read, nothing compressed.

@@ -4,14 +4,14 @@ import FileSystem
 import Synchronization
 
 /// Builds the new trees of a commit: staged inodes moved into place, untouched ones linked. Live files change in nothing
-/// but their number of links (and so their change time, see ``LinkedFiles``).
+/// but their number of links (and so their change time, see ``CommittedFiles``).
 struct TreeBuilder {
   private let staged: StagedContainer
   private let changes: ChangeRecords
   /// The directories that something changes in, or below.
   private let touched: Set<ContainerPath>
   /// The files that the trees have in common with the live ones.
-  private(set) var linked: [LinkedFile] = []
+  private(set) var linked: [CommittedFile] = []
   /// The directories of the tree that is being built, parents first.
   private var made: [ContainerPath] = []
   /// Those that nothing changes in: their files are linked once all directories are made.
@@ -38,7 +38,7 @@ struct TreeBuilder {
     try fill(tree, root, live: live.directory(root))
     let own = { @Sendable (path: ContainerPath) in path.rebased(from: root, to: .root) }
     // Two threads do not wait for each other in different directories.
-    let files = Mutex<[LinkedFile]>([])
+    let files = Mutex<[CommittedFile]>([])
     try onAllCores(untouched) { path in
       let (source, target) = try (live.directory(path), tree.directory(own(path)))
       let linked = try source.namesByKind().others.compactMap {
@@ -92,9 +92,9 @@ struct TreeBuilder {
 
   private static func link(
     _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory
-  ) throws -> LinkedFile? {
+  ) throws -> CommittedFile? {
     do {
-      return try LinkedFiles.link(name, from: source, to: target)
+      return try CommittedFiles.link(name, from: source, to: target)
     } catch let error as DrydockError where error.meansNoLink {
       let reason = error.cause.map { " (\($0))" } ?? ""
       throw DrydockError(

@@ -17,7 +17,7 @@ import Foundation
 ///
 /// It holds `journal` (one record a line), `stage/<transaction>/` (what is being prepared),
 /// `undo/<transaction>/` (what the last transactions replaced), `conflict/<transaction>/` (concurrent
-/// changes of an app that could not be applied), `linked` and `written` (``LinkedFiles``, ``WrittenFiles``), and, once a
+/// changes of an app that could not be applied), `files` (``CommittedFiles``), and, once a
 /// setting was moved into the vault, `moved` (``MovedSettings``) and `sealed` (the conflict copies that are encrypted).
 package struct StateDirectory: Sendable {
   package enum Place: Sendable, CaseIterable {

@@ -1,0 +1,195 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Synchronization
+
+/// A file that commits by exchange have linked into new trees and not changed, or have written.
+struct CommittedFile: Sendable {
+  let inode: UInt64
+  /// Its change times (nanoseconds since 1970) before the first of these commits and after the last: in between, only
+  /// links were added and removed. Of one that was written: since it was in its place.
+  var first, last: Int64
+  /// The first half of its content hash, once a commit has written it; else zero.
+  var hash: (UInt64, UInt64) = (0, 0)
+}
+
+/// What commits by exchange know of files as long as nothing else has changed these. They link each file that does not change
+/// into the new tree and remove its name in the old one, and each of both sets the change time: without this list, the next
+/// snapshot would have to read all of them. Of files that they have written it has the hashes, so that a restore need not
+/// read them to compare them; databases are not among these.
+///
+/// The list is a cache: whoever cannot read or write it, or finds it damaged, goes on without.
+package struct CommittedFiles: Sendable {
+  /// Sorted by inode.
+  private(set) var files: [CommittedFile]
+  /// The file system that the inodes are of.
+  private let device: UInt64?
+
+  init(_ files: [CommittedFile], device: UInt64? = nil) {
+    self.files = files.sorted { $0.inode < $1.inode }
+    self.device = device
+  }
+
+  /// Reads the list of a container; it is empty when there is none.
+  package init(of container: Container) {
+    let state = try? StateDirectory.existing(for: container, .beside)
+    self = state.flatMap { try? CommittedFiles(in: $0.directory) } ?? .none
+  }
+
+  /// Knows no file.
+  package static let none = CommittedFiles([])
+
+  private subscript(inode: UInt64) -> CommittedFile? {
+    let index = files.indices.first(since: { files[$0].inode >= inode })
+    return index < files.count && files[index].inode == inode ? files[index] : nil
+  }
+
+  /// What is known of a file that nothing else has changed.
+  private func file(_ status: FileStatus) -> CommittedFile? {
+    guard status.device == device, let file = self[status.inode], file.last == status.changed,
+      Self.isExact(status.changed)
+    else { return nil }
+    return file
+  }
+
+  /// Whether a file system has written a time with less than seconds. With whole seconds, as ext3 has them, it does not show each
+  /// change.
+  private static func isExact(_ nanoseconds: Int64) -> Bool { nanoseconds % 1_000_000_000 != 0 }
+
+  /// Whether commits alone have moved a file's change time since it was another one.
+  package func explain(_ status: FileStatus, since changed: Int64) -> Bool {
+    guard let file = file(status) else { return false }
+    return file.first <= changed && changed <= file.last && Self.isExact(changed)
+  }
+
+  /// Whether a file has the content with a hash, by its status.
+  package func hasContent(_ digest: SHA256.Digest, _ status: FileStatus) -> Bool {
+    file(status).map { $0.hash == digest.firstHalf } ?? false
+  }
+}
+
+// MARK: In a commit
+
+extension CommittedFiles {
+  /// Links a file into a new tree.
+  ///
+  /// - Returns: its change times before and after; nil for a file with several names.
+  static func link(
+    _ name: ContainerPath, from source: Directory, to target: Directory
+  ) throws -> CommittedFile? {
+    let before = try source.status(name)
+    try source.link(name, in: target, to: name)
+    guard let before, before.type != .directory, before.links == 1, let after = try target.status(name),
+      after.links == 2, IndexedStatus(after).isSame(as: IndexedStatus(before))
+    else { return nil }
+    return CommittedFile(inode: before.inode, first: before.changed, last: after.changed)
+  }
+
+  /// Removes an old tree whose files are linked into a new one.
+  ///
+  /// - Returns: the files that nothing else has changed since they were linked.
+  func removeTree(_ old: ContainerPath, in folder: Directory, linkedInto new: Directory) throws
+    -> [CommittedFile]
+  {
+    let kept = Mutex<[CommittedFile]>([])
+    try folder.removeTree(old) { names, directory, path in
+      let twin = try? new.directory(path.rebased(from: old, to: .root))
+      var found: [CommittedFile] = []
+      for name in names {
+        let before = try directory.status(name)
+        try directory.removeFile(name, missingIsFine: true)
+        guard let twin, let before, var file = self[before.inode], file.last == before.changed,
+          before.links == 2,
+          let after = try twin.status(name), after.links == 1,
+          IndexedStatus(after).isSame(as: IndexedStatus(before))
+        else { continue }
+        file.last = after.changed
+        found.append(file)
+      }
+      kept.withLock { $0 += found }
+    }
+    return kept.withLock { $0 }
+  }
+
+  /// Adds to the list what a commit has linked and written.
+  ///
+  /// - Parameters:
+  ///   - linked: what it has linked.
+  ///   - changes: those of the commit, below its place.
+  ///   - new: the tree that it has put in place.
+  ///   - time: before that, nanoseconds since 1970: what another program changed has a later change time.
+  ///   - known: the number of paths of the container: a list with many more is of files that are gone.
+  static func record(
+    _ linked: [CommittedFile], _ changes: ChangeRecords, in new: Directory, below place: ContainerPath,
+    before time: Int64, to state: Directory, known: Int
+  ) {
+    let former = (try? CommittedFiles(in: state)) ?? .none
+    var files = linked
+    for index in files.indices {
+      guard let earlier = former[files[index].inode], earlier.last == files[index].first else { continue }
+      (files[index].first, files[index].hash) = (earlier.first, earlier.hash)
+    }
+    // A clock of the kernel ticks every few milliseconds.
+    let limit = time - 20_000_000
+    for change in changes where change.granularity == .file {
+      guard let after = change.after, after.type == .file, let digest = after.digest,
+        let status = try? new.status(change.path.rebased(from: place, to: .root)), status.type == .file,
+        status.links == 1, status.size == after.size, status.modified == after.metadata.modified,
+        status.changed < limit
+      else { continue }
+      files.append(
+        CommittedFile(
+          inode: status.inode, first: status.changed, last: status.changed, hash: digest.firstHalf))
+    }
+    if files.isEmpty { return }
+    var list = CommittedFiles(files)
+    if former.files.count + files.count <= 2 * known + 1000 {
+      list = CommittedFiles(files + former.files.filter { list[$0.inode] == nil })
+    }
+    list.write(to: state)
+  }
+}
+
+/// On disk: a line that names the format and the boot session, the records as this machine has them in memory, and the
+/// SHA-256 of all that. After the end of the session the list is not read.
+extension CommittedFiles {
+  private static let file: ContainerPath = "files"
+  private static let start = Array("drydock files 1 \(MachineIdentity.session ?? "unknown")\n".utf8)
+  private static let width = MemoryLayout<CommittedFile>.stride
+
+  /// - Throws: `DrydockError` when the file is missing or damaged.
+  private init(in state: Directory) throws {
+    let bytes = try state.contents(Self.file, limit: 1 << 30)
+    let body = bytes.dropLast(32)
+    guard body.starts(with: Self.start), (body.count - Self.start.count) % Self.width == 0,
+      try body.withUnsafeBytes({ try SHA256.hash($0) }).bytes == Array(bytes.suffix(32))
+    else { throw DrydockError(.damagedState, "the list of files is corrupt", path: state.full(Self.file)) }
+    files = body.dropFirst(Self.start.count).withUnsafeBytes { records in
+      [CommittedFile](unsafeUninitializedCapacity: records.count / Self.width) { buffer, count in
+        UnsafeMutableRawBufferPointer(buffer).copyMemory(from: records)
+        count = records.count / Self.width
+      }
+    }
+    device = try state.status().device
+  }
+
+  /// Writes the list if that is possible; without one, files are read again.
+  private func write(to state: Directory) {
+    guard MachineIdentity.session != nil else { return }
+    // Not synced: what a crash leaves of it does not have its hash.
+    try? state.removeFile(Self.file, missingIsFine: true)
+    try? state.create(Self.file) { write in
+      let hash = try SHA256()
+      func add(_ bytes: [UInt8]) throws {
+        bytes.withUnsafeBytes(hash.update)
+        try write(bytes)
+      }
+      try add(Self.start)
+      for first in stride(from: 0, to: files.count, by: 20_000) {
+        try add(files[first...].prefix(20_000).withUnsafeBytes(Array.init))
+      }
+      try write(hash.finalize().bytes)
+    }
+  }
+}
