@@ -12,8 +12,9 @@ public struct TransactionOptions: Sendable {
   public var requiresVisible = false
   /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
-  /// How much of what is replaced is kept.
-  package var undoLimits = UndoLimits()
+  /// How much of what transactions replaced is kept.
+  /// The number of entries, and the bytes of all of them.
+  package var undoLimits: (count: Int, bytes: UInt64) = (10, 20 << 30)
   /// What opens the vault; nil leaves it sealed.
   public var deviceKeys: DeviceKeys?
   /// The run over many containers that a transaction is a part of, for its record.
@@ -260,8 +261,8 @@ package enum Transaction {
   ) throws -> TransactionOutcome<Value> {
     var begin = begin
     let transaction = begin.transaction
-    let store = UndoLog(states: try StateDirectory.all(of: container))
-    begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
+    let states = try StateDirectory.all(of: container)
+    begin.number = (try UndoLog(states: states).records.compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)
     var prepared: StagedContainer?
@@ -293,9 +294,9 @@ package enum Transaction {
       var undo = UndoRecord(
         transaction: transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
         time: begin.time, changes: changes)
-      undo.sealing = try Sealing(staged, store.states)
+      undo.sealing = try Sealing(staged, states)
       (undo.undoes, undo.partly, undo.steps) = (
-        staged.undoNotes.undoes, staged.undoNotes.partly, staged.undoNotes.steps
+        staged.undoes, staged.undoesPartly, staged.undoSteps
       )
       options.progress?.begin(.commit)
       // The locks on the databases are the stage's: they are held until the commit is over.
@@ -305,12 +306,12 @@ package enum Transaction {
           index: before.index, undo: undo, faults: options.faults, closed: before.closed,
           creates: before.creates,
           searchesOpenFiles: options.faults.searchesOpenFiles && !container.isScratch,
-          own: store.states.flatMap { [$0.parent, $0.directory] }
+          own: states.flatMap { [$0.parent, $0.directory] }
         ).run()
       }
       do {
         outcome.conflicts = try result.get()
-        try store.prune(options.undoLimits)
+        try UndoLog(states: states).prune(options.undoLimits)
       } catch {
         outcome.isFinished = false
         outcome.notes.append(

@@ -267,7 +267,7 @@ import Testing
 
   @Test func limits() throws {
     try Sandbox.withFiles(["a": "0"]) { sandbox in
-      var limits = UndoLimits()
+      var limits = TransactionOptions().undoLimits
       limits.count = 3
       for number in 1...6 {
         try sandbox.run("\(number)", limits: limits) { try $0.write(Array("\(number)".utf8), to: "a") }
@@ -276,8 +276,7 @@ import Testing
         try sandbox.log().map(\.state) == [
           .committed, .committed, .committed, .undoable, .undoable, .undoable,
         ])
-      limits = UndoLimits()
-      limits.bytes = 1
+      limits = (TransactionOptions().undoLimits.count, 1)
       try sandbox.run("7", limits: limits) { try $0.write(Array("7".utf8), to: "a") }
       #expect(try sandbox.log().last?.state == .undoable)
       #expect(try sandbox.log().filter { $0.state == .undoable }.count == 1)
@@ -301,7 +300,7 @@ import Testing
   }
 }
 
-/// TransactionUndo what a transaction did to a vault, item by item.
+/// A rollback undoes what a transaction did to a vault, item by item.
 @Suite struct VaultRollbackTests {
   @Test func untouchedSinceTheVeryFileComesBackWithoutAKey() throws {
     try VaultSandbox.withVault { sandbox in

@@ -107,7 +107,8 @@ struct Sandbox {
   @discardableResult
   func run(
     _ summary: String = "test", faults: FaultInjection = .none, kind: TransactionLogEntry.Kind = .migrate,
-    limits: UndoLimits = UndoLimits(), commit: CommitPreference = .automatic,
+    limits: (count: Int, bytes: UInt64) = TransactionOptions().undoLimits,
+    commit: CommitPreference = .automatic,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     var options = TransactionOptions()

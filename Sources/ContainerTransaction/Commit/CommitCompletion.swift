@@ -154,7 +154,7 @@ struct CommitCompletion {
         try folder.rename(copy, in: target, to: copy)
       }
     }
-    for steps in undo.steps.flatMap({ [$0, UndoFiles.sealed($0)] }) where try folder.status(steps) != nil {
+    for steps in undo.steps.flatMap({ [$0, UndoEntry.sealed($0)] }) where try folder.status(steps) != nil {
       try folder.rename(steps, in: target, to: steps)
     }
     if try folder.status(UndoRecord.file) != nil {
@@ -165,7 +165,7 @@ struct CommitCompletion {
   }
 
   private func seal(_ sealing: Sealing) throws {
-    try MovedSettings.add(sealing, in: state.directory)
+    try sealing.noteMoved(in: state.directory)
     // The state inside has moved over with the exchange: only now it is where it belongs.
     for state in try StateDirectory.readable(of: container).states {
       try sealing.sealAll(in: state.directory, faults)

@@ -159,7 +159,7 @@ struct LateWrites {
     let all = try all(in: states)
     guard !all.isEmpty else { return [] }
     // What a later transaction has undone is live again, and a kill may have come before its folder was removed.
-    let undone = UndoLog.undone(try UndoLog(states: states).records())
+    let undone = try UndoLog(states: states).undone
     return try all.filter { !undone.contains($0.transaction) }.compactMap { changed in
       try UnmarkedFiles.markAgain(in: changed.folder)
       let names = try Set(self.changed(in: changed.folder))

@@ -39,10 +39,18 @@ package class StagedContainer {
   var recentSettings: [(bytes: [UInt8], path: ContainerPath, file: SettingsFile)] = []
   /// What the settings files of the live container hold, once a message needed it.
   private var settingsBefore: [PropertyListDictionary]?
-  var undoNotes = UndoNotes()
+  /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
+  package private(set) var movedSecrets: [MovedSecret] = []
+  private(set) var secretRecipients: Set<AgeRecipient> = []
+  /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
+  var undoes: [TransactionID] = [], undoesPartly: [TransactionID] = []
+  /// Files of the stage: what steps wrote down for their down steps.
+  var undoSteps: [ContainerPath] = []
+  /// Main files that the undo log keeps and that are to come back, without their marks.
+  var adopted: [(undo: Directory, name: ContainerPath, modified: Int64)] = []
   private(set) var triggered: [ContainerPath: TriggeredColumns] = [:]
   /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
-  package internal(set) var kept: RevertSource?
+  package internal(set) var kept: UndoEntry?
 
   /// - Parameter transaction: nil for a stage that is discarded.
   package init(
@@ -64,12 +72,12 @@ package class StagedContainer {
   ///
   /// - Parameter recipients: to whose keys: the vault's.
   package func keepSealed(to recipients: some Sequence<AgeRecipient>) {
-    undoNotes.recipients.formUnion(recipients)
+    secretRecipients.formUnion(recipients)
   }
 
   /// The same of a setting's value.
   package func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
-    undoNotes.movedSecrets.append(secret)
+    movedSecrets.append(secret)
     keepSealed(to: recipients)
     // Hidden under any name from now on.
     redactor = secret.known(to: redactor)
@@ -106,14 +114,12 @@ package class StagedContainer {
     triggered[database, default: [:]].merge(columns) { $0.merging($1) { $1 } }
   }
 
-  package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }
-
   /// Checks what the stage changes, as before a commit.
   ///
   /// - Returns: notes on what was wrong before.
   func check() throws -> [String] {
     if removesStraySidecars { try removeStraySidecars() }
-    return checksResult || undoNotes.requiresCheck ? try checkStage() : []
+    return checksResult ? try checkStage() : []
   }
 
   func missing(_ path: ContainerPath) -> DrydockError {
@@ -197,7 +203,7 @@ extension StagedContainer: ContainerContent {
   }
 
   /// Whether a path is as it was when the transaction began, with all below it: then its undo entry keeps what a step
-  /// removes there, and ``RevertSource/putBack(_:)`` gives it back. What was changed or moved there before in the same
+  /// removes there, and ``UndoEntry/putBack(_:on:)`` gives it back. What was changed or moved there before in the same
   /// transaction is kept nowhere.
   package func isUntouched(_ path: ContainerPath) throws -> Bool {
     try live.status(path) != nil && !stage.overlay.paths.contains { $0 == path || $0.isInside(path) }

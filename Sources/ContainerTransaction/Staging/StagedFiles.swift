@@ -101,14 +101,14 @@ extension StagedContainer {
     }
     if status.links > 1 {
       try UnmarkedFiles.note(source, status.modified, in: undo)
-      undoNotes.adopted.append((undo, source, status.modified))
+      adopted.append((undo, source, status.modified))
     }
     try stage.directory.unmarkReplaced(name, modified: status.modified)
   }
 
   /// Marks the files of undo entries again, after a failure.
   func markAdopted() throws {
-    for main in undoNotes.adopted {
+    for main in adopted {
       try main.undo.markReplaced(main.name, modified: main.modified, links: 2)
       try main.undo.removeFile(UnmarkedFiles.file, missingIsFine: true)
     }

@@ -295,13 +295,10 @@ extension Transaction {
   /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places. Those that
   /// changed nothing are left out: they failed, were refused, or were killed before the commit.
   package static func log(_ container: Container) throws -> [TransactionLogEntry] {
-    try StateDirectory.requireReadable(container)
-    let store = UndoLog(states: try StateDirectory.readable(of: container).states)
-    let records = try store.records()
-    let undoable = Set(try store.transactions(records))
+    let log = try UndoLog(container)
+    let (records, undone) = (log.records, log.undone)
+    let (undoable, redoable) = (Set(try log.transactions()), try log.redoable())
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
-    let undone = UndoLog.undone(records)
-    let redoable = try store.redoable(records)
     return try records.filter { $0.step == .begin }.compactMap { begin in
       let own = steps[begin.transaction] ?? []
       if own.contains(.discarded) { return nil }
@@ -319,7 +316,7 @@ extension Transaction {
       return TransactionLogEntry(
         transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
         time: begin.time, state: entryState, changes: done?.changes ?? 0,
-        undoBytes: try store.size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
+        undoBytes: try log.size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
         source: begin.source, archive: begin.archive, run: begin.run)
     }
   }

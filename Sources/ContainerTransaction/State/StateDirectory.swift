@@ -18,7 +18,7 @@ import Foundation
 /// It holds `journal` (one record a line), `stage/<transaction>/` (what is being prepared),
 /// `undo/<transaction>/` (what the last transactions replaced), `conflict/<transaction>/` (concurrent
 /// changes of an app that could not be applied), `files` (``CommittedFiles``), and, once a
-/// setting was moved into the vault, `moved` (``MovedSettings``) and `sealed` (the conflict copies that are encrypted).
+/// setting was moved into the vault, `moved` (the settings, ``Sealing``) and `sealed` (the conflict copies that are encrypted).
 package struct StateDirectory: Sendable {
   package enum Place: Sendable, CaseIterable {
     /// In the directory that the container is in: for a commit by exchange.

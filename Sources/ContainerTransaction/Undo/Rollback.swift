@@ -25,19 +25,17 @@ extension Transaction {
   package static func newestUndo(
     of container: Container, redoing: Bool, options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionID {
-    guard let undo = try UndoLog(container, options.deviceKeys).undoable(redoing: redoing).first else {
+    guard let entry = try UndoLog(container, options.deviceKeys).undoable(redoing: redoing).first else {
       throw DrydockError(
         .nothingToUndo,
         redoing
           ? "the last transaction is not a rollback, so there is nothing to redo"
           : "no transaction is left to undo; `drydock log` lists them", path: container.root)
     }
-    try undo.kept.check(undo.record)
-    return undo.record.transaction
+    try entry.check()
+    return entry.transaction
   }
-}
 
-extension Transaction {
   /// The newest transactions that are not undone yet, as far as they are of a run or redid what it did, the newest first; none
   /// where the run has changed nothing or is undone already.
   ///
@@ -50,13 +48,13 @@ extension Transaction {
     let own = log.transactions(of: run)
     if own.isEmpty { return [] }
     let entries = try UndoLog(container, options.deviceKeys).undoable(redoing: false)
-    let newest = entries.prefix { own.contains($0.record.transaction) }
-    for entry in newest { try entry.kept.check(entry.record) }
-    if !newest.isEmpty { return newest.map(\.record.transaction) }
-    if let later = entries.first, entries.contains(where: { own.contains($0.record.transaction) }) {
+    let newest = entries.prefix { own.contains($0.transaction) }
+    for entry in newest { try entry.check() }
+    if !newest.isEmpty { return newest.map(\.transaction) }
+    if let later = entries.first, entries.contains(where: { own.contains($0.transaction) }) {
       throw DrydockError(
         .conflict,
-        "a later transaction is not of run \(run), so nothing was undone: \(later.record.transaction), which "
+        "a later transaction is not of run \(run), so nothing was undone: \(later.transaction), which "
           + "\(later.record.summary); `drydock rollback \(container.root)` undoes that one",
         path: container.root)
     }
@@ -67,6 +65,15 @@ extension Transaction {
         path: container.root)
     }
     return []
+  }
+
+  /// What the steps of a transaction wrote down; nil when it is kept no more, or they wrote nothing.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no given key opens it.
+  package static func steps(
+    of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
+  ) throws -> [UInt8]? {
+    try UndoLog(container, options.deviceKeys).entry(transaction)?.steps(of: transaction.description)
   }
 }
 
@@ -91,43 +98,21 @@ extension [TransactionLogEntry] {
 package final class Rollback {
   package let staged: StagedContainer
   package private(set) var report = RollbackReport(undone: [], discarded: [])
-  private let undos: UndoLog
+  private let log: UndoLog
   private let discardingNewer: Bool
 
   package init(_ staged: StagedContainer, discardingNewer: Bool = false) throws {
     (self.staged, self.discardingNewer) = (staged, discardingNewer)
-    undos = try UndoLog(staged.container, staged.deviceKeys)
+    log = try UndoLog(staged.container, staged.deviceKeys)
     // The restored data may be corrupt, if it was corrupt before.
     staged.checksResult = false
   }
 
-  /// A transaction that can be undone.
-  package struct Candidate: Sendable {
-    package let transaction: TransactionID
-    package let kind: TransactionLogEntry.Kind
-    package let summary: String
-    /// The transactions whose steps it contains: its own, or those that it has redone.
-    package let origins: [String]
-  }
-
-  /// The transactions that are left to be undone, the newest first.
+  /// What is left to be undone, the newest first.
   ///
   /// - Parameter redoing: the rollbacks that can be redone instead.
-  package func candidates(redoing: Bool = false) throws -> [Candidate] {
-    try undos.undoable(redoing: redoing).filter { undo in
-      !staged.undoNotes.undoes.contains(undo.record.transaction)
-    }
-    .map(\.candidate)
-  }
-
-  /// What was at a path before a transaction, as its undo keeps it; nil when nothing was, or the path was not changed.
-  package func before(_ candidate: Candidate, _ path: ContainerPath) throws -> (
-    isChanged: Bool, bytes: [UInt8]?
-  ) {
-    guard let undo = try undos.entry(candidate.transaction),
-      let change = undo.record.changes[path]
-    else { return (false, nil) }
-    return (true, try change.kept.map(undo.kept.contents))
+  package func candidates(redoing: Bool = false) throws -> [UndoEntry] {
+    try log.undoable(redoing: redoing).filter { !staged.undoes.contains($0.transaction) }
   }
 
   /// Undoes the newest transaction, which must be the one that the rollback was planned for.
@@ -145,15 +130,9 @@ package final class Rollback {
   /// path. What the app wrote since and the transaction did not touch stays.
   ///
   /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict`, with both sides.
-  package func undo(_ candidate: Candidate) throws {
-    let transaction = candidate.transaction
-    guard let undo = try undos.entry(transaction) else {
-      throw DrydockError(
-        .nothingToUndo, "the undo log does not contain what transaction \(transaction) replaced",
-        path: staged.container.root)
-    }
-    let record = undo.record
-    try undo.kept.check(record)
+  package func undo(_ entry: UndoEntry) throws {
+    let record = entry.record
+    try entry.check()
     // The keys that the vault has now: what a device no longer trusts gets nothing new.
     let recipients = try record.sealing.map { sealing in
       do {
@@ -163,28 +142,23 @@ package final class Rollback {
       }
       return try sealing.recipients.map { try AgeRecipient($0) }
     }
-    var kept = undo.kept
-    kept.takesChanged = discardingNewer
-    var undoing = TransactionUndo(
-      staged: staged, kept: kept, later: try undos.partsUndone(of: transaction),
-      discardingNewer: discardingNewer)
-    try undoing.run(record)
-    try undoing.keepSealed(record, to: recipients ?? [])
-    if !undoing.conflicts.isEmpty && !discardingNewer { throw conflict(undoing.conflicts) }
-    report.discarded += undoing.conflicts
-    report.undone.append(.init(transaction: transaction, kind: record.kind, summary: record.summary))
-    try staged.handOn(record, in: undo.kept.directory)
-    staged.undoNotes.undoes.append(transaction)
+    var rollback = EntryRollback(
+      entry, on: staged, later: try log.partsUndone(of: entry.transaction), discardingNewer: discardingNewer)
+    try rollback.run()
+    try rollback.keepSealed(to: recipients ?? [])
+    if !rollback.conflicts.isEmpty && !discardingNewer {
+      throw DrydockError(
+        .conflict,
+        "the app has since changed what would be rolled back; nothing was changed\n"
+          + rollback.conflicts.map(\.lines).joined(separator: "\n"), path: staged.container.root)
+    }
+    report.discarded += rollback.conflicts
+    report.undone.append(.init(transaction: entry.transaction, kind: record.kind, summary: record.summary))
+    try staged.handOn(entry)
+    staged.undoes.append(entry.transaction)
     // Undoing the redo of a partial rollback leaves the transaction partly rolled back again.
-    if record.kind == .redo { staged.undoNotes.partly += try undos.partly(record.undoes) }
-    staged.undoNotes.partly.removeAll(where: staged.undoNotes.undoes.contains)
-  }
-
-  private func conflict(_ conflicts: [RollbackConflict]) -> DrydockError {
-    DrydockError(
-      .conflict,
-      "the app has since changed what would be rolled back; nothing was changed\n"
-        + conflicts.map(\.lines).joined(separator: "\n"), path: staged.container.root)
+    if record.kind == .redo { staged.undoesPartly += log.partly(record.undoes) }
+    staged.undoesPartly.removeAll(where: staged.undoes.contains)
   }
 
   /// Has `staged.kept` read the undo entry of a transaction: its own, or that of its redo.
@@ -193,21 +167,17 @@ package final class Rollback {
   package func openKept(of origin: String?) throws {
     staged.kept = nil
     guard let origin else { return }
-    staged.undoNotes.requiresCheck = true
-    let undo = try undos.undoable(redoing: false).first { $0.candidate.origins.contains(origin) }
-    staged.kept = undo.map {
-      RevertSource(origin: origin, staged: staged, record: $0.record, files: $0.kept)
-    }
+    // More is written than what was there before.
+    staged.checksResult = true
+    staged.kept = try log.undoable(redoing: false).first { $0.origins.contains(origin) }
   }
 
   /// Records that a transaction was reverted by down steps: as a whole, so that there is nothing left to undo, or in
   /// part.
-  package func tookBack(_ candidate: Candidate, inPart: Bool) throws {
-    if inPart { return staged.undoNotes.partly.append(candidate.transaction) }
-    if let undo = try undos.entry(candidate.transaction) {
-      try staged.handOn(undo.record, in: undo.kept.directory)
-    }
-    staged.undoNotes.undoes.append(candidate.transaction)
+  package func tookBack(_ entry: UndoEntry, inPart: Bool) throws {
+    if inPart { return staged.undoesPartly.append(entry.transaction) }
+    try staged.handOn(entry)
+    staged.undoes.append(entry.transaction)
   }
 }
 
@@ -224,7 +194,7 @@ package struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConve
   }
 
   /// The same over several lines, both sides below each other.
-  var lines: String {
+  fileprivate var lines: String {
     """
       \(place)
         before       \(before)

@@ -89,7 +89,7 @@ struct ImportColumn: MigrationOperation, ColumnOperation {
         let digest = try files.digest(of: row.id, db)
         if try stage.status(of: row.path) == nil {
           if try digest != row.digest || recorded.lost.contains(row.path)
-            || stage.kept?.putBack(row.path) != true
+            || stage.kept?.putBack(row.path, on: stage) != true
           {
             try files.export(row.id, to: row.path, db, on: stage)
           }

@@ -147,7 +147,7 @@ private struct DownValuesReader {
     guard let transaction = entry.record?.transaction else { return nil }
     try rollback.openKept(of: transaction)
     if let run = known[transaction] { return run }
-    let run = try rollback.staged.kept?.steps().map { try DownValues.Run(decoding: $0) }
+    let run = try rollback.staged.kept?.steps(of: transaction).map { try DownValues.Run(decoding: $0) }
     known[transaction] = run
     return run
   }

@@ -252,7 +252,7 @@ extension DownValues {
             + "whole transaction back", path: path.description)
       }
       if try stage.status(of: path) != nil { return "`\(path)` exists: left unchanged" }
-      guard try stage.kept?.putBack(path) == true else {
+      guard try stage.kept?.putBack(path, on: stage) == true else {
         throw StepFailure(
           message: "no copy of `\(path)` is kept: the transaction's undo entry was removed",
           path: path.description)
@@ -304,7 +304,7 @@ extension DownValues.Document {
     guard let written, let kept = stage.kept, kept.hasCopy(of: file) else { return false }
     guard try SHA256.hash(stage.read(file)) == written else { return false }
     try stage.remove(file)
-    return try kept.putBack(file)
+    return try kept.putBack(file, on: stage)
   }
 }
 

@@ -197,7 +197,7 @@ private struct RollbackRun {
     while let version = try Self.version(of: rollback.staged, catalog), version > target {
       // A change of the vault by hand has no version: it stays, as what the app wrote does.
       guard let newest = try rollback.candidates().first(where: { $0.kind != .vault }),
-        try versionBefore(newest, rollback) ?? target >= target
+        try versionBefore(newest, rollback.staged) ?? target >= target
       else { return try runDownSteps(to: target, rollback, &report) }
       try rollback.undo(newest)
     }
@@ -216,10 +216,10 @@ private struct RollbackRun {
     let down = try DownMigration(status, to: target)
     let (reverted, staying) = down.transactions
     (report.migrations, report.notes) = try down.run(on: rollback)
-    for candidate in try rollback.candidates() where candidate.origins.contains(where: reverted.contains) {
+    for entry in try rollback.candidates() where entry.origins.contains(where: reverted.contains) {
       // A restore is more than the migrations that came with it.
-      let stays = candidate.kind == .restore || candidate.origins.contains(where: staying.contains)
-      try rollback.tookBack(candidate, inPart: stays)
+      let stays = entry.kind == .restore || entry.origins.contains(where: staying.contains)
+      try rollback.tookBack(entry, inPart: stays)
     }
   }
 
@@ -235,15 +235,15 @@ private struct RollbackRun {
   }
 
   /// The version before a transaction; nil when it changed no version.
-  private func versionBefore(_ candidate: Rollback.Candidate, _ rollback: Rollback) throws -> Int? {
+  private func versionBefore(_ entry: UndoEntry, _ stage: StagedContainer) throws -> Int? {
     let path = container.historyPath
-    let before = try rollback.before(candidate, path)
+    let before = try entry.before(path)
     guard before.isChanged else { return nil }
     let version =
       try before.bytes.map { try MigrationHistory(bytes: $0, path: path.description).version } ?? 0
     // Migrations that the app had applied, and the transaction only recorded, were there before.
-    let recorded = try MigrationHistory.read(rollback.staged)?.records.last {
-      $0.origin == .app && candidate.origins.contains($0.transaction)
+    let recorded = try MigrationHistory.read(stage)?.records.last {
+      $0.origin == .app && entry.origins.contains($0.transaction)
     }
     return max(version, recorded?.number ?? 0)
   }

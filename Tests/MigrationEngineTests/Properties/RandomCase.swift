@@ -120,8 +120,9 @@ struct RandomCase {
     }
     do {
       _ = try Transaction.rollback(container(), summary: "read", options: options) { rollback -> Void in
-        try rollback.openKept(of: rollback.candidates().first?.origins.first)
-        throw Found(bytes: try rollback.staged.kept?.steps())
+        let origin = try rollback.candidates().first?.origins.first
+        try rollback.openKept(of: origin)
+        throw Found(bytes: try origin.flatMap { try rollback.staged.kept?.steps(of: $0) })
       }
     } catch let found as Found {
       let run = try found.bytes.map { try DownValues.Run(decoding: $0) }

@@ -5,19 +5,37 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// The files that an undo keeps: as they were, or sealed.
-struct UndoFiles {
+/// What a transaction replaced: `undo/<transaction>/`, with its record beside the kept files, which are as they were, or sealed.
+package struct UndoEntry {
+  let record: UndoRecord
   let directory: Directory
-  /// What opens those that are sealed.
+  /// What opens files that are sealed.
   let keys: AgeKeys
   /// Whether a file that was written to since it was replaced comes back as it is.
   var takesChanged = false
 
+  package var transaction: TransactionID { record.transaction }
+  package var kind: TransactionLogEntry.Kind { record.kind }
+
+  /// The transactions whose steps it contains: its own, or those that it has redone.
+  package var origins: [String] {
+    let (own, recorded) = (transaction.description, record.steps.map(UndoRecord.transaction(ofSteps:)))
+    return recorded.contains(own) ? recorded : recorded + [own]
+  }
+
+  /// What was at a path before the transaction; nil when nothing was, or the path was not changed.
+  package func before(_ path: ContainerPath) throws -> (isChanged: Bool, bytes: [UInt8]?) {
+    guard let change = record.changes[path] else { return (false, nil) }
+    return (true, try change.kept.map(contents))
+  }
+}
+
+/// The kept files.
+extension UndoEntry {
   /// The name of a kept file once it is sealed.
   static func sealed(_ name: ContainerPath) -> ContainerPath { name.withSuffix(".age") }
 
-  /// Whether a file is kept sealed.
-  func isSealed(_ name: ContainerPath) throws -> Bool {
+  private func isSealed(_ name: ContainerPath) throws -> Bool {
     try directory.status(name) == nil && directory.status(Self.sealed(name)) != nil
   }
 
@@ -36,7 +54,7 @@ struct UndoFiles {
     return bytes
   }
 
-  /// Opens a file that is kept sealed.
+  /// Opens a file that is sealed.
   ///
   /// - Throws: ``DrydockError``: `vaultLocked` when no key opens it, `nothingToUndo` when it is damaged.
   private func opening<Value>(_ name: ContainerPath, _ body: (AgeReader) throws -> Value) throws -> Value {
@@ -69,6 +87,12 @@ struct UndoFiles {
         "the encrypted undo log is corrupt (\(error.message)); restore from a backup",
         path: path, cause: error)
     }
+  }
+
+  /// Opens all that is sealed, before anything is staged.
+  func check() throws {
+    for name in record.changes.flatMap({ [$0.kept, $0.settingsAfter].compactMap { $0 } })
+    where try isSealed(name) { try opening(name) { _ in } }
   }
 
   /// Stages what was at a path before.
@@ -108,36 +132,21 @@ struct UndoFiles {
         + "\(staged.live.full(change.path))",
       path: change.path.description)
   }
-
-  /// Opens all that is sealed, before anything is staged.
-  func check(_ record: UndoRecord) throws {
-    for name in record.changes.flatMap({ [$0.kept, $0.settingsAfter].compactMap { $0 } })
-    where try isSealed(name) { try opening(name) { _ in } }
-  }
 }
 
-/// What an undo entry still holds, for steps that are reverted by down steps: what the transaction replaced, as it
-/// was before it.
-package struct RevertSource {
-  /// The transaction whose steps are reverted.
-  let origin: String
-  unowned let staged: StagedContainer
-  let record: UndoRecord
-  let files: UndoFiles
-
-  /// Whether the undo is that transaction's own alone. That of a redo of several holds what was before all of them.
-  private var isExact: Bool { record.steps.count < 2 }
-
-  /// Whether ``putBack(_:)`` can restore a path: not one that the transaction left unchanged.
+/// What the entry still holds for steps that are reverted by down steps.
+extension UndoEntry {
+  /// Whether ``putBack(_:on:)`` can restore a path: not one that the transaction left unchanged. The entry of a redo of several
+  /// transactions holds what was before all of them.
   package func hasCopy(of path: ContainerPath) -> Bool {
-    isExact && record.changes[path]?.before != nil
+    record.steps.count < 2 && record.changes[path]?.before != nil
   }
 
   /// Stages what was at a path before the transaction, with all below it; a database with what belonged to it.
   ///
-  /// - Returns: false when something is there now, or when the undo has nothing of that path.
+  /// - Returns: false when something is there now, or when the entry has nothing of that path.
   /// - Throws: ``DrydockError`` with code `conflict` when what is kept was written to since.
-  package func putBack(_ path: ContainerPath) throws -> Bool {
+  package func putBack(_ path: ContainerPath, on staged: StagedContainer) throws -> Bool {
     guard hasCopy(of: path), try staged.status(of: path) == nil else { return false }
     let belonging =
       DatabaseFormat.sidecarSuffixes.map(path.withSuffix) + [DatabaseUnit.externalDataPath(of: path)]
@@ -148,32 +157,41 @@ package struct RevertSource {
       if let before = change.before, before.type == .directory {
         try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
       } else {
-        try files.putBack(change, on: staged)
+        try putBack(change, on: staged)
       }
     }
     return true
   }
 
-  /// What the transaction's steps wrote down (``StagedContainer/attach(steps:)``); nil when they wrote nothing.
+  /// What the steps of a transaction wrote down (``StagedContainer/attach(steps:)``); nil when they wrote nothing.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no given key opens it.
-  package func steps() throws -> [UInt8]? {
-    let name = StepFile.name(origin)
-    return record.steps.contains(name) ? try files.contents(name) : nil
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is sealed and no given key opens it.
+  package func steps(of transaction: String) throws -> [UInt8]? {
+    let name = UndoRecord.stepsFile(of: transaction)
+    return record.steps.contains(name) ? try contents(name) : nil
   }
 }
 
-/// A file of an undo with what the steps of one transaction wrote down for their down steps: `steps-<transaction>`. A rollback
-/// hands on those of the transactions that it undoes, so that they are there again after a redo.
-enum StepFile {
-  private static let prefix = Array("steps-".utf8)
-
-  static func name(_ transaction: String) -> ContainerPath {
-    ContainerPath(name: prefix + Array(transaction.utf8))
+extension StagedContainer {
+  /// Keeps what the steps of this transaction wrote down in its undo entry: sealed when that is, and gone when it goes.
+  ///
+  /// - Parameter steps: bytes that ``UndoEntry/steps(of:)`` gives back.
+  package func attach(steps bytes: [UInt8]) throws {
+    guard !transaction.isEmpty else { return }
+    let name = UndoRecord.stepsFile(of: transaction)
+    try stage.directory.removeFile(name, missingIsFine: true)
+    try stage.directory.create(name, bytes)
+    if !undoSteps.contains(name) { undoSteps.append(name) }
   }
 
-  static func transaction(_ name: ContainerPath) -> String {
-    String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)
+  /// Takes over what an undo entry that goes has of this kind, sealed or not.
+  func handOn(_ entry: UndoEntry) throws {
+    for name in entry.record.steps {
+      for file in [name, UndoEntry.sealed(name)] where try entry.directory.status(file) != nil {
+        try entry.directory.copyContents(of: file, to: file, in: stage.directory)
+      }
+      if !undoSteps.contains(name) { undoSteps.append(name) }
+    }
   }
 }
 
@@ -185,44 +203,6 @@ extension AgeReader {
         try read(into: $0, at: offset)
       }
       try piece.withBytes(body)
-    }
-  }
-}
-
-extension Transaction {
-  /// What the steps of a transaction wrote down; nil when it is kept no more, or they wrote nothing.
-  ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no given key opens it.
-  package static func steps(
-    of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
-  ) throws -> [UInt8]? {
-    let name = StepFile.name(transaction.description)
-    guard let undo = try UndoLog(container, options.deviceKeys).entry(transaction),
-      undo.record.steps.contains(name)
-    else { return nil }
-    return try undo.kept.contents(name)
-  }
-}
-
-extension StagedContainer {
-  /// Keeps what the steps of this transaction wrote down with its undo: sealed when the undo is, and gone when it goes.
-  ///
-  /// - Parameter steps: bytes that ``RevertSource/steps`` gives back.
-  package func attach(steps bytes: [UInt8]) throws {
-    guard !transaction.isEmpty else { return }
-    let name = StepFile.name(transaction)
-    try stage.directory.removeFile(name, missingIsFine: true)
-    try stage.directory.create(name, bytes)
-    if !undoNotes.steps.contains(name) { undoNotes.steps.append(name) }
-  }
-
-  /// Takes over what an undo that goes has of this kind, sealed or not.
-  func handOn(_ record: UndoRecord, in folder: Directory) throws {
-    for name in record.steps {
-      for file in [name, UndoFiles.sealed(name)] where try folder.status(file) != nil {
-        try folder.copyContents(of: file, to: file, in: stage.directory)
-      }
-      if !undoNotes.steps.contains(name) { undoNotes.steps.append(name) }
     }
   }
 }

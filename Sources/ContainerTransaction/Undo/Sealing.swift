@@ -48,11 +48,8 @@ struct Sealing: Codable, Sendable {
     }
   }
 
-  private struct Sealed {
-    /// The plain file, and its status when it was read.
-    var plain: ContainerPath, status: FileStatus
-    var temporary: ContainerPath, sealed: ContainerPath
-  }
+  /// A plain file with its status when it was read, and the name of the sealed one, which is complete under its temporary name.
+  private typealias Sealed = (plain: ContainerPath, status: FileStatus, name: ContainerPath)
 
   /// Writes a file sealed beside it, whatever it starts like: what only looks like an age file may hold a secret.
   ///
@@ -82,7 +79,7 @@ struct Sealing: Codable, Sendable {
       // A rollback recognizes by the time what was replaced.
       try folder.setModified(status.modified, of: temporary)
     }
-    return Sealed(plain: name, status: status, temporary: temporary, sealed: sealed)
+    return (name, status, sealed)
   }
 
   /// Puts sealed files in the place of plain ones.
@@ -90,8 +87,8 @@ struct Sealing: Codable, Sendable {
     if batch.isEmpty { return }
     try folder.syncFileSystem()
     for file in batch {
-      try folder.withWritableParent(of: file.sealed) {
-        try folder.rename(file.temporary, in: folder, to: file.sealed)
+      try folder.withWritableParent(of: file.name) {
+        try folder.rename(SealedNames.temporary(file.name), in: folder, to: file.name)
       }
       try faults.reach(.sealed)
     }
@@ -181,7 +178,7 @@ private struct SealedNames {
   /// The name for a sealed file, on disk in the list when this returns. In an undo entry a file of this name was sealed
   /// before a crash, and is replaced.
   mutating func add(for name: ContainerPath, in folder: Directory) throws -> ContainerPath {
-    var sealed = UndoFiles.sealed(name)
+    var sealed = UndoEntry.sealed(name)
     guard var listed else { return sealed }
     while try folder.status(sealed) != nil
       || (!listed.contains(sealed) && folder.status(Self.temporary(sealed)) != nil)
@@ -198,43 +195,67 @@ private struct SealedNames {
 extension Sealing {
   /// What a stage wants sealed; nil when nothing.
   init?(_ staged: StagedContainer, _ states: [StateDirectory]) throws {
-    for state in states { try MovedSettings(in: state.directory).keepSealed(in: staged) }
-    guard !staged.undoNotes.recipients.isEmpty else { return nil }
-    recipients = staged.undoNotes.recipients.map(\.description).sorted()
+    for state in states { try Self.moved(in: state.directory)?.keepSealed(in: staged) }
+    guard !staged.secretRecipients.isEmpty else { return nil }
+    recipients = staged.secretRecipients.map(\.description).sorted()
     let earlier = try states.flatMap {
-      try EarlierNames(state: $0.directory, container: staged.container, secrets: staged.movedSecrets).find()
+      try Self.earlierNames(of: staged.movedSecrets, in: $0.directory, staged.container)
     }
     // Under the names that it had before, too: a restore of an old archive may bring it back under one of them.
     settings = Set(staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) } + earlier)
       .sorted { ($0.path, ExactText($0.key)) < ($1.path, ExactText($1.key)) }
   }
+
+  /// The names of settings that moved values had before, by what earlier transactions have kept.
+  private static func earlierNames(
+    of secrets: [MovedSecret], in state: Directory, _ container: Container
+  ) throws -> [Setting] {
+    guard try state.status(StateDirectory.undo)?.type == .directory else { return [] }
+    let undos = try state.directory(StateDirectory.undo)
+    var found: [Setting] = []
+    for folder in try undos.names().map({ try undos.directory(ContainerPath(name: $0)) }) {
+      guard let record = try? UndoRecord(in: folder) else { continue }
+      for change in record.changes {
+        let path = change.path.ofPreferencesBackup ?? change.path
+        guard
+          change.granularity == .settings || container.isSettings(path)
+            || secrets.contains(where: { $0.path == path })
+        else { continue }
+        for name in [change.kept, change.settingsAfter].compactMap({ $0 }) {
+          // A larger file is not a settings file.
+          guard let status = try folder.status(name), status.type == .file, status.size <= 64 << 20,
+            let file = try? SettingsFile(bytes: folder.contents(name), path: change.path.description)
+          else { continue }
+          found += secrets.keys(in: file.root).map { Setting(path: change.path, key: $0) }
+        }
+      }
+    }
+    return found
+  }
 }
 
-/// The settings of a container that were ever moved into its vault, by name: a file of the state directory, which stays
-/// when the undos go. Should one of them be in the settings again (a restore of an old archive brings it back) and then
-/// go again (that restore is rolled back), it is kept sealed again, without any key.
-struct MovedSettings: Codable, Sendable {
-  static let file: ContainerPath = "moved"
+/// The settings of a container that were ever moved into its vault, in the same form: a file of the state directory, which
+/// stays when the undo entries go. Should one of them be in the settings again (a restore of an old archive brings it back)
+/// and then go again (that restore is rolled back), it is kept sealed again, without any key: to those of the newest move.
+extension Sealing {
+  private static let file: ContainerPath = "moved"
 
-  /// Public keys, to whose owners such a value is sealed: those of the newest move.
-  var recipients: [String] = []
-  var settings: [Sealing.Setting] = []
-
-  init(in state: Directory) throws {
-    guard try state.status(Self.file) != nil else { return }
-    self = try StateRecord.read(
-      Self.file, in: state, damaged: "the list of settings that were moved to the vault is corrupt")
+  private static func moved(in state: Directory) throws -> Sealing? {
+    guard try state.status(file) != nil else { return nil }
+    return try StateRecord.read(
+      file, in: state, damaged: "the list of settings that were moved to the vault is corrupt")
   }
 
-  static func add(_ sealing: Sealing, in state: Directory) throws {
-    var moved = try MovedSettings(in: state)
-    moved.settings += sealing.settings.filter { !moved.settings.contains($0) }
-    moved.recipients = sealing.recipients
-    try state.replace(file, with: StateRecord.encode(moved))
+  /// Adds its settings to that list.
+  func noteMoved(in state: Directory) throws {
+    var moved = try Self.moved(in: state) ?? Sealing(recipients: [], settings: [])
+    moved.settings += settings.filter { !moved.settings.contains($0) }
+    moved.recipients = recipients
+    try state.replace(Self.file, with: StateRecord.encode(moved))
   }
 
   /// Has a stage keep sealed what it takes out of such settings.
-  func keepSealed(in staged: StagedContainer) throws {
+  private func keepSealed(in staged: StagedContainer) throws {
     for setting in settings where staged.stage.overlay[setting.path] != nil {
       let source = try Container.settingsSource(setting.path) { try staged.live.status($0)?.type == .file }
       guard try staged.live.status(source)?.type == .file,
@@ -307,37 +328,5 @@ extension PropertyListValue {
     case .dictionary(let values): values.values.flatMap(\.textParts)
     case .boolean, .integer, .unsigned, .real, .single, .int, .long, .date, .unknown: []
     }
-  }
-}
-
-/// Looks for the names of settings that a moved value had before, in what earlier transactions have kept.
-private struct EarlierNames {
-  let state: Directory
-  let container: Container
-  let secrets: [MovedSecret]
-  /// A larger file is not a settings file.
-  private static let sizeLimit = 64 << 20
-
-  func find() throws -> [Sealing.Setting] {
-    guard try state.status(StateDirectory.undo)?.type == .directory else { return [] }
-    let undos = try state.directory(StateDirectory.undo)
-    var found: [Sealing.Setting] = []
-    for folder in try undos.names().map({ try undos.directory(ContainerPath(name: $0)) }) {
-      guard let record = try? UndoRecord(in: folder) else { continue }
-      for change in record.changes where change.granularity == .settings || isSettings(change.path) {
-        for name in [change.kept, change.settingsAfter].compactMap({ $0 }) {
-          guard let status = try folder.status(name), status.type == .file, status.size <= Self.sizeLimit,
-            let file = try? SettingsFile(bytes: folder.contents(name), path: change.path.description)
-          else { continue }
-          found += secrets.keys(in: file.root).map { Sealing.Setting(path: change.path, key: $0) }
-        }
-      }
-    }
-    return found
-  }
-
-  private func isSettings(_ path: ContainerPath) -> Bool {
-    let path = path.ofPreferencesBackup ?? path
-    return container.isSettings(path) || secrets.contains { $0.path == path }
   }
 }
