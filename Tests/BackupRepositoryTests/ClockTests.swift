@@ -116,8 +116,8 @@ import Testing
     _ = try lab.shell("mkdir other")
     for path in paths.reversed() {
       let archive = try Archive(path: path)
-      _ = try Export.run(archive, to: .repository(lab.repository), tool: "test")
-      _ = try Export.run(archive, to: .repository(lab.directory("other")), tool: "test")
+      _ = try SnapshotCopy.export(archive, to: .repository(lab.repository), tool: "test")
+      _ = try SnapshotCopy.export(archive, to: .repository(lab.directory("other")), tool: "test")
     }
     for repository in [lab.repository, lab.directory("other")] {
       let newest = try Repository(repository).list().find("box@latest")

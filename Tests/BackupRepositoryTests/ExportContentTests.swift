@@ -16,7 +16,7 @@ import Testing
     let archive = try Archive(path: handmade.write())
     let before = try RawFiles.names(in: Array(lab.repository.utf8))
     let error = failure {
-      _ = try Export.run(archive, to: .file(lab.repository + "/out.tar.zst"), tool: "test")
+      _ = try SnapshotCopy.export(archive, to: .file(lab.repository + "/out.tar.zst"), tool: "test")
     }
     #expect(code(error) == "damaged")
     #expect(try RawFiles.names(in: Array(lab.repository.utf8)) == before)
@@ -31,7 +31,7 @@ import Testing
       "UPDATE property SET value = '\(String(repeating: "0", count: 64))' WHERE name = 'snapshot'"
     let archive = try Archive(path: handmade.write())
     let error = failure {
-      _ = try Export.run(archive, to: .repository(lab.repository), tool: "test")
+      _ = try SnapshotCopy.export(archive, to: .repository(lab.repository), tool: "test")
     }
     #expect(code(error) == "damaged")
     #expect(try lab.storedNames().count == 1)

@@ -190,7 +190,7 @@ import Testing
     let first = try snapshot(lab)
     let second = try snapshot(lab)
     let full = try snapshot(lab) { $0.isFull = true }
-    let exported = try Export.run(
+    let exported = try SnapshotCopy.export(
       Archive(path: second.path), to: .file(lab.directory("exported.tar.zst")), tool: "test")
     try lab.removeStored(first.path)
     try lab.removeStored(second.path)

@@ -205,7 +205,8 @@ import Testing
     try lab.removeStored(reports[0].path)
     let archive = try Archive(path: reports[2].path, acceptsGap: true)
     let target = SnapshotRequest.Target.file(lab.directory("out.tar.zst"))
-    #expect(code(failure { _ = try Export.run(archive, to: target, tool: "test") }) == "missingArchive")
+    #expect(
+      code(failure { _ = try SnapshotCopy.export(archive, to: target, tool: "test") }) == "missingArchive")
     #expect(code(failure { _ = try ArchiveSide(archive) }) == "missingArchive")
   }
 }

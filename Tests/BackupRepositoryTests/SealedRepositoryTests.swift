@@ -58,7 +58,7 @@ import Testing
     #expect(try Archive(path: plain.path).encryption == nil)
     #expect(try Archive.encryption(path: plain.path) == nil)
     // What is exported is encrypted to whom it is said.
-    let copy = try Export.run(
+    let copy = try SnapshotCopy.export(
       archive, to: .file(lab.directory("copy")), encryption: .recipients([identity.recipient]), tool: "test")
     #expect(try Archive(path: copy.path, keys: keys).header.exportedFrom == report.archive)
     #expect(code(failure { _ = try Archive(path: copy.path) }) == "noIdentity")

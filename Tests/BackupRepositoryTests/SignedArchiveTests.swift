@@ -301,7 +301,7 @@ struct SigningLab {
     #expect(code(failure { _ = try Archive(path: report.path, trusted: signing.sources) }) == "untrusted")
     _ = try Repository.sign(report.path, with: signing.keys, keys: AgeKeys())
     #expect(self.signing.refusal(report.path) == "none")
-    let exported = try Export.run(
+    let exported = try SnapshotCopy.export(
       Archive(path: report.path, trusted: signing.sources), to: .file(lab.directory("copy.tar.zst")),
       signing: signing.keys, tool: "test")
     #expect(self.signing.refusal(exported.path) == "none")

@@ -156,16 +156,15 @@ struct Compaction {
       for old in chain.kept {
         let source = try Archive(
           path: old.paths[0], keys: keys, limit: options.limit, trusted: options.signing.sources)
-        progress?.begin(.export, reading: source)
         let former = try written.last.map { try Archive(path: $0.paths[0], keys: keys, limit: options.limit) }
-        let new = try SnapshotCopy.write(
+        let new = try SnapshotCopy.compact(
           source, since: former, tags: old.tags, newIDs,
           like: place.file(ContainerPath(lastName(old.paths[0])))?.status, encryption: encryption,
-          signing: options.signing.keys, to: destination)
+          signing: options.signing.keys, to: destination, progress)
         newIDs[source.header.archive] = new.header.archive
         written.append(
           StoredArchive(
-            label: ArchiveLabel(new.header), time: old.time, paths: [new.path], bytes: new.size,
+            label: ArchiveLabel(new.header), time: old.time, paths: [new.path], bytes: new.archiveBytes,
             tags: old.tags))
       }
       let size = written.reduce(0) { $0 + $1.bytes }

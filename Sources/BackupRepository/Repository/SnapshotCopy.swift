@@ -7,9 +7,21 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// Writes the snapshot of an archive again: as a full archive, or as the difference to another one that was written so. Contents
-/// are read from the old chain, and compared with their hashes on their way.
-struct SnapshotCopy {
+/// An archive that was written from another one.
+package struct CopyReport: Sendable {
+  package var path: String, header: Archive.Header, archiveBytes: UInt64
+  /// Number of stored paths, and bytes of their content, where these were copied one by one.
+  package var entries = 0, contentBytes: UInt64 = 0
+  /// Whether the vault's items for other devices were left out: an archive without encryption never has them.
+  package var dropsVaultItems = false
+  /// Whether the archive that was read has a signature, and the new one has none.
+  package var losesSignature = false
+}
+
+/// Writes the snapshot of an archive again, under a new id: as a full archive, or as the difference to another one that was
+/// written so. Every content is read from the old chain and compared with its hash on its way; nothing is published unless all
+/// are right.
+package struct SnapshotCopy {
   private let source: Archive
   private let former: ParentSnapshot?
   private let draft: ArchiveDraft
@@ -18,37 +30,82 @@ struct SnapshotCopy {
   private let firstNames: Set<ContainerPath>
   private var stored: Set<ContainerPath> = []
 
+  private static let advice = "nothing was changed, use another archive"
+
+  /// Writes a full archive that needs no other one to be read, with the same record of what is not in it.
+  ///
+  /// - Parameters:
+  ///   - encryption: to whom the new archive is encrypted; nil for one that everybody can read.
+  ///   - signing: the keys that sign the new archive.
+  ///   - tool: the program's name and version, for the header.
+  ///   - progress: counts what is read of the archive.
+  /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
+  package static func export(
+    _ source: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil,
+    signing: [SigningKey] = [], tool: String, progress: WorkProgress? = nil
+  ) throws -> CopyReport {
+    try source.requireComplete()
+    var header = source.fullHeader()
+    (header.exportedFrom, header.tool) = (source.header.archive, tool)
+    return try write(
+      source, as: header, encryption: encryption, signing: signing,
+      to: ArchiveDestination(target, lockTimeout: 0), progress)
+  }
+
+  /// Writes the archive that takes the place of another one when its chain is compacted.
+  ///
   /// - Parameters:
   ///   - former: the archive that the new one is the difference to; nil for a full one.
   ///   - newIDs: the new ids of archives that were written so, by their old ones.
-  ///   - status: of the file in whose place the new one is, if it is to have its owner, mode and time.
-  ///   - encryption: to whom it is encrypted.
-  ///   - signing: the keys that sign it.
-  /// - Returns: the header, the path and the size of the new archive.
-  static func write(
+  ///   - status: of the old file, whose owner, mode and time the new one gets.
+  ///   - destination: the repository, locked.
+  static func compact(
     _ source: Archive, since former: Archive?, tags: [String], _ newIDs: [Archive.ID: Archive.ID],
-    like status: FileStatus? = nil, encryption: AgeTarget?, signing: [SigningKey] = [],
-    to destination: ArchiveDestination
-  ) throws -> (header: Archive.Header, path: String, size: UInt64) {
-    try source.checkExpansion()
+    like status: FileStatus?, encryption: AgeTarget?, signing: [SigningKey],
+    to destination: ArchiveDestination, _ progress: WorkProgress?
+  ) throws -> CopyReport {
     var header = former == nil ? source.fullHeader() : source.header
-    (header.archive, header.compactedFrom) = (try .new(), source.header.archive)
+    header.compactedFrom = source.header.archive
     (header.kind, header.parent) = (former == nil ? .full : .incremental, former?.header.archive)
     let renewed = { (id: String) in newIDs.first { $0.key.description.hasPrefix(id) }?.value.short ?? id }
     header.follows = header.follows?.map(renewed)
     header.followsOfSecond = header.followsOfSecond?.map(renewed)
+    return try write(
+      source, as: header, since: former, tags: tags, like: status, encryption: encryption, signing: signing,
+      to: destination, progress)
+  }
+
+  /// - Parameter header: its id is replaced by a new one.
+  private static func write(
+    _ source: Archive, as header: Archive.Header, since former: Archive? = nil, tags: [String] = [],
+    like status: FileStatus? = nil, encryption: AgeTarget?, signing: [SigningKey],
+    to destination: ArchiveDestination, _ progress: WorkProgress?
+  ) throws -> CopyReport {
+    try source.checkExpansion()
+    progress?.begin(.export, reading: source)
+    var header = header
+    header.archive = try .new()
     let draft = try ArchiveDraft(
       header, time: source.captureTime(), encryption: encryption, signing: signing, to: destination)
     do {
+      var report = CopyReport(path: "", header: header, archiveBytes: 0)
       var copy = try SnapshotCopy(source, former.map { try ParentSnapshot($0) }, draft)
-      try copy.copyAll()
+      var entries = MergedEntries(source.manifest)
+      while let entry = try entries.next() {
+        try copy.copy(entry)
+        report.entries += 1
+        report.contentBytes += entry.extents.length
+        progress?.add(files: 1)
+      }
+      try copy.copyOmitted()
       if let recipients = try encryption?.recipientsDigest() {
         try draft.manifest.add(recipients: recipients)
       }
       if draft.isEncrypted, let extract = try source.vaultExtract() { try draft.add(extract) }
       try source.expectSnapshot(draft.manifest.finish(storesExcluded: source.manifest.storesExcluded()).hex)
-      let (path, size) = try draft.publish(tags: tags, like: status)
-      return (header, path, size)
+      (report.path, report.archiveBytes) = try draft.publish(tags: tags, like: status)
+      report.dropsVaultItems = source.vault != nil && !draft.isEncrypted
+      return report
     } catch let error as DrydockError {
       throw draft.explained(error)
     }
@@ -64,9 +121,8 @@ struct SnapshotCopy {
     self.firstNames = firstNames
   }
 
-  private mutating func copyAll() throws {
-    var entries = MergedEntries(source.manifest)
-    while let entry = try entries.next() { try copy(entry) }
+  /// Records what the new snapshot does not have.
+  private func copyOmitted() throws {
     for path in try former?.rest() ?? [] { try draft.manifest.addRemoved(path) }
     let (excluded, skipped) = (try source.manifest.excluded(), try source.manifest.skipped())
     if let former, try former.manifest.excluded() == excluded, try former.manifest.skipped() == skipped {
@@ -119,9 +175,6 @@ struct SnapshotCopy {
       if let first = entry.hardLink {
         guard stored.contains(first) else { return false }
         try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
-      } else if entry.size == 0 {
-        try archive.addMember(names.member(entry, .file(size: 0)))
-        return true
       } else if entry.extents.isEmpty {
         if try addChanged(&entry, old, since: earlier) { return false }
         entry.extents = try draft.copyContent(of: old, in: source, as: entry, otherwise: Self.advice)
@@ -130,8 +183,6 @@ struct SnapshotCopy {
     }
     return false
   }
-
-  private static let advice = "nothing was removed, use another archive"
 
   /// Adds only the blocks that the earlier content of the path does not have.
   ///

@@ -74,14 +74,14 @@ struct ExportCommand: Subcommand {
       path: file, keys: keys.opening(file), limit: copy.expansion.limit(), trusted: signing.sources)
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
-    let report = try Export.run(
+    let report = try SnapshotCopy.export(
       opened, to: place, encryption: encryption, signing: signing.keys, tool: DrydockVersion.tool,
       progress: display.progress)
     display.end()
     if common.json {
       return Output.json(
         [
-          "path": report.path, "header": report.header, "snapshot": report.snapshot,
+          "path": report.path, "header": report.header, "snapshot": opened.snapshot,
           "entries": report.entries, "content_bytes": report.contentBytes,
           "archive_bytes": report.archiveBytes, "encrypted": encryption != nil,
           "drops_vault_items": report.dropsVaultItems,
