@@ -196,7 +196,8 @@ import Testing
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let keys = AgeKeys(identities: [ada, bob])
     let taken = try chain(lab, kept: [5]) { ($0.encryption, $0.keys) = (.recipients([ada.recipient]), keys) }
-    _ = try Rekey.replace(path: taken[3].report.path, keys: keys, encryption: .recipients([bob.recipient]))
+    _ = try Rekey.run(
+      path: taken[3].report.path, keys: keys, to: nil, encryption: .recipients([bob.recipient]))
     let report = try Repository(lab.repository).forget(
       keeping: Self.keep, keys: keys, compacting: options(0, [ada.recipient]))
     #expect(report.compacted.isEmpty)
@@ -211,8 +212,8 @@ import Testing
     let secret = SecretBytes(Array("correct horse".utf8))
     let keys = AgeKeys(passphrases: [secret])
     for one in taken {
-      _ = try Rekey.replace(
-        path: one.report.path, keys: AgeKeys(), encryption: .passphrase(secret, workFactor: 10))
+      _ = try Rekey.run(
+        path: one.report.path, keys: AgeKeys(), to: nil, encryption: .passphrase(secret, workFactor: 10))
     }
     let repository = Repository(lab.repository)
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).notCompacted.count == 1)

@@ -195,8 +195,8 @@ import Testing
     #expect(try snapshot().header.kind == .incremental)
     let other = try AgeIdentity.generate()
     let size = try lab.stored(report.path).count
-    let replaced = try Rekey.replace(
-      path: report.path, keys: keys, encryption: .recipients([other.recipient]))
+    let replaced = try Rekey.run(
+      path: report.path, keys: keys, to: nil, encryption: .recipients([other.recipient]))
     #expect(try lab.stored(replaced.path).count == size)
     #expect(replaced.path == report.path || lab.place != nil)
     expectFull(try snapshot(), "the cache does not have its manifest")

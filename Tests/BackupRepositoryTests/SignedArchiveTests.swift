@@ -241,7 +241,7 @@ struct SigningLab {
     // The same archive, encrypted once more by somebody who can open it.
     let scratch = lab.directory("again")
     try lab.make(scratch)
-    _ = try Rekey.copy(
+    _ = try Rekey.run(
       path: report.path, keys: keys, to: .file(scratch + "/copy.tar.zst.age"), encryption: target)
     try signing.write(report.path, signing.read(scratch + "/copy.tar.zst.age"))
     #expect(signing.refusal(report.path, keys: keys, data: false) == "badSignature")
@@ -272,24 +272,24 @@ struct SigningLab {
     let report = try signing.snapshot()
     try lab.expectUnchangedRepository {
       #expect(
-        code(failure { _ = try Rekey.replace(path: report.path, keys: keys, encryption: target) })
+        code(failure { _ = try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target) })
           == "untrusted")
       // What is signed again must have been signed by the same.
       let other = CopySigning(keys: [signing.stranger])
       #expect(
         code(
           failure {
-            _ = try Rekey.replace(path: report.path, keys: keys, encryption: target, signing: other)
+            _ = try Rekey.run(path: report.path, keys: keys, to: nil, encryption: target, signing: other)
           }) == "untrusted")
     }
-    let replaced = try Rekey.replace(
-      path: report.path, keys: keys, encryption: target, signing: CopySigning(keys: [signing.key]))
+    let replaced = try Rekey.run(
+      path: report.path, keys: keys, to: nil, encryption: target, signing: CopySigning(keys: [signing.key]))
     #expect(replaced.path == report.path + ".age" && signing.refusal(replaced.path, keys: keys) == "none")
     #expect(try lab.storedNames().count == 3)
-    let copy = try Rekey.copy(
+    let copy = try Rekey.run(
       path: replaced.path, keys: keys, to: .file(lab.directory("copy.tar.zst.age")), encryption: target)
     #expect(copy.losesSignature && signing.refusal(copy.path, keys: keys) == "untrusted")
-    let signed = try Rekey.copy(
+    let signed = try Rekey.run(
       path: replaced.path, keys: keys, to: .file(lab.directory("signed.tar.zst.age")), encryption: target,
       signing: CopySigning(keys: [signing.sshKey], trusted: signing.trusted))
     #expect(!signed.losesSignature && signing.refusal(signed.path, keys: keys) == "none")

@@ -8,60 +8,129 @@ import FileSystem
 import RemoteStorage
 import SystemPackage
 
-package struct RekeyReport: Sendable {
-  /// The archive that was read, and the re-encrypted one: the same path when it was replaced.
-  package var source: String, path: String
-  package var header: Archive.Header
-  package var archiveBytes: UInt64
-  /// Whether the archive that was read has a signature, and the new one has none.
-  package var losesSignature = false
-}
-
 /// Encrypts an archive to other recipients: the same archive, byte for byte, under a new file key (see `SealedCopy`).
 /// Kept copies of the old file still open with the old keys.
 package enum Rekey {
-  /// Writes the archive as another file, never replacing one. The old one stays.
+  private static let file: ContainerPath = "archive"
+
+  /// Writes the copy, on disk and read back, never replacing another archive. When it takes the place of the old one, one of the
+  /// two is there at any moment, also after a kill, whole and with its signatures. It takes the old one's name in one step; one
+  /// that was plain, that is signed or at a remote place gets another name, and then the old one is removed.
   ///
   /// - Parameters:
+  ///   - path: the archive's file; of a link, the file behind it.
+  ///   - keys: what opens it.
+  ///   - target: where the copy goes; nil for the old one's place.
   ///   - encryption: to whom.
-  ///   - signing: how the copy is signed.
-  ///   - lockTimeout: seconds to wait while something is removed from the repository.
+  ///   - signing: how the copy is signed; a signed archive is not replaced by one without signature.
+  ///   - lockTimeout: seconds to wait for the repository's lock: to replace an archive, at the end.
   ///   - progress: counts what is copied.
-  /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`, `untrusted`.
-  package static func copy(
-    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target,
+  /// - Throws: `DrydockError`: `notFound`, `damaged`, `untrusted`, `locked`, `overlap` when other files have all new names,
+  ///   `conflict` when the archive was replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could
+  ///   not be synced.
+  package static func run(
+    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target?,
     encryption: AgeTarget, signing: CopySigning = CopySigning(), lockTimeout: Double = 0,
     progress: WorkProgress? = nil
-  ) throws -> RekeyReport {
+  ) throws -> CopyReport {
+    let (folder, old) = try Places.ofFile(path)
+    guard let before = try folder.file(old), before.isFile else {
+      throw DrydockError(.notFound, "no such archive; check the path", path: path)
+    }
+    let isSigned = try SignatureFiles.anyPresent(of: old, at: folder)
+    guard target != nil || !isSigned || !signing.keys.isEmpty else {
+      throw DrydockError(
+        .untrusted,
+        "it is signed, and its replacement would not be, so nothing was changed; give the signing key, or remove the "
+          + "files of its signature", path: path)
+    }
     let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
-    return try publish(
-      archive, to: ArchiveDestination(target, lockTimeout: lockTimeout), as: archive.names, encryption,
-      signing.keys,
-      progress)
+    let destination =
+      try target.map { try ArchiveDestination($0, lockTimeout: lockTimeout) }
+      ?? ArchiveDestination(locked: folder)
+    let scratch = try destination.makeScratch()
+    do {
+      let output = try scratch.directory.createFile(file, mode: 0o644)
+      defer { try? output.close() }
+      progress?.begin(.rekey, totalBytes: archive.reader.contentSize)
+      let copy = try SealedCopy(
+        of: archive.reader, into: output, encryption: encryption, isSigned: !signing.keys.isEmpty
+      ) { progress?.set(bytes: $0) }
+      if target == nil, let status = before.status { try scratch.directory.makeLike(status, file) }
+      progress?.begin(.check)
+      try scratch.directory.syncFile(output, file)
+      try copy.verify()
+      let signature = try copy.signed(header: archive.json).map {
+        SignatureDraft(header: archive.header, bytes: $0, keys: signing.keys)
+      }
+      var report = CopyReport(path: "", header: archive.header, archiveBytes: copy.fileSize)
+      report.losesSignature = isSigned && signature == nil
+      guard target == nil else {
+        report.path = try destination.publish(
+          file, in: scratch.directory, as: archive.names, destination.upload(output, as: archive.names),
+          signature)
+        return report
+      }
+      // Exclusive, as for a removal.
+      let place = try RepositoryLock(folder.path, exclusive: true, timeout: lockTimeout).place
+      guard let now = try place.file(old), now.isSame(as: before) else {
+        throw DrydockError(
+          .conflict,
+          "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
+          path: path)
+      }
+      report.path = try replace(old, of: archive, at: place, scratch.directory, output, signature)
+      return report
+    } catch let error as DrydockError {
+      throw destination.located(error)
+    }
   }
 
-  static let file: ContainerPath = "archive"
-
-  /// Writes the copy into a private directory: synced, read back and compared when this returns.
-  static func write(
-    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeTarget, _ keys: [SigningKey],
-    _ progress: WorkProgress?
-  ) throws -> (size: UInt64, signature: SignatureDraft?) {
-    let output = try scratch.createFile(file, mode: 0o644)
-    defer { try? output.close() }
-    progress?.begin(.rekey, totalBytes: archive.reader.contentSize)
-    let copy = try SealedCopy(
-      of: archive.reader, into: output, encryption: encryption, isSigned: !keys.isEmpty
-    ) { progress?.set(bytes: $0) }
-    progress?.begin(.check)
-    try scratch.syncFile(output, file)
-    try copy.verify()
-    return (
-      copy.fileSize,
-      try copy.signed(header: archive.json).map {
-        SignatureDraft(header: archive.header, bytes: $0, keys: keys)
+  /// Gives the new archive its name, and removes the old one. Gives the new path.
+  private static func replace(
+    _ old: ContainerPath, of archive: ArchivePart, at place: any Place, _ scratch: Directory,
+    _ output: FileDescriptor, _ signature: SignatureDraft?
+  ) throws -> String {
+    func afterwards(_ path: String, _ body: () throws -> Void) throws -> String {
+      do { try body() } catch let error as DrydockError {
+        throw DrydockError(
+          .io,
+          "it is encrypted to the new keys, but \(error.reason); check the disk, then run `drydock verify` on it",
+          path: path, cause: error)
       }
-    )
+      return path
+    }
+    // A signature and its archive cannot be replaced in one step.
+    if let local = place as? LocalPlace, archive.reader.encryption != nil, signature == nil {
+      try scratch.rename(file, in: local.directory, to: old)
+      return try afterwards(place.full(old), place.sync)
+    }
+    let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
+    let appended = archive.reader.encryption == nil ? ["\(old)" + ArchiveName.encryptedSuffix] : []
+    let names = (appended + archive.names).filter { !present.contains($0) }
+    guard !names.isEmpty else {
+      throw DrydockError(
+        .overlap, "the repository has copies of it under all names that the new one could have; remove them",
+        path: place.full(old))
+    }
+    let destination = ArchiveDestination(locked: place)
+    let path = try destination.publish(
+      file, in: scratch, as: names, destination.upload(output, as: names), signature, isAlone: true)
+    return try afterwards(path) {
+      try place.remove(old)
+      try SignatureFiles.remove(of: old, at: place)
+      try place.sync()
+    }
+  }
+}
+
+extension ArchivePart {
+  /// The names that an encrypted copy of it may have.
+  fileprivate var names: [String] {
+    ArchiveName.candidates(
+      app: header.app, instance: header.instance, time: header.time.filter { $0 != "-" && $0 != ":" },
+      id: header.archive,
+      parent: header.parent, followsLater: header.follows != nil, isEncrypted: true)
   }
 }
 
@@ -98,7 +167,7 @@ package struct SeparatedArchives: Sendable, Hashable, CustomStringConvertible {
 extension Rekey {
   /// The incremental archives in the directories of re-encrypted ones that now need other keys than their parents, or have no
   /// parent there. An archive that can be read needs all archives of its chain, with their keys.
-  package static func separated(by reports: [RekeyReport], keys: AgeKeys) throws -> [SeparatedArchives] {
+  package static func separated(by reports: [CopyReport], keys: AgeKeys) throws -> [SeparatedArchives] {
     let rekeyed = Set(reports.map { realPath($0.path) ?? $0.path })
     let folders = Dictionary(grouping: reports) { report in
       let path = realPath(report.path) ?? report.path
@@ -120,134 +189,5 @@ extension Rekey {
       }
       return alone.map { SeparatedArchives(archive: lastName($0.path), parent: nil) } + divided
     }
-  }
-}
-
-extension Archive.Header {
-  /// The time as names have it: `20261120T101500Z`.
-  var compactTime: String { time.filter { $0 != "-" && $0 != ":" } }
-}
-
-extension Rekey {
-  /// Replaces the archive by the re-encrypted one, on disk and read back: at any moment, also after a kill, one of the two is
-  /// there, whole, with its signatures. It takes the old one's name in one step; one that was plain, that is signed or at a
-  /// remote place gets another name, and then the old one is removed.
-  ///
-  /// - Parameters:
-  ///   - path: the archive's file; of a link, the file behind it.
-  ///   - keys: what opens it.
-  ///   - encryption: to whom.
-  ///   - signing: how the new one is signed; a signed archive is not replaced by one without signature.
-  ///   - lockTimeout: seconds to wait for the repository's lock, at the end.
-  ///   - progress: counts what is copied.
-  /// - Throws: `DrydockError`: `locked`, `overlap` when other files have all new names, `conflict` when the archive was
-  ///   replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could not be synced.
-  package static func replace(
-    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeTarget,
-    signing: CopySigning = CopySigning(), lockTimeout: Double = 0, progress: WorkProgress? = nil
-  ) throws -> RekeyReport {
-    let (folder, old) = try Places.ofFile(path)
-    guard let before = try folder.file(old), before.isFile else {
-      throw DrydockError(.notFound, "no such archive; check the path", path: path)
-    }
-    guard try !signing.keys.isEmpty || !SignatureFiles.anyPresent(of: old, at: folder) else {
-      throw losesSignature(path)
-    }
-    let archive = try ArchivePart(path: path, keys: keys, limit: limit, trusted: signing.sources)
-    let destination = ArchiveDestination(locked: folder)
-    let scratch = try destination.makeScratch()
-    let (size, signature): (UInt64, SignatureDraft?)
-    do {
-      (size, signature) = try write(archive, into: scratch.directory, encryption, signing.keys, progress)
-    } catch let error as DrydockError {
-      throw destination.located(error)
-    }
-    if let status = before.status { try scratch.directory.makeLike(status, file) }
-    // Exclusive, as for a removal.
-    let place = try RepositoryLock(folder.path, exclusive: true, timeout: lockTimeout).place
-    guard let now = try place.file(old), now.isSame(as: before) else {
-      throw DrydockError(
-        .conflict,
-        "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
-        path: path)
-    }
-    let new = try put(scratch.directory, at: place, insteadOf: old, archive, signature)
-    return RekeyReport(source: path, path: new, header: archive.header, archiveBytes: size)
-  }
-
-  /// Gives the new archive its name, and removes the old one. Gives the new path.
-  private static func put(
-    _ scratch: Directory, at place: any Place, insteadOf old: ContainerPath, _ archive: ArchivePart,
-    _ signature: SignatureDraft?
-  ) throws -> String {
-    func afterwards(_ path: String, _ body: () throws -> Void) throws -> String {
-      do { try body() } catch let error as DrydockError {
-        throw DrydockError(
-          .io,
-          "it is encrypted to the new keys, but \(error.reason); check the disk, then run `drydock verify` on it",
-          path: path, cause: error)
-      }
-      return path
-    }
-    // A signature and its archive cannot be replaced in one step.
-    if let local = place as? LocalPlace, archive.reader.encryption != nil, signature == nil {
-      try scratch.rename(file, in: local.directory, to: old)
-      return try afterwards(place.full(old), place.sync)
-    }
-    let present = Set(try place.list().names.map { String(decoding: $0, as: UTF8.self) })
-    let appended = archive.reader.encryption == nil ? ["\(old)" + ArchiveName.encryptedSuffix] : []
-    let names = (appended + archive.names).filter { !present.contains($0) }
-    guard !names.isEmpty else {
-      throw DrydockError(
-        .overlap, "the repository has copies of it under all names that the new one could have; remove them",
-        path: place.full(old))
-    }
-    let destination = ArchiveDestination(locked: place)
-    let copy = try scratch.open(file, .readOnly)
-    defer { try? copy.close() }
-    let path = try destination.publish(
-      file, in: scratch, as: names, destination.upload(copy, as: names), signature, isAlone: true)
-    return try afterwards(path) {
-      try place.remove(old)
-      try SignatureFiles.remove(of: old, at: place)
-      try place.sync()
-    }
-  }
-
-  private static func losesSignature(_ path: String) -> DrydockError {
-    DrydockError(
-      .untrusted,
-      "it is signed, and its replacement would not be, so nothing was changed; give the signing key, or remove the "
-        + "files of its signature", path: path)
-  }
-
-  private static func publish(
-    _ archive: ArchivePart, to destination: ArchiveDestination, as names: [String], _ encryption: AgeTarget,
-    _ keys: [SigningKey], _ progress: WorkProgress?
-  ) throws -> RekeyReport {
-    let (place, name) = try Places.ofFile(archive.path)
-    let isSigned = try SignatureFiles.anyPresent(of: name, at: place)
-    let scratch = try destination.makeScratch()
-    do {
-      let (size, signature) = try write(archive, into: scratch.directory, encryption, keys, progress)
-      let copy = try scratch.directory.open(file, .readOnly)
-      defer { try? copy.close() }
-      let path = try destination.publish(
-        file, in: scratch.directory, as: names, destination.upload(copy, as: names), signature)
-      return RekeyReport(
-        source: archive.path, path: path, header: archive.header, archiveBytes: size,
-        losesSignature: isSigned && signature == nil)
-    } catch let error as DrydockError {
-      throw destination.located(error)
-    }
-  }
-}
-
-extension ArchivePart {
-  /// The names that an encrypted copy of it may have.
-  fileprivate var names: [String] {
-    ArchiveName.candidates(
-      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
-      parent: header.parent, followsLater: header.follows != nil, isEncrypted: true)
   }
 }

@@ -146,7 +146,7 @@ struct RekeyCommand: Subcommand {
     let limit = try copy.expansion.limit()
     let signing = try copy.signing.copies(configuration)
     var (rekeyed, failed): ([ResultObject], [ResultObject]) = ([], [])
-    var reports: [RekeyReport] = []
+    var reports: [CopyReport] = []
     var firstFailure: Failure?
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
@@ -155,24 +155,15 @@ struct RekeyCommand: Subcommand {
       if names.count > 1 { display.progress?.begin(item: index + 1, of: names.count) }
       do {
         path = try repository.archive(name, configuration, keys)
-        let opening = try keys.opening(path)
-        let report =
-          if let target {
-            try Rekey.copy(
-              path: path, keys: opening, limit: limit, to: target, encryption: encryption, signing: signing,
-              lockTimeout: wait.timeout(), progress: display.progress)
-          } else {
-            try Rekey.replace(
-              path: path, keys: opening, limit: limit, encryption: encryption, signing: signing,
-              lockTimeout: wait.timeout(),
-              progress: display.progress)
-          }
+        let report = try Rekey.run(
+          path: path, keys: keys.opening(path), limit: limit, to: target, encryption: encryption,
+          signing: signing, lockTimeout: wait.timeout(), progress: display.progress)
         reports.append(report)
         if report.losesSignature {
           Output.warning("the archive is signed, and the copy is not; --sign FILE signs it: \(report.path)")
         }
         rekeyed.append([
-          "source": report.source, "path": report.path, "header": report.header,
+          "source": path, "path": report.path, "header": report.header,
           "archive_bytes": report.archiveBytes,
         ])
         if !common.json { Output.line(report.path) }
