@@ -29,11 +29,15 @@ public struct TransactionOptions: Sendable {
   public init() {}
 }
 
-/// A container that a transaction has locked and found unused.
+/// A container that is locked; by a transaction, with its databases, after it was found unused.
 package struct LockedContainer: Sendable {
   package let lock: ContainerLock
   /// SQLite's exclusive locks on its databases, by main file.
   package let databases: [ContainerPath: DatabaseLock]
+
+  package init(_ lock: ContainerLock, databases: [ContainerPath: DatabaseLock] = [:]) {
+    (self.lock, self.databases) = (lock, databases)
+  }
 }
 
 public struct TransactionOutcome<Value> {
@@ -152,7 +156,7 @@ package enum Transaction {
         requiresVisible: options.requiresVisible)
       // From the index on, the commit's revalidation finds every change; before it, only this does.
       try reads?.requireCurrent(in: lock.root)
-      begin.archive = try backUp?(LockedContainer(lock: lock, databases: use.locks))
+      begin.archive = try backUp?(LockedContainer(lock, databases: use.locks))
     } catch {
       state.removeIfUnused()
       throw index.explained(error, in: container)

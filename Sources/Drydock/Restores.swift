@@ -122,11 +122,11 @@ extension Archive {
     try capTimes(of: whole)
     // The directory of an archive is locked, and this one is already.
     try work.createDirectory("archive")
-    var snapshot = SnapshotRequest(target: .file(work.full("archive/migrated")), tool: DrydockVersion.tool)
+    var snapshot = SnapshotOptions()
     snapshot.schemaVersion = version
     snapshot.includesExcluded = options.includeExcluded
     snapshot.missing = (try manifest.excluded(), try manifest.skipped())
-    let copied = try Snapshot.take(whole, snapshot).path
+    let copied = try Snapshot.take(whole, to: .file(work.full("archive/migrated")), snapshot).path
     var outer = options.fromCopy(copy.value)
     outer.summary = options.summary ?? Restore.summary(header) + ", migrated to \(version)"
     return try body(Archive(path: copied), outer, migration)

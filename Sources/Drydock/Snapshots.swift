@@ -9,51 +9,6 @@ import FileSystem
 import Foundation
 import MigrationEngine
 
-public struct SnapshotOptions: Sendable {
-  /// Who can read the archive; nil writes one that is not encrypted.
-  public var encryption: AgeTarget?
-  /// The keys that sign the archive, at most one of minisign and one of signify or OpenSSH.
-  public var signing: [SigningKey] = []
-  /// Whose signatures the parent of a signed archive must have; by default those of ``signing``. Without them the archive is
-  /// full.
-  public var trusted: TrustedKeys?
-  /// What opens the vault: an encrypted archive then also holds the items that may leave the device. Without, it holds
-  /// the sealed file alone.
-  public var deviceKeys: DeviceKeys?
-  /// Writes a full archive. By default a repository gets what changed since the newest archive of the container there.
-  public var isFull = false
-  /// What opens the repository's earlier archives. If it does not open the newest one, the archive is full.
-  public var keys = AgeKeys()
-  /// A directory where the manifests of encrypted archives are kept for the next snapshot, so that it can be incremental
-  /// without a key. It holds names, sizes and hashes, and no contents; it can be removed at any time. Nil for none.
-  public var cache: String?
-  /// Stores what rules exclude as well, except for Drydock's own state.
-  public var includesExcluded = false
-  /// Names for the archive, such as `keep`, stored beside it in the repository, and readable without a key.
-  public var tags: [String] = []
-  /// Seconds to wait for the locks of the container and of the repository; 0 fails at once.
-  public var lockTimeout: Double = 0
-  public var busyTimeout: Double = 5
-  /// Counts what is stored.
-  public var progress: WorkProgress?
-
-  /// A snapshot that is not encrypted.
-  public init() {}
-
-  func request(_ target: SnapshotRequest.Target) -> SnapshotRequest {
-    var request = SnapshotRequest(target: target, tool: DrydockVersion.tool)
-    request.encryption = encryption
-    // An archive that anyone can read never holds items of the vault, so the vault stays closed.
-    if encryption != nil { request.deviceKeys = deviceKeys }
-    (request.includesExcluded, request.tags) = (includesExcluded, tags)
-    (request.isFull, request.keys, request.cache) = (isFull, keys, cache.map(ManifestCache.init))
-    (request.lockTimeout, request.busyTimeout) = (lockTimeout, busyTimeout)
-    request.signing = CopySigning(keys: signing, trusted: trusted)
-    request.progress = progress
-    return request
-  }
-}
-
 extension Container {
   /// Takes a snapshot into a repository, under a name made of app, instance, time and id.
   ///
@@ -65,7 +20,7 @@ extension Container {
   public func snapshot(
     into repository: Repository, options: SnapshotOptions = SnapshotOptions()
   ) throws -> SnapshotReport {
-    try Snapshot.take(self, lockedRequest(.repository(repository.path), options))
+    try Snapshot.take(self, to: .repository(repository.path), options.detectingVersion())
   }
 
   /// Takes a snapshot into a file, which must not exist.
@@ -75,35 +30,16 @@ extension Container {
   public func snapshot(
     to file: String, options: SnapshotOptions = SnapshotOptions()
   ) throws -> SnapshotReport {
-    try Snapshot.take(self, lockedRequest(.file(file), options))
-  }
-
-  /// A request with the schema version, read under the lock that the content will be read under: nothing can migrate the
-  /// container in between.
-  private func lockedRequest(
-    _ target: SnapshotRequest.Target, _ options: SnapshotOptions
-  ) throws -> SnapshotRequest {
-    var request = options.request(target)
-    // The repository first: while this waits for it, the container is free for others.
-    request.destination = try ArchiveDestination(target, outside: self, lockTimeout: options.lockTimeout)
-    let lock = try ContainerLock(self, exclusive: false, timeout: options.lockTimeout)
-    var transaction = TransactionOptions()
-    transaction.busyTimeout = options.busyTimeout
-    (request.schemaVersion, request.versionProblem) = try Drydock.schemaVersion(
-      in: DiscardedStage(on: reopened(), under: lock, options: transaction))
-    request.lock = lock
-    return request
+    try Snapshot.take(self, to: .file(file), options.detectingVersion())
   }
 
   /// Takes the snapshot before a transaction, under its locks.
   func backUp(
     _ locked: LockedContainer, into repository: Repository, options: SnapshotOptions, schemaVersion: Int
   ) throws -> SnapshotReport {
-    var request = options.request(.repository(repository.path))
-    (request.lock, request.databaseLocks, request.schemaVersion) = (
-      locked.lock, locked.databases, schemaVersion
-    )
-    let report = try Snapshot.take(self, request)
+    var options = options
+    options.schemaVersion = schemaVersion
+    let report = try Snapshot.take(self, to: .repository(repository.path), options, under: locked)
     if let lost = report.skipped.first(where: \.isLoss) {
       throw DrydockError(
         .notInArchive,
@@ -117,6 +53,14 @@ extension Container {
   /// a damaged history can still be backed up.
   func schemaVersion(options: TransactionOptions = TransactionOptions()) throws -> Int? {
     try Drydock.schemaVersion(in: DiscardedStage(on: self, options: options)).number
+  }
+}
+
+extension SnapshotOptions {
+  fileprivate func detectingVersion() -> SnapshotOptions {
+    var options = self
+    options.readsVersion = { Drydock.schemaVersion(in: $0) }
+    return options
   }
 }
 

@@ -93,9 +93,9 @@ import Testing
   func sameSecond() throws {
     let lab = try Lab()
     let paths = try (0..<5).map { _ in
-      var request = lab.request()
-      (request.isFull, request.now) = (true, { Self.now })
-      return try Snapshot.take(lab.container(), request).path
+      var request = lab.options()
+      (request.isFull, request.seams.now) = (true, { Self.now })
+      return try lab.take(request).path
     }
     try lab.changeRepository("touch -d 2026-11-25T10:00:00Z repository/*")
     let listing = try Repository(lab.repository).list()
@@ -109,9 +109,9 @@ import Testing
     let lab = try Lab()
     let paths = try (1...4).map { number in
       try lab.write("v", "\(number)")
-      var request = lab.request()
-      (request.isFull, request.now) = (number % 2 == 1, { Self.now })
-      return try Snapshot.take(lab.container(), request).path
+      var request = lab.options()
+      (request.isFull, request.seams.now) = (number % 2 == 1, { Self.now })
+      return try lab.take(request).path
     }
     _ = try lab.shell("mkdir other")
     for path in paths.reversed() {
@@ -196,8 +196,8 @@ import Testing
     let lab = signing.lab
     func snapshot(_ hours: Double) throws -> String {
       try signing.snapshot {
-        $0.signing.keys = [signing.key]
-        $0.now = { Self.now.addingTimeInterval(hours * 3600) }
+        $0.signing = [signing.key]
+        $0.seams.now = { Self.now.addingTimeInterval(hours * 3600) }
       }.path
     }
     let paths = [try snapshot(-72), try snapshot(-48), try snapshot(-24)]
@@ -226,9 +226,9 @@ import Testing
   func snapshotsByAChangingClock() throws {
     let lab = try Lab()
     func snapshot(_ hours: Double) throws -> SnapshotReport {
-      var options = lab.request()
-      options.now = { Self.now.addingTimeInterval(hours * 3600) }
-      return try Snapshot.take(lab.container(), options)
+      var options = lab.options()
+      options.seams.now = { Self.now.addingTimeInterval(hours * 3600) }
+      return try lab.take(options)
     }
     let before = try snapshot(-24)
     let ahead = try snapshot(24)
@@ -259,10 +259,10 @@ import Testing
     let identity = try AgeIdentity.generate()
     var newest = ""
     for hours in [24.0, 0, 1] {
-      var options = lab.request()
-      options.now = { Self.now.addingTimeInterval(hours * 3600) }
+      var options = lab.options()
+      options.seams.now = { Self.now.addingTimeInterval(hours * 3600) }
       options.encryption = .recipients([identity.recipient])
-      let report = try Snapshot.take(lab.container(), options)
+      let report = try lab.take(options)
       #expect(lastName(report.path).contains("Z+_") == (hours < 24))
       newest = report.path
     }

@@ -31,7 +31,7 @@ import Testing
 
   /// A chain of six archives with some of everything; those with a number in `kept` have the tag `keep`.
   private func chain(
-    _ lab: Lab, kept: Set<Int>, _ change: (inout SnapshotRequest) -> Void = { _ in }
+    _ lab: Lab, kept: Set<Int>, _ change: (inout SnapshotOptions) -> Void = { _ in }
   ) throws -> [Taken] {
     var random = SeededRandom(seed: 7)
     try lab.sql(
@@ -66,7 +66,7 @@ import Testing
       let report = try lab.incremental {
         $0.tags = kept.contains(number) ? ["keep", "number-\(number)"] : []
         // Two of each second: a copy of the later one as a full archive names the earlier one.
-        $0.now = { Date(timeIntervalSince1970: 1_700_000_000 + Double(number / 2) * 86_400) }
+        $0.seams.now = { Date(timeIntervalSince1970: 1_700_000_000 + Double(number / 2) * 86_400) }
         change(&$0)
       }
       return Taken(report: report, tree: tree, rows: rows)

@@ -23,9 +23,9 @@ import Testing
   }
 
   private func snapshot(_ lab: Lab, includesExcluded: Bool = false) throws -> SnapshotReport {
-    var options = lab.request()
+    var options = lab.options()
     options.includesExcluded = includesExcluded
-    return try Snapshot.take(lab.container(), options)
+    return try lab.take(options)
   }
 
   private func setNoDump(_ lab: Lab, _ path: ContainerPath, _ isSet: Bool = true) throws {

@@ -332,16 +332,16 @@ import Testing
 
   @Test func aSnapshotHasItsTagsFromTheBeginning() throws {
     try lab.write("file", "content")
-    var request = lab.request()
+    var request = lab.options()
     request.tags = ["b", "a", "b"]
-    let report = try Snapshot.take(lab.container(), request)
+    let report = try lab.take(request)
     #expect(try repository.list().items.map(\.tags) == [["a", "b"]])
     #expect(try names().first { $0.hasSuffix(".json") } == "\(report.archive).tags.json")
     request.tags = ["a,b"]
-    #expect(code(failure { _ = try Snapshot.take(lab.container(), request) }) == "usage")
-    request.target = .file(lab.directory("file.tar.zst"))
+    #expect(code(failure { _ = try lab.take(request) }) == "usage")
     request.tags = ["a"]
-    #expect(code(failure { _ = try Snapshot.take(lab.container(), request) }) == "usage")
+    let file = ArchiveTarget.file(lab.directory("file.tar.zst"))
+    #expect(code(failure { _ = try lab.take(request, to: file) }) == "usage")
     #expect(try names().count == 2 && !RawFiles.exists(Array(lab.directory("file.tar.zst").utf8)))
     // An archive is as good without the file.
     try repository.forget(keeping: .last(1))

@@ -13,7 +13,7 @@ import Testing
 @Suite(.everyPlace) struct IncrementalSnapshotTests {
   @discardableResult
   private func snapshot(
-    _ lab: Lab, trusting: Bool = true, _ change: (inout SnapshotRequest) -> Void = { _ in }
+    _ lab: Lab, trusting: Bool = true, _ change: (inout SnapshotOptions) -> Void = { _ in }
   ) throws -> SnapshotReport { try lab.incremental(trusting: trusting, change) }
 
   private func members(_ path: String, _ lab: Lab) throws -> [String] {
@@ -242,7 +242,7 @@ import Testing
   @Test(.local("sets the times of the files")) func archivesOfOneSecondAreInTheOrderOfTheirChain() throws {
     let lab = try scene()
     let now = Date()
-    let reports = try (0..<4).map { _ in try snapshot(lab) { $0.now = { now } } }
+    let reports = try (0..<4).map { _ in try snapshot(lab) { $0.seams.now = { now } } }
     // As a copy may set the times of the files.
     for (number, report) in reports.enumerated() {
       try FileManager.default.setAttributes(

@@ -122,14 +122,22 @@ final class Lab {
 
   /// For a snapshot into the repository. In a suite for every place, each at a remote one is of another second: of archives of
   /// one second, the times of their files decide which is the newest, and servers do not say these exactly enough.
-  func request() -> SnapshotRequest {
-    var request = SnapshotRequest(target: .repository(repository), tool: "test")
+  func options() -> SnapshotOptions {
+    var options = SnapshotOptions()
     if PlaceKind.current != .directory {
       snapshots += 1
       let time = Date().addingTimeInterval(Double(snapshots) - 40)
-      request.now = { time }
+      options.seams.now = { time }
     }
-    return request
+    return options
+  }
+
+  /// Takes a snapshot into the repository, or elsewhere.
+  @discardableResult
+  func take(
+    _ options: SnapshotOptions = SnapshotOptions(), to target: ArchiveTarget? = nil, _ path: String? = nil
+  ) throws -> SnapshotReport {
+    try Snapshot.take(container(path), to: target ?? .repository(repository), options)
   }
 
   /// All in a directory of this machine and in full tests; else some, from the first to the last: each takes requests.
@@ -140,20 +148,18 @@ final class Lab {
 
   @discardableResult
   func snapshot(to file: String? = nil, _ path: String? = nil) throws -> SnapshotReport {
-    var request = self.request()
-    if let file { request.target = .file(file) }
-    return try Snapshot.take(container(path), request)
+    try take(options(), to: file.map(ArchiveTarget.file), path)
   }
 
   /// Takes a snapshot that trusts the status of every path that was touched more than a moment ago.
   @discardableResult
   func incremental(
-    trusting: Bool = true, _ change: (inout SnapshotRequest) -> Void = { _ in }
+    trusting: Bool = true, _ change: (inout SnapshotOptions) -> Void = { _ in }
   ) throws -> SnapshotReport {
-    var request = self.request()
-    if trusting { request.settling = -3600 }
-    change(&request)
-    let report = try Snapshot.take(container(), request)
+    var options = self.options()
+    if trusting { options.seams.settling = -3600 }
+    change(&options)
+    let report = try take(options)
     // What changes from here on gets another time: the kernel's clock ticks every few milliseconds.
     usleep(20_000)
     return report
@@ -211,7 +217,7 @@ extension Lab {
   ) throws -> [ContainerPath] {
     let archive = try Archive(path: path)
     var options = RestoreOptions()
-    options.settling = -3600
+    options.seams.settling = -3600
     change(&options)
     return try Transaction.inspect(container()) { staged in
       let live = try LivePaths(staged)

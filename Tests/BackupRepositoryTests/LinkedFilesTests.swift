@@ -58,7 +58,7 @@ import Testing
     try change(lab, "3")
     #expect(try unread(lab.incremental(), since: second).contains("folder/deep/d"))
     // Too young to be trusted, or all is to be read.
-    #expect(try lab.compared(with: second.path) { $0.settling = 60 }.contains("a"))
+    #expect(try lab.compared(with: second.path) { $0.seams.settling = 60 }.contains("a"))
     #expect(try lab.compared(with: second.path) { $0.checksContents = true }.contains("a"))
   }
 
@@ -188,7 +188,7 @@ import Testing
   /// Content that is on the disk after a power cut may be newer than its file's times, and the lists are of before.
   @Test func afterTheBootSessionNothingIsTrusted() throws {
     let lab = try scene()
-    let first = try lab.incremental { $0.session = "another" }
+    let first = try lab.incremental { $0.seams.session = "another" }
     let all: [ContainerPath] = ["a", "b", "db", "first", "folder/c", "folder/deep/d", "second"]
     #expect(try lab.compared(with: first.path) == all)
     let second = try lab.incremental()

@@ -215,7 +215,7 @@ struct FileGroupTests {
     let stored = Mutex(0)
     let root = lab.root
     return try lab.incremental(trusting: trusting) {
-      $0.stores = {
+      $0.seams.stores = {
         let number = stored.withLock {
           $0 += 1
           return $0

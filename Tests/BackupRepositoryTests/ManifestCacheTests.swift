@@ -28,14 +28,13 @@ import Testing
 
   @discardableResult
   private func snapshot(
-    into repository: String? = nil, _ change: (inout SnapshotRequest) throws -> Void = { _ in }
+    into target: ArchiveTarget? = nil, _ change: (inout SnapshotOptions) throws -> Void = { _ in }
   ) throws -> SnapshotReport {
-    var request = lab.request()
-    if let repository { request.target = .repository(repository) }
-    (request.encryption, request.cache) = (.recipients([identity.recipient]), ManifestCache(cache))
-    request.settling = -3600
+    var request = lab.options()
+    (request.encryption, request.cache) = (.recipients([identity.recipient]), cache)
+    request.seams.settling = -3600
     try change(&request)
-    let report = try Snapshot.take(lab.container(), request)
+    let report = try lab.take(request, to: target)
     usleep(20_000)
     return report
   }
@@ -164,7 +163,7 @@ import Testing
     for number in 0..<3 {
       try lab.write("notes/1", "changed \(number)")
       for place in [lab.repository, lab.directory("other")] {
-        let report = try snapshot(into: place)
+        let report = try snapshot(into: .repository(place))
         #expect(report.header.kind == (number == 0 ? .full : .incremental))
         #expect(report.parentProblem == nil)
         #expect(try Archive(path: report.path, keys: keys).parts.count == number + 1)
@@ -173,14 +172,14 @@ import Testing
     #expect(try files().count == 6)
     // A copy elsewhere is another repository, until it is in the old one's place.
     try lab.changeRepository("cp -a repository copy")
-    expectFull(try snapshot(into: lab.directory("copy")), "the cache does not have its manifest")
+    expectFull(try snapshot(into: .repository(lab.directory("copy"))), "the cache does not have its manifest")
     try lab.changeRepository("cp -a repository moved; rm -r repository; mv moved repository")
     #expect(try snapshot().header.kind == .incremental)
   }
 
   @Test func anArchiveOfTheChainIsGone() throws {
     let reports = try (0..<3).map { number in
-      try snapshot { $0.now = { Date().addingTimeInterval(Double(number * 10 - 60)) } }
+      try snapshot { $0.seams.now = { Date().addingTimeInterval(Double(number * 10 - 60)) } }
     }
     try lab.changeRepository("mv 'repository/\(lastName(reports[1].path))' kept")
     expectFull(try snapshot(), "the cache does not have its manifest")
@@ -207,9 +206,9 @@ import Testing
     for number in 0..<2 {
       for name in ["red", "blue"] {
         let container = try lab.container(lab.directory(name))
-        var request = lab.request()
-        (request.encryption, request.cache) = (.recipients([identity.recipient]), ManifestCache(cache))
-        let report = try Snapshot.take(container, request)
+        var request = lab.options()
+        (request.encryption, request.cache) = (.recipients([identity.recipient]), cache)
+        let report = try Snapshot.take(container, to: .repository(lab.repository), request)
         #expect(report.header.kind == (number == 0 ? .full : .incremental) && report.header.instance == name)
       }
     }
@@ -227,7 +226,7 @@ import Testing
   @Test func itIsBounded() throws {
     lab.configuration.fullArchives.after = 2
     for number in 0..<9 {
-      try snapshot { $0.now = { Date().addingTimeInterval(Double(number * 2 - 60)) } }
+      try snapshot { $0.seams.now = { Date().addingTimeInterval(Double(number * 2 - 60)) } }
     }
     #expect(try files().count == 3)
     _ = try lab.shell("mkdir cache/manifests/old; touch -d '1 year ago' cache/manifests/old")
@@ -252,7 +251,7 @@ import Testing
   @Test func onlyArchivesForRecipientsAreInIt() throws {
     try snapshot { $0.encryption = nil }
     try snapshot { $0.encryption = .passphrase(SecretBytes(Array("correct horse".utf8))) }
-    try snapshot { $0.target = .file(lab.directory("file.tar.zst.age")) }
+    try snapshot(into: .file(lab.directory("file.tar.zst.age")))
     #expect(!RawFiles.exists(Array(cache.utf8)))
   }
 

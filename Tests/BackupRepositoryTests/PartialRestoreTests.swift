@@ -13,7 +13,7 @@ import Testing
 @Suite(.everyPlace) struct PartialRestoreTests {
   /// Two large files, a database, and some small files; then a snapshot that moved one of them.
   private func scene(
-    _ change: (inout SnapshotRequest) -> Void = { _ in }
+    _ change: (inout SnapshotOptions) -> Void = { _ in }
   ) throws -> (Lab, reports: [SnapshotReport], whole: TreeListing) {
     let lab = try Lab()
     // A frame has 4 MiB.
@@ -35,10 +35,10 @@ import Testing
     return (lab, [full, second, third], try TreeListing(lab.root))
   }
 
-  private func snapshot(_ lab: Lab, _ change: (inout SnapshotRequest) -> Void) throws -> SnapshotReport {
-    var request = lab.request()
+  private func snapshot(_ lab: Lab, _ change: (inout SnapshotOptions) -> Void) throws -> SnapshotReport {
+    var request = lab.options()
     change(&request)
-    return try Snapshot.take(lab.container(), request)
+    return try lab.take(request)
   }
 
   /// Flips a bit in the middle of the content of a path; only frames of that content are damaged.
@@ -204,7 +204,7 @@ import Testing
     let (lab, reports, _) = try scene()
     try lab.removeStored(reports[0].path)
     let archive = try Archive(path: reports[2].path, acceptsGap: true)
-    let target = SnapshotRequest.Target.file(lab.directory("out.tar.zst"))
+    let target = ArchiveTarget.file(lab.directory("out.tar.zst"))
     #expect(
       code(failure { _ = try SnapshotCopy.export(archive, to: target, tool: "test") }) == "missingArchive")
     #expect(code(failure { _ = try ArchiveSide(archive) }) == "missingArchive")

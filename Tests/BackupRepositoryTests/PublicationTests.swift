@@ -27,15 +27,15 @@ import Testing
       lab.root, lab.root + "/Documents/backups", lab.root + "/../box/Documents/", lab.directory.path,
     ] {
       let error = failure {
-        _ = try Snapshot.take(lab.container(), SnapshotRequest(target: .repository(place), tool: "test"))
+        _ = try lab.take(to: .repository(place))
       }
       #expect(code(error) == "overlap", "\(place): \(String(describing: error))")
     }
     #expect(code(failure { try lab.snapshot(to: lab.root + "/out.tar.zst") }) == "overlap")
     #expect(code(failure { try lab.snapshot(to: lab.directory("none/out.tar.zst")) }) == "notFound")
     #expect(code(failure { try lab.snapshot(to: lab.repository + "/") }) == "notFound")
-    let nowhere = SnapshotRequest(target: .repository(lab.directory("none")), tool: "test")
-    #expect(code(failure { _ = try Snapshot.take(lab.container(), nowhere) }) == "notFound")
+    let nowhere = ArchiveTarget.repository(lab.directory("none"))
+    #expect(code(failure { _ = try lab.take(to: nowhere) }) == "notFound")
     expectSame(try TreeListing(lab.directory.path), as: before)
     // A file beside the container is fine.
     try lab.snapshot(to: lab.directory("beside.tar.zst"))
@@ -75,8 +75,7 @@ import Testing
     let count = lab.place == nil ? 12 : 5
     DispatchQueue.concurrentPerform(iterations: count) { _ in
       do {
-        _ = try Snapshot.take(
-          Container(at: root), SnapshotRequest(target: .repository(repository), tool: "test"))
+        _ = try Snapshot.take(Container(at: root), to: .repository(repository))
       } catch {
         Issue.record(error)
       }

@@ -90,8 +90,8 @@ extension RandomRepository {
       if !recipients.isEmpty { ($0.encryption, $0.keys) = (.recipients(recipients), keys) }
       ($0.isFull, $0.lockTimeout, $0.tags) = (isFull, 30, tags.sorted())
       // The time of the archive may be long ago.
-      $0.settling = trusts ? -1e9 : 60
-      if let now { $0.now = { now } }
+      $0.seams.settling = trusts ? -1e9 : 60
+      if let now { $0.seams.now = { now } }
     }
     #expect(!report.isIncomplete && report.parentProblem == nil, context)
     try expectTaken(state, tags)

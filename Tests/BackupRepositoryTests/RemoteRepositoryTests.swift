@@ -353,7 +353,7 @@ import Testing
         try lab.write("f\(round % 3)", SeededRandom.noise(20_000 + round))
         // Each of another second: one that follows another of its second, and has not seen it in a listing, may not be the newest.
         let report = try lab.incremental {
-          ($0.lockTimeout, $0.now) = (30, { start.addingTimeInterval(Double(round)) })
+          ($0.lockTimeout, $0.seams.now) = (30, { start.addingTimeInterval(Double(round)) })
         }
         known.insert(report.archive.description)
         if round % 2 == 1 {

@@ -30,15 +30,15 @@ import Testing
     -> SnapshotReport
   {
     let stored = Mutex(0)
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
-    options.stores = {
+    var options = SnapshotOptions()
+    options.seams.stores = {
       let isNow = stored.withLock {
         $0 += 1
         return $0 == count
       }
       if isNow { action() }
     }
-    return try Snapshot.take(lab.container(), options)
+    return try lab.take(options)
   }
 
   /// The stored paths with what they hold.
@@ -176,8 +176,8 @@ import Testing
     try lab.directory(in: "busy/first")
     let busy = lab.root + "/busy/"
     let number = Mutex(0)
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
-    options.lists = { path in
+    var options = SnapshotOptions()
+    options.seams.lists = { path in
       guard path.parent == "busy" else { return }
       let name = number.withLock {
         $0 += 1
@@ -185,7 +185,7 @@ import Testing
       }
       mkdir(busy + "\(name)", 0o700)
     }
-    let report = try Snapshot.take(lab.container(), options)
+    let report = try lab.take(options)
     let named = report.skipped.map(\.description)
     #expect(report.isIncomplete && named.contains("busy unstable") && !named.contains("early unstable"))
     _ = try Verification.run(Archive(path: report.path), data: true)

@@ -108,9 +108,9 @@ import Testing
     withExtendedLifetime(holder) {}
     holder = nil
     // The kernel may give the lock back a moment later: another thread is just starting a program.
-    var options = lab.request()
+    var options = lab.options()
     options.lockTimeout = 30
-    _ = try Snapshot.take(lab.container(), options)
+    _ = try lab.take(options)
     #expect(try lab.storedNames().count == 2)
   }
 
@@ -139,9 +139,9 @@ import Testing
       do {
         let repository = Repository(path)
         for _ in 0..<rounds {
-          var options = SnapshotRequest(target: .repository(path), tool: "test")
+          var options = SnapshotOptions()
           options.lockTimeout = 120
-          let report = try Snapshot.take(Container(at: roots[number]), options)
+          let report = try Snapshot.take(Container(at: roots[number]), to: .repository(path), options)
           let forgot = try repository.forgetEverything(instance: "box\(number)", lockTimeout: 120)
           #expect(forgot.removed.flatMap(\.paths) == [report.path])
         }

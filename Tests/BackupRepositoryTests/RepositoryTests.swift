@@ -90,7 +90,9 @@ import Testing
     let lab = try Lab()
     let taken = try (0..<3).map { number in
       try lab.incremental {
-        ($0.isFull, $0.now) = (true, { Date(timeIntervalSince1970: 1_790_000_000 + Double(number) * 3600) })
+        ($0.isFull, $0.seams.now) = (
+          true, { Date(timeIntervalSince1970: 1_790_000_000 + Double(number) * 3600) }
+        )
       }.path
     }
     try lab.store(lastName(taken[2]), Array(try lab.stored(taken[2]).dropLast(30)))

@@ -75,7 +75,7 @@ import Testing
     #expect(try lab.compared(with: archive) == [])
     // They are too young to be trusted, or all is to be read.
     let all: [ContainerPath] = ["a", "b", "db", "log.db", "replaced", "same", "touched", "wal.db"]
-    #expect(try lab.compared(with: archive) { $0.settling = 60 } == all)
+    #expect(try lab.compared(with: archive) { $0.seams.settling = 60 } == all)
     #expect(try lab.compared(with: archive) { $0.checksContents = true } == all)
 
     // Times that were set back, a copy with all times, and a log that grew.
@@ -125,9 +125,9 @@ import Testing
     let lab = try Lab()
     try lab.write("cache/deep/file", "cached")
     try lab.flag("cache")
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotOptions()
     options.includesExcluded = true
-    let archive = try Snapshot.take(lab.container(), options).path
+    let archive = try lab.take(options).path
     try lab.restore(archive, to: lab.directory("without"))
     #expect(!lab.exists("cache", in: lab.directory("without")))
     try lab.restore(archive, to: lab.directory("with")) { $0.includeExcluded = true }

@@ -21,7 +21,7 @@ struct RestoreMatrix {
     lab = try Lab(name: "source")
     try lab.sql("../1", "PRAGMA user_version=1; CREATE TABLE t(a)")
     try lab.sql("../2", "PRAGMA user_version=2; CREATE TABLE other(b)")
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotOptions()
     options.includesExcluded = storesExcluded
     var copies: [String] = []
     for (s, kept) in stored.enumerated() {
@@ -63,7 +63,7 @@ struct RestoreMatrix {
     for place in copies {
       _ = try lab.shell("[ ! -e source/\(place)/x ] || cp -a source/\(place)/x live/\(place)/x")
     }
-    archive = try Snapshot.take(lab.container(), options).path
+    archive = try lab.take(options).path
     source = try TreeListing(lab.root)
   }
 

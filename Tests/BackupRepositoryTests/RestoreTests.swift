@@ -166,9 +166,9 @@ import Testing
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
     let lab = try Lab()
     try lab.write("file", "content")
-    var taken = lab.request()
+    var taken = lab.options()
     taken.schemaVersion = 2
-    let archive = try Snapshot.take(lab.container(), taken).path
+    let archive = try lab.take(taken).path
     try lab.write("file", "damaged")
     for version in [nil, 1, 3] {
       let error = try lab.refusal(archive) { ($0.scope, $0.readsVersion) = (["file"], { _ in version }) }

@@ -42,9 +42,9 @@ import Testing
   }
 
   @Test func aSnapshotIsReadWithItsKeyAndWithNoOther() throws {
-    var options = lab.request()
+    var options = lab.options()
     options.encryption = .recipients([identity.recipient])
-    let report = try Snapshot.take(lab.container(), options)
+    let report = try lab.take(options)
     #expect(report.isEncrypted && report.path.hasSuffix(".tar.zst.age"))
     #expect(code(failure { _ = try Archive(path: report.path) }) == "noIdentity")
     #expect(code(failure { _ = try Archive.header(path: report.path) }) == "noIdentity")
@@ -208,7 +208,7 @@ import Testing
     #expect(
       code(
         failure {
-          _ = try Snapshot.take(named, SnapshotRequest(target: .repository(lab.repository), tool: "test"))
+          _ = try Snapshot.take(named, to: .repository(lab.repository))
         })
         == "usage")
   }

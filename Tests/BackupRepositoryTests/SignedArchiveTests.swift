@@ -36,10 +36,10 @@ struct SigningLab {
   @discardableResult
   func snapshot(
     _ keys: [SigningKey]? = nil, trusted: TrustedKeys? = nil,
-    _ change: (inout SnapshotRequest) -> Void = { _ in }
+    _ change: (inout SnapshotOptions) -> Void = { _ in }
   ) throws -> SnapshotReport {
     try lab.incremental {
-      $0.signing = CopySigning(keys: keys ?? [key], trusted: trusted)
+      ($0.signing, $0.trusted) = (keys ?? [key], trusted)
       change(&$0)
     }
   }
@@ -249,7 +249,7 @@ struct SigningLab {
 
   @Test func aCacheWithoutKeyAddsToSignedChainsOnly() throws {
     let identity = try AgeIdentity.generate()
-    let cache = ManifestCache(lab.directory("cache"))
+    let cache = lab.directory("cache")
     func snapshot(_ keys: [SigningKey]) throws -> SnapshotReport {
       try signing.snapshot(keys) {
         $0.encryption = .recipients([identity.recipient])
@@ -374,9 +374,9 @@ struct SigningLab {
   @Test(.local("a file of this machine")) func archivesAreNotSignedUnderNamesThatStockProgramsMisread() throws
   {
     let error = failure {
-      var request = SnapshotRequest(target: .file(lab.directory("a\\b.tar.zst")), tool: "test")
-      request.signing = CopySigning(keys: [signing.key])
-      _ = try Snapshot.take(lab.container(), request)
+      var options = SnapshotOptions()
+      options.signing = [signing.key]
+      _ = try lab.take(options, to: .file(lab.directory("a\\b.tar.zst")))
     }
     #expect(code(error) == "unsupported")
     #expect(!RawFiles.exists(Array(lab.directory("a\\b.tar.zst").utf8)))

@@ -174,18 +174,13 @@ import Testing
       let error = failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) }
       refused.withLock { $0.append(code(error)) }
     }
-    var request = lab.request()
-    // As the public API does it: the version is read under a lock that the snapshot takes over.
-    let report = try {
-      let lock = try ContainerLock(container, exclusive: false, timeout: 0)
-      let stage = try DiscardedStage(on: container, under: lock)
+    var options = lab.options()
+    options.readsVersion = { stage in
       change()
-      request.schemaVersion = try stage.status(of: "file") != nil ? 7 : nil
-      request.lock = lock
-      request.stores = change
-      defer { request.lock = nil }
-      return try Snapshot.take(container, request)
-    }()
+      return (try stage.status(of: "file") != nil ? 7 : nil, nil)
+    }
+    options.seams.stores = change
+    let report = try lab.take(options)
     #expect(report.header.schemaVersion == 7 && report.versionProblem == nil)
     #expect(refused.withLock { $0 } == ["locked", "locked", "locked"])
     #expect(failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) } == nil)
@@ -198,9 +193,9 @@ import Testing
     _ = try lab.shell("ln one two; ln -s one link; mkfifo fifo", in: lab.root + "/Documents")
     if !isFirst { try lab.snapshot() }
     let progress = WorkProgress()
-    var request = lab.request()
+    var request = lab.options()
     request.progress = progress
-    let report = try Snapshot.take(lab.container(), request)
+    let report = try lab.take(request)
     #expect(report.header.parent == nil || !isFirst)
     let state = progress.state
     #expect(state.phase == .snapshot && state.files == report.entries && state.bytes == report.contentBytes)

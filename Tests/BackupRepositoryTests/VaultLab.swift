@@ -53,11 +53,10 @@ final class VaultLab {
   }
 
   func snapshot(encrypted: Bool, _ keys: DeviceKeys?, to name: String? = nil) throws -> SnapshotReport {
-    var options = lab.request()
-    if let name { options.target = .file(lab.directory(name)) }
+    var options = lab.options()
     if encrypted { options.encryption = .recipients([try Self.archiveKey.get().recipient]) }
     options.deviceKeys = keys
-    return try Snapshot.take(lab.container(), options)
+    return try lab.take(options, to: name.map { .file(lab.directory($0)) })
   }
 
   func open(_ path: String) throws -> Archive {

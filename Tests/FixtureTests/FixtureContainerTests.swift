@@ -241,9 +241,9 @@ struct FixtureContainerTests {
         """)
       let source = try sandbox.build()
       let archive = sandbox.directory("archive.tar.zst")
-      var options = SnapshotRequest(target: .file(archive), tool: "test")
+      var options = SnapshotOptions()
       options.includesExcluded = true
-      _ = try Snapshot.take(source, options)
+      _ = try Snapshot.take(source, to: .file(archive), options)
 
       let folder = sandbox.directory(FixtureSandbox.fixture)
       for name in ["container", "groups"] { try RawFiles.remove(Array("\(folder)/\(name)".utf8)) }
@@ -289,7 +289,7 @@ struct FixtureContainerTests {
       try sandbox.write("container/Documents/a", [UInt8](repeating: 7, count: 100_000))
       try sandbox.describe("")
       let archive = sandbox.directory("archive.tar.zst")
-      _ = try Snapshot.take(sandbox.build(), SnapshotRequest(target: .file(archive), tool: "test"))
+      _ = try Snapshot.take(sandbox.build(), to: .file(archive))
       let bytes = [UInt8](try RawFiles.read(Array(archive.utf8)))
       try RawFiles.remove(Array(sandbox.directory(FixtureSandbox.fixture + "/container").utf8))
       try sandbox.write("fixture.yaml", "version: 0\n")

@@ -100,7 +100,8 @@ extension Archive {
 
     init(
       archive: Archive.ID, app: String, instance: String, layout: ContainerLayout, groups: [String] = [],
-      schemaVersion: Int?, time: String, tool: String, parent: Archive.ID? = nil
+      schemaVersion: Int?, time: String, tool: String = DrydockVersion.tool,
+      parent: Archive.ID? = nil
     ) {
       (format, kind, self.parent) = (Self.currentFormat, parent == nil ? .full : .incremental, parent)
       (self.archive, self.app, self.instance, self.layout) = (archive, app, instance, layout)

@@ -20,7 +20,7 @@ package enum Export {
   ///   - progress: counts what is read of the archive.
   /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
   package static func run(
-    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil,
+    _ archive: Archive, to target: ArchiveTarget, encryption: AgeTarget? = nil,
     signing: [SigningKey] = [],
     tool: String,
     lockTimeout: Double = 0, progress: WorkProgress? = nil

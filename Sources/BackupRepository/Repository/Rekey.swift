@@ -29,7 +29,7 @@ package enum Rekey {
   ///   `conflict` when the archive was replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could
   ///   not be synced.
   package static func run(
-    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target?,
+    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: ArchiveTarget?,
     encryption: AgeTarget, signing: CopySigning = CopySigning(), lockTimeout: Double = 0,
     progress: WorkProgress? = nil
   ) throws -> CopyReport {

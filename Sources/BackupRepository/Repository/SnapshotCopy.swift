@@ -41,7 +41,7 @@ package struct SnapshotCopy {
   ///   - progress: counts what is read of the archive.
   /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
   package static func export(
-    _ source: Archive, to target: SnapshotRequest.Target, encryption: AgeTarget? = nil,
+    _ source: Archive, to target: ArchiveTarget, encryption: AgeTarget? = nil,
     signing: [SigningKey] = [], tool: String, progress: WorkProgress? = nil
   ) throws -> CopyReport {
     try source.requireComplete()

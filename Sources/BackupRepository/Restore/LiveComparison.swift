@@ -40,7 +40,7 @@ struct LiveComparison {
       options.checksContents
       ? nil
       : try CaptureTime(
-        archive.header, of: staged.live, committed, settling: options.settling)
+        archive.header, of: staged.live, committed, settling: options.seams.settling)
   }
 
   mutating func compare(_ entry: ManifestEntry, _ present: LiveEntry?) throws -> Result {

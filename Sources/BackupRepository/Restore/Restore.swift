@@ -287,8 +287,6 @@ public struct RestoreOptions: Sendable {
   public var acceptsIncomplete = false
   /// Compares every live content with its hash, also where the status proves that it has not changed since the snapshot.
   public var checksContents = false
-  /// See ``CaptureTime``.
-  var settling: Double = 60
   public var fromOther = false
   /// Called with the paths that the restore is about to remove, if there are any; what it throws ends the restore, and
   /// nothing has changed. The container stays locked until it returns, so that what is removed is what it was called with.
@@ -299,6 +297,7 @@ public struct RestoreOptions: Sendable {
   package var summary: String?
   /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
+  var seams = Seams()
   /// Which rules the vault's items are under.
   var vault = VaultHandling.byItem
 

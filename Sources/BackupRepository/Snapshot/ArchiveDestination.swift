@@ -6,6 +6,14 @@ import Foundation
 import RemoteStorage
 import SystemPackage
 
+/// Where a new archive is to be.
+package enum ArchiveTarget: Sendable {
+  /// A directory of archives, or a remote place; the name is made.
+  case repository(String)
+  /// A file that must not exist.
+  case file(String)
+}
+
 /// Where a new archive is published: in a repository, under a name that is made, or as a file that must not exist. It is
 /// written in a private directory and published in one step: renamed, or sent to a remote place.
 package struct ArchiveDestination: Sendable {
@@ -25,7 +33,7 @@ package struct ArchiveDestination: Sendable {
   /// - Throws: `DrydockError`: `overlap` when the file exists, or the container and the destination contain each other;
   ///   `notFound`; `locked` while something is removed from the repository.
   package init(
-    _ target: SnapshotRequest.Target, outside container: Container? = nil, lockTimeout: Double
+    _ target: ArchiveTarget, outside container: Container? = nil, lockTimeout: Double
   ) throws {
     switch target {
     case .repository(let path):

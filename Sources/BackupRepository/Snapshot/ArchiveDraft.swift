@@ -17,7 +17,7 @@ final class ArchiveDraft {
   let manifest: ManifestWriter
   /// Without encryption the archive must hold nothing secret.
   let isEncrypted: Bool
-  private let header: Archive.Header
+  let header: Archive.Header
   private let time: Date
   private let destination: ArchiveDestination
   private let scratch: ScratchDirectory

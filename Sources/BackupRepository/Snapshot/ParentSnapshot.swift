@@ -195,13 +195,13 @@ extension Snapshot {
   ///   - rule: when a full archive is written all the same.
   /// - Returns: nil when a full archive is to be written, with the reason if one could not be read.
   static func parent(
-    of header: Archive.Header, in repository: String?, _ present: PlaceListing?, _ request: SnapshotRequest,
+    of header: Archive.Header, in repository: String?, _ present: PlaceListing?, _ options: SnapshotOptions,
     _ rule: FullArchiveRule
   ) throws -> (parent: ParentManifest?, problem: String?) {
     guard let repository, let present else { return (nil, nil) }
     // Whether a passphrase is that of earlier archives is not known.
-    if case .passphrase? = request.encryption { return (nil, nil) }
-    let (keys, isEncrypted) = (request.keys, request.encryption != nil)
+    if case .passphrase? = options.encryption { return (nil, nil) }
+    let (keys, isEncrypted) = (options.keys, options.encryption != nil)
     let label = ArchiveLabel(header)
     let listing = try Repository(repository).listUntagged(present, keys: keys) {
       $0.nameKey == label.nameKey
@@ -223,22 +223,24 @@ extension Snapshot {
     let name = lastName(newest.path)
     do {
       let found: ParentManifest
-      let trusted = request.signing.sources
-      if isEncrypted, let kept = keptManifest(of: newest.path, header, present, request.cache) {
+      let trusted = options.sources
+      if isEncrypted,
+        let kept = keptManifest(of: newest.path, header, present, options.cache.map(ManifestCache.init))
+      {
         // The manifest is this machine's own. What is in the repository is verified by who can open it.
         if let trusted { try kept.requireSigned(besides: newest.path, trusted) }
         found = kept
       } else if case .locked = newest {
-        if keys.isEmpty, request.cache == nil { return (nil, nil) }
+        if keys.isEmpty, options.cache == nil { return (nil, nil) }
         let reason = "no key opens the newest archive, \(name)"
-        return (nil, request.cache == nil ? reason : "\(reason), and the cache does not have its manifest")
+        return (nil, options.cache == nil ? reason : "\(reason), and the cache does not have its manifest")
       } else {
         let part = try ArchivePart(
           path: newest.path, present.file(ContainerPath(name)), keys: keys, trusted: trusted, usesCache: true)
         found = ParentManifest(try Archive(part, keys: keys, trusted: trusted, usesCache: true))
       }
       // Who is to read the new archive must be able to read those that it needs.
-      guard try found.manifest.parts[0].recipients() == request.encryption?.recipientsDigest() else {
+      guard try found.manifest.parts[0].recipients() == options.encryption?.recipientsDigest() else {
         return (nil, "\(name) is encrypted to other keys")
       }
       return (found.isComplete(by: rule) ? nil : found, nil)

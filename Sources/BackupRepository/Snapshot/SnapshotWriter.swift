@@ -9,13 +9,15 @@ import SystemPackage
 /// Stores a container path by path: as members of the archive, and as entries of its manifest. It scans the
 /// locked directory, and copes with paths that change, move or are removed while they are read.
 final class SnapshotWriter {
+  private let container: Container
+  private let locked: LockedContainer
   private let root: Directory
   private let archive: ArchiveWriter
   private let manifest: ManifestWriter
   /// A private directory for copies of databases.
   private let work: Directory
   private let names: MemberNames
-  private let request: SnapshotRequest
+  private let options: SnapshotOptions
   private let rules: ExclusionRules
   /// The names at the moment that the archive shows.
   private let tree: TreeNames
@@ -60,14 +62,14 @@ final class SnapshotWriter {
   private var linked: [FileIdentity: (entry: ManifestEntry, hasMember: Bool)] = [:]
 
   init(
-    _ root: Directory, _ rules: ExclusionRules, into draft: ArchiveDraft, names: MemberNames,
-    request: SnapshotRequest, since former: ParentSnapshot? = nil
+    _ container: Container, _ locked: LockedContainer, into draft: ArchiveDraft, _ options: SnapshotOptions,
+    since former: ParentSnapshot? = nil
   ) throws {
-    self.former = former
-    (self.root, self.rules, self.names, self.request) = (root, rules, names, request)
+    (self.container, self.locked, self.options, self.former) = (container, locked, options, former)
+    (root, rules, names) = (locked.lock.root, ExclusionRules(container), draft.header.memberNames)
     (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
-    tree = TreeNames(root, rules: request.includesExcluded ? nil : rules, listed: request.lists)
-    reader = try StableReader(request.progress)
+    tree = TreeNames(root, rules: options.includesExcluded ? nil : rules, listed: options.seams.lists)
+    reader = try StableReader(options.progress)
     groups = FileGroupCopies(into: draft.work, reader)
     contents = LargeContents(
       archive: draft.archive, manifest: draft.manifest, names: names, reader: reader, former: former)
@@ -79,7 +81,7 @@ final class SnapshotWriter {
     try compare(.root)
     try storeDirectory(.root, root.status(), metadata)
     var scan = ContainerScan(
-      root, rules: rules, entersExcluded: request.includesExcluded, deepest: SkippedPath.deepest,
+      root, rules: rules, entersExcluded: options.includesExcluded, deepest: SkippedPath.deepest,
       names: tree
     ) {
       try self.groups.capture($0, in: $1, $2) { self.former?.isOld($0) ?? false }
@@ -118,7 +120,7 @@ final class SnapshotWriter {
       if excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
         excluded.append(ExcludedPath(path: scanned.path, exclusion: exclusion))
       }
-      if exclusion.rule == .state || !request.includesExcluded { return }
+      if exclusion.rule == .state || !options.includesExcluded { return }
     }
     guard try canStore(scanned.path) else { return }
     try compare(scanned.path)
@@ -342,10 +344,10 @@ final class SnapshotWriter {
   private static let databaseCopy: ContainerPath = "database"
 
   private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
-    if request.opaque.contains(unit.main) {
+    if container.configuration.opaque.contains(unit.main) {
       // A transaction's lock holds it already.
-      let isHeld = request.databaseLocks[unit.main] != nil
-      let hold = try isHeld ? nil : root.hold(unit, busyTimeout: request.busyTimeout)
+      let isHeld = locked.databases[unit.main] != nil
+      let hold = try isHeld ? nil : root.hold(unit, busyTimeout: options.busyTimeout)
       opaque.updateValue(hold, forKey: unit.main)
       return try storeFile(scanned, kind: .rawDatabase)
     }
@@ -355,8 +357,8 @@ final class SnapshotWriter {
       // Also what an interrupted capture left.
       defer { try? work.removeDatabase(Self.databaseCopy) }
       let image = try root.capture(
-        unit, into: work, as: Self.databaseCopy, busyTimeout: request.busyTimeout,
-        held: request.databaseLocks[unit.main], requiresStable: attempt > 1)
+        unit, into: work, as: Self.databaseCopy, busyTimeout: options.busyTimeout,
+        held: locked.databases[unit.main], requiresStable: attempt > 1)
       try expectSame(root.status(unit.main), scanned)
       switch image {
       case .inPlace(let pages):
@@ -449,8 +451,8 @@ final class SnapshotWriter {
   private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
-    request.progress?.set(bytes: contentBytes, files: entries)
-    request.stores?()
+    options.progress?.set(bytes: contentBytes, files: entries)
+    options.seams.stores?()
     waiting.append((entry, digest, earlier?.path == entry.path ? earlier : nil))
     if earlier?.path == entry.path { isAdded = true }
     try addWaiting(all: false)
@@ -493,7 +495,7 @@ final class SnapshotWriter {
     for (entry, digest, earlier) in waiting[..<ready] {
       var entry = entry
       if let digest { entry.digest = try digest.take() }
-      if entry.path == request.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
+      if entry.path == container.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
       let capture = captureStates.removeValue(forKey: entry.path)
       if entry == earlier && capture == nil {
         try manifest.addUnchanged(entry)
@@ -522,14 +524,14 @@ final class SnapshotWriter {
     }
     for path in excluded { try manifest.add(path) }
     for path in skipped { try manifest.add(path) }
-    try addMissing(request.missing.excluded, request.missing.skipped)
+    try addMissing(options.missing.excluded, options.missing.skipped)
   }
 
   /// Records what an earlier capture excluded or lost, unless this one has recorded the path itself.
   private func addMissing(_ earlier: [ExcludedPath], _ lost: [SkippedPath]) throws {
     let known = Set(excluded.map(\.path)).union(skipped.map(\.path))
     for path in earlier where !known.contains(path.path) {
-      if try request.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
+      if try options.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
     }
     for path in lost where !known.contains(path.path) { try manifest.add(path) }
   }

@@ -18,7 +18,7 @@ struct CopyOptions: ParsableArguments {
   @OptionGroup(title: OptionTitle.limits) var expansion: ExpansionOptions
 
   /// Where the copy goes; nil when no place is given.
-  func target() throws -> SnapshotRequest.Target? {
+  func target() throws -> ArchiveTarget? {
     switch (output, directory) {
     case (let file?, nil): return .file(file)
     case (nil, let directory?): return .repository(directory)
@@ -185,7 +185,7 @@ struct RekeyCommand: Subcommand {
   }
 
   /// Where the copies go; nil to replace the archives.
-  private func target() throws -> SnapshotRequest.Target? {
+  private func target() throws -> ArchiveTarget? {
     let target = try copy.target()
     guard replace != (target != nil) else {
       throw UsageError(

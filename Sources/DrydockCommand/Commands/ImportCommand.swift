@@ -181,12 +181,7 @@ struct ImportTargetOptions: ParsableArguments {
       if !common.json { ImportText.warn(report) }
       try outcome.throwUnlessClean()
     } else {
-      var options = SnapshotOptions()
-      (options.lockTimeout, options.busyTimeout) = (transaction.lockTimeout, transaction.busyTimeout)
-      options.encryption = try recipients.encryption(configuration)
-      options.deviceKeys = options.encryption == nil ? nil : transaction.deviceKeys
-      (options.isFull, options.keys, options.cache) = (false, ArchiveKeys.ofEnvironment(), Environment.cache)
-      options.progress = display.progress
+      let options = SnapshotOptions(transaction, encryption: try recipients.encryption(configuration))
       let result = try work.snapshot(
         into: repository.map(Repository.init), orTo: output ?? "", options: options, transaction: transaction)
       display.end()

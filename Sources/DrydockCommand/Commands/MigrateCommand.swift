@@ -126,15 +126,8 @@ struct MigrateCommand: Subcommand {
     let encryption = try recipients.encryption(configuration)
     guard !noSnapshot, let path = repository.path(configuration) else { return options }
     try Repository(path).createIfNeeded()
-    var snapshot = SnapshotOptions()
-    (snapshot.lockTimeout, snapshot.busyTimeout) = (
-      options.transaction.lockTimeout, options.transaction.busyTimeout
-    )
-    (snapshot.encryption, snapshot.deviceKeys) = (encryption, options.transaction.deviceKeys)
-    (snapshot.keys, snapshot.progress) = (ArchiveKeys.ofEnvironment(), progress)
-    snapshot.cache = Environment.cache
-    let signing = try signing.copies(configuration)
-    (snapshot.signing, snapshot.trusted) = (signing.keys, signing.trusted)
+    let snapshot = SnapshotOptions(
+      options.transaction, encryption: encryption, signing: try signing.copies(configuration))
     options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options
   }

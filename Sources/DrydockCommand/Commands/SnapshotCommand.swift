@@ -74,16 +74,10 @@ struct SnapshotCommand: Subcommand {
 
   /// How the archives are written, but for the progress.
   private func options(_ encryption: AgeTarget?, _ signing: CopySigning) throws -> SnapshotOptions {
-    let transaction = try container.wait.transaction(encryption == nil ? nil : deviceKeys)
-    var options = SnapshotOptions()
-    options.lockTimeout = transaction.lockTimeout
-    options.busyTimeout = transaction.busyTimeout
-    (options.includesExcluded, options.tags) = (includeExcluded, tags)
-    (options.isFull, options.keys) = (full, try key.isGiven ? key.keys().all : ArchiveKeys.ofEnvironment())
-    (options.encryption, options.deviceKeys, options.cache) = (
-      encryption, transaction.deviceKeys, Environment.cache
-    )
-    (options.signing, options.trusted) = (signing.keys, signing.trusted)
+    var options = SnapshotOptions(
+      try container.wait.transaction(encryption == nil ? nil : deviceKeys), encryption: encryption,
+      signing: signing, keys: try key.isGiven ? key.keys().all : ArchiveKeys.ofEnvironment())
+    (options.includesExcluded, options.tags, options.isFull) = (includeExcluded, tags, full)
     return options
   }
 

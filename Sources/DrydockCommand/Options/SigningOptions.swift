@@ -37,6 +37,22 @@ struct SigningOptions: ParsableArguments {
   }
 }
 
+extension SnapshotOptions {
+  /// Options with the cache of the environment, which waits as long as a transaction.
+  ///
+  /// - Parameter keys: what opens earlier archives.
+  init(
+    _ transaction: TransactionOptions, encryption: AgeTarget?, signing: CopySigning = CopySigning(),
+    keys: AgeKeys = ArchiveKeys.ofEnvironment()
+  ) {
+    self.init()
+    (lockTimeout, busyTimeout) = (transaction.lockTimeout, transaction.busyTimeout)
+    (deviceKeys, progress) = (transaction.deviceKeys, transaction.progress)
+    (self.encryption, self.keys, cache) = (encryption, keys, Environment.cache)
+    (self.signing, trusted) = (signing.keys, signing.trusted)
+  }
+}
+
 /// The keys whose signatures archives must have to be read.
 struct TrustOptions: ParsableArguments {
   @Option(
