@@ -68,7 +68,7 @@ extension YAMLNode {
       return .object(
         JSONObject(
           try mapping.pairs.map { pair in
-            guard case .text(let key) = pair.key.value else {
+            guard case .string(let key) = pair.key.value else {
               throw pair.keyPosition.error("a JSON key is text, not \(pair.key.value.summary): quote it")
             }
             return (key, try pair.value.jsonValue())
@@ -78,26 +78,19 @@ extension YAMLNode {
   }
 
   private func jsonValue(_ scalar: YAMLScalar) throws -> JSONValue {
-    switch scalar.value {
-    case .null: return .null
-    case .boolean(let bool): return .boolean(bool)
-    case .integer(let number): return .number(JSONNumber(number))
-    case .unsigned(let number): return .number(JSONNumber(number))
-    case .real(let real):
+    if isNull { return .null }
+    if case .real = scalar.value {
       // As written, if that is a JSON number: `1.50` keeps its zero.
       if case .number(let number) = try? JSONDocument(bytes: Array(scalar.source.utf8)).value {
         return .number(number)
       }
-      guard let number = JSONNumber(real) else {
+      guard let value = JSONValue(scalar.value) else {
         throw position.error("JSON has no number `\(scalar.source)`")
       }
-      return .number(number)
-    case .text(let text): return .string(JSONString(text))
-    case .int(let number): return .number(JSONNumber(Int64(number)))
-    case .long(let number): return .number(JSONNumber(number))
-    case .date, .data, .single:
-      throw position.error("JSON cannot represent \(summary): write it as text, as the app reads it")
+      return value
     }
+    if case .single = scalar.value {} else if let value = JSONValue(scalar.value) { return value }
+    throw position.error("JSON cannot represent \(summary): write it as text, as the app reads it")
   }
 }
 
@@ -106,11 +99,11 @@ extension YAMLNode {
   package func propertyListValue() throws -> PropertyListValue {
     switch content {
     case .scalar(let scalar):
-      guard let value = scalar.value.propertyListValue else {
+      if isNull {
         throw position.error(
           "a setting cannot be null: quote it if it is text, or delete the key instead")
       }
-      return value
+      return scalar.value
     case .sequence(let nodes):
       let values = try nodes.map { try $0.propertyListValue() }
       guard isSet else { return .array(values) }
@@ -126,30 +119,11 @@ extension YAMLMapping {
   package func propertyListValues() throws -> PropertyListDictionary {
     var values = PropertyListDictionary()
     for pair in pairs {
-      guard case .text(let key) = pair.key.value else {
+      guard case .string(let key) = pair.key.value else {
         throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")
       }
       values[key] = try pair.value.propertyListValue()
     }
     return values
-  }
-}
-
-extension YAMLScalar.Value {
-  /// The value as in a property list; nil for null.
-  package var propertyListValue: PropertyListValue? {
-    switch self {
-    case .null: nil
-    case .boolean(let value): .boolean(value)
-    case .integer(let value): .integer(value)
-    case .unsigned(let value): .unsigned(value)
-    case .real(let value): .real(value)
-    case .text(let text): .string(text)
-    case .int(let value): .int(value)
-    case .long(let value): .long(value)
-    case .single(let value): .single(value)
-    case .date(let date): .date(date)
-    case .data(let bytes): .data(bytes)
-    }
   }
 }

@@ -13,16 +13,16 @@ package struct YAMLDocument: Sendable {
   /// - Parameter file: the name for messages.
   /// - Throws: `DrydockError` (`.malformed`) whose message starts with `file:line:column`.
   package init(_ bytes: [UInt8], file: String) throws {
-    let text = try YAMLText.decode(bytes, file: file)
+    let text = try Self.decode(bytes, file: file)
     var builder = YAMLTreeBuilder(file: file)
     do {
-      // A tag for every plain scalar, so that Yams distinguishes the keys `true` and `"true"`. `YAMLCoreSchema` decides
+      // A tag for every plain scalar, so that Yams distinguishes the keys `true` and `"true"`. `YAMLScalar.resolve` decides
       // what plain scalars mean.
       let resolver = try Resolver.basic.appending(YAMLTreeBuilder.plainTag, "^[\\s\\S]*$")
       let node = try Yams.Parser(yaml: text, resolver: resolver, encoding: .utf8).singleRoot()
       root = try node.map { try builder.node($0, depth: 0) }
     } catch let error as YamlError {
-      throw YAMLText.translate(error, text: text, file: file)
+      throw Self.translate(error, text: text, file: file)
     }
     notes = builder.notes
   }
@@ -97,25 +97,25 @@ struct YAMLTreeBuilder {
     let isPlainStyle = scalar.style == .plain || scalar.style == .any
     let isUntagged = tag.isEmpty || tag == Self.plainTag.rawValue
     if isUntagged && isPlainStyle {
-      guard let value = YAMLCoreSchema.resolve(scalar.string) else {
+      guard let value = YAMLScalar.resolve(scalar.string) else {
         throw position.error("the number `\(scalar.string)` does not fit 64 bits: quote it if it is text")
       }
       return YAMLScalar(value: value, source: scalar.string, isPlain: true)
     }
     let value =
       isUntagged
-      ? .text(scalar.string) : try YAMLTags.value(of: scalar.string, tag: tag, at: position)
+      ? .string(scalar.string) : try YAMLScalar.value(of: scalar.string, tag: tag, at: position)
     return YAMLScalar(value: value, source: scalar.string, isPlain: false)
   }
 
   private mutating func note(_ scalar: YAMLScalar, at position: YAMLPosition) {
-    guard scalar.isPlain, let message = YAMLLegacy.note(for: scalar) else { return }
+    guard let message = scalar.note else { return }
     let note = YAMLNote(position: position, message: message)
     if !notes.contains(note) { notes.append(note) }
   }
 
   private func checkTag(_ tag: Tag, _ expected: String, at position: YAMLPosition) throws {
-    let name = YAMLTags.written(tag.rawValue)
+    let name = YAMLScalar.writtenTag(tag.rawValue)
     guard name.isEmpty || name == "!" || name == expected else {
       throw position.error("the tag `\(name)` does not fit here")
     }
@@ -123,7 +123,7 @@ struct YAMLTreeBuilder {
 
   /// Yams compares keys by their characters; `1` and `0x1` are the same key as well.
   private func checked(_ pairs: [YAMLMapping.Pair]) throws -> YAMLMapping {
-    var seen: [YAMLScalar.Value: YAMLPosition] = [:]
+    var seen: [PropertyListValue: YAMLPosition] = [:]
     for pair in pairs {
       if let first = seen.updateValue(pair.keyPosition, forKey: pair.key.value) {
         throw pair.keyPosition.error(
@@ -134,10 +134,10 @@ struct YAMLTreeBuilder {
   }
 }
 
-/// Decodes text, and translates Yams' errors to errors with positions.
-enum YAMLText {
+// Decodes text, and translates Yams' errors to errors with positions.
+extension YAMLDocument {
   /// The text of a file, without a byte order mark.
-  static func decode(_ bytes: [UInt8], file: String) throws -> String {
+  private static func decode(_ bytes: [UInt8], file: String) throws -> String {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     let content = bytes.starts(with: mark) ? Array(bytes.dropFirst(mark.count)) : bytes
     if let text = String(validating: content, as: UTF8.self) { return text }
@@ -150,7 +150,7 @@ enum YAMLText {
     throw position.error("this byte is not UTF-8: save the file as UTF-8")
   }
 
-  static func translate(_ error: YamlError, text: String, file: String) -> DrydockError {
+  private static func translate(_ error: YamlError, text: String, file: String) -> DrydockError {
     switch error {
     case .scanner(let context, let problem, let mark, _), .parser(let context, let problem, let mark, _):
       let position = YAMLPosition(file: file, line: mark.line, column: mark.column)

@@ -36,7 +36,7 @@ package struct YAMLNode: Sendable {
   }
 
   /// Whether this is the null scalar (an empty value counts).
-  package var isNull: Bool { scalar?.value == .null }
+  package var isNull: Bool { scalar?.value.isNull == true }
 
   /// What the node is, for messages: "the text `on`", "a list", "a mapping".
   package var summary: String {
@@ -49,48 +49,16 @@ package struct YAMLNode: Sendable {
 }
 
 /// A scalar: its typed value and how it was written.
-package struct YAMLScalar: Hashable, Sendable {
-  /// A value of the YAML 1.2 core schema, a date or data.
-  package enum Value: Hashable, Sendable {
-    case null
-    case boolean(Bool)
-    case integer(Int64)
-    /// Only above `Int64.max`.
-    case unsigned(UInt64)
-    case real(Double)
-    /// Android's number types: `!int`, `!long` and `!float`.
-    case int(Int32), long(Int64), single(Float)
-    case text(String)
-    case date(Date)
-    case data([UInt8])
-
-    /// The value for messages, with its type.
-    package var summary: String {
-      switch self {
-      case .null: "null"
-      case .boolean(let value): "the Bool \(value)"
-      case .integer(let value): "the integer \(value)"
-      case .unsigned(let value): "the integer \(value)"
-      case .real(let value): "the real \(value)"
-      case .int(let value): "the int \(value)"
-      case .long(let value): "the long \(value)"
-      case .single(let value): "the float \(value)"
-      case .text(let value): "the text `\(value)`"
-      case .date: "a date"
-      case .data(let bytes): "data of \(bytes.count) bytes"
-      }
-    }
-  }
-
-  /// The typed value.
-  package var value: Value
+package struct YAMLScalar: Sendable {
+  /// The typed value, never a container: one of the YAML 1.2 core schema, a date or data.
+  package var value: PropertyListValue
   /// The characters between the delimiters, after unescaping.
   package var source: String
   /// Whether it was written without quotes and without a tag.
   package var isPlain: Bool
 
   /// The meaning of this plain scalar in YAML 1.1, if it differs.
-  package var legacyReading: String? { isPlain ? YAMLLegacy.reading(of: source) : nil }
+  package var legacyReading: String? { isPlain ? Self.legacyReading(of: source) : nil }
 }
 
 /// A mapping: pairs in the order of the file; no two keys are equal.
@@ -109,7 +77,25 @@ package struct YAMLMapping: Sendable {
 
   /// The value of a text key.
   package subscript(_ key: String) -> YAMLNode? {
-    pairs.first { if case .text(let name) = $0.key.value { name.isExactly(key) } else { false } }?.value
+    pairs.first { if case .string(let name) = $0.key.value { name.isExactly(key) } else { false } }?.value
+  }
+}
+
+extension PropertyListValue {
+  /// The value for messages about YAML, with its type: "the text `on`".
+  package var summary: String {
+    switch self {
+    case .boolean, .int, .long: "the \(typeName) \(self)"
+    case .integer, .unsigned: "the integer \(self)"
+    case .real: "the real \(self)"
+    case .single: "the float \(self)"
+    case .string(let value): "the text `\(value)`"
+    case .date: "a date"
+    case .data(let bytes): "data of \(bytes.count) bytes"
+    case .array, .set: "a list"
+    case .dictionary: "a mapping"
+    case .unknown: "null"
+    }
   }
 }
 

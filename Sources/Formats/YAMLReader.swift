@@ -30,7 +30,7 @@ package struct YAMLReader: Sendable {
 
   private func unknownKeys(besides keys: [String]) -> [DrydockError] {
     mapping.pairs.compactMap { pair in
-      if case .text(let key) = pair.key.value, keys.contains(key) { return nil }
+      if case .string(let key) = pair.key.value, keys.contains(key) { return nil }
       return pair.keyPosition.error(
         "unknown key `\(pair.key.source)` in \(what); "
           + NearestWord.hint(for: pair.key.source, among: keys))
@@ -61,7 +61,7 @@ package struct YAMLReader: Sendable {
   ) throws -> Choice? where Choice.RawValue == String {
     guard let node = mapping[key] else { return nil }
     let words = Choice.allCases.map(\.rawValue)
-    guard case .text(let word) = node.scalar?.value, let choice = Choice(rawValue: word) else {
+    guard case .string(let word) = node.scalar?.value, let choice = Choice(rawValue: word) else {
       let written = node.scalar?.source ?? ""
       throw node.position.error(
         "`\(key)` of \(what) is one of \(words.joined(separator: ", ")), not \(node.summary)"
@@ -74,8 +74,8 @@ package struct YAMLReader: Sendable {
 extension YAMLNode {
   /// The text of this scalar; `what` names the value in the error, here and below.
   package func text(_ what: String) throws -> String {
-    if case .text(let text) = scalar?.value { return text }
-    let advice = scalar.map { $0.value == .null ? "" : ": quote it" } ?? ""
+    if case .string(let text) = scalar?.value { return text }
+    let advice = scalar.map { $0.value.isNull ? "" : ": quote it" } ?? ""
     throw position.error("\(what) is a text, not \(summary)\(advice)")
   }
 
@@ -93,7 +93,7 @@ extension YAMLNode {
   /// A list of texts, or a single text.
   package func texts(_ what: String) throws -> [String] {
     if let nodes = sequence { return try nodes.map { try $0.text("an element of \(what)") } }
-    guard case .text(let text) = scalar?.value else {
+    guard case .string(let text) = scalar?.value else {
       throw position.error("\(what) is a text or a list of texts, not \(summary)")
     }
     return [text]
@@ -140,7 +140,7 @@ extension YAMLNode {
 
   /// An unquoted word, which has a special meaning for some arguments.
   package init(word: String, at position: YAMLPosition) {
-    let scalar = YAMLScalar(value: .text(word), source: word, isPlain: true)
+    let scalar = YAMLScalar(value: .string(word), source: word, isPlain: true)
     self.init(content: .scalar(scalar), position: position)
   }
 }
@@ -148,20 +148,11 @@ extension YAMLNode {
 extension YAMLScalar {
   /// Values that YAML cannot represent become null, which every reader rejects.
   fileprivate init(_ value: PropertyListValue) {
-    let (scalar, source): (Value, String) =
-      switch value {
-      case .string(let text): (.text(text), text)
-      case .boolean(let bool): (.boolean(bool), "\(bool)")
-      case .integer(let number): (.integer(number), "\(number)")
-      case .unsigned(let number): (.unsigned(number), "\(number)")
-      case .real(let real): (.real(real), "\(real)")
-      case .single(let real): (.single(real), "\(real)")
-      case .int(let number): (.int(number), "\(number)")
-      case .long(let number): (.long(number), "\(number)")
-      case .date(let date): (.date(date), YAMLDate.text(date))
-      case .data(let bytes): (.data(bytes), "")
-      case .array, .set, .dictionary, .unknown: (.null, "")
-      }
-    self.init(value: scalar, source: source, isPlain: false)
+    switch value {
+    case .array, .set, .dictionary, .unknown: self.init(value: .null, source: "", isPlain: false)
+    case .string(let text): self.init(value: value, source: text, isPlain: false)
+    case .data: self.init(value: value, source: "", isPlain: false)
+    default: self.init(value: value, source: value.description, isPlain: false)
+    }
   }
 }

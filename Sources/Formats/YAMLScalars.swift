@@ -1,10 +1,10 @@
 import Foundation
 
-/// The YAML 1.2 core schema: the types of plain scalars. Yams' own resolver follows YAML 1.1, where `no` is false and
-/// `12:30` is 750.
-package enum YAMLCoreSchema {
+// The YAML 1.2 core schema: the types of plain scalars. Yams' own resolver follows YAML 1.1, where `no` is false and
+// `12:30` is 750.
+extension YAMLScalar {
   /// The value of a plain scalar; nil for a number that does not fit 64 bits.
-  package static func resolve(_ text: String) -> YAMLScalar.Value? {
+  package static func resolve(_ text: String) -> PropertyListValue? {
     switch text {
     case "", "~", "null", "Null", "NULL": return .null
     case "true", "True", "TRUE": return .boolean(true)
@@ -23,10 +23,10 @@ package enum YAMLCoreSchema {
   }
 
   /// A number after `0o` or `0x`.
-  private static func integer(_ text: String, radix: Int) -> YAMLScalar.Value? {
+  private static func integer(_ text: String, radix: Int) -> PropertyListValue? {
     let digits = text.dropFirst(2)
     guard !digits.isEmpty, digits.allSatisfy({ $0.isASCII && $0.hexDigitValue ?? radix < radix }) else {
-      return .text(text)
+      return .string(text)
     }
     return Int64(digits, radix: radix).map { .integer($0) }
       ?? UInt64(digits, radix: radix).map { .unsigned($0) }
@@ -34,30 +34,30 @@ package enum YAMLCoreSchema {
 
   /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, which of these characters is all that `Double`
   /// accepts.
-  private static func real(_ text: String) -> YAMLScalar.Value? {
-    guard text.utf8.allSatisfy("0123456789+-.eE".utf8.contains) else { return .text(text) }
-    guard let value = Double(text) else { return .text(text) }
+  private static func real(_ text: String) -> PropertyListValue? {
+    guard text.utf8.allSatisfy("0123456789+-.eE".utf8.contains) else { return .string(text) }
+    guard let value = Double(text) else { return .string(text) }
     // An integer that got here does not fit 64 bits.
     return value.isFinite && text.contains { ".eE".contains($0) } ? .real(value) : nil
   }
 }
 
-/// Scalars with an explicit tag: the standard ones, `!date` and `!data` for property lists, and Android's types of numbers.
-enum YAMLTags {
-  private static let prefix = "tag:yaml.org,2002:"
+// Scalars with an explicit tag: the standard ones, `!date` and `!data` for property lists, and Android's types of numbers.
+extension YAMLScalar {
+  private static let tagPrefix = "tag:yaml.org,2002:"
   private static let scalarTags = [
     "!!str", "!!int", "!!float", "!!bool", "!!null", "!!binary", "!date", "!data",
     "!int", "!long", "!float",
   ]
 
   /// The value of `text` with a tag as the parser expands it, or an error at `position`.
-  static func value(of text: String, tag: String, at position: YAMLPosition) throws -> YAMLScalar.Value {
-    let name = written(tag)
-    let resolved = YAMLCoreSchema.resolve(text)
+  static func value(of text: String, tag: String, at position: YAMLPosition) throws -> PropertyListValue {
+    let name = writtenTag(tag)
+    let resolved = resolve(text)
     switch name {
-    case "!!str": return .text(text)
+    case "!!str": return .string(text)
     case "!!null":
-      if resolved == .null { return .null }
+      if resolved?.isNull == true { return .null }
     case "!!bool":
       if case .boolean = resolved, let resolved { return resolved }
     case "!!int":
@@ -99,15 +99,15 @@ enum YAMLTags {
   }
 
   /// The tag as written in a file.
-  static func written(_ tag: String) -> String {
-    tag.hasPrefix(prefix) ? "!!" + tag.dropFirst(prefix.count) : tag
+  static func writtenTag(_ tag: String) -> String {
+    tag.hasPrefix(tagPrefix) ? "!!" + tag.dropFirst(tagPrefix.count) : tag
   }
 }
 
-/// Plain scalars that mean something else in YAML 1.1, and are noted because people write them out of habit.
-enum YAMLLegacy {
+// Plain scalars that mean something else in YAML 1.1, and are noted because people write them out of habit.
+extension YAMLScalar {
   /// The meaning in YAML 1.1, to complete "YAML 1.1 reads …"; nil when both versions agree.
-  static func reading(of text: String) -> String? {
+  static func legacyReading(of text: String) -> String? {
     switch text {
     case "yes", "Yes", "YES", "on", "On", "ON", "y", "Y": return "the Bool true"
     case "no", "No", "NO", "off", "Off", "OFF", "n", "N": return "the Bool false"
@@ -119,17 +119,16 @@ enum YAMLLegacy {
     if text.wholeMatch(of: /[-+]?0b[01_]+/) != nil { return "a binary number" }
     if text.wholeMatch(of: /[-+]?[0-9_]+(:[0-5]?[0-9])+(\.[0-9]*)?/) != nil { return "a number in base 60" }
     if text.utf8.count >= 8, YAMLDate.parse(text) != nil { return "a date" }
-    switch YAMLCoreSchema.resolve(text.replacing("_", with: "")) {
+    switch resolve(text.replacing("_", with: "")) {
     case .integer, .unsigned, .real: return text.contains("_") ? "a number" : nil
     default: return nil
     }
   }
 
-  /// The note on a plain scalar, if any.
-  static func note(for scalar: YAMLScalar) -> String? {
-    guard let reading = scalar.legacyReading else { return nil }
-    let source = scalar.source
-    if case .integer(let value) = scalar.value {
+  /// The note on it, if any.
+  var note: String? {
+    guard let reading = legacyReading else { return nil }
+    if case .integer(let value) = value {
       return "`\(source)` is the number \(value) here (YAML 1.2), where YAML 1.1 reads \(reading): "
         + "write \(value), or 0o for octal, or quote it for text"
     }

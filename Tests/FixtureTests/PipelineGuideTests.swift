@@ -49,11 +49,11 @@ struct PipelineGuideTests {
 
   private func collect(_ node: YAMLNode, under key: String, _ scripts: inout [String]) {
     for pair in node.mapping?.pairs ?? [] {
-      guard case .text(let name) = pair.key.value else { continue }
+      guard case .string(let name) = pair.key.value else { continue }
       collect(pair.value, under: name, &scripts)
     }
     for value in node.sequence ?? [] { collect(value, under: key, &scripts) }
-    if ["run", "script", "before_script"].contains(key), case .text(let text) = node.scalar?.value {
+    if ["run", "script", "before_script"].contains(key), case .string(let text) = node.scalar?.value {
       scripts.append(text)
     }
   }

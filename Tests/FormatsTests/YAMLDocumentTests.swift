@@ -44,7 +44,7 @@ import Testing
 
   @Test func boolAndTextKeysDiffer() throws {
     let root = try #require(try parse("{true: dark, \"true\": light, 1: one, \"1\": text}").root?.mapping)
-    #expect(root.pairs.map(\.key.value) == [.boolean(true), .text("true"), .integer(1), .text("1")])
+    #expect(root.pairs.map(\.key.value) == [.boolean(true), .string("true"), .integer(1), .string("1")])
   }
 
   @Test func anchorsAreCopied() throws {

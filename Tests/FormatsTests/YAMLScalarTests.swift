@@ -3,37 +3,41 @@ import Foundation
 import Testing
 
 @Suite struct YAMLScalarTests {
-  private func value(_ source: String) throws -> YAMLScalar.Value? {
+  private func value(_ source: String) throws -> PropertyListValue? {
     try YAMLDocument(text: "v: \(source)\n", file: "t.yaml").root?.mapping?["v"]?.scalar?.value
   }
 
   @Test(arguments: [
-    ("", YAMLScalar.Value.null), ("~", .null), ("null", .null), ("Null", .null), ("NULL", .null),
-    ("nULL", .text("nULL")),
-    ("true", .boolean(true)), ("True", .boolean(true)), ("TRUE", .boolean(true)), ("tRue", .text("tRue")),
+    ("", PropertyListValue.unknown(.null)), ("~", .unknown(.null)), ("null", .unknown(.null)),
+    ("Null", .unknown(.null)), ("NULL", .unknown(.null)),
+    ("nULL", .string("nULL")),
+    ("true", .boolean(true)), ("True", .boolean(true)), ("TRUE", .boolean(true)), ("tRue", .string("tRue")),
     ("false", .boolean(false)), ("False", .boolean(false)), ("FALSE", .boolean(false)),
-    ("yes", .text("yes")), ("no", .text("no")), ("on", .text("on")), ("off", .text("off")), ("y", .text("y")),
+    ("yes", .string("yes")), ("no", .string("no")), ("on", .string("on")), ("off", .string("off")),
+    ("y", .string("y")),
     ("0", .integer(0)), ("-0", .integer(0)), ("+12", .integer(12)), ("-7", .integer(-7)),
-    ("0777", .integer(777)), ("0o777", .integer(511)), ("0xFf", .integer(255)), ("-0x1", .text("-0x1")),
-    ("0b101", .text("0b101")), ("1_000", .text("1_000")), ("12:30", .text("12:30")),
-    ("1:2:3", .text("1:2:3")), ("9223372036854775807", .integer(.max)),
+    ("0777", .integer(777)), ("0o777", .integer(511)), ("0xFf", .integer(255)), ("-0x1", .string("-0x1")),
+    ("0b101", .string("0b101")), ("1_000", .string("1_000")), ("12:30", .string("12:30")),
+    ("1:2:3", .string("1:2:3")), ("9223372036854775807", .integer(.max)),
     ("-9223372036854775808", .integer(.min)), ("9223372036854775808", .unsigned(1 << 63)),
     ("18446744073709551615", .unsigned(.max)),
     ("1.5", .real(1.5)), ("-1.", .real(-1)), (".5", .real(0.5)), ("-.5e1", .real(-5)), ("1e3", .real(1000)),
-    ("1.e2", .real(100)), ("0.0", .real(0)), ("1.2.3", .text("1.2.3")), (".", .text(".")),
-    ("e3", .text("e3")),
+    ("1.e2", .real(100)), ("0.0", .real(0)), ("1.2.3", .string("1.2.3")), (".", .string(".")),
+    ("e3", .string("e3")),
     (".inf", .real(.infinity)), ("-.INF", .real(-.infinity)), ("+.Inf", .real(.infinity)),
-    ("inf", .text("inf")), ("nan", .text("nan")),
-    ("2026-11-20", .text("2026-11-20")), ("=", .text("=")), ("0x", .text("0x")), ("0o8", .text("0o8")),
-    ("'true'", .text("true")), ("\"12\"", .text("12")), ("''", .text("")), ("!!str true", .text("true")),
-    ("!!str", .text("")), ("!!int \"12\"", .integer(12)), ("!!float 3", .real(3)),
+    ("inf", .string("inf")), ("nan", .string("nan")),
+    ("2026-11-20", .string("2026-11-20")), ("=", .string("=")), ("0x", .string("0x")),
+    ("0o8", .string("0o8")),
+    ("'true'", .string("true")), ("\"12\"", .string("12")), ("''", .string("")),
+    ("!!str true", .string("true")),
+    ("!!str", .string("")), ("!!int \"12\"", .integer(12)), ("!!float 3", .real(3)),
     ("!!bool \"true\"", .boolean(true)), ("!!binary aGk=", .data([104, 105])),
     ("!data aG k=", .data([104, 105])),
     ("!date 2001-01-01", .date(Date(timeIntervalSinceReferenceDate: 0))),
     ("!date 2001-01-01T00:00:01.123Z", .date(Date(timeIntervalSinceReferenceDate: 1.123))),
     ("!date \"2001-01-01 02:00:00+02:00\"", .date(Date(timeIntervalSinceReferenceDate: 0))),
   ])
-  func plainAndTagged(_ source: String, _ expected: YAMLScalar.Value) throws {
+  func plainAndTagged(_ source: String, _ expected: PropertyListValue) throws {
     #expect(try value(source) == expected)
   }
 
@@ -47,9 +51,9 @@ import Testing
 
   @Test func blockScalarsAreText() throws {
     let document = try YAMLDocument(text: "v: |\n  true\n", file: "t.yaml")
-    #expect(document.root?.mapping?["v"]?.scalar?.value == .text("true\n"))
+    #expect(document.root?.mapping?["v"]?.scalar?.value == .string("true\n"))
     #expect(
-      try YAMLDocument(text: "v: >-\n  12\n", file: "t").root?.mapping?["v"]?.scalar?.value == .text("12"))
+      try YAMLDocument(text: "v: >-\n  12\n", file: "t").root?.mapping?["v"]?.scalar?.value == .string("12"))
   }
 
   @Test(arguments: [

@@ -278,7 +278,7 @@ extension ContainerConfiguration {
         throw pair.keyPosition.error(
           "`at` maps the number of a migration to the app's number, as in {4: 2, 6: 3}")
       }
-      if given == ["grdb"], case .text(let identifier)? = pair.value.scalar?.value {
+      if given == ["grdb"], case .string(let identifier)? = pair.value.scalar?.value {
         identifiers[number] = identifier
       } else {
         at[number] = Int(try pair.value.integer("the app's number"))

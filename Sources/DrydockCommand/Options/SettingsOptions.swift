@@ -57,10 +57,10 @@ enum SettingType: String, CaseIterable, ExpressibleByArgument {
   private static func untyped(_ text: String) throws -> PropertyListValue {
     if text.hasPrefix("[") || text.hasPrefix("{") { return try collection(text) }
     if text.isEmpty { return .string("") }
-    guard let scalar = YAMLCoreSchema.resolve(text) else {
+    guard let value = YAMLScalar.resolve(text) else {
       throw UsageError(message: "the number does not fit 64 bits; --type string writes it as text")
     }
-    guard let value = scalar.propertyListValue else {
+    if value.isNull {
       throw UsageError(
         message:
           "a setting cannot be null; `drydock defaults delete` removes it, --type string writes the word")

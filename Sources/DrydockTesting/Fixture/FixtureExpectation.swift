@@ -53,7 +53,7 @@ package struct FixtureExpectation: Sendable {
 
   private static func suites(_ node: YAMLNode?) throws -> [Assertion] {
     try node?.pairs("`suites`").pairs.flatMap { pair in
-      guard case .text(let name) = pair.key.value else {
+      guard case .string(let name) = pair.key.value else {
         throw pair.keyPosition.error("a suite's name is text, not \(pair.key.value.summary): quote it")
       }
       let reader = try YAMLReader(pair.value, what: "a suite", keys: ["settings", "absent-settings"])

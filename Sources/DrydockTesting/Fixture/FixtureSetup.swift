@@ -91,11 +91,11 @@ extension YAMLMapping.Pair {
   }
 
   fileprivate func attribute() throws -> ExtendedAttribute {
-    guard case .text(let name) = key.value, !name.isEmpty, !name.utf8.contains(0) else {
+    guard case .string(let name) = key.value, !name.isEmpty, !name.utf8.contains(0) else {
       throw keyPosition.error("an attribute's name is text, not \(key.value.summary)")
     }
     switch value.scalar?.value {
-    case .text(let text): return ExtendedAttribute(name: name, value: Array(text.utf8))
+    case .string(let text): return ExtendedAttribute(name: name, value: Array(text.utf8))
     case .data(let bytes): return ExtendedAttribute(name: name, value: bytes)
     default: throw value.position.error("an attribute's value is text or !data, not \(value.summary)")
     }

@@ -82,7 +82,7 @@ struct MigrationParser {
   /// The one key of a mapping, and its value.
   private static func single(_ node: YAMLNode, _ what: String) throws -> (String, YAMLPosition, YAMLNode) {
     let pairs = try node.pairs(what).pairs
-    guard let pair = pairs.first, case .text(let name) = pair.key.value else {
+    guard let pair = pairs.first, case .string(let name) = pair.key.value else {
       throw node.position.error("\(what) is `operation: {arguments}`")
     }
     if pairs.count > 1 {

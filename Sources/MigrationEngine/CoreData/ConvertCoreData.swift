@@ -52,9 +52,8 @@ struct ConvertCoreData: MigrationOperation {
     down = isOneToOne && unmapped == .fail ? .map(pairs.map { (from: $0.to, to: $0.from) }) : nil
   }
 
-  private static func stored(_ value: YAMLScalar.Value, at position: YAMLPosition) throws -> DatabaseValue {
+  private static func stored(_ value: PropertyListValue, at position: YAMLPosition) throws -> DatabaseValue {
     switch value {
-    case .null: .null
     case .boolean(let value): (value ? 1 : 0).databaseValue
     case .integer(let number): number.databaseValue
     case .unsigned: throw position.error("SQLite has no integer above \(Int64.max)")
@@ -62,9 +61,10 @@ struct ConvertCoreData: MigrationOperation {
     case .long(let number): number.databaseValue
     case .real(let number): number.databaseValue
     case .single(let number): Double(number).databaseValue
-    case .text(let text): text.databaseValue
+    case .string(let text): text.databaseValue
     case .date(let date): date.timeIntervalSinceReferenceDate.databaseValue
     case .data(let bytes): Data(bytes).databaseValue
+    case .array, .set, .dictionary, .unknown: .null
     }
   }
 

@@ -22,7 +22,7 @@ enum CoreDataType: String, CaseIterable, Sendable {
   }
 
   /// A value in this type as Core Data stores it; nil when it does not fit.
-  func stored(_ value: YAMLScalar.Value) -> DatabaseValue? {
+  func stored(_ value: PropertyListValue) -> DatabaseValue? {
     switch (self, value) {
     case (.integer16, .integer(let number)): Int16(exactly: number).map { Int64($0).databaseValue }
     case (.integer32, .integer(let number)): Int32(exactly: number).map { Int64($0).databaseValue }
@@ -32,9 +32,9 @@ enum CoreDataType: String, CaseIterable, Sendable {
     case (.double, .integer(let number)): Double(exactly: number)?.databaseValue
     case (.float, .real(let number)): Double(Float(number)).databaseValue
     case (.float, .integer(let number)): Float(exactly: number).map { Double($0).databaseValue }
-    case (.string, .text(let text)), (.uri, .text(let text)): text.databaseValue
+    case (.string, .string(let text)), (.uri, .string(let text)): text.databaseValue
     case (.date, .date(let date)): date.timeIntervalSinceReferenceDate.databaseValue
-    case (.uuid, .text(let text)):
+    case (.uuid, .string(let text)):
       UUID(uuidString: text).map { uuid in withUnsafeBytes(of: uuid.uuid) { Data($0) }.databaseValue }
     case (.binary, .data(let bytes)), (.transformable, .data(let bytes)): Data(bytes).databaseValue
     default: nil

@@ -247,7 +247,7 @@ struct DocumentVersions: DocumentRule {
     _ fields: YAMLMapping, at pointer: JSONPointer, _ edit: inout DocumentEdit<Value>
   ) throws {
     for pair in fields.pairs {
-      guard case .text(let key) = pair.key.value else {
+      guard case .string(let key) = pair.key.value else {
         throw pair.keyPosition.error("a field's name is text, not \(pair.key.value.summary): quote it")
       }
       let place = JSONPointer(tokens: pointer.tokens + [key])

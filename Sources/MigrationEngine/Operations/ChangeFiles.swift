@@ -236,7 +236,7 @@ extension YAMLReader {
     switch node.scalar?.value {
     case .integer where node.scalar?.source.hasPrefix("0o") == true:
       digits = node.scalar?.source.dropFirst(2) ?? ""
-    case .text(let text): digits = text[...]
+    case .string(let text): digits = text[...]
     default: digits = ""
     }
     guard let mode = UInt16(digits, radix: 8), mode <= 0o7777 else {

@@ -137,19 +137,21 @@ struct ConvertDefaults: MigrationOperation {
 /// A map from typed values to values: the Bool `true` is not the text `true`.
 struct ValueMap: Sendable {
   private struct Pair {
-    let from, to: PropertyListValue
-    /// As it is written, for hints.
+    let to: PropertyListValue
+    /// With the text as it is written, for hints.
     let key: YAMLScalar
+
+    var from: PropertyListValue { key.value }
   }
 
   private let pairs: [Pair]
 
   init(_ node: YAMLNode) throws {
     pairs = try node.pairs("`map`").pairs.map { pair in
-      guard let from = pair.key.value.propertyListValue else {
+      if pair.key.value.isNull {
         throw pair.keyPosition.error("a setting is never null: name the value to map")
       }
-      return Pair(from: from, to: try pair.value.propertyListValue(), key: pair.key)
+      return Pair(to: try pair.value.propertyListValue(), key: pair.key)
     }
     if pairs.isEmpty { throw node.position.error("`map` is empty") }
   }

@@ -193,7 +193,7 @@ extension YAMLReader {
 extension YAMLMapping.Pair {
   /// The key when it is text; `what` names it in the error.
   func textKey(_ what: String) throws -> String {
-    guard case .text(let text) = key.value else {
+    guard case .string(let text) = key.value else {
       throw keyPosition.error("\(what) is text, not \(key.value.summary): quote it")
     }
     return text

@@ -210,7 +210,7 @@ enum ScriptEnvironment {
     guard let node = reader["environment"] else { return [:] }
     var variables: [String: String] = [:]
     for pair in try node.pairs("`environment`").pairs {
-      guard case .text(let name) = pair.key.value, isName(name) else {
+      guard case .string(let name) = pair.key.value, isName(name) else {
         throw pair.keyPosition.error(
           "`\(pair.key.source)` is not a variable's name: use letters, digits and `_`, and no digit first")
       }
