@@ -1,20 +1,12 @@
 import DrydockErrors
 import Foundation
 
-/// The binary property list format. Not Foundation's implementation: its reader crashes on corrupt files (a flipped byte
-/// that makes a set, or a key of the wrong kind), and its writer orders keys differently in every process, so that the
-/// same settings would give different bytes and another snapshot id.
-enum BinaryPropertyList {
-  static let magic = Array("bplist00".utf8)
-  static let trailerLength = 32
-
-  static func damaged(_ what: String) -> DrydockError {
-    DrydockError(.malformed, "the binary property list is corrupt: \(what)")
-  }
-}
-
-/// Decodes the format without trusting any number in it.
+/// Decodes the binary property list format without trusting any number in it. Not Foundation's implementation: its reader
+/// crashes on corrupt files (a flipped byte that makes a set, or a key of the wrong kind), and its writer orders keys
+/// differently in every process, so that the same settings would give different bytes and another snapshot id.
 struct BinaryPropertyListReader {
+  static let magic = Array("bplist00".utf8)
+  private static let trailerLength = 32
   /// Deeper nesting would exhaust the stack.
   private static let depthLimit = 200
   /// The most bytes that a file may expand to where values are shared: as many as it could have as XML, which shares none.
@@ -48,8 +40,8 @@ struct BinaryPropertyListReader {
   }
 
   private init(_ bytes: [UInt8]) throws {
-    let trailer = bytes.count - BinaryPropertyList.trailerLength
-    guard trailer > BinaryPropertyList.magic.count else { throw BinaryPropertyList.damaged("too short") }
+    let trailer = bytes.count - Self.trailerLength
+    guard trailer > Self.magic.count else { throw Self.damaged("too short") }
     self.bytes = bytes
     offsetSize = Int(bytes[trailer + 6])
     referenceSize = Int(bytes[trailer + 7])
@@ -58,7 +50,7 @@ struct BinaryPropertyListReader {
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize), count > 0,
       count <= UInt64(trailer), count < UInt64(Int32.max), table >= 8, table < UInt64(trailer),
       Int(count) * offsetSize <= trailer - Int(table)
-    else { throw BinaryPropertyList.damaged("invalid trailer") }
+    else { throw Self.damaged("invalid trailer") }
     // A list of many small values has one or two bytes for each.
     weightLimit = max(Self.expandedLimit, 24 * bytes.count)
     objectCount = Int(count)
@@ -72,7 +64,7 @@ struct BinaryPropertyListReader {
 
   private func slice(_ start: Int, _ count: Int) throws -> ArraySlice<UInt8> {
     guard count >= 0, start >= 0, start <= tableStart, count <= tableStart - start else {
-      throw BinaryPropertyList.damaged("an object reaches beyond the file")
+      throw Self.damaged("an object reaches beyond the file")
     }
     return bytes[start..<start + count]
   }
@@ -80,22 +72,22 @@ struct BinaryPropertyListReader {
   /// An unsigned number; the caller has checked the range.
   private func number(at start: Int, size: Int) throws -> Int {
     guard let value = Int(exactly: Self.bigEndian(bytes[start..<start + size])) else {
-      throw BinaryPropertyList.damaged("a number is out of range")
+      throw Self.damaged("a number is out of range")
     }
     return value
   }
 
   private mutating func object(_ index: Int, depth: Int) throws -> Decoded {
-    guard index < objectCount else { throw BinaryPropertyList.damaged("a reference to a missing object") }
+    guard index < objectCount else { throw Self.damaged("a reference to a missing object") }
     let known = known[index] < 0 ? nil : decoded[Int(known[index])]
     // This also ends an object that contains itself, and catches one that was read before at a smaller depth.
     guard depth + (known?.height ?? 0) <= Self.depthLimit else {
-      throw BinaryPropertyList.damaged("nested too deeply")
+      throw Self.damaged("nested too deeply")
     }
     if let known { return known }
     let start = try number(at: tableStart + index * offsetSize, size: offsetSize)
     guard start >= 8, let marker = try slice(start, 1).first else {
-      throw BinaryPropertyList.damaged("an object reaches beyond the file")
+      throw Self.damaged("an object reaches beyond the file")
     }
     let result =
       marker & 0xF0 == 0xA0 || marker & 0xF0 == 0xD0
@@ -134,7 +126,7 @@ struct BinaryPropertyListReader {
     case 0x80...0x8F:
       let payload = try slice(start, Int(marker & 0x0F) + 1)
       return .unknown(PropertyListValue.Opaque(marker: marker, payload: Array(payload)))
-    default: throw BinaryPropertyList.damaged("an object of unknown kind \(marker)")
+    default: throw Self.damaged("an object of unknown kind \(marker)")
     }
   }
 
@@ -152,11 +144,11 @@ struct BinaryPropertyListReader {
     if marker & 0xF0 == 0x50 {
       let payload = try slice(begin, count)
       guard payload.allSatisfy({ $0 < 0x80 }) else {
-        throw BinaryPropertyList.damaged("text that is not ASCII")
+        throw Self.damaged("text that is not ASCII")
       }
       return .string(String(decoding: payload, as: UTF8.self))
     }
-    guard count <= bytes.count else { throw BinaryPropertyList.damaged("an object reaches beyond the file") }
+    guard count <= bytes.count else { throw Self.damaged("an object reaches beyond the file") }
     let payload = try slice(begin, count * 2)
     var units: [UInt16] = []
     units.reserveCapacity(count)
@@ -174,7 +166,7 @@ struct BinaryPropertyListReader {
     _ marker: UInt8, _ start: Int, depth: Int
   ) throws -> Decoded {
     let (count, begin) = try count(marker, start)
-    guard count <= bytes.count else { throw BinaryPropertyList.damaged("an object reaches beyond the file") }
+    guard count <= bytes.count else { throw Self.damaged("an object reaches beyond the file") }
     let isDictionary = marker & 0xF0 == 0xD0
     _ = try slice(begin, count * referenceSize * (isDictionary ? 2 : 1))
     var result = Decoded(value: .boolean(false), weight: Self.weight)
@@ -194,12 +186,12 @@ struct BinaryPropertyListReader {
     values.reserveCapacity(count)
     for index in 0..<count {
       guard case .string(let key) = try element(try reference(index), of: &result, depth: depth) else {
-        throw BinaryPropertyList.damaged("a key that is not text")
+        throw Self.damaged("a key that is not text")
       }
       let value = try element(try reference(count + index), of: &result, depth: depth)
       // The key may be a secret.
       guard values.updateValue(value, forKey: key) == nil else {
-        throw BinaryPropertyList.damaged("a dictionary has a key twice")
+        throw Self.damaged("a dictionary has a key twice")
       }
     }
     result.value = .dictionary(values)
@@ -214,7 +206,7 @@ struct BinaryPropertyListReader {
     container.weight += element.weight
     container.height = max(container.height, element.height + 1)
     guard container.weight <= weightLimit else {
-      throw BinaryPropertyList.damaged(
+      throw Self.damaged(
         "the values that it shares expand to more than \(weightLimit >> 20) MiB")
     }
     return element.value
@@ -224,11 +216,15 @@ struct BinaryPropertyListReader {
   private func count(_ marker: UInt8, _ start: Int) throws -> (count: Int, begin: Int) {
     guard marker & 0x0F == 0x0F else { return (Int(marker & 0x0F), start) }
     guard let kind = try slice(start, 1).first, (0x10...0x13).contains(kind) else {
-      throw BinaryPropertyList.damaged("a count that is not an integer")
+      throw Self.damaged("a count that is not an integer")
     }
     let size = 1 << Int(kind & 0x0F)
     _ = try slice(start + 1, size)
     return (try number(at: start + 1, size: size), start + 1 + size)
+  }
+
+  private static func damaged(_ what: String) -> DrydockError {
+    DrydockError(.malformed, "the binary property list is corrupt: \(what)")
   }
 }
 
@@ -355,7 +351,7 @@ struct BinaryPropertyListWriter {
   private func file(_ top: Int32) -> [UInt8] {
     let (order, places) = order(from: top)
     let referenceSize = Self.width(UInt64(order.count))
-    var bytes = BinaryPropertyList.magic
+    var bytes = BinaryPropertyListReader.magic
     bytes.reserveCapacity(objects.count + objects.count / 2)
     var offsets: [Int] = []
     offsets.reserveCapacity(order.count)

@@ -24,10 +24,18 @@ package enum DataStorePreferences {
         unknown.top += field.source
         continue
       }
-      let entry = try Entry(content)
-      settings[entry.key] = entry.value.setting
-      unknown.entries[entry.key] = entry.unknown.isEmpty ? nil : entry.unknown
-      unknown.values[entry.key] = entry.value.unknown.isEmpty ? nil : entry.value.unknown
+      var (key, value, rest) = (ExactText(""), Value(), [UInt8]())
+      var entry = ProtobufReader(content)
+      while let field = try entry.next() {
+        switch (field.number, field.content) {
+        case (1, .bytes(let text)): key = ExactText(try ProtobufReader.text(text))
+        case (2, .bytes(let content)): try value.read(content)
+        default: rest += field.source
+        }
+      }
+      settings[key] = value.setting
+      unknown.entries[key] = rest.isEmpty ? nil : rest
+      unknown.values[key] = value.unknown.isEmpty ? nil : value.unknown
     }
     return (settings, unknown)
   }
@@ -49,24 +57,6 @@ package enum DataStorePreferences {
 
   static func damaged(_ what: String) -> DrydockError {
     DrydockError(.malformed, "the DataStore file is corrupt: \(what)")
-  }
-
-  /// One entry of the map.
-  private struct Entry {
-    var key = ExactText("")
-    var value = Value()
-    var unknown: [UInt8] = []
-
-    init(_ bytes: ArraySlice<UInt8>) throws {
-      var reader = ProtobufReader(bytes)
-      while let field = try reader.next() {
-        switch (field.number, field.content) {
-        case (1, .bytes(let text)): key = ExactText(try ProtobufReader.text(text))
-        case (2, .bytes(let content)): try value.read(content)
-        default: unknown += field.source
-        }
-      }
-    }
   }
 
   /// A value: the last of the known fields counts.

@@ -1,34 +1,16 @@
 import DrydockErrors
 import Foundation
 
-/// The text form of property lists of OpenStep, which `defaults` prints on macOS and strings files have: `{ key = value; }`.
-/// Its values are texts, data, lists and dictionaries. GNUstep's form has numbers, Bools and dates too: `<*I5>`.
-package enum OpenStepPropertyList {
-  /// What a file has beyond its values, and keeps when it is rewritten. Comments are lost.
-  package struct Form: Sendable, Hashable {
-    /// Pairs without braces around them, as in a strings file.
-    package var isStringsFile = false
-    /// GNUstep's typed values.
-    package var isTyped = false
-    /// Other characters than ASCII as they are, not as `\U00e9`.
-    package var isPlain = false
+/// What a file in OpenStep's form has beyond its values, and keeps when it is rewritten. Comments are lost.
+package struct OpenStepForm: Sendable, Hashable {
+  /// Pairs without braces around them, as in a strings file.
+  package var isStringsFile = false
+  /// GNUstep's typed values.
+  package var isTyped = false
+  /// Other characters than ASCII as they are, not as `\U00e9`.
+  package var isPlain = false
 
-    package init(isTyped: Bool = false) { self.isTyped = isTyped }
-  }
-
-  /// - Parameter text: valid UTF-8.
-  /// - Returns: nil for text of another kind: empty, or one word, as any text without spaces would be.
-  /// - Throws: `DrydockError` (`.malformed`).
-  package static func read(_ text: [UInt8]) throws -> (value: PropertyListValue, form: Form)? {
-    try OpenStepReader.read(text)
-  }
-
-  /// The text in UTF-8. The same value gives the same text.
-  ///
-  /// - Throws: `DrydockError` (`.unsupported`) for values that the form cannot represent.
-  package static func write(_ value: PropertyListValue, _ form: Form) throws -> [UInt8] {
-    try OpenStepWriter.write(value, form)
-  }
+  package init(isTyped: Bool = false) { self.isTyped = isTyped }
 
   /// Whether a character needs no quotes for any reader. Some also accept `-`, `.`, `/`, `:` and `$`.
   fileprivate static func isPlainWord(_ byte: UInt8) -> Bool {
@@ -36,15 +18,21 @@ package enum OpenStepPropertyList {
   }
 }
 
-private struct OpenStepReader: ByteScanner {
+/// Reads the text form of property lists of OpenStep, which `defaults` prints on macOS and strings files have:
+/// `{ key = value; }`. Its values are texts, data, lists and dictionaries. GNUstep's form has numbers, Bools and dates too:
+/// `<*I5>`.
+struct OpenStepReader: ByteScanner {
   /// Deeper nesting would exhaust the stack.
   private static let depthLimit = 200
 
   let bytes: [UInt8]
   var index = 0
-  private var form = OpenStepPropertyList.Form()
+  private var form = OpenStepForm()
 
-  static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, form: OpenStepPropertyList.Form)? {
+  /// - Parameter bytes: valid UTF-8.
+  /// - Returns: nil for text of another kind: empty, or one word, as any text without spaces would be.
+  /// - Throws: `DrydockError` (`.malformed`).
+  static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, form: OpenStepForm)? {
     var reader = OpenStepReader(bytes: bytes)
     reader.form.isPlain = bytes.contains { $0 >= 0x80 }
     try reader.skipSpace()
@@ -293,7 +281,7 @@ private struct OpenStepReader: ByteScanner {
 
   /// Characters that Apple's reader accepts without quotes.
   private static func isWord(_ byte: UInt8) -> Bool {
-    OpenStepPropertyList.isPlainWord(byte) || "-./:$".utf8.contains(byte)
+    OpenStepForm.isPlainWord(byte) || "-./:$".utf8.contains(byte)
   }
 
   static func corrupt(_ what: String) -> DrydockError {
@@ -301,11 +289,14 @@ private struct OpenStepReader: ByteScanner {
   }
 }
 
-private struct OpenStepWriter {
-  private let form: OpenStepPropertyList.Form
+struct OpenStepWriter {
+  private let form: OpenStepForm
   private var text: [UInt8] = []
 
-  static func write(_ value: PropertyListValue, _ form: OpenStepPropertyList.Form) throws -> [UInt8] {
+  /// The text in UTF-8. The same value gives the same text.
+  ///
+  /// - Throws: `DrydockError` (`.unsupported`) for values that the form cannot represent.
+  static func write(_ value: PropertyListValue, _ form: OpenStepForm) throws -> [UInt8] {
     var form = form
     // A text alone is taken for a property list only in quotes.
     if case .string = value { form.isStringsFile = true }
@@ -365,7 +356,7 @@ private struct OpenStepWriter {
 
   /// A text, in quotes unless it is a word.
   private mutating func add(_ string: String) {
-    if !form.isStringsFile, !string.isEmpty, string.utf8.allSatisfy(OpenStepPropertyList.isPlainWord) {
+    if !form.isStringsFile, !string.isEmpty, string.utf8.allSatisfy(OpenStepForm.isPlainWord) {
       text += string.utf8
       return
     }
@@ -405,7 +396,7 @@ private struct OpenStepWriter {
   }
 
   private static func unsupported(
-    _ value: PropertyListValue, _ form: OpenStepPropertyList.Form
+    _ value: PropertyListValue, _ form: OpenStepForm
   ) -> DrydockError {
     let what = form.isTyped ? "this value of the type" : "a value of the type"
     let types = form.isTyped ? "" : ", only text, data, lists and dictionaries"

@@ -61,7 +61,7 @@ extension PropertyListFile.Format {
 /// How a property list is written as text, which a file keeps when it is rewritten.
 package struct PropertyListText: Sendable, Equatable {
   package var encoding = TextEncoding.plain
-  package var openStep = OpenStepPropertyList.Form()
+  package var openStep = OpenStepForm()
 
   package init() {}
 }
@@ -88,13 +88,13 @@ package struct PropertyListDocument: Sendable, Equatable {
     }
     var text = PropertyListText()
     if Self.isBegun(by: bytes) {
-      let (value, encoding) = try XMLPropertyList.read(bytes)
+      let (value, encoding) = try XMLPropertyListReader.read(bytes)
       text.encoding = encoding
       self.init(format: .xml, value: value, text: text)
     } else {
       text.encoding = TextEncoding(of: bytes)
       let decoded = text.encoding.decode(bytes) ?? []
-      guard !decoded.contains(0), let (value, form) = try OpenStepPropertyList.read(decoded) else {
+      guard !decoded.contains(0), let (value, form) = try OpenStepReader.read(decoded) else {
         let what = bytes.isEmpty ? "the file is empty" : "neither binary, XML nor OpenStep text"
         throw DrydockError(.malformed, "not a property list: \(what)")
       }
@@ -110,11 +110,13 @@ package struct PropertyListDocument: Sendable, Equatable {
     switch format {
     case .binary: BinaryPropertyListWriter.write(value)
     case .xml: try XMLPropertyListWriter.write(value, text.encoding)
-    case .openStep: text.encoding.encode(try OpenStepPropertyList.write(value, text.openStep))
+    case .openStep: text.encoding.encode(try OpenStepWriter.write(value, text.openStep))
     }
   }
 
-  package static func isBinary(_ bytes: [UInt8]) -> Bool { bytes.starts(with: BinaryPropertyList.magic) }
+  package static func isBinary(_ bytes: [UInt8]) -> Bool {
+    bytes.starts(with: BinaryPropertyListReader.magic)
+  }
 
   /// Whether bytes start like a property list in binary or XML: with the binary format's magic, or with a `<`.
   package static func isBegun(by bytes: [UInt8]) -> Bool {

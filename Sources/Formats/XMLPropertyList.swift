@@ -1,52 +1,14 @@
 import DrydockErrors
 import Foundation
 
-/// The XML property list format. Not Foundation's implementation: of two keys that Unicode considers equal it keeps one, and
-/// it has no negative zero.
-enum XMLPropertyList {
-  /// The key of a reference in a keyed archive.
-  static let reference = "CF$UID"
-
-  /// The value in a file, and the encoding in which it is written again.
-  static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, encoding: TextEncoding) {
-    let encoding = TextEncoding(of: bytes)
-    return (try XMLPropertyListReader.read(try utf8(bytes, encoding)), encoding)
-  }
-
-  static func damaged(_ what: String) -> DrydockError {
-    DrydockError(.malformed, "the XML property list is corrupt: \(what)")
-  }
-
-  /// The text as UTF-8.
-  private static func utf8(_ bytes: [UInt8], _ encoding: TextEncoding) throws -> [UInt8] {
-    if encoding == .plain, let name = try declaredEncoding(bytes),
-      !["utf-8", "us-ascii", "ascii"].contains(name)
-    {
-      guard ["iso-8859-1", "latin1"].contains(name) else {
-        throw damaged("the encoding is not UTF-8, UTF-16 or ISO-8859-1")
-      }
-      return bytes.flatMap { Array(String(UnicodeScalar($0)).utf8) }
-    }
-    guard let text = encoding.decode(bytes) else { throw damaged("not valid \(encoding.xmlName)") }
-    guard !text.contains(0) else { throw damaged("a zero character") }
-    return text
-  }
-
-  /// The encoding in the first line, in lower case.
-  private static func declaredEncoding(_ bytes: [UInt8]) throws -> String? {
-    let start = String(decoding: bytes.prefix(200), as: UTF8.self)
-    guard let end = start.range(of: "?>"), start.hasPrefix("<?xml"),
-      let name = start[..<end.lowerBound].firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)
-    else { return nil }
-    return name.1.lowercased()
-  }
-}
-
-/// Decodes the format as Apple's systems do: its elements, the five entities of XML and numeric characters only, so that
-/// nothing in a file expands.
+/// Decodes the XML property list format as Apple's systems do: its elements, the five entities of XML and numeric characters
+/// only, so that nothing in a file expands. Not Foundation's implementation: of two keys that Unicode considers equal it keeps
+/// one, and it has no negative zero.
 struct XMLPropertyListReader: XMLScanner {
   /// Deeper nesting would exhaust the stack.
   private static let depthLimit = 200
+  /// The key of a reference in a keyed archive.
+  static let reference = "CF$UID"
 
   let bytes: [UInt8]
   var index = 0
@@ -57,9 +19,10 @@ struct XMLPropertyListReader: XMLScanner {
     var isEmpty = false
   }
 
-  /// The value in a file of valid UTF-8.
-  static func read(_ bytes: [UInt8]) throws -> PropertyListValue {
-    var reader = XMLPropertyListReader(bytes: bytes)
+  /// The value in a file, and the encoding in which it is written again.
+  static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, encoding: TextEncoding) {
+    let encoding = TextEncoding(of: bytes)
+    var reader = XMLPropertyListReader(bytes: try utf8(bytes, encoding))
     try reader.skipProlog()
     var tag = try reader.tag()
     let isWrapped = tag.name == "plist" && !tag.isEnd
@@ -72,7 +35,31 @@ struct XMLPropertyListReader: XMLScanner {
     if isWrapped { try reader.end("plist") }
     try reader.skipBetween()
     guard reader.index == bytes.count else { throw reader.damaged("more than one value") }
-    return value
+    return (value, encoding)
+  }
+
+  /// The text as UTF-8.
+  private static func utf8(_ bytes: [UInt8], _ encoding: TextEncoding) throws -> [UInt8] {
+    if encoding == .plain, let name = try declaredEncoding(bytes),
+      !["utf-8", "us-ascii", "ascii"].contains(name)
+    {
+      guard ["iso-8859-1", "latin1"].contains(name) else {
+        throw corrupt("the encoding is not UTF-8, UTF-16 or ISO-8859-1")
+      }
+      return bytes.flatMap { Array(String(UnicodeScalar($0)).utf8) }
+    }
+    guard let text = encoding.decode(bytes) else { throw corrupt("not valid \(encoding.xmlName)") }
+    guard !text.contains(0) else { throw corrupt("a zero character") }
+    return text
+  }
+
+  /// The encoding in the first line, in lower case.
+  private static func declaredEncoding(_ bytes: [UInt8]) throws -> String? {
+    let start = String(decoding: bytes.prefix(200), as: UTF8.self)
+    guard let end = start.range(of: "?>"), start.hasPrefix("<?xml"),
+      let name = start[..<end.lowerBound].firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)
+    else { return nil }
+    return name.1.lowercased()
   }
 
   private mutating func value(_ tag: Tag, depth: Int) throws -> PropertyListValue {
@@ -129,7 +116,7 @@ struct XMLPropertyListReader: XMLScanner {
         throw damaged("a dictionary has a key twice")
       }
     }
-    if values.count == 1, case .integer(let number) = values[XMLPropertyList.reference],
+    if values.count == 1, case .integer(let number) = values[Self.reference],
       let reference = UInt32(exactly: number)
     {
       return .unknown(PropertyListValue.Opaque(keyedArchiveReference: reference))
@@ -237,7 +224,9 @@ struct XMLPropertyListReader: XMLScanner {
     throw cut
   }
 
-  static func corrupt(_ what: String) -> DrydockError { XMLPropertyList.damaged(what) }
+  static func corrupt(_ what: String) -> DrydockError {
+    DrydockError(.malformed, "the XML property list is corrupt: \(what)")
+  }
 }
 
 /// Encodes the format as Apple's systems do: keys in order, indented with tabs.
@@ -291,7 +280,7 @@ struct XMLPropertyListWriter {
       }
       try group("dict", isEmpty: false, depth) { writer in
         writer.indent(depth + 1)
-        try writer.element("key", XMLPropertyList.reference)
+        try writer.element("key", XMLPropertyListReader.reference)
         writer.indent(depth + 1)
         try writer.element("integer", "\(reference)")
       }

@@ -1,7 +1,8 @@
 import DrydockErrors
-import Formats
 import Foundation
 import Testing
+
+@testable import Formats
 
 @Suite struct OpenStepTests {
   private func read(_ text: String) throws -> PropertyListFile {
@@ -61,8 +62,8 @@ import Testing
 
   @Test func whatWouldBeNoPropertyListIsWrittenAsOne() throws {
     for (written, value) in [("\"Done\"", PropertyListValue.string("Done")), ("a = b;", .dictionary([:]))] {
-      let form = try #require(try OpenStepPropertyList.read(Array(written.utf8))).form
-      #expect(try OpenStepPropertyList.read(OpenStepPropertyList.write(value, form))?.value == value)
+      let form = try #require(try OpenStepReader.read(Array(written.utf8))).form
+      #expect(try OpenStepReader.read(OpenStepWriter.write(value, form))?.value == value)
     }
   }
 

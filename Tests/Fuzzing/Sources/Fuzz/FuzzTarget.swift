@@ -97,10 +97,10 @@ enum FuzzTarget: String, CaseIterable {
   }
 
   private func readOpenStep(_ bytes: [UInt8]) throws {
-    guard let text = TextEncoding.plain.decode(bytes), let (value, form) = try OpenStepPropertyList.read(text)
+    guard let text = TextEncoding.plain.decode(bytes), let (value, form) = try OpenStepReader.read(text)
     else { return }
-    let written = try OpenStepPropertyList.write(value, form)
-    let again = try OpenStepPropertyList.read(written)?.value
+    let written = try OpenStepWriter.write(value, form)
+    let again = try OpenStepReader.read(written)?.value
     guard again == value else { fatalError("read differently than written") }
   }
 
