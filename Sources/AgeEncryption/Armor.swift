@@ -1,3 +1,4 @@
+import Cryptography
 import DrydockErrors
 
 /// The ASCII armor around an age file: base64 in lines of 64 columns between two marks, as strict as RFC 7468 demands,

@@ -1,4 +1,4 @@
-import AgeEncryption
+import Cryptography
 
 /// Reads the fields of SSH's binary formats (RFC 4251): lengths are 4 bytes, big-endian. What is secret is in no other memory.
 struct SSHReader {

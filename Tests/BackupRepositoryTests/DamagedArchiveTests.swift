@@ -1,3 +1,4 @@
+import Cryptography
 import AppContainer
 import ArchiveFile
 import DrydockErrors

@@ -1,3 +1,4 @@
+import Cryptography
 import Drydock
 import Foundation
 import GRDB

@@ -48,8 +48,7 @@ struct TreeIndex: Sendable {
   }
 
   /// What is the same for most paths: statuses without what an entry has.
-  fileprivate var kinds: [IndexedStatus] = []
-  private var kindNumbers: [IndexedStatus: UInt32] = [:]
+  fileprivate var kinds = DistinctValues<IndexedStatus>()
   fileprivate var entries = PathTable<Entry>()
 
   /// Paths where something else is mounted: it is not part of the container.
@@ -187,18 +186,14 @@ extension TreeIndex: Sequence {
   private mutating func entry(_ status: IndexedStatus) -> Entry {
     var kind = status
     (kind.identity.inode, kind.size, kind.modified, kind.changed) = (0, 0, 0, 0)
-    let number = kindNumbers[kind] ?? UInt32(kinds.count)
-    if number == kinds.count {
-      kinds.append(kind)
-      kindNumbers[kind] = number
-    }
     return Entry(
-      kind: number, inode: status.identity.inode, size: status.size, modified: status.modified,
+      kind: kinds.number(of: kind), inode: status.identity.inode, size: status.size,
+      modified: status.modified,
       changed: status.changed)
   }
 
   private func status(_ entry: Entry) -> IndexedStatus {
-    var status = kinds[Int(entry.kind)]
+    var status = kinds[entry.kind]
     (status.identity.inode, status.size) = (entry.inode, entry.size)
     (status.modified, status.changed) = (entry.modified, entry.changed)
     return status
@@ -310,11 +305,11 @@ extension TreeIndex {
 struct InodePaths: Sendable {
   private let index: TreeIndex
   /// The lower halves of the inodes' numbers, each with the position of a path; sorted.
-  private let places: [(half: UInt32, position: PathTable<TreeIndex.Entry>.Position)]
+  private let places: [(half: UInt32, position: PathIndex.Position)]
 
   init(_ index: TreeIndex) {
     self.index = index
-    var places: [(half: UInt32, position: PathTable<TreeIndex.Entry>.Position)] = []
+    var places: [(half: UInt32, position: PathIndex.Position)] = []
     places.reserveCapacity(index.count)
     index.entries.forEachPosition { places.append((Self.half($1.inode), $0)) }
     places.sort { $0.half < $1.half }
@@ -325,7 +320,7 @@ struct InodePaths: Sendable {
 
   private func places(
     of half: UInt32
-  ) -> ArraySlice<(half: UInt32, position: PathTable<TreeIndex.Entry>.Position)> {
+  ) -> ArraySlice<(half: UInt32, position: PathIndex.Position)> {
     let start = places.indices.first(since: { places[$0].half >= half })
     return places[start...].prefix { $0.half == half }
   }
@@ -333,10 +328,10 @@ struct InodePaths: Sendable {
   /// Whether some inode's number has this lower half.
   func contains(half: UInt32) -> Bool { !places(of: half).isEmpty }
 
-  private func positions(of identity: FileIdentity) -> [PathTable<TreeIndex.Entry>.Position] {
+  private func positions(of identity: FileIdentity) -> [PathIndex.Position] {
     places(of: Self.half(identity.inode)).map(\.position).filter { position in
       let entry = index.entries[position]
-      return entry.inode == identity.inode && index.kinds[Int(entry.kind)].identity.device == identity.device
+      return entry.inode == identity.inode && index.kinds[entry.kind].identity.device == identity.device
     }
   }
 

@@ -1,3 +1,4 @@
+import Cryptography
 import AgeEncryption
 import AppContainer
 import DrydockErrors

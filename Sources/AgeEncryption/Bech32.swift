@@ -1,20 +1,4 @@
 import Cryptography
-import Foundation
-
-/// Base64 with the standard alphabet, and one text only for the same bytes: without padding as in age headers, or with it.
-package enum Base64 {
-  static func encode(_ bytes: [UInt8]) -> [UInt8] {
-    Array(Data(bytes).base64EncodedString().utf8.prefix { $0 != UInt8(ascii: "=") })
-  }
-
-  /// The bytes; nil for another character, wrong padding, an impossible length, or unused bits that are not zero.
-  package static func decode(_ text: some Collection<UInt8>, isPadded: Bool = false) -> [UInt8]? {
-    let padding = Data(repeating: UInt8(ascii: "="), count: isPadded ? 0 : (4 - text.count % 4) % 4)
-    guard let data = Data(base64Encoded: Data(text) + padding) else { return nil }
-    let bytes = [UInt8](data)
-    return (isPadded ? Array(data.base64EncodedData()) : encode(bytes)).elementsEqual(text) ? bytes : nil
-  }
-}
 
 /// The text form of age's keys (BIP 173): a name, `1`, the bytes in groups of five bits, and a checksum. As in age,
 /// there is no limit of 90 characters. All work is done in wiped memory, since most keys are secret.
