@@ -82,22 +82,36 @@ let package = Package(
       name: "RemoteStorage", dependencies: ["DrydockErrors", "Cryptography", "CLibCurl", system],
       swiftSettings: plain),
     .target(
+      name: "AppStores",
+      dependencies: [
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", grdb, sqlite, system,
+      ],
+      swiftSettings: fast),
+    .target(
       name: "AppContainer",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", grdb,
-        sqlite, system,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "AppStores", system,
+      ],
+      swiftSettings: fast),
+    .target(
+      name: "AppFrameworks",
+      dependencies: [
+        "DrydockErrors", "Cryptography", "Formats", "FileSystem", "AppStores", "AppContainer", grdb,
       ],
       swiftSettings: fast),
     .target(
       name: "ContainerDiff",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer", grdb,
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer", grdb,
       ],
       swiftSettings: small),
     .target(
       name: "ContainerTransaction",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer",
         "ContainerDiff", grdb, system,
       ],
       swiftSettings: small),
@@ -105,27 +119,30 @@ let package = Package(
       name: "BackupRepository",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction", grdb, system,
+        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        grdb, system,
       ],
       swiftSettings: small),
     .target(
       name: "DeviceBackups",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "AppContainer", "ContainerTransaction", grdb, system,
+        "ArchiveFile", "AppStores", "AppContainer", "ContainerTransaction", grdb, system,
       ],
       swiftSettings: plain),
     .target(
       name: "MigrationEngine",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer", "AppFrameworks",
         "ContainerTransaction", grdb, subprocess,
       ],
       swiftSettings: small),
     .target(
       name: "ContainerAudit",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppStores", "AppContainer",
+        "AppFrameworks", "ContainerTransaction",
         "MigrationEngine", grdb, system,
       ],
       swiftSettings: plain),
@@ -133,7 +150,8 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
+        "ContainerTransaction",
         "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
       ],
       swiftSettings: plain),
@@ -141,7 +159,8 @@ let package = Package(
       name: "DrydockTesting",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
+        "ContainerTransaction",
         "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit", "Drydock", grdb,
       ],
       swiftSettings: plain),
@@ -150,7 +169,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
         "ArchiveFile",
-        "AppContainer",
+        "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
         "ContainerAudit",
@@ -165,7 +184,7 @@ let package = Package(
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
         "ArchiveFile",
-        "AppContainer",
+        "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
         "ContainerAudit",
@@ -220,20 +239,29 @@ let package = Package(
       dependencies: ["DrydockErrors", "RemoteStorage", "TestSupport"],
       swiftSettings: tests),
     .testTarget(
+      name: "AppStoresTests",
+      dependencies: [
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer", "TestSupport", grdb,
+      ],
+      swiftSettings: tests),
+    .testTarget(
       name: "AppContainerTests",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer",
         "TestSupport", grdb,
       ],
       swiftSettings: tests),
     .testTarget(
       name: "ContainerDiffTests",
-      dependencies: ["DrydockErrors", "AppContainer", "ContainerDiff", "TestSupport", grdb],
+      dependencies: ["DrydockErrors", "AppStores", "AppContainer", "ContainerDiff", "TestSupport", grdb],
       swiftSettings: tests),
     .testTarget(
       name: "ContainerTransactionTests",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer",
         "ContainerDiff", "ContainerTransaction", "TestSupport", grdb,
       ],
       swiftSettings: tests),
@@ -241,7 +269,7 @@ let package = Package(
       name: "BackupRepositoryTests",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
         "BackupRepository", "TestSupport", grdb, system,
       ],
       exclude: ["HostileArchives", "cheap_restic_key.py"],
@@ -250,21 +278,24 @@ let package = Package(
       name: "DeviceBackupsTests",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "AppContainer", "ContainerTransaction", "DeviceBackups", "TestSupport", grdb,
+        "ArchiveFile", "AppStores", "AppContainer", "ContainerTransaction", "DeviceBackups", "TestSupport",
+        grdb,
       ],
       exclude: ["Samples", "make_device_backup.py"],
       swiftSettings: tests),
     .testTarget(
       name: "MigrationEngineTests",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer", "AppFrameworks",
         "ContainerDiff", "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
       exclude: ["CoreDataStores", "RoomSamples", "SQLDelightSamples"], swiftSettings: tests),
     .testTarget(
       name: "ContainerAuditTests",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppContainer",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "AppStores",
+        "AppContainer", "AppFrameworks",
         "ContainerTransaction", "MigrationEngine", "ContainerAudit", "TestSupport", grdb,
       ],
       swiftSettings: tests),
@@ -272,7 +303,8 @@ let package = Package(
       name: "FixtureTests",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "AppContainer", "ContainerDiff", "ContainerTransaction", "BackupRepository",
+        "ArchiveFile", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff", "ContainerTransaction",
+        "BackupRepository",
         "MigrationEngine", "DrydockTesting", "TestSupport", grdb,
       ],
       swiftSettings: tests),
@@ -280,7 +312,7 @@ let package = Package(
       name: "ReportsTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning", "ArchiveFile",
-        "AppContainer",
+        "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine",
         "ContainerAudit", "Drydock", "DrydockTesting", "Reports", "TestSupport",
       ],

@@ -1,4 +1,3 @@
-import AppContainer
 import ArchiveFile
 import DrydockErrors
 import FileSystem

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import FileSystem
 
 /// What a rule found in one place: a file, a directory, a column, never a single row.

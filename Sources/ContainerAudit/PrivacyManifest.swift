@@ -1,4 +1,3 @@
-import AppContainer
 import Formats
 
 /// Checks a privacy manifest against Apple's lists of 2024. They grow: an unknown word may be new.

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import DrydockErrors
 import FileSystem
 import Formats

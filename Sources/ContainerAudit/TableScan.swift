@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import FileSystem
 import Formats
 import GRDB

@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import GRDB
 
 /// What became of a table's columns, and which of them have secrets of other columns.

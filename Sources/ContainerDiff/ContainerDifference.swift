@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import FileSystem
 
 /// The triggers that wrote columns, by table and column.

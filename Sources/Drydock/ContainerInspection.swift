@@ -1,4 +1,6 @@
 import AppContainer
+import AppFrameworks
+import AppStores
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
@@ -253,6 +255,24 @@ private struct ProtectedFiles {
           "files of `\(found.rule.path)` with no protection class, or a weaker one than "
           + "\(found.rule.required.rawValue): \(found.count), such as \(found.example); `files.set-protection` changes it"
       )
+    }
+  }
+}
+
+extension StagedContainer {
+  /// What a known framework stores in a database; nil for other databases.
+  fileprivate func description(of unit: DatabaseUnit) throws -> DatabaseDescription? {
+    let folder = try unit.externalData?.appending(CoreDataExternalData.directory)
+    let files = try folder.map { folder in
+      try children(of: folder).reduce(into: [String: UInt64]()) { sizes, path in
+        if let status = try status(of: path), status.type == .file { sizes[path.nameString] = status.size }
+      }
+    }
+    return try readDatabase(at: unit.main) { db in
+      try DatabaseDescription.of(
+        DescribedDatabase(
+          db, path: unit.main, externalFiles: files, configuration: container.configuration,
+          redactor: redactor))
     }
   }
 }

@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import ContainerDiff
 import FileSystem
 import Formats

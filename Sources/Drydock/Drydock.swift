@@ -43,6 +43,8 @@
 /// such as `export`, `rekey` and `diff`.
 @_exported import AgeEncryption
 @_exported import AppContainer
+@_exported import AppFrameworks
+@_exported import AppStores
 @_exported import ArchiveFile
 @_exported import ArchiveSigning
 @_exported import BackupRepository

@@ -156,3 +156,13 @@ extension YAMLScalar {
     }
   }
 }
+
+extension YAMLMapping.Pair {
+  /// The key when it is text; `what` names it in the error.
+  package func textKey(_ what: String) throws -> String {
+    guard case .string(let text) = key.value else {
+      throw keyPosition.error("\(what) is text, not \(key.value.summary): quote it")
+    }
+    return text
+  }
+}

@@ -2,7 +2,7 @@
 /// `Package.swift` or in a source file is a decision and never an accident.
 enum Layering {
   private static let container: Set = [
-    "AppContainer", "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "Cryptography",
+    "AppContainer", "AppStores", "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "Cryptography",
     "DrydockErrors",
   ]
   private static let transaction = container.union(["ContainerTransaction", "ContainerDiff"])
@@ -17,21 +17,24 @@ enum Layering {
     (
       "DrydockTesting",
       transaction.union([
-        "Drydock", "ContainerAudit", "MigrationEngine", "BackupRepository", "DeviceBackups", "ArchiveFile",
+        "Drydock", "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
+        "ArchiveFile",
         "RemoteStorage", "GRDB",
       ])
     ),
     (
       "Drydock",
       transaction.union([
-        "ContainerAudit", "MigrationEngine", "BackupRepository", "DeviceBackups", "ArchiveFile",
+        "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
+        "ArchiveFile",
         "RemoteStorage",
       ])
     ),
     (
-      "ContainerAudit", container.union(["ContainerTransaction", "MigrationEngine", "GRDB", "SystemPackage"])
+      "ContainerAudit",
+      container.union(["ContainerTransaction", "MigrationEngine", "AppFrameworks", "GRDB", "SystemPackage"])
     ),
-    ("MigrationEngine", container.union(["ContainerTransaction", "GRDB", "Subprocess"])),
+    ("MigrationEngine", container.union(["ContainerTransaction", "AppFrameworks", "GRDB", "Subprocess"])),
     (
       "DeviceBackups", container.union(["ContainerTransaction", "ArchiveFile", "GRDB", "SystemPackage"])
     ),
@@ -40,11 +43,13 @@ enum Layering {
     ),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
+    ("AppFrameworks", container.subtracting(["ArchiveSigning", "AgeEncryption"]).union(["GRDB"])),
+    ("AppContainer", container.subtracting(["AppContainer"]).union(["SystemPackage"])),
     (
-      "AppContainer",
+      "AppStores",
       [
-        "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "Cryptography", "DrydockErrors", "GRDB",
-        "GRDBSQLite", "SystemPackage",
+        "FileSystem", "Formats", "AgeEncryption", "Cryptography", "DrydockErrors", "GRDB", "GRDBSQLite",
+        "SystemPackage",
       ]
     ),
     (

@@ -1,5 +1,4 @@
 import Cryptography
-import AppContainer
 import ArchiveFile
 import DrydockErrors
 import Foundation

@@ -1,4 +1,3 @@
-import AppContainer
 import Cryptography
 import TestSupport
 import Testing

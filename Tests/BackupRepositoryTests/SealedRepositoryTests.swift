@@ -1,5 +1,4 @@
 import AgeEncryption
-import AppContainer
 import ArchiveFile
 import Cryptography
 import Foundation

@@ -1,5 +1,5 @@
 import AgeEncryption
-import AppContainer
+import AppStores
 import ContainerTransaction
 import Cryptography
 import FileSystem

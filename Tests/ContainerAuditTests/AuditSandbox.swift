@@ -5,6 +5,7 @@ import GRDB
 import TestSupport
 
 @testable import AppContainer
+@testable import AppStores
 @testable import ContainerAudit
 @testable import ContainerTransaction
 @testable import FileSystem

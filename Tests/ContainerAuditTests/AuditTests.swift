@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import AppStores
 @testable import ContainerAudit
 @testable import FileSystem
 @testable import Formats

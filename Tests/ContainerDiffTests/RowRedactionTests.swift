@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import Testing
 
 @testable import ContainerDiff

@@ -5,7 +5,6 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import AppContainer
 @testable import ContainerTransaction
 @testable import FileSystem
 

@@ -3,7 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
 @testable import ContainerTransaction
 @testable import FileSystem
 

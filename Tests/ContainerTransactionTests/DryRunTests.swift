@@ -3,7 +3,6 @@ import GRDB
 import TestSupport
 import Testing
 
-@testable import AppContainer
 @testable import ContainerDiff
 @testable import ContainerTransaction
 

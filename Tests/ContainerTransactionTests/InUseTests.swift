@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import ContainerTransaction
 @testable import FileSystem
 

@@ -4,7 +4,7 @@ import GRDB
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import ContainerTransaction
 @testable import FileSystem
 

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import ContainerTransaction
 @testable import FileSystem
 @testable import Formats

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import AppStores
 @testable import ContainerTransaction
 @testable import FileSystem
 

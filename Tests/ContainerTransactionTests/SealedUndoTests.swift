@@ -6,7 +6,7 @@ import GRDB
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import ContainerTransaction
 @testable import FileSystem
 @testable import Formats

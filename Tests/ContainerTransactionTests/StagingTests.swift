@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import ContainerDiff
 @testable import ContainerTransaction
 @testable import FileSystem

@@ -4,7 +4,6 @@ import FileSystem
 import Foundation
 import Testing
 
-@testable import AppContainer
 @testable import DeviceBackups
 @testable import Formats
 

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import AppStores
 import ContainerTransaction
 import Cryptography
 import DrydockErrors

@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import BackupRepository
 import ContainerTransaction
 import DrydockTesting

@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import DrydockTesting
 import TestSupport
 import Testing

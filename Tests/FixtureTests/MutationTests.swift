@@ -1,4 +1,3 @@
-import AppContainer
 import DrydockTesting
 import Foundation
 import MigrationEngine

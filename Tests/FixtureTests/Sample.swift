@@ -1,6 +1,7 @@
 import AppContainer
-import FileSystem
+import AppStores
 import DrydockTesting
+import FileSystem
 import Foundation
 import MigrationEngine
 

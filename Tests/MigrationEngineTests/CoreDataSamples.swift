@@ -1,4 +1,6 @@
 import AppContainer
+import AppFrameworks
+import AppStores
 import FileSystem
 import Foundation
 import GRDB

@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import Formats
 import Testing
 

@@ -1,4 +1,3 @@
-import AppContainer
 import GRDB
 import MigrationEngine
 import Testing

@@ -1,4 +1,3 @@
-import AppContainer
 import ContainerDiff
 import ContainerTransaction
 import FileSystem

@@ -1,4 +1,3 @@
-import AppContainer
 import Foundation
 @testable import MigrationEngine
 import TestSupport

@@ -1,4 +1,5 @@
 import AgeEncryption
+import AppStores
 import ArchiveSigning
 import Cryptography
 import DrydockErrors
@@ -197,16 +198,6 @@ extension ContainerConfiguration {
     }
     let text = try pair.value.text("the path of a compiled model (.momd)")
     return text.hasPrefix("/") ? text : folder + "/" + text
-  }
-
-  /// The versions of the compiled model for a database; nil when none is configured.
-  ///
-  /// - Parameter name: the database's name, if it has one.
-  /// - Throws: `DrydockError` when the model cannot be read.
-  func coreDataModels(of name: String?) throws -> (versions: [CoreDataModel], isForThisDatabase: Bool)? {
-    if let coreDataModel { return (try CoreDataModel.all(in: coreDataModel), false) }
-    guard let path = name.flatMap({ coreDataModels[$0] }) else { return nil }
-    return (try CoreDataModel.all(in: path), true)
   }
 
   private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {

@@ -1,3 +1,4 @@
+import AppStores
 import FileSystem
 
 /// The layout of a container: where its stores are, and what is never backed up.

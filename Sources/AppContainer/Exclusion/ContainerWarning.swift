@@ -1,3 +1,4 @@
+import AppStores
 import DrydockErrors
 import FileSystem
 import Formats

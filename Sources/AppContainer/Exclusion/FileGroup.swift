@@ -1,3 +1,4 @@
+import AppStores
 import FileSystem
 
 /// Files of one directory that an app changes together: stored one after the other, they could belong to different moments.

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import ArchiveFile
 import ContainerTransaction
 import DrydockErrors

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import AppStores
 import ArchiveFile
 import ContainerTransaction
 import Cryptography

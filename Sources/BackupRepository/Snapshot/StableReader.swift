@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import ArchiveFile
 import Cryptography
 import DrydockErrors

@@ -1,4 +1,3 @@
-import AppContainer
 import DrydockErrors
 import FileSystem
 import Synchronization

@@ -1,4 +1,3 @@
-import AppContainer
 import Cryptography
 import DrydockErrors
 import FileSystem

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import Cryptography
 import DrydockErrors
 import FileSystem

@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import Cryptography
 import DrydockErrors
 import FileSystem
@@ -119,22 +119,6 @@ extension StagedContainer {
         sql:
           "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
       ) ?? 0
-    }
-  }
-
-  /// What a known framework stores in a database; nil for other databases.
-  package func description(of unit: DatabaseUnit) throws -> DatabaseDescription? {
-    let folder = try unit.externalData?.appending(CoreDataExternalData.directory)
-    let files = try folder.map { folder in
-      try children(of: folder).reduce(into: [String: UInt64]()) { sizes, path in
-        if let status = try status(of: path), status.type == .file { sizes[path.nameString] = status.size }
-      }
-    }
-    return try readDatabase(at: unit.main) { db in
-      try DatabaseDescription.of(
-        DescribedDatabase(
-          db, path: unit.main, externalFiles: files, configuration: container.configuration,
-          redactor: redactor))
     }
   }
 

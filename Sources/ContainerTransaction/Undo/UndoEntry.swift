@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import AppStores
 import Cryptography
 import DrydockErrors
 import FileSystem

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import AppStores
 import BackupRepository
 import ContainerDiff
 import ContainerTransaction

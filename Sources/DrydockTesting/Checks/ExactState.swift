@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import Cryptography
 import FileSystem
 

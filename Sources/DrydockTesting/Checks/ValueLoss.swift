@@ -1,5 +1,3 @@
-import AppContainer
-
 /// Values that a step takes from a container for good: from a database, although its tables have as many rows as before, or from
 /// other files.
 ///

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import BackupRepository
 import ContainerTransaction
 import DrydockErrors

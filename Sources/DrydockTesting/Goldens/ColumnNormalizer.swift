@@ -1,4 +1,3 @@
-import AppContainer
 import GRDB
 
 /// Which columns of a database are volatile, and their normalized values.

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import ContainerDiff
 import DrydockErrors
 import FileSystem

@@ -1,5 +1,4 @@
 import AgeEncryption
-import AppContainer
 import DrydockErrors
 import FileSystem
 import Foundation

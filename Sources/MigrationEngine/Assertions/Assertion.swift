@@ -1,4 +1,6 @@
 import AppContainer
+import AppFrameworks
+import AppStores
 import ContainerTransaction
 import DrydockErrors
 import Formats

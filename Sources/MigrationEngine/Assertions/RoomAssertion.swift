@@ -1,4 +1,5 @@
-import AppContainer
+import AppFrameworks
+import AppStores
 import ContainerTransaction
 import Formats
 import GRDB

@@ -1,4 +1,5 @@
 import AppContainer
+import AppStores
 import ContainerTransaction
 import DrydockErrors
 import Formats

@@ -1,4 +1,4 @@
-import AppContainer
+import AppFrameworks
 import DrydockErrors
 import Formats
 

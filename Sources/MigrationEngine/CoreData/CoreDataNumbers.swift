@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import GRDB
 
 /// The numbers of entities. Core Data derives them from the model: depth first, entities in the order of their names, one

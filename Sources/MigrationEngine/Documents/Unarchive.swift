@@ -1,4 +1,3 @@
-import AppContainer
 import ContainerTransaction
 import DrydockErrors
 import FileSystem

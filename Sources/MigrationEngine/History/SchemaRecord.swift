@@ -1,4 +1,5 @@
 import AppContainer
+import AppFrameworks
 import ContainerTransaction
 import FileSystem
 import GRDB

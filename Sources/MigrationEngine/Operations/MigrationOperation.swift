@@ -1,4 +1,4 @@
-import AppContainer
+import AppStores
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
@@ -187,16 +187,6 @@ extension YAMLReader {
       throw given[1].node.position.error("name either `\(first.key)` or `\(given[1].key)`, not both")
     }
     return first
-  }
-}
-
-extension YAMLMapping.Pair {
-  /// The key when it is text; `what` names it in the error.
-  func textKey(_ what: String) throws -> String {
-    guard case .string(let text) = key.value else {
-      throw keyPosition.error("\(what) is text, not \(key.value.summary): quote it")
-    }
-    return text
   }
 }
 

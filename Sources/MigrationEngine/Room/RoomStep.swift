@@ -1,4 +1,6 @@
 import AppContainer
+import AppFrameworks
+import AppStores
 import DrydockErrors
 import FileSystem
 import Formats

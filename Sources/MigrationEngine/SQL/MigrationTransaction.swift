@@ -1,4 +1,4 @@
-import AppContainer
+import AppFrameworks
 import GRDB
 
 /// A change of a database in one transaction, by SQLite's documented procedure for schema changes: foreign keys are off,

@@ -1,4 +1,3 @@
-import AppContainer
 import GRDB
 
 /// The definitions in a database by their names, as text that does not depend on how they were written.

@@ -1,4 +1,3 @@
-import AppContainer
 import GRDB
 
 /// What a statement must not do in a migration, by SQLite's program for it (`EXPLAIN`), not by its spelling.

@@ -1,4 +1,3 @@
-import AppContainer
 import ContainerTransaction
 import FileSystem
 import Formats

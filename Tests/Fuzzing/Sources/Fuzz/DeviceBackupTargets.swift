@@ -1,7 +1,7 @@
 import DrydockErrors
 import SystemPackage
 
-@testable import AppContainer
+@testable import AppStores
 @testable import ArchiveFile
 @testable import Cryptography
 @testable import DeviceBackups

@@ -1,6 +1,7 @@
 import DrydockErrors
 
 @testable import AppContainer
+@testable import AppFrameworks
 @testable import MigrationEngine
 
 /// Schemas that Room exported.

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import FileSystem
 
 /// Main file and log read as one: always what SQLite makes of them.

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 
 /// A vault's file, its keys, and its classes.
 @Suite struct VaultTests {

@@ -1,3 +1,4 @@
+import AppStores
 import DrydockErrors
 import Formats
 import Foundation

@@ -1,10 +1,9 @@
-import AppContainer
 import DrydockErrors
 import Formats
 
 /// The statements by which Room migrates from one exported schema to the next by itself: those of its `SchemaDiffer` and
 /// `AutoMigrationWriter`, in their order.
-struct RoomAutoMigration {
+package struct RoomAutoMigration {
   /// A table that is created anew, filled and renamed.
   private struct Recreated {
     var old: RoomSchema.Table, new: RoomSchema.Table
@@ -12,9 +11,9 @@ struct RoomAutoMigration {
     var renamed: [ExactText: ExactText] = [:]
   }
 
-  private(set) var statements: [String] = []
+  package private(set) var statements: [String] = []
   /// The tables whose foreign keys Room checks afterwards.
-  private(set) var tablesWithForeignKeys: [ExactText] = []
+  package private(set) var tablesWithForeignKeys: [ExactText] = []
 
   private let from: RoomSchema, to: RoomSchema
   private let spec: RoomAutoSpec
@@ -25,7 +24,7 @@ struct RoomAutoMigration {
   private var addedTables: [RoomSchema.Table] = []
 
   /// - Throws: ``DrydockError`` `catalog` at the spec's position when it does not decide all changes.
-  init(from: RoomSchema, to: RoomSchema, _ spec: RoomAutoSpec) throws {
+  package init(from: RoomSchema, to: RoomSchema, _ spec: RoomAutoSpec) throws {
     (self.from, self.to, self.spec) = (from, to, spec)
     try spec.check(from)
     for table in from.tables { try compare(table) }
@@ -202,7 +201,7 @@ extension RoomSchema.Column {
 }
 
 /// What Room asks the author of an auto-migration, and `1_2.auto.yaml` answers: the changes that two schemas leave open.
-struct RoomAutoSpec {
+package struct RoomAutoSpec {
   var renamedTables: [(old: ExactText, new: ExactText, position: YAMLPosition)] = []
   var deletedTables: [(table: ExactText, position: YAMLPosition)] = []
   /// By the tables' old names.
@@ -214,7 +213,7 @@ struct RoomAutoSpec {
   private static let keys = ["rename-tables", "delete-tables", "rename-columns", "delete-columns"]
 
   /// Reads the file; an empty one decides nothing.
-  init(_ bytes: [UInt8], file: String) throws {
+  package init(_ bytes: [UInt8], file: String) throws {
     position = YAMLPosition(file: file, line: 1, column: 1)
     guard let root = try YAMLDocument(bytes, file: file).root else { return }
     let reader = try YAMLReader(root, what: "an auto-migration", keys: Self.keys)

@@ -85,23 +85,23 @@ package enum SecretPattern {
 
 /// Searches values for secrets, with bounded work: by references to one text, a property list of a few megabytes can expand to
 /// a million times as much.
-struct SecretSearch {
+package struct SecretSearch {
   /// The most levels of documents in text or data, such as JSON in a string of JSON.
   static let depthLimit = 8
   /// The most bytes to inspect in a single value.
-  static let budget = 4 << 20
+  package static let budget = 4 << 20
 
   /// The minimum class of a name that makes a value without a secret's form secret.
   private let least: SecretName
   private var left: Int
 
   /// - Parameter budget: the most bytes to inspect.
-  init(least: SecretName, budget: Int = Self.budget) { (self.least, left) = (least, budget) }
+  package init(least: SecretName, budget: Int = Self.budget) { (self.least, left) = (least, budget) }
 
-  var isComplete: Bool { left > 0 }
+  package var isComplete: Bool { left > 0 }
 
   /// Whether a value, or a part of it, looks like a secret, or is too large or too deeply nested to decide.
-  mutating func finds(in value: PropertyListValue, _ name: SecretName, depth: Int = 0) -> Bool {
+  package mutating func finds(in value: PropertyListValue, _ name: SecretName, depth: Int = 0) -> Bool {
     left -= Self.weight(of: value)
     guard isComplete else { return true }
     if SecretPattern.isSecret(leaf: value, name: name < least ? .plain : name, looksInside: true) {

@@ -1,4 +1,4 @@
-@testable import AppContainer
+@testable import AppStores
 import Formats
 import Testing
 

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 
 /// The document in a vault: what is written is read again, and what is no document is refused.
 @Suite struct VaultDocumentTests {

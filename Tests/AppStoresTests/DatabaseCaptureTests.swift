@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 
 @Suite struct DatabaseCaptureTests {
   static let whole = DatabaseSandbox.Content(sum: 20_000, rows: 200, integrity: "ok")

@@ -3,7 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import FileSystem
 
 /// A directory with one database and a scratch directory beside it.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import AppStores
 
 /// An app that uses the library in its own process, with its database open.
 @Suite struct DatabaseOwnProcessTests {

@@ -1,3 +1,4 @@
+import AppContainer
 import Cryptography
 import DrydockErrors
 import FileSystem
@@ -129,5 +130,17 @@ extension PropertyListValue {
       else { return nil }
     }
     return hashes
+  }
+}
+
+extension ContainerConfiguration {
+  /// The versions of the compiled model for a database; nil when none is configured.
+  ///
+  /// - Parameter name: the database's name, if it has one.
+  /// - Throws: `DrydockError` when the model cannot be read.
+  func coreDataModels(of name: String?) throws -> (versions: [CoreDataModel], isForThisDatabase: Bool)? {
+    if let coreDataModel { return (try CoreDataModel.all(in: coreDataModel), false) }
+    guard let path = name.flatMap({ coreDataModels[$0] }) else { return nil }
+    return (try CoreDataModel.all(in: path), true)
   }
 }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 
 @Suite struct DatabaseLockTests {
   @Test(arguments: ["WAL", "DELETE"]) func anotherSQLiteSeesItLocked(mode: String) throws {

@@ -23,7 +23,7 @@ package struct SecretText {
 
   package init(bytes: [UInt8]) { self.bytes = bytes }
 
-  static func isSecret(_ text: String) -> Bool {
+  package static func isSecret(_ text: String) -> Bool {
     // No recognizable form is shorter.
     text.utf8.count >= 8 && SecretText(text).first { _ in true } != nil
   }

@@ -3,6 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 
+@testable import AppStores
 @testable import FileSystem
 
 /// Captures while the app moves money as fast as it can: no capture holds half a transaction.

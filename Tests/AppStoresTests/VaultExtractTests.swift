@@ -2,7 +2,7 @@ import Cryptography
 import DrydockErrors
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 
 /// What of a vault may leave its device, as a document and as rules.
 @Suite struct VaultExtractTests {

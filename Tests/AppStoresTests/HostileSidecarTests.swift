@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import FileSystem
 
 /// Journals and logs are foreign input: SQLite plays a copy, and neither touches another file nor fills the disk.

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 @testable import Formats
 
 @Suite struct DecodedDocumentTests {

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import AppStores
 
 /// Databases of every kind, in use and left by a crash.
 @Suite struct DatabaseKindsTests {

@@ -4,7 +4,7 @@ import SystemPackage
 
 /// The format of SQLite's files (<https://www.sqlite.org/fileformat2.html>), as far as it is needed to recognize them.
 package enum DatabaseFormat {
-  static let headerMagic = Array("SQLite format 3\0".utf8)
+  package static let headerMagic = Array("SQLite format 3\0".utf8)
   static let journalMagic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
   static let walMagics: [[UInt8]] = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]]
 
