@@ -2,15 +2,13 @@ import Cryptography
 import DrydockErrors
 import Foundation
 
-/// One line with an OpenSSH public key: of a `.pub` file, or of a file of allowed signers (`ssh-keygen(1)`): principals,
-/// options, the key, a comment.
-struct AllowedSigner {
-  /// Nil for one that signs for other purposes only.
-  let key: TrustedKeys.Key?
-
+extension TrustedKeys.Key {
+  /// Reads one line with an OpenSSH public key: of a `.pub` file, or of a file of allowed signers (`ssh-keygen(1)`):
+  /// principals, options, the key, a comment. Nil for a key that signs for other purposes only.
+  ///
   /// - Throws: `DrydockError` with code `badKey`, which repeats nothing of the key.
-  init(_ line: String) throws {
-    var words = try Self.words(line)
+  init?(allowedSigner line: String) throws {
+    var words = try Self.split(line, at: " ", "\t").filter { !$0.isEmpty }
     var principals: String?
     if let first = words.first, !SSHPublicKey.isType(first) {
       principals = first.filter { $0 != "\"" }
@@ -32,51 +30,40 @@ struct AllowedSigner {
       throw DrydockError(.badKey, "the type before the key is not the key's")
     }
     let comment = words.dropFirst(2).joined(separator: " ")
-    var key = TrustedKeys.Key(
-      key: .ssh(publicKey), name: TrustedKeys.shown(principals ?? comment))
+    self.init(key: .ssh(publicKey), name: TrustedKeys.shown(principals ?? comment))
     var isForArchives = true
     for (name, value) in options {
       switch name {
       case "cert-authority":
         throw DrydockError(.badKey, "certificates (cert-authority) are not supported; list each key")
       case "namespaces": isForArchives = try Self.includesArchives(value)
-      case "valid-after": key.validAfter = try Self.time(value, name)
-      case "valid-before": key.validBefore = try Self.time(value, name)
+      case "valid-after": validAfter = try Self.time(value, name)
+      case "valid-before": validBefore = try Self.time(value, name)
       default: throw DrydockError(.badKey, "an option before the key is unknown; see ssh-keygen(1)")
       }
     }
-    self.key = isForArchives ? key : nil
+    if !isForArchives { return nil }
   }
 
-  /// The words, in which blanks may be quoted.
-  private static func words(_ line: String) throws -> [String] {
-    var (words, word, isQuoted): ([String], String, Bool) = ([], "", false)
-    for character in line {
-      if character == "\"" { isQuoted.toggle() }
-      if !isQuoted, character == " " || character == "\t" {
-        if !word.isEmpty { words.append(word) }
-        word = ""
-      } else {
-        word.append(character)
-      }
-    }
-    guard !isQuoted else { throw DrydockError(.badKey, "a quote is not closed") }
-    return word.isEmpty ? words : words + [word]
-  }
-
-  /// `name` or `name="value"`, separated by commas outside of quotes.
-  private static func options(_ word: String) throws -> [(name: String, value: String)] {
+  /// The parts of a text between separators that are not in quotes.
+  private static func split(_ text: String, at separators: Character...) throws -> [String] {
     var (parts, part, isQuoted): ([String], String, Bool) = ([], "", false)
-    for character in word {
+    for character in text {
       if character == "\"" { isQuoted.toggle() }
-      if !isQuoted, character == "," {
+      if !isQuoted, separators.contains(character) {
         parts.append(part)
         part = ""
       } else {
         part.append(character)
       }
     }
-    return try (parts + [part]).map { part in
+    guard !isQuoted else { throw DrydockError(.badKey, "a quote is not closed") }
+    return parts + [part]
+  }
+
+  /// `name` or `name="value"`, separated by commas outside of quotes.
+  private static func options(_ word: String) throws -> [(name: String, value: String)] {
+    try split(word, at: ",").map { part in
       let fields = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let name = fields[0].lowercased()
       guard fields.count == 2 else { return (name, "") }

@@ -7,7 +7,6 @@ enum Minisign {
   /// The first line of every file, before a text that nothing authenticates.
   static let comment = "untrusted comment: "
   static let trustedComment = "trusted comment: "
-  static let keyNumberLength = 8
 
   /// The lines of a file, of which the last one may lack its line feed; nil for a file without such a comment, or with other
   /// bytes than text.
@@ -85,9 +84,8 @@ struct MinisignSignature: Sendable {
 
 /// A secret key of minisign or signify.
 struct MinisignSecretKey: Sendable {
-  enum Program: Sendable { case minisign, signify }
-
-  let program: Program
+  /// Whether it is minisign's, and not signify's.
+  let isMinisign: Bool
   let publicKey: MinisignPublicKey
   private let seed: SecretBytes
 
@@ -100,51 +98,51 @@ struct MinisignSecretKey: Sendable {
   init(
     _ base64: UnsafeRawBufferPointer, path: String, passphrase: () throws -> SecretBytes
   ) throws {
-    guard let bytes = SecretBytes.decodingBase64(base64), let kind = Self.kind(bytes) else {
-      throw DrydockError(.badKey, "not a secret key of minisign or signify; give its file", path: path)
-    }
-    switch kind {
-    case .minisign(let isEncrypted):
-      let sealed = try bytes.part(54..<bytes.count) ?? Self.damaged(path)
-      let opened =
-        isEncrypted ? try Self.opened(sealed, Self.parameters(bytes, path), passphrase(), path) : sealed
-      (program, publicKey, seed) = try (.minisign, Self.publicKey(opened, path), Self.seed(opened, path))
-    case .signify(let rounds):
-      guard rounds == 0 else {
+    guard let bytes = SecretBytes.decodingBase64(base64) else { throw Self.unknown(path) }
+    // The methods of encryption and of the checksum; of signify also the rounds of the former.
+    let methods = bytes.withBytes { Array($0.prefix(8)) }
+    isMinisign = bytes.count == 54 + Self.sealedLength
+    let isEncrypted = isMinisign && methods.starts(with: "EdScB2".utf8)
+    // The number of the key, and the key.
+    let opened: SecretBytes?
+    if isEncrypted {
+      opened = try Self.opened(bytes, passphrase(), path)
+    } else if isMinisign, methods.starts(with: "Ed\0\0B2".utf8) {
+      opened = bytes.part(54..<bytes.count)
+    } else if bytes.count == 104, methods.starts(with: "EdBK".utf8) {
+      guard methods[4...].allSatisfy({ $0 == 0 }) else {
         throw DrydockError(
           .badKey,
           "signify's encrypted keys are not supported (bcrypt); make one without a passphrase (-n), or a key of minisign",
           path: path)
       }
-      // The number of the key, and the key, lie behind a checksum.
-      let opened = try bytes.part(32..<bytes.count) ?? Self.damaged(path)
-      (program, publicKey, seed) = try (.signify, Self.publicKey(opened, path), Self.seed(opened, path))
+      // They lie behind a checksum.
+      opened = bytes.part(32..<bytes.count)
+    } else {
+      throw Self.unknown(path)
     }
-  }
-
-  private enum Kind {
-    case minisign(isEncrypted: Bool)
-    case signify(rounds: UInt32)
-  }
-
-  private static func kind(_ bytes: SecretBytes) -> Kind? {
-    bytes.withBytes { bytes in
-      guard bytes.starts(with: "Ed".utf8) else { return nil }
-      if bytes.count == 54 + sealedLength, bytes[4...].starts(with: "B2".utf8) {
-        if bytes[2...].starts(with: "Sc".utf8) { return .minisign(isEncrypted: true) }
-        return bytes[2] == 0 && bytes[3] == 0 ? .minisign(isEncrypted: false) : nil
-      }
-      guard bytes.count == 104, bytes[2...].starts(with: "BK".utf8) else { return nil }
-      return .signify(rounds: UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+    guard let opened, let seed = opened.part(8..<40), let half = opened.part(40..<72),
+      // minisign compares a checksum of BLAKE2b with 32 bytes, which libcrypto 3.0 does not have. That the public half belongs
+      // to the secret one says as much.
+      case let key = try Ed25519.publicKey(of: seed), key == half.withBytes({ Array($0) })
+    else {
+      throw DrydockError(
+        .badKey,
+        isEncrypted
+          ? "the passphrase does not open this key" : "the key file is damaged; use another copy", path: path)
     }
+    self.seed = seed
+    publicKey = MinisignPublicKey(number: opened.withBytes { Array($0.prefix(8)) }, key: key)
   }
 
-  private struct Derivation {
-    var salt: [UInt8], rounds: UInt64, parallel: UInt64
+  private static func unknown(_ path: String) -> DrydockError {
+    DrydockError(.badKey, "not a secret key of minisign or signify; give its file", path: path)
   }
 
-  /// The parameters of scrypt, as libsodium makes them of two limits.
-  private static func parameters(_ bytes: SecretBytes, _ path: String) throws -> Derivation {
+  /// What is encrypted of a key file of minisign, with parameters of scrypt that libsodium makes of two limits.
+  private static func opened(
+    _ bytes: SecretBytes, _ passphrase: SecretBytes, _ path: String
+  ) throws -> SecretBytes {
     let (salt, operations, memory) = bytes.withBytes { bytes in
       (
         Array(bytes[6..<38]), UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 38, as: UInt64.self)),
@@ -162,58 +160,27 @@ struct MinisignSecretKey: Sendable {
     var exponent: UInt64 = 1
     while exponent < 63, 1 << exponent <= most / 2 { exponent += 1 }
     let rounds: UInt64 = 1 << exponent
-    return Derivation(
-      salt: salt, rounds: rounds,
-      parallel: isBoundByWork ? 1 : max(1, min(work / 4 / rounds, 0x3FFF_FFFF) / 8))
-  }
-
-  private static func opened(
-    _ sealed: SecretBytes, _ derivation: Derivation, _ passphrase: SecretBytes, _ path: String
-  ) throws -> SecretBytes {
-    let stream = try passphrase.scryptKey(
-      salt: derivation.salt, rounds: derivation.rounds,
-      parallel: derivation.parallel, count: sealedLength)
-    let opened = sealed.withBytes { sealed in
+    let parallel = isBoundByWork ? 1 : max(1, min(work / 4 / rounds, 0x3FFF_FFFF) / 8)
+    let stream = try passphrase.scryptKey(salt: salt, rounds: rounds, parallel: parallel, count: sealedLength)
+    return bytes.withBytes { bytes in
       stream.withBytes { stream in
-        SecretBytes(count: sealed.count) { target in
-          for index in sealed.indices { target[index] = sealed[index] ^ stream[index] }
+        SecretBytes(count: stream.count) { target in
+          for index in target.indices { target[index] = bytes[54 + index] ^ stream[index] }
         }
       }
     }
-    // minisign compares a checksum of BLAKE2b with 32 bytes, which libcrypto 3.0 does not have. That the public half belongs
-    // to the secret one says as much.
-    guard let seed = opened.part(8..<40), let half = opened.part(40..<72),
-      try Ed25519.publicKey(of: seed) == half.withBytes({ Array($0) })
-    else { throw DrydockError(.badKey, "the passphrase does not open this key", path: path) }
-    return opened
-  }
-
-  private static func publicKey(_ opened: SecretBytes, _ path: String) throws -> MinisignPublicKey {
-    let number = opened.withBytes { Array($0.prefix(Minisign.keyNumberLength)) }
-    return MinisignPublicKey(number: number, key: try Ed25519.publicKey(of: seed(opened, path)))
-  }
-
-  private static func seed(_ opened: SecretBytes, _ path: String) throws -> SecretBytes {
-    guard let seed = opened.part(8..<40), let half = opened.part(40..<72),
-      try Ed25519.publicKey(of: seed) == half.withBytes({ Array($0) })
-    else { return try damaged(path) }
-    return seed
-  }
-
-  private static func damaged<T>(_ path: String) throws -> T {
-    throw DrydockError(.badKey, "the key file is damaged; use another copy", path: path)
   }
 
   /// The file of a signature, as the key's program writes it.
   ///
   /// - Parameter comment: signed too, by minisign.
   func signature(of message: [UInt8], comment: String) throws -> [UInt8] {
-    let isOfHash = program == .minisign
+    let isOfHash = isMinisign
     let signature = try Ed25519.sign(isOfHash ? HashFunction.blake2b.hash(message) : message, seed: seed)
     let line = Data(Array((isOfHash ? "ED" : "Ed").utf8) + publicKey.number + signature).base64EncodedString()
     let name = MinisignPublicKey.name(ofNumber: publicKey.number)
     var text = "\(Minisign.comment)signature of drydock with the key \(name)\n\(line)\n"
-    if program == .minisign {
+    if isMinisign {
       let end = try Ed25519.sign(signature + Array(comment.utf8), seed: seed)
       text += "\(Minisign.trustedComment)\(comment)\n\(Data(end).base64EncodedString())\n"
     }

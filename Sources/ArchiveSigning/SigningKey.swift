@@ -8,7 +8,8 @@ public struct SigningKey: Sendable, CustomStringConvertible {
   private enum Kind: Sendable {
     case minisign(MinisignSecretKey)
     case ssh(SSHPublicKey, seed: SecretBytes)
-    case agent(SSHPublicKey, SSHAgent)
+    /// With the agent's socket.
+    case agent(SSHPublicKey, String)
   }
 
   private let kind: Kind
@@ -70,7 +71,7 @@ public struct SigningKey: Sendable, CustomStringConvertible {
         "only ssh-agent can sign with this key, and SSH_AUTH_SOCK names none; start one, and add the key with `ssh-add`",
         path: file)
     }
-    return .agent(key, SSHAgent(path: agent))
+    return .agent(key, agent)
   }
 
   /// Whether bytes are a secret key of one of these programs.
@@ -113,7 +114,7 @@ public struct SigningKey: Sendable, CustomStringConvertible {
 
   /// The suffix of a signature's file: that of the program that verifies it.
   package var suffix: String {
-    if case .minisign(let key) = kind, key.program == .minisign { return "minisig" }
+    if case .minisign(let key) = kind, key.isMinisign { return "minisig" }
     return "sig"
   }
 
@@ -130,7 +131,7 @@ public struct SigningKey: Sendable, CustomStringConvertible {
         }
       case .agent(let key, let agent):
         try SSHSignature.make(of: message, namespace: DetachedSignature.namespace, by: key) {
-          try agent.sign($0, with: key)
+          try key.sign($0, inAgentAt: agent)
         }
       }
     guard try key.verifies(DetachedSignature(file), of: message) else {

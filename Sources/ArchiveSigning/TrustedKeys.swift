@@ -12,26 +12,22 @@ public struct Signer: Sendable, Hashable, Codable {
 }
 
 /// A signature in a file beside what it signs, as minisign, signify or `ssh-keygen -Y sign` make it.
-package enum DetachedSignature: Sendable {
-  case minisign(MinisignFile)
-  case ssh(SSHFile)
-
-  package struct MinisignFile: Sendable { let signature: MinisignSignature }
-  package struct SSHFile: Sendable { let signature: SSHSignature }
+enum DetachedSignature {
+  case minisign(MinisignSignature)
+  case ssh(SSHSignature)
 
   /// What SSH signatures of archives are made for: one for another purpose, such as a commit, is not one of an archive.
-  package static let namespace = "archive@drydock"
-  /// A larger file is refused.
-  package static let sizeLimit = 1 << 14
+  static let namespace = "archive@drydock"
 
   /// - Throws: `DrydockError` with code `badSignature`.
-  package init(_ bytes: [UInt8]) throws {
-    guard bytes.count <= Self.sizeLimit else { throw DrydockError.malformedSignature("it is too large") }
+  init(_ bytes: [UInt8]) throws {
+    guard bytes.count <= TrustedKeys.signatureSizeLimit else {
+      throw DrydockError.malformedSignature("it is too large")
+    }
     if let lines = Minisign.lines(bytes) {
-      self = .minisign(MinisignFile(signature: try MinisignSignature(lines)))
+      self = .minisign(try MinisignSignature(lines))
     } else if let text = String(validating: bytes, as: UTF8.self), text.hasPrefix(SSHSignature.begin) {
-      do { self = .ssh(SSHFile(signature: try SSHSignature(armored: text))) } catch let error as DrydockError
-      {
+      do { self = .ssh(try SSHSignature(armored: text)) } catch let error as DrydockError {
         throw DrydockError(.badSignature, error.message, cause: error)
       }
     } else {
@@ -40,10 +36,10 @@ package enum DetachedSignature: Sendable {
   }
 
   /// The key that it names, which proves nothing.
-  package var keyName: String {
+  var keyName: String {
     switch self {
-    case .minisign(let file): "minisign \(MinisignPublicKey.name(ofNumber: file.signature.keyNumber))"
-    case .ssh(let file): VerifyingKey.ssh(file.signature.publicKey).name
+    case .minisign(let signature): "minisign \(MinisignPublicKey.name(ofNumber: signature.keyNumber))"
+    case .ssh(let signature): VerifyingKey.ssh(signature.publicKey).name
     }
   }
 }
@@ -63,18 +59,18 @@ enum VerifyingKey: Sendable, Hashable {
   /// Whether a signature names this key.
   func isNamed(by signature: DetachedSignature) -> Bool {
     switch (self, signature) {
-    case (.minisign(let key), .minisign(let file)): key.number == file.signature.keyNumber
-    case (.ssh(let key), .ssh(let file)): key == file.signature.publicKey
+    case (.minisign(let key), .minisign(let signature)): key.number == signature.keyNumber
+    case (.ssh(let key), .ssh(let signature)): key == signature.publicKey
     default: false
     }
   }
 
   func verifies(_ signature: DetachedSignature, of message: [UInt8]) throws -> Bool {
     switch (self, signature) {
-    case (.minisign(let key), .minisign(let file)): try file.signature.isValid(message, by: key)
-    case (.ssh(let key), .ssh(let file)):
-      try file.signature.publicKey == key
-        && file.signature.isValid(message, namespace: DetachedSignature.namespace)
+    case (.minisign(let key), .minisign(let signature)): try signature.isValid(message, by: key)
+    case (.ssh(let key), .ssh(let signature)):
+      try signature.publicKey == key
+        && signature.isValid(message, namespace: DetachedSignature.namespace)
     default: false
     }
   }
@@ -91,6 +87,8 @@ public struct TrustedKeys: Sendable, Equatable {
 
   var keys: [Key] = []
   private static let sizeLimit = 1 << 20
+  /// A larger file of a signature is refused.
+  package static let signatureSizeLimit = 1 << 14
 
   public init() {}
 
@@ -146,7 +144,7 @@ public struct TrustedKeys: Sendable, Equatable {
       // What the programs write there says no more than the key.
       let isTheirs = comment.map { $0.contains("public key") } ?? true
       keys.append(Key(key: .minisign(key), name: isTheirs ? nil : comment.flatMap(Self.shown)))
-    } else if let key = try AllowedSigner(line).key {
+    } else if let key = try Key(allowedSigner: line) {
       keys.append(key)
     }
   }

@@ -37,7 +37,7 @@ enum SignatureFiles {
       return nil
     }
     let signatures = try signatureSuffixes.compactMap {
-      try contents(file(archive, suffix + $0), DetachedSignature.sizeLimit, at: place)
+      try contents(file(archive, suffix + $0), TrustedKeys.signatureSizeLimit, at: place)
     }
     return try DrydockError.locating(place.full(archive)) {
       SignedPayload(payload: try SignaturePayload(text), text: text, signatures: signatures)
