@@ -40,7 +40,8 @@ package final class ArchiveReader {
     self.path = path
     manifest = probe.manifest
     bytesReadAtOpening = probe.bytesRead
-    ranges = RangeReader(archive, probe.index, path: path, isRemote: source.isRemote)
+    ranges = RangeReader(
+      RangeSource(archive, probe.index, path: path), isRemote: source.isRemote)
   }
 
   /// Opens an archive of this machine by its path.
@@ -49,7 +50,7 @@ package final class ArchiveReader {
   }
 
   // Nothing may read from the source any more when its owner closes it.
-  deinit { ranges.stop() }
+  deinit { ranges.source.waitForJobs() }
 
   package var tarSize: UInt64 { ranges.index.tarSize }
   /// How the archive is encrypted; nil when it is not.
@@ -58,7 +59,7 @@ package final class ArchiveReader {
   package var contentSize: UInt64 { archive.size }
   package var frames: [ArchiveFrame] { ranges.index.frames }
   /// The bytes of the file that were read so far, those that were read ahead included.
-  package var bytesRead: UInt64 { bytesReadAtOpening + ranges.bytesRead }
+  package var bytesRead: UInt64 { bytesReadAtOpening + ranges.source.bytesRead }
 
   package func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
   {

@@ -7,9 +7,8 @@ import Synchronization
 /// Reads ranges of one archive's tar stream, from one thread. It keeps the last frames, and decodes the next ones of
 /// a long range ahead on other threads.
 package final class RangeReader {
-  let index: FrameIndex
-  private let decoder: FrameDecoder
-  private let path: String?
+  /// What makes readers for other threads, which do not read ahead: the other threads are busy.
+  let source: RangeSource
   private var cache: [(number: Int, frame: PlainFrame)] = []
   private var ahead: [Int: PendingResult<PlainFrame>] = [:]
   private let depth: Int
@@ -19,22 +18,14 @@ package final class RangeReader {
   private static let cacheSize = 2
 
   /// - Parameter isRemote: frames come by requests to a server, of which several are on their way at a time.
-  convenience init(_ archive: ArchiveBytes, _ index: FrameIndex, path: String?, isRemote: Bool) {
-    let depth = isRemote ? 6 : min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
-    self.init(FrameDecoder(archive), index, path: path, depth: depth)
+  init(_ source: RangeSource, isRemote: Bool) {
+    self.source = source
+    depth = isRemote ? 6 : min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
   }
 
-  fileprivate init(_ decoder: FrameDecoder, _ index: FrameIndex, path: String?, depth: Int) {
-    (self.decoder, self.index, self.path, self.depth) = (decoder, index, path, depth)
-  }
+  fileprivate init(_ source: RangeSource) { (self.source, depth) = (source, 0) }
 
-  /// What makes readers for other threads, which do not read ahead: the other threads are busy.
-  var source: RangeSource { RangeSource(decoder: decoder, index: index, path: path) }
-  /// The compressed bytes read so far, also by other readers of ``source``.
-  var bytesRead: UInt64 { decoder.bytesRead }
-
-  /// Waits until no other thread uses the file.
-  func stop() { decoder.waitForJobs() }
+  var index: FrameIndex { source.index }
 
   /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
   /// the call only.
@@ -46,13 +37,13 @@ package final class RangeReader {
     guard offset <= index.tarSize, length <= index.tarSize - offset else {
       throw DrydockError.damaged(
         "the range of \(length) bytes at \(offset) lies outside of the tar stream of \(index.tarSize) bytes"
-      ).at(path)
+      ).at(source.path)
     }
     guard length > 0 else { return }
     let last = index.frame(at: offset + length - 1)
     for number in index.frame(at: offset)...last {
       let frame = index.frames[number]
-      let plain = try DrydockError.locating(path) { try self.frame(number, readingAheadTo: last) }
+      let plain = try DrydockError.locating(source.path) { try self.frame(number, readingAheadTo: last) }
       let start = Int(max(offset, frame.tarOffset) - frame.tarOffset)
       let end = Int(min(offset + length, frame.tarEnd) - frame.tarOffset)
       try withExtendedLifetime(plain) { try body(UnsafeRawBufferPointer(rebasing: plain.bytes[start..<end])) }
@@ -72,13 +63,13 @@ package final class RangeReader {
     ahead = ahead.filter { $0.key > number && $0.key <= number + depth }
     for next in stride(from: number + 1, through: min(last, number + depth), by: 1)
     where ahead[next] == nil && !cache.contains(where: { $0.number == next }) {
-      ahead[next] = decoder.decodeAhead(index.frames[next])
+      ahead[next] = source.decodeAhead(index.frames[next])
     }
-    let frame = try job.map { try $0.take() } ?? decoder.decode(index.frames[number])
+    let frame = try job.map { try $0.take() } ?? source.decode(index.frames[number])
     if cache.count == Self.cacheSize {
       var oldest = cache.removeFirst().frame
       // While a caller is still reading it, it cannot be reused.
-      if isKnownUniquelyReferenced(&oldest) { decoder.recycle(oldest) }
+      if isKnownUniquelyReferenced(&oldest) { source.recycle(oldest) }
     }
     cache.append((number, frame))
     return frame
@@ -86,17 +77,6 @@ package final class RangeReader {
 
   /// The bytes that content of a size takes in a tar stream: whole blocks.
   package static func padded(_ size: UInt64) -> UInt64 { ArchiveFormat.padded(size) }
-}
-
-/// Makes readers of one archive's ranges, on any thread. The archive must stay open as long as they are used.
-package struct RangeSource: Sendable {
-  fileprivate let decoder: FrameDecoder
-  fileprivate let index: FrameIndex
-  fileprivate let path: String?
-
-  package func reader() -> RangeReader { RangeReader(decoder, index, path: path, depth: 0) }
-  /// The compressed bytes that all readers of the archive have read so far.
-  package var bytesRead: UInt64 { decoder.bytesRead }
 }
 
 // MARK: Frames
@@ -191,24 +171,27 @@ final class PlainFrame: @unchecked Sendable {
 
 // MARK: Decoding
 
-/// Reads and decompresses single frames, on any thread, reusing memory.
-private final class FrameDecoder: Sendable {
-  private struct Pool {
-    var decompressors: [FrameDecompressor] = []
-    var frames: [PlainFrame] = []
-  }
-
+/// Reads and decompresses single frames of an archive, on any thread, reusing memory; makes readers of its ranges. The archive
+/// must stay open as long as they are used.
+package final class RangeSource: Sendable {
+  let index: FrameIndex
+  fileprivate let path: String?
   private let archive: ArchiveBytes
-  private let pool = Mutex(Pool())
+  private let pool = Mutex<(decompressors: [FrameDecompressor], frames: [PlainFrame])>(([], []))
   private let bytes = Atomic<UInt64>(0)
   private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
   private let jobs = DispatchGroup()
 
-  init(_ archive: ArchiveBytes) { self.archive = archive }
+  init(_ archive: ArchiveBytes, _ index: FrameIndex, path: String?) {
+    (self.archive, self.index, self.path) = (archive, index, path)
+  }
 
-  var bytesRead: UInt64 { bytes.load(ordering: .relaxed) }
+  package func reader() -> RangeReader { RangeReader(self) }
 
-  func decode(_ frame: ArchiveFrame) throws -> PlainFrame {
+  /// The compressed bytes that all readers of the archive have read so far.
+  package var bytesRead: UInt64 { bytes.load(ordering: .relaxed) }
+
+  fileprivate func decode(_ frame: ArchiveFrame) throws -> PlainFrame {
     let pooled = pool.withLock { ($0.decompressors.popLast(), $0.frames.popLast()) }
     let decompressor = try pooled.0 ?? FrameDecompressor()
     let plain = pooled.1 ?? PlainFrame()
@@ -219,11 +202,11 @@ private final class FrameDecoder: Sendable {
   }
 
   /// Takes back the memory of a frame, which must not be in use.
-  func recycle(_ plain: PlainFrame) {
+  fileprivate func recycle(_ plain: PlainFrame) {
     pool.withLock { if $0.frames.count < 2 { $0.frames.append(plain) } }
   }
 
-  func decodeAhead(_ frame: ArchiveFrame) -> PendingResult<PlainFrame> {
+  fileprivate func decodeAhead(_ frame: ArchiveFrame) -> PendingResult<PlainFrame> {
     let job = PendingResult<PlainFrame>()
     queue.async(group: jobs) { job.finish(Result { try self.decode(frame) }) }
     return job

@@ -66,7 +66,7 @@ final class FrameCompressor: @unchecked Sendable {
 
 /// A zstd decompression context and the memory for one frame's compressed bytes, used by one thread at a time.
 ///
-/// Unchecked because the compiler cannot see that: it is taken from `FrameDecoder`'s pool under its lock and put
+/// Unchecked because the compiler cannot see that: it is taken from a `RangeSource`'s pool under its lock and put
 /// back under it.
 final class FrameDecompressor: @unchecked Sendable {
   private let context: OpaquePointer
