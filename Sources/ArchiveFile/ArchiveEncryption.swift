@@ -33,59 +33,25 @@ package struct ArchiveEncryption: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// The bytes of an archive, at any place and from any thread: those of a file, or what is sealed in an age file.
-enum ArchiveBytes: Sendable {
-  /// A file that is not encrypted.
-  case plain(ArchiveSource)
-  /// What an age file holds, of which only the chunks that are asked for are decrypted.
-  case sealed(AgeReader)
-
-  /// The bytes of a file. The end of an age file is authenticated, so that a cut is found here.
+extension AgeReader {
+  /// Opens the age file that an archive is sealed in; nil for an archive that is not encrypted. The end of the file is
+  /// authenticated, so that a cut is found here.
   ///
   /// - Throws: `DrydockError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
-  init(_ source: ArchiveSource, keys: AgeKeys) throws {
-    guard try ArchiveEncryption.isAge(source) else {
-      self = .plain(source)
-      return
-    }
-    self = .sealed(
-      try DrydockError.translating {
-        // One request for a whole frame.
-        let batch = source.isRemote ? UInt64(ArchiveFormat.frameSize >> 16) + 2 : AgeReader.usualBatch
-        return try AgeReader(size: source.size, keys: keys, batch: batch) {
-          try source.readExactly($0, at: $1)
-        }
-      })
-  }
-
-  var size: UInt64 {
-    switch self {
-    case .plain(let source): source.size
-    case .sealed(let reader): reader.plainSize
+  static func sealing(_ source: ArchiveSource, keys: AgeKeys) throws -> AgeReader? {
+    guard try ArchiveEncryption.isAge(source) else { return nil }
+    // One request for a whole frame.
+    let batch = source.isRemote ? UInt64(ArchiveFormat.frameSize >> 16) + 2 : AgeReader.usualBatch
+    return try DrydockError.translating {
+      try AgeReader(size: source.size, keys: keys, batch: batch) { try source.readExactly($0, at: $1) }
     }
   }
 
-  var encryption: ArchiveEncryption? {
-    switch self {
-    case .plain: nil
-    case .sealed(let reader): ArchiveEncryption(reader.header)
+  /// What an age file holds, of which only the chunks that are asked for are decrypted.
+  var content: ArchiveSource {
+    ArchiveSource(size: plainSize) { target, offset in
+      try DrydockError.translating { try self.read(into: target, at: offset) }
     }
-  }
-
-  /// Reads that many bytes at a place.
-  ///
-  /// - Throws: `DrydockError`: `truncated` when they end before, `damaged` when they were changed, `io`.
-  func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
-    switch self {
-    case .plain(let source): try source.readExactly(target, at: offset)
-    case .sealed(let reader): try DrydockError.translating { try reader.read(into: target, at: offset) }
-    }
-  }
-
-  func readExactly(_ count: Int, at offset: UInt64) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    try bytes.withUnsafeMutableBytes { try readExactly($0, at: offset) }
-    return bytes
   }
 }
 
@@ -123,13 +89,12 @@ final class ArchiveSink: @unchecked Sendable {
   }
 
   /// What was written, once it is finished, read back with the key that it was written with. Throws `DrydockError`.
-  func written(to file: FileDescriptor) throws -> ArchiveBytes {
+  func written(to file: FileDescriptor) throws -> ArchiveSource {
     let source = try ArchiveSource(file)
-    guard let seal else { return .plain(source) }
-    return .sealed(
-      try DrydockError.translating {
-        try AgeReader(size: source.size, writtenWith: seal.start) { try source.readExactly($0, at: $1) }
-      })
+    guard let seal else { return source }
+    return try DrydockError.translating {
+      try AgeReader(size: source.size, writtenWith: seal.start) { try source.readExactly($0, at: $1) }
+    }.content
   }
 
   /// What a signature binds, once the archive is finished; nil unless that was asked for at the beginning.
@@ -137,7 +102,8 @@ final class ArchiveSink: @unchecked Sendable {
     guard let hash else { return nil }
     return SignedBytes(
       size: fileSize, sha256: try hash.finalize(),
-      contents: try ContentsCode.make(header: header, manifest: manifest, key: seal?.start.cipher.codeKey))
+      contents: try SignedBytes.contentsCode(
+        header: header, manifest: manifest, key: seal?.start.cipher.codeKey))
   }
 
   /// Ends the archive. Throws `DrydockError` `.io`.

@@ -132,22 +132,22 @@ package struct ManifestLocation: Hashable, Sendable {
 ///     u64  length            of the content
 ///     32 B sha256            of the content
 ///     8 B  check             first 8 bytes of the SHA-256 of all bytes of the frame before it
-struct LocationFrame {
+extension ManifestLocation {
   static let payloadSize = 72
-  static let size = 8 + payloadSize
+  static let frameSize = 8 + payloadSize
   private static let magic = Array("drydock\0".utf8)
   private static let version: UInt32 = 1
 
-  static func encode(_ location: ManifestLocation) throws -> [UInt8] {
+  func frame() throws -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(littleEndian: ArchiveFormat.locationMagic)
-    bytes.append(littleEndian: UInt32(payloadSize))
-    bytes += magic
-    bytes.append(littleEndian: version)
+    bytes.append(littleEndian: UInt32(Self.payloadSize))
+    bytes += Self.magic
+    bytes.append(littleEndian: Self.version)
     bytes.append(littleEndian: UInt32(0))
-    bytes.append(littleEndian: location.offset)
-    bytes.append(littleEndian: location.length)
-    bytes += location.sha256.bytes
+    bytes.append(littleEndian: offset)
+    bytes.append(littleEndian: length)
+    bytes += sha256.bytes
     bytes += try SHA256.hash(bytes).bytes.prefix(8)
     return bytes
   }
@@ -156,9 +156,9 @@ struct LocationFrame {
     .notAnArchive, "the file is seekable zstd without the location of a drydock manifest; give an archive")
 
   /// Throws `DrydockError`: `.notAnArchive` for another program's frame, `.newerFormat` for a newer version.
-  static func decode(_ bytes: [UInt8]) throws -> ManifestLocation {
-    guard bytes.count == size, Array(bytes[8..<16]) == magic else {
-      throw missing
+  init(frame bytes: [UInt8]) throws {
+    guard bytes.count == Self.frameSize, Array(bytes[8..<16]) == Self.magic else {
+      throw Self.missing
     }
     guard try SHA256.hash(Array(bytes.dropLast(8))).bytes.prefix(8).elementsEqual(bytes.suffix(8)) else {
       throw DrydockError.damaged("the manifest's location fails its check")
@@ -174,12 +174,13 @@ struct LocationFrame {
     guard let fields, let sha256 = SHA256.Digest(bytes: bytes[40..<72]) else {
       throw DrydockError.damaged("the manifest's location is too short")
     }
-    guard fields.version == version, fields.reserved == 0 else {
+    guard fields.version == Self.version, fields.reserved == 0 else {
       throw DrydockError(
         .newerFormat,
-        "the archive has format \(fields.version), and this version reads \(version); use a newer Drydock")
+        "the archive has format \(fields.version), and this version reads \(Self.version); use a newer Drydock"
+      )
     }
-    return ManifestLocation(offset: fields.offset, length: fields.length, sha256: sha256)
+    self.init(offset: fields.offset, length: fields.length, sha256: sha256)
   }
 }
 

@@ -17,8 +17,10 @@ package final class ArchiveReader {
 
   /// Reads ranges on this archive's own thread, ahead where it pays.
   package let ranges: RangeReader
-  let archive: ArchiveBytes
-  let source: ArchiveSource
+  /// The bytes of the archive, and those of its file.
+  let archive: ArchiveSource, source: ArchiveSource
+  /// The age file, when it is encrypted.
+  private let sealed: AgeReader?
   private let bytesReadAtOpening: UInt64
 
   /// Opens an archive.
@@ -29,19 +31,18 @@ package final class ArchiveReader {
   /// - Throws: `DrydockError`: `.io`, `.notAnArchive`, `.noIdentity`, `.encrypted`, `.truncated`, `.damaged`, `.limit`
   ///   or `.newerFormat`.
   package init(_ source: ArchiveSource, path: String? = nil, keys: AgeKeys = AgeKeys()) throws {
-    let probe: ArchiveProbe
+    let index: FrameIndex
     do {
       (self.source, fileSize) = (source, source.size)
-      archive = try ArchiveBytes(source, keys: keys)
-      probe = try ArchiveProbe(archive)
+      sealed = try AgeReader.sealing(source, keys: keys)
+      archive = sealed?.content ?? source
+      (index, manifest, bytesReadAtOpening) = try Self.tables(archive)
     } catch let error as DrydockError {
       throw error.at(path)
     }
     self.path = path
-    manifest = probe.manifest
-    bytesReadAtOpening = probe.bytesRead
     ranges = RangeReader(
-      RangeSource(archive, probe.index, path: path), isRemote: source.isRemote)
+      RangeSource(archive, index, path: path), isRemote: source.isRemote)
   }
 
   /// Opens an archive of this machine by its path.
@@ -54,7 +55,9 @@ package final class ArchiveReader {
 
   package var tarSize: UInt64 { ranges.index.tarSize }
   /// How the archive is encrypted; nil when it is not.
-  package var encryption: ArchiveEncryption? { archive.encryption }
+  package var encryption: ArchiveEncryption? { sealed.map { ArchiveEncryption($0.header) } }
+  /// The key of a code beside an encrypted archive; nil for one that anyone can read.
+  var codeKey: SecretBytes? { sealed?.codeKey }
   /// The bytes of the archive itself, without what encryption adds.
   package var contentSize: UInt64 { archive.size }
   package var frames: [ArchiveFrame] { ranges.index.frames }
@@ -88,24 +91,24 @@ package final class ArchiveReader {
   }
 }
 
-/// Checks that bytes are an archive, and reads the tables at its end.
-struct ArchiveProbe {
-  let index: FrameIndex
-  let manifest: ManifestLocation
-  let bytesRead: UInt64
-
+/// Opening.
+extension ArchiveReader {
   /// Enough for the header of a frame.
   private static let headSize: UInt64 = 64
 
-  /// Throws `DrydockError`: `.notAnArchive`, `.truncated`, `.damaged`, `.limit`, `.newerFormat`, `.io`.
-  init(_ archive: ArchiveBytes) throws {
+  /// Checks that bytes are an archive, and reads the tables at its end.
+  ///
+  /// - Throws: `DrydockError`: `.notAnArchive`, `.truncated`, `.damaged`, `.limit`, `.newerFormat`, `.io`.
+  private static func tables(
+    _ archive: ArchiveSource
+  ) throws -> (index: FrameIndex, manifest: ManifestLocation, bytesRead: UInt64) {
     let size = archive.size
     guard size > 0 else { throw DrydockError.truncated("the file is empty") }
-    let head = try archive.readExactly(Int(min(size, Self.headSize)), at: 0)
-    try Self.checkHead(head)
+    let head = try archive.readExactly(Int(min(size, headSize)), at: 0)
+    try checkHead(head)
     let footerSize = UInt64(SeekTable.footerSize)
     let footer = size > footerSize ? try archive.readExactly(SeekTable.footerSize, at: size - footerSize) : []
-    guard let count = try SeekTable.frameCount(footer: footer) else { throw Self.withoutSeekTable(head) }
+    guard let count = try SeekTable.frameCount(footer: footer) else { throw withoutSeekTable(head) }
 
     let tableSize = 8 + count * SeekTable.entrySize + SeekTable.footerSize
     guard UInt64(tableSize) < size else {
@@ -113,21 +116,21 @@ struct ArchiveProbe {
     }
     let tableOffset = size - UInt64(tableSize)
     let entries = try SeekTable.decode(try archive.readExactly(tableSize, at: tableOffset), count: count)
-    index = try FrameIndex(entries, tableOffset: tableOffset)
+    let index = try FrameIndex(entries, tableOffset: tableOffset)
 
-    let frame = try archive.readExactly(LocationFrame.size, at: index.locationOffset)
+    let frame = try archive.readExactly(ManifestLocation.frameSize, at: index.locationOffset)
     let isSkippable = frame.withUnsafeBytes {
       $0.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.locationMagic
-        && $0.littleEndian(at: 4, as: UInt32.self) == UInt32(LocationFrame.payloadSize)
+        && $0.littleEndian(at: 4, as: UInt32.self) == UInt32(ManifestLocation.payloadSize)
     }
     guard isSkippable else {
       throw DrydockError.damaged("the manifest's location is not where the seek table says")
     }
-    manifest = try LocationFrame.decode(frame)
+    let manifest = try ManifestLocation(frame: frame)
     guard manifest.offset <= index.tarSize, manifest.length <= index.tarSize - manifest.offset else {
       throw DrydockError.damaged("the manifest's location is outside of the archive")
     }
-    bytesRead = UInt64(head.count + tableSize + LocationFrame.size)
+    return (index, manifest, UInt64(head.count + tableSize + ManifestLocation.frameSize))
   }
 
   private static func checkHead(_ head: [UInt8]) throws {

@@ -6,7 +6,7 @@ import SystemPackage
   import Glibc
 #endif
 
-/// The bytes of an archive's file, at any offset and from any thread, wherever the file is.
+/// The bytes of an archive, or of its file, at any offset and from any thread, wherever the file is.
 package struct ArchiveSource: Sendable {
   /// Fills a buffer with the bytes at an offset, or throws.
   package typealias Read =
@@ -55,11 +55,15 @@ package struct ArchiveSource: Sendable {
     try read(target, offset)
   }
 
+  func readExactly(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try bytes.withUnsafeMutableBytes { try read($0, offset) }
+    return bytes
+  }
+
   /// The first bytes of the file, as many as there are.
   package func beginning(_ count: Int) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Int(min(size, UInt64(count))))
-    try bytes.withUnsafeMutableBytes { try read($0, 0) }
-    return bytes
+    try readExactly(Int(min(size, UInt64(count))), at: 0)
   }
 }
 

@@ -136,7 +136,7 @@ package final class ArchiveWriter {
       try encoder.finish()
       encoder.sink.flush()
       var entries = try frames.finish()
-      var tail = try LocationFrame.encode(manifest)
+      var tail = try manifest.frame()
       entries.append(
         SeekTable.Entry(
           compressedSize: UInt32(tail.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing))

@@ -109,9 +109,9 @@ struct FrameIndex: Sendable {
   /// Expects the table's entries and its place in the file. Throws `DrydockError` when they disagree.
   init(_ entries: [SeekTable.Entry], tableOffset: UInt64) throws {
     guard let last = entries.last else { throw DrydockError.damaged("the seek table is empty") }
-    guard last.plainSize == 0, last.compressedSize == UInt32(LocationFrame.size),
+    guard last.plainSize == 0, last.compressedSize == UInt32(ManifestLocation.frameSize),
       last.checksum == ArchiveFormat.checksumOfNothing
-    else { throw LocationFrame.missing }
+    else { throw ManifestLocation.missing }
     var frames: [ArchiveFrame] = []
     frames.reserveCapacity(entries.count - 1)
     var file: UInt64 = 0
@@ -134,7 +134,7 @@ struct FrameIndex: Sendable {
       file += UInt64(entry.compressedSize)
       tar += UInt64(entry.plainSize)
     }
-    guard file + UInt64(LocationFrame.size) == tableOffset else {
+    guard file + UInt64(ManifestLocation.frameSize) == tableOffset else {
       throw DrydockError.damaged("the seek table's sizes do not add up to the file's")
     }
     self.frames = frames
@@ -176,13 +176,13 @@ final class PlainFrame: @unchecked Sendable {
 package final class RangeSource: Sendable {
   let index: FrameIndex
   fileprivate let path: String?
-  private let archive: ArchiveBytes
+  private let archive: ArchiveSource
   private let pool = Mutex<(decompressors: [FrameDecompressor], frames: [PlainFrame])>(([], []))
   private let bytes = Atomic<UInt64>(0)
   private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
   private let jobs = DispatchGroup()
 
-  init(_ archive: ArchiveBytes, _ index: FrameIndex, path: String?) {
+  init(_ archive: ArchiveSource, _ index: FrameIndex, path: String?) {
     (self.archive, self.index, self.path) = (archive, index, path)
   }
 

@@ -65,7 +65,7 @@ package final class SealedCopy {
 
   /// Passes all bytes on, each piece with the number of bytes up to its end, and gives their digest.
   private static func hash(
-    _ archive: ArchiveBytes, _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void
+    _ archive: ArchiveSource, _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void
   ) throws -> SHA256.Digest {
     let digest = try SHA256()
     var done: UInt64 = 0

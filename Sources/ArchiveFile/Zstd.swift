@@ -84,7 +84,7 @@ final class FrameDecompressor: @unchecked Sendable {
   }
 
   /// Reads a frame and decompresses it, checking everything that the frame and the seek table say of each other.
-  func decompress(_ frame: ArchiveFrame, of archive: ArchiveBytes, into output: PlainFrame) throws {
+  func decompress(_ frame: ArchiveFrame, of archive: ArchiveSource, into output: PlainFrame) throws {
     let doing = "reading the frame at byte \(frame.fileOffset)"
     let target = UnsafeMutableRawBufferPointer(rebasing: input[..<frame.compressedSize])
     try archive.readExactly(target, at: frame.fileOffset)

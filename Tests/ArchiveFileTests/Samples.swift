@@ -144,7 +144,7 @@ func seal(_ tar: [UInt8], at path: String) throws {
 
 /// The end of an archive: the manifest's location and the seek table.
 func tail(_ entries: [SeekTable.Entry], _ location: ManifestLocation) throws -> [UInt8] {
-  let frame = try LocationFrame.encode(location)
+  let frame = try location.frame()
   let last = SeekTable.Entry(
     compressedSize: UInt32(frame.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing)
   return frame + (try SeekTable.encode(entries + [last]))

@@ -169,9 +169,9 @@ enum FuzzTarget: String, CaseIterable {
         sink.flush()
         var entries = try frames.finish()
         try output.finish()
-        var tail = try LocationFrame.encode(
-          ManifestLocation(
-            offset: UInt64(start), length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
+        var tail = try ManifestLocation(
+          offset: UInt64(start), length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)
+        ).frame()
         entries.append(
           SeekTable.Entry(
             compressedSize: UInt32(tail.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing))
@@ -205,13 +205,13 @@ enum FuzzTarget: String, CaseIterable {
   }
 
   private func readTables(_ bytes: [UInt8]) throws {
-    let frame = bytes.prefix(LocationFrame.size)
-    if frame.count == LocationFrame.size { _ = try? LocationFrame.decode(Array(frame)) }
+    let frame = bytes.prefix(ManifestLocation.frameSize)
+    if frame.count == ManifestLocation.frameSize { _ = try? ManifestLocation(frame: Array(frame)) }
     guard let count = try SeekTable.frameCount(footer: Array(bytes.suffix(SeekTable.footerSize))) else {
       return
     }
     let entries = try SeekTable.decode(bytes, count: count)
-    let sum = entries.dropLast().reduce(UInt64(LocationFrame.size)) { $0 + UInt64($1.compressedSize) }
+    let sum = entries.dropLast().reduce(UInt64(ManifestLocation.frameSize)) { $0 + UInt64($1.compressedSize) }
     let index = try FrameIndex(entries, tableOffset: sum)
     for offset in [0, index.tarSize / 2, index.tarSize] { _ = index.frame(at: offset) }
   }
