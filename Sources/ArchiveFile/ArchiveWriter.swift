@@ -31,7 +31,7 @@ package final class ArchiveWriter {
     sink = try ArchiveSink(file, encryption: encryption, written: written, isSigned: isSigned)
     frames = FrameWriter(
       sink, level: 3, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
-    encoder = try TarEncoder(TarSink(frames))
+    encoder = try TarEncoder(frames)
   }
 
   deinit { cancel() }
@@ -44,7 +44,7 @@ package final class ArchiveWriter {
     try sink.signed(header: header, manifest: manifest.sha256)
   }
 
-  package var tarPosition: UInt64 { encoder.sink.position }
+  package var tarPosition: UInt64 { encoder.position }
 
   /// Starts a member. Content of a file follows by `write`; every member is ended by `endMember`.
   ///
@@ -123,7 +123,7 @@ package final class ArchiveWriter {
   /// Starts a new frame with the next member, so that it can be read without what is before it.
   package func startFrame() throws {
     guard case .betweenMembers = state else { throw misuse("start a frame") }
-    encoder.sink.flush()
+    encoder.flush()
   }
 
   /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table. Returns the file's size.
@@ -134,7 +134,7 @@ package final class ArchiveWriter {
     }
     return try guarding {
       try encoder.finish()
-      encoder.sink.flush()
+      encoder.flush()
       var entries = try frames.finish()
       var tail = try manifest.frame()
       entries.append(

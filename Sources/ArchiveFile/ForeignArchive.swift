@@ -19,7 +19,11 @@ package final class ForeignArchive {
   private let format: ForeignFormat
   /// Nil for a tar that arrives in pieces.
   private let file: FileDescriptor?
-  private let pieces: TarPieces?
+  private let next: (() throws -> [UInt8]?)?
+  /// The piece that libarchive reads.
+  private var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  /// Why the next piece could not be read.
+  private var failure: (any Error)?
   private let archive: OpaquePointer
   private let fileSize: UInt64
 
@@ -39,7 +43,7 @@ package final class ForeignArchive {
         return nil
       }
       guard let archive = archive_read_new() else { throw LibArchive.outOfMemory }
-      (self.format, self.file, self.pieces, self.archive) = (format, file, nil, archive)
+      (self.format, self.file, next, self.archive) = (format, file, nil, archive)
       fileSize = UInt64(clamping: try file.seek(offset: 0, from: .end))
       try file.seek(offset: 0, from: .start)
     } catch {
@@ -57,11 +61,12 @@ package final class ForeignArchive {
   package init(tarFrom path: String, fileSize: UInt64, next: @escaping () throws -> [UInt8]?) throws {
     guard let archive = archive_read_new() else { throw LibArchive.outOfMemory }
     (self.path, self.archive, self.fileSize) = (path, archive, fileSize)
-    (format, file, pieces) = (.tar, nil, TarPieces(next))
+    (format, file, self.next) = (.tar, nil, next)
   }
 
   deinit {
     archive_read_free(archive)
+    piece.deallocate()
     try? file?.close()
   }
 
@@ -98,7 +103,7 @@ package final class ForeignArchive {
       if status == ARCHIVE_EOF { break }
       if !isNameAsItIs(status) { try check(status, "reading a member's header") }
       guard let entry else { return }
-      let member = try ForeignMember.make(entry, isTar: format != .zip)
+      let member = try ArchiveMember(foreign: entry, isTar: format != .zip)
       if !member.name.isEmpty { try tree.add(member) }
       // What the header announces, holes as well: content beyond is refused, and holes are read like data later.
       let (sum, overflow) = size.addingReportingOverflow(ArchiveFormat.tarBlock + member.contentSize)
@@ -115,18 +120,35 @@ package final class ForeignArchive {
       end = archive_filter_bytes(archive, 0)
     }
     // libarchive may take a piece that cannot be read for the end.
-    if let failure = pieces?.failure { throw failure }
+    if let failure { throw failure }
     try checkEnd(after: end)
   }
 
   private func open() -> Int32 {
-    guard let pieces else { return archive_read_open_fd(archive, file?.rawValue ?? -1, 1 << 18) }
+    if next == nil { return archive_read_open_fd(archive, file?.rawValue ?? -1, 1 << 18) }
     return archive_read_open(
-      archive, Unmanaged.passUnretained(pieces).toOpaque(), nil,
-      { _, pieces, start in
-        guard let pieces else { return -1 }
-        return Unmanaged<TarPieces>.fromOpaque(pieces).takeUnretainedValue().read(start)
+      archive, Unmanaged.passUnretained(self).toOpaque(), nil,
+      { _, context, start in
+        guard let context else { return -1 }
+        return Unmanaged<ForeignArchive>.fromOpaque(context).takeUnretainedValue().readPiece(start)
       }, nil)
+  }
+
+  /// Lends the next piece to libarchive until the next call; 0 at the end, -1 for a failure.
+  private func readPiece(_ start: UnsafeMutablePointer<UnsafeRawPointer?>?) -> Int {
+    do {
+      // An empty piece would be the end.
+      var bytes = try next?()
+      while bytes?.isEmpty == true { bytes = try next?() }
+      piece.deallocate()
+      piece = .allocate(byteCount: bytes?.count ?? 0, alignment: 1)
+      piece.copyBytes(from: bytes ?? [])
+      start?.pointee = UnsafeRawPointer(piece.baseAddress)
+      return piece.count
+    } catch {
+      failure = error
+      return -1
+    }
   }
 
   private func content(
@@ -170,7 +192,7 @@ package final class ForeignArchive {
 
   private func check(_ status: Int32, _ doing: String) throws {
     // Whatever libarchive makes of it: the piece that could not be read is the reason.
-    if let failure = pieces?.failure { throw failure }
+    if let failure { throw failure }
     guard status != ARCHIVE_OK else { return }
     let reason = LibArchive.reason(archive)
     if reason.contains("runcated") || (format == .zip && reason.hasPrefix("Unrecognized archive format")) {
@@ -198,34 +220,6 @@ package final class ForeignArchive {
       freelocale(locale)
     }
     try body()
-  }
-}
-
-/// The pieces of a tar, as libarchive asks for them.
-private final class TarPieces {
-  private let next: () throws -> [UInt8]?
-  private var piece = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  private(set) var failure: (any Error)?
-
-  init(_ next: @escaping () throws -> [UInt8]?) { self.next = next }
-
-  deinit { piece.deallocate() }
-
-  /// Lends the next piece until the next call; 0 at the end, -1 for a failure.
-  func read(_ start: UnsafeMutablePointer<UnsafeRawPointer?>?) -> Int {
-    do {
-      // An empty piece would be the end.
-      var bytes = try next()
-      while bytes?.isEmpty == true { bytes = try next() }
-      piece.deallocate()
-      piece = .allocate(byteCount: bytes?.count ?? 0, alignment: 1)
-      piece.copyBytes(from: bytes ?? [])
-      start?.pointee = UnsafeRawPointer(piece.baseAddress)
-      return piece.count
-    } catch {
-      failure = error
-      return -1
-    }
   }
 }
 
@@ -298,78 +292,5 @@ enum ForeignFormat {
       case .zstdTar: archive_read_support_filter_zstd(archive)
       }
     return isFormat == ARCHIVE_OK && isFilter == ARCHIVE_OK
-  }
-}
-
-/// A member of a foreign archive as libarchive read it: less strict than ``TarEntry`` about its form, and as strict
-/// about what it could do.
-enum ForeignMember {
-  /// The member; its name is empty when it is the root itself.
-  static func make(_ entry: OpaquePointer, isTar: Bool) throws -> ArchiveMember {
-    guard let text = archive_entry_pathname(entry) else {
-      throw DrydockError.damaged("a member has no readable name")
-    }
-    let name = try plain(LibArchive.bytes(text))
-    guard archive_entry_is_encrypted(entry) == 0 else {
-      throw DrydockError(
-        .encrypted,
-        "\(name.printable) is encrypted with a password, which is not supported; unpack the file first")
-    }
-    let kind = try kind(entry, name)
-    if name.isEmpty, kind != .directory { throw MemberName.unsafe(name, "is empty") }
-    var metadata = FileMetadata(
-      mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777, user: 0, group: 0,
-      // An invalid time is no reason to refuse the data.
-      modified: LibArchive.modified(entry) ?? 0, attributes: attributes(entry))
-    if isTar {
-      guard let user = UInt32(exactly: archive_entry_uid(entry)),
-        let group = UInt32(exactly: archive_entry_gid(entry))
-      else { throw DrydockError.damaged("\(name.printable) has an invalid owner") }
-      (metadata.user, metadata.group) = (user, group)
-      let flags = archive_entry_fflags_text(entry).map { String(cString: $0) } ?? ""
-      metadata.isNoDump = flags.split(separator: ",").contains { $0 == TarEntry.noDump }
-    }
-    return ArchiveMember(name: name, kind: kind, metadata: metadata)
-  }
-
-  /// Without `./` in front and `/` behind, as `tar` of a directory's content and zip programs write names.
-  private static func plain(_ name: [UInt8]) throws -> [UInt8] {
-    var name = name[...]
-    while name.starts(with: "./".utf8) {
-      name = name.dropFirst(2)
-      // `.//etc` must not become `/etc`, nor `etc`.
-      if name.first == MemberName.slash { throw MemberName.unsafe(Array(name), "has an empty component") }
-    }
-    if name.count > 1, name.last == MemberName.slash { name.removeLast() }
-    if name.isEmpty || name.elementsEqual(".".utf8) { return [] }
-    try MemberName.validate(Array(name))
-    return Array(name)
-  }
-
-  private static func kind(_ entry: OpaquePointer, _ name: [UInt8]) throws -> ArchiveMember.Kind {
-    if let target = archive_entry_hardlink(entry) {
-      return .hardLink(target: try plain(LibArchive.bytes(target)))
-    }
-    switch Int(archive_entry_filetype(entry)) {
-    case Int(drydock_type_file):
-      guard let size = UInt64(exactly: archive_entry_size(entry)) else {
-        throw DrydockError.damaged("\(name.printable) has a negative size")
-      }
-      return .file(size: size)
-    case Int(drydock_type_directory): return .directory
-    case Int(drydock_type_link):
-      guard let target = archive_entry_symlink(entry), target.pointee != 0 else {
-        throw DrydockError.damaged("the link \(name.printable) has no target")
-      }
-      return .symbolicLink(target: LibArchive.bytes(target))
-    default: return .special
-    }
-  }
-
-  /// bsdtar writes each attribute twice, under SCHILY and LIBARCHIVE: one of them counts.
-  private static func attributes(_ entry: OpaquePointer) -> [ExtendedAttribute] {
-    let pairs = LibArchive.attributes(entry).map { (Array($0.name.utf8), $0) }
-    return Dictionary(pairs, uniquingKeysWith: { $1 }).sorted { $0.key.lexicographicallyPrecedes($1.key) }
-      .map(\.value)
   }
 }

@@ -41,6 +41,26 @@ extension LibArchive {
     return UnsafeBufferPointer(start: text, count: length).map { UInt8(bitPattern: $0) }
   }
 
+  static func mode(_ entry: OpaquePointer) -> UInt16 {
+    UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777
+  }
+
+  /// Nil for numbers that no user or group has.
+  static func owner(_ entry: OpaquePointer) -> (user: UInt32, group: UInt32)? {
+    guard let user = UInt32(exactly: archive_entry_uid(entry)),
+      let group = UInt32(exactly: archive_entry_gid(entry))
+    else { return nil }
+    return (user, group)
+  }
+
+  /// How tar names the only inode flag that archives hold.
+  static let noDump = "nodump"
+
+  /// The names of the inode flags.
+  static func flags(_ entry: OpaquePointer) -> String {
+    archive_entry_fflags_text(entry).map { String(cString: $0) } ?? ""
+  }
+
   /// Nanoseconds since 1970; nil when they do not fit.
   static func modified(_ entry: OpaquePointer) -> Int64? {
     let (whole, overflow) = Int64(archive_entry_mtime(entry)).multipliedReportingOverflow(by: 1_000_000_000)
@@ -48,7 +68,7 @@ extension LibArchive {
     return overflow || overflow2 ? nil : sum
   }
 
-  /// The extended attributes in the order of the headers; one name may come twice.
+  /// The extended attributes, sorted by the bytes of their names; one name may come twice, then in the order of the headers.
   static func attributes(_ entry: OpaquePointer) -> [ExtendedAttribute] {
     var attributes: [ExtendedAttribute] = []
     archive_entry_xattr_reset(entry)
@@ -61,7 +81,8 @@ extension LibArchive {
       attributes.append(
         ExtendedAttribute(name: String(decoding: percentDecoded(bytes(key)), as: UTF8.self), value: content))
     }
-    return attributes
+    // The sort is stable.
+    return attributes.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
   }
 
   /// libarchive writes attribute names with `%XX` for odd bytes, and does not undo that when it reads.

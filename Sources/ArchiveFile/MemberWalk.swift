@@ -1,3 +1,4 @@
+import CLibArchive
 import DrydockErrors
 
 /// A walk over all members, in their order.
@@ -44,24 +45,95 @@ extension ArchiveReader {
 
 /// A walk over the headers of some members, whose content is read by its place. Names that occur twice in the archive
 /// are found by ``MemberWalk`` only.
+///
+/// It is libarchive's tar reader: only tar, no filters, raw names, and no status but OK and EOF.
 package final class HeaderWalk {
   private let ranges: RangeReader
+  private let archive: OpaquePointer
   private let start: UInt64
-  private let decoder: TarDecoder
   /// Where the next member's headers start in the tar stream.
   package private(set) var position: UInt64
 
+  /// How far libarchive has read, and the frame that it reads.
+  private var read: UInt64, frame: PlainFrame?
+  /// The failure that made a callback refuse; libarchive's own message for it says less.
+  private var failure: (any Error)?
+
   init(_ ranges: RangeReader, from start: UInt64) throws {
-    self.ranges = ranges
-    (self.start, position) = (start, start)
-    decoder = try TarDecoder(TarSource(ranges, from: start))
+    guard let archive = archive_read_new() else { throw LibArchive.outOfMemory }
+    (self.ranges, self.archive) = (ranges, archive)
+    (self.start, position, read) = (start, start, start)
+    try check(archive_read_support_format_tar(archive))
+    // AppleDouble members are members like others, on every system.
+    try check(archive_read_set_options(archive, "!mac-ext"))
+    try check(archive_read_set_callback_data(archive, Unmanaged.passUnretained(self).toOpaque()))
+    try check(
+      archive_read_set_read_callback(archive) { _, context, target in
+        guard let context, let target else { return -1 }
+        guard let bytes = Unmanaged<HeaderWalk>.fromOpaque(context).takeUnretainedValue().nextBytes() else {
+          return -1
+        }
+        target.pointee = bytes.baseAddress
+        return bytes.count
+      })
+    try check(
+      archive_read_set_skip_callback(archive) { _, context, count in
+        guard let context else { return 0 }
+        return Unmanaged<HeaderWalk>.fromOpaque(context).takeUnretainedValue().skip(count)
+      })
+    try check(archive_read_open1(archive))
+  }
+
+  deinit { archive_read_free(archive) }
+
+  private func check(_ status: Int32) throws {
+    guard status == ARCHIVE_OK else { throw error("opening the tar stream") }
+  }
+
+  private func error(_ doing: String) -> any Error { failure ?? LibArchive.readError(archive, doing) }
+
+  /// The next bytes of the tar stream, frame after frame, valid until the next call; empty at the end; nil on failure.
+  private func nextBytes() -> UnsafeRawBufferPointer? {
+    guard failure == nil else { return nil }
+    let index = ranges.index
+    guard read < index.tarSize else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    let number = index.frame(at: read)
+    do {
+      let plain = try ranges.frame(number, readingAheadTo: number)
+      frame = plain
+      let bytes = UnsafeRawBufferPointer(
+        rebasing: plain.bytes[Int(read - index.frames[number].tarOffset)...])
+      read = index.frames[number].tarEnd
+      return bytes
+    } catch {
+      failure = error
+      return nil
+    }
+  }
+
+  /// Skips up to that many bytes, which touches no frame, and says how many.
+  private func skip(_ count: Int64) -> Int64 {
+    guard count > 0 else { return 0 }
+    let step = min(UInt64(count), ranges.index.tarSize - read)
+    read += step
+    return Int64(step)
   }
 
   /// The next member, and where its content starts; nil at the stream's end.
   func nextIfAny() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
-    guard let (member, header, content) = try decoder.nextMember() else { return nil }
-    // The decoder counts from where it began.
-    let (headerOffset, contentOffset) = (start &+ header, start &+ content)
+    var entry: OpaquePointer?
+    let status = archive_read_next_header(archive, &entry)
+    if status == ARCHIVE_EOF { return nil }
+    guard status == ARCHIVE_OK, let entry else { throw error("reading a member's header") }
+    let format = archive_format(archive)
+    guard
+      [ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FORMAT_TAR_PAX_INTERCHANGE, ARCHIVE_FORMAT_TAR_GNUTAR].contains(
+        format)
+    else { throw DrydockError.damaged("the tar stream has a header of an unsupported kind") }
+    let member = try ArchiveMember(own: entry)
+    // libarchive counts from where it began.
+    let headerOffset = start &+ UInt64(clamping: archive_read_header_position(archive))
+    let contentOffset = start &+ UInt64(clamping: archive_filter_bytes(archive, 0))
     // Another program could take data between members for a member.
     guard headerOffset == position, headerOffset < contentOffset else {
       throw DrydockError.damaged("unexpected data in front of \(member.printableName)")

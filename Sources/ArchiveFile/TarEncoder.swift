@@ -1,20 +1,26 @@
 import CLibArchive
 import DrydockErrors
 
-/// libarchive's pax writer, with its bytes going to a `TarSink`.
+/// libarchive's pax writer, whose callback puts the tar stream into frames.
 ///
 /// The result does not depend on the process's locale: names that are not plain ASCII go through a writer that takes names as raw
 /// bytes (`hdrcharset=BINARY`). It would do for all names, but GNU tar prints a note at each member that says so.
 /// Both writers feed one stream, member by member.
 final class TarEncoder {
-  let sink: TarSink
+  /// The bytes of the tar stream so far.
+  private(set) var position: UInt64 = 0
+  private let frames: FrameWriter
+  /// The frame that is being filled.
+  private var buffer: FrameBuffer?
+  /// The failure that made the callback refuse; libarchive's own message for it says less.
+  private var failure: (any Error)?
   private let plain: OpaquePointer
   private let binary: OpaquePointer
   private let entry: OpaquePointer
   /// The writer of the current member.
   private var current: OpaquePointer
 
-  init(_ sink: TarSink) throws {
+  init(_ frames: FrameWriter) throws {
     let plain = archive_write_new()
     let binary = archive_write_new()
     let entry = archive_entry_new()
@@ -24,7 +30,7 @@ final class TarEncoder {
       archive_entry_free(entry)
       throw LibArchive.outOfMemory
     }
-    self.sink = sink
+    self.frames = frames
     self.plain = plain
     self.binary = binary
     self.entry = entry
@@ -35,7 +41,7 @@ final class TarEncoder {
 
   deinit {
     for archive in [plain, binary] {
-      // Without this, freeing would first write the end of the archive into the sink.
+      // Without this, freeing would first write the end of the archive.
       archive_write_fail(archive)
       archive_write_free(archive)
     }
@@ -51,13 +57,13 @@ final class TarEncoder {
       try LibArchive.checkWrite(archive_write_set_options(archive, option), archive, doing)
     }
     try LibArchive.checkWrite(archive_write_set_bytes_per_block(archive, 0), archive, doing)
-    // The sink is owned by this object, which frees the writers before it goes.
+    // This object frees the writers before it goes.
     let status = archive_write_open(
-      archive, Unmanaged.passUnretained(sink).toOpaque(), nil,
+      archive, Unmanaged.passUnretained(self).toOpaque(), nil,
       { _, context, bytes, count in
         guard let context else { return -1 }
-        let sink = Unmanaged<TarSink>.fromOpaque(context).takeUnretainedValue()
-        return sink.append(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : -1
+        let encoder = Unmanaged<TarEncoder>.fromOpaque(context).takeUnretainedValue()
+        return encoder.append(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : -1
       }, nil)
     try LibArchive.checkWrite(status, archive, doing)
   }
@@ -88,7 +94,7 @@ final class TarEncoder {
   }
 
   private func check(_ status: Int32, _ doing: String) throws {
-    if let failure = sink.failure { throw failure }
+    if let failure { throw failure }
     try LibArchive.checkWrite(status, current, doing)
   }
 
@@ -122,7 +128,7 @@ final class TarEncoder {
     case .special: break
     }
     // As SCHILY.fflags, which bsdtar and star put back.
-    if metadata.isNoDump { _ = archive_entry_copy_fflags_text(entry, TarEntry.noDump) }
+    if metadata.isNoDump { _ = archive_entry_copy_fflags_text(entry, LibArchive.noDump) }
     for attribute in metadata.attributes {
       attribute.value.withUnsafeBytes {
         archive_entry_xattr_add_entry(entry, attribute.name, $0.baseAddress, $0.count)
@@ -137,29 +143,8 @@ final class TarEncoder {
       }
     }
   }
-}
 
-extension ArchiveMember {
-  /// Whether the name and the link target are plain ASCII.
-  fileprivate var isPlainASCII: Bool {
-    switch kind {
-    case .symbolicLink(let target), .hardLink(let target):
-      guard target.allSatisfy({ $0 < 0x80 }) else { return false }
-    case .file, .directory, .special: break
-    }
-    return name.allSatisfy { $0 < 0x80 }
-  }
-}
-
-/// The tar stream on its way into frames: what libarchive's write callback feeds.
-final class TarSink {
-  private(set) var position: UInt64 = 0
-  /// The failure that made the callback refuse; libarchive's own message for it says less.
-  private(set) var failure: (any Error)?
-  private let frames: FrameWriter
-  private var buffer: FrameBuffer?
-
-  init(_ frames: FrameWriter) { self.frames = frames }
+  // MARK: Frames
 
   /// The one copy of the content on its way. False after a failure.
   func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -196,5 +181,17 @@ final class TarSink {
     next.plainCount = 0
     buffer = next
     return next
+  }
+}
+
+extension ArchiveMember {
+  /// Whether the name and the link target are plain ASCII.
+  fileprivate var isPlainASCII: Bool {
+    switch kind {
+    case .symbolicLink(let target), .hardLink(let target):
+      guard target.allSatisfy({ $0 < 0x80 }) else { return false }
+    case .file, .directory, .special: break
+    }
+    return name.allSatisfy { $0 < 0x80 }
   }
 }

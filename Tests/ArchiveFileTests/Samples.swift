@@ -100,9 +100,9 @@ func errorCode(_ body: () throws -> Void) -> DrydockError.Code? {
   }
 }
 
-/// A sink whose frames go to a file, to look at tar bytes.
+/// An encoder whose frames go to a file, to look at tar bytes.
 struct FrameSinkProbe {
-  let sink: TarSink
+  let encoder: TarEncoder
   private let output: ArchiveSink
   private let frames: FrameWriter
   private let path: String
@@ -113,12 +113,12 @@ struct FrameSinkProbe {
       FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
     output = try ArchiveSink(file)
     frames = FrameWriter(output, level: 1, workers: 1)
-    sink = TarSink(frames)
+    encoder = try TarEncoder(frames)
   }
 
   /// The tar bytes so far, by the zstd program.
   func contents() throws -> [UInt8] {
-    sink.flush()
+    encoder.flush()
     _ = try frames.finish()
     try output.finish()
     return try run("zstd", ["-dcq", path]).output
@@ -132,9 +132,9 @@ func seal(_ tar: [UInt8], at path: String) throws {
   try file.closeAfter {
     let output = try ArchiveSink(file)
     let frames = FrameWriter(output, level: 1, workers: 2)
-    let sink = TarSink(frames)
-    #expect(tar.withUnsafeBytes { sink.append($0) })
-    sink.flush()
+    let encoder = try TarEncoder(frames)
+    #expect(tar.withUnsafeBytes { encoder.append($0) })
+    encoder.flush()
     let entries = try frames.finish()
     try output.finish()
     let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))

@@ -164,9 +164,9 @@ enum FuzzTarget: String, CaseIterable {
       return try file.closeAfter {
         let output = try ArchiveSink(file)
         let frames = FrameWriter(output, level: 1, workers: 1)
-        let sink = TarSink(frames)
-        guard tar.withUnsafeBytes({ sink.append($0) }) else { return [] }
-        sink.flush()
+        let encoder = try TarEncoder(frames)
+        guard tar.withUnsafeBytes({ encoder.append($0) }) else { return [] }
+        encoder.flush()
         var entries = try frames.finish()
         try output.finish()
         var tail = try ManifestLocation(
