@@ -219,23 +219,15 @@ extension AtomicExchange {
     let kept = try CommitCompletion(
       commit, old: tree, new: place.isRoot ? live : live.directory(place), place, groups
     ).merge(since: expected)
-    return try kept + keepOpenFiles(staged, besides: Set(kept))
-  }
-
-  /// A process that has a new file open may still write to it later.
-  private func keepOpenFiles(
-    _ new: [ContainerPath: IndexedStatus], besides kept: Set<ContainerPath>
-  ) throws -> [ContainerPath] {
-    let mains = Set(locks.new.map(\.path))
-    let files = new.filter { $1.type == .file && !mains.contains($0) && !kept.contains($0) }
-    let inodes = Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min)
-    guard commit.searchesOpenFiles, !inodes.isEmpty else { return [] }
-    let open = Set(OpenFileSearch(inodes: inodes, own: []).run().found.map(\.path)).sorted()
-    let conflicts = ConflictCopies(state: commit.state, transaction: commit.transaction)
-    for path in open {
-      try conflicts.keep(path, in: tree, as: path.rebased(from: place, to: .root))
-    }
-    return open
+    guard commit.searchesOpenFiles else { return kept }
+    // The locks of new main files are this process's own.
+    let known = Set(locks.new.map(\.path)).union(kept)
+    let files = staged.filter { $1.type == .file && !known.contains($0) }
+    let copies = ConflictCopies(state: commit.state, transaction: commit.transaction)
+    return try kept
+      + copies.keepOpen(
+        Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min), in: tree,
+        name: { $0.rebased(from: place, to: .root) })
   }
 }
 

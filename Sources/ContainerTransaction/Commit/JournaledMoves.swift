@@ -103,10 +103,7 @@ struct JournaledMoves {
       }
     }
     if locks == nil { return }
-    // A process with a new file open may still write to it later.
-    for file in OpenFileSearch(inodes: files, own: []).run().found {
-      if let name = names[file.path] { try kept.keep(file.path, in: folder, as: name) }
-    }
+    _ = try kept.keepOpen(files, in: folder, name: { names[$0] ?? $0 })
   }
 
   /// Gives a directory what the transaction changed about it; what an app changed about it meanwhile stays.

@@ -100,7 +100,7 @@ extension StagedContainer {
         path: path.description)
     }
     if status.links > 1 {
-      try UnmarkedFiles.note(source, status.modified, in: undo)
+      try LateWrites.noteUnmarked(source, status.modified, in: undo)
       adopted.append((undo, source, status.modified))
     }
     try stage.directory.unmarkReplaced(name, modified: status.modified)
@@ -110,7 +110,7 @@ extension StagedContainer {
   func markAdopted() throws {
     for main in adopted {
       try main.undo.markReplaced(main.name, modified: main.modified, links: 2)
-      try main.undo.removeFile(UnmarkedFiles.file, missingIsFine: true)
+      try main.undo.removeFile(LateWrites.unmarked, missingIsFine: true)
     }
   }
 

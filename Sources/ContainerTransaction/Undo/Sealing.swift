@@ -124,7 +124,7 @@ private struct SealedNames {
   /// A file of the state directory: paths below `conflict`.
   private static let file: ContainerPath = "sealed"
   /// Files of undo entries that describe them.
-  private static let records = Set([UndoRecord.file, LateWrites.file, UnmarkedFiles.file].map(\.nameString))
+  private static let records = Set([UndoRecord.file, LateWrites.file, LateWrites.unmarked].map(\.nameString))
 
   private let state: Directory
   /// The sealed conflict copies; nil for undo entries.
