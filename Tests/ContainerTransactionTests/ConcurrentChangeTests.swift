@@ -148,6 +148,25 @@ import Testing
     }
   }
 
+  /// By a program that was not seen, and has a directory of the old tree open.
+  @Test(arguments: [FaultPoint.carried, .undoKept]) func whatIsMadeInTheOldTreeIsKept(point: FaultPoint)
+    throws
+  {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let own = sandbox
+      let outcome = try run(sandbox, at: point) {
+        let stages = try #require(try own.state()).directory("stage")
+        let folder = try stages.directory(ContainerPath(name: #require(stages.names().first)))
+        try folder.create("tree/late.txt", Array("made in the old tree".utf8))
+      }
+      #expect(outcome.conflicts == ["Documents/late.txt"] && outcome.isFinished, "\(outcome)")
+      let kept = try #require(try sandbox.state()).directory("conflict")
+      let copies = try kept.directory(ContainerPath(#require(outcome.transaction).description))
+      #expect(try copies.contents("Documents/late.txt") == Array("made in the old tree".utf8))
+      #expect(try !sandbox.exists("Documents/late.txt") && sandbox.stages().isEmpty)
+    }
+  }
+
   @Test func theContainerIsReplacedByAnotherDirectory() throws {
     for point in [FaultPoint.staged, .rewalked, .committed] {
       try Sandbox.withFiles(Self.files) { sandbox in

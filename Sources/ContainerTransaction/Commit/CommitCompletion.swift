@@ -2,6 +2,7 @@ import AppContainer
 import AppStores
 import DrydockErrors
 import FileSystem
+import Synchronization
 
 /// The rest of a commit once the container is new, and what a recovery does when that was interrupted: apply concurrent
 /// changes, keep the undo entry, remove what is left. Each part is idempotent.
@@ -39,8 +40,7 @@ struct CommitCompletion {
     try keepUndo(conflicts)
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(sealing) }
-    conflicts += try keepUnknown()
-    if old != nil { try removeOld() }
+    if let old { conflicts += try removeOld(old) }
     try faults.reach(.oldRemoved)
 
     var done = JournalRecord(.done, transaction)
@@ -96,46 +96,41 @@ struct CommitCompletion {
     try new.syncFileSystem()
   }
 
-  /// What is in the old tree alone, and was not when the transaction saw it, came after all looks: it is kept before the
-  /// tree goes.
-  private func keepUnknown() throws -> [ContainerPath] {
-    guard let old else { return [] }
-    var single: [(name: ContainerPath, inode: UInt64)] = []
-    try old.walk { entry in
-      if old.isState(entry.path) { return .over }
-      if entry.status.type != .directory, entry.status.links == 1 {
-        single.append((entry.path, entry.status.inode))
+  /// Removes the old trees, and notes which files have only been linked. A file that is in one alone, and was not when the
+  /// transaction saw it, came after all looks: it is kept.
+  ///
+  /// - Returns: the paths of the conflict copies.
+  private func removeOld(_ old: Directory) throws -> [ContainerPath] {
+    let found = Mutex((index: index, kept: [ContainerPath]()))
+    @Sendable func takeUnknown(_ name: ContainerPath, _ inode: UInt64) throws -> Bool {
+      guard !name.ancestors.contains(where: old.isState), try folder.status(TreeIndex.file) != nil else {
+        return false
       }
-      return .into
+      return try found.withLock { found in
+        let index = try found.index ?? TreeIndex(in: folder)
+        found.index = index
+        let path = name.rebased(from: .root, to: place)
+        guard index[path]?.identity.inode != inode else { return false }
+        try ConflictCopies(state: state, transaction: transaction).take(path, from: old, as: name)
+        found.kept.append(path)
+        return true
+      }
     }
-    guard try !single.isEmpty && folder.status(TreeIndex.file) != nil else { return [] }
-    let index = try index ?? TreeIndex(in: folder)
-    let kept = ConflictCopies(state: state, transaction: transaction)
-    var conflicts: [ContainerPath] = []
-    for (name, inode) in single {
-      let path = name.rebased(from: .root, to: place)
-      guard index[path]?.identity.inode != inode else { continue }
-      try old.withWritableParent(of: name) { try kept.take(path, from: old, as: name) }
-      conflicts.append(path)
-    }
-    if !conflicts.isEmpty { try folder.syncFileSystem() }
-    return conflicts
-  }
-
-  /// Removes the old trees, and notes which files have only been linked.
-  private func removeOld() throws {
-    var kept: [CommittedFile] = []
+    let files = linked?.files ?? .none
+    var unchanged: [CommittedFile] = []
     for (tree, root) in [(Commit.tree, ContainerPath.root)] + groups.map({ ($0.tree, .group($0.id)) }) {
-      if let linked {
-        kept += try linked.files.removeTree(tree, in: folder, linkedInto: new.directory(root))
-      } else {
-        try folder.removeTree(tree)
+      let new = try new.directory(root)
+      unchanged += try files.removeTree(tree, in: folder, linkedInto: new) { status, name in
+        try status.links == 1 && takeUnknown(name.rebased(from: .root, to: root), status.inode)
       }
     }
-    guard let linked else { return }
+    let conflicts = found.withLock { $0.kept.sorted() }
+    if !conflicts.isEmpty { try folder.syncFileSystem() }
+    guard let linked else { return conflicts }
     CommittedFiles.record(
-      kept, undo.changes, in: new, below: place, before: linked.time, to: state.directory,
+      unchanged, undo.changes, in: new, below: place, before: linked.time, to: state.directory,
       known: index?.count ?? undo.changes.count)
+    return conflicts
   }
 
   /// Moves the replaced inodes themselves: nothing is read, nothing compressed.

@@ -89,16 +89,20 @@ extension CommittedFiles {
 
   /// Removes an old tree whose files are linked into a new one.
   ///
+  /// - Parameter take: a file, and its path in the tree; true when it was taken out of its directory.
   /// - Returns: the files that nothing else has changed since they were linked.
-  func removeTree(_ old: ContainerPath, in folder: Directory, linkedInto new: Directory) throws
-    -> [CommittedFile]
-  {
+  func removeTree(
+    _ old: ContainerPath, in folder: Directory, linkedInto new: Directory,
+    unless take: @Sendable (FileStatus, ContainerPath) throws -> Bool
+  ) throws -> [CommittedFile] {
     let kept = Mutex<[CommittedFile]>([])
     try folder.removeTree(old) { names, directory, path in
-      let twin = try? new.directory(path.rebased(from: old, to: .root))
+      let own = path.rebased(from: old, to: .root)
+      let twin = try? new.directory(own)
       var found: [CommittedFile] = []
       for name in names {
         let before = try directory.status(name)
+        if let before, try take(before, own.appending(name: name.bytes)) { continue }
         try directory.removeFile(name, missingIsFine: true)
         guard let twin, let before, var file = self[before.inode], file.last == before.changed,
           before.links == 2,
