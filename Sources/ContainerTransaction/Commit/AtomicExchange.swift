@@ -46,19 +46,12 @@ struct AtomicExchange {
     let others = try groups.map { try CommitRoot($0, isScratch: staged.container.isScratch) }
     roots = commit.creates ? [own] + others : others + [own]
     try BuiltTrees.note([Commit.tree] + groups.map(\.tree), in: folder)
-    try commit.faults.reach(.treeBuilt)
   }
 
   /// Exchanges all roots, marks the main files that were replaced, and checks whether any process has a file of the old
   /// tree open. On an error, or if one has, all exchanges are reversed.
   func run() throws -> Result<[ContainerPath], any Error> {
-    try commit.folder.syncFileSystem()
-    try commit.faults.reach(.synced)
-    try commit.revalidate()
-    let search = try OpenFileSearch(commit, locks, directories: isExchanged)
-    try commit.requireUnused(search, isReverted: false)
-    try commit.faults.reach(.rewalked)
-
+    let search = try commit.prepare(locks, directories: isExchanged)
     // The lock is held on the inode, so the new roots must be locked too until the commit is complete.
     for root in [tree] + tree.groups.map(\.root) where try !root.tryLock(exclusive: true) {
       throw DrydockError(.locked, "the new tree is locked by another process", path: root.path)

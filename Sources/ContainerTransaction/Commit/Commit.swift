@@ -49,8 +49,26 @@ struct Commit {
     }
   }
 
+  /// Writes to disk what a commit needs, and looks again: the live container must be what was staged from, and no process may
+  /// have open what is replaced.
+  ///
+  /// - Parameter isReplaced: whether a directory is exchanged with all that is in it.
+  /// - Returns: the search, for the one after the commit.
+  func prepare(
+    _ locks: CommitLocks, directories isReplaced: (ContainerPath) -> Bool
+  ) throws -> OpenFileSearch {
+    try faults.reach(.treeBuilt)
+    try folder.syncFileSystem()
+    try faults.reach(.synced)
+    try revalidate()
+    let search = try OpenFileSearch(self, locks, directories: isReplaced)
+    try requireUnused(search, isReverted: false)
+    try faults.reach(.rewalked)
+    return search
+  }
+
   /// Revalidates: the live container must be what was staged from.
-  func revalidate() throws {
+  private func revalidate() throws {
     guard let index else { return }
     // What became immutable was linked just now, perhaps, but could not be removed with the old tree.
     if let moved = try index.firstDifference(in: staged.live, timed: index.timed(undo.changed)) {
@@ -193,9 +211,7 @@ extension DrydockError {
 
 extension OpenFileSearch {
   /// The inodes that a commit replaces: of files and links that change, and of directories.
-  ///
-  /// - Parameter isReplaced: whether a directory is exchanged with all that is in it.
-  init(
+  fileprivate init(
     _ commit: Commit, _ locks: CommitLocks, directories isReplaced: (ContainerPath) -> Bool
   ) throws {
     let live = commit.staged.live

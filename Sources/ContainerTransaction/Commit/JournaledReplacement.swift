@@ -32,14 +32,8 @@ extension Commit {
     let plan = try MovePlan(undo.changes, staged, in: folder)
     // Whole or absent, also after a kill: a recovery without a record of the commit reads it.
     try folder.replace(MovePlan.file, with: StateRecord.encode(plan))
-    try faults.reach(.treeBuilt)
-    try folder.syncFileSystem()
-    try faults.reach(.synced)
-    try revalidate()
+    let search = try prepare(locks) { _ in false }
     try requireChangeable()
-    let search = try OpenFileSearch(self, locks) { _ in false }
-    try requireUnused(search, isReverted: false)
-    try faults.reach(.rewalked)
 
     let journal = Journal(state: state.directory)
     try journal.reserve()
