@@ -144,19 +144,23 @@ import Testing
       file.isStarting = isStarting
       return file
     }
-    func looks(_ most: Int, _ found: (Int) -> [OpenFile]) -> Int {
-      var repeated = RepeatedSearch()
-      return (1...most).first { !repeated.isUndecided(after: found($0)) } ?? 0
+    func looks(_ found: (Int) -> [OpenFile]) -> Int {
+      var looks = 0
+      _ = OpenFileSearch.decided(pausing: 0) {
+        looks += 1
+        return (found(looks), UnseenProcesses())
+      }
+      return looks
     }
-    #expect(looks(10) { _ in [] } == 1)
-    #expect(looks(10) { _ in [file(1)] } == 4)
-    #expect(looks(10) { $0 < 3 ? [file(1)] : [] } == 3)
+    #expect(looks { _ in [] } == 1)
+    #expect(looks { _ in [file(1)] } == 4)
+    #expect(looks { $0 < 3 ? [file(1)] : [] } == 3)
     // Programs that are started one after the other.
-    #expect(looks(50) { $0 < 30 ? [file(Int32($0))] : [] } == 30)
+    #expect(looks { $0 < 30 ? [file(Int32($0))] : [] } == 30)
     // One that takes long to start; then it runs, and has the file.
-    #expect(looks(50) { [file(1, isStarting: $0 < 30)] } == 33)
+    #expect(looks { [file(1, isStarting: $0 < 30)] } == 33)
     // A copy of this process that never runs another program.
-    #expect(looks(500) { _ in [file(1, isStarting: true)] } == RepeatedSearch.most)
+    #expect(looks { _ in [file(1, isStarting: true)] } == OpenFileSearch.mostLooks)
   }
 
   #if os(Linux)

@@ -178,7 +178,7 @@ struct RepositoryLock {
       guard let directory = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
         throw DrydockError(
           .locked,
-          "the repository is locked by \(try LockHolders.names(path)); wait for it",
+          "the repository is locked by \(try ContainerLock.holders(of: path)); wait for it",
           path: path)
       }
       place = LocalPlace(directory)

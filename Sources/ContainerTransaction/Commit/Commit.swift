@@ -184,7 +184,7 @@ extension Commit {
     guard result.found.isEmpty else {
       throw DrydockError(
         .inUse,
-        "in use: \(result.shown); "
+        "in use: \(result.found.shown); "
           + (isReverted ? "the change was reverted" : "nothing was changed")
           + ", close it and run it again", path: staged.container.root)
     }

@@ -11,12 +11,11 @@ package struct ContainerLock: Sendable {
 
   /// Takes the lock.
   ///
-  /// An exchange replaces the inode behind the path: after the lock is granted, the path must still name it. Who only
-  /// reads is refused while a commit is half done, in place or in some of several roots: what is there is neither old nor
-  /// new.
+  /// An exchange replaces the inode behind the path: after the lock is granted, the path must still name it. Readers are
+  /// refused while a commit is half done, in place or in some of several roots: what is there is neither old nor new.
   ///
   /// - Parameters:
-  ///   - exclusive: false for one who only reads.
+  ///   - exclusive: false for readers.
   ///   - timeout: seconds to wait; 0 fails after a tenth of a second.
   /// - Throws: ``DrydockError``: `locked`, naming who holds it; `interrupted`.
   package init(_ container: Container, exclusive: Bool, timeout: Double) throws {
@@ -47,14 +46,14 @@ package struct ContainerLock: Sendable {
     guard let root = locked else {
       throw DrydockError(
         .locked,
-        "locked by \(try LockHolders.names(path)); wait for it", path: path)
+        "locked by \(try holders(of: path)); wait for it", path: path)
     }
     return root
   }
 }
 
 extension ContainerLock {
-  /// With the lock held no process is at work: a journaled replacement without an end was interrupted.
+  /// While the lock is held, no other command runs: a journaled replacement without an end was interrupted.
   private static func requireWhole(_ root: Directory) throws {
     let name = ContainerPath.stateDirectory
     guard try root.status(name)?.type == .directory,
@@ -66,39 +65,33 @@ extension ContainerLock {
         + "old nor new; run `drydock recover` (in code: `Container.recover()`) as its owner, or as root",
       path: root.path)
   }
-}
 
-/// Who holds a `flock`: as `/proc/locks` says; on macOS, the processes that have the directory open.
-package enum LockHolders {
-  /// Those of the lock on a path, for a message: `process 4711 (drydock)`.
+  /// Who holds the `flock` on a path, for a message: `process 4711 (drydock)`, as `/proc/locks` says; on macOS, the processes
+  /// that have the directory open.
   ///
   /// - Throws: `DrydockError` when nothing is there.
-  package static func names(_ path: String) throws -> String {
-    let holders = of(try Directory(path).status().identity)
+  package static func holders(of path: String) throws -> String {
+    let holders = holders(try Directory(path).status().identity)
     return holders.isEmpty ? "another process" : holders.joined(separator: ", ")
   }
 
   #if os(Linux)
-    private static func of(_ identity: FileIdentity) -> [String] {
+    private static func holders(_ identity: FileIdentity) -> [String] {
       guard let bytes = ProcessTable.contents("/proc/locks") else { return [] }
-      let locks = String(decoding: bytes, as: UTF8.self)
-      let own = ProcessInfo.processInfo.processIdentifier
-      var holders: [String] = []
-      for line in locks.split(separator: "\n") {
+      return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap { line in
         let fields = line.split(separator: " ")
         guard fields.count > 5, fields.contains("FLOCK"), !fields.contains("->"),
           let place = fields.first(where: { $0.split(separator: ":").count == 3 }),
           place.split(separator: ":").last.flatMap({ UInt64($0) }) == identity.inode,
           let process = fields.dropFirst(4).first.flatMap({ Int32($0) }), process > 0
-        else { continue }
-        let name = ProcessTable.name(of: process)
-        holders.append(process == own ? "this process itself" : "process \(process) (\(name))")
+        else { return nil }
+        let isOwn = process == ProcessInfo.processInfo.processIdentifier
+        return isOwn ? "this process itself" : "process \(process) (\(ProcessTable.name(of: process)))"
       }
-      return holders
     }
   #else
     // macOS: untested
-    private static func of(_ identity: FileIdentity) -> [String] {
+    private static func holders(_ identity: FileIdentity) -> [String] {
       OpenFileSearch(inodes: [identity: .root], own: []).run().found
         .filter { $0.process != ProcessTable.own && !$0.isWorkingDirectory }
         .map { "process \($0.process) (\($0.processName))" }

@@ -5,7 +5,7 @@
   import Darwin
   import FileSystem
 
-  enum ProcessTable {
+  extension ProcessTable {
     static let own: Int32? = getpid()
 
     static func identifiers() -> [Int32] {

@@ -66,7 +66,8 @@
       }
       if isRefused || isUnclear {
         let user = ProcessTable.status("Uid", of: base)?.split(separator: "\t").first.flatMap { UInt32($0) }
-        if ProcessTable.isSupervisor(process) || user.map(users.mayChange) == false {
+        let isOther = if let user, let owner { user != owner } else { false }
+        if isOther || ProcessTable.isSupervisor(process) {
           result.unseen.uninvolved += 1
         } else {
           result.unseen.add(unreadable: process)
@@ -120,8 +121,7 @@
     }
   }
 
-  /// The processes of this machine as `/proc` shows them.
-  enum ProcessTable {
+  extension ProcessTable {
     /// This process, by the number that it has in `/proc`: mounted in an outer PID namespace, that is another one than
     /// `getpid()`.
     static let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self"))
@@ -287,9 +287,8 @@
       let bytes = ProcessTable.bytes(of: maps)
       if bytes.isEmpty { return .gone }
       bytes.withUnsafeBufferPointer { bytes in
-        var lines = MappingLines(bytes: bytes)
         var last: FileIdentity?
-        while let line = lines.next() {
+        for line in IteratorSequence(MappingLines(bytes)) {
           // A file is mapped in several pieces, one after the other.
           if last == line.identity { continue }
           last = line.identity
@@ -308,7 +307,7 @@
     /// The file behind a mapping: through the mapping itself, which needs privileges, or through its path as the process
     /// sees it.
     private func identity(
-      of line: Mapping, _ base: String, _ bytes: UnsafeBufferPointer<UInt8>
+      of line: MappingLines.Element, _ base: String, _ bytes: UnsafeBufferPointer<UInt8>
     ) -> FileIdentity? {
       if let identity = identity(at: line.addresses, base) { return identity }
       let path = String(decoding: bytes[line.path], as: UTF8.self).replacing("\\012", with: "\n")
@@ -325,9 +324,7 @@
       var found: [UInt32: Set<Int32>] = [:]
       for process in ProcessTable.identifiers() {
         (ProcessTable.contents("/proc/\(process)/maps") ?? []).withUnsafeBufferPointer { bytes in
-          var lines = MappingLines(bytes: bytes)
-          while let line = lines.next() {
-            guard line.changesFile else { continue }
+          for line in IteratorSequence(MappingLines(bytes)) where line.changesFile {
             found[InodePaths.half(line.identity.inode), default: []].insert(process)
           }
         }
@@ -336,24 +333,20 @@
     }
   }
 
-  /// A line of `/proc/PID/maps`.
-  private struct Mapping {
-    var addresses: Range<UInt64>
-    /// Whether what the process writes there changes the file.
-    var changesFile: Bool
-    var identity: FileIdentity
-    var path: Range<Int>
-  }
-
   /// Lines of `/proc/PID/maps`: `from-to rights offset major:minor inode path`. There are some ten thousand of them on
   /// a machine, so that they are read byte by byte.
-  private struct MappingLines {
-    let bytes: UnsafeBufferPointer<UInt8>
+  private struct MappingLines: IteratorProtocol {
+    /// A line: its addresses, whether what the process writes there changes the file, and where the path is in the bytes.
+    typealias Element = (
+      addresses: Range<UInt64>, changesFile: Bool, identity: FileIdentity, path: Range<Int>
+    )
+
+    private let bytes: UnsafeBufferPointer<UInt8>
     private var index = 0
 
-    init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+    init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    mutating func next() -> Mapping? {
+    mutating func next() -> Element? {
       guard index < bytes.count else { return nil }
       let (start, end) = (number(base: 16), number(base: 16))
       // Such as `rw-s`.
@@ -366,10 +359,10 @@
       let path = index
       skip(UInt8(ascii: "\n"))
       let device = FollowedStatus.device(major: major, minor: minor)
-      return Mapping(
-        addresses: start..<max(start, end), changesFile: changesFile,
-        identity: FileIdentity(device: device, inode: inode),
-        path: path..<max(path, min(index - 1, bytes.count)))
+      return (
+        start..<max(start, end), changesFile, FileIdentity(device: device, inode: inode),
+        path..<max(path, min(index - 1, bytes.count))
+      )
     }
 
     /// Moves on behind the next such byte.

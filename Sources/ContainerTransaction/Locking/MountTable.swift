@@ -1,10 +1,10 @@
 import FileSystem
 import Foundation
 
-#if os(Linux)
-  /// Where else a directory is mounted: a bind mount, or the volume of another program's container. A mount is of an inode, so
-  /// that after an exchange it would go on showing the old tree, which is removed.
-  struct MountTable {
+/// Where else a directory is mounted: a bind mount, or the volume of another program's container. A mount is of an inode, so
+/// that after an exchange it would go on showing the old tree, which is removed.
+struct MountTable {
+  #if os(Linux)
     /// One line of a `mountinfo` (proc(5)).
     private struct Mount {
       var id: UInt64
@@ -73,24 +73,16 @@ import Foundation
       }
       return nil
     }
-  }
-#else
-  /// Where else a directory is mounted: macOS has no bind mounts, but `nullfs` and programs like `bindfs` show a directory
-  /// at another place.
-  // macOS: untested
-  struct MountTable {
-    private struct Mount {
-      var source, place: String
-    }
-
-    private let mounts: [Mount]
+  #else
+    // macOS: untested. It has no bind mounts, but `nullfs` and programs like `bindfs` show a directory at another place.
+    private let mounts: [(source: String, place: String)]
 
     init() {
       var entries: UnsafeMutablePointer<statfs>?
       let count = getmntinfo(&entries, MNT_NOWAIT)
       mounts = UnsafeBufferPointer(start: entries, count: max(0, Int(count))).compactMap { entry in
         guard ["nullfs", "bindfs"].contains(Self.text(entry.f_fstypename)) else { return nil }
-        return Mount(source: Self.text(entry.f_mntfromname), place: Self.text(entry.f_mntonname))
+        return (Self.text(entry.f_mntfromname), Self.text(entry.f_mntonname))
       }
     }
 
@@ -108,5 +100,5 @@ import Foundation
       let path = String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
       return mounts.first { $0.source == path || $0.source.hasPrefix(path + "/") }?.place
     }
-  }
-#endif
+  #endif
+}

@@ -25,13 +25,13 @@ struct UseGuard {
     let known = [root] + root.groups.map(\.root) + own
     let search = OpenFileSearch(
       inodes: container.isScratch ? [:] : roots, tree: container.isScratch ? nil : InodePaths(index),
-      own: Set(known.map(\.descriptor.rawValue)), users: ContainerUsers(try root.status())
+      own: Set(known.map(\.descriptor.rawValue)), owner: try Self.owner(root.status())
     ).run()
     guard search.found.isEmpty else {
       let advice =
         search.found.allSatisfy(\.isWorkingDirectory) ? "leave that directory" : "close it"
       throw DrydockError(
-        .inUse, "in use: \(search.shown); \(advice) and run it again", path: container.root)
+        .inUse, "in use: \(search.found.shown); \(advice) and run it again", path: container.root)
     }
     unseen = search.unseen.isEmpty ? nil : search.unseen
     if requiresVisible, let unseen {
@@ -56,6 +56,10 @@ struct UseGuard {
     self.locks = locks
   }
 
+  /// The only user whose processes may be an app that changes the container: nobody else may write there, except for root,
+  /// whose services are not the app. Nil when everybody may.
+  private static func owner(_ status: FileStatus) -> UInt32? { status.mode & 0o022 == 0 ? status.user : nil }
+
   /// As with open files: a program that is just being started holds this process's locks for a moment, too.
   static func lock(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
     for _ in 0..<3 {
@@ -64,10 +68,6 @@ struct UseGuard {
     }
     return try DatabaseLock.acquire(main, in: root)
   }
-}
-
-extension OpenFileSearch.Result {
-  var shown: String { found.listed(5, separator: "; ") }
 }
 
 package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
@@ -91,6 +91,13 @@ package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
+extension [OpenFile] {
+  var shown: String { listed(5, separator: "; ") }
+}
+
+/// The processes of this machine, as far as the system shows them.
+enum ProcessTable {}
+
 /// Looks through all processes for open files, mappings and working directories in a container. By inode, not by
 /// name: a container bind-mounted elsewhere is the same container.
 struct OpenFileSearch {
@@ -100,8 +107,8 @@ struct OpenFileSearch {
   var tree: InodePaths?
   /// Descriptors of this process that are Drydock's own.
   let own: Set<Int32>
-  /// Whose processes may use what is looked for.
-  var users = ContainerUsers()
+  /// The only user, besides root, whose processes may use what is looked for; nil when all may.
+  var owner: UInt32?
 
   /// The path of an inode; nil for one that is not looked for.
   func path(of identity: FileIdentity) -> ContainerPath? { inodes[identity] ?? tree?[identity] }
@@ -111,26 +118,43 @@ struct OpenFileSearch {
     inodes[identity] != nil || tree?.contains(identity) == true
   }
 
-  struct Result {
-    var found: [OpenFile] = []
-    var unseen = UnseenProcesses()
-  }
+  typealias Result = (found: [OpenFile], unseen: UnseenProcesses)
 
   func run() -> Result {
-    if inodes.isEmpty { return Result() }
-    var result = runOnce()
-    var repeated = RepeatedSearch()
-    while repeated.isUndecided(after: result.found) {
-      Thread.sleep(forTimeInterval: 0.05)
-      result = runOnce()
+    if inodes.isEmpty { return ([], UnseenProcesses()) }
+    return Self.decided {
+      let processes = ProcessTable.identifiers()
+      var result = (found: [OpenFile](), unseen: UnseenProcesses.ofThisMachine(processes))
+      search(processes, &result)
+      return result
     }
-    return result
   }
 
-  private func runOnce() -> Result {
-    let processes = ProcessTable.identifiers()
-    var result = Result(unseen: .ofThisMachine(processes))
-    search(processes, &result)
+  /// So many looks in a row show that a file is really open.
+  private static let enoughLooks = 4
+  /// Then what is found counts in any case.
+  static let mostLooks = 400
+
+  /// Repeats a look until what is found is really open.
+  ///
+  /// A program that another thread of this process is just starting holds copies of all descriptors until it runs, which
+  /// takes long on a busy machine; and another Drydock command that tries for the lock has the root open for a moment. So
+  /// only what the same process still has open a little later counts.
+  static func decided(pausing seconds: Double = 0.05, _ look: () -> Result) -> Result {
+    // How often in a row each was found, by process.
+    var counts: [Int32: [ContainerPath: Int]] = [:]
+    var result = look()
+    for _ in 1..<mostLooks where !result.found.isEmpty {
+      var now: [Int32: [ContainerPath: Int]] = [:]
+      for file in result.found {
+        let before = counts[file.process]?[file.path] ?? 0
+        now[file.process, default: [:]][file.path] = file.isStarting ? 0 : before + 1
+      }
+      counts = now
+      if counts.values.contains(where: { $0.values.contains { $0 >= enoughLooks } }) { break }
+      Thread.sleep(forTimeInterval: seconds)
+      result = look()
+    }
     return result
   }
 }
@@ -155,49 +179,6 @@ package struct FilesMappedForWriting {
       file.manner == "mapped" && inodes[file.path].flatMap { candidates[$0] }?.contains(file.process) == true
     }
   }
-}
-
-/// Decides how often to look for open files, until what is found is really open.
-///
-/// A program that another thread of this process is just starting holds copies of all descriptors until it runs, which
-/// takes long on a busy machine; and another Drydock command that tries for the lock has the root open for a moment. So
-/// only what the same process still has open a little later counts.
-struct RepeatedSearch {
-  private struct Use: Hashable {
-    var process: Int32, path: ContainerPath
-  }
-
-  /// How often in a row each was found.
-  private var counts: [Use: Int] = [:]
-  private var looks = 0
-
-  static let enough = 4
-  /// Then what is found counts in any case.
-  static let most = 400
-
-  mutating func isUndecided(after found: [OpenFile]) -> Bool {
-    looks += 1
-    guard !found.isEmpty, looks < Self.most else { return false }
-    var now: [Use: Int] = [:]
-    for file in found {
-      let use = Use(process: file.process, path: file.path)
-      now[use] = file.isStarting ? 0 : counts[use, default: 0] + 1
-    }
-    counts = now
-    return !counts.values.contains { $0 >= Self.enough }
-  }
-}
-
-/// Which users' processes may be an app that changes a container.
-struct ContainerUsers {
-  /// The owner; nil when everybody may.
-  var owner: UInt32?
-
-  /// Nobody else may write there, except for root, whose services are not the app.
-  init(_ status: FileStatus) { owner = status.mode & 0o022 == 0 ? status.user : nil }
-  init() {}
-
-  func mayChange(_ user: UInt32) -> Bool { owner == nil || owner == user }
 }
 
 /// Processes that may have something of a container open without being seen.
