@@ -32,12 +32,19 @@ public struct RunID: Hashable, Sendable, Codable, CustomStringConvertible {
   }
 
   public init(from decoder: any Decoder) throws {
-    description = try String(from: decoder)
-    guard Self.isWellFormed(description) else {
-      throw DecodingError.dataCorrupted(
-        .init(codingPath: decoder.codingPath, debugDescription: "not the name of a run"))
-    }
+    description = try decoder.text("the name of a run", Self.isWellFormed)
   }
 
   public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
+}
+
+extension Decoder {
+  /// A text of a certain form.
+  func text(_ meaning: String, _ isWellFormed: (String) -> Bool) throws -> String {
+    let text = try String(from: self)
+    guard isWellFormed(text) else {
+      throw DecodingError.dataCorrupted(.init(codingPath: codingPath, debugDescription: "not \(meaning)"))
+    }
+    return text
+  }
 }

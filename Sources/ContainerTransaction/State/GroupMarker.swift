@@ -12,7 +12,7 @@ struct CommittedGroup: Codable, Sendable {
   var tree: ContainerPath
 }
 
-/// Says beside a group's root whose commit is changing it. Containers share groups, and each looks only into its own
+/// Names, beside a group's root, the commit that is changing it. Containers share groups, and each reads only its own
 /// journal: the marker warns the others that the group may be half changed.
 struct GroupMarker: Codable, Sendable {
   /// The root of the container and its state directory.
@@ -22,31 +22,34 @@ struct GroupMarker: Codable, Sendable {
   private static let file: ContainerPath = "group"
 
   /// A directory that a marker can be in: beside the group's root, or, where nothing can be written there, in it.
-  private struct Place {
-    let parent: Directory
-    let name: ContainerPath
+  private typealias Place = (parent: Directory, name: ContainerPath)
 
-    static func all(_ group: String, isScratch: Bool = false) throws -> [Place] {
-      let (above, name) = StateDirectory.split(group)
-      return [
-        Place(
-          parent: try Directory(above, isScratch: isScratch), name: try StateDirectory.name(beside: name)),
-        Place(parent: try Directory(group, isScratch: isScratch), name: ContainerPath.stateDirectory),
-      ]
-    }
+  private static func places(_ group: String, isScratch: Bool = false) throws -> [Place] {
+    let (above, name) = StateDirectory.split(group)
+    return [
+      (try Directory(above, isScratch: isScratch), try StateDirectory.name(beside: name)),
+      (try Directory(group, isScratch: isScratch), ContainerPath.stateDirectory),
+    ]
+  }
 
-    func directory() throws -> Directory? {
-      guard try parent.status(name)?.type == .directory else { return nil }
-      return try parent.directory(name)
-    }
+  /// The marker of a group in such a directory, and that directory.
+  private static func read(_ place: Place) throws -> (marker: GroupMarker, directory: Directory)? {
+    guard try place.parent.status(place.name)?.type == .directory else { return nil }
+    let directory = try place.parent.directory(place.name)
+    guard try directory.status(file) != nil else { return nil }
+    return (
+      try StateRecord.read(
+        file, in: directory, limit: 1 << 16,
+        damaged: "the marker of a group is corrupt; remove it when no command is running"), directory
+    )
+  }
 
-    /// Runs a change, after which the root's time is what it was.
-    func keepingTime<T>(_ body: () throws -> T) throws -> T {
-      guard name == ContainerPath.stateDirectory else { return try body() }
-      let time = try parent.status().modified
-      defer { try? parent.setModified(time, of: .root) }
-      return try body()
-    }
+  /// Runs a change, after which the root's time is what it was.
+  private static func keepingTime<T>(_ place: Place, _ body: () throws -> T) throws -> T {
+    guard place.name == ContainerPath.stateDirectory else { return try body() }
+    let time = try place.parent.status().modified
+    defer { try? place.parent.setModified(time, of: .root) }
+    return try body()
   }
 
   /// Writes the marker of a group, on disk when this returns.
@@ -54,9 +57,9 @@ struct GroupMarker: Codable, Sendable {
   /// - Parameter isScratch: whether the container is discarded, so that nothing needs to wait for the disk.
   func write(_ group: String, isScratch: Bool) throws {
     var refusal: (any Error)?
-    for place in try Place.all(group, isScratch: isScratch) {
+    for place in try Self.places(group, isScratch: isScratch) {
       do {
-        return try place.keepingTime {
+        return try Self.keepingTime(place) {
           try place.parent.createDirectories(place.name)
           try place.parent.stateDirectory(place.name).replace(Self.file, with: StateRecord.encode(self))
           try place.parent.sync()
@@ -73,11 +76,11 @@ struct GroupMarker: Codable, Sendable {
   /// Removes the marker of a group when it is of this transaction and its commit is over.
   static func removeEnded(_ group: String, _ transaction: TransactionID, _ state: StateDirectory) {
     // What is left says no more than that; nothing depends on its going. The container may have another name since.
-    for place in (try? Place.all(group)) ?? [] {
-      guard let directory = try? place.directory(), let marker = try? Self(in: directory),
-        marker.transaction == transaction, (try? marker.isUnfinished(in: state.directory)) == false
+    for place in (try? places(group)) ?? [] {
+      guard let (marker, directory) = try? read(place), marker.transaction == transaction,
+        (try? marker.isUnfinished(in: state.directory)) == false
       else { continue }
-      try? place.keepingTime {
+      try? keepingTime(place) {
         try directory.removeFile(file, missingIsFine: true)
         // It stays when it is the state of a container that has its root here.
         try? place.parent.removeDirectory(place.name)
@@ -85,22 +88,15 @@ struct GroupMarker: Codable, Sendable {
     }
   }
 
-  private init?(in directory: Directory) throws {
-    guard try directory.status(Self.file) != nil else { return nil }
-    self = try StateRecord.read(
-      Self.file, in: directory, limit: 1 << 16,
-      damaged: "the marker of a group is corrupt; remove it when no command is running")
-  }
-
   init(container: Container, state: StateDirectory, transaction: TransactionID) {
     (self.container, self.state) = (container.root, state.directory.path)
     self.transaction = transaction
   }
 
-  /// Whether the commit was begun and is not over; no process is at work, since the caller holds the group's lock.
+  /// Whether the commit was begun and is not over. The caller holds the group's lock, so that it is not running.
   private func isUnfinished(in state: Directory) throws -> Bool {
-    let steps = try Journal(state: state).records().filter { $0.transaction == transaction }.map(\.step)
-    return steps.contains(.commit) && !steps.contains { [.carried, .done, .discarded].contains($0) }
+    let own = try Journal(state: state).records().filter { $0.transaction == transaction }
+    return own.contains { $0.step == .commit } && !own.contains(where: \.isWhole)
   }
 
   /// With the locks held: no commit has left a group of the container half changed.
@@ -108,8 +104,8 @@ struct GroupMarker: Codable, Sendable {
   /// - Throws: ``DrydockError`` with code `interrupted`, naming the container whose commit it is.
   static func requireFinished(_ container: Container) throws {
     for group in container.groups {
-      for place in try Place.all(group.root) {
-        guard let directory = try place.directory(), let marker = try Self(in: directory) else { continue }
+      for place in try places(group.root) {
+        guard let (marker, directory) = try read(place) else { continue }
         let isGone = FollowedStatus.identity(marker.state) == nil
         guard try isGone || marker.isUnfinished(in: Directory(marker.state)) else { continue }
         let advice =

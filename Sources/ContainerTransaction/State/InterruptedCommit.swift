@@ -172,23 +172,18 @@ struct InterruptedCommit {
     }
   }
 
-  /// One root of an exchange that was interrupted.
-  private struct Half {
-    enum Side { case old, new, other }
-
-    var root: CommitRoot
-    var side: Side
-  }
+  /// One root of an exchange that was interrupted, and whether it is exchanged; nil when another directory is there.
+  private typealias Half = (root: CommitRoot, isNew: Bool?)
 
   /// - Returns: nil when the container is in its previous state.
   private func endExchange() throws -> [ContainerPath]? {
     var halves = try self.halves()
     // Later changes of groups that were whole do not concern this commit.
     if isMerged { halves.removeAll { !$0.root.isOwn } }
-    if let other = halves.first(where: { $0.side == .other }) {
+    if let other = halves.first(where: { $0.isNew == nil }) {
       throw replaced(live.full(other.root.path))
     }
-    guard halves.contains(where: { $0.side == .new }) else {
+    guard halves.contains(where: { $0.isNew == true }) else {
       // Killed during the reversal.
       try undo().unmarkLive(in: live, \.before)
       return nil
@@ -203,28 +198,26 @@ struct InterruptedCommit {
     // A failure to set the time must not prevent the recovery.
     if let time = commit.timeAbove { try? live.setModified(time, of: place.parent) }
     var new = try place.isRoot ? live : live.directory(place)
-    if halves.contains(where: { $0.side == .old }) { new = try exchangeTheRest(halves) }
+    if halves.contains(where: { $0.isNew == false }) { new = try exchangeTheRest(halves) }
     let completion = completion(try undo(), try index(), old: try oldTree(), new: new)
     return try withExtendedLifetime(new) { try completion.run() }
   }
 
   /// Which of the roots are exchanged, by their inodes.
   private func halves() throws -> [Half] {
-    let groups = try self.groups.map { group in
-      Half(
-        root: try CommitRoot(group),
-        side: try side(.group(group.id), group.before, group.after))
+    let groups = try self.groups.map { group -> Half in
+      (try CommitRoot(group), try isNew(.group(group.id), group.before, group.after))
     }
     let place = commit.place ?? .root
     let own = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: live)
-    return groups + [Half(root: own, side: try side(place, commit.rootBefore, commit.rootAfter))]
+    return groups + [(own, try isNew(place, commit.rootBefore, commit.rootAfter))]
   }
 
-  private func side(
+  private func isNew(
     _ path: ContainerPath, _ before: FileIdentity?, _ after: FileIdentity?
-  ) throws -> Half.Side {
+  ) throws -> Bool? {
     let inode = try live.status(path)?.inode
-    return inode == before?.inode ? .old : inode == after?.inode ? .new : .other
+    return inode == before?.inode ? false : inode == after?.inode ? true : nil
   }
 
   /// Some roots are new: the others become so, with the lock on the inodes that come.
@@ -232,7 +225,7 @@ struct InterruptedCommit {
   /// - Returns: the live root as it is then.
   private func exchangeTheRest(_ halves: [Half]) throws -> Directory {
     var opened: [ContainerPath: Directory] = [:]
-    for half in halves where half.side == .old {
+    for half in halves where half.isNew == false {
       let tree = try folder.directory(half.root.tree)
       // The path above may have been replaced since; only the inspected directory is exchanged.
       guard try half.root.parent.status(half.root.name)?.inode == live.status(half.root.path)?.inode else {

@@ -88,7 +88,7 @@ struct Journal {
     guard status.type == .file else {
       throw DrydockError(
         .damagedState,
-        "the journal is not a file; " + (try JournalDamage(state: state, readable: []).standing()),
+        "the journal is not a file; " + (try standing([])),
         path: state.full(StateDirectory.journal))
     }
     let bytes = try state.contents(StateDirectory.journal, limit: Self.sizeLimit)
@@ -112,7 +112,7 @@ struct Journal {
     throw DrydockError(
       .damagedState,
       "line \(damaged.line + 1) of the journal cannot be read; "
-        + (try JournalDamage(state: state, readable: records.map(\.record)).standing()),
+        + (try standing(records.map(\.record))),
       path: state.full(StateDirectory.journal), cause: damaged.cause)
   }
 
@@ -121,7 +121,7 @@ struct Journal {
   private func firstDamaged(
     of records: [(record: JournalRecord, line: Int)], _ lines: [ArraySlice<UInt8>]
   ) throws -> (line: Int, cause: (any Error)?)? {
-    let ended = Set(records.map(\.record).filter(\.isEnd).map(\.transaction))
+    let ended = records.map(\.record).ended
     var begun: Set<TransactionID> = []
     for (record, line) in records where !ended.contains(record.transaction) {
       if record.step == .begin { begun.insert(record.transaction) }
@@ -172,7 +172,7 @@ struct Journal {
   /// The lines of the last transactions, and of those that have not ended.
   private func recent() throws -> [UInt8] {
     let records = try records()
-    let ended = Set(records.filter(\.isEnd).map(\.transaction))
+    let ended = records.ended
     let last = Set(records.filter { $0.step == .begin }.suffix(Self.kept).map(\.transaction))
     return try records.filter { last.contains($0.transaction) || !ended.contains($0.transaction) }
       .flatMap { try StateRecord.encode($0) + [UInt8(ascii: "\n")] }
@@ -190,6 +190,9 @@ extension JournalRecord {
   /// Whether nothing is left to be done after it.
   var isEnd: Bool { step == .done || step == .discarded }
 
+  /// Whether the container is whole after it, old or new.
+  var isWhole: Bool { isEnd || step == .carried }
+
   /// Whether its paths are such as a commit writes: one that leads into the state, or a tree that is not directly in the
   /// transaction's folder, was made up.
   fileprivate var isSound: Bool {
@@ -204,25 +207,29 @@ extension JournalRecord {
 }
 
 extension [JournalRecord] {
+  /// The transactions of which nothing is left to be done.
+  var ended: Set<TransactionID> { Set(filter(\.isEnd).map(\.transaction)) }
+
+  /// The beginnings of transactions without an end.
+  var unended: [JournalRecord] {
+    let ended = ended
+    return filter { $0.step == .begin && !ended.contains($0.transaction) }
+  }
+
   /// The commit in place that was interrupted before the container was whole again.
   var unfinishedInPlace: JournalRecord? {
     first { commit in
       commit.step == .commit && commit.inPlace == true
-        && !contains {
-          $0.transaction == commit.transaction && [.carried, .done, .discarded].contains($0.step)
-        }
+        && !contains { $0.transaction == commit.transaction && $0.isWhole }
     }
   }
 }
 
 /// What is known of a container whose journal cannot be read: by the records that can, and by the stages that are left.
 /// Every commit leaves its stage until it is over, so that without one the container is whole.
-struct JournalDamage {
-  let state: Directory
-  let readable: [JournalRecord]
-
-  func standing() throws -> String {
-    let open = try openTransactions()
+extension Journal {
+  private func standing(_ readable: [JournalRecord]) throws -> String {
+    let open = try openTransactions(readable)
     for transaction in open {
       let folder = try StateDirectory.folder(StateDirectory.stage, transaction)
       let commit = readable.first { $0.transaction == transaction && $0.step == .commit }
@@ -251,13 +258,13 @@ struct JournalDamage {
   }
 
   /// The transactions without an end: those with a stage, and those of which a record says it.
-  private func openTransactions() throws -> [TransactionID] {
-    let ended = Set(
-      readable.filter { [.carried, .done, .discarded].contains($0.step) }.map(\.transaction))
+  private func openTransactions(_ readable: [JournalRecord]) throws -> [TransactionID] {
+    let ended = Set(readable.filter(\.isWhole).map(\.transaction))
     var found = readable.filter { $0.step == .commit }.map(\.transaction)
     if try state.status(StateDirectory.stage)?.type == .directory {
       found += try state.directory(StateDirectory.stage).names()
-        .map { TransactionID(String(decoding: $0, as: UTF8.self)) }.filter(\.isWellFormed)
+        .map { String(decoding: $0, as: UTF8.self) }.filter(TransactionID.isWellFormed)
+        .map { TransactionID($0) }
     }
     return Set(found).subtracting(ended).sorted { $0.description < $1.description }
   }

@@ -110,9 +110,7 @@ struct Recovery {
     {
       return true
     }
-    let records = try Journal(state: state.directory).records()
-    let ended = Set(records.filter(\.isEnd).map(\.transaction))
-    return records.contains { $0.step == .begin && !ended.contains($0.transaction) }
+    return try !Journal(state: state.directory).records().unended.isEmpty
   }
 
   /// - Returns: a report for each interrupted transaction; leftovers of dry runs are removed in silence.
@@ -200,9 +198,7 @@ struct Recovery {
 
   /// Killed between the removal of the stage and the record of it.
   private func endWithoutStage(_ records: [JournalRecord], _ journal: Journal) throws -> [RecoveryReport] {
-    let ended = Set(records.filter(\.isEnd).map(\.transaction))
-    let open = records.filter { $0.step == .begin && !ended.contains($0.transaction) }
-    return try open.map { record in
+    try records.unended.map { record in
       try journal.append(JournalRecord(.discarded, record.transaction))
       return RecoveryReport(transaction: record.transaction, outcome: .old, conflicts: [])
     }

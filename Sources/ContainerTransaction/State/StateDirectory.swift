@@ -41,22 +41,16 @@ package struct StateDirectory: Sendable {
   static let conflict: ContainerPath = "conflict"
 
   /// Where the state of a container is, and how its root is reached from there.
-  private struct Location {
-    let parent: String
-    let name: ContainerPath
-    let rootName: ContainerPath
+  private typealias Location = (parent: String, name: ContainerPath, rootName: ContainerPath)
 
-    init(_ container: Container, _ place: Place) throws {
-      if place == .inside {
-        (parent, name, rootName) = (container.root, ContainerPath.stateDirectory, .root)
-        return
-      }
-      let anchorName: String
-      (parent, anchorName) = StateDirectory.split(container.anchor)
-      // A name may have 255 bytes, so the sibling has a hash of it rather than the name itself.
-      name = try StateDirectory.name(beside: anchorName)
-      rootName = try ContainerPath(anchorName + container.root.dropFirst(container.anchor.count))
-    }
+  private static func location(_ container: Container, _ place: Place) throws -> Location {
+    if place == .inside { return (container.root, ContainerPath.stateDirectory, .root) }
+    let (parent, anchorName) = split(container.anchor)
+    // A name may have 255 bytes, so the sibling has a hash of it rather than the name itself.
+    return (
+      parent, try name(beside: anchorName),
+      try ContainerPath(anchorName + container.root.dropFirst(container.anchor.count))
+    )
   }
 
   /// The directory that an absolute path is in, and its last component.
@@ -85,7 +79,7 @@ package struct StateDirectory: Sendable {
   /// - Throws: ``DrydockError``: `permission` when its place cannot be written; `foreignState` when what is there does not
   ///   count.
   package static func create(for container: Container, _ place: Place = .beside) throws -> StateDirectory {
-    let location = try Location(container, place)
+    let location = try location(container, place)
     let parent = try Directory(location.parent, isScratch: container.isScratch)
     let time = try parent.status().modified
     if try parent.status(location.name) == nil {
@@ -102,7 +96,7 @@ package struct StateDirectory: Sendable {
   ///
   /// - Throws: ``DrydockError`` with code `foreignState` when what is there does not count.
   package static func existing(for container: Container, _ place: Place = .beside) throws -> StateDirectory? {
-    let location = try Location(container, place)
+    let location = try location(container, place)
     // Where the container itself is not there yet, nothing is in it.
     if place == .inside, FollowedStatus.identity(location.parent) == nil { return nil }
     let parent = try Directory(location.parent, isScratch: container.isScratch)
@@ -142,7 +136,7 @@ package struct StateDirectory: Sendable {
     do {
       _ = try existing(for: container, .beside)
     } catch let error as DrydockError where error.code == .permission {
-      let location = try Location(container, .beside)
+      let location = try location(container, .beside)
       let owner = try Directory(location.parent).status(location.name).map {
         $0.user == 0 ? "root" : "user \($0.user)"
       }
@@ -263,14 +257,10 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
   init(_ text: String) { description = text }
 
   /// Whether it has the form of one: any other text in a record could be a path.
-  var isWellFormed: Bool { description.hasForm("00000000T000000Z-ffffffff") }
+  static func isWellFormed(_ text: String) -> Bool { text.hasForm("00000000T000000Z-ffffffff") }
 
   public init(from decoder: any Decoder) throws {
-    description = try String(from: decoder)
-    guard isWellFormed else {
-      throw DecodingError.dataCorrupted(
-        .init(codingPath: decoder.codingPath, debugDescription: "not the id of a transaction"))
-    }
+    description = try decoder.text("the id of a transaction", Self.isWellFormed)
   }
 
   public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
