@@ -24,8 +24,7 @@ public struct TransactionOptions: Sendable {
   public var progress: WorkProgress?
   /// Which way a commit may take.
   package var commit: CommitPreference = .automatic
-  /// What only tests set.
-  package var faults = FaultInjection.none
+  package var seams = Seams.none
 
   public init() {}
 }
@@ -282,10 +281,10 @@ package enum Transaction {
         options: options)
       prepared = staged
       let value = try body(staged)
-      try options.faults.reach(.staged)
+      try options.seams.reach(.staged)
       options.progress?.begin(.check)
       let notes = try staged.check()
-      try options.faults.reach(.checked)
+      try options.seams.reach(.checked)
 
       let changes = try ChangeRecords(of: staged)
       var outcome = TransactionOutcome(
@@ -308,9 +307,9 @@ package enum Transaction {
       let result = try withExtendedLifetime(staged) {
         try Commit(
           staged: staged, state: state, transaction: transaction, folder: folder,
-          index: before.index, undo: undo, faults: options.faults, closed: before.closed,
+          index: before.index, undo: undo, faults: options.seams, closed: before.closed,
           creates: before.creates,
-          searchesOpenFiles: options.faults.searchesOpenFiles && !container.isScratch,
+          searchesOpenFiles: options.seams.searchesOpenFiles && !container.isScratch,
           own: states.flatMap { [$0.parent, $0.directory] }
         ).run()
       }

@@ -19,10 +19,10 @@ import Testing
   }
 
   /// A transaction that changes a file of the root, so that the whole container is exchanged.
-  private func change(_ lab: Lab, _ text: String, _ faults: FaultInjection = .none) throws {
+  private func change(_ lab: Lab, _ text: String, _ faults: Seams = .none) throws {
     var options = TransactionOptions()
     options.commit = .exchange
-    options.faults = faults
+    options.seams = faults
     _ = try Transaction.run(on: lab.container(), .migrate, summary: "test", options: options) {
       try $0.write(Array(text.utf8), to: "changed")
     }
@@ -108,7 +108,7 @@ import Testing
     let root = lab.root
     try change(
       lab, "1",
-      FaultInjection {
+      Seams {
         guard $0 == point else { return }
         usleep(20_000)
         let result = try Command.run("/bin/sh", ["-ec", Self.quietEdit], directory: root)
@@ -130,7 +130,7 @@ import Testing
     let first = try lab.incremental()
     try change(lab, "1")
     // The commit ends half way, and the next command completes it.
-    try change(lab, "2", FaultInjection { if $0 == .undoKept { throw Stop() } })
+    try change(lab, "2", Seams { if $0 == .undoKept { throw Stop() } })
     _ = try Transaction.recover(lab.container(), lockTimeout: 0)
     #expect(try lab.read("changed") == "2")
     #expect(try lab.compared(with: first.path).contains("a"))
@@ -216,12 +216,12 @@ import Testing
     let archive = try lab.incremental().path
     let target = lab.directory("restored")
     // Waits until the times of the staged files are over when the trees are exchanged.
-    try lab.restore(archive, to: target) { $0.transaction.faults = Self.slow }
+    try lab.restore(archive, to: target) { $0.transaction.seams = Self.slow }
     usleep(20_000)
     return (lab, archive, target)
   }
 
-  private static let slow = FaultInjection { if $0 == .rewalked { usleep(60_000) } }
+  private static let slow = Seams { if $0 == .rewalked { usleep(60_000) } }
 
   /// The paths whose content is known without reading them.
   private func known(_ archive: String, _ target: String) throws -> [ContainerPath] {
@@ -245,7 +245,7 @@ import Testing
     // Another restore in place writes one file, and links the others.
     _ = try lab.shell("printf changed > restored/b")
     #expect(try known(archive, target) == ["a", "folder/c", "large"])
-    try lab.restore(archive, to: target) { $0.transaction.faults = Self.slow }
+    try lab.restore(archive, to: target) { $0.transaction.seams = Self.slow }
     usleep(20_000)
     #expect(try known(archive, target) == ["a", "b", "folder/c", "large"])
     #expect(try lab.read("b", in: target) == "content of b")
@@ -271,7 +271,7 @@ import Testing
     _ = try lab.shell("printf changed > restored/a; printf changed > restored/b")
     let path = target + "/a"
     try lab.restore(archive, to: target) {
-      $0.transaction.faults = FaultInjection {
+      $0.transaction.seams = Seams {
         if $0 == .rewalked { usleep(60_000) }
         guard $0 == point else { return }
         let edit = "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"

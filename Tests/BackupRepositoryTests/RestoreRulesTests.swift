@@ -50,17 +50,17 @@ import Testing
     let archive = try lab.snapshot().path
     try lab.remove("more")
     let before = try TreeListing(lab.root)
-    var faults = FaultInjection { _ in Issue.record("it was staged") }
+    var faults = Seams { _ in Issue.record("it was staged") }
     faults.foldsNames = true
     let error = #expect(throws: DrydockError.self) {
-      try lab.restore(archive) { [faults] in $0.transaction.faults = faults }
+      try lab.restore(archive) { [faults] in $0.transaction.seams = faults }
     }
     #expect(error?.message.hasPrefix("cannot hold both top/\(one) and top/\(other):") == true)
     expectSame(try TreeListing(lab.root), as: before)
     // One of them alone fits, and both where the file system does not fold names.
     try lab.restore(archive) {
       $0.scope = ["more"]
-      $0.transaction.faults.foldsNames = true
+      $0.transaction.seams.foldsNames = true
     }
     #expect(try lab.read("more/\(one)") == "the same name in another directory")
     try lab.remove("top")

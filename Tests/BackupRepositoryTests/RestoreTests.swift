@@ -61,7 +61,7 @@ import Testing
     let before = try TreeListing(lab.root).without(state)
     let outcome = try? lab.restore(archive) {
       $0.transaction.commit = commit
-      $0.transaction.faults = FaultInjection { if $0 == point { throw Stop() } }
+      $0.transaction.seams = Seams { if $0 == point { throw Stop() } }
     }
     let reports = try Transaction.recover(lab.container())
     if outcome == nil {

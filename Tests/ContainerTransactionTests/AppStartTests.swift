@@ -140,7 +140,7 @@ import Testing
       let sandbox = try Self.sandbox(moment, name, folder)
       let path = sandbox.root + "/" + Self.database.description
       let isStarted = Counter()
-      let faults = FaultInjection { point in
+      let faults = Seams { point in
         guard point == moment.point, isStarted.next() == 1 else { return }
         try app.start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
         usleep(UInt32(moment.pause * 1000))
@@ -173,7 +173,7 @@ import Testing
       let isStarted = Counter()
       var options = TransactionOptions()
       options.commit = strategy
-      options.faults = FaultInjection(searchesOpenFiles: false) { point in
+      options.seams = Seams(searchesOpenFiles: false) { point in
         guard point == moment.point, isStarted.next() == 1 else { return }
         try app.start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
         usleep(UInt32(moment.pause * 1000))

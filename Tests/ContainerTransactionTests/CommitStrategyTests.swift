@@ -120,7 +120,7 @@ import Testing
     try Sandbox.withFiles(["Documents/empty.txt": "x"]) { sandbox in
       let before = try sandbox.listing()
       let root = sandbox.root
-      let faults = FaultInjection { point in
+      let faults = Seams { point in
         guard point == .committed else { return }
         let mounted = try Command.run(
           "mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", root + "/Documents"])
@@ -319,7 +319,7 @@ import Testing
 
   @Test func aNeighbourThatBecomesImmutableStopsTheCommit() throws {
     try with { sandbox in
-      let faults = FaultInjection { point in
+      let faults = Seams { point in
         if point == .treeBuilt { try chattr(sandbox, "+i", "Library/a/b") }
       }
       let error = sandbox.failure { try sandbox.run(faults: faults, change) }

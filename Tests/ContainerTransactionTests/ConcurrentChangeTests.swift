@@ -27,7 +27,7 @@ import Testing
     throws
     -> TransactionOutcome<Void>
   {
-    try sandbox.run(faults: FaultInjection { if $0 == point { try body() } })
+    try sandbox.run(faults: Seams { if $0 == point { try body() } })
   }
 
   @Test(arguments: before) func aChangeBeforeTheFirstLookStopsIt(point: FaultPoint) throws {
@@ -293,8 +293,8 @@ import Testing
     try staged.remove("Documents/gone.txt")
   }
 
-  private func edit(_ sandbox: Sandbox, at point: FaultPoint, _ paths: [ContainerPath]) -> FaultInjection {
-    FaultInjection { if $0 == point { for path in paths { try sandbox.editQuietly(path) } } }
+  private func edit(_ sandbox: Sandbox, at point: FaultPoint, _ paths: [ContainerPath]) -> Seams {
+    Seams { if $0 == point { for path in paths { try sandbox.editQuietly(path) } } }
   }
 
   @Test(
@@ -342,7 +342,7 @@ import Testing
 
   @Test func isSeenByARecovery() throws {
     try Sandbox.withFiles(Self.files) { sandbox in
-      let stop = FaultInjection { point in
+      let stop = Seams { point in
         if point == .committed { try sandbox.editQuietly("Documents/keep.txt") }
         if point == .exchanged { throw CommitFaultTests.Stop() }
       }

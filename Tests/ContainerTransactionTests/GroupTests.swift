@@ -103,7 +103,7 @@ import Testing
         let before = try sandbox.listings()
         let isNew = Self.after.contains(point)
         let seen = Mutex(0)
-        let faults = FaultInjection {
+        let faults = Seams {
           guard $0 == point else { return }
           let isNow = seen.withLock { seen in
             seen += 1
@@ -141,7 +141,7 @@ import Testing
       let old = try paths.map { try base.status($0)?.inode }
       let exchanged = Mutex<[Bool]>([])
       try sandbox.run(
-        faults: FaultInjection {
+        faults: Seams {
           guard $0 == point else { return }
           let isNow = seen.withLock { seen in
             seen += 1
@@ -172,7 +172,7 @@ import Testing
       try GroupSandbox.with { sandbox in
         let seen = Mutex(0)
         let outcome = try sandbox.run(
-          faults: FaultInjection {
+          faults: Seams {
             guard $0 == point,
               seen.withLock({
                 $0 += 1; return $0
@@ -262,7 +262,7 @@ private struct Renumbering {
   func nobodyBuildsOnHalfOfAnothersChange(_ commit: CommitPreference) throws {
     try GroupSandbox.with { sandbox in
       let point: FaultPoint = commit == .exchange ? .exchanged : .placed
-      _ = try sandbox.run(commit: commit, faults: FaultInjection { if $0 == point { throw Stop() } })
+      _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
       #expect(try !sandbox.traces().isEmpty)
       let write = sandbox.failure { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
       let look = sandbox.failure { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
@@ -283,7 +283,7 @@ private struct Renumbering {
 
   @Test func aContainerThatIsGoneIsNotForgotten() throws {
     try GroupSandbox.with { sandbox in
-      _ = try sandbox.run(faults: FaultInjection { if $0 == .exchanged { throw Stop() } })
+      _ = try sandbox.run(faults: Seams { if $0 == .exchanged { throw Stop() } })
       let base = try Directory(sandbox.folder.path)
       for name in try base.names() where name.starts(with: ".drydock-".utf8) {
         try base.removeTree(ContainerPath(name: name))

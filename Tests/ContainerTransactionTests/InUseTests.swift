@@ -208,7 +208,7 @@ import Testing
     try Sandbox.withFiles(["a": "a"]) { sandbox in
       let own = sandbox
       nonisolated(unsafe) var reached = false
-      let faults = FaultInjection {
+      let faults = Seams {
         guard $0 == point else { return }
         reached = true
         let error = own.failure { _ = try ContainerLock(own.container(), exclusive: false, timeout: 0) }

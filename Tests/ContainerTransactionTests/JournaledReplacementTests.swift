@@ -13,9 +13,9 @@ import Testing
   /// Stops, or does something, when a point is reached for the nth time.
   private func faults(
     _ point: FaultPoint, _ count: Int = 1, _ body: @escaping @Sendable () throws -> Void = { throw Stop() }
-  ) -> FaultInjection {
+  ) -> Seams {
     let seen = Counter()
-    return FaultInjection { if $0 == point, seen.next() == count { try body() } }
+    return Seams { if $0 == point, seen.next() == count { try body() } }
   }
 
   static let points = FaultPoint.allCases.filter {
@@ -80,7 +80,7 @@ import Testing
       let old = try pair()
       #expect(old.allSatisfy { $0 != nil })
       let moves = Counter()
-      let faults = FaultInjection {
+      let faults = Seams {
         guard $0 == .moved else { return }
         _ = moves.next()
         let now = try pair()
@@ -90,7 +90,7 @@ import Testing
       }
       try sandbox.run(faults: faults, commit: .inPlace)
       var options = TransactionOptions()
-      (options.commit, options.faults) = (.inPlace, faults)
+      (options.commit, options.seams) = (.inPlace, faults)
       _ = try Transaction.rollback(sandbox.container(), options: options)
       #expect(try moves.next() > 8 && pair() == old)
     }

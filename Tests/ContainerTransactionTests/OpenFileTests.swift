@@ -12,9 +12,9 @@ import Testing
 @Suite struct OpenFileTests {
   static let strategies: [CommitPreference] = [.exchange, .inPlace]
 
-  private func at(_ point: FaultPoint, _ body: @escaping @Sendable () throws -> Void) -> FaultInjection {
+  private func at(_ point: FaultPoint, _ body: @escaping @Sendable () throws -> Void) -> Seams {
     let seen = Counter()
-    return FaultInjection { if $0 == point, seen.next() == 1 { try body() } }
+    return Seams { if $0 == point, seen.next() == 1 { try body() } }
   }
 
   // MARK: Reverted
@@ -67,7 +67,7 @@ import Testing
     try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
       let own = sandbox
       let path = sandbox.root + "/Documents/empty.txt"
-      let faults = FaultInjection {
+      let faults = Seams {
         if $0 == .committed { try app.open(strategy.rawValue, .hold, path) }
         if $0 == .marked {
           try own.put("Documents/written.txt", "written into the new file")
@@ -196,7 +196,7 @@ import Testing
       var options = TransactionOptions()
       options.commit = strategy
       // Nobody sees it, and its file is replaced while it has it open.
-      options.faults = FaultInjection(searchesOpenFiles: false) {
+      options.seams = Seams(searchesOpenFiles: false) {
         if $0 == .rewalked { try app.open(strategy.rawValue, .hold, path) }
       }
       let outcome = try Transaction.run(
@@ -260,7 +260,7 @@ import Testing
       #expect(try isMarked(sandbox) == [true])
       for point in [FaultPoint.checked, .treeBuilt, .rewalked, .marked] {
         var options = TransactionOptions()
-        options.faults = FaultInjection { if $0 == point { throw CommitFaultTests.Stop() } }
+        options.seams = Seams { if $0 == point { throw CommitFaultTests.Stop() } }
         _ = try? Transaction.rollback(sandbox.container(), options: options)
         #expect(try isMarked(sandbox) == [true], "\(point)")
       }
@@ -320,7 +320,7 @@ import Testing
         let path = sandbox.root + "/" + Sandbox.database.description
         let count = Counter()
         let seen = Counter()
-        let faults = FaultInjection { point in
+        let faults = Seams { point in
           guard ![.done].contains(point) else { return }
           let name = "\(strategy.rawValue)\(options[0])-\(count.next())"
           try app.start(name, .probe, path)

@@ -37,7 +37,7 @@ import Testing
     try TemporaryDirectory.with { folder in
       let sandbox = Sandbox(folder: folder)
       var options = TransactionOptions()
-      options.faults = FaultInjection { if $0 == point { throw Stop() } }
+      options.seams = Seams { if $0 == point { throw Stop() } }
       let isNew = CommitFaultTests.after.contains(point)
       do {
         _ = try Transaction.create(created(sandbox), .restore, summary: "new", options: options) {
@@ -151,7 +151,7 @@ import Testing
       try sandbox.run { try $0.write([UInt8(ascii: "1")], to: "a") }
       try sandbox.run { try $0.write([UInt8(ascii: "2")], to: "a") }
       var options = TransactionOptions()
-      options.faults = FaultInjection { if $0 == .exchanged { throw Stop() } }
+      options.seams = Seams { if $0 == .exchanged { throw Stop() } }
       _ = try Transaction.rollback(sandbox.container(), options: options)
       #expect(try sandbox.text("a") == "1")
       let outcome = try sandbox.rollback()

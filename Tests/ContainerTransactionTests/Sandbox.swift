@@ -107,13 +107,13 @@ struct Sandbox {
 
   @discardableResult
   func run(
-    _ summary: String = "test", faults: FaultInjection = .none, kind: TransactionLogEntry.Kind = .migrate,
+    _ summary: String = "test", faults: Seams = .none, kind: TransactionLogEntry.Kind = .migrate,
     limits: (count: Int, bytes: UInt64) = TransactionOptions().undoLimits,
     commit: CommitPreference = .automatic,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     var options = TransactionOptions()
-    options.faults = faults
+    options.seams = faults
     (options.undoLimits, options.commit) = (limits, commit)
     return try Transaction.run(on: container(), kind, summary: summary, options: options, body: body)
   }
@@ -255,11 +255,11 @@ struct GroupSandbox {
 
   @discardableResult
   func run(
-    _ name: String = "c", commit: CommitPreference = .automatic, faults: FaultInjection = .none,
+    _ name: String = "c", commit: CommitPreference = .automatic, faults: Seams = .none,
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     var options = TransactionOptions()
-    (options.faults, options.commit) = (faults, commit)
+    (options.seams, options.commit) = (faults, commit)
     return try Transaction.run(on: container(name), .migrate, summary: "test", options: options, body: body)
   }
 

@@ -70,10 +70,10 @@ import Testing
   @discardableResult
   private func move(
     _ sandbox: Sandbox, _ keys: DeviceKeys, _ commit: CommitPreference = .automatic,
-    faults: FaultInjection = .none
+    faults: Seams = .none
   ) throws -> TransactionOutcome<Void> {
     var options = options(keys, commit)
-    options.faults = faults
+    options.seams = faults
     return try Transaction.run(on: sandbox.container(), .migrate, summary: "move", options: options) {
       staged in
       guard var file = try staged.defaults(Sandbox.settings) else { return }
@@ -216,7 +216,7 @@ import Testing
       try withSecrets { sandbox, keys in
         let before = try sandbox.listing()
         let seen = Counter()
-        let faults = FaultInjection { if $0 == point, seen.next() == count { throw Stop() } }
+        let faults = Seams { if $0 == point, seen.next() == count { throw Stop() } }
         let isOld: Bool
         do {
           let outcome = try move(sandbox, keys, commit, faults: faults)
@@ -251,7 +251,7 @@ import Testing
           try move(sandbox, keys)
           if redoing { _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange)) }
           var options = options(keys, .exchange)
-          options.faults = FaultInjection { if $0 == point { throw Stop() } }
+          options.seams = Seams { if $0 == point { throw Stop() } }
           let outcome = try Transaction.rollback(sandbox.container(), redoing: redoing, options: options)
           #expect(!outcome.isFinished)
           _ = try Transaction.recover(sandbox.container())
@@ -267,7 +267,7 @@ import Testing
   func whatAnAppWroteAtTheSameMomentIsSealedToo(_ commit: CommitPreference) throws {
     try withSecrets { sandbox, keys in
       let own = sandbox
-      let faults = FaultInjection { point in
+      let faults = Seams { point in
         guard point == .committed else { return }
         var file = try PropertyListFile(bytes: own.live().contents(Sandbox.settings))
         file.root["launchCount"] = .integer(1)
@@ -290,7 +290,7 @@ import Testing
   @Test func anEarlierConflictIsSealed() throws {
     try withSecrets { sandbox, keys in
       let own = sandbox
-      let app = FaultInjection { point in
+      let app = Seams { point in
         guard point == .committed else { return }
         var file = try PropertyListFile(bytes: own.live().contents(Sandbox.settings))
         file.root["launchCount"] = .integer(1)
@@ -310,7 +310,7 @@ import Testing
       let path: ContainerPath = "Documents/notes.age"
       try sandbox.live().create(path, Array("before".utf8), mode: 0o640)
       let own = sandbox
-      let app = FaultInjection { point in
+      let app = Seams { point in
         guard point == .committed else { return }
         try own.live().create("new", Array("age-encryption.org/v1\ncanary-0123456789abcdef".utf8))
         try own.live().rename("new", in: own.live(), to: path)
@@ -351,7 +351,7 @@ import Testing
       try sandbox.run(commit: .inPlace) { try Self.set("theme", "blue", $0) }
       #expect(try sandbox.state(.inside) != nil && sandbox.state(.beside) != nil)
       for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed] {
-        let faults = FaultInjection { if $0 == point { throw Stop() } }
+        let faults = Seams { if $0 == point { throw Stop() } }
         #expect(try !move(sandbox, keys, .exchange, faults: faults).isFinished)
         _ = try Transaction.recover(sandbox.container())
         #expect(try filesWithSecret(sandbox) == [], "\(point)")

@@ -148,7 +148,7 @@ struct AndroidBackupTests {
         try Container.planned(at: directory("Notes"), configuration: ContainerConfiguration()))
       for folds in [true, false] {
         var options = TransactionOptions()
-        options.faults.foldsNames = folds
+        options.seams.foldsNames = folds
         let staged = try DiscardedStage(creating: container, options: options)
         guard folds else {
           #expect(try app.stage(into: staged).files == 2)

@@ -213,7 +213,7 @@ import Testing
     try withRuns { lab, listings in
       struct Stop: Error {}
       var options = lab.options
-      options.faults = FaultInjection { if $0 == point { throw Stop() } }
+      options.seams = Seams { if $0 == point { throw Stop() } }
       var request = MigrationRollback.Request()
       request.version = 4
       let before = try TreeListing(lab.directory("container"))

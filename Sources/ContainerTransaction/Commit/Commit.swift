@@ -19,7 +19,7 @@ struct Commit {
   let index: TreeIndex?
   /// What the stage changes, and what is written into the undo log.
   let undo: UndoRecord
-  let faults: FaultInjection
+  let faults: Seams
   /// Why groups cannot be changed in one step with the container, by id.
   let closed: [String: String]
   /// The container is made: nothing is there yet.

@@ -20,7 +20,7 @@ struct CommitCompletion {
   /// The tree in its place, and where that is in the container.
   let new: Directory, place: ContainerPath
   let groups: [CommittedGroup]
-  let faults: FaultInjection
+  let faults: Seams
   /// In place: the moves, unless what was moved aside has been compared.
   var moves: JournaledMoves?
   /// What an exchange has linked, and a time before it, nanoseconds since 1970; nil in a recovery, and in place.

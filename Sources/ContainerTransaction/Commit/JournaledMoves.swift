@@ -9,7 +9,7 @@ struct JournaledMoves {
   let folder, live: Directory
   let plan: MovePlan
   let undo: UndoRecord
-  let faults: FaultInjection
+  let faults: Seams
   /// The locks on the main files that go and come; nil in a recovery.
   var locks: CommitLocks?
 

@@ -60,7 +60,7 @@ package class StagedContainer {
   ) {
     self.container = container
     self.transaction = transaction?.description ?? ""
-    self.stage = Stage(stage, foldsNames: options.faults.foldsNames)
+    self.stage = Stage(stage, foldsNames: options.seams.foldsNames)
     liveContainer = LiveContainer(live, locks: locks, stage: self.stage, busyTimeout: options.busyTimeout)
     databases = StagedDatabases(keepsBefore: keepsBefore)
     (deviceKeys, redactor, progress) = (options.deviceKeys, options.redactor, options.progress)

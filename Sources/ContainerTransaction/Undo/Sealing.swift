@@ -25,7 +25,7 @@ struct Sealing: Codable, Sendable {
   /// Seals every file of all undo entries and conflict copies, and removes the plain ones: any of them may have a copy of the
   /// secret, also where no search finds it, as in a free page of a database or compressed. It may be run again after a crash at
   /// any moment.
-  func sealAll(in state: Directory, _ faults: FaultInjection) throws {
+  func sealAll(in state: Directory, _ faults: Seams) throws {
     let target = try target()
     for place in [StateDirectory.undo, StateDirectory.conflict]
     where try state.status(place)?.type == .directory {
@@ -84,7 +84,7 @@ struct Sealing: Codable, Sendable {
   }
 
   /// Puts sealed files in the place of plain ones.
-  private func finish(_ batch: [Sealed], in folder: Directory, _ faults: FaultInjection) throws {
+  private func finish(_ batch: [Sealed], in folder: Directory, _ faults: Seams) throws {
     if batch.isEmpty { return }
     try folder.syncFileSystem()
     for file in batch {

@@ -184,7 +184,7 @@ struct WaitOptions: ParsableArguments {
     var options = TransactionOptions()
     options.lockTimeout = try Self.lockTimeout(lockTimeout)
     options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
-    options.faults = try Self.faults()
+    options.seams = try Self.faults()
     options.commit = try Self.preference()
     options.deviceKeys = try deviceKeys?.deviceKeys()
     options.requiresVisible = use?.requireVisible ?? false
@@ -214,7 +214,7 @@ struct WaitOptions: ParsableArguments {
 
   /// For tests: `DRYDOCK_KILL_AT=exchanged` makes the process die at that step of a commit, `moved:3` when it comes
   /// there for the third time.
-  private static func faults() throws -> FaultInjection {
+  private static func faults() throws -> Seams {
     guard let name = Environment["KILL_AT"] else { return .none }
     let parts = name.split(separator: ":", maxSplits: 1).map(String.init)
     guard let point = parts.first.flatMap(FaultPoint.init), let count = Int(parts.count > 1 ? parts[1] : "1")

@@ -31,24 +31,25 @@ package enum FaultPoint: String, Sendable, CaseIterable {
   case done
 }
 
-/// What happens at the fault points: nothing, outside of tests.
-package struct FaultInjection: Sendable {
+/// What only tests change of a transaction, a snapshot or a restore.
+package struct Seams: Sendable {
   /// Whether to search for processes with open files. If false, none is found, as in another namespace.
   let searchesOpenFiles: Bool
+  /// What happens at the fault points: nothing, outside of tests.
   let reach: @Sendable (FaultPoint) throws -> Void
   /// Whether names that differ only in case or Unicode form count as one, as on some file systems.
   package var foldsNames = false
 
-  package static let none = FaultInjection { _ in }
+  package static let none = Seams { _ in }
 
   package init(searchesOpenFiles: Bool = true, _ reach: @escaping @Sendable (FaultPoint) throws -> Void) {
     (self.searchesOpenFiles, self.reach) = (searchesOpenFiles, reach)
   }
 
   /// The process dies, as in a power cut, when it reaches a point for the `count`th time.
-  package static func kill(at point: FaultPoint, count: Int = 1) -> FaultInjection {
+  package static func kill(at point: FaultPoint, count: Int = 1) -> Seams {
     let reached = Atomic(0)
-    return FaultInjection {
+    return Seams {
       if $0 == point, reached.add(1, ordering: .relaxed).newValue == count { killOwnProcess() }
     }
   }
