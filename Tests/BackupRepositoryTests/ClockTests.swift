@@ -42,7 +42,7 @@ import Testing
   }
 
   private func order(_ lab: Lab) throws -> [String] {
-    try Repository(lab.repository).list().items.map { String($0.header.archive.description.prefix(1)) }
+    try Repository(lab.repository).list().items.map { String($0.id.prefix(1)) }
   }
 
   @Test(
@@ -125,7 +125,7 @@ import Testing
         try Archive(path: newest).manifest.entry("v")?.digest
           == Archive(path: paths[3]).manifest.entry("v")?.digest)
       let order = try Repository(repository).list().items.map {
-        ($0.header.exportedFrom ?? $0.header.archive).description
+        $0.header?.exportedFrom?.description ?? $0.id
       }
       let expected = try paths.map { try Archive(path: $0).header.archive.description }
       #expect(order.filter(expected.contains) == order && Set(order).count == 4)

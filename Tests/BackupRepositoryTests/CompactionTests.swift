@@ -75,9 +75,9 @@ import Testing
   }
 
   /// The archive that has a snapshot now.
-  private func current(_ taken: Taken, in lab: Lab, _ keys: AgeKeys = AgeKeys()) throws -> Repository.Item? {
+  private func current(_ taken: Taken, in lab: Lab, _ keys: AgeKeys = AgeKeys()) throws -> StoredArchive? {
     try Repository(lab.repository).list(keys: keys).items.last {
-      $0.header.archive == taken.report.archive || $0.header.compactedFrom == taken.report.archive
+      $0.header?.archive == taken.report.archive || $0.header?.compactedFrom == taken.report.archive
     }
   }
 
@@ -123,11 +123,11 @@ import Testing
     #expect(
       report.notCompacted.isEmpty && report.compacted.map(\.kept) == [3]
         && report.compacted.map(\.removed) == [3])
-    #expect(items.map(\.header.kind) == [.full, .incremental, .incremental])
-    #expect(items.map(\.header.compactedFrom) == kept.sorted().map { taken[$0].report.archive })
+    #expect(items.map(\.header?.kind) == [.full, .incremental, .incremental])
+    #expect(items.map(\.header?.compactedFrom) == kept.sorted().map { taken[$0].report.archive })
     #expect(items.map(\.tags) == kept.sorted().map { ["keep", "number-\($0)"] })
-    #expect(report.kept.map(\.id) == items.map(\.header.archive.description))
-    #expect(report.kept.map(\.bytes) == items.map(\.size))
+    #expect(report.kept.map(\.id) == items.map(\.id))
+    #expect(report.kept.map(\.size) == items.map(\.size))
     let after = items.reduce(0) { $0 + $1.size }
     #expect(before - after == report.bytesFreed && before - after > 2_000_000)
     // The estimate is near.
@@ -138,7 +138,8 @@ import Testing
 
     // What the last snapshot knew, the next one knows.
     let next = try lab.incremental { _ in }
-    #expect(next.header.parent == items[2].header.archive && next.archiveBytes < 8000, "\(next.archiveBytes)")
+    #expect(
+      next.header.parent == items[2].header?.archive && next.archiveBytes < 8000, "\(next.archiveBytes)")
     #expect(next.snapshot == taken[5].report.snapshot)
     // Stock tools read the full one, and an export.
     let exported = try SnapshotCopy.export(
@@ -248,7 +249,7 @@ import Testing
     for (number, item) in zip([1, 3], try repository.list(keys: keys).items) {
       let extract = try #require(try Archive(path: item.path, keys: keys).vaultExtract())
       #expect(extract.document.items.values.map(\.text) == ["value \(number)"])
-      #expect(item.header.compactedFrom == reports[number].archive)
+      #expect(item.header?.compactedFrom == reports[number].archive)
     }
   }
 
@@ -300,7 +301,7 @@ import Testing
       #expect(try repository.forget(keeping: Self.keep).unreadable.isEmpty)
       let items = try repository.list().items
       #expect(items.count == (isOld ? 6 : 3), "\(count)")
-      #expect(items.allSatisfy { ($0.header.compactedFrom == nil) == isOld }, "\(count)")
+      #expect(items.allSatisfy { ($0.header?.compactedFrom == nil) == isOld }, "\(count)")
       for number in [1, 3, 5] {
         try expectRestored(taken[number], in: lab, context: "\(count)")
       }
@@ -311,7 +312,8 @@ import Testing
     try lab.changeRepository("cp -a new/* repository")
     try repository.forget(keeping: .last(4))
     let items = try repository.list().items
-    #expect(items.last?.header.archive == next.archive && items.allSatisfy { $0.header.compactedFrom == nil })
+    #expect(
+      items.last?.id == next.archive.description && items.allSatisfy { $0.header?.compactedFrom == nil })
     _ = try Verification.run(Archive(path: next.path), data: true)
   }
 
@@ -332,8 +334,8 @@ import Testing
     // Only the old archive gets it: by its id.
     _ = try repository.tag(taken[3].report.archive.description, adding: ["mine"])
     for number in [1, 5] {
-      for item in try repository.list().items where item.header.time == taken[number].report.header.time {
-        _ = try repository.tag(item.header.archive.description, removing: ["keep", "number-\(number)"])
+      for item in try repository.list().items where item.time == taken[number].report.header.time {
+        _ = try repository.tag(item.id, removing: ["keep", "number-\(number)"])
       }
     }
     var policy = RetentionPolicy()
@@ -351,14 +353,14 @@ import Testing
     let repository = Repository(lab.repository)
     let items = try repository.list().items
     let full = try #require(
-      items.first { $0.header.parent == nil && ($0.header.compactedFrom != nil) == damagesNew })
+      items.first { $0.header?.parent == nil && ($0.header?.compactedFrom != nil) == damagesNew })
     var bytes = try lab.stored(full.path)
     bytes[bytes.count / 2] ^= 1
     try lab.store(full.path, bytes)
     try repository.forget(keeping: Self.keep)
     for number in [1, 3, 5] {
       let copies = try repository.list().items.filter {
-        [$0.header.archive, $0.header.compactedFrom].contains(taken[number].report.archive)
+        [$0.header?.archive, $0.header?.compactedFrom].contains(taken[number].report.archive)
       }
       #expect(
         copies.contains { item in
@@ -383,9 +385,12 @@ import Testing
   @Test func withoutAKeyWhatIsThereTwiceCountsOnce() {
     func archive(_ day: Int, _ id: Int, isLocked: Bool) -> StoredArchive {
       let time = "2026-01-0\(day)T00:00:00Z"
-      return StoredArchive(
-        label: ArchiveLabel(app: "a", instance: "b", time: time, id: "0000000\(id)"), time: time,
-        isLocked: isLocked)
+      let access: StoredArchive.Access =
+        isLocked
+        ? .locked(DrydockError(.noIdentity, "no key opens it")) : .open(RetentionTests.header(id, time))
+      var archive = StoredArchive(path: "\(id)", access: access)
+      archive.label = ArchiveLabel(app: "a", instance: "b", time: time, id: "0000000\(id)")
+      return archive
     }
     for (isLocked, kept) in [(true, [3, 4, 5, 6]), (false, [5, 6])] {
       let archives = (1...3).flatMap { day in
@@ -438,7 +443,7 @@ import Testing
       for number in kept {
         let id = taken[number].report.archive
         let items = try Repository(lab.repository).list().items.filter {
-          $0.header.archive == id || $0.header.compactedFrom == id
+          $0.header?.archive == id || $0.header?.compactedFrom == id
         }
         #expect(items.count == 1 && items[0].tags == ["keep", "number-\(number)"], "\(context)")
       }

@@ -373,11 +373,11 @@ import Testing
   @Test func listsCanBeShort() throws {
     for number in 1...4 { try add(number, instance: number % 2 == 0 ? "red" : "blue", sealed: number == 4) }
     let listing = try repository.list()
-    #expect(listing.newest(1).entries.map(\.path) == listing.entries.suffix(2).map(\.path))
-    #expect(listing.newest(9).entries.count == 4)
-    #expect(try listing.since("2026-01-03").entries.count == 3)
-    #expect(try listing.since("2026-01-03T00:00:01Z").entries.count == 2)
-    #expect(try listing.since("2026").entries.count == 4 && listing.since("2027").entries.isEmpty)
+    #expect(listing.newest(1).archives.map(\.path) == listing.archives.suffix(2).map(\.path))
+    #expect(listing.newest(9).archives.count == 4)
+    #expect(try listing.since("2026-01-03").archives.count == 3)
+    #expect(try listing.since("2026-01-03T00:00:01Z").archives.count == 2)
+    #expect(try listing.since("2026").archives.count == 4 && listing.since("2027").archives.isEmpty)
     #expect(code(failure { _ = try listing.since("yesterday") }) == "malformed")
   }
 

@@ -277,10 +277,10 @@ import Testing
         let next = try Command.run(Tools.drydock(), arguments, environment: environment)
         #expect(next.succeeded, "\(call) \(number): \(next)")
         let newest = try #require(Repository(lab.repository).list(keys: keys).items.last)
-        #expect(newest.header.kind == .incremental || published == 2, "\(call) \(number)")
+        #expect(newest.header?.kind == .incremental || published == 2, "\(call) \(number)")
         if published == 2 {
-          wasKept = wasKept || newest.header.kind == .incremental
-          wasLost = wasLost || newest.header.kind == .full
+          wasKept = wasKept || newest.header?.kind == .incremental
+          wasLost = wasLost || newest.header?.kind == .full
         }
         _ = try Verification.run(Archive(path: newest.path, keys: keys), data: true)
         #expect(try lab.shell("find cache -name '.drydock-*'") == "", "\(call) \(number)")

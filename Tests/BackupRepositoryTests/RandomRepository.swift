@@ -120,41 +120,41 @@ struct RandomRepository {
   // MARK: What is there
 
   /// The archives, of which each has the one that it needs.
-  func items() throws -> [Repository.Item] {
+  func items() throws -> [StoredArchive] {
     let listing = try repository.list(keys: keys)
     #expect(listing.unreadable.isEmpty && listing.locked.isEmpty, context)
-    let ids = Set(listing.items.map(\.header.archive))
+    let ids = Set(listing.items.map(\.header?.archive))
     for item in listing.items {
-      let hasParent = item.header.parent.map(ids.contains) ?? true
+      let hasParent = item.header?.parent.map(ids.contains) ?? true
       #expect(hasParent, "\(item.fileName) lost its parent; \(context)")
     }
     return listing.items
   }
 
   /// The archives that have a snapshot: two while a compaction is interrupted.
-  func copies(of snapshot: Expected, in items: [Repository.Item]) -> [Repository.Item] {
+  func copies(of snapshot: Expected, in items: [StoredArchive]) -> [StoredArchive] {
     items.filter { item in
-      [item.header.archive, item.header.compactedFrom].contains { id in
+      [item.header?.archive, item.header?.compactedFrom].contains { id in
         id.map { snapshot.archives.contains($0.description) } ?? false
       }
     }
   }
 
   /// Adds what a snapshot must have saved.
-  mutating func expect(_ state: State, in item: Repository.Item, tags: Set<String>) throws {
+  mutating func expect(_ state: State, in item: StoredArchive, tags: Set<String>) throws {
     let archive = try Archive(path: item.path, keys: keys)
     let excluded = try archive.manifest.excluded()
     #expect(item.tags == tags.sorted(), context)
     expected.append(
       Expected(
-        tree: state.tree, rows: state.rows, time: item.header.time, snapshot: archive.snapshot,
-        hasExclusions: !excluded.isEmpty, archives: [item.header.archive.description], tags: tags))
+        tree: state.tree, rows: state.rows, time: item.time, snapshot: archive.snapshot,
+        hasExclusions: !excluded.isEmpty, archives: [item.id], tags: tags))
   }
 
   mutating func expect(tags: Set<String>, of index: Int) { expected[index].tags = tags }
 
   /// An archive that is no expected one's.
-  func unexpected() throws -> Repository.Item? {
+  func unexpected() throws -> StoredArchive? {
     let items = try items()
     let known = Set(expected.flatMap { copies(of: $0, in: items) }.map(\.path))
     let unknown = items.filter { !known.contains($0.path) }
@@ -169,7 +169,7 @@ struct RandomRepository {
   ///   - isComplete: whether it came to its end: then only what a kept one needs is there besides.
   mutating func settle(keeping kept: Set<Int>? = nil, isComplete: Bool = true) throws {
     let items = try items()
-    let byID = Dictionary(items.map { ($0.header.archive, $0) }) { first, _ in first }
+    let byID = Dictionary(items.map { ($0.id, $0) }) { first, _ in first }
     #expect(byID.count == items.count, context)
     var needed: Set<String> = []
     var remaining: [Expected] = []
@@ -180,9 +180,9 @@ struct RandomRepository {
         #expect(!copies.isEmpty, "snapshot \(index) of \(snapshot.time) is lost; \(context)")
         #expect(tags == snapshot.tags, "tags of snapshot \(index); \(context)")
         for copy in copies {
-          var next: Repository.Item? = copy
+          var next: StoredArchive? = copy
           while let item = next, needed.insert(item.path).inserted {
-            next = item.header.parent.flatMap { byID[$0] }
+            next = item.header?.parent.flatMap { byID[$0.description] }
           }
         }
       } else {
@@ -190,12 +190,12 @@ struct RandomRepository {
         #expect(tags.isSubset(of: snapshot.tags), "tags of snapshot \(index); \(context)")
       }
       for copy in copies {
-        #expect(copy.header.time == snapshot.time, context)
+        #expect(copy.time == snapshot.time, context)
         #expect(try Archive(path: copy.path, keys: keys).snapshot == snapshot.snapshot, context)
       }
       guard !copies.isEmpty else { continue }
       var snapshot = snapshot
-      snapshot.archives.formUnion(copies.map(\.header.archive.description))
+      snapshot.archives.formUnion(copies.map(\.id))
       snapshot.tags = tags
       remaining.append(snapshot)
     }
@@ -213,7 +213,7 @@ struct RandomRepository {
     let items = try items()
     let own = Set(
       items.map(\.fileName)
-        + items.filter { !$0.tags.isEmpty }.map { "\($0.header.archive).tags.json" })
+        + items.filter { !$0.tags.isEmpty }.map { "\($0.id).tags.json" })
     return try Places.open(lab.repository).list().names.map { String(decoding: $0, as: UTF8.self) }
       // The folder of an SFTP server's locks stays.
       .filter { !own.contains($0) && $0 != "locks" }

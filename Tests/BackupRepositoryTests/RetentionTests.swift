@@ -12,13 +12,24 @@ import Testing
   static func archive(
     _ number: Int, _ time: String, owner: String = "box", parent: Int? = nil, tags: [String] = []
   ) -> StoredArchive {
+    var archive = StoredArchive(
+      path: "\(number)", access: .open(header(number, time, owner: owner, parent: parent)))
+    archive.tags = tags.sorted()
+    return archive
+  }
+
+  static func header(
+    _ number: Int, _ time: String, owner: String = "box", parent: Int? = nil
+  ) -> Archive.Header {
     let id = { (number: Int) in
       let digits = String(number, radix: 16)
-      return String(repeating: "0", count: 8 - digits.count) + digits + String(repeating: "f", count: 24)
+      return Archive.ID(
+        unchecked: String(repeating: "0", count: 8 - digits.count) + digits
+          + String(repeating: "f", count: 24))
     }
-    return StoredArchive(
-      label: ArchiveLabel(app: "app", instance: owner, time: time, id: id(number), parent: parent.map(id)),
-      time: time, paths: ["\(number)"], tags: tags.sorted())
+    return Archive.Header(
+      archive: id(number), app: "app", instance: owner, layout: .generic, schemaVersion: nil, time: time,
+      tool: "test", parent: parent.map(id))
   }
 
   private func archives(_ times: [String]) -> [StoredArchive] {
@@ -119,7 +130,7 @@ import Testing
       Self.archive($0, "2026-01-0\($0 + 1)T00:00:00Z", owner: $0 % 3 == 0 ? "red" : "blue")
     }
     #expect(kept(archives) { $0.last = 1 }.keys.sorted() == ["2026-01-04T00:00:00Z", "2026-01-06T00:00:00Z"])
-    let reasons = Retention(policy: .last(1), now: Self.now).reasons(archives) { $0.label.instance == "red" }
+    let reasons = Retention(policy: .last(1), now: Self.now).reasons(archives) { $0.instance == "red" }
     #expect(reasons.map(\.isEmpty) == [true, false, false, false, false, false])
   }
 
@@ -138,8 +149,8 @@ import Testing
     #expect(circle.depths.count == 2)
     // Names without keys have eight digits of the parent's id.
     var short = archives
-    short[4].label.parent = "00000000"
-    short[0].label.id = "00000000"
+    short[4].label?.parent = "00000000"
+    short[0].label?.id = "00000000"
     #expect(Retention(policy: .last(1), now: Self.now).reasons(short)[0] == ["needed by 00000004"])
   }
 
@@ -150,7 +161,7 @@ import Testing
     let day = try RetentionPolicy.Period("1d")
     #expect(kept(archives) { $0.within = day }.keys.sorted() == newer())
     #expect(kept(archives) { $0.last = 1 }.keys.sorted() == ["2026-11-10T10:00:00Z"])
-    archives[1].time = "2030-01-01T00:00:00Z"
+    archives[1].label?.time = "2030-01-01T00:00:00Z"
     #expect(kept(archives) { $0.within = day }.keys.sorted() == newer())
   }
 
@@ -225,7 +236,7 @@ import Testing
     if !policy.tags.isEmpty { kept.formUnion(archives.indices.filter { !archives[$0].tags.isEmpty }) }
     while true {
       let needed = Set(
-        kept.compactMap { index in archives.firstIndex { $0.label.id == archives[index].label.parent } })
+        kept.compactMap { index in archives.firstIndex { $0.id == archives[index].label?.parent } })
       if needed.isSubset(of: kept) { return kept }
       kept.formUnion(needed)
     }

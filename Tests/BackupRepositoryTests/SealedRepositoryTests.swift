@@ -78,10 +78,10 @@ import Testing
         == ArchiveLabel(app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
     )
     #expect(blind.locked.count == 2 && blind.locked.last?.label == nil)
-    #expect(blind.locked.allSatisfy { $0.encryption.description == "encrypted to 1 recipient (X25519)" })
-    #expect(blind.locked.allSatisfy { $0.error.code == .noIdentity })
+    #expect(blind.locked.allSatisfy { $0.encryption?.description == "encrypted to 1 recipient (X25519)" })
+    #expect(blind.locked.allSatisfy { $0.error?.code == .noIdentity })
     let seen = try Repository(lab.repository).list(keys: keys)
-    #expect(seen.locked.isEmpty && seen.items.map(\.header.instance) == ["other", "box", "box"])
+    #expect(seen.locked.isEmpty && seen.items.map(\.instance) == ["other", "box", "box"])
     #expect(seen.items.map { $0.encryption == nil } == [false, false, true])
     #expect(try Repository(lab.repository).list(keys: AgeKeys(identities: [.generate()])).locked.count == 2)
 

@@ -8,46 +8,21 @@ import Foundation
 /// written, although its time is later. Of a signed archive only the second counts: its header cannot be changed, while
 /// whoever can write the repository can set the times of files.
 struct ArchiveOrder {
-  /// What determines an archive's position in the order.
-  struct Ordered {
-    var label: ArchiveLabel
-    var file: PlaceFile
-    /// Whether there is a signature, valid or not: a restore refuses one that is not.
-    var isSigned: Bool
-    /// The beginnings of the ids of those that are known to be older.
-    var follows: [String] = []
-    /// The id of the archive that it is a copy of.
-    var source: String?
-    var path: String
+  private let archives: [StoredArchive]
+  /// By the first digits of their ids: of several copies the one that was written first, and where none is here, the first that
+  /// was made of it under another id.
+  private let byID: [Substring: StoredArchive]
 
-    /// The time that counts: at most a minute after the file was written, so that of two clocks that were ahead, the one that was
-    /// further ahead does not make an archive older.
-    var time: String { min(latest ?? label.time, label.time) }
-
-    /// When the file was written, if before the archive's time. Programs that do not keep times of files set none, or an early one.
-    var published: String? {
-      guard let latest, latest < label.time else { return nil }
-      return UTCTime.text(Date(timeIntervalSince1970: Double(file.modified / 1_000_000_000)))
-    }
-
-    /// The latest time at which it can have been captured: correct clocks may differ by seconds.
-    private var latest: String? {
-      let (minute, start): (Int64, Int64) = (60, 315_532_800)
-      let modified = file.modified / 1_000_000_000
-      guard !isSigned, modified > start else { return nil }
-      return UTCTime.text(Date(timeIntervalSince1970: Double(modified + file.timeError + minute)))
-    }
-
-    /// Of archives of one second, the one that was written first comes first.
-    fileprivate var rank: Rank {
-      Rank(time: time, ownTime: label.time, modified: file.modified, path: path)
-    }
-  }
-
-  fileprivate struct Rank: Comparable {
+  /// Of archives of one second, the one that was written first comes first.
+  private struct Rank: Comparable {
     var time: String, ownTime: String
     var modified: Int64
     var path: String
+
+    init(_ archive: StoredArchive) {
+      (time, ownTime, path) = (archive.effectiveTime, archive.time, archive.path)
+      modified = archive.file?.modified ?? 0
+    }
 
     static func < (left: Rank, right: Rank) -> Bool {
       (left.time, left.ownTime, left.modified, left.path)
@@ -55,43 +30,38 @@ struct ArchiveOrder {
     }
   }
 
-  /// Sorts, oldest first; items of unknown time come last, by path.
-  static func sorted<T>(_ items: [T], path: (T) -> String, order: (T) -> Ordered?) -> [T] {
-    let archives = items.map(order)
-    let known = archives.compactMap { $0 }
-    let byID = byID(known)
+  init(_ archives: [StoredArchive]) {
+    self.archives = archives
+    let known = archives.filter { $0.label != nil }
+    let first = { (left: StoredArchive, right: StoredArchive) in Rank(left) < Rank(right) ? left : right }
+    let own = Dictionary(known.map { ($0.id.prefix(8), $0) }, uniquingKeysWith: first)
+    let made = known.compactMap { archive in archive.source.map { ($0.prefix(8), archive) } }
+    byID = Dictionary(made, uniquingKeysWith: first).merging(own) { _, own in own }
+  }
+
+  /// Oldest first; archives of unknown time come last, by path.
+  func sorted() -> [StoredArchive] {
     var found: [String: [Rank]] = [:]
-    let ranked = zip(items, archives).map { item, archive in
-      (item: item, ranks: archive.map { ranks(of: $0, byID, &found) } ?? [], own: archive?.rank)
+    let ranked = archives.map { archive in
+      (archive: archive, ranks: archive.label == nil ? [] : ranks(of: archive, &found), own: Rank(archive))
     }
     return ranked.sorted { left, right in
       if left.ranks.isEmpty || right.ranks.isEmpty {
         return left.ranks.isEmpty == right.ranks.isEmpty
-          ? path(left.item) < path(right.item) : right.ranks.isEmpty
+          ? left.archive.path < right.archive.path : right.ranks.isEmpty
       }
-      guard left.ranks == right.ranks, let own = left.own, let other = right.own else {
-        return left.ranks.lexicographicallyPrecedes(right.ranks)
-      }
-      return own < other
-    }.map(\.item)
-  }
-
-  /// Archives by the first digits of their ids: of several copies the one that was written first, and where none is here, the first
-  /// that was made of it under another id.
-  fileprivate static func byID(_ archives: [Ordered]) -> [Substring: Ordered] {
-    let first = { (left: Ordered, right: Ordered) in left.rank < right.rank ? left : right }
-    let own = Dictionary(archives.map { ($0.label.id.prefix(8), $0) }, uniquingKeysWith: first)
-    let made = archives.compactMap { archive in archive.source.map { ($0.prefix(8), archive) } }
-    return Dictionary(made, uniquingKeysWith: first).merging(own) { _, own in own }
+      return left.ranks == right.ranks
+        ? left.own < right.own : left.ranks.lexicographicallyPrecedes(right.ranks)
+    }.map(\.archive)
   }
 
   /// The archive that determines the place of another one: a copy is as old as what it was made of. A signed archive has its own
   /// place, because anyone who can write to the repository can add an archive that claims to be its source.
-  private static func original(of archive: Ordered, _ byID: [Substring: Ordered]) -> Ordered {
+  private func original(of archive: StoredArchive) -> StoredArchive {
     guard !archive.isSigned else { return archive }
     var (found, seen) = (archive, Set([archive.path]))
-    while let next = found.source.flatMap({ named($0, by: found, byID) })
-      ?? named(found.label.id, by: found, byID), seen.insert(next.path).inserted
+    while let next = found.source.flatMap({ named($0, by: found) }) ?? named(found.id, by: found),
+      seen.insert(next.path).inserted
     { found = next }
     return found
   }
@@ -100,52 +70,48 @@ struct ArchiveOrder {
   /// come after that otherwise.
   ///
   /// - Parameter found: the ranks of archives, by their paths; none of one that is being looked at, so that a circle ends.
-  private static func ranks(
-    of archive: Ordered, _ byID: [Substring: Ordered], _ found: inout [String: [Rank]]
-  ) -> [Rank] {
-    let archive = original(of: archive, byID)
+  private func ranks(of archive: StoredArchive, _ found: inout [String: [Rank]]) -> [Rank] {
+    let archive = original(of: archive)
     // Without recursion: a chain may be long.
-    var (chain, next): ([Ordered], Ordered?) = ([], archive)
+    var (chain, next): ([StoredArchive], StoredArchive?) = ([], archive)
     while let link = next, found[link.path] == nil {
       found[link.path] = []
       chain.append(link)
-      next = parent(of: link, byID)
+      next = parent(of: link)
     }
     for link in chain.reversed() {
       var newest: [Rank] = []
-      for older in followed(by: link, byID) {
-        let ranks = ranks(of: older, byID, &found)
+      for older in followed(by: link) {
+        let ranks = ranks(of: older, &found)
         if newest.lexicographicallyPrecedes(ranks) { newest = ranks }
       }
-      let ranks = newest + [link.rank]
-      let above = parent(of: link, byID).flatMap { found[$0.path] } ?? []
-      found[link.path] = above.lexicographicallyPrecedes(ranks) ? ranks : above + [link.rank]
+      let ranks = newest + [Rank(link)]
+      let above = parent(of: link).flatMap { found[$0.path] } ?? []
+      found[link.path] = above.lexicographicallyPrecedes(ranks) ? ranks : above + [Rank(link)]
     }
     return found[archive.path] ?? []
   }
 
   /// Those that an archive names as older, and its parent.
-  static func older(than archive: Ordered, _ byID: [Substring: Ordered]) -> [Ordered] {
-    followed(by: archive, byID) + [parent(of: archive, byID)].compactMap { $0 }
+  func older(than archive: StoredArchive) -> [StoredArchive] {
+    followed(by: archive) + [parent(of: archive)].compactMap { $0 }
   }
 
-  private static func followed(by archive: Ordered, _ byID: [Substring: Ordered]) -> [Ordered] {
-    archive.follows.compactMap { named($0, by: archive, byID) }
+  private func followed(by archive: StoredArchive) -> [StoredArchive] {
+    archive.follows.compactMap { named($0, by: archive) }
   }
 
-  private static func parent(of archive: Ordered, _ byID: [Substring: Ordered]) -> Ordered? {
-    archive.label.parent.flatMap { named($0, by: archive, byID) }.map { original(of: $0, byID) }
+  private func parent(of archive: StoredArchive) -> StoredArchive? {
+    archive.label?.parent.flatMap { named($0, by: archive) }.map(original)
   }
 
   /// Another archive of the same app and instance, by the beginning of its id.
-  private static func named(
-    _ id: String, by archive: Ordered, _ byID: [Substring: Ordered]
-  ) -> Ordered? {
+  private func named(_ id: String, by archive: StoredArchive) -> StoredArchive? {
     byID[id.prefix(8)].flatMap {
-      let isMeant = [$0.label.id, $0.source].compactMap { $0 }.contains {
+      let isMeant = [$0.id, $0.source].compactMap { $0 }.contains {
         $0.hasPrefix(id) || id.hasPrefix($0)
       }
-      return isMeant && $0.label.nameKey == archive.label.nameKey && $0.path != archive.path ? $0 : nil
+      return isMeant && $0.nameKey == archive.nameKey && $0.path != archive.path ? $0 : nil
     }
   }
 }
@@ -203,81 +169,35 @@ extension ClockWarning {
   }
 }
 
-extension Repository.Item {
-  var ordered: ArchiveOrder.Ordered {
-    ArchiveOrder.Ordered(
-      label: ArchiveLabel(header), file: file, isSigned: signature != .none, follows: header.older,
-      source: (header.exportedFrom ?? header.compactedFrom)?.description, path: path)
-  }
-}
-
-extension Repository.LockedArchive {
-  var ordered: ArchiveOrder.Ordered? {
-    label.map {
-      ArchiveOrder.Ordered(label: $0, file: file, isSigned: signature != .none, path: path)
-    }
-  }
-}
-
 extension Repository.Listing {
-  /// An archive that can be read, or one that no key at hand opens.
-  package enum Entry: Sendable {
-    case item(Repository.Item), locked(Repository.LockedArchive)
-
-    /// Its id, or the beginning of it; nil when no key opens it and its name is not an archive's.
-    package var id: String? { ordered?.label.id }
-
-    var ordered: ArchiveOrder.Ordered? {
-      switch self {
-      case .item(let item): item.ordered
-      case .locked(let locked): locked.ordered
-      }
-    }
-    var path: String {
-      switch self {
-      case .item(let item): item.path
-      case .locked(let locked): locked.path
-      }
-    }
-
-  }
-
   /// Asks the server for the times of all files, if one in a listing contradicts its archive's: they may be many hours wrong, and
   /// must not decide the order.
   mutating func makeTimesExact(at place: any Place) throws {
-    let all = items.map(\.ordered) + locked.compactMap(\.ordered)
-    guard all.contains(where: { $0.file.timeError > 0 && $0.published != nil }) else { return }
-    for index in items.indices {
-      items[index].file = try place.file(items[index].file.name) ?? items[index].file
+    let isDoubtful = archives.contains { archive in
+      archive.published != nil && archive.file.map { $0.timeError > 0 } ?? false
     }
-    for index in locked.indices {
-      locked[index].file = try place.file(locked[index].file.name) ?? locked[index].file
+    guard isDoubtful else { return }
+    for index in archives.indices {
+      guard let file = archives[index].file else { continue }
+      archives[index].file = try place.file(file.name) ?? file
     }
-  }
-
-  /// All archives, oldest first; locked ones that are named by hand come last.
-  package var entries: [Entry] {
-    ArchiveOrder.sorted(
-      items.map(Entry.item) + locked.map(Entry.locked), path: { $0.path }, order: { $0.ordered })
   }
 
   /// The wrong times of archives, oldest first.
   ///
   /// - Parameter path: an archive: only those of its app and instance count.
   package func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
-    let archives = entries.compactMap(\.ordered)
-    let owner = path.flatMap { path in archives.first { $0.path == path }?.label.nameKey }
-    let byID = ArchiveOrder.byID(archives)
+    let owner = path.flatMap { path in archives.first { $0.path == path }?.label?.nameKey }
+    let order = ArchiveOrder(archives)
     return archives.compactMap { archive in
-      guard owner == nil || owner == archive.label.nameKey else { return nil }
-      if let warning = ClockWarning(archive.label, archive.path, now) { return warning }
+      guard let label = archive.label, owner == nil || owner == label.nameKey else { return nil }
+      if let warning = ClockWarning(label, archive.path, now) { return warning }
       // Of several snapshots after the wrong one, the first may be of an earlier time than the next.
-      let older = ArchiveOrder.older(than: archive, byID).filter { $0.time > archive.time }
-        .max { $0.time < $1.time }
-      guard let other = older?.time ?? archive.published else { return nil }
+      let older = order.older(than: archive).map(\.effectiveTime).filter { $0 > archive.effectiveTime }.max()
+      guard let other = older ?? archive.published else { return nil }
       return ClockWarning(
-        kind: older == nil ? .published : .backwards, archive: archive.path, time: archive.label.time,
-        otherTime: other, owner: archive.label.owner)
+        kind: older == nil ? .published : .backwards, archive: archive.path, time: label.time,
+        otherTime: other, owner: label.owner)
     }
   }
 }

@@ -107,40 +107,39 @@ extension Repository {
 extension Repository.Listing {
   /// Reads the files of tags among the names in the repository.
   mutating func readTags(_ names: [[UInt8]], in place: any Place) throws {
-    var byID: [String: [String]] = [:]
+    var (byID, unknown): ([String: [String]], Set<String>) = ([:], [])
     OrderedWork.run(names.compactMap(ArchiveTags.id), jobs: place.parallelReads) { id in
       Result { try ArchiveTags.read(of: id, in: place) }
     } deliver: { id, result in
       switch result {
       case .success(let tags): byID[id] = tags
       case .failure(let error):
-        let (path, reason) = ((error as? DrydockError)?.path, (error as? DrydockError)?.message)
-        unknownTags.insert(id)
-        unreadable.append(.init(path: path ?? id, reason: reason ?? "\(error)", error: error))
+        unknown.insert(id)
+        unreadable.append(.init(path: (error as? DrydockError)?.path ?? id, error))
       }
     }
-    for index in items.indices { items[index].tags = byID[items[index].header.archive.description] ?? [] }
     // A name has the beginning of the id.
-    let byPrefix = Dictionary(grouping: byID) { $0.key.prefix(8) }
-    for index in locked.indices {
-      guard let label = locked[index].label else { continue }
-      let found = byPrefix[label.id.prefix(8), default: []].filter { $0.key.hasPrefix(label.id) }
-      locked[index].tags = Set(found.flatMap(\.value)).sorted()
+    let byPrefix = Dictionary(grouping: byID.keys) { $0.prefix(8) }
+    for index in archives.indices {
+      guard let label = archives[index].label else { continue }
+      let found = byPrefix[label.id.prefix(8), default: []].filter { $0.hasPrefix(label.id) }
+      archives[index].tags = Set(found.flatMap { byID[$0] ?? [] }).sorted()
+      archives[index].hasUnknownTags = unknown.contains { $0.hasPrefix(label.id) }
     }
   }
 
   /// The whole id of an archive.
   fileprivate func id(ofArchive path: String, in place: any Place) throws -> String {
-    if let item = items.first(where: { $0.path == path }) { return item.header.archive.description }
-    guard let archive = locked.first(where: { $0.path == path }) else {
+    guard let archive = archives.first(where: { $0.path == path }) else {
       throw unreadable.first { $0.path == path }?.error
         ?? DrydockError(.notFound, "no such archive", path: path)
     }
+    guard let error = archive.error else { return archive.id }
     // A name has the beginning of the id; the file of its tags has all of it.
     let ids = try place.list().names.compactMap(ArchiveTags.id).filter { id in
       archive.label.map { id.hasPrefix($0.id) } ?? false
     }
-    guard ids.count == 1, let id = ids.first else { throw archive.error }
+    guard ids.count == 1, let id = ids.first else { throw error }
     return id
   }
 }

@@ -50,7 +50,7 @@ struct Compaction {
     var needed: [StoredArchive] = []
 
     var all: [StoredArchive] { kept + needed }
-    var bytes: UInt64 { all.reduce(0) { $0 + $1.bytes } }
+    var bytes: UInt64 { all.reduce(0) { $0 + $1.size } }
   }
 
   /// The chains with an archive that is kept only because others need it.
@@ -80,33 +80,32 @@ struct Compaction {
         throw DrydockError(
           .missingArchive,
           "an archive of this instance cannot be read, or needs one that is missing, so its chains are not compacted; put "
-            + "the missing file back, or remove what cannot be read", path: chain.kept[0].paths.first)
+            + "the missing file back, or remove what cannot be read", path: chain.kept[0].path)
       }
       try check(chain, listing)
       let survey = try Survey(chain.kept, keys, options)
       var compacted = CompactedChain(
-        app: chain.kept[0].label.app, instance: chain.kept[0].label.instance, kept: chain.kept.count,
+        app: chain.kept[0].app, instance: chain.kept[0].instance, kept: chain.kept.count,
         removed: chain.needed.count, bytesBefore: chain.bytes, bytesAfter: survey.neededBytes)
       guard Double(compacted.bytesFreed) > options.share * Double(compacted.bytesBefore) else { return }
       let encryption = try survey.encryption(keys, options.recipients)
       if let place {
         let written = try rewrite(chain, encryption, in: place)
-        compacted.bytesAfter = written.reduce(0) { $0 + $1.bytes }
+        compacted.bytesAfter = written.reduce(0) { $0 + $1.size }
         try repository.remove(chain.all, in: place)
         report.replace(chain, by: written)
       }
       report.compacted.append(compacted)
     } catch {
-      let path = (error as? DrydockError)?.path ?? chain.kept[0].paths.first ?? repository.path
-      report.notCompacted.append(
-        .init(path: path, reason: (error as? DrydockError)?.message ?? "\(error)", error: error))
+      let path = (error as? DrydockError)?.path ?? chain.kept[0].path
+      report.notCompacted.append(.init(path: path, error))
     }
   }
 
   /// Throws for what cannot be written again exactly.
   private func check(_ chain: Chain, _ listing: Repository.Listing) throws {
     for archive in chain.all {
-      let path = archive.paths.first
+      let path = archive.path
       guard !archive.isLocked else {
         throw DrydockError(
           .noIdentity, "no key opens it, so its chain is not compacted; give its identity", path: path)
@@ -121,10 +120,10 @@ struct Compaction {
           path: path)
       }
     }
-    let ids = Set(chain.all.map(\.label.id))
+    let ids = Set(chain.all.map(\.id))
     if options.signing.keys.isEmpty,
       let item = listing.items.first(where: {
-        $0.signature != .none && ids.contains($0.header.archive.description)
+        $0.isSigned && ids.contains($0.id)
       })
     {
       throw DrydockError(
@@ -132,10 +131,10 @@ struct Compaction {
         "it is signed, and new archives would not be, so its chain is not compacted; give the signing key",
         path: item.path)
     }
-    for item in listing.items where !ids.contains(item.header.archive.description) {
+    for item in listing.items where !ids.contains(item.id) {
       // What a compaction that was killed has made of an archive has its place.
-      if let source = item.header.compactedFrom, ids.contains(source.description) { continue }
-      let isAfter = item.header.older.contains { older in ids.contains { $0.hasPrefix(older) } }
+      if let source = item.header?.compactedFrom, ids.contains(source.description) { continue }
+      let isAfter = item.follows.contains { older in ids.contains { $0.hasPrefix(older) } }
       guard isAfter else { continue }
       throw DrydockError(
         .unsupported,
@@ -154,27 +153,26 @@ struct Compaction {
     do {
       for old in chain.kept {
         let source = try Archive(
-          path: old.paths[0], keys: keys, limit: options.limit, trusted: options.signing.sources)
-        let former = try written.last.map { try Archive(path: $0.paths[0], keys: keys, limit: options.limit) }
+          path: old.path, keys: keys, limit: options.limit, trusted: options.signing.sources)
+        let former = try written.last.map { try Archive(path: $0.path, keys: keys, limit: options.limit) }
         let new = try SnapshotCopy.compact(
           source, since: former, tags: old.tags, newIDs,
-          like: place.file(ContainerPath(lastName(old.paths[0])))?.status, encryption: encryption,
+          like: place.file(ContainerPath(old.fileName))?.status, encryption: encryption,
           signing: options.signing.keys, to: destination, progress)
         newIDs[source.header.archive] = new.header.archive
-        written.append(
-          StoredArchive(
-            label: ArchiveLabel(new.header), time: old.time, paths: [new.path], bytes: new.archiveBytes,
-            tags: old.tags))
+        var archive = StoredArchive(path: new.path, access: .open(new.header))
+        (archive.size, archive.tags) = (new.archiveBytes, old.tags)
+        written.append(archive)
       }
-      let size = written.reduce(0) { $0 + $1.bytes }
+      let size = written.reduce(0) { $0 + $1.size }
       guard size < chain.bytes else {
         throw DrydockError(
           .unsupported, "its chain was not compacted, because that would not make it smaller",
-          path: chain.kept[0].paths[0])
+          path: chain.kept[0].path)
       }
       for archive in written {
         _ = try Verification.run(
-          Archive(path: archive.paths[0], keys: keys, limit: options.limit), data: true, progress: progress)
+          Archive(path: archive.path, keys: keys, limit: options.limit), data: true, progress: progress)
       }
       try place.sync()
       return written
@@ -203,7 +201,7 @@ private struct Survey {
 
   init(_ kept: [StoredArchive], _ keys: AgeKeys, _ options: CompactionOptions) throws {
     for archive in kept {
-      let archive = try Archive(path: archive.paths[0], keys: keys, limit: options.limit)
+      let archive = try Archive(path: archive.path, keys: keys, limit: options.limit)
       for part in archive.parts where parts[part.header.archive] == nil {
         parts[part.header.archive] = Part(
           path: part.path, fileSize: part.reader.fileSize, contentSize: part.reader.manifest.offset,
@@ -277,13 +275,12 @@ private struct Survey {
 extension Repository.ForgetReport {
   /// Puts the new archives of a chain in the place of the old ones.
   fileprivate mutating func replace(_ chain: Compaction.Chain, by written: [StoredArchive]) {
-    let needed = Set(chain.needed.map(\.label.id))
-    let new = Dictionary(zip(chain.kept.map(\.label.id), written)) { first, _ in first }
-    kept = kept.filter { !needed.contains($0.id) }.map { entry in
-      guard let archive = new[entry.id] else { return entry }
-      var entry = entry
-      (entry.id, entry.paths, entry.bytes) = (archive.label.id, archive.paths, archive.bytes)
-      return entry
+    let needed = Set(chain.needed.map(\.id))
+    let new = Dictionary(zip(chain.kept.map(\.id), written)) { first, _ in first }
+    kept = kept.filter { !needed.contains($0.id) }.map { old in
+      guard var archive = new[old.id] else { return old }
+      archive.reasons = old.reasons
+      return archive
     }
   }
 }

@@ -22,7 +22,7 @@ extension Repository {
     let listing = try list()
     var found: [ExposedSecret] = []
     var notRead = listing.unreadable.map { "\($0.path): \($0.reason)" }
-    for item in listing.items where item.encryption == nil && item.header.app == app {
+    for item in listing.items where item.encryption == nil && item.app == app {
       do {
         let side = try ArchiveSide(Archive(path: item.path), configuration: configuration)
         let next = try side.walk()

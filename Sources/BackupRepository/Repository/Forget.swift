@@ -9,21 +9,8 @@ import Foundation
 extension Repository {
   /// What ``Repository/forget(keeping:app:instance:keys:compacting:dryRun:lockTimeout:progress:)`` kept and removed.
   public struct ForgetReport: Sendable {
-    /// An archive with all its copies.
-    public struct Entry: Sendable {
-      /// As in the header, or in the file's name if no key opens the archive.
-      public var app: String, instance: String, time: String
-      /// The archive's id, or its first digits.
-      public var id: String
-      /// Its files, and their size together.
-      public var paths: [String], bytes: UInt64
-      public var tags: [String]
-      /// Why it is kept; empty for a removed one.
-      public var reasons: [String]
-    }
-
-    /// Both oldest first. Archives that the call did not concern are in neither.
-    public internal(set) var kept: [Entry] = [], removed: [Entry] = []
+    /// Archives with all their copies, both oldest first. Those that the call did not concern are in neither.
+    public internal(set) var kept: [StoredArchive] = [], removed: [StoredArchive] = []
     /// Files that cannot be read; they are kept.
     public internal(set) var unreadable: [Unreadable] = []
     /// Files that may belong to the erased instance, and are kept: neither a key nor their names say whose they are.
@@ -35,7 +22,7 @@ extension Repository {
     public internal(set) var notCompacted: [Unreadable] = []
 
     public var bytesFreed: UInt64 {
-      (removed.map(\.bytes) + compacted.map(\.bytesFreed)).reduce(0, +)
+      (removed.map(\.size) + compacted.map(\.bytesFreed)).reduce(0, +)
     }
   }
 
@@ -69,12 +56,11 @@ extension Repository {
     return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
       let retention = Retention(policy: policy, now: UTCTime.text(Date()))
       let selection = ArchiveSelection(app: app, instance: instance)
-      if app != nil || instance != nil, !archives.contains(where: { selection.contains($0.label) }) {
+      if app != nil || instance != nil, !archives.contains(where: selection.contains) {
         throw noArchive(of: selection, archives)
       }
-      let reasons = retention.reasons(archives, isSelected: { selection.contains($0.label) }) { archive in
-        guard let path = archive.paths.first else { return false }
-        return (try? Verification.run(Archive(path: path, keys: keys), data: true)) != nil
+      let reasons = retention.reasons(archives, isSelected: selection.contains) { archive in
+        (try? Verification.run(Archive(path: archive.path, keys: keys), data: true)) != nil
       }
       let goes = zip(archives, reasons).filter { $1.isEmpty }.map(\.0)
       let kept = zip(archives, reasons).filter {
@@ -94,19 +80,15 @@ extension Repository {
       var report = ForgetReport()
       report.unreadable = listing.unreadable
       for (archive, reasons) in zip(archives, reasons)
-      where !archive.isUnreadable && selection.contains(archive.label) {
+      where !archive.isUnreadable && selection.contains(archive) {
         if reasons == [Retention.missing] {
           report.unreadable += archive.paths.map {
-            Unreadable(
-              path: $0, reason: Retention.missing,
-              error: DrydockError(.missingArchive, Retention.missing, path: $0))
+            Unreadable(path: $0, DrydockError(.missingArchive, Retention.missing, path: $0))
           }
         }
-        if reasons.isEmpty {
-          report.removed.append(archive.entry)
-        } else {
-          report.kept.append(archive.entry(reasons))
-        }
+        var archive = archive
+        archive.reasons = reasons
+        if reasons.isEmpty { report.removed.append(archive) } else { report.kept.append(archive) }
       }
       return (report, goes)
     } afterwards: { report, listing, archives, place in
@@ -153,13 +135,13 @@ extension Repository {
     }
     return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
       let selection = ArchiveSelection(app: app, instance: instance)
-      let erased = archives.filter { selection.contains($0.label) }
+      let erased = archives.filter(selection.contains)
       guard !erased.isEmpty else { throw noArchive(of: selection, archives) }
       let paths = Set(erased.flatMap(\.paths))
-      let others = archives.filter { !paths.contains($0.paths.first ?? "") }
+      let others = archives.filter { !paths.contains($0.path) }
       try erased.requireUnneeded(by: others)
       var report = ForgetReport()
-      report.removed = erased.map(\.entry)
+      report.removed = erased
       report.unreadable = listing.unreadable.filter { !paths.contains($0.path) }
       report.unattributed = listing.unnamed.filter { !paths.contains($0) }
       return (report, erased)
@@ -182,13 +164,13 @@ extension Repository {
   ) throws -> ForgetReport {
     if dryRun {
       let listing = try list(keys: keys, progress: progress) { _ in true }
-      var report = try decide(listing, listing.stored).0
-      try afterwards(&report, listing, listing.stored, nil)
+      var report = try decide(listing, listing.withCopies).0
+      try afterwards(&report, listing, listing.withCopies, nil)
       return report
     }
     let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
     let listing = try list(place, keys, progress: progress)
-    let archives = listing.stored
+    let archives = listing.withCopies
     var (report, removed) = try decide(listing, archives)
     try remove(removed, in: place, progress)
     try removeLeftFiles(listing, archives, in: place)
@@ -215,7 +197,7 @@ extension Repository {
     guard listing.unnamed.isEmpty else { return }
     for name in names {
       if let id = ArchiveTags.id(ofFile: name) {
-        let isKnown = archives.contains { id.hasPrefix($0.label.id) }
+        let isKnown = archives.contains { id.hasPrefix($0.id) }
         if !isKnown, try place is LocalPlace || isOld(files.file(ContainerPath(name: name))) {
           try ArchiveTags.remove(of: id, in: place)
         }
@@ -245,7 +227,7 @@ extension Repository {
       for depth in byDepth.keys.sorted(by: >) {
         for (archive, _) in byDepth[depth, default: []].reversed() {
           // Without its tags a rule keeps it no longer than with them, when this is interrupted here.
-          for id in tagged where id.hasPrefix(archive.label.id) {
+          for id in tagged where id.hasPrefix(archive.id) {
             try ArchiveTags.remove(of: id, in: place)
           }
           for path in archive.paths {
@@ -296,22 +278,13 @@ extension [StoredArchive] {
   fileprivate func requireKnownOrder(among all: [StoredArchive]) throws {
     let owners = Set(map(\.ownerKey))
     guard
-      let archive = all.first(where: { $0.isLocked && $0.label.followsLater && owners.contains($0.ownerKey) })
+      let archive = all.first(where: {
+        $0.isLocked && $0.label?.followsLater == true && owners.contains($0.ownerKey)
+      })
     else { return }
     throw DrydockError(
       .noIdentity,
       "a clock was wrong when it was written, so that only a key shows which archives are newer; nothing was removed, "
-        + "give the identity that opens it", path: archive.paths.first)
-  }
-}
-
-extension StoredArchive {
-  fileprivate var entry: Repository.ForgetReport.Entry { entry([]) }
-
-  fileprivate func entry(_ reasons: [String]) -> Repository.ForgetReport.Entry {
-    .init(
-      app: label.app, instance: label.instance, time: label.time, id: label.id, paths: paths, bytes: bytes,
-      tags: tags,
-      reasons: reasons)
+        + "give the identity that opens it", path: archive.path)
   }
 }

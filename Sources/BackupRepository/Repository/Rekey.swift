@@ -174,18 +174,16 @@ extension Rekey {
       return String(path.dropLast(lastName(path).count))
     }
     return try folders.sorted { $0.key < $1.key }.flatMap { folder, reports in
-      let archives = try Repository(folder).list(keys: keys).stored
+      let archives = try Repository(folder).list(keys: keys).withCopies
       let alone = reports.filter { report in
         guard let parent = report.header.parent?.description else { return false }
-        return !archives.contains { parent.hasPrefix($0.label.id) }
+        return !archives.contains { parent.hasPrefix($0.id) }
       }
       let isNew = archives.map { archive in archive.paths.contains { rekeyed.contains(realPath($0) ?? $0) } }
       let divided = zip(archives.indices, archives.parents).compactMap {
         child, parents -> SeparatedArchives? in
-        guard let parent = parents.first, isNew[child] != isNew[parent],
-          let path = archives[child].paths.first
-        else { return nil }
-        return SeparatedArchives(archive: lastName(path), parent: archives[parent].paths.first.map(lastName))
+        guard let parent = parents.first, isNew[child] != isNew[parent] else { return nil }
+        return SeparatedArchives(archive: archives[child].fileName, parent: archives[parent].fileName)
       }
       return alone.map { SeparatedArchives(archive: lastName($0.path), parent: nil) } + divided
     }

@@ -90,26 +90,21 @@ public struct Repository: Sendable {
     } deliver: { name, result in
       progress?.add(files: 1)
       switch result {
-      case .success(.item(let item)): listing.items.append(item)
-      case .success(.locked(let locked)): listing.locked.append(locked)
-      case .success(nil): break
-      case .failure(let error):
-        listing.unreadable.append(
-          .init(path: place.full(name), reason: (error as? DrydockError)?.message ?? "\(error)", error: error)
-        )
+      case .success(let archive): listing.archives += [archive].compactMap { $0 }
+      case .failure(let error): listing.unreadable.append(.init(path: place.full(name), error))
       }
     }
     if readsTags { try listing.readTags(present.names, in: place) }
     listing.nameOwners()
     try listing.makeTimesExact(at: place)
-    listing.sort()
+    listing.archives = ArchiveOrder(listing.archives).sorted()
     return listing
   }
 
   /// An archive by its file; nil when it is gone.
   private func found(
     _ file: PlaceFile, in place: any Place, _ names: Set<[UInt8]>, _ keys: AgeKeys, _ trusted: TrustedKeys?
-  ) throws -> Listing.Entry? {
+  ) throws -> StoredArchive? {
     let path = place.full(file.name)
     guard file.isFile else {
       throw DrydockError(
@@ -125,22 +120,20 @@ public struct Repository: Sendable {
         let reader = try ArchiveReader(source, keys: keys)
         let json = try ArchivePart.json(reader, path)
         let header = try Archive.Header(decoding: json, path: path)
-        return .item(
-          Item(
-            path: path, header: header, encryption: reader.encryption, contentSize: reader.contentSize,
-            file: file,
-            signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
-              try $0.requireOf(header, json, reader)
-            }))
+        var archive = StoredArchive(path: path, access: .open(header), file: file)
+        (archive.encryption, archive.contentSize) = (reader.encryption, reader.contentSize)
+        archive.signature = try SignatureState(of: file.name, among: names, at: place, trusted) {
+          try $0.requireOf(header, json, reader)
+        }
+        return archive
       } catch let error as DrydockError where error.code == .noIdentity {
         guard let encryption = try ArchiveEncryption.of(source) else { throw error }
-        let label = ArchiveName.label(of: lastName(path))
-        return .locked(
-          LockedArchive(
-            path: path, label: label, encryption: encryption, file: file, error: error.at(path),
-            signature: try SignatureState(of: file.name, among: names, at: place, trusted) {
-              try $0.requireOf(file, label)
-            }))
+        var archive = StoredArchive(path: path, access: .locked(error.at(path)), file: file)
+        archive.encryption = encryption
+        archive.signature = try SignatureState(of: file.name, among: names, at: place, trusted) {
+          try $0.requireOf(file, archive.label)
+        }
+        return archive
       }
     } catch let error as DrydockError where error.code == .notFound {
       return nil

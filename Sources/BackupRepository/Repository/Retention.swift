@@ -2,27 +2,6 @@ import AppContainer
 import DrydockErrors
 import Foundation
 
-/// An archive of a repository, as retention sees it: its file, or all copies of it.
-struct StoredArchive {
-  /// App and instance are the header's where one is known.
-  var label: ArchiveLabel
-  /// The time that counts, which may differ from the label's.
-  var time: String
-  var paths: [String] = []
-  var bytes: UInt64 = 0
-  var tags: [String] = []
-  var hasUnknownTags = false
-  /// The id of the archive that a compaction wrote again as this one.
-  var compactedFrom: String?
-  /// Whether only the name is known: no key opens it.
-  var isLocked = false
-  /// Whether no file of it can be read: it is never removed by a rule, and rules do not count it.
-  var isUnreadable = false
-
-  var owner: String { label.owner }
-  var ownerKey: String { label.ownerKey }
-}
-
 /// The decision which archives are kept: by the rules of a policy, or because a kept one needs them.
 struct Retention {
   var policy: RetentionPolicy
@@ -72,7 +51,7 @@ struct Retention {
     var unvisited = archives.indices.filter { !reasons[$0].isEmpty }
     while let child = unvisited.popLast() {
       for parent in parents[child] where reasons[parent].isEmpty {
-        reasons[parent] = ["\(Self.needed) \(archives[child].label.id.prefix(8))"]
+        reasons[parent] = ["\(Self.needed) \(archives[child].id.prefix(8))"]
         unvisited.append(parent)
       }
     }
@@ -89,15 +68,18 @@ struct Retention {
     // The newest such archive of each owner; those that cannot be read are after all others, whatever their times are.
     var orphans: [String: Int] = [:]
     for (index, archive) in archives.enumerated()
-    where archive.label.parent != nil && parents[index].isEmpty {
-      let other = orphans[archive.label.nameKey]
-      if other.map({ archives[$0].time <= archive.time }) ?? true { orphans[archive.label.nameKey] = index }
+    where archive.label?.parent != nil && parents[index].isEmpty {
+      let other = orphans[archive.nameKey]
+      if other.map({ archives[$0].effectiveTime <= archive.effectiveTime }) ?? true {
+        orphans[archive.nameKey] = index
+      }
     }
     for (index, archive) in archives.enumerated() where reasons[index].isEmpty {
-      guard let orphan = orphans[archive.label.nameKey],
-        archives[orphan].isUnreadable ? archive.time <= archives[orphan].time : index < orphan
+      guard let orphan = orphans[archive.nameKey],
+        archives[orphan].isUnreadable
+          ? archive.effectiveTime <= archives[orphan].effectiveTime : index < orphan
       else { continue }
-      reasons[index] = ["\(Self.possiblyNeeded) \(archives[orphan].label.id.prefix(8))"]
+      reasons[index] = ["\(Self.possiblyNeeded) \(archives[orphan].id.prefix(8))"]
     }
   }
 
@@ -110,10 +92,10 @@ struct Retention {
       Bucket("weekly", policy.weekly) { "\(Self.week(of: $1))" },
       Bucket("monthly", policy.monthly) { $1.prefix(7) }, Bucket("yearly", policy.yearly) { $1.prefix(4) },
     ]
-    let newest = archives.first { $0.time <= now }
+    let newest = archives.lazy.map(\.effectiveTime).first { $0 <= now }
     var counted: (archive: StoredArchive, reasons: [String])?
     return archives.indices.map { number in
-      let archive = archives[number]
+      let (archive, time) = (archives[number], archives[number].effectiveTime)
       var reasons: [String] = archive.hasUnknownTags ? ["its tags cannot be read"] : []
       for tags in policy.tags {
         if tags.isEmpty, archive.tags.isEmpty { reasons.append("no tags") }
@@ -122,15 +104,15 @@ struct Retention {
         }
       }
       if let within = policy.within {
-        let limit = newest.map { Self.seconds($0.time, minus: within) } ?? .min
-        if Self.seconds(archive.time) > limit { reasons.append("within \(within)") }
+        let limit = newest.map { Self.seconds($0, minus: within) } ?? .min
+        if Self.seconds(time) > limit { reasons.append("within \(within)") }
       }
       // Without a key, what an interrupted compaction has written again is only known by its time: it counts once.
-      if let counted, counted.archive.isLocked, archive.isLocked, counted.archive.time == archive.time {
+      if let counted, counted.archive.isLocked, archive.isLocked, counted.archive.effectiveTime == time {
         return reasons + counted.reasons
       }
       let isOldest = number == archives.count - 1
-      let found = buckets.indices.compactMap { buckets[$0].admit(number, archive.time, isOldest) }
+      let found = buckets.indices.compactMap { buckets[$0].admit(number, time, isOldest) }
       counted = (archive, found)
       return reasons + found
     }
@@ -206,139 +188,15 @@ struct RewrittenChain {
 extension [StoredArchive] {
   /// What an interrupted compaction has left twice.
   var rewritten: [RewrittenChain] {
-    let byID = Dictionary(indices.map { (self[$0].label.id, $0) }) { first, _ in first }
+    let byID = Dictionary(indices.map { (self[$0].id, $0) }) { first, _ in first }
     let pairs = indices.compactMap { new -> (old: Int, new: Int)? in
-      guard let id = self[new].compactedFrom, let old = byID[id], self[old].ownerKey == self[new].ownerKey,
-        self[old].label.time == self[new].label.time
+      guard let id = self[new].header?.compactedFrom?.description, let old = byID[id],
+        self[old].ownerKey == self[new].ownerKey,
+        self[old].time == self[new].time
       else { return nil }
       return (old, new)
     }
     let parents = parents
     return Dictionary(grouping: pairs) { root(of: $0.new, parents) }.values.map(RewrittenChain.init)
-  }
-
-  /// The first archive of the chain.
-  func root(of index: Int, _ parents: [[Int]]) -> Int {
-    var (root, seen) = (index, Set([index]))
-    while let parent = parents[root].first, seen.insert(parent).inserted { root = parent }
-    return root
-  }
-
-  /// The archives that some need, directly or not.
-  fileprivate func ancestors(of archives: [Int]) -> Set<Int> {
-    let parents = parents
-    var (found, unvisited) = (Set<Int>(), archives)
-    while let index = unvisited.popLast() {
-      for parent in parents[index] where found.insert(parent).inserted { unvisited.append(parent) }
-    }
-    return found
-  }
-
-  /// The indices of the archives that each one names as its parent: one, unless names have too few digits.
-  var parents: [[Int]] {
-    let byID = Dictionary(grouping: indices) { self[$0].label.id.prefix(8) }
-    return map { archive in
-      guard let parent = archive.label.parent else { return [] }
-      return byID[parent.prefix(8), default: []].filter { index in
-        let id = self[index].label.id
-        return id.hasPrefix(parent) || parent.hasPrefix(id)
-      }
-    }
-  }
-
-  /// The indices of the archives that need one which is missing or cannot be read.
-  var broken: Set<Int> {
-    let parents = parents
-    var children: [Int: [Int]] = [:]
-    for (child, parents) in parents.enumerated() {
-      for parent in parents { children[parent, default: []].append(child) }
-    }
-    var broken: Set<Int> = []
-    var unvisited = indices.filter { index in
-      self[index].label.parent != nil && parents[index].allSatisfy { self[$0].isUnreadable }
-    }
-    while let index = unvisited.popLast() {
-      if broken.insert(index).inserted { unvisited += children[index] ?? [] }
-    }
-    return broken
-  }
-
-  /// How many archives each one needs, one after the other.
-  var depths: [Int] {
-    let parents = parents
-    var depths = [Int?](repeating: nil, count: count)
-    return indices.map { start in
-      // Without recursion: a chain may be long, and in damaged headers a circle.
-      var (chain, seen, next): ([Int], Set<Int>, Int?) = ([], [], start)
-      while let index = next, depths[index] == nil, seen.insert(index).inserted {
-        chain.append(index)
-        next = parents[index].max { (depths[$0] ?? 0) < (depths[$1] ?? 0) }
-      }
-      var depth = next.flatMap { depths[$0] } ?? -1
-      for index in chain.reversed() {
-        depth += 1
-        depths[index] = depth
-      }
-      return depths[start] ?? 0
-    }
-  }
-
-  /// Throws if one of the archives that stay needs one of these.
-  func requireUnneeded(by remaining: [StoredArchive]) throws {
-    let all = self + remaining
-    for (index, parents) in all.parents.enumerated() where index >= count {
-      guard let parent = parents.first(where: { $0 < count }) else { continue }
-      throw DrydockError(
-        .checkFailed,
-        "cannot be removed, because \(all[index].label.id.prefix(8)) of \(all[index].owner.printable) needs it; remove "
-          + "that one first", path: all[parent].paths.first)
-    }
-  }
-}
-
-extension Repository.Listing {
-  /// All archives of which at least the name is known, oldest first, then those that cannot be read.
-  var stored: [StoredArchive] {
-    let owners = owners
-    var archives: [StoredArchive] = []
-    var places: [[String]: Int] = [:]
-    func add(_ archive: StoredArchive) {
-      let label = archive.label
-      let key = [label.ownerKey, label.time, String(label.id.prefix(8))]
-      guard let place = places[key] else {
-        places[key] = archives.count
-        return archives.append(archive)
-      }
-      // Of a copy that a key opens more is known.
-      if archives[place].isLocked, !archive.isLocked { archives[place].label = label }
-      archives[place].paths += archive.paths
-      archives[place].bytes += archive.bytes
-      archives[place].tags = Set(archives[place].tags + archive.tags).sorted()
-      archives[place].hasUnknownTags = archives[place].hasUnknownTags || archive.hasUnknownTags
-      archives[place].isLocked = archives[place].isLocked && archive.isLocked
-    }
-    for entry in entries {
-      guard let ordered = entry.ordered else { continue }
-      var archive: StoredArchive
-      switch entry {
-      case .item(let item):
-        archive = StoredArchive(label: ordered.label, time: ordered.time, bytes: item.size, tags: item.tags)
-        archive.compactedFrom = item.header.compactedFrom?.description
-      case .locked(let locked):
-        archive = StoredArchive(
-          label: ordered.label, time: ordered.time, bytes: locked.size, tags: locked.tags,
-          isLocked: true)
-      }
-      archive.paths = [entry.path]
-      archive.hasUnknownTags = unknownTags.contains { $0.hasPrefix(ordered.label.id) }
-      add(archive)
-    }
-    for file in unreadable {
-      guard let label = ArchiveName.label(of: file.fileName) else { continue }
-      // Never together with a readable copy, which rules may remove.
-      archives.append(
-        StoredArchive(label: known(label, owners), time: label.time, paths: [file.path], isUnreadable: true))
-    }
-    return archives
   }
 }

@@ -206,21 +206,17 @@ extension Snapshot {
     let listing = try Repository(repository).listUntagged(present, keys: keys) {
       $0.nameKey == label.nameKey
     }
-    let newest = listing.entries.last { entry in
-      switch entry {
+    let newest = listing.archives.last { archive in
       // Of archives that anyone can read and others, no one needs one of the other kind.
-      case .item(let item):
-        ArchiveLabel(item.header).ownerKey == label.ownerKey && (item.encryption != nil) == isEncrypted
-      case .locked(let locked): isEncrypted && locked.label?.nameKey == label.nameKey
-      }
+      archive.isLocked
+        ? isEncrypted && archive.nameKey == label.nameKey
+        : archive.ownerKey == label.ownerKey && (archive.encryption != nil) == isEncrypted
     }
-    if let unread = listing.newestUnreadable(
-      of: newest?.ordered?.label ?? label, after: newest?.ordered?.time ?? "")
-    {
+    if let unread = listing.newestUnreadable(of: newest?.label ?? label, after: newest?.effectiveTime ?? "") {
       return (nil, "\(unread.fileName) cannot be read: \(unread.reason)")
     }
     guard let newest else { return (nil, nil) }
-    let name = lastName(newest.path)
+    let name = newest.fileName
     do {
       let found: ParentManifest
       let trusted = options.sources
@@ -230,7 +226,7 @@ extension Snapshot {
         // The manifest is this machine's own. What is in the repository is verified by who can open it.
         if let trusted { try kept.requireSigned(besides: newest.path, trusted) }
         found = kept
-      } else if case .locked = newest {
+      } else if newest.isLocked {
         if keys.isEmpty, options.cache == nil { return (nil, nil) }
         let reason = "no key opens the newest archive, \(name)"
         return (nil, options.cache == nil ? reason : "\(reason), and the cache does not have its manifest")

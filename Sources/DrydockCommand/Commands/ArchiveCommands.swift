@@ -49,7 +49,7 @@ struct ListCommand: Subcommand {
     } else {
       // A parent may be in the repository and not in the list.
       write(
-        listing, present: Set(all.entries.compactMap { $0.id?.prefix(8) }),
+        listing, present: Set(all.archives.map { $0.id.prefix(8) }),
         unreadable: Set(all.unreadable.compactMap { $0.id?.prefix(8) }))
       Output.warn(listing.clockWarnings())
       for item in listing.unreadable {
@@ -71,7 +71,7 @@ struct ListCommand: Subcommand {
       },
       "encrypted": listing.locked.map { item -> ResultObject in
         [
-          "path": item.path, "bytes": item.size, "encryption": item.encryption.description,
+          "path": item.path, "bytes": item.size, "encryption": item.encryption?.description,
           "app": item.label?.app, "instance": item.label?.mark == nil ? item.label?.instance : nil,
           "time": item.label?.time,
           "id": item.label?.id, "tags": item.tags,
@@ -87,45 +87,31 @@ struct ListCommand: Subcommand {
   private func write(
     _ listing: Repository.Listing, present: Set<Substring>, unreadable: Set<Substring>
   ) {
-    guard !listing.items.isEmpty || !listing.locked.isEmpty else { return Output.line("no archives") }
+    guard !listing.archives.isEmpty else { return Output.line("no archives") }
     let head = ["id", "time", "app", "instance", "version", "kind", "size"]
     let idLength = listing.idLength()
-    let rows = listing.entries.map { entry in
-      switch entry {
-      case .item(let item): row(item, idLength, present, unreadable)
-      case .locked(let item): row(item, idLength)
-      }
-    }
+    let rows = listing.archives.map { row($0, idLength, present, unreadable) }
     Output.table([head] + rows, indent: "")
   }
 
   private func row(
-    _ item: Repository.Item, _ idLength: Int, _ present: Set<Substring>, _ unreadable: Set<Substring>
+    _ archive: StoredArchive, _ idLength: Int, _ present: Set<Substring>, _ unreadable: Set<Substring>
   ) -> [String] {
-    let header = item.header
-    let encrypted = item.encryption == nil ? [] : ["encrypted"]
-    let parent = header.parent?.short
-    let missing = parent.flatMap { parent -> String? in
-      if present.contains(parent[...]) { return nil }
-      return "needs \(parent), which \(unreadable.contains(parent[...]) ? "cannot be read" : "is missing")"
+    let header = archive.header
+    var notes: [String] = []
+    if let encryption = archive.encryption {
+      let name = archive.label == nil ? ": \(archive.fileName.printable)" : ""
+      notes.append(header == nil ? "\(encryption), not read\(name)" : "encrypted")
+    }
+    notes += archive.signature.texts
+    if let parent = header?.parent?.short, !present.contains(parent[...]) {
+      let problem = unreadable.contains(parent[...]) ? "cannot be read" : "is missing"
+      notes.append("needs \(parent), which \(problem)")
     }
     return [
-      String(header.archive.description.prefix(idLength)), header.time, header.app.printable,
-      header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
-      Output.size(item.size),
-      note(
-        (encrypted + item.signature.texts + (missing.map { [$0] } ?? [])).joined(separator: ", "), item.tags),
-    ]
-  }
-
-  private func row(_ item: Repository.LockedArchive, _ idLength: Int) -> [String] {
-    let label = item.label
-    return [
-      label.map { String($0.id.prefix(idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
-      label?.instance ?? "?", "?", "?", Output.size(item.size),
-      note(
-        (["\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : "")]
-          + item.signature.texts).joined(separator: ", "), item.tags),
+      String(archive.id.prefix(idLength)), archive.time, archive.app.printable, archive.instance.printable,
+      header?.schemaVersion.map(String.init) ?? "?", header?.kind.rawValue ?? "?", Output.size(archive.size),
+      note(notes.joined(separator: ", "), archive.tags),
     ]
   }
 

@@ -161,8 +161,8 @@ struct ForgetCommand: Subcommand {
     return [
       "dry_run": dryRun,
       "instances": owners.map { owner -> ResultObject in
-        let own = { (entries: [Repository.ForgetReport.Entry]) in
-          entries.filter { [$0.app, $0.instance] == owner }.map(\.document)
+        let own = { (archives: [StoredArchive]) in
+          archives.filter { [$0.app, $0.instance] == owner }.map(\.document)
         }
         return [
           "app": owner[0], "instance": owner[1], "kept": own(report.kept), "removed": own(report.removed),
@@ -202,7 +202,7 @@ struct ForgetCommand: Subcommand {
           let reasons = entry.reasons.joined(separator: ", ")
           let tags: [String] = entry.tags.map { "#\($0)" }
           let why = ((reasons.isEmpty ? [] : [reasons]) + tags).joined(separator: " ").printable
-          rows.append([word, String(entry.id.prefix(8)), entry.time, Output.size(entry.bytes), why])
+          rows.append([word, String(entry.id.prefix(8)), entry.time, Output.size(entry.size), why])
         }
       }
       Output.table(rows)
@@ -225,11 +225,9 @@ struct ForgetCommand: Subcommand {
   }
 }
 
-extension Repository.ForgetReport.Entry {
-  fileprivate var owner: String { "\(app)/\(instance)" }
-
+extension StoredArchive {
   fileprivate var document: ResultObject {
-    ["archive": id, "time": time, "paths": paths, "bytes": bytes, "tags": tags, "reasons": reasons]
+    ["archive": id, "time": time, "paths": paths, "bytes": size, "tags": tags, "reasons": reasons]
   }
 }
 

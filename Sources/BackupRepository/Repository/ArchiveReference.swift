@@ -1,0 +1,234 @@
+import AppContainer
+import DrydockErrors
+
+extension Repository.Listing {
+  /// The path of an archive by the name of its file, the beginning of its id (4 digits or more),
+  /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest one at or before that time), and where several apps
+  /// match `APP/INSTANCE@latest`. Without an instance, `latest` and a time mean the container's, if there are archives of it,
+  /// or else the only one that there is.
+  ///
+  /// Of encrypted archives that no key opens, the names count.
+  ///
+  /// - Parameter container: what the archive is for. Its instance counts before the one that was restored into it last.
+  /// - Throws: `DrydockError`: `notFound`, or `ambiguousArchive` with the candidates.
+  public func find(_ name: String, for container: Container? = nil) throws -> String {
+    let files = archives.map(\.path) + unreadable.map(\.path)
+    if let file = files.first(where: { lastName($0) == name }) { return file }
+    switch try ArchiveReference(name, repository: repository) {
+    case .id(let prefix): return try withID(prefix)
+    case .newest(let owner, let limit):
+      let when = name.lastIndex(of: "@").map { String(name[name.index(after: $0)...]) } ?? name
+      let candidates = archives.filter { $0.label != nil }
+      let owned =
+        owner.map { archives(of: $0, candidates) } ?? container.flatMap { archives(of: $0, candidates) }
+        ?? candidates
+      return try newest(among: owned, of: candidates, owner, notAfter: limit, when)
+    }
+  }
+
+  /// Nil when there are none.
+  private func archives(of container: Container, _ candidates: [StoredArchive]) -> [StoredArchive]? {
+    func matching(_ selections: [ArchiveSelection]) -> [StoredArchive]? {
+      let found = candidates.filter { candidate in selections.contains { $0.contains(candidate) } }
+      return found.isEmpty ? nil : found
+    }
+    return matching([ArchiveSelection(app: container.app, instance: container.instance)])
+      ?? (try? Restore.lastRestored(container)).flatMap { matching(ArchiveSelection.all(source: $0)) }
+  }
+
+  private func withID(_ prefix: String) throws -> String {
+    let found = archives.filter {
+      guard $0.label != nil else { return false }
+      let id = $0.id.lowercased()
+      // A name may have less of the id than the prefix.
+      return id.hasPrefix(prefix) || ($0.isLocked && prefix.hasPrefix(id))
+        || (prefix.utf8.count > 8 && $0.fileName.contains("_" + prefix))
+    }
+    // A readable one is preferred to its locked copies.
+    guard let best = found.first(where: { !$0.isLocked }) ?? found.first else {
+      throw error(.notFound, "no archive matches \(prefix); `drydock list` lists the archives")
+    }
+    guard found.allSatisfy({ $0.id.hasPrefix(best.id) || best.id.hasPrefix($0.id) }) else {
+      let digits = idLength()
+      let candidates = found.map {
+        "\($0.id.prefix(digits)) (\($0.time), \($0.instance))"
+      }
+      throw error(
+        .ambiguousArchive,
+        "\(prefix) matches \(found.count) archives; give more of the id: \(candidates.listed(10))")
+    }
+    // Copies of one archive, encrypted or not: any of them.
+    guard Set(found.compactMap(\.contentSize)).count <= 1 else {
+      throw error(
+        .ambiguousArchive,
+        "\(found.count) files with the id \(prefix) differ in size; find the good one with `drydock verify` and give its "
+          + "file: \(found.map(\.fileName).listed(10))")
+    }
+    return best.path
+  }
+
+  private func newest(
+    among owned: [StoredArchive], of candidates: [StoredArchive], _ owner: String?, notAfter limit: String?,
+    _ when: String
+  ) throws -> String {
+    let owners = Set(owned.map(\.ownerKey))
+    guard let oldest = owned.first else {
+      let there = Set(candidates.map(\.ownerKey)).map { named($0, when, candidates) }.sorted()
+      throw error(
+        .notFound,
+        there.isEmpty
+          ? "no readable archives" + (unreadable.first.map { "; \($0.fileName): \($0.reason)" } ?? "")
+          : "no archive matches \(owner.map { $0 + "@" } ?? "")\(when); there are \(there.listed(10))")
+    }
+    guard owners.count == 1 else {
+      throw error(
+        .ambiguousArchive,
+        "there are archives of \(owners.count) instances; use INSTANCE@\(when): "
+          + owners.map { named($0, when, candidates) }.sorted().listed(10))
+    }
+    guard
+      let found = owned.last(where: { candidate in
+        limit.map { candidate.effectiveTime.prefix($0.count) <= $0 } ?? true
+      })
+    else {
+      throw error(.notFound, "no archive is as old as \(when); the oldest is of \(oldest.time)")
+    }
+    try requireNewest(found, notAfter: limit, when)
+    // A readable one is preferred to its locked copies.
+    return candidates.last { !$0.isLocked && $0.id.hasPrefix(found.id) }?.path ?? found.path
+  }
+
+  /// Nobody gets an older archive without knowing it.
+  private func requireNewest(_ found: StoredArchive, notAfter limit: String?, _ when: String) throws {
+    guard
+      let newer = found.label.flatMap({
+        newestUnreadable(of: $0, after: found.effectiveTime, notAfter: limit)
+      })
+    else {
+      return
+    }
+    let code = (newer.error as? DrydockError)?.code ?? .damaged
+    throw error(
+      code,
+      "\(lastName(newer.path)) is newer than what else is \(when), and cannot be read (\(newer.reason)); to take the newest "
+        + "that can be read, give its id: \(found.id.prefix(idLength()))")
+  }
+
+  /// The newest archive of an owner that cannot be read, if its name has a later time than another one's, or that of another one.
+  func newestUnreadable(
+    of other: ArchiveLabel, after time: String, notAfter limit: String? = nil
+  ) -> Repository.Unreadable? {
+    unreadable.last { file in
+      guard let label = ArchiveName.label(of: file.fileName), label.nameKey == other.nameKey else {
+        return false
+      }
+      let isNewer = label.time > time || (label.time == time && !label.mayBe(other))
+      return isNewer && limit.map { label.time.prefix($0.count) <= $0 } ?? true
+    }
+  }
+
+  /// The archives of an `APP/INSTANCE`, else of an instance, else of an app.
+  private func archives(of owner: String, _ candidates: [StoredArchive]) -> [StoredArchive] {
+    for part in ArchiveSelection.Part.allCases {
+      let found = candidates.filter { ArchiveSelection(owner, part)?.contains($0) ?? false }
+      if !found.isEmpty { return found }
+    }
+    return []
+  }
+
+  /// The shortest reference to an owner: its instance alone where no other app has one of that name.
+  private func named(_ key: String, _ when: String, _ candidates: [StoredArchive]) -> String {
+    guard let archive = candidates.first(where: { $0.ownerKey == key }) else { return key }
+    let isAlone = Set(archives(of: archive.instance, candidates).map(\.ownerKey)) == [key]
+    return (isAlone ? archive.instance : archive.owner) + "@" + when
+  }
+
+  private func error(_ code: DrydockError.Code, _ message: String) -> DrydockError {
+    DrydockError(code, message.printable, path: repository)
+  }
+}
+
+/// The archives of an app, of an instance, or of one instance of an app, by their exact names.
+struct ArchiveSelection {
+  enum Part: CaseIterable { case owner, instance, app }
+
+  var app: String?, instance: String?
+
+  init(app: String?, instance: String?) { (self.app, self.instance) = (app, instance) }
+
+  /// From a text that a person wrote: `APP/INSTANCE`, or one of both; nil for one without a slash.
+  init?(_ text: String, _ part: Part) {
+    switch part {
+    case .app: app = text
+    case .instance: instance = text
+    case .owner:
+      guard let slash = text.firstIndex(of: "/") else { return nil }
+      (app, instance) = (String(text[..<slash]), String(text[text.index(after: slash)...]))
+    }
+  }
+
+  /// What the source of a restore may mean, an app and an instance with a space between: names may have spaces.
+  static func all(source: String) -> [ArchiveSelection] {
+    source.indices.filter { source[$0] == " " }.map {
+      ArchiveSelection(app: String(source[..<$0]), instance: String(source[source.index(after: $0)...]))
+    }
+  }
+
+  func contains(_ archive: StoredArchive) -> Bool { archive.label.map(contains) ?? false }
+
+  /// A file's name has only the form of the app, and the mark of the instance.
+  func contains(_ label: ArchiveLabel) -> Bool {
+    if let app {
+      let isSame =
+        label.mark != nil
+        ? ArchiveName.plain(app) == ArchiveName.plain(label.app) : app.utf8.elementsEqual(label.app.utf8)
+      if !isSame { return false }
+    }
+    guard let instance else { return true }
+    if ArchiveLabel.isMark(instance) { return label.nameKey == ArchiveLabel.nameKey(label.app, instance) }
+    if instance.utf8.elementsEqual(label.instance.utf8) { return true }
+    return label.mark.map { $0 == ArchiveName.mark(app: label.app, instance: instance) } ?? false
+  }
+}
+
+/// A reference to one archive of a repository.
+enum ArchiveReference: Equatable {
+  case id(String)
+  /// The newest one, of an owner and not later than a time.
+  case newest(of: String?, notAfter: String?)
+
+  /// Fewer digits would soon match another archive.
+  private static let shortestID = 4
+
+  /// - Throws: `DrydockError` with code `notFound` for any other text.
+  init(_ text: String, repository: String) throws {
+    if let at = text.lastIndex(of: "@") {
+      // The name of an instance may have an `@` itself.
+      let (owner, when) = (String(text[..<at]), String(text[text.index(after: at)...]))
+      guard when == "latest" || ArchiveTime.beginning(when) != nil else {
+        throw DrydockError(
+          .notFound,
+          "\(text.printable) has no valid time; use INSTANCE@latest, INSTANCE@2026-11-14 or "
+            + "INSTANCE@2026-11-14T12:00:00Z, in UTC", path: repository)
+      }
+      self = .newest(of: owner, notAfter: ArchiveTime.beginning(when))
+    } else if text == "latest" {
+      self = .newest(of: nil, notAfter: nil)
+    } else if text.contains("-"), let time = ArchiveTime.beginning(text) {
+      self = .newest(of: nil, notAfter: time)
+    } else {
+      guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+        throw DrydockError(
+          .notFound,
+          "no archive matches \(text.printable); give the beginning of an id, INSTANCE@latest or INSTANCE@2026-11-14: "
+            + "see `drydock list`", path: repository)
+      }
+      guard text.count >= Self.shortestID else {
+        throw DrydockError(
+          .notFound, "\(text) is too short for an id; give \(Self.shortestID) digits of it or more",
+          path: repository)
+      }
+      self = .id(text.lowercased())
+    }
+  }
+}
