@@ -233,7 +233,7 @@ final class ArchivePart {
   /// The bytes of the header.
   let json: [UInt8]
   /// Its signature payload, and who signed that; nil unless it was opened with trusted keys.
-  let signature: (signed: SignedPayload, by: Signer)?
+  let signature: (signed: SignatureFiles, by: Signer)?
 
   /// - Parameters:
   ///   - file: the file, when a listing of its remote place has it.
@@ -245,7 +245,7 @@ final class ArchivePart {
     self.path = path
     // The signature first: of a file that nobody trusted has signed, nothing is parsed.
     let source = try Places.source(path, file, usesCache: usesCache)
-    signature = try trusted.map { try SignedPayload.trusted(of: path, $0) }
+    signature = try trusted.map { try SignatureFiles.trusted(of: path, $0) }
     reader = try ArchiveReader(source, path: path, keys: keys)
     json = try Self.json(reader, path)
     header = try Archive.Header(decoding: json, path: path)

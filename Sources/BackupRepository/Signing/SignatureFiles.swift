@@ -7,8 +7,13 @@ import Foundation
 
 /// The signature payload of an archive and its signatures, in files beside it: `<archive>.statement`, and with
 /// `.minisig` or `.sig` behind that.
-enum SignatureFiles {
-  private static let suffix = ".statement"
+struct SignatureFiles {
+  let payload: SignaturePayload
+  /// The bytes that are signed.
+  let text: [UInt8]
+  let signatures: [[UInt8]]
+
+  fileprivate static let suffix = ".statement"
   private static let signatureSuffixes = [".minisig", ".sig"]
   private static let suffixes = [suffix] + signatureSuffixes.map { suffix + $0 }
 
@@ -32,20 +37,21 @@ enum SignatureFiles {
       && signatureSuffixes.contains { names.contains(file(archive, suffix + $0).bytes) }
   }
 
-  static func read(of archive: ContainerPath, at place: any Place) throws -> SignedPayload? {
-    guard let text = try contents(file(archive, suffix), SignaturePayload.sizeLimit, at: place) else {
-      return nil
+  /// Nil without a signature payload.
+  init?(of archive: ContainerPath, at place: any Place) throws {
+    guard let text = try Self.contents(Self.file(archive, Self.suffix), SignaturePayload.sizeLimit, at: place)
+    else { return nil }
+    self.text = text
+    signatures = try Self.signatureSuffixes.compactMap {
+      try Self.contents(Self.file(archive, Self.suffix + $0), TrustedKeys.signatureSizeLimit, at: place)
     }
-    let signatures = try signatureSuffixes.compactMap {
-      try contents(file(archive, suffix + $0), TrustedKeys.signatureSizeLimit, at: place)
-    }
-    return try DrydockError.locating(place.full(archive)) {
-      SignedPayload(payload: try SignaturePayload(text), text: text, signatures: signatures)
-    }
+    payload = try DrydockError.locating(place.full(archive)) { try SignaturePayload(text) }
   }
 
   /// The content of a small file; nil if there is none.
-  private static func contents(_ name: ContainerPath, _ limit: Int, at place: any Place) throws -> [UInt8]? {
+  fileprivate static func contents(_ name: ContainerPath, _ limit: Int, at place: any Place) throws
+    -> [UInt8]?
+  {
     do {
       return try place.contents(name, limit: limit)
     } catch let error as DrydockError where error.code == .notFound {
@@ -54,27 +60,6 @@ enum SignatureFiles {
       throw DrydockError(
         .badSignature, "too large for a signature payload or a signature", path: place.full(name))
     }
-  }
-
-  /// Writes a signature payload and its signatures, on disk when this returns.
-  ///
-  /// - Parameter isNew: whether the name is random, so that there is nothing to remove.
-  static func write(
-    _ payload: SignaturePayload, signedBy keys: [SigningKey], of archive: ContainerPath,
-    at place: any Place, isNew: Bool
-  ) throws {
-    let text = payload.text
-    let comment =
-      "timestamp:\(Int(Date().timeIntervalSince1970))\tfile:\(payload.fileName)\(suffix)\tarchive:\(payload.archive)"
-    let signatures = try keys.map { (suffix + "." + $0.suffix, try $0.sign(text, comment: comment)) }
-    // One of other bytes would look forged. Signed again, an archive has the same payload, and is never without a
-    // signature.
-    let isAgain = try !isNew && contents(file(archive, suffix), SignaturePayload.sizeLimit, at: place) == text
-    if !isNew, !isAgain { try remove(of: archive, at: place) }
-    // A signature payload without a signature is worth nothing; so a signature is there before it.
-    for (suffix, bytes) in signatures { try place.replace(file(archive, suffix), with: bytes) }
-    if isAgain { return try remove(of: archive, at: place, but: [suffix] + signatures.map(\.0)) }
-    try place.replace(file(archive, suffix), with: text)
   }
 
   static func remove(of archive: ContainerPath, at place: any Place, but kept: [String] = []) throws {
@@ -90,16 +75,9 @@ enum SignatureFiles {
     try suffixes.contains { try place.file(file(archive, $0)) != nil }
   }
 
-  private static func file(_ archive: ContainerPath, _ suffix: String) -> ContainerPath {
+  fileprivate static func file(_ archive: ContainerPath, _ suffix: String) -> ContainerPath {
     ContainerPath(name: archive.bytes + Array(suffix.utf8))
   }
-}
-
-/// A signature payload with its signatures, as they were found beside an archive.
-struct SignedPayload {
-  let payload: SignaturePayload
-  let text: [UInt8]
-  let signatures: [[UInt8]]
 
   /// Who signed it.
   ///
@@ -112,10 +90,11 @@ struct SignedPayload {
   /// The signature payload of an archive by its path, and who signed it.
   ///
   /// - Throws: `DrydockError`: `untrusted` also without a signature payload; `badSignature`.
-  static func trusted(of path: String, _ trusted: TrustedKeys) throws -> (signed: SignedPayload, by: Signer) {
+  static func trusted(of path: String, _ trusted: TrustedKeys) throws -> (signed: SignatureFiles, by: Signer)
+  {
     let (place, name) = try Places.ofFile(path)
     do {
-      guard let signed = try SignatureFiles.read(of: name, at: place) else {
+      guard let signed = try SignatureFiles(of: name, at: place) else {
         throw DrydockError(.untrusted, "it is not signed")
       }
       return (signed, try signed.signer(trusted))
@@ -173,7 +152,9 @@ struct SignatureDraft {
   var header: Archive.Header, bytes: SignedBytes
   var keys: [SigningKey]
 
-  /// Signs the archive under a name, before it has that.
+  /// Signs the archive under a name, before it has that; on disk when this returns.
+  ///
+  /// - Parameter isNew: whether the name is random, so that there is nothing to remove.
   func write(_ archive: ContainerPath, at place: any Place, isNew: Bool = false) throws {
     let name = String(decoding: archive.bytes, as: UTF8.self)
     guard SignaturePayload.isPlain(name), name.utf8.elementsEqual(archive.bytes) else {
@@ -183,6 +164,48 @@ struct SignatureDraft {
     }
     let payload = try SignaturePayload(
       header, fileName: name, size: bytes.size, sha256: bytes.sha256, contents: bytes.contents)
-    try SignatureFiles.write(payload, signedBy: keys, of: archive, at: place, isNew: isNew)
+    let text = payload.text
+    let (suffix, file) = (SignatureFiles.suffix, SignatureFiles.file)
+    let comment =
+      "timestamp:\(Int(Date().timeIntervalSince1970))\tfile:\(name)\(suffix)\tarchive:\(payload.archive)"
+    let signatures = try keys.map { (suffix + "." + $0.suffix, try $0.sign(text, comment: comment)) }
+    // One of other bytes would look forged. Signed again, an archive has the same payload, and is never without a
+    // signature.
+    let isAgain =
+      try !isNew
+      && SignatureFiles.contents(file(archive, suffix), SignaturePayload.sizeLimit, at: place) == text
+    if !isNew, !isAgain { try SignatureFiles.remove(of: archive, at: place) }
+    // A signature payload without a signature is worth nothing; so a signature is there before it.
+    for (suffix, bytes) in signatures { try place.replace(file(archive, suffix), with: bytes) }
+    if isAgain {
+      return try SignatureFiles.remove(of: archive, at: place, but: [suffix] + signatures.map(\.0))
+    }
+    try place.replace(file(archive, suffix), with: text)
+  }
+}
+
+extension Repository {
+  /// Signs an archive that is there already, after all of it was verified. Its signatures are replaced.
+  ///
+  /// - Parameters:
+  ///   - path: the archive's file.
+  ///   - keys: what opens it.
+  ///   - lockTimeout: seconds to wait for those who remove from the repository.
+  /// - Throws: `DrydockError`: `damaged`, `notFound`, `locked`.
+  package static func sign(
+    _ path: String, with signing: [SigningKey], keys: AgeKeys, limit: ExpansionLimit = .standard,
+    lockTimeout: Double = 0, progress: WorkProgress? = nil
+  ) throws -> VerificationReport {
+    let (folder, name) = try Places.ofFile(path)
+    let place = try RepositoryLock(folder.path, exclusive: true, timeout: lockTimeout).place
+    let archive = try Archive(path: place.full(name), keys: keys, limit: limit)
+    let report = try Verification.run(archive, data: true, progress: progress)
+    let part = archive.parts[0]
+    let bytes = SignedBytes(
+      size: part.reader.fileSize, sha256: try part.reader.fileDigest(),
+      contents: try part.reader.contentsCode(header: part.json))
+    try SignatureDraft(header: part.header, bytes: bytes, keys: signing).write(name, at: place)
+    try place.sync()
+    return report
   }
 }

@@ -17,7 +17,7 @@ package enum SignatureState: Sendable, Equatable {
   ///   - require: throws unless a signature payload is the archive's.
   init(
     of archive: ContainerPath, among names: Set<[UInt8]>, at place: any Place, _ trusted: TrustedKeys?,
-    require: (SignedPayload) throws -> Void
+    require: (SignatureFiles) throws -> Void
   ) throws {
     guard SignatureFiles.arePresent(of: archive, among: names) else {
       self = .none
@@ -28,7 +28,7 @@ package enum SignatureState: Sendable, Equatable {
       return
     }
     do {
-      guard let signed = try SignatureFiles.read(of: archive, at: place) else {
+      guard let signed = try SignatureFiles(of: archive, at: place) else {
         self = .none
         return
       }

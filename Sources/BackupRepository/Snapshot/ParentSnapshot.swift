@@ -32,7 +32,7 @@ extension ParentManifest {
   func requireSigned(besides newest: String, _ trusted: TrustedKeys) throws {
     let place = try Places.ofFile(newest).place
     for (path, header) in zip(paths, headers) {
-      let (signed, _) = try SignedPayload.trusted(
+      let (signed, _) = try SignatureFiles.trusted(
         of: place.full(ContainerPath(lastName(path))), trusted)
       try signed.payload.requireOf(header)
     }
