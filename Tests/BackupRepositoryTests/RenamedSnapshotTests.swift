@@ -154,7 +154,7 @@ import Testing
     var checked = 0
     for number in 0..<6 {
       let report = try lab.snapshot()
-      let kinds = try Archive(path: report.path).manifest.kinds()
+      let kinds = try Archive(path: report.path).manifest.kinds().kinds
       let stored = [kinds["a/it"], kinds["z/it"]].compactMap { $0 }
       #expect(stored.count == 1 || report.isIncomplete, "\(number): \(stored.count) of it")
       #expect(kinds.count >= 303)

@@ -68,7 +68,7 @@ public final class Archive {
     }
     (path, header, snapshot) = (archive.path, archive.header, archive.snapshot)
     (self.parts, self.limit, self.gap) = (parts, limit, gap)
-    manifest = try Manifest(parts.map(\.manifest), path: archive.path, isComplete: gap == nil)
+    manifest = try Manifest(parts.map(\.manifest), isComplete: gap == nil)
     if parts.count > 1 {
       try DrydockError.locating(path) {
         try limit.checkMemory("its chain's manifest", manifest.memory(), fileSize: chainSize)
@@ -148,6 +148,22 @@ public final class Archive {
         }
       }
     }
+  }
+
+  /// Visits all entries, each with its place in the manifests; throws at last unless they give the snapshot id.
+  ///
+  /// - Parameter own: see ``Manifest/entries(_:own:)``.
+  func entries(
+    _ visit: (ManifestEntry, (part: Int, row: Int64)) throws -> Void,
+    own: (Int, ManifestEntry) throws -> Void
+  ) throws {
+    let id = try SnapshotID()
+    var entries = MergedEntries(manifest)
+    while let entry = try entries.next(own: own) {
+      id.add(entry)
+      try visit(entry, entries.place)
+    }
+    try expectSnapshot(id.finish().hex)
   }
 
   /// Throws unless the entries that were read give the snapshot id; without all manifests they cannot.

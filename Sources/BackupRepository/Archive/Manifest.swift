@@ -1,199 +1,271 @@
 import AppContainer
 import AppStores
-import ArchiveFile
 import Cryptography
+import DrydockErrors
 import FileSystem
-import Foundation
-import GRDB
 
-package struct ManifestEntry: Sendable, Equatable {
-  package enum Kind: String, Sendable {
-    case file, directory
-    case symbolicLink = "symbolic-link"
-    /// One consistent database file, without sidecars.
-    case database
-    /// A database, or one of its sidecars, that SQLite could not open: bytes as they were.
-    case rawDatabase = "raw-database"
+/// The manifest of a snapshot: of a full archive its own one; of an incremental one its own and those of the archives that
+/// it needs, merged path by path. The newest manifest that has or removes a path counts.
+package final class Manifest {
+  /// The archive's own manifest, then its parent's, and so on to that of the full archive.
+  let parts: [ManifestReader]
+  private let removed: [Set<ContainerPath>]
+  /// Whether the chain has all archives; else entries may name others, and paths are missing.
+  private let isComplete: Bool
+
+  init(_ parts: [ManifestReader], isComplete: Bool = true) throws {
+    (self.parts, self.isComplete) = (parts, isComplete)
+    removed = try parts.map { try $0.removed() }
   }
 
-  package var path: ContainerPath
-  package var kind: Kind
-  package var metadata: FileMetadata
-  package var size: UInt64 = 0
-  /// The hash of the content (`ContentHash`); nil for directories and links.
-  package var digest: SHA256.Digest?
-  package var linkTarget: [UInt8]?
-  /// The earlier path that this one is a hard link to, with its content and digest.
-  package var hardLink: ContainerPath?
-  /// Where the content is; empty for a hard link.
-  package var extents = Extents()
-  /// The archive that has a member of a hard link: the one that has the first name's whole content, if it is in one piece.
-  /// Nil for the archive that is being written.
-  package var linkArchive: Archive.ID?
-  /// The inode and its change time at the capture: when both are equal, nothing has changed since.
-  package var identity: FileIdentity, changed: Int64
+  /// The snapshot's header.
+  var header: Archive.Header { parts[0].header }
 
-  package var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
-}
+  // MARK: Entries
 
-/// What a database's sidecars were when it was captured: the next snapshot then knows what has changed since.
-struct DatabaseCaptureState: Sendable, Equatable {
-  /// What identified the status of its log and journal; nil when that is not known.
-  var sidecars: SHA256.Digest?
-  /// Up to where its log was read; nil when not the files themselves were read.
-  var log: LogPosition?
-}
-
-/// A member that a later one of the same name replaces, as its file changed while it was stored.
-struct SupersededMember: Equatable {
-  var path: ContainerPath
-  var length: UInt64
-}
-
-/// A path that a rule excludes; for a directory, with everything below it.
-package struct ExcludedPath: Sendable, Equatable, Codable {
-  package var path: ContainerPath
-  package var exclusion: Exclusion
-}
-
-public struct SkippedPath: Sendable, Equatable, Codable {
-  public enum Reason: String, Sendable, Codable {
-    /// It could not be opened or read.
-    case unreadable
-    /// It changed each time it was read.
-    case unstable
-    /// A socket, FIFO or device.
-    case special
-    case mount
+  /// Visits all entries in the order of their paths: parents first.
+  ///
+  /// - Parameter own: called before with each entry of each part, with the part's index, in the order of its paths.
+  /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, not in order, below a file or link, or has no
+  ///   content; and what the visits throw.
+  package func entries(
+    _ visit: (ManifestEntry) throws -> Void, own: (Int, ManifestEntry) throws -> Void = { _, _ in }
+  ) throws {
+    var entries = MergedEntries(self)
+    while let entry = try entries.next(own: own) { try visit(entry) }
   }
 
-  public var path: ContainerPath
-  public var reason: Reason
-
-  /// Whether a snapshot without it is incomplete; sockets and mounts do not count.
-  public var isLoss: Bool { reason == .unreadable || reason == .unstable }
-
-  /// The deepest directory whose names an archive can hold: a member's name begins with that of the root.
-  static let deepest = MemberName.maximumDepth - 2
-
-  /// Whether it, or a path in it, is deeper or longer than a member's name may be.
-  package var isBeyondLimits: Bool {
-    reason == .unreadable
-      && (path.components.count > Self.deepest
-        || MemberNames(groups: []).name(of: path).count > MemberName.maximumLength)
-  }
-}
-
-/// The snapshot id: SHA-256 over the canonical list of entries, in the order of their paths. The same container
-/// has the same id, whenever and however it was captured.
-///
-/// Each entry is its path, kind, mode, size, content hash, link target, hard link and exclusion flags (the rules
-/// that flags on the path itself mean, joined by commas), each field as its length (8 bytes,
-/// big-endian) and its bytes.
-final class SnapshotID {
-  private let hash: SHA256
-
-  init() throws { hash = try SHA256() }
-
-  func add(_ entry: ManifestEntry) throws {
-    field(entry.path.bytes)
-    field(Array(entry.kind.rawValue.utf8))
-    field(Array(String(entry.metadata.mode, radix: 8).utf8))
-    field(Array(String(entry.size).utf8))
-    field(entry.digest?.bytes ?? [])
-    field(entry.linkTarget ?? [])
-    field(entry.hardLink?.bytes ?? [])
-    field(Array(entry.metadata.exclusionFlags.map(\.rawValue).joined(separator: ",").utf8))
+  /// One entry; nil when the snapshot does not have the path.
+  package func entry(_ path: ContainerPath) throws -> ManifestEntry? {
+    guard let (_, entry) = try find(path) else { return nil }
+    try check(entry)
+    return entry
   }
 
-  private func field(_ bytes: [UInt8]) {
-    withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { hash.update($0) }
-    bytes.withUnsafeBytes { hash.update($0) }
-  }
-
-  func finish() throws -> SHA256.Digest { try hash.finalize() }
-}
-
-/// The tables of `manifest.sqlite`. A reader compares them as text, so that no manifest that it opens has anything else
-/// (a trigger, a view).
-enum ManifestSchema {
-  /// Paths are text where they are UTF-8, else blobs.
-  static let statements = [
-    """
-    CREATE TABLE property (name TEXT PRIMARY KEY, value ANY) STRICT
-    """,
-    """
-    CREATE TABLE entry (
-      number INTEGER PRIMARY KEY, path ANY NOT NULL, kind TEXT NOT NULL, mode INTEGER NOT NULL, user INTEGER NOT NULL,
-      "group" INTEGER NOT NULL, modified INTEGER NOT NULL, size INTEGER NOT NULL, sha256 BLOB, link_target BLOB,
-      hard_link ANY, flags TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL
-    ) STRICT
-    """,
-    """
-    CREATE TABLE attribute (
-      entry INTEGER NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (entry, name)
-    ) STRICT, WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE extent (
-      entry INTEGER NOT NULL, position INTEGER NOT NULL, archive INTEGER NOT NULL, offset INTEGER NOT NULL,
-      length INTEGER NOT NULL, PRIMARY KEY (entry, position)
-    ) STRICT, WITHOUT ROWID
-    """,
-    """
-    CREATE TABLE block (offset INTEGER PRIMARY KEY, size INTEGER NOT NULL, hashes BLOB NOT NULL) STRICT
-    """,
-    """
-    CREATE TABLE excluded (path ANY PRIMARY KEY, rule TEXT NOT NULL, origin ANY NOT NULL, detail TEXT NOT NULL) STRICT
-    """,
-    """
-    CREATE TABLE skipped (path ANY PRIMARY KEY, reason TEXT NOT NULL) STRICT
-    """,
-    """
-    CREATE TABLE superseded (offset INTEGER PRIMARY KEY, path ANY NOT NULL, length INTEGER NOT NULL) STRICT
-    """,
-    """
-    CREATE TABLE required (number INTEGER PRIMARY KEY, archive TEXT NOT NULL UNIQUE) STRICT
-    """,
-    """
-    CREATE TABLE capture (entry INTEGER PRIMARY KEY, sidecars BLOB, log BLOB) STRICT
-    """,
-    """
-    CREATE TABLE removed (path ANY PRIMARY KEY) STRICT
-    """,
-  ]
-
-  /// The word in the column `flags` for the inode flag, else empty.
-  static let noDump = "nodump"
-
-  /// The property, with the value 1, of a manifest whose entries may also be excluded paths.
-  static let storesExcluded = "stores-excluded"
-
-  /// The property, with the value 1, of an incremental manifest whose excluded and skipped paths are its parent's.
-  static let inheritsOmitted = "inherits-omitted"
-
-  /// The property of an encrypted archive that identifies its recipients when it was written: SHA-256 of their sorted names.
-  static let recipients = "recipients"
-
-  /// The properties that say where in an encrypted archive the vault's items are, and their hash.
-  static let vaultOffset = "vault-offset", vaultLength = "vault-length", vaultHash = "vault-sha256"
-}
-
-/// Paths in a manifest: text where they are UTF-8, readable with any SQLite, else blobs.
-struct PathValue: DatabaseValueConvertible {
-  var path: ContainerPath
-
-  init(_ path: ContainerPath) { self.path = path }
-
-  var databaseValue: DatabaseValue {
-    String(validating: path.bytes, as: UTF8.self)?.databaseValue ?? Data(path.bytes).databaseValue
-  }
-
-  static func fromDatabaseValue(_ value: DatabaseValue) -> PathValue? {
-    switch value.storage {
-    case .string(let text): return (try? ContainerPath(text)).map(PathValue.init)
-    case .blob(let data): return (try? ContainerPath(bytes: data)).map(PathValue.init)
-    default: return nil
+  /// The newest manifest that has a path.
+  private func find(_ path: ContainerPath) throws -> (part: ManifestReader, entry: ManifestEntry)? {
+    for (index, part) in parts.enumerated() {
+      if let entry = try part.entry(path) { return (part, entry) }
+      if removed[index].contains(path) { return nil }
     }
+    return nil
+  }
+
+  /// A hard link's entry with the content of its first name; other entries unchanged.
+  func withContent(_ entry: ManifestEntry) throws -> ManifestEntry {
+    guard let first = entry.hardLink, let target = try self.entry(first) else { return entry }
+    var entry = entry
+    (entry.hardLink, entry.extents) = (nil, target.extents)
+    return entry
+  }
+
+  /// Throws unless the content of an entry is in one of the archives.
+  fileprivate func check(_ entry: ManifestEntry) throws {
+    for extent in entry.extents where isComplete || parts.contains(where: { $0.archive == extent.archive }) {
+      guard let part = parts.first(where: { $0.archive == extent.archive }), extent.offset <= part.tarSize,
+        extent.length <= part.tarSize - extent.offset
+      else { throw parts[0].wrong("content in no archive that it needs (\(entry.path))") }
+    }
+    if let first = entry.hardLink {
+      let target = try self.entry(first)
+      if target == nil && !isComplete { return }
+      guard let target, target.hardLink == nil, target.kind == entry.kind,
+        target.size == entry.size, target.digest == entry.digest
+      else { throw parts[0].wrong("a hard link to something else (\(entry.path))") }
+    }
+  }
+
+  fileprivate func isRemoved(_ path: ContainerPath, byPartBefore index: Int) -> Bool {
+    removed[..<index].contains { $0.contains(path) }
+  }
+
+  /// The kind of each stored path, for decisions before anything is read; the entries themselves are checked by
+  /// ``entries(_:own:)``. And the stored directories that a flag of their own excludes, with the flag's rule: an explicit include
+  /// brought them in. A directory with a stored cache tag counts, whatever the content of that file.
+  func kinds() throws -> (kinds: PathTable<ManifestEntry.Kind>, flagged: [ContainerPath: Exclusion.Rule]) {
+    var kinds = PathTable<ManifestEntry.Kind>()
+    var flagged: [ContainerPath: Exclusion.Rule] = [:]
+    let entries = parts.map { $0.entries() }
+    var stored = MergedRows(self, parts.map { $0.kinds() }, by: \.path)
+    while let (part, row, value) = try stored.next() {
+      let path = value.path
+      kinds[path] = value.kind
+      if value.mayBeFlagged, !path.isRoot,
+        let rule = try entries[part].required(row).metadata.exclusionFlags.first
+      {
+        flagged[path] = rule
+      }
+      if value.kind == .file, path.name.elementsEqual("CACHEDIR.TAG".utf8), !path.parent.isRoot {
+        flagged[path.parent] = .cacheTag
+      }
+    }
+    return (kinds, flagged)
+  }
+
+  /// What a database's sidecars were at the capture.
+  func captureState(of path: ContainerPath) throws -> DatabaseCaptureState {
+    try find(path)?.part.captureState(of: path) ?? DatabaseCaptureState()
+  }
+
+  /// The hashes of the blocks of an entry's content; nil when they are not stored, or are not those of its digest.
+  func blocks(of entry: ManifestEntry, blockSize: Int) throws -> BlockHashes? {
+    var blocks = BlockHashes(blockSize: blockSize)
+    for extent in entry.extents {
+      guard let part = parts.first(where: { $0.archive == extent.archive }),
+        try part.addBlocks(in: extent, to: &blocks)
+      else { return nil }
+    }
+    return try blocks.digest(size: entry.size) == entry.digest ? blocks : nil
+  }
+
+  /// Bytes of the content of all entries in all manifests: at least those of the snapshot.
+  func contentSize() throws -> UInt64 {
+    try parts.reduce(0) { sum, part in
+      let (total, overflow) = sum.addingReportingOverflow(try part.contentSize())
+      return overflow ? .max : total
+    }
+  }
+
+  /// The most memory that a restore takes for the manifest's content.
+  func memory() throws -> UInt64 { try parts.reduce(0) { try $0 + $1.memory() } }
+
+  // MARK: What is not stored
+
+  /// Whether paths were stored although a rule excludes them: such a path is an entry, and it or a directory above is in
+  /// ``excluded()`` too.
+  package func storesExcluded() throws -> Bool { try parts[0].storesExcluded() }
+
+  package func excluded() throws -> [ExcludedPath] { try omitting().excluded() }
+
+  package func skipped() throws -> [SkippedPath] { try omitting().skipped() }
+
+  /// The newest manifest that lists the excluded and skipped paths itself.
+  private func omitting() throws -> ManifestReader {
+    try parts.first { try !$0.inheritsOmitted() } ?? parts[parts.count - 1]
+  }
+}
+
+/// The rows of all manifests of a chain at once, in the order of the paths: of each path that of the newest manifest.
+private struct MergedRows<Value> {
+  private let manifest: Manifest
+  private let rows: [EntryRows<Value>]
+  private let path: (Value) -> ContainerPath
+  /// The next row of each manifest, and its number.
+  private var heads: [(row: Int64, value: Value?)] = []
+
+  init(_ manifest: Manifest, _ rows: [EntryRows<Value>], by path: @escaping (Value) -> ContainerPath) {
+    (self.manifest, self.rows, self.path) = (manifest, rows, path)
+  }
+
+  /// - Parameter own: called before with each manifest's row of the path, also of removed paths.
+  mutating func next(
+    own: (Int, Value) throws -> Void = { _, _ in }
+  ) throws -> (part: Int, row: Int64, value: Value)? {
+    if heads.isEmpty { heads = try rows.map { (1, try $0.value(1)) } }
+    while let (part, row, value) = newest() {
+      let found = path(value)
+      for other in heads.indices {
+        guard let head = heads[other].value, path(head) == found else { continue }
+        try own(other, head)
+        let next = heads[other].row + 1
+        heads[other] = (next, try rows[other].value(next))
+        if let value = heads[other].value, path(value) <= found {
+          throw manifest.parts[other].wrong("entries out of order (\(path(value)))")
+        }
+      }
+      if !manifest.isRemoved(found, byPartBefore: part) { return (part, row, value) }
+    }
+    return nil
+  }
+
+  private func newest() -> (part: Int, row: Int64, value: Value)? {
+    var found: (part: Int, row: Int64, value: Value)?
+    for (part, head) in heads.enumerated() {
+      if let value = head.value, found.map({ path(value) < path($0.value) }) ?? true {
+        found = (part, head.row, value)
+      }
+    }
+    return found
+  }
+}
+
+/// The entries of a snapshot in the order of their paths, checked one by one.
+struct MergedEntries {
+  private let manifest: Manifest
+  private var rows: MergedRows<ManifestEntry>
+  private var check: ExcludedEntryCheck?
+  private var previous: (path: ContainerPath, isDirectory: Bool)?
+  /// In each archive, where the last content ends. Contents lie in the order of the entries and share no bytes, so that a small
+  /// archive cannot hold the same large content a million times.
+  private var ends: [UInt64]
+  /// Where the entry is that came last.
+  private(set) var place: (part: Int, row: Int64) = (0, 0)
+
+  init(_ manifest: Manifest) {
+    self.manifest = manifest
+    rows = MergedRows(manifest, manifest.parts.map { $0.entries() }, by: \.path)
+    ends = manifest.parts.map { _ in 0 }
+  }
+
+  mutating func next(own: (Int, ManifestEntry) throws -> Void = { _, _ in }) throws -> ManifestEntry? {
+    if check == nil {
+      check = try ExcludedEntryCheck(manifest.excluded(), storesExcluded: manifest.storesExcluded())
+    }
+    let parts = manifest.parts
+    let found = try rows.next { part, entry in
+      if let content = entry.extents.member(in: parts[part].archive) {
+        guard content.offset >= ends[part] else {
+          throw parts[part].wrong("overlapping content (\(entry.path))")
+        }
+        ends[part] = content.offset + content.length
+      }
+      try own(part, entry)
+    }
+    guard let (part, row, entry) = found else {
+      for (part, end) in zip(parts, ends) where try part.vault().map({ $0.offset < end }) ?? false {
+        throw part.wrong("overlapping content (the vault's items)")
+      }
+      return nil
+    }
+    place = (part, row)
+    try checkPlace(of: entry)
+    return entry
+  }
+
+  private mutating func checkPlace(of entry: ManifestEntry) throws {
+    if let previous, !previous.isDirectory, entry.path.isInside(previous.path) {
+      throw manifest.parts[0].wrong("\(entry.path) below \(previous.path), which is not a directory")
+    }
+    if let exclusion = check?.forbidding(entry.path) {
+      throw manifest.parts[0].wrong(
+        "\(entry.path), which it lists as excluded (\(exclusion.description))")
+    }
+    try manifest.check(entry)
+    previous = (entry.path, entry.kind == .directory)
+  }
+}
+
+/// Finds entries that a manifest must not have: excluded ones, unless it declares that it stores them, and Drydock's own
+/// state in any case. Used once, in the order of the entries.
+struct ExcludedEntryCheck {
+  private let excluded: [ExcludedPath]
+  private let storesExcluded: Bool
+  private var next = 0
+  private var current: ExcludedPath?
+
+  init(_ excluded: [ExcludedPath], storesExcluded: Bool) {
+    self.excluded = excluded.sorted { $0.path < $1.path }
+    self.storesExcluded = storesExcluded
+  }
+
+  /// The rule that forbids this entry; nil when none does.
+  mutating func forbidding(_ path: ContainerPath) -> Exclusion? {
+    while next < excluded.count, excluded[next].path <= path {
+      // A path below an excluded directory may be listed too; the directory covers it.
+      if current.map({ !excluded[next].path.isInside($0.path) }) ?? true { current = excluded[next] }
+      next += 1
+    }
+    guard let current, path == current.path || path.isInside(current.path) else { return nil }
+    return storesExcluded && current.exclusion.rule != .state ? nil : current.exclusion
   }
 }

@@ -123,3 +123,87 @@ struct ManifestRow {
     return try? ContainerPath(bytes: bytes)
   }
 }
+
+/// The tables of `manifest.sqlite`. A reader compares them as text, so that no manifest that it opens has anything else
+/// (a trigger, a view).
+enum ManifestSchema {
+  /// Paths are text where they are UTF-8, else blobs.
+  static let statements = [
+    """
+    CREATE TABLE property (name TEXT PRIMARY KEY, value ANY) STRICT
+    """,
+    """
+    CREATE TABLE entry (
+      number INTEGER PRIMARY KEY, path ANY NOT NULL, kind TEXT NOT NULL, mode INTEGER NOT NULL, user INTEGER NOT NULL,
+      "group" INTEGER NOT NULL, modified INTEGER NOT NULL, size INTEGER NOT NULL, sha256 BLOB, link_target BLOB,
+      hard_link ANY, flags TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE attribute (
+      entry INTEGER NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (entry, name)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE extent (
+      entry INTEGER NOT NULL, position INTEGER NOT NULL, archive INTEGER NOT NULL, offset INTEGER NOT NULL,
+      length INTEGER NOT NULL, PRIMARY KEY (entry, position)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE block (offset INTEGER PRIMARY KEY, size INTEGER NOT NULL, hashes BLOB NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE excluded (path ANY PRIMARY KEY, rule TEXT NOT NULL, origin ANY NOT NULL, detail TEXT NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE skipped (path ANY PRIMARY KEY, reason TEXT NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE superseded (offset INTEGER PRIMARY KEY, path ANY NOT NULL, length INTEGER NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE required (number INTEGER PRIMARY KEY, archive TEXT NOT NULL UNIQUE) STRICT
+    """,
+    """
+    CREATE TABLE capture (entry INTEGER PRIMARY KEY, sidecars BLOB, log BLOB) STRICT
+    """,
+    """
+    CREATE TABLE removed (path ANY PRIMARY KEY) STRICT
+    """,
+  ]
+
+  /// The word in the column `flags` for the inode flag, else empty.
+  static let noDump = "nodump"
+
+  /// The property, with the value 1, of a manifest whose entries may also be excluded paths.
+  static let storesExcluded = "stores-excluded"
+
+  /// The property, with the value 1, of an incremental manifest whose excluded and skipped paths are its parent's.
+  static let inheritsOmitted = "inherits-omitted"
+
+  /// The property of an encrypted archive that identifies its recipients when it was written: SHA-256 of their sorted names.
+  static let recipients = "recipients"
+
+  /// The properties that say where in an encrypted archive the vault's items are, and their hash.
+  static let vaultOffset = "vault-offset", vaultLength = "vault-length", vaultHash = "vault-sha256"
+}
+
+/// Paths in a manifest: text where they are UTF-8, readable with any SQLite, else blobs.
+struct PathValue: DatabaseValueConvertible {
+  var path: ContainerPath
+
+  init(_ path: ContainerPath) { self.path = path }
+
+  var databaseValue: DatabaseValue {
+    String(validating: path.bytes, as: UTF8.self)?.databaseValue ?? Data(path.bytes).databaseValue
+  }
+
+  static func fromDatabaseValue(_ value: DatabaseValue) -> PathValue? {
+    switch value.storage {
+    case .string(let text): return (try? ContainerPath(text)).map(PathValue.init)
+    case .blob(let data): return (try? ContainerPath(bytes: data)).map(PathValue.init)
+    default: return nil
+    }
+  }
+}

@@ -13,43 +13,60 @@ import SystemPackage
 /// parent's: see ``Manifest``.
 package final class ManifestReader: Sendable {
   private let queue: DatabaseQueue
-  private let path: String
-  let archive: Archive.ID
+  /// The archive's header.
+  let header: Archive.Header
   let tarSize: UInt64
-  let isIncremental: Bool
+  /// Bytes of the archive's file.
+  let fileSize: UInt64
+  /// The file that it is read from, for messages.
+  let path: String
   /// The archives that extents are in, by their numbers; 0 is this one.
-  let archives: [Int64: Archive.ID]
+  private let archives: [Int64: Archive.ID]
   private let size: UInt64
 
-  /// - Parameter header: the archive's.
+  var archive: Archive.ID { header.archive }
+  private var isIncremental: Bool { header.parent != nil }
+
   /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
   convenience init(_ reader: ArchiveReader, _ header: Archive.Header, path: String) throws {
     try self.init(
-      archive: header.archive, isIncremental: header.parent != nil, tarSize: reader.tarSize, path: path,
-      size: reader.manifest.length
+      header, tarSize: reader.tarSize, fileSize: reader.fileSize, path: path, size: reader.manifest.length
     ) { file in
       try reader.readManifest { _ = try file.writeAll($0) }
     }
   }
 
-  /// - Parameter write: writes the manifest's bytes into a file.
+  /// - Parameters:
+  ///   - size: of the manifest.
+  ///   - write: writes the manifest's bytes into a file.
   init(
-    archive: Archive.ID, isIncremental: Bool = false, tarSize: UInt64, path: String, size: UInt64 = 0,
+    _ header: Archive.Header, tarSize: UInt64, fileSize: UInt64, path: String, size: UInt64,
     write: (FileDescriptor) throws -> Void
   ) throws {
-    self.path = path
-    self.size = size
-    self.archive = archive
-    self.tarSize = tarSize
-    self.isIncremental = isIncremental
+    (self.header, self.tarSize, self.fileSize, self.path, self.size) = (header, tarSize, fileSize, path, size)
     do {
       queue = try ManifestFile.open(path, write: write)
-      archives = try queue.read {
-        try Self.archives($0, besides: archive, isIncremental: isIncremental, path)
-      }
+      archives = try queue.read { try Self.archives($0, of: header, path) }
     } catch let error as DatabaseError {
       throw Self.damaged(error, path)
     }
+  }
+
+  /// The archives that extents are in, by their numbers.
+  private static func archives(
+    _ db: Database, of header: Archive.Header, _ path: String
+  ) throws -> [Int64: Archive.ID] {
+    var archives: [Int64: Archive.ID] = [0: header.archive]
+    let rows = try Row.fetchCursor(
+      db, sql: "SELECT number, archive FROM required LIMIT \(Archive.longestChain + 1)")
+    while let row = try rows.next().map(ManifestRow.init) {
+      guard let number = row.integer("number"), number > 0, header.parent != nil,
+        let id = row.text("archive").flatMap(Archive.ID.init), id != header.archive,
+        archives.count <= Archive.longestChain
+      else { throw DrydockError(.damaged, "its manifest requires an invalid archive", path: path) }
+      archives[number] = id
+    }
+    return archives
   }
 
   private static func damaged(_ error: DatabaseError, _ path: String) -> DrydockError {
@@ -63,7 +80,7 @@ package final class ManifestReader: Sendable {
       .damaged, "its manifest cannot be read: \(error.plainMessage)", path: path, cause: error)
   }
 
-  func read<T>(_ body: (Database) throws -> T) throws -> T {
+  private func read<T>(_ body: (Database) throws -> T) throws -> T {
     do {
       return try queue.read(body)
     } catch let error as DatabaseError {
@@ -75,19 +92,65 @@ package final class ManifestReader: Sendable {
     DrydockError(.damaged, "its manifest has \(what)", path: path)
   }
 
-  /// The snapshot id, and the archive that the manifest says it belongs to.
-  func properties() throws -> (snapshot: String, archive: String) {
+  /// Visits rows one by one: a hostile manifest may have any number of them.
+  private func rows(_ sql: String, _ body: (ManifestRow) throws -> Void) throws {
     try read { db in
-      let value = { (name: String) in
-        try Row.fetchOne(db, sql: "SELECT value FROM property WHERE name = ?", arguments: [name])
-          .flatMap { ManifestRow($0).text("value") }
-      }
-      guard let snapshot = try value("snapshot"), let archive = try value("archive") else {
-        throw wrong("no snapshot id")
-      }
-      return (snapshot, archive)
+      let rows = try Row.fetchCursor(db, sql: sql)
+      while let row = try rows.next() { try body(ManifestRow(row)) }
     }
   }
+
+  // MARK: Properties
+
+  private func property(_ name: String) throws -> ManifestRow? {
+    try read { try Row.fetchOne($0, sql: "SELECT value FROM property WHERE name = ?", arguments: [name]) }
+      .map(ManifestRow.init)
+  }
+
+  private func hasProperty(_ name: String) throws -> Bool {
+    guard let row = try property(name) else { return false }
+    guard row.integer("value") == 1 else { throw wrong("an invalid property") }
+    return true
+  }
+
+  /// The snapshot id, and the archive that the manifest says it belongs to.
+  func properties() throws -> (snapshot: String, archive: String) {
+    guard let snapshot = try property("snapshot")?.text("value"),
+      let archive = try property("archive")?.text("value")
+    else { throw wrong("no snapshot id") }
+    return (snapshot, archive)
+  }
+
+  /// Whether paths were stored although a rule excludes them (`snapshot --include-excluded`): such a path is an entry,
+  /// and it or a directory above is in ``excluded()`` too.
+  func storesExcluded() throws -> Bool { try hasProperty(ManifestSchema.storesExcluded) }
+
+  /// Whether excluded and skipped paths are those of the parent's manifest.
+  func inheritsOmitted() throws -> Bool {
+    let inherits = try hasProperty(ManifestSchema.inheritsOmitted)
+    guard isIncremental || !inherits else { throw wrong("an invalid property") }
+    return inherits
+  }
+
+  /// What identifies the recipients of the archive; nil when it is not encrypted, or to a passphrase.
+  func recipients() throws -> SHA256.Digest? {
+    try property(ManifestSchema.recipients)?.bytes("value").flatMap { SHA256.Digest(bytes: $0) }
+  }
+
+  /// Where the vault's items are; nil when the archive has none.
+  func vault() throws -> VaultMember? {
+    let rows = try [ManifestSchema.vaultOffset, ManifestSchema.vaultLength, ManifestSchema.vaultHash]
+      .map(property)
+    if rows.allSatisfy({ $0 == nil }) { return nil }
+    guard let offset = rows[0]?.unsigned("value", UInt64.self),
+      let length = rows[1]?.unsigned("value", UInt64.self),
+      let digest = rows[2]?.bytes("value").flatMap({ SHA256.Digest(bytes: $0) }),
+      offset % 512 == 0, offset <= tarSize, length <= tarSize - offset, length <= Vault.sizeLimit
+    else { throw wrong("an invalid place of the vault's items") }
+    return VaultMember(offset: offset, length: length, digest: digest)
+  }
+
+  // MARK: Sizes
 
   /// The most memory that a restore takes for the manifest's content: a multiple of its text, and for each row what was
   /// measured.
@@ -119,33 +182,7 @@ package final class ManifestReader: Sendable {
     }
   }
 
-  /// Whether paths were stored although a rule excludes them (`snapshot --include-excluded`): such a path is an entry,
-  /// and it or a directory above is in ``excluded()`` too.
-  package func storesExcluded() throws -> Bool {
-    try read { db in
-      let row = try Row.fetchOne(
-        db, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.storesExcluded])
-      guard let row else { return false }
-      guard ManifestRow(row).integer("value") == 1 else { throw wrong("an invalid property") }
-      return true
-    }
-  }
-
-  /// Where the vault's items are; nil when the archive has none.
-  func vault() throws -> VaultMember? {
-    let names = [ManifestSchema.vaultOffset, ManifestSchema.vaultLength, ManifestSchema.vaultHash]
-    let rows = try names.map { name in
-      try read { try Row.fetchOne($0, sql: "SELECT value FROM property WHERE name = ?", arguments: [name]) }
-        .map(ManifestRow.init)
-    }
-    if rows.allSatisfy({ $0 == nil }) { return nil }
-    guard let offset = rows[0]?.unsigned("value", UInt64.self),
-      let length = rows[1]?.unsigned("value", UInt64.self),
-      let digest = rows[2]?.bytes("value").flatMap({ SHA256.Digest(bytes: $0) }),
-      offset % 512 == 0, offset <= tarSize, length <= tarSize - offset, length <= Vault.sizeLimit
-    else { throw wrong("an invalid place of the vault's items") }
-    return VaultMember(offset: offset, length: length, digest: digest)
-  }
+  // MARK: Entries
 
   private static let columns = """
     SELECT number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
@@ -153,117 +190,49 @@ package final class ManifestReader: Sendable {
     FROM entry e LEFT JOIN extent x ON x.entry = e.number AND x.position = 0
     """
 
-  /// The archive's own entries, one after the other.
-  func cursor() -> Cursor { Cursor(self) }
+  /// The archive's own entries.
+  func entries() -> EntryRows<ManifestEntry> {
+    EntryRows(self) { try self.page(after: $0, $1, Self.columns, self.entry) }
+  }
 
-  /// Reads entries in the order of their paths, which is the order they are stored in. Those of a page come with one query.
-  struct Cursor {
-    private let reader: ManifestReader
-    private var page: ArraySlice<ManifestEntry> = []
-    private var last: Int64 = 0
-    /// The row of the entry that came last.
-    private(set) var row: Int64 = 0
-    private var previous: ContainerPath?
-    /// Contents lie in the order of the entries and share no bytes, so that a small archive cannot hold the same large
-    /// content a million times.
-    private var free: UInt64 = 0
-
-    fileprivate init(_ reader: ManifestReader) { self.reader = reader }
-
-    /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, out of order, or shares bytes with another one.
-    mutating func next() throws -> ManifestEntry? {
-      if page.isEmpty { (page, last) = try reader.page(after: last) }
-      guard let entry = page.popFirst() else {
-        guard try reader.vault().map({ $0.offset >= free }) ?? true else {
-          throw reader.wrong("overlapping content (the vault's items)")
-        }
-        return nil
+  /// The kinds of its entries, for decisions before anything is read. The entries themselves are checked by ``entries()``.
+  func kinds() -> EntryRows<StoredKind> {
+    let columns = """
+      SELECT number, \(ManifestRow.path("path", as: "path")), kind, kind = 'directory' AND
+        (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.entry = number)) AS marked
+      FROM entry
+      """
+    return EntryRows(self) {
+      try self.page(after: $0, $1, columns) { row, _ in
+        guard let path = row.path("path"),
+          let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
+        else { throw self.wrong("an invalid entry") }
+        return StoredKind(path: path, kind: kind, mayBeFlagged: row.integer("marked") == 1)
       }
-      guard previous.map({ $0 < entry.path }) ?? true else {
-        throw reader.wrong("entries out of order (\(entry.path))")
-      }
-      previous = entry.path
-      row += 1
-      if let content = entry.extents.member(in: reader.archive) {
-        guard content.offset >= free else { throw reader.wrong("overlapping content (\(entry.path))") }
-        free = content.offset + content.length
-      }
-      return entry
     }
   }
 
-  /// Entries by their rows, for one thread. They are read in pages: the next one is usually a neighbour.
-  final class Pages {
-    private let reader: ManifestReader
-    private var page: ArraySlice<ManifestEntry> = []
-    /// The row before those of the page.
-    private var start: Int64 = 0
-
-    init(_ reader: ManifestReader) { self.reader = reader }
-
-    func entry(row: Int64) throws -> ManifestEntry {
-      if row <= start || row > start + Int64(page.count) {
-        (page, start) = (try reader.page(after: row - 1, limit: 100).0, row - 1)
-      }
-      guard row > start, row <= start + Int64(page.count) else { throw reader.wrong("no entry \(row)") }
-      return page[Int(row - start) - 1]
-    }
-  }
-
-  private func page(
-    after last: Int64, limit: Int = 1000
-  ) throws -> (ArraySlice<ManifestEntry>, Int64) {
+  private func page<Value>(
+    after last: Int64, _ limit: Int, _ columns: String, _ decode: (ManifestRow, Database) throws -> Value
+  ) throws -> [Value] {
     try read { db in
-      var page: [ManifestEntry] = []
-      var end = last
-      let rows = try Row.fetchCursor(
-        db, sql: Self.columns + " WHERE number > ? ORDER BY number LIMIT ?", arguments: [last, limit])
+      var page: [Value] = []
+      let statement = try db.cachedStatement(sql: columns + " WHERE number > ? ORDER BY number LIMIT ?")
+      let rows = try Row.fetchCursor(statement, arguments: [last, limit])
       while let row = try rows.next().map(ManifestRow.init) {
-        // They are found by halving.
-        guard row.integer("number") == end + 1 else { throw wrong("entries without consecutive numbers") }
-        end += 1
-        page.append(try entry(row, db))
+        // They are found by binary search.
+        guard row.integer("number") == last + Int64(page.count) + 1 else {
+          throw wrong("entries without consecutive numbers")
+        }
+        page.append(try decode(row, db))
       }
-      return (page[...], end)
+      return page
     }
-  }
-
-  /// Visits the kind of each stored path, in the order of the paths, for decisions before anything is read. The entries
-  /// themselves are checked by ``Cursor``.
-  func kinds(_ visit: (ContainerPath, ManifestEntry.Kind) throws -> Void) throws {
-    try rows("SELECT \(ManifestRow.path("path", as: "path")), kind FROM entry ORDER BY rowid") { row in
-      guard let path = row.path("path"),
-        let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
-      else { throw wrong("an invalid entry") }
-      try visit(path, kind)
-    }
-  }
-
-  /// The stored directories whose own flag excludes them, and the flag's rule: an explicit include brought them in.
-  func flaggedDirectories() throws -> [ContainerPath: Exclusion.Rule] {
-    var flagged: [ContainerPath: Exclusion.Rule] = [:]
-    let sql =
-      Self.columns + """
-         WHERE kind = 'directory' AND (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.entry = number))
-        """
-    try read { db in
-      let rows = try Row.fetchCursor(db, sql: sql)
-      while let row = try rows.next() {
-        let entry = try entry(ManifestRow(row), db)
-        if !entry.path.isRoot, let rule = entry.metadata.exclusionFlags.first { flagged[entry.path] = rule }
-      }
-    }
-    return flagged
   }
 
   /// One entry; nil when the archive does not have the path.
-  package func entry(_ path: ContainerPath) throws -> ManifestEntry? {
+  func entry(_ path: ContainerPath) throws -> ManifestEntry? {
     try read { db in try find(path, db).map { try entry($0, db) } }
-  }
-
-  /// An entry by its row, as ``contents(_:)`` gives it.
-  func entry(row: Int64) throws -> ManifestEntry? {
-    try read { db in try self.row(row, db).map { try entry($0, db) } }
   }
 
   /// Visits the row, the size and the hash of each entry that has content.
@@ -289,7 +258,7 @@ package final class ManifestReader: Sendable {
     return try Row.fetchOne(statement, arguments: [number]).map(ManifestRow.init)
   }
 
-  /// The number of a path's entry, found by halving: an index of the paths would be a fifth of an archive of small files.
+  /// The number of a path's entry, by binary search: an index of the paths would be a fifth of an archive of small files.
   private func number(of path: ContainerPath, _ db: Database) throws -> Int64? {
     let statement = try db.cachedStatement(
       sql: "SELECT \(ManifestRow.path("path", as: "path")) FROM entry WHERE number = ?")
@@ -361,6 +330,43 @@ package final class ManifestReader: Sendable {
     }
   }
 
+  /// The places of a content: one behind the other they have its size. Those in this archive are one member's content.
+  private func extents(_ row: ManifestRow, size: UInt64, of path: ContainerPath, _ db: Database) throws
+    -> Extents
+  {
+    let invalid = { self.wrong("an invalid place of content (\(path))") }
+    var (extents, position, own) = (Extents(), UInt64(0), UInt64?.none)
+    func add(_ row: ManifestRow) throws {
+      guard let offset = row.unsigned("offset", UInt64.self),
+        let length = row.unsigned("length", UInt64.self),
+        length > 0, length <= size - position, let source = row.integer("archive").flatMap({ archives[$0] })
+      else { throw invalid() }
+      if source == archive {
+        guard offset <= tarSize, length <= tarSize - offset, own.map({ $0 == offset }) ?? (offset % 512 == 0)
+        else { throw invalid() }
+        own = offset + length
+      } else {
+        // Whether the other archive has that place is checked where both are known.
+        guard isIncremental, offset < 1 << 62, length < 1 << 62 else { throw invalid() }
+      }
+      extents.append(Extent(archive: source, offset: offset, length: length))
+      position += length
+    }
+    try add(row)
+    guard position < size else { return extents }
+    let statement = try db.cachedStatement(
+      sql:
+        "SELECT position, archive, offset, length FROM extent WHERE entry = ? AND position > 0 ORDER BY position"
+    )
+    let rows = try Row.fetchCursor(statement, arguments: [row.integer("number")])
+    while let row = try rows.next().map(ManifestRow.init) {
+      guard row.unsigned("position", UInt64.self) == position else { throw invalid() }
+      try add(row)
+    }
+    guard position == size else { throw invalid() }
+    return extents
+  }
+
   private func attributes(
     of path: ContainerPath, _ number: Int64, _ db: Database
   ) throws -> [ExtendedAttribute] {
@@ -370,6 +376,31 @@ package final class ManifestReader: Sendable {
       guard let name = row.text("name"), !name.isEmpty, !name.utf8.contains(0), let value = row.bytes("value")
       else { throw wrong("an invalid attribute (\(path))") }
       return ExtendedAttribute(name: name, value: value)
+    }
+  }
+
+  /// The hashes of the blocks in a range of the archive's tar stream; false when they are not stored.
+  func addBlocks(in extent: Extent, to blocks: inout BlockHashes) throws -> Bool {
+    try read { db in
+      let statement = try db.cachedStatement(
+        sql: "SELECT offset, size, hashes FROM block WHERE offset <= ? ORDER BY offset DESC LIMIT 1")
+      let size = UInt64(blocks.blockSize)
+      var (position, rest) = (extent.offset, extent.length)
+      while rest > 0 {
+        guard let row = try Row.fetchOne(statement, arguments: [Int64(position)]).map(ManifestRow.init),
+          let start = row.unsigned("offset", UInt64.self), row.unsigned("size", UInt64.self) == size,
+          let hashes = row.bytes("hashes"), (position - start) % size == 0
+        else { return false }
+        let found = UInt64(hashes.count / BlockHashes.length)
+        let first = (position - start) / size
+        guard first < found else { return false }
+        let count = min(found - first, (rest + size - 1) / size)
+        let bytes = Int(first) * BlockHashes.length..<Int(first + count) * BlockHashes.length
+        blocks.append(encoded: hashes[bytes])
+        position += count * size
+        rest -= min(rest, count * size)
+      }
+      return true
     }
   }
 
@@ -400,28 +431,9 @@ package final class ManifestReader: Sendable {
     }
   }
 
-  /// What identifies the recipients of the archive; nil when it is not encrypted, or to a passphrase.
-  func recipients() throws -> SHA256.Digest? {
-    try read {
-      try Row.fetchOne(
-        $0, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.recipients])
-    }.flatMap { ManifestRow($0).bytes("value") }.flatMap { SHA256.Digest(bytes: $0) }
-  }
-
-  /// Whether excluded and skipped paths are those of the parent's manifest.
-  func inheritsOmitted() throws -> Bool {
-    let row = try read {
-      try Row.fetchOne(
-        $0, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.inheritsOmitted])
-    }
-    guard let row else { return false }
-    guard isIncremental, ManifestRow(row).integer("value") == 1 else { throw wrong("an invalid property") }
-    return true
-  }
-
   // MARK: Paths without an entry
 
-  package func excluded() throws -> [ExcludedPath] {
+  func excluded() throws -> [ExcludedPath] {
     var paths: [ExcludedPath] = []
     try rows(
       """
@@ -438,7 +450,7 @@ package final class ManifestReader: Sendable {
     return paths
   }
 
-  package func skipped() throws -> [SkippedPath] {
+  func skipped() throws -> [SkippedPath] {
     var paths: [SkippedPath] = []
     try rows("SELECT \(ManifestRow.path("path", as: "path")), reason FROM skipped ORDER BY rowid") { row in
       guard let path = row.path("path"),
@@ -450,22 +462,49 @@ package final class ManifestReader: Sendable {
   }
 
   /// Content offsets of members that a later one of the same name replaces.
-  func superseded() throws -> [UInt64: SupersededMember] {
-    var members: [UInt64: SupersededMember] = [:]
+  func superseded() throws -> [UInt64: (path: ContainerPath, length: UInt64)] {
+    var members: [UInt64: (path: ContainerPath, length: UInt64)] = [:]
     try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded") { row in
       guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),
         let length = row.unsigned("length", UInt64.self)
       else { throw wrong("an invalid replaced member") }
-      members[offset] = SupersededMember(path: path, length: length)
+      members[offset] = (path, length)
     }
     return members
   }
+}
 
-  /// Visits rows one by one: a hostile manifest may have any number of them.
-  private func rows(_ sql: String, _ body: (ManifestRow) throws -> Void) throws {
-    try read { db in
-      let rows = try Row.fetchCursor(db, sql: sql)
-      while let row = try rows.next() { try body(ManifestRow(row)) }
-    }
+/// Rows of a manifest's entries by their numbers, which are in the order of their paths; for one thread. After a neighbour of the
+/// last row several are read at once.
+final class EntryRows<Value> {
+  let manifest: ManifestReader
+  private let read: (_ after: Int64, _ limit: Int) throws -> [Value]
+  private var page: [Value] = []
+  /// The row before those of the page.
+  private var start: Int64 = 0
+
+  init(_ manifest: ManifestReader, read: @escaping (_ after: Int64, _ limit: Int) throws -> [Value]) {
+    (self.manifest, self.read) = (manifest, read)
   }
+
+  /// A row; nil after the last one.
+  func value(_ row: Int64) throws -> Value? {
+    let end = start + Int64(page.count)
+    if row <= start || row > end {
+      (page, start) = (try read(row - 1, row == end + 1 ? 200 : 1), row - 1)
+    }
+    return page.isEmpty ? nil : page[Int(row - start) - 1]
+  }
+
+  /// A row that the manifest must have.
+  func required(_ row: Int64) throws -> Value {
+    guard let value = try value(row) else { throw manifest.wrong("no entry \(row)") }
+    return value
+  }
+}
+
+struct StoredKind {
+  let path: ContainerPath, kind: ManifestEntry.Kind
+  /// Whether it is a directory with a flag or attributes, one of which may exclude it.
+  let mayBeFlagged: Bool
 }

@@ -9,7 +9,7 @@ final class ManifestWriter {
   private let queue: DatabaseQueue
   private let path: String
   private let archive: Archive.ID
-  private var snapshot = try? SnapshotID()
+  private let snapshot: SnapshotID
   /// The number of the last entry, and the numbers of the archives that extents are in.
   private var number: Int64 = 0
   private var archives: [Archive.ID: Int64] = [:]
@@ -17,6 +17,7 @@ final class ManifestWriter {
   /// Starts a manifest in a file that does not exist yet.
   init(path: String, archive: Archive.ID) throws {
     self.archive = archive
+    snapshot = try SnapshotID()
     var configuration = GRDB.Configuration()
     // One transaction over many calls.
     configuration.allowsUnsafeTransactions = true
@@ -33,6 +34,10 @@ final class ManifestWriter {
 
   private func run(_ sql: String, _ arguments: StatementArguments) throws {
     try write { try $0.cachedStatement(sql: sql).execute(arguments: arguments) }
+  }
+
+  private func set(_ property: String, _ value: any DatabaseValueConvertible) throws {
+    try run("INSERT INTO property VALUES (?, ?)", [property, value])
   }
 
   private func write<T>(_ body: (Database) throws -> T) throws -> T {
@@ -56,7 +61,7 @@ final class ManifestWriter {
   }
 
   /// Adds an entry that is as in the parent's manifest: to the snapshot id alone.
-  func addUnchanged(_ entry: ManifestEntry) throws { try snapshot?.add(entry) }
+  func addUnchanged(_ entry: ManifestEntry) throws { snapshot.add(entry) }
 
   /// Records a path of the parent's manifest that the snapshot does not have.
   func addRemoved(_ path: ContainerPath) throws {
@@ -65,12 +70,12 @@ final class ManifestWriter {
 
   /// Records what identifies the recipients of the archive.
   func add(recipients: SHA256.Digest) throws {
-    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.recipients, Data(recipients.bytes)])
+    try set(ManifestSchema.recipients, Data(recipients.bytes))
   }
 
   /// Records that excluded and skipped paths are those of the parent's manifest.
   func inheritOmitted() throws {
-    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.inheritsOmitted, 1])
+    try set(ManifestSchema.inheritsOmitted, 1)
   }
 
   /// Adds an entry.
@@ -103,7 +108,7 @@ final class ManifestWriter {
         "INSERT INTO capture VALUES (?, ?, ?)",
         [number, capture.sidecars.map { Data($0.bytes) }, capture.log.map { Data($0.bytes) }])
     }
-    try snapshot?.add(entry)
+    snapshot.add(entry)
   }
 
   /// The number of an archive that has content; 0 for this one.
@@ -161,9 +166,9 @@ final class ManifestWriter {
   }
 
   func add(_ vault: VaultMember) throws {
-    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultOffset, Int64(vault.offset)])
-    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultLength, Int64(vault.length)])
-    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultHash, Data(vault.digest.bytes)])
+    try set(ManifestSchema.vaultOffset, Int64(vault.offset))
+    try set(ManifestSchema.vaultLength, Int64(vault.length))
+    try set(ManifestSchema.vaultHash, Data(vault.digest.bytes))
   }
 
   /// A member that was written once more because its file had changed.
@@ -175,13 +180,11 @@ final class ManifestWriter {
   ///
   /// - Parameter storesExcluded: whether paths were stored although a rule excludes them.
   func finish(storesExcluded: Bool = false) throws -> SHA256.Digest {
-    guard let id = try snapshot?.finish() else {
-      throw DrydockError(.io, "the snapshot id cannot be computed: libcrypto has no SHA-256")
-    }
-    try run("INSERT INTO property VALUES (?, ?)", ["format", Archive.Header.currentFormat])
-    try run("INSERT INTO property VALUES (?, ?)", ["archive", archive.description])
-    try run("INSERT INTO property VALUES (?, ?)", ["snapshot", id.hex])
-    if storesExcluded { try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.storesExcluded, 1]) }
+    let id = try snapshot.finish()
+    try set("format", Archive.Header.currentFormat)
+    try set("archive", archive.description)
+    try set("snapshot", id.hex)
+    if storesExcluded { try set(ManifestSchema.storesExcluded, 1) }
     try write { try $0.execute(sql: "COMMIT") }
     try Self.translating(path) { try queue.close() }
     return id

@@ -124,7 +124,7 @@ struct ExpectedMembers: Sendable {
   private var rows: [UInt32] = []
   /// The number of the archive's own entries.
   fileprivate private(set) var count: UInt32 = 0
-  fileprivate let superseded: [UInt64: SupersededMember]
+  fileprivate let superseded: [UInt64: (path: ContainerPath, length: UInt64)]
   fileprivate let vault: VaultMember?
   fileprivate let names: MemberNames
   fileprivate let path: String
@@ -170,7 +170,7 @@ struct ExpectedMembers: Sendable {
 final class MemberCheck {
   private let ranges: RangeReader
   private let expected: ExpectedMembers
-  private let entries: ManifestReader.Pages
+  private let entries: EntryRows<ManifestEntry>
   /// Nil before the first member, and where reading failed.
   private var walk: HeaderWalk?
   /// Where the next member's header is.
@@ -183,9 +183,9 @@ final class MemberCheck {
   /// The content whose headers were checked last.
   private var checked: Int?
 
-  init(_ ranges: RangeReader, _ expected: ExpectedMembers, _ entries: ManifestReader.Pages? = nil) {
+  init(_ ranges: RangeReader, _ expected: ExpectedMembers, _ entries: EntryRows<ManifestEntry>? = nil) {
     (self.ranges, self.expected) = (ranges, expected)
-    self.entries = entries ?? ManifestReader.Pages(expected.manifest)
+    self.entries = entries ?? expected.manifest.entries()
   }
 
   // MARK: All members
@@ -198,7 +198,7 @@ final class MemberCheck {
       last = nil
       return try expect(Archive.Header.memberName, next())
     }
-    let entry = try entries.entry(row: Int64(expected.row(ofContent: content)))
+    let entry = try entries.required(Int64(expected.row(ofContent: content)))
     guard let place = entry.extents.member(in: expected.archive) else {
       throw damaged("no content of \(entry.path)")
     }
@@ -273,7 +273,7 @@ final class MemberCheck {
 
   private func check(after content: Int?) throws {
     try start(after: content)
-    for row in expected.rows(after: content) { try expect(entries.entry(row: Int64(row))) }
+    for row in expected.rows(after: content) { try expect(entries.required(Int64(row))) }
   }
 
   // MARK: One member
@@ -296,7 +296,7 @@ final class MemberCheck {
   /// Whether a member is an earlier version of a file, whose last version, if there is one, follows.
   private func isSuperseded(_ member: ArchiveMember) throws -> Bool {
     guard let path = expected.names.path(ofContent: member.name),
-      expected.superseded[offset] == SupersededMember(path: path, length: member.contentSize)
+      let superseded = expected.superseded[offset], superseded == (path, member.contentSize)
     else { return false }
     guard case .file = member.kind, follows(path) else {
       throw damaged("\(path) in the tar is not what the manifest says")

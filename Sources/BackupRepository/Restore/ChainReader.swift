@@ -55,11 +55,11 @@ private final class IdleReaders: Sendable {
 final class ChainReader: @unchecked Sendable {
   private let path: String
   private let parts: [(part: ChainSource.Part, ranges: RangeReader, check: MemberCheck?)]
-  private let entries: [ManifestReader.Pages]
+  private let entries: [EntryRows<ManifestEntry>]
 
   fileprivate init(_ source: ChainSource) {
     path = source.path
-    let entries = source.parts.map { ManifestReader.Pages($0.manifest) }
+    let entries = source.parts.map { $0.manifest.entries() }
     parts = zip(source.parts, entries).map { part, entries in
       let ranges = part.ranges.reader()
       return (part, ranges, part.members.map { MemberCheck(ranges, $0, entries) })
@@ -69,7 +69,7 @@ final class ChainReader: @unchecked Sendable {
 
   /// An entry by its place.
   func entry(_ content: ContentPlace) throws -> ManifestEntry {
-    try entries[Int(content.part)].entry(row: Int64(content.row))
+    try entries[Int(content.part)].required(Int64(content.row))
   }
 
   /// Reads an entry's content; see ``ManifestEntry/readContent(of:otherwise:into:reader:)``.

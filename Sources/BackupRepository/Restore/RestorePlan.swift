@@ -54,15 +54,13 @@ struct RestorePlan {
     let (stored, inScope) = (recorded.kinds, scope)
     try staged.requireDistinctNames(stored.paths.filter { inScope.contains($0) })
     try decideLive()
-    let id = try SnapshotID()
     staged.progress?.begin(.compare, totalFiles: recorded.kinds.count)
-    var entries = MergedEntries(archive.manifest)
-    while let entry = try entries.next(own: { changes.members[$0].add($1) }) {
-      try id.add(entry)
-      try decide(entry, entries.place)
+    try archive.entries { entry, place in
+      try decide(entry, place)
       staged.progress?.add(bytes: entry.hardLink == nil ? entry.size : 0, files: 1)
+    } own: {
+      changes.members[$0].add($1)
     }
-    try archive.expectSnapshot(id.finish().hex)
     if let vaultEntry { try decideVault(vaultEntry) }
     // A new inode gets all its names anew.
     for first in movedFirsts { changes.links += rightLinks[first] ?? [] }

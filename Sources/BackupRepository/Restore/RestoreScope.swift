@@ -85,10 +85,10 @@ struct RecordedPaths {
 
   /// - Parameter includesExcluded: whether what was stored although a rule excluded it counts as stored.
   init(_ manifest: Manifest, layout: ContainerLayout, includesExcluded: Bool) throws {
-    kinds = try manifest.kinds()
+    let flags: [ContainerPath: Exclusion.Rule]
+    (kinds, flags) = try manifest.kinds()
     for path in try manifest.excluded() { excluded[path.path] = path.exclusion }
     for path in try manifest.skipped() { skippedPaths[path.path] = path.reason }
-    let flags = try manifest.flaggedDirectories(kinds)
     for never in layout.neverRestored {
       excluded[never] = Exclusion(
         rule: .layout, origin: never, detail: "\(layout.rawValue) never restores \(never)")

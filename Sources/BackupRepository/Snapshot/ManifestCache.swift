@@ -92,7 +92,7 @@ package struct ManifestCache: Sendable {
     else { return nil }
     let parts = try chain.map { try manifest($0, in: folder) }
     return try ParentManifest(
-      headers: chain.map(\.record.header), manifest: Manifest(parts, path: folder.full(chain[0].name)),
+      headers: chain.map(\.record.header), manifest: Manifest(parts),
       sizes: chain.map(\.record.size), paths: chain.map { folder.full($0.name) })
   }
 
@@ -130,8 +130,7 @@ package struct ManifestCache: Sendable {
     let file = try folder.openFile(entry.name)
     defer { try? file.close() }
     return try ManifestReader(
-      archive: record.header.archive, isIncremental: record.header.parent != nil, tarSize: record.tarSize,
-      path: path, size: record.manifestSize
+      record.header, tarSize: record.tarSize, fileSize: record.size, path: path, size: record.manifestSize
     ) { target in
       let hash = try SHA256()
       try Self.copy(file, from: entry.offset, to: target) { hash.update($0) }

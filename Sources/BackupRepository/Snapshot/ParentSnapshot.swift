@@ -49,6 +49,7 @@ extension ParentManifest {
 /// order of the paths.
 final class ParentSnapshot {
   let manifest: Manifest
+  private let rows: [EntryRows<ManifestEntry>]
   private var entries: MergedEntries
   private var next: ManifestEntry?
   private let capture: CaptureTime
@@ -61,6 +62,7 @@ final class ParentSnapshot {
   init(_ parent: ParentManifest, of root: Directory, _ committed: CommittedFiles, settling: Double) throws {
     manifest = parent.manifest
     capture = try CaptureTime(parent.header, of: root, committed, settling: settling)
+    rows = manifest.parts.map { $0.entries() }
     entries = MergedEntries(manifest)
     next = try entries.next()
   }
@@ -69,6 +71,7 @@ final class ParentSnapshot {
   init(_ archive: Archive) throws {
     manifest = archive.manifest
     capture = CaptureTime.none
+    rows = manifest.parts.map { $0.entries() }
     entries = MergedEntries(manifest)
     next = try entries.next()
   }
@@ -123,7 +126,7 @@ final class ParentSnapshot {
     }
     if let earlier, hasContent(earlier) { return earlier.extents }
     for place in try index().places(of: digest) {
-      if let entry = try manifest.parts[place.part].entry(row: place.row), hasContent(entry) {
+      if let entry = try rows[place.part].value(place.row), hasContent(entry) {
         return entry.extents
       }
     }

@@ -186,15 +186,18 @@ enum FuzzTarget: String, CaseIterable {
 
   private func readManifest(_ bytes: [UInt8]) throws {
     let id = Archive.ID(unchecked: "00112233445566778899aabbccddeeff")
-    let manifest = try ManifestReader(archive: id, tarSize: 1 << 30, path: "manifest") { file in
+    let header = Archive.Header(
+      archive: id, app: "com.example.fuzz", instance: "box", layout: .generic, schemaVersion: nil,
+      time: "2026-11-20T10:15:00Z")
+    let manifest = try ManifestReader(
+      header, tarSize: 1 << 30, fileSize: 1 << 30, path: "manifest", size: UInt64(bytes.count)
+    ) { file in
       try file.writeAll(bytes)
     }
     let steps: [() throws -> Void] = [
       { _ = try manifest.properties() }, { _ = try manifest.contentSize() },
-      {
-        var cursor = manifest.cursor()
-        while try cursor.next() != nil {}
-      },
+      { try Manifest([manifest]).entries { _ in } },
+      { _ = try Manifest([manifest]).kinds() },
       { _ = try manifest.excluded() }, { _ = try manifest.skipped() }, { _ = try manifest.superseded() },
     ]
     for step in steps {

@@ -1,0 +1,106 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import FileSystem
+
+package struct ManifestEntry: Sendable, Equatable {
+  package enum Kind: String, Sendable {
+    case file, directory
+    case symbolicLink = "symbolic-link"
+    /// One consistent database file, without sidecars.
+    case database
+    /// A database, or one of its sidecars, that SQLite could not open: bytes as they were.
+    case rawDatabase = "raw-database"
+  }
+
+  package var path: ContainerPath
+  package var kind: Kind
+  package var metadata: FileMetadata
+  package var size: UInt64 = 0
+  /// The hash of the content (`ContentHash`); nil for directories and links.
+  package var digest: SHA256.Digest?
+  package var linkTarget: [UInt8]?
+  /// The earlier path that this one is a hard link to, with its content and digest.
+  package var hardLink: ContainerPath?
+  /// Where the content is; empty for a hard link.
+  package var extents = Extents()
+  /// The archive that has a member of a hard link: the one that has the first name's whole content, if it is in one piece.
+  /// Nil for the archive that is being written.
+  package var linkArchive: Archive.ID?
+  /// The inode and its change time at the capture: when both are equal, nothing has changed since.
+  package var identity: FileIdentity, changed: Int64
+
+  package var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
+}
+
+/// What a database's sidecars were when it was captured: the next snapshot then knows what has changed since.
+struct DatabaseCaptureState: Sendable, Equatable {
+  /// What identified the status of its log and journal; nil when that is not known.
+  var sidecars: SHA256.Digest?
+  /// Up to where its log was read; nil when not the files themselves were read.
+  var log: LogPosition?
+}
+
+/// A path that a rule excludes; for a directory, with everything below it.
+package struct ExcludedPath: Sendable, Equatable, Codable {
+  package var path: ContainerPath
+  package var exclusion: Exclusion
+}
+
+public struct SkippedPath: Sendable, Equatable, Codable {
+  public enum Reason: String, Sendable, Codable {
+    /// It could not be opened or read.
+    case unreadable
+    /// It changed each time it was read.
+    case unstable
+    /// A socket, FIFO or device.
+    case special
+    case mount
+  }
+
+  public var path: ContainerPath
+  public var reason: Reason
+
+  /// Whether a snapshot without it is incomplete; sockets and mounts do not count.
+  public var isLoss: Bool { reason == .unreadable || reason == .unstable }
+
+  /// The deepest directory whose names an archive can hold: a member's name begins with that of the root.
+  static let deepest = MemberName.maximumDepth - 2
+
+  /// Whether it, or a path in it, is deeper or longer than a member's name may be.
+  package var isBeyondLimits: Bool {
+    reason == .unreadable
+      && (path.components.count > Self.deepest
+        || MemberNames(groups: []).name(of: path).count > MemberName.maximumLength)
+  }
+}
+
+/// The snapshot id: SHA-256 over the canonical list of entries, in the order of their paths. The same container
+/// has the same id, whenever and however it was captured.
+///
+/// Each entry is its path, kind, mode, size, content hash, link target, hard link and exclusion flags (the rules
+/// that flags on the path itself mean, joined by commas), each field as its length (8 bytes,
+/// big-endian) and its bytes.
+struct SnapshotID {
+  private let hash: SHA256
+
+  init() throws { hash = try SHA256() }
+
+  func add(_ entry: ManifestEntry) {
+    field(entry.path.bytes)
+    field(Array(entry.kind.rawValue.utf8))
+    field(Array(String(entry.metadata.mode, radix: 8).utf8))
+    field(Array(String(entry.size).utf8))
+    field(entry.digest?.bytes ?? [])
+    field(entry.linkTarget ?? [])
+    field(entry.hardLink?.bytes ?? [])
+    field(Array(entry.metadata.exclusionFlags.map(\.rawValue).joined(separator: ",").utf8))
+  }
+
+  private func field(_ bytes: [UInt8]) {
+    withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { hash.update($0) }
+    bytes.withUnsafeBytes { hash.update($0) }
+  }
+
+  func finish() throws -> SHA256.Digest { try hash.finalize() }
+}
