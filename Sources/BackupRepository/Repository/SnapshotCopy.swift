@@ -89,7 +89,7 @@ package struct SnapshotCopy {
       header, time: source.captureTime(), encryption: encryption, signing: signing, to: destination)
     do {
       var report = CopyReport(path: "", header: header, archiveBytes: 0)
-      var copy = try SnapshotCopy(source, former.map { try ParentSnapshot($0) }, draft)
+      var copy = try SnapshotCopy(source, former.map { try ParentSnapshot($0.manifest) }, draft)
       var entries = MergedEntries(source.manifest)
       while let entry = try entries.next() {
         try copy.copy(entry)

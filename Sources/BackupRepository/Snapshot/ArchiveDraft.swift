@@ -176,7 +176,7 @@ final class ArchiveDraft {
   }
 
   /// Keeps the manifest of the published archive for the next snapshot.
-  func keepManifest(in cache: ManifestCache, of path: String, _ parent: ParentManifest?) throws {
+  func keepManifest(in cache: ManifestCache, of path: String, _ parent: Manifest?) throws {
     guard let location else { return }
     let file = try work.open(Self.manifestName, .readOnly)
     defer { try? file.close() }

@@ -70,7 +70,7 @@ package struct ManifestCache: Sendable {
   /// - Throws: `DrydockError` if a file of the cache cannot be read, or is damaged.
   func snapshot(
     of archive: String, app: String, instance: String, _ present: PlaceListing
-  ) throws -> ParentManifest? {
+  ) throws -> Manifest? {
     let (repository, name) = try Places.ofFile(archive)
     guard let folder = try folder(repository.path, app, instance), try folder.status(name) != nil else {
       return nil
@@ -90,10 +90,7 @@ package struct ManifestCache: Sendable {
           && isUnchanged(entry, present.file(entry.name), in: repository)
       })
     else { return nil }
-    let parts = try chain.map { try manifest($0, in: folder) }
-    return try ParentManifest(
-      headers: chain.map(\.record.header), manifest: Manifest(parts),
-      sizes: chain.map(\.record.size), paths: chain.map { folder.full($0.name) })
+    return try Manifest(chain.map { try manifest($0, in: folder) })
   }
 
   private static func label(_ name: [UInt8]) -> ArchiveLabel? {
@@ -161,7 +158,7 @@ package struct ManifestCache: Sendable {
   ///   - parent: what it is the difference to.
   func store(
     _ header: Archive.Header, of archive: String, _ file: FileDescriptor, _ location: ManifestLocation,
-    tarSize: UInt64, parent: ParentManifest?
+    tarSize: UInt64, parent: Manifest?
   ) throws {
     let (repository, name) = try Places.ofFile(archive)
     guard let (size, beginning) = try Self.state(of: repository.file(name), in: repository) else { return }
@@ -207,9 +204,9 @@ package struct ManifestCache: Sendable {
   /// Removes the manifests of archives that are no longer in the repository, or older than the chain; and the directories of
   /// owners that have had no snapshot for a long time.
   private func removeUnused(
-    _ folder: Directory, _ repository: any Place, _ header: Archive.Header, _ parent: ParentManifest?
+    _ folder: Directory, _ repository: any Place, _ header: Archive.Header, _ parent: Manifest?
   ) throws {
-    let chain = [header] + (parent?.headers ?? [])
+    let chain = [header] + (parent?.parts.map(\.header) ?? [])
     let start = chain[chain.count - 1].time
     // An archive that is published while this runs is in the second list if its manifest is in the first.
     let unused = try folder.names().filter { name in

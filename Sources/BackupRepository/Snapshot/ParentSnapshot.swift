@@ -7,41 +7,25 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// The manifest of the newest snapshot of a container in the repository: all that the next one needs of it.
-struct ParentManifest {
-  /// Those of its archive and of the archives that it needs, in the order of the chain; never empty.
-  var headers: [Archive.Header]
-  var manifest: Manifest
-  /// The sizes of the archives, in the same order.
-  var sizes: [UInt64]
-  /// The files that the manifest is read from.
-  var paths: [String]
-
-  var header: Archive.Header { headers[0] }
-}
-
-extension ParentManifest {
-  init(_ archive: Archive) {
-    self.init(
-      headers: archive.parts.map(\.header), manifest: archive.manifest,
-      sizes: archive.parts.map(\.reader.fileSize), paths: archive.parts.map(\.path))
-  }
-
+extension Manifest {
   /// Throws unless a trusted key has signed each archive of the chain: one without a key to open them relies on the cache, and
   /// still must not add to a chain that cannot be restored.
+  ///
+  /// - Parameter newest: the file of the newest one, beside which the others are.
   func requireSigned(besides newest: String, _ trusted: TrustedKeys) throws {
     let place = try Places.ofFile(newest).place
-    for (path, header) in zip(paths, headers) {
+    for part in parts {
       let (signed, _) = try SignatureFiles.trusted(
-        of: place.full(ContainerPath(lastName(path))), trusted)
-      try signed.payload.requireOf(header)
+        of: place.full(ContainerPath(lastName(part.path))), trusted)
+      try signed.payload.requireOf(part.header)
     }
   }
 
   /// Whether the next archive is a full one by a rule: then it costs little, and a restore reads fewer archives.
-  func isComplete(by rule: FullArchiveRule) -> Bool {
-    let incremental = sizes.dropLast().reduce(0.0) { $0 + Double($1) }
-    return sizes.count > rule.after || incremental > Double(sizes.last ?? 0) * Double(rule.above) / 100
+  func needsFullArchive(by rule: FullArchiveRule) -> Bool {
+    let sizes = parts.map { Double($0.fileSize) }
+    let incremental = sizes.dropLast().reduce(0, +)
+    return sizes.count > rule.after || incremental > (sizes.last ?? 0) * Double(rule.above) / 100
   }
 }
 
@@ -55,22 +39,9 @@ final class ParentSnapshot {
   private let capture: CaptureTime
   private var contents: ContentIndex?
 
-  /// - Parameters:
-  ///   - root: the container's.
-  ///   - committed: of the container.
-  ///   - settling: seconds that must have passed between the last change of a path and the parent's capture.
-  init(_ parent: ParentManifest, of root: Directory, _ committed: CommittedFiles, settling: Double) throws {
-    manifest = parent.manifest
-    capture = try CaptureTime(parent.header, of: root, committed, settling: settling)
-    rows = manifest.parts.map { $0.entries() }
-    entries = MergedEntries(manifest)
-    next = try entries.next()
-  }
-
-  /// For a comparison with another archive.
-  init(_ archive: Archive) throws {
-    manifest = archive.manifest
-    capture = CaptureTime.none
+  /// - Parameter capture: what the parent's capture proves; nothing for a comparison with another archive.
+  init(_ manifest: Manifest, _ capture: CaptureTime = .none) throws {
+    (self.manifest, self.capture) = (manifest, capture)
     rows = manifest.parts.map { $0.entries() }
     entries = MergedEntries(manifest)
     next = try entries.next()
@@ -200,7 +171,7 @@ extension Snapshot {
   static func parent(
     of header: Archive.Header, in repository: String?, _ present: PlaceListing?, _ options: SnapshotOptions,
     _ rule: FullArchiveRule
-  ) throws -> (parent: ParentManifest?, problem: String?) {
+  ) throws -> (parent: Manifest?, problem: String?) {
     guard let repository, let present else { return (nil, nil) }
     // Whether a passphrase is that of earlier archives is not known.
     if case .passphrase? = options.encryption { return (nil, nil) }
@@ -221,10 +192,11 @@ extension Snapshot {
     guard let newest else { return (nil, nil) }
     let name = newest.fileName
     do {
-      let found: ParentManifest
+      let found: Manifest
       let trusted = options.sources
       if isEncrypted,
-        let kept = keptManifest(of: newest.path, header, present, options.cache.map(ManifestCache.init))
+        let kept = try? options.cache.map(ManifestCache.init)?.snapshot(
+          of: newest.path, app: header.app, instance: header.instance, present)
       {
         // The manifest is this machine's own. What is in the repository is verified by who can open it.
         if let trusted { try kept.requireSigned(besides: newest.path, trusted) }
@@ -236,23 +208,16 @@ extension Snapshot {
       } else {
         let part = try ArchivePart(
           path: newest.path, present.file(ContainerPath(name)), keys: keys, trusted: trusted, usesCache: true)
-        found = ParentManifest(try Archive(part, keys: keys, trusted: trusted, usesCache: true))
+        found = try Archive(part, keys: keys, trusted: trusted, usesCache: true).manifest
       }
       // Who is to read the new archive must be able to read those that it needs.
-      guard try found.manifest.parts[0].recipients() == options.encryption?.recipientsDigest() else {
+      guard try found.parts[0].recipients() == options.encryption?.recipientsDigest() else {
         return (nil, "\(name) is encrypted to other keys")
       }
-      return (found.isComplete(by: rule) ? nil : found, nil)
+      return (found.needsFullArchive(by: rule) ? nil : found, nil)
     } catch let error as DrydockError {
       return (nil, "\(name) cannot be read: \(error.message)")
     }
-  }
-
-  /// The manifest of a snapshot from the cache; nil if it is not there, or cannot be read.
-  private static func keptManifest(
-    of archive: String, _ header: Archive.Header, _ present: PlaceListing, _ cache: ManifestCache?
-  ) -> ParentManifest? {
-    try? cache?.snapshot(of: archive, app: header.app, instance: header.instance, present)
   }
 }
 

@@ -74,7 +74,7 @@ package enum Snapshot {
       report.parentProblem = parentProblem
     } catch let error as DrydockError {
       // A damaged archive must not prevent the next one.
-      guard let path = parent?.paths.first(where: { $0 == error.path }) else { throw error }
+      guard let path = parent?.parts.map(\.path).first(where: { $0 == error.path }) else { throw error }
       header.followsOfSecond = named { $0 == header.time }
       report = try write(container, header, nil, options, now, locked, to: destination)
       report.parentProblem = "\(lastName(path)) cannot be read: \(error.message)"
@@ -88,7 +88,7 @@ package enum Snapshot {
 
   /// Writes an archive: the difference to a parent, or a full one.
   private static func write(
-    _ container: Container, _ header: Archive.Header, _ parent: ParentManifest?, _ options: SnapshotOptions,
+    _ container: Container, _ header: Archive.Header, _ parent: Manifest?, _ options: SnapshotOptions,
     _ now: Date, _ locked: LockedContainer, to destination: ArchiveDestination
   ) throws -> SnapshotReport {
     var header = header
@@ -97,21 +97,21 @@ package enum Snapshot {
       header, time: now, encryption: options.encryption, signing: options.signing, to: destination)
     options.progress?.begin(.snapshot)
     do {
-      let writer = try SnapshotWriter(
-        container, locked, into: draft, options,
-        since: parent.map {
-          try ParentSnapshot(
-            $0, of: locked.lock.root, CommittedFiles(of: container), settling: options.seams.settling)
-        })
+      let root = locked.lock.root
+      let former = try parent.map {
+        try ParentSnapshot(
+          $0, CaptureTime($0.header, of: root, CommittedFiles(of: container), settling: options.seams.settling))
+      }
+      let writer = try SnapshotWriter(container, locked, into: draft, options, since: former)
       try writer.storeAll()
       if let recipients = try options.encryption?.recipientsDigest() {
         try draft.manifest.add(recipients: recipients)
       }
       let vault = try SnapshotVault.store(
-        from: container, locked.lock.root, writer.vaultDigest, into: draft, options.deviceKeys)
+        from: container, root, writer.vaultDigest, into: draft, options.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: options.includesExcluded)
       let (path, size) = try draft.publish(tags: options.tags)
-      try destination.requirePresent(parent?.headers.map(\.archive) ?? [], neededBy: path)
+      try destination.requirePresent(parent?.parts.map(\.archive) ?? [], neededBy: path)
       var report = SnapshotReport(
         path: path, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
