@@ -255,7 +255,9 @@ let package = Package(
       swiftSettings: tests),
     .testTarget(
       name: "ContainerDiffTests",
-      dependencies: ["DrydockErrors", "AppStores", "AppContainer", "ContainerDiff", "TestSupport", grdb],
+      dependencies: [
+        "DrydockErrors", "Formats", "AppStores", "AppContainer", "ContainerDiff", "TestSupport", grdb,
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "ContainerTransactionTests",

@@ -156,8 +156,8 @@ struct SecretValueSearch {
       }
     case .string(let text):
       left -= text.utf8.count
-      if let nested = NestedValue(value) {
-        return evidence(in: nested.value, name: name, isSecret: isSecret, depth + 10)
+      if let document = value.document {
+        return evidence(in: document, name: name, isSecret: isSecret, depth + 10)
       }
       if isSecret, SecretEvidence.isSecret(value: value, name: name) {
         return "a value under a secret's name"
@@ -165,8 +165,8 @@ struct SecretValueSearch {
       return SecretEvidence.form(in: text, withAssignments: false)
     case .data(let bytes):
       left -= bytes.count
-      if let nested = NestedValue(value) {
-        return evidence(in: nested.value, name: name, isSecret: isSecret, depth + 10)
+      if let document = value.document {
+        return evidence(in: document, name: name, isSecret: isSecret, depth + 10)
       }
       if isSecret, SecretEvidence.isSecret(value: value, name: name) { return Self.data }
     default:

@@ -38,10 +38,10 @@ extension AuditRule {
   ]
 }
 
-extension NestedValue {
-  /// Whether it is JSON or a property list, not plain text.
+extension PropertyListValue {
+  /// Whether a document is JSON or a property list, not plain text.
   var isStructured: Bool {
-    switch value {
+    switch self {
     case .array, .dictionary: true
     default: false
     }
@@ -94,7 +94,7 @@ struct DocumentRules {
     let isStructured = head.first { $0 > 0x20 }.map { "{[<".utf8.contains($0) } ?? false
     if entry.status.size <= Self.limit, isBinaryList || isStructured {
       let bytes = try root.contents(path, limit: Int(Self.limit))
-      if let document = NestedValue(.data(bytes)), document.isStructured {
+      if let document = PropertyListValue.data(bytes).document, document.isStructured {
         return check(document, bytes, &context)
       }
     }
@@ -102,10 +102,10 @@ struct DocumentRules {
     try searchText(root, path, upTo: most, &context)
   }
 
-  private func check(_ document: NestedValue, _ bytes: [UInt8], _ context: inout AuditContext) {
+  private func check(_ document: PropertyListValue, _ bytes: [UInt8], _ context: inout AuditContext) {
     var search = SecretValueSearch(budget: Int(Self.limit) * 4)
-    if let found = search.evidence(in: document.value, name: "") { report(found, &context) }
-    if entry.exclusion == nil, search.findsPath(in: document.value) {
+    if let found = search.evidence(in: document, name: "") { report(found, &context) }
+    if entry.exclusion == nil, search.findsPath(in: document) {
       context.findings.add(
         .pathInSettings, entry.path.parent.description, SettingsRules.pathMessage, unit: "document",
         example: entry.path.nameString)

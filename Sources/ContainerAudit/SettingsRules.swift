@@ -160,7 +160,7 @@ struct SettingsRules {
       default: nil
       }
     guard first == UInt8(ascii: "{") || first == UInt8(ascii: "[") else { return false }
-    return NestedValue(value)?.isStructured ?? false
+    return value.document?.isStructured ?? false
   }
 
   private func add(

@@ -111,11 +111,11 @@ struct TableScan {
     in value: PropertyListValue, _ first: UInt8?, _ column: inout Column
   ) -> String? {
     guard let first, "{[b<".utf8.contains(first), column.documents < Self.documentLimit,
-      let document = NestedValue(value), document.isStructured
+      let document = value.document, document.isStructured
     else { return nil }
     column.documents += 1
     var search = SecretValueSearch(budget: Self.valueLimit * 4)
-    return search.evidence(in: document.value, name: column.name)
+    return search.evidence(in: document, name: column.name)
   }
 
   private static let message = "values under a secret's name"

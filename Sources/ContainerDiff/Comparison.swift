@@ -191,7 +191,7 @@ package struct Comparison {
       let b = try after.contents(of: new).flatMap({ DecodedDocument(bytes: $0) })
     else { return nil }
     let name = SecretName(old.path.nameString)
-    return ContainerDifference.fields(options.redactor.difference(from: a, to: b, named: name))
+    return options.redactor.difference(from: a, to: b, named: name)
   }
 
   private mutating func addFile(
@@ -324,8 +324,7 @@ private struct SettingsComparison {
         after: after.map { redactor.shownDecoded($0, named: SecretName(key.text)) },
         document: before.flatMap { before in
           after.flatMap { after in
-            ContainerDifference.fields(
-              redactor.difference(from: before, to: after, named: SecretName(key.text)))
+            redactor.difference(from: before, to: after, named: SecretName(key.text))
           }
         })
       // Only the type differs: an int has become a long.

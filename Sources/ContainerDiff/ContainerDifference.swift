@@ -195,15 +195,6 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
   /// No difference.
   package init() {}
 
-  /// Nil when there is nothing to list.
-  static func fields(_ difference: DocumentDifference?) -> DocumentFields? {
-    difference.map { found in
-      DocumentFields(
-        fields: found.fields.map { Field(name: $0.path, before: $0.before, after: $0.after) },
-        more: found.more)
-    }
-  }
-
   /// The same with fewer rows listed.
   ///
   /// - Parameter limit: how many rows of a table, of each kind.

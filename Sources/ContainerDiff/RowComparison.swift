@@ -250,7 +250,7 @@ private struct ComparedValue {
 
   func document(_ name: SecretName, _ redactor: Redactor) -> ContainerDifference.DocumentFields? {
     guard let old = before?.whole, let new = after?.whole else { return nil }
-    return ContainerDifference.fields(redactor.difference(from: old, to: new, named: name))
+    return redactor.difference(from: old, to: new, named: name)
   }
 
   func texts(isKey: Bool) -> [(name: String, text: String?, isKey: Bool)] {

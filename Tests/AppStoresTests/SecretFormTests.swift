@@ -1,5 +1,6 @@
 import AppStores
 import TestSupport
+import Formats
 import Testing
 
 /// Made-up secrets, put together here so that no scanner of repositories takes them for real ones.
@@ -183,7 +184,7 @@ struct SecretFormTests {
   @Test("A secret is found under each of two spellings of one key")
   func exactKeys() {
     let token = "ghp_" + String(repeating: "a1", count: 20)
-    let nested = NestedValue(.string("{\"caf\u{E9}\": \"\(token)\", \"cafe\u{301}\": \"x\"}"))
-    #expect(nested.map { SecretPattern.isSecret($0.value) } == true)
+    let nested = PropertyListValue.string("{\"caf\u{E9}\": \"\(token)\", \"cafe\u{301}\": \"x\"}").document
+    #expect(nested.map { SecretPattern.isSecret($0) } == true)
   }
 }

@@ -1,5 +1,6 @@
 import DrydockErrors
 import Formats
+import Foundation
 
 /// A document in text or data, decoded for display: a keyed archive, a property list, or JSON.
 ///
@@ -32,9 +33,9 @@ package struct DecodedDocument: Sendable {
   package init?(bytes: [UInt8]) {
     guard bytes.count <= Self.sizeLimit, let first = bytes.first(where: { $0 > 0x20 }) else { return nil }
     if [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(first) {
-      guard let value = NestedValue.json(bytes) else { return nil }
+      guard let value = PropertyListValue.json(bytes) else { return nil }
       (form, self.value) = (.json, value)
-    } else if PropertyListDocument.isBinary(bytes) || NestedValue.isXMLPropertyList(bytes) {
+    } else if PropertyListDocument.isBinary(bytes) || PropertyListValue.isXMLPropertyList(bytes) {
       guard let document = try? PropertyListDocument(bytes: bytes),
         let (form, value) = Self.decoded(document)
       else { return nil }
@@ -70,26 +71,9 @@ package struct DecodedDocument: Sendable {
   }
 }
 
-/// What differs between two documents, by key path.
-package struct DocumentDifference: Sendable {
-  /// A field that differs; nil where a side does not have it.
-  package struct Field: Sendable, Equatable {
-    /// Such as `profile.theme` or `items[2]`.
-    package var path: String
-    package var before, after: String?
-  }
-
-  /// The most fields that are listed.
-  package static let limit = 20
-
-  package fileprivate(set) var fields: [Field] = []
-  /// The number of more fields that differ.
-  package fileprivate(set) var more = 0
-}
-
 extension Redactor {
-  /// The most characters of a document, and of a field of one.
-  private static let shownLength = (document: 300, field: 120, key: 60)
+  /// The most characters of a document.
+  private static let shownLength = 300
 
   /// The description of a value. A document in data is decoded, with the secrets in it redacted.
   package func shownDecoded(_ value: PropertyListValue, named name: SecretName) -> String {
@@ -102,7 +86,7 @@ extension Redactor {
   /// Such as `keyed archive {theme: "dark"}`; a long one is cut.
   package func shown(_ document: DecodedDocument, named name: SecretName) -> String {
     let text = knowing([["": document.value]]).shown(document.value, named: name)
-    return "\(document.form.rawValue) \(Self.cut(text, Self.shownLength.document))"
+    return "\(document.form.rawValue) \(Self.cut(text, Self.shownLength))"
   }
 
   /// The document in a text or data; nil when there is none, or all of it is secret.
@@ -110,58 +94,115 @@ extension Redactor {
     isHidden(value, named: name) ? nil : DecodedDocument(value)
   }
 
-  /// What differs between two values that both hold a document; nil for others, and when nothing does.
-  package func difference(
-    from old: PropertyListValue, to new: PropertyListValue, named name: SecretName
-  ) -> DocumentDifference? {
-    guard let old = document(in: old, named: name), let new = document(in: new, named: name) else {
-      return nil
-    }
-    return difference(from: old, to: new, named: name)
-  }
-
-  package func difference(
-    from old: DecodedDocument, to new: DecodedDocument, named name: SecretName
-  ) -> DocumentDifference? {
-    if old.value.matches(new.value) { return nil }
-    var difference = DocumentDifference()
-    // A secret of one field is one in the others.
-    knowing([["": old.value], ["": new.value]]).compare(old.value, new.value, name, "", &difference)
-    return difference.fields.isEmpty ? nil : difference
-  }
-
-  private func compare(
-    _ old: PropertyListValue?, _ new: PropertyListValue?, _ name: SecretName, _ path: String,
-    _ difference: inout DocumentDifference
-  ) {
-    switch (old, new) {
-    case (.dictionary(let old)?, .dictionary(let new)?):
-      let (names, newNames) = (SecretFields(old, inside: name), SecretFields(new, inside: name))
-      for key in old.differingKeys(from: new, isSame: { $0.matches($1) }) {
-        let isSecret = names.isSecret(key: key.text) || newNames.isSecret(key: key.text)
-        let shown = isSecret ? shown(secret: key.text) : Self.cut(key.text, Self.shownLength.key)
-        let inner = max(names[key.text], newNames[key.text])
-        compare(old[key], new[key], inner, path.isEmpty ? shown : "\(path).\(shown)", &difference)
-      }
-    case (.array(let old)?, .array(let new)?):
-      for index in 0..<max(old.count, new.count) {
-        let (old, new) = (
-          old.indices.contains(index) ? old[index] : nil, new.indices.contains(index) ? new[index] : nil
-        )
-        if let old, let new, old.matches(new) { continue }
-        compare(old, new, name, "\(path)[\(index)]", &difference)
-      }
-    default:
-      guard difference.fields.count < DocumentDifference.limit else {
-        difference.more += 1
-        return
-      }
-      let texts = [old, new].map { $0.map { Self.cut(shown($0, named: name), Self.shownLength.field) } }
-      difference.fields.append(.init(path: path.isEmpty ? "value" : path, before: texts[0], after: texts[1]))
-    }
-  }
-
-  private static func cut(_ text: String, _ length: Int) -> String {
+  package static func cut(_ text: String, _ length: Int) -> String {
     text.utf8.count <= length || text.count <= length ? text : "\(text.prefix(length))…"
+  }
+}
+
+extension PropertyListValue {
+  /// The document in text or data: JSON, or a property list. In a keyed archive, fields are resolved to their names. Data may
+  /// also be plain text.
+  package var document: PropertyListValue? {
+    switch self {
+    case .string(let text): return Self.document(in: Array(text.utf8))
+    case .data(let bytes):
+      if let document = Self.document(in: bytes) { return document }
+      guard bytes.count <= Self.documentLimit, !bytes.contains(0) else { return nil }
+      return String(validating: bytes, as: UTF8.self).map { .string($0) }
+    default: return nil
+    }
+  }
+
+  /// Larger documents are not parsed; secrets in them are recognized by form only.
+  private static let documentLimit = 4 << 20
+  private static let jsonDepth = 100
+
+  private static func document(in bytes: [UInt8]) -> PropertyListValue? {
+    guard bytes.count <= documentLimit, let first = bytes.first(where: { $0 > 0x20 }) else { return nil }
+    switch first {
+    case UInt8(ascii: "{"), UInt8(ascii: "["): return json(bytes).map(resolved)
+    case UInt8(ascii: "b") where PropertyListDocument.isBinary(bytes),
+      UInt8(ascii: "<") where isXMLPropertyList(bytes):
+      return (try? PropertyListDocument(bytes: bytes)).map { resolved($0.value) }
+    default: return nil
+    }
+  }
+
+  fileprivate static func isXMLPropertyList(_ bytes: [UInt8]) -> Bool {
+    String(decoding: bytes.prefix(512), as: UTF8.self).contains("<plist")
+  }
+
+  /// A JSON document as a property list; null is an unknown value.
+  fileprivate static func json(_ bytes: [UInt8]) -> PropertyListValue? {
+    if let document = try? JSONDocument(bytes: bytes) { return value(document.value) }
+    // A document with duplicate keys.
+    guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) else { return nil }
+    return value(object, depth: 0)
+  }
+
+  private static func value(_ value: JSONValue) -> PropertyListValue {
+    switch value {
+    case .array(let array): .array(array.elements.map { self.value($0) })
+    case .object(let object):
+      .dictionary(PropertyListDictionary(object.members.map { ($0.key.text, self.value($0.value)) }))
+    default: value.propertyListValue ?? .unknown(.null)
+    }
+  }
+
+  private static func value(_ object: Any, depth: Int) -> PropertyListValue? {
+    guard depth < jsonDepth else { return nil }
+    switch object {
+    case let text as String: return .string(text)
+    case let number as NSNumber: return self.number(number)
+    case let values as [Any]:
+      let elements = values.compactMap { value($0, depth: depth + 1) }
+      return elements.count == values.count ? .array(elements) : nil
+    case let values as [String: Any]:
+      let fields = values.compactMap { key, field in value(field, depth: depth + 1).map { (key, $0) } }
+      return fields.count == values.count ? .dictionary(PropertyListDictionary(fields)) : nil
+    default: return .unknown(.null)
+    }
+  }
+
+  private static func number(_ number: NSNumber) -> PropertyListValue {
+    switch String(cString: number.objCType) {
+    case "c", "B": .boolean(number.boolValue)
+    case "d", "f": .real(number.doubleValue)
+    case "Q": Int64(exactly: number.uint64Value).map { .integer($0) } ?? .unsigned(number.uint64Value)
+    default: .integer(number.int64Value)
+    }
+  }
+
+  /// The objects of a keyed archive, each field with the object that it refers to, one level deep: enough to see a name
+  /// beside its value. Other documents are unchanged.
+  private static func resolved(_ document: PropertyListValue) -> PropertyListValue {
+    guard case .dictionary(let root) = document, root["$archiver"] != nil,
+      case .array(let objects) = root["$objects"]
+    else { return document }
+    func object(_ value: PropertyListValue) -> PropertyListValue {
+      guard case .unknown(let opaque) = value, let number = opaque.keyedArchiveReference,
+        let index = Int(exactly: number), objects.indices.contains(index)
+      else { return value }
+      switch objects[index] {
+      // Objects with fields are in the list themselves.
+      case .dictionary, .array: return value
+      case let simple: return simple
+      }
+    }
+    return .array(objects.map { fields($0, object) })
+  }
+
+  private static func fields(
+    _ value: PropertyListValue, _ object: (PropertyListValue) -> PropertyListValue
+  ) -> PropertyListValue {
+    guard case .dictionary(let values) = value else { return value }
+    var result = values.mapValues(object)
+    // A dictionary in a keyed archive is a list of keys and a list of objects.
+    if case .array(let keys) = values["NS.keys"], case .array(let items) = values["NS.objects"] {
+      for (key, item) in zip(keys, items) {
+        if case .string(let name) = object(key) { result[name] = object(item) }
+      }
+    }
+    return .dictionary(result)
   }
 }

@@ -61,7 +61,7 @@ package struct Redactor: Sendable {
       let rest = String(message[block.lowerBound...])
       return shown(message: String(message[..<block.lowerBound])) + shown(secret: rest)
     }
-    if let document = NestedValue(.string(message)) { return shown(document.value, .plain, depth: 1) }
+    if let document = PropertyListValue.string(message).document { return shown(document, .plain, depth: 1) }
     var (result, end) = ("", message.startIndex)
     for span in SecretSpans(message).spans {
       result += message[end..<span.range.lowerBound] + shown(secret: String(message[span.range]))
@@ -171,8 +171,8 @@ package struct Redactor: Sendable {
     case .string, .data:
       guard SecretPattern.isSecret(value, named: name) else { return value.description }
       // In a document in a text only the secrets are redacted; data is never shown.
-      if case .string = value, depth < SecretSearch.depthLimit, let nested = NestedValue(value) {
-        return shown(nested.value, name, depth: depth + 1)
+      if case .string = value, depth < SecretSearch.depthLimit, let document = value.document {
+        return shown(document, name, depth: depth + 1)
       }
       return shown(secret: value)
     default: return value.description
@@ -227,8 +227,8 @@ private struct TextHashes {
       guard let hash = Self.hash(of: value) else { return }
       hashes.insert(hash)
       // A document in a text is redacted value by value.
-      if depth < SecretSearch.depthLimit, case .string = value, let nested = NestedValue(value) {
-        add(nested.value, depth: depth + 1)
+      if depth < SecretSearch.depthLimit, case .string = value, let document = value.document {
+        add(document, depth: depth + 1)
       }
     }
   }

@@ -373,8 +373,8 @@ extension CapturedValues {
 
   /// Collects the fields of a keyed archive with their names beside them. They cannot be written back like that.
   mutating func collectFields(of bytes: [UInt8], _ place: CapturePlace, depth: Int = 0) throws {
-    guard isCollecting, let nested = NestedValue(.data(bytes)) else { return }
-    _ = try value(nested.value, place, depth: depth + 1)
+    guard isCollecting, let document = PropertyListValue.data(bytes).document else { return }
+    _ = try value(document, place, depth: depth + 1)
   }
 
   private mutating func json(_ value: JSONValue, _ place: CapturePlace, depth: Int) throws -> JSONValue {

@@ -1,4 +1,5 @@
 @testable import AppStores
+@testable import ContainerDiff
 @testable import Formats
 
 extension FuzzTarget {
@@ -14,7 +15,9 @@ extension FuzzTarget {
     }
     if let other = DecodedDocument(bytes: Array("{\"a\": [1]}".utf8)) {
       let difference = redactor.difference(from: document, to: other, named: .plain)
-      guard difference?.fields.count ?? 0 <= DocumentDifference.limit else { fatalError("too many fields") }
+      guard difference?.fields.count ?? 0 <= ContainerDifference.DocumentFields.limit else {
+        fatalError("too many fields")
+      }
     }
   }
 }

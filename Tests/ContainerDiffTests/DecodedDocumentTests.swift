@@ -1,7 +1,14 @@
 import Foundation
 import Testing
 
+<<<<<<<< HEAD:Tests/AppStoresTests/DecodedDocumentTests.swift
 @testable import AppStores
+|||||||| parent of 6689d2aa (Documents that differ are a part of the difference of containers: a second type of the same fields, and its copy, go; the document in a text is a property of the value, not a type around it):Tests/AppContainerTests/DecodedDocumentTests.swift
+@testable import AppContainer
+========
+@testable import AppContainer
+@testable import ContainerDiff
+>>>>>>>> 6689d2aa (Documents that differ are a part of the difference of containers: a second type of the same fields, and its copy, go; the document in a text is a property of the value, not a type around it):Tests/ContainerDiffTests/DecodedDocumentTests.swift
 @testable import Formats
 
 @Suite struct DecodedDocumentTests {
@@ -151,9 +158,9 @@ import Testing
     let found = try #require(Redactor().difference(from: .data(old), to: .data(new), named: .plain))
     #expect(
       found.fields == [
-        .init(path: "gone", before: "true", after: nil), .init(path: "list[1]", before: "2", after: "5"),
-        .init(path: "list[2]", before: "3", after: nil), .init(path: "new", before: nil, after: "null"),
-        .init(path: "profile.theme", before: "\"dark\"", after: "\"light\""),
+        .init(name: "gone", before: "true", after: nil), .init(name: "list[1]", before: "2", after: "5"),
+        .init(name: "list[2]", before: "3", after: nil), .init(name: "new", before: nil, after: "null"),
+        .init(name: "profile.theme", before: "\"dark\"", after: "\"light\""),
       ])
     #expect(found.more == 0)
     // The same document in another form, and what is no document.
