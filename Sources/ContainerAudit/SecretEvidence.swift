@@ -10,7 +10,7 @@ enum SecretEvidence {
   static func form(in bytes: [UInt8], withAssignments: Bool = false) -> String? {
     let found = SecretText(bytes: bytes).first { form in
       switch form {
-      case .token(let service, let value): service != SecretToken.json && isReal(value)
+      case .token(let service, let value): service != SecretText.encodedJSON && isReal(value)
       case .block(let label): label.contains("PRIVATE KEY")
       case .urlPassword: true
       case .authorization(let value): isReal(value)

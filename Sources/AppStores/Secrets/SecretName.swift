@@ -29,28 +29,28 @@ package enum SecretName: Int, Sendable, Comparable {
       self = .suspicious
     }
     let isAbout =
-      words.count > 1 && (SecretWords.about.contains(last) || SecretWords.verbs.contains(words[0]))
+      words.count > 1 && (Self.aboutWords.contains(last) || Self.verbs.contains(words[0]))
     if isAbout && self > .suspicious { self = .suspicious }
   }
 
   /// The class of a name inside a classified one: everything in `credentials` is secret except properties such as `expiry`.
   package func inside(_ outer: SecretName, name: String) -> SecretName {
     guard outer > self else { return self }
-    let isAbout = Self.words(name).last.map(SecretWords.about.contains) ?? false
+    let isAbout = Self.words(name).last.map(Self.aboutWords.contains) ?? false
     return isAbout ? max(self, .suspicious) : outer
   }
 
   private static func judge(_ words: [String]) -> SecretName {
-    if words.contains(where: isSecret) || has(words, SecretWords.secretPairs) {
+    if words.contains(where: isSecret) || has(words, Self.secretPairs) {
       return .secret
     }
     if words.last == "session" || words == ["pass"] { return .secret }
     // A pin may be on a map: its value must look like a code.
-    if has(words, SecretWords.codePairs) || words.contains(where: SecretWords.code.contains) {
+    if has(words, Self.codePairs) || words.contains(where: Self.codeWords.contains) {
       return .code
     }
-    if has(words, SecretWords.publicPairs) { return .plain }
-    return words.contains(where: SecretWords.suspicious.contains) ? .suspicious : .plain
+    if has(words, Self.publicPairs) { return .plain }
+    return words.contains(where: Self.suspiciousWords.contains) ? .suspicious : .plain
   }
 
   private static func has(_ words: [String], _ pairs: [String: Set<String>]) -> Bool {
@@ -58,9 +58,9 @@ package enum SecretName: Int, Sendable, Comparable {
   }
 
   private static func isSecret(_ word: String) -> Bool {
-    SecretWords.secret.contains(word)
+    secretWords.contains(word)
       // All endings have at least five letters.
-      || word.utf8.count >= 5 && SecretWords.secretEndings.contains(where: word.hasSuffix)
+      || word.utf8.count >= 5 && secretEndings.contains(where: word.hasSuffix)
   }
 
   /// The words of a name in lower case and singular, without numbers: `APIKeys2` is `api`, `key`.
@@ -125,7 +125,7 @@ package enum SecretName: Int, Sendable, Comparable {
 
   private static func singular(_ word: String) -> String {
     guard word.utf8.count > 3, word.utf8.last == UInt8(ascii: "s"), !word.hasSuffix("ss"), word.count > 3,
-      !SecretWords.about.contains(word)
+      !Self.aboutWords.contains(word)
     else { return word }
     return String(word.dropLast())
   }
@@ -192,13 +192,14 @@ package struct SecretFields {
   /// Whether a key itself is a secret: a token, or something similar in a list of sessions.
   package func isSecret(key: String) -> Bool {
     SecretText.isSecret(key)
-      || outer == .secret && SecretName(key) == .plain && SecretToken.isLikely(key)
+      || outer == .secret && SecretName(key) == .plain && SecretText.isLikelyToken(key)
   }
 }
 
-enum SecretWords {
+// The words.
+extension SecretName {
   /// Any value of such a name is secret.
-  static let secret: Set<String> = [
+  private static let secretWords: Set<String> = [
     "token", "password", "passwd", "pwd", "passphrase", "passcode", "passkey", "passwort", "secret",
     "credential", "cred", "authorization", "jwt", "bearer", "cookie", "mnemonic", "ssn", "iban", "apikey",
     "apitoken", "authtoken", "accesstoken", "refreshtoken", "idtoken", "privatekey", "secretkey", "accesskey",
@@ -208,10 +209,10 @@ enum SecretWords {
   ]
 
   /// The same for words that end with these, such as `userpassword`.
-  static let secretEndings = ["token", "password", "passphrase", "secret", "apikey", "privatekey"]
+  private static let secretEndings = ["token", "password", "passphrase", "secret", "apikey", "privatekey"]
 
   /// Adjacent words that together mean a secret.
-  static let secretPairs = byLast([
+  private static let secretPairs = byLast([
     ["api", "key"], ["private", "key"], ["secret", "key"], ["access", "key"], ["auth", "key"],
     ["encryption", "key"], ["master", "key"], ["signing", "key"], ["session", "key"], ["session", "id"],
     ["session", "data"], ["session", "value"], ["session", "hash"], ["session", "string"], ["ssh", "key"],
@@ -225,27 +226,29 @@ enum SecretWords {
   ])
 
   /// A short number under such a name is secret.
-  static let code: Set<String> = ["pin", "otp", "totp", "hotp", "cvv", "cvc", "csc", "tan", "mfa"]
-  static let codePairs = byLast([
+  private static let codeWords: Set<String> = [
+    "pin", "otp", "totp", "hotp", "cvv", "cvc", "csc", "tan", "mfa",
+  ]
+  private static let codePairs = byLast([
     ["security", "code"], ["verification", "code"], ["pin", "code"], ["time", "code"], ["auth", "code"],
     ["login", "code"], ["sms", "code"], ["access", "code"], ["unlock", "code"], ["confirmation", "code"],
   ])
   /// Public values are not secret.
-  static let publicPairs = byLast([["public", "key"]])
+  private static let publicPairs = byLast([["public", "key"]])
 
   private static func byLast(_ pairs: [[String]]) -> [String: Set<String>] {
     pairs.reduce(into: [:]) { $0[$1[1], default: []].insert($1[0]) }
   }
 
   /// A value that looks like a token under such a name is secret.
-  static let suspicious: Set<String> = [
+  private static let suspiciousWords: Set<String> = [
     "key", "auth", "oauth", "session", "sid", "signature", "nonce", "salt", "seed", "hash", "login", "code",
     "access", "refresh", "certificate", "cert", "license", "licence", "pass", "csrf", "xsrf", "keychain",
     "recovery", "otpauth", "webhook", "invite", "verifier", "challenge",
   ]
 
   /// At the end of a name these mean a property of a secret: `tokenExpiry`.
-  static let about: Set<String> = [
+  private static let aboutWords: Set<String> = [
     "count", "interval", "timeout", "ttl", "expiry", "expires", "expired", "expiration", "expire", "lifetime",
     "duration", "date", "time", "timestamp", "at", "on", "until", "since", "length", "size", "limit", "min",
     "max", "minimum", "maximum", "policy", "type", "kind", "format", "name", "label", "title", "enabled",
@@ -259,7 +262,7 @@ enum SecretWords {
   ]
 
   /// At the start of a name these mean an action or question: `showPassword`.
-  static let verbs: Set<String> = [
+  private static let verbs: Set<String> = [
     "show", "hide", "has", "is", "should", "use", "uses", "needs", "require", "requires", "remember", "save",
     "did", "can", "enable", "disable", "allow", "num", "max", "min", "total", "ask", "prompt", "reset",
     "change", "clear",

@@ -54,8 +54,8 @@ package enum SecretPattern {
   private static func isSecret(_ text: String, _ name: SecretName) -> Bool {
     switch name {
     case .plain: return false
-    case .suspicious: return SecretToken.isLikely(text)
-    case .code: return isCode(text) || SecretToken.isLikely(text)
+    case .suspicious: return SecretText.isLikelyToken(text)
+    case .code: return isCode(text) || SecretText.isLikelyToken(text)
     case .secret:
       // A count is shorter than any code.
       let isNumber = text.utf8.allSatisfy(SecretText.isDigit)
@@ -70,7 +70,7 @@ package enum SecretPattern {
 
   private static func isSecret(_ number: UInt64, _ name: SecretName) -> Bool {
     switch name {
-    case .plain, .suspicious: SecretNumber.isCard(number)
+    case .plain, .suspicious: SecretText.isCard(number)
     case .code: number >= 100
     case .secret: number >= 1000
     }

@@ -42,9 +42,9 @@ package struct SecretText {
       }
       let isWord = Self.isWord(byte)
       if isWord && isWordStart {
-        if let token = SecretToken.first(at: index, in: bytes), accepts(token) { return token }
+        if let token = Self.token(at: index, in: bytes), accepts(token) { return token }
         if let scheme = scheme(index), accepts(scheme) { return scheme }
-        if SecretNumber.begins(at: index, in: bytes), accepts(.number) { return .number }
+        if Self.isNumber(at: index, in: bytes), accepts(.number) { return .number }
       }
       isWordStart = !isWord
       if let form = found.lazy.compactMap({ $0 }).first(where: accepts) { return form }
@@ -58,10 +58,12 @@ package struct SecretText {
   }
 
   static func isWord(_ byte: UInt8) -> Bool {
-    isDigit(byte) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || byte >= 0x80 || byte == UInt8(ascii: "_")
+    isDigit(byte) || isLetter(byte) || byte >= 0x80 || byte == UInt8(ascii: "_")
   }
 
   static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
+
+  private static func isLetter(_ byte: UInt8) -> Bool { byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A }
 
   private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
@@ -84,7 +86,7 @@ package struct SecretText {
     }
     let start = index + length
     guard length > 0, start < bytes.count, bytes[start] == 0x20 else { return nil }
-    let value = bytes[start...].drop { $0 == 0x20 }.prefix { SecretToken.isTokenByte($0) }
+    let value = bytes[start...].drop { $0 == 0x20 }.prefix { Self.isTokenByte($0) }
     guard value.count >= 8, value.contains(where: Self.isDigit) || value.count >= 20 else { return nil }
     return .authorization(value: String(decoding: value, as: UTF8.self))
   }
@@ -160,12 +162,8 @@ package struct SecretText {
     return next == UInt8(ascii: "{") || next == UInt8(ascii: "[")
   }
 
-  private struct Value {
-    var text: String
-    var isSpaced: Bool
-  }
-
-  private func value(behind index: Int) -> Value? {
+  /// The value after the sign at an index, and whether more text follows in its line.
+  private func value(behind index: Int) -> (text: String, isSpaced: Bool)? {
     var start = index + 1
     while start < bytes.count, bytes[start] == 0x20 { start += 1 }
     while start < bytes.count, "\"'\\".utf8.contains(bytes[start]) { start += 1 }
@@ -176,28 +174,27 @@ package struct SecretText {
     // Not the `//` after a URL's scheme.
     guard end - start >= 3, !bytes[start...].starts(with: "//".utf8) else { return nil }
     let next = bytes[end...].first { !Self.isBlank($0) }
-    return Value(
-      text: String(decoding: bytes[start..<end], as: UTF8.self),
-      isSpaced: next != nil && next != 0x0A && next != 0x0D)
+    return (
+      String(decoding: bytes[start..<end], as: UTF8.self), next != nil && next != 0x0A && next != 0x0D
+    )
   }
 }
 
-/// Keys and tokens with a known prefix.
-package enum SecretToken {
-  private struct Prefix {
-    var service: String
-    var beginning: [UInt8]
-    /// The minimum number of characters after the prefix.
-    var length: Int
-  }
+// MARK: Tokens
+
+extension SecretText {
+  /// The beginning of a known service's keys or tokens, and the minimum number of characters after it.
+  private typealias Prefix = (service: String, beginning: [UInt8], length: Int)
 
   private static func prefixes(_ service: String, _ length: Int, _ beginnings: String...) -> [Prefix] {
-    beginnings.map { Prefix(service: service, beginning: Array($0.utf8), length: length) }
+    beginnings.map { (service, Array($0.utf8), length) }
   }
 
-  private static let byFirst: [UInt8: [Prefix]] = Dictionary(grouping: list) { $0.beginning.first ?? 0 }
+  private static let prefixes: [UInt8: [Prefix]] = Dictionary(grouping: knownPrefixes) {
+    $0.beginning.first ?? 0
+  }
 
-  private static let list: [Prefix] = [
+  private static let knownPrefixes: [Prefix] = [
     prefixes("GitHub token", 20, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     prefixes(
       "GitLab token", 16, "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glcbt-", "glimt-", "glagent-",
@@ -216,16 +213,16 @@ package enum SecretToken {
     prefixes("Hugging Face token", 30, "hf_"), prefixes("Square token", 20, "sq0atp-", "sq0csp-"),
     prefixes("Facebook token", 0, "EAACEdEose0cBA"),
     prefixes("age secret key", 10, "AGE-SECRET-KEY-1", "age-secret-key-1", "AGE-PLUGIN-"),
-    prefixes("PuTTY key", 0, "PuTTY-User-Key-File"), prefixes(json, 37, "eyJ"),
+    prefixes("PuTTY key", 0, "PuTTY-User-Key-File"), prefixes(encodedJSON, 37, "eyJ"),
   ].flatMap { $0 }
 
   private static let amazon = "AWS key"
   /// Any JSON object in base64.
-  package static let json = "base64 of JSON"
+  package static let encodedJSON = "base64 of JSON"
 
   /// Whether a token starts at an index that starts a word.
-  static func first(at index: Int, in bytes: [UInt8]) -> SecretText.Form? {
-    guard let prefixes = byFirst[bytes[index]] else { return nil }
+  private static func token(at index: Int, in bytes: [UInt8]) -> Form? {
+    guard let prefixes = prefixes[bytes[index]] else { return nil }
     for prefix in prefixes where bytes[index...].starts(with: prefix.beginning) {
       let rest = bytes[(index + prefix.beginning.count)...].prefix(4096).prefix(while: isTokenByte)
       let value = String(decoding: prefix.beginning + rest, as: UTF8.self)
@@ -234,7 +231,9 @@ package enum SecretToken {
         continue
       }
       // Base64 of a JSON object; a short one is a JSON Web Token if it has dots.
-      if prefix.service == json, isWebToken(rest) { return .token(service: "JSON Web Token", value: value) }
+      if prefix.service == encodedJSON, isWebToken(rest) {
+        return .token(service: "JSON Web Token", value: value)
+      }
       if rest.count >= prefix.length { return .token(service: prefix.service, value: value) }
     }
     return nil
@@ -242,7 +241,7 @@ package enum SecretToken {
 
   private static func isKeyIdentifier(_ rest: ArraySlice<UInt8>) -> Bool {
     rest.count == 16
-      && rest.allSatisfy { SecretText.isDigit($0) || ($0 >= UInt8(ascii: "A") && $0 <= UInt8(ascii: "Z")) }
+      && rest.allSatisfy { isDigit($0) || isUpper($0) }
   }
 
   private static func isWebToken(_ rest: ArraySlice<UInt8>) -> Bool {
@@ -252,18 +251,18 @@ package enum SecretToken {
   }
 
   /// The bytes of base64 in both alphabets, and separators in tokens.
-  static func isTokenByte(_ byte: UInt8) -> Bool {
-    SecretText.isDigit(byte) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || "-._~+/=".utf8.contains(byte)
+  private static func isTokenByte(_ byte: UInt8) -> Bool {
+    isDigit(byte) || isLetter(byte) || "-._~+/=".utf8.contains(byte)
   }
 
   /// Whether a whole text looks like a token of an unknown service: a long word of letters and digits.
-  package static func isLikely(_ text: String) -> Bool {
+  static func isLikelyToken(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     guard bytes.count >= 12, bytes.allSatisfy({ isTokenByte($0) || $0 == UInt8(ascii: ":") }) else {
       return false
     }
-    let digits = bytes.count(where: SecretText.isDigit)
-    let letters = bytes.count { ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A) }
+    let digits = bytes.count(where: isDigit)
+    let letters = bytes.count(where: isLetter)
     // Excludes words, versions and dates (digits with a T).
     if digits >= 2 && letters >= 3 { return true }
     return bytes.count >= 24 && letters > 0 && mixesCases(bytes)
@@ -279,12 +278,13 @@ package enum SecretToken {
   }
 }
 
-/// Personal numbers: of payment cards, US social security, bank accounts.
-enum SecretNumber {
-  /// Whether such a number starts at an index that starts a word, without parts of another number around it.
-  static func begins(at index: Int, in bytes: [UInt8]) -> Bool {
+// MARK: Numbers
+
+extension SecretText {
+  /// Whether a personal number, of a payment card, US social security or a bank account, starts at an index that starts a word, without parts of another number around it.
+  private static func isNumber(at index: Int, in bytes: [UInt8]) -> Bool {
     if index > 0, "-.+#".utf8.contains(bytes[index - 1]) { return false }
-    if SecretText.isDigit(bytes[index]) {
+    if isDigit(bytes[index]) {
       return isCard(groups(from: index, in: bytes)) || isSocialSecurity(index, bytes)
     }
     return isAccount(index, bytes)
@@ -305,10 +305,10 @@ enum SecretNumber {
     var at = index
     while at < bytes.count, at - index < 32 {
       let byte = bytes[at]
-      if SecretText.isDigit(byte) {
+      if isDigit(byte) {
         groups[groups.count - 1].append(Int(byte) - 0x30)
       } else if byte == 0x20 || byte == UInt8(ascii: "-"), separator == nil || separator == byte,
-        at + 1 < bytes.count, SecretText.isDigit(bytes[at + 1])
+        at + 1 < bytes.count, isDigit(bytes[at + 1])
       {
         separator = byte
         groups.append([])
@@ -319,12 +319,12 @@ enum SecretNumber {
     }
     guard at < bytes.count else { return groups }
     let isInside =
-      SecretText.isWord(bytes[at]) || (bytes[at] == UInt8(ascii: ".") && isDigit(after: at, bytes))
+      isWord(bytes[at]) || (bytes[at] == UInt8(ascii: ".") && isDigit(after: at, bytes))
     return isInside ? [] : groups
   }
 
   private static func isDigit(after index: Int, _ bytes: [UInt8]) -> Bool {
-    index + 1 < bytes.count && SecretText.isDigit(bytes[index + 1])
+    index + 1 < bytes.count && isDigit(bytes[index + 1])
   }
 
   private static func isCard(_ groups: [[Int]]) -> Bool {
@@ -372,10 +372,10 @@ enum SecretNumber {
     guard form.count >= 11, form[3] == form[6], form[3] == 0x20 || form[3] == UInt8(ascii: "-") else {
       return false
     }
-    if form.count == 12, SecretText.isWord(form[11]) || form[11] == UInt8(ascii: "-") { return false }
+    if form.count == 12, isWord(form[11]) || form[11] == UInt8(ascii: "-") { return false }
     func number(_ range: Range<Int>) -> Int? {
       form[range].reduce(0 as Int?) { sum, byte in
-        SecretText.isDigit(byte) ? sum.map { $0 * 10 + Int(byte) - 0x30 } : nil
+        isDigit(byte) ? sum.map { $0 * 10 + Int(byte) - 0x30 } : nil
       }
     }
     guard let area = number(0..<3), let group = number(4..<6), let serial = number(7..<11) else {
@@ -389,20 +389,19 @@ enum SecretNumber {
   /// An IBAN, in one piece or in groups of four, with correct check digits. With small letters it also has the length
   /// that its country uses, since hashes in hexadecimal begin in the same way.
   private static func isAccount(_ index: Int, _ bytes: [UInt8]) -> Bool {
-    func isLetter(_ byte: UInt8) -> Bool { byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A }
     guard index + 15 <= bytes.count, isLetter(bytes[index]), isLetter(bytes[index + 1]),
-      SecretText.isDigit(bytes[index + 2]), SecretText.isDigit(bytes[index + 3])
+      isDigit(bytes[index + 2]), isDigit(bytes[index + 3])
     else { return false }
     var compact: [UInt8] = []
     var isSmall = false
     var at = index
     func isFound() -> Bool {
-      isRight(compact)
-        && (!isSmall || lengths[String(decoding: compact.prefix(2), as: UTF8.self)] == compact.count)
+      hasCorrectCheckDigits(compact)
+        && (!isSmall || accountLengths[String(decoding: compact.prefix(2), as: UTF8.self)] == compact.count)
     }
     while at < bytes.count, compact.count < 34 {
       let byte = bytes[at]
-      if isLetter(byte) || SecretText.isDigit(byte) {
+      if isLetter(byte) || isDigit(byte) {
         isSmall = isSmall || byte >= 0x61
         compact.append(byte >= 0x61 ? byte & ~0x20 : byte)
       } else if byte == 0x20, at - index == compact.count + compact.count / 4 - 1,
@@ -415,11 +414,11 @@ enum SecretNumber {
       }
       at += 1
     }
-    return (at == bytes.count || !SecretText.isWord(bytes[at])) && isFound()
+    return (at == bytes.count || !isWord(bytes[at])) && isFound()
   }
 
   /// The length of an IBAN by its country.
-  private static let lengths: [String: Int] = Dictionary(
+  private static let accountLengths: [String: Int] = Dictionary(
     uniqueKeysWithValues: """
       AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24
       FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32
@@ -428,11 +427,11 @@ enum SecretNumber {
       """.split(whereSeparator: \.isWhitespace).map { (String($0.prefix(2)), Int($0.dropFirst(2)) ?? 0) })
 
   /// Whether the check digits are correct (ISO 7064).
-  private static func isRight(_ account: [UInt8]) -> Bool {
+  private static func hasCorrectCheckDigits(_ account: [UInt8]) -> Bool {
     guard account.count >= 15 else { return false }
     let rotated = account.dropFirst(4) + account.prefix(4)
     let remainder = rotated.reduce(0) { sum, byte in
-      SecretText.isDigit(byte)
+      isDigit(byte)
         ? (sum * 10 + Int(byte) - 0x30) % 97 : (sum * 100 + Int(byte) - 0x41 + 10) % 97
     }
     return remainder == 1
