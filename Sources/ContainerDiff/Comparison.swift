@@ -7,12 +7,7 @@ import Formats
 
 /// What takes part in a comparison, and how much of it is shown.
 package struct ComparisonOptions: Sendable {
-  /// The parts of a container.
-  package enum Store: String, Sendable, CaseIterable {
-    case defaults, vault, databases, files
-  }
-
-  package var stores = Set(Store.allCases)
+  package var stores = Set(ContainerStore.allCases)
   /// The paths to compare, each with all below it; none means all.
   package var scope: [ContainerPath] = []
   /// How many rows of a table are listed, of each kind.
@@ -41,6 +36,13 @@ package struct NotCompared: Sendable, Codable, Equatable {
   package var reason: String
   /// Whether it should have been compared: it cannot be read.
   package var isLoss: Bool
+
+  // Reasons besides the rules of backups.
+
+  /// It could not be read, now or when the archive was written.
+  package static let unreadable = "cannot be read"
+  /// The app removed it while it was compared.
+  package static let vanished = "vanished while it was compared"
 }
 
 /// Compares two sides, path by path: reads only what their digests do not decide.
@@ -56,8 +58,7 @@ package struct Comparison {
   private let options: ComparisonOptions
   private let scratch: Directory
   /// Settings files with what each side has in it.
-  private var settings: [(path: ContainerPath, old: Settings, new: Settings)] = []
-  private typealias Settings = PropertyListDictionary
+  private var settings: [(path: ContainerPath, old: PropertyListDictionary, new: PropertyListDictionary)] = []
 
   /// Compares two sides.
   ///
@@ -98,13 +99,10 @@ package struct Comparison {
     }
     for (path, reason) in old.omitted.merging(new.omitted, uniquingKeysWith: { a, _ in a })
     where options.takes(path) {
-      notCompared.append(NotCompared(path: path, reason: reason, isLoss: reason == OmissionReason.unreadable))
+      notCompared.append(NotCompared(path: path, reason: reason, isLoss: reason == NotCompared.unreadable))
     }
     notCompared.sort { $0.path < $1.path }
-    let compared = settings.map { SettingsComparison(file: $0.path, old: $0.old, new: $0.new) }
-    let redactor = options.redactor.knowing(
-      settings.flatMap { [$0.old, $0.new] }, among: compared.flatMap(\.values))
-    difference.settings = compared.flatMap { $0.difference(redactor) }
+    compareSettings()
   }
 
   private mutating func visit(_ old: ComparedEntry?, _ new: ComparedEntry?) throws {
@@ -121,13 +119,13 @@ package struct Comparison {
       }
       try compareSettings(ofBackup: path)
     } catch let error as DrydockError where error.code == .permission {
-      notCompared.append(NotCompared(path: path, reason: OmissionReason.unreadable, isLoss: true))
+      notCompared.append(NotCompared(path: path, reason: NotCompared.unreadable, isLoss: true))
     } catch let error as DrydockError where error.code == .notFound {
-      notCompared.append(NotCompared(path: path, reason: OmissionReason.vanished, isLoss: true))
+      notCompared.append(NotCompared(path: path, reason: NotCompared.vanished, isLoss: true))
     }
   }
 
-  private func takes(_ store: ComparisonOptions.Store) -> Bool { options.stores.contains(store) }
+  private func takes(_ store: ContainerStore) -> Bool { options.stores.contains(store) }
 
   private mutating func add(_ entry: ComparedEntry, _ change: ContainerDifference.Change) throws {
     let path = entry.path
@@ -250,6 +248,31 @@ package struct Comparison {
     settings.append((file, try before.settings(of: file) ?? [:], try after.settings(of: file) ?? [:]))
   }
 
+  /// Compares what was collected of settings key by key: a secret of one file is hidden in all of them.
+  private mutating func compareSettings() {
+    let pairs = settings.flatMap { file, old, new in
+      old.differingKeys(from: new) { $0.matches($1) }.map { (file: file, key: $0.text, old[$0], new[$0]) }
+    }
+    let redactor = options.redactor.knowing(
+      settings.flatMap { [$0.old, $0.new] }, among: pairs.flatMap { [$0.2, $0.3].compactMap { $0 } })
+    difference.settings = pairs.map { file, key, before, after in
+      let name = SecretName(key)
+      var setting = ContainerDifference.Setting(
+        file: file, key: redactor.shown(name: key),
+        change: before == nil ? .added : after == nil ? .removed : .changed,
+        before: before.map { redactor.shownDecoded($0, named: name) },
+        after: after.map { redactor.shownDecoded($0, named: name) })
+      guard let before, let after else { return setting }
+      setting.document = redactor.difference(from: before, to: after, named: name)
+      // Only the type differs: an int has become a long.
+      if setting.before == setting.after, before.typeName != after.typeName {
+        setting.before?.append(" (\(before.typeName))")
+        setting.after?.append(" (\(after.typeName))")
+      }
+      return setting
+    }
+  }
+
   /// A list of items has no digest.
   private func vaultsMayDiffer(_ old: ComparedEntry, _ new: ComparedEntry) throws -> Bool {
     try differs(old, new) || before.digest(of: old) == nil
@@ -290,50 +313,6 @@ package struct Comparison {
       database.problem = error.message
     }
     difference.databases.append(database)
-  }
-}
-
-/// Reasons why a path is not compared, besides the rules of backups.
-package enum OmissionReason {
-  /// It could not be read, now or when the archive was written.
-  package static let unreadable = "cannot be read"
-  /// The app removed it while it was compared.
-  package static let vanished = "vanished while it was compared"
-}
-
-/// Compares settings key by key.
-private struct SettingsComparison {
-  private let file: ContainerPath
-  private let old, new: PropertyListDictionary
-  private let keys: [ExactText]
-
-  init(file: ContainerPath, old: PropertyListDictionary, new: PropertyListDictionary) {
-    (self.file, self.old, self.new) = (file, old, new)
-    keys = old.differingKeys(from: new) { $0.matches($1) }
-  }
-
-  var values: [PropertyListValue] { keys.flatMap { [old[$0], new[$0]].compactMap { $0 } } }
-
-  func difference(_ redactor: Redactor) -> [ContainerDifference.Setting] {
-    keys.map { key in
-      let (before, after) = (old[key], new[key])
-      var difference = ContainerDifference.Setting(
-        file: file, key: redactor.shown(name: key.text),
-        change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before.map { redactor.shownDecoded($0, named: SecretName(key.text)) },
-        after: after.map { redactor.shownDecoded($0, named: SecretName(key.text)) },
-        document: before.flatMap { before in
-          after.flatMap { after in
-            redactor.difference(from: before, to: after, named: SecretName(key.text))
-          }
-        })
-      // Only the type differs: an int has become a long.
-      if let before, let after, difference.before == difference.after, before.typeName != after.typeName {
-        difference.before?.append(" (\(before.typeName))")
-        difference.after?.append(" (\(after.typeName))")
-      }
-      return difference
-    }
   }
 }
 

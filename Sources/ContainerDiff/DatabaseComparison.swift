@@ -18,10 +18,9 @@ package struct DatabaseComparison {
     (self.before, self.after, self.rowLimit, self.redactor) = (before, after, rowLimit, redactor)
   }
 
-  package struct Result {
-    package var schema: [ContainerDifference.SchemaObject]
-    package var tables: [ContainerDifference.Table]
-  }
+  package typealias Result = (
+    schema: [ContainerDifference.SchemaObject], tables: [ContainerDifference.Table]
+  )
 
   package func run() throws -> Result {
     do {
@@ -36,7 +35,7 @@ package struct DatabaseComparison {
           // SQLite can attach only databases with the same encoding.
           let encoding = ContainerDifference.SchemaObject(
             kind: "pragma", name: "encoding", change: .changed, before: encodings.0, after: encodings.1)
-          return Result(schema: [encoding], tables: [])
+          return (schema: [encoding], tables: [])
         }
         try db.execute(sql: "ATTACH ? AS before", arguments: [before])
         db.add(function: redactor.databaseFunction)
@@ -46,13 +45,14 @@ package struct DatabaseComparison {
         let (old, new) = (try DatabaseSchema(db, "before"), try DatabaseSchema(db, "main"))
         let hasSecrets = try rowLimit > 0 && collectSecrets(db)
         let tables = try old.comparedTables(db).intersection(new.comparedTables(db))
-        return Result(
+        return (
           schema: try pragmas(db) + DatabaseSchema.difference(old, new, redactor),
           tables: try tables.sorted().compactMap {
             var rows = RowComparison(
               table: $0.text, db: db, limit: rowLimit, redactor: redactor, hasSecrets: hasSecrets)
             return try rows.run()
-          })
+          }
+        )
       }
     } catch let error as DatabaseError {
       throw DrydockError.database("cannot compare the database with its earlier state", after, error)
@@ -203,7 +203,7 @@ struct DatabaseSchema {
   static func difference(
     _ old: DatabaseSchema, _ new: DatabaseSchema, _ redactor: Redactor
   ) -> [ContainerDifference.SchemaObject] {
-    func shown(_ sql: ExactText?) -> String? { sql.map { ShownSQL($0.text, redactor).text } }
+    func shown(_ sql: ExactText?) -> String? { sql.map { redactor.shown(sql: $0.text) } }
     return Set(old.objects.keys).union(new.objects.keys).sorted().compactMap { name in
       let (before, after) = (old.objects[name], new.objects[name])
       if let before, let after, isSame(before.sql, after.sql, kind: name.kind.text) { return nil }
@@ -227,7 +227,7 @@ struct DatabaseSchema {
     _ old: [(name: String, text: String)], _ new: [(name: String, text: String)], _ redactor: Redactor
   ) -> [ContainerDifference.Column] {
     func shown(_ column: (name: String, text: String)) -> String {
-      ShownSQL(column.text, named: column.name, redactor).text
+      redactor.shown(sql: column.text, named: column.name)
     }
     let removed = old.filter { column in !new.contains { $0.name.isExactly(column.name) } }.map {
       ContainerDifference.Column(name: $0.name, change: .removed, before: shown($0))
@@ -243,51 +243,47 @@ struct DatabaseSchema {
   }
 }
 
-/// The SQL of a schema as it is shown: texts in it, such as a column's default value, are hidden when they look like
-/// secrets, and so are comments.
-package struct ShownSQL {
-  /// The SQL in readable form.
-  package private(set) var text = ""
-
-  private let redactor: Redactor
-  /// For each parenthesis that is open, the first word since it or since the last comma: a column's name.
-  private var names: [String?]
-
+extension Redactor {
+  /// The SQL of a schema as it is shown: texts in it, such as a column's default value, are hidden when they look like
+  /// secrets, and so are comments.
+  ///
   /// - Parameter name: the column that the SQL is about, when it is about one.
-  package init(_ sql: String, named name: String? = nil, _ redactor: Redactor) {
-    (self.redactor, names) = (redactor, [name])
+  package func shown(sql: String, named name: String? = nil) -> String {
+    // For each parenthesis that is open, the first word since it or since the last comma: a column's name.
+    var names = [name]
+    var text = ""
     let parsed = SQLText(sql)
     let beside = parsed.namesBesideTexts()
-    for (index, token) in parsed.tokens.enumerated() { add(token, beside[index] ?? []) }
-  }
-
-  private mutating func add(_ token: SQLText.Token, _ beside: [String]) {
-    switch token.kind {
-    case .text:
-      text += literal(token, beside)
-      return
-    case .comment: return text += comment(token.source)
-    case .word, .quotedName:
-      if names[names.count - 1] == nil { names[names.count - 1] = token.content }
-    case .sign where token.content == "(": names.append(nil)
-    case .sign where token.content == ")": if names.count > 1 { names.removeLast() }
-    case .sign where token.content == ",": names[names.count - 1] = nil
-    case .sign, .space: break
+    for (index, token) in parsed.tokens.enumerated() {
+      switch token.kind {
+      case .text:
+        let own = names.compactMap { $0 }.last ?? ""
+        text += shown(literal: token, beside: [own] + (beside[index] ?? []))
+        continue
+      case .comment:
+        text += shown(comment: token.source)
+        continue
+      case .word, .quotedName: if names[names.count - 1] == nil { names[names.count - 1] = token.content }
+      case .sign where token.content == "(": names.append(nil)
+      case .sign where token.content == ")": if names.count > 1 { names.removeLast() }
+      case .sign where token.content == ",": names[names.count - 1] = nil
+      case .sign, .space: break
+      }
+      text += token.source
     }
-    text += token.source
+    return text
   }
 
-  private func literal(_ token: SQLText.Token, _ beside: [String]) -> String {
-    let all = [names.compactMap { $0 }.last ?? ""] + beside
-    let name = all.map { SecretName($0) }.max() ?? .plain
+  private func shown(literal token: SQLText.Token, beside names: [String]) -> String {
+    let name = names.map { SecretName($0) }.max() ?? .plain
     guard SecretPattern.isSecret(.string(token.content), named: name) else { return token.source }
-    return redactor.shown(secret: token.content)
+    return shown(secret: token.content)
   }
 
-  private func comment(_ source: String) -> String {
+  private func shown(comment source: String) -> String {
     // The marks around a comment are not part of its text.
     let words = source.drop { "-/* ".contains($0) }
     let plain = words.hasSuffix("*/") ? words.dropLast(2) : words
-    return SecretPattern.isSecret(text: String(plain)) ? "/* \(redactor.shown(secret: source)) */" : source
+    return SecretPattern.isSecret(text: String(plain)) ? "/* \(shown(secret: source)) */" : source
   }
 }

@@ -128,7 +128,7 @@ struct RowRedactionTests {
       "CREATE TABLE t(a, token TEXT GENERATED ALWAYS AS ('hunter2') STORED)",
     ])
   func beside(_ sql: String) {
-    let shown = ShownSQL(sql, Redactor()).text
+    let shown = Redactor().shown(sql: sql)
     #expect(!shown.contains("hunter2") && shown.contains("(secret, 7 characters"), "\(shown)")
   }
 
@@ -141,6 +141,6 @@ struct RowRedactionTests {
       "/* unfinished", "\"unfinished", "((", "))",
       "CREATE TABLE tokens(n TEXT DEFAULT 'none', token TEXT DEFAULT '')",
       "CREATE VIEW v AS SELECT a FROM t WHERE typeof(token) = 'text' AND secret -> 'field' = 1",
-    ] { #expect(ShownSQL(sql, Redactor()).text == sql) }
+    ] { #expect(Redactor().shown(sql: sql) == sql) }
   }
 }

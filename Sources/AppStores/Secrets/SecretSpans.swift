@@ -1,10 +1,7 @@
 /// The places in a text that hold a secret, or the value of a chosen key: in lines such as `password=…`, in columns of
 /// CSV, in addresses, in keys between `-----BEGIN` and `-----END`.
 package struct SecretSpans {
-  package struct Span {
-    package var range: Range<String.Index>
-    package var isSecret: Bool
-  }
+  package typealias Span = (range: Range<String.Index>, isSecret: Bool)
 
   /// Sorted; none overlaps another.
   package private(set) var spans: [Span] = []
@@ -26,8 +23,9 @@ package struct SecretSpans {
     for span in found.sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) where !span.range.isEmpty {
       if let last = spans.last, last.range.overlaps(span.range) {
         let end = max(last.range.upperBound, span.range.upperBound)
-        spans[spans.count - 1] = Span(
-          range: last.range.lowerBound..<end, isSecret: last.isSecret || span.isSecret)
+        spans[spans.count - 1] = (
+          range: last.range.lowerBound..<end, isSecret: last.isSecret || span.isSecret
+        )
       } else {
         spans.append(span)
       }
@@ -55,7 +53,7 @@ package struct SecretSpans {
     guard text.utf8.contains(UInt8(ascii: "-")), text.contains("-----BEGIN") else { return [] }
     let block = #/-----BEGIN [^-]*-----(?<body>.*?)(-----END|\z)/#.dotMatchesNewlines()
     return text.matches(of: block).filter { SecretPattern.isSecret(text: String(text[$0.range])) }.map {
-      Span(range: $0.body.startIndex..<$0.body.endIndex, isSecret: true)
+      (range: $0.body.startIndex..<$0.body.endIndex, isSecret: true)
     }
   }
 
@@ -66,7 +64,7 @@ package struct SecretSpans {
       #/Private-Lines:\s*\d+(?<body>.*?)(?:Private-(?:MAC|Hash):\s*(?<code>\w+)|\z)/#.dotMatchesNewlines()
     return text.matches(of: key).flatMap { match -> [Span] in
       let parts: [Substring] = [match.body] + (match.code.map { [$0] } ?? [])
-      return parts.map { Span(range: $0.startIndex..<$0.endIndex, isSecret: true) }
+      return parts.map { (range: $0.startIndex..<$0.endIndex, isSecret: true) }
     }
   }
 
@@ -102,7 +100,7 @@ package struct SecretSpans {
     let isSecret = SecretPattern.isSecret(
       leaf: .string(String(value)), name: SecretName(name), looksInside: false)
     guard isSecret || keys.contains(name) else { return nil }
-    return Span(range: value.startIndex..<value.endIndex, isSecret: isSecret)
+    return (range: value.startIndex..<value.endIndex, isSecret: isSecret)
   }
 
   private func line(_ line: Substring, isChosen: Bool) -> [Span] {
@@ -123,19 +121,19 @@ package struct SecretSpans {
     guard looksSecret else { return found }
     for match in line.matches(of: #/:\/\/[^\s:\/@]+:(?<password>[^\s\/@]+)@/#) {
       let password = match.password
-      add(Span(range: password.startIndex..<password.endIndex, isSecret: true), in: match.range)
+      add((range: password.startIndex..<password.endIndex, isSecret: true), in: match.range)
     }
     for match in line.matches(of: #/\b(?:[Bb]earer|[Bb]asic)\s+(?<value>\S+)/#)
     where SecretPattern.isSecret(text: String(match.0)) {
-      add(Span(range: match.value.startIndex..<match.value.endIndex, isSecret: true), in: match.range)
+      add((range: match.value.startIndex..<match.value.endIndex, isSecret: true), in: match.range)
     }
     for word in [#/[^\s"'`,;()<>\[\]{}=]+/#, #/\d[\d \-]{6,}\d/#] {
       for match in line.matches(of: word) where SecretPattern.isSecret(text: String(match.0)) {
-        add(Span(range: match.range, isSecret: true), in: match.range)
+        add((range: match.range, isSecret: true), in: match.range)
       }
     }
     // Whatever it is that looks like a secret: all of the line goes.
     guard SecretPattern.isSecret(text: rest) else { return found }
-    return [Span(range: line.startIndex..<line.endIndex, isSecret: true)]
+    return [(range: line.startIndex..<line.endIndex, isSecret: true)]
   }
 }

@@ -32,7 +32,7 @@ package struct ArchiveSide: ComparisonSide {
       switch path.reason {
       case .special: special.append(path.path)
       case .mount: omitted.append((path.path, "another file system is mounted there"))
-      case .unreadable, .unstable: omitted.append((path.path, OmissionReason.unreadable))
+      case .unreadable, .unstable: omitted.append((path.path, NotCompared.unreadable))
       }
     }
     special.sort(by: >)

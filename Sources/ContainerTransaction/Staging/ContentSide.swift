@@ -66,7 +66,7 @@ package struct ContentSide: ComparisonSide {
   private func steps(_ next: ContainerScan.Step, isWhole: Bool) throws -> [SideStep] {
     let scanned: ScannedEntry
     switch next {
-    case .unreadable(let path, _): return [.omitted(path, OmissionReason.unreadable)]
+    case .unreadable(let path, _): return [.omitted(path, NotCompared.unreadable)]
     case .entry(let entry): scanned = entry
     }
     let path = scanned.path

@@ -33,7 +33,7 @@ struct DiffCommand: Subcommand {
   @Option(
     help: ArgumentHelp(
       "Only this store; repeatable.", valueName: "store"))
-  var only: [ComparisonOptions.Store] = []
+  var only: [ContainerStore] = []
   @Option(
     name: .customLong("path"),
     help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
@@ -167,5 +167,3 @@ extension Comparison {
     for path in lost { Output.warning("not compared: \(path.path) \(path.reason)") }
   }
 }
-
-extension ComparisonOptions.Store: ExpressibleByArgument {}

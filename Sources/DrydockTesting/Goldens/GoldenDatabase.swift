@@ -164,7 +164,7 @@ struct GoldenDatabase {
       entry.group = group.map { ExactText($0) }
       return entry
     }
-    let shown = { @Sendable (redactor: Redactor) in ShownSQL(object.sql, redactor).text }
+    let shown = { @Sendable (redactor: Redactor) in redactor.shown(sql: object.sql) }
     var definition = entry(id, "\(object.kind) \(object.name)", object.kind, in: place.id)
     definition.whole = shown
     let message = "the \(object.kind) definition differs"
@@ -185,7 +185,7 @@ struct GoldenDatabase {
     for (column, words) in object.kind != "table" || table.isVirtual ? [] : table.columns {
       let text = words.map(\.source).joined(separator: " ")
       let shown = { @Sendable (redactor: Redactor) in
-        text.isEmpty ? "(any type)" : ShownSQL(text, named: column, redactor).text
+        text.isEmpty ? "(any type)" : redactor.shown(sql: text, named: column)
       }
       var entry = entry(id + ["column", column], "table \(object.name), column \(column)", "column", in: id)
       entry.whole = shown

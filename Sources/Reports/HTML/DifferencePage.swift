@@ -11,7 +11,7 @@ extension HTMLPage {
     dryRun report: MigrationReport, changing difference: ContainerDifference, app: String, instance: String,
     container: String
   ) {
-    let sections = DifferenceSections(difference: difference, stores: Set(ComparisonOptions.Store.allCases))
+    let sections = DifferenceSections(difference: difference, stores: Set(ContainerStore.allCases))
     let title = "\(app): " + Self.versions(report)
     if report.changedAnything {
       let count = NumberText.count(report.migrations.count, "migration")
@@ -48,7 +48,7 @@ extension HTMLPage {
   ///   - stores: those that were compared.
   package init(
     comparing before: Compared, with after: Compared, _ difference: ContainerDifference, compared: Int,
-    notCompared: [NotCompared], stores: Set<ComparisonOptions.Store>
+    notCompared: [NotCompared], stores: Set<ContainerStore>
   ) {
     let sections = DifferenceSections(difference: difference, stores: stores)
     let lost = notCompared.filter(\.isLoss)

@@ -11,7 +11,7 @@ struct DifferenceSections {
   private static let openObjects = 12
 
   let difference: ContainerDifference
-  let stores: Set<ComparisonOptions.Store>
+  let stores: Set<ContainerStore>
 
   private typealias Change = ContainerDifference.Change
 
@@ -48,7 +48,7 @@ struct DifferenceSections {
         + (database.schema.isEmpty && database.tables.isEmpty ? [database.change] : [])
     }
     let secrets = difference.vault.flatMap { $0.items?.map(\.change) ?? [$0.change] }
-    let lines: [(String, String, ComparisonOptions.Store, Counts)] = [
+    let lines: [(String, String, ContainerStore, Counts)] = [
       ("Settings", "settings", .defaults, Self.counts(difference.settings.map(\.change))),
       ("Secrets", "secrets", .vault, Self.counts(secrets)),
       ("Databases: schema", "databases", .databases, Self.counts(schema)),
