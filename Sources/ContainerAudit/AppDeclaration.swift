@@ -50,10 +50,8 @@ public struct AppDeclaration: Sendable {
   private static let limit = 16 << 20
 
   private static func read(_ path: String) throws -> Part {
-    let slash = path.lastIndex(of: "/")
-    let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
-    let bytes = try Directory(folder).contents(ContainerPath(name), limit: limit)
+    let (folder, name) = try ContainerPath.split(path)
+    let bytes = try Directory(folder).contents(name, limit: limit)
     do {
       return Part(path: path, values: try PropertyListFile(bytes: bytes).root)
     } catch let error as DrydockError {

@@ -77,6 +77,13 @@ public struct ContainerPath: Sendable {
     return result
   }
 
+  /// The directory and the name of a path of the file system.
+  package static func split(_ path: String) throws -> (directory: String, name: ContainerPath) {
+    guard let slash = path.lastIndex(of: "/") else { return (".", try ContainerPath(path)) }
+    let directory = slash == path.startIndex ? "/" : String(path[..<slash])
+    return (directory, try ContainerPath(String(path[path.index(after: slash)...])))
+  }
+
   /// Whether it is strictly below another path.
   public func isInside(_ other: ContainerPath) -> Bool {
     if other.isRoot { return !isRoot }

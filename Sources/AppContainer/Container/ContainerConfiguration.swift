@@ -118,10 +118,8 @@ extension ContainerConfiguration {
       throw DrydockError(
         .notFound, "the configuration file does not exist; `drydock init` writes one", path: file)
     }
-    let slash = file.lastIndex(of: "/") ?? file.startIndex
-    let folder = slash == file.startIndex ? "/" : String(file[..<slash])
-    let bytes = try Directory(folder).contents(
-      ContainerPath(String(file[file.index(after: slash)...])), limit: 1 << 20, isNamed: true)
+    let (folder, name) = try ContainerPath.split(file)
+    let bytes = try Directory(folder).contents(name, limit: 1 << 20, isNamed: true)
     do {
       try self.init(YAMLDocument(bytes, file: file), folder: folder)
     } catch var error as DrydockError where error.code == .malformed {
@@ -374,11 +372,9 @@ package struct RegisteredDefaults: Sendable, Equatable {
   private static func read(_ node: YAMLNode, _ folder: String) throws -> PropertyListDictionary {
     let text = try node.text("a file of `registered-defaults`")
     let path = text.hasPrefix("/") ? text : folder + "/" + text
-    let slash = path.lastIndex(of: "/") ?? path.startIndex
     do {
-      let directory = try Directory(slash == path.startIndex ? "/" : String(path[..<slash]))
-      let bytes = try directory.contents(
-        ContainerPath(String(path[path.index(after: slash)...])), limit: 1 << 20)
+      let (directory, name) = try ContainerPath.split(path)
+      let bytes = try Directory(directory).contents(name, limit: 1 << 20)
       if PropertyListDocument.isBegun(by: bytes) { return try PropertyListFile(bytes: bytes).root }
       return try YAMLDocument(bytes, file: path).root?.pairs("a file of registered defaults")
         .propertyListValues()

@@ -178,12 +178,10 @@ struct AndroidRuleFile: Sendable, Equatable {
 
   /// Reads a file. Throws ``DrydockError`` (`badConfiguration`) with `file:line`.
   init(_ path: String, _ root: Root) throws {
-    let slash = path.lastIndex(of: "/") ?? path.startIndex
     let bytes: [UInt8]
     do {
-      let folder = try Directory(slash == path.startIndex ? "/" : String(path[..<slash]))
-      bytes = try folder.contents(
-        ContainerPath(String(path[path.index(after: slash)...])), limit: Self.sizeLimit)
+      let (folder, name) = try ContainerPath.split(path)
+      bytes = try Directory(folder).contents(name, limit: Self.sizeLimit)
     } catch var error as DrydockError {
       error.code = .badConfiguration
       throw error

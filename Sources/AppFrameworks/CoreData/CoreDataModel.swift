@@ -103,20 +103,15 @@ package struct CoreDataModel: Sendable {
         "a file \(ending) does not list the versions of a model: name the compiled model, NAME.momd, which is in the app",
         path: path)
     }
-    let directory = path.hasSuffix(".momd") ? path : parent(of: path)
-    let name = path.hasSuffix(".momd") ? "VersionInfo.plist" : String(path.split(separator: "/").last ?? "")
     do {
-      let bytes = try Directory(directory).contents(ContainerPath(name), limit: 1 << 20)
+      let (directory, name) =
+        try path.hasSuffix(".momd") ? (path, "VersionInfo.plist") : ContainerPath.split(path)
+      let bytes = try Directory(directory).contents(name, limit: 1 << 20)
       return try PropertyListFile(bytes: bytes).root
     } catch var error as DrydockError {
       error.path = path
       throw error
     }
-  }
-
-  private static func parent(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 }
 

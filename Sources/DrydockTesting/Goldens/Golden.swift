@@ -168,17 +168,6 @@ package struct Golden: Sendable {
   }
 }
 
-extension ContainerPath {
-  /// The directory and the name of a path of the file system.
-  static func split(_ path: String) throws -> (String, ContainerPath) {
-    guard let slash = path.lastIndex(of: "/") else { return (".", try ContainerPath(path)) }
-    let parent = path[..<slash]
-    return (
-      parent.isEmpty ? "/" : String(parent), try ContainerPath(String(path[path.index(after: slash)...]))
-    )
-  }
-}
-
 /// The settings of one file, and the line of its name.
 struct GoldenSettings: Sendable {
   let values: PropertyListDictionary
