@@ -100,7 +100,7 @@ struct SecretNameTests {
   }
 }
 
-/// Whether a value deserves a warning, as in `SecretSettings`: a name like `key` alone is not enough.
+/// Whether a value deserves a warning, as in `ContainerWarning`: a name like `key` alone is not enough.
 func isClearlySecret(_ value: PropertyListValue, key: String) -> Bool {
   var search = SecretSearch(least: .code)
   return search.finds(in: value, SecretName(key))

@@ -59,13 +59,9 @@ package struct ContainerScan {
     }
   }
 
-  /// A directory that was returned and is entered by the next step.
-  private struct FoundDirectory {
-    var path: ContainerPath
-    var entry: DirectoryListing.Entry
-    var decision: Decision
-    var leading: Set<ContainerPath>?
-  }
+  private typealias FoundDirectory = (
+    path: ContainerPath, entry: DirectoryListing.Entry, decision: Decision, leading: Set<ContainerPath>?
+  )
 
   private let root: Directory
   private let rules: ExclusionRules
@@ -75,6 +71,7 @@ package struct ContainerScan {
   private let capture: Capture?
   private var isStarted = false
   private var open: [OpenDirectory] = []
+  /// The directory that was returned last, which the next step enters.
   private var found: FoundDirectory?
   private var unreadable: [(path: ContainerPath, error: DrydockError)] = []
 
@@ -148,7 +145,7 @@ package struct ContainerScan {
         path, decision, known: parent.leading, in: entry.directory, entry.localName, parent.mount)
       if leading?.contains(path) == true { decision.inclusion = Self.above(path) }
       if decision.effective == nil || entersExcluded {
-        found = FoundDirectory(path: path, entry: entry, decision: decision, leading: leading)
+        found = (path, entry, decision, leading)
       }
     }
     return ScannedEntry(
@@ -276,20 +273,16 @@ package struct ContainerScan {
 
   // MARK: One path
 
-  /// The decision for a path, which need not exist.
-  package struct Explanation: Sendable {
-    package var decision: Decision
-    /// Nil when the path does not exist.
-    package var kind: ScannedEntry.Kind?
-  }
-
-  /// Decides for one path, reading only the directories above it.
+  /// Decides for one path, which need not exist, reading only the directories above it.
   ///
   /// - Parameter isDirectory: whether to treat a missing path as a directory.
-  package func explain(_ path: ContainerPath, isDirectory: Bool) throws -> Explanation {
+  /// - Returns: the decision, and what the path is; nil when it does not exist.
+  package func explain(
+    _ path: ContainerPath, isDirectory: Bool
+  ) throws -> (decision: Decision, kind: ScannedEntry.Kind?) {
     var mount = try root.status().mount
     var directory: Directory? = root
-    var explanation = Explanation(decision: .none, kind: .directory)
+    var (decision, kind): (Decision, ScannedEntry.Kind?) = (.none, .directory)
     var known: Set<ContainerPath>?
     var parent = ContainerPath.root
     let names = path.components
@@ -297,27 +290,27 @@ package struct ContainerScan {
       let name = ContainerPath(unchecked: bytes)
       let child = parent.appending(unchecked: bytes)
       let assumed: FileType = number < names.count - 1 || isDirectory ? .directory : .file
-      let above = explanation.decision
+      let above = decision
       guard let current = directory,
         let listing = try? DirectoryListing(current, parent, databases: root.databases)
       else {
         let subject = ExclusionRules.Subject(path: child, type: assumed)
-        explanation = Explanation(decision: try rules.decision(of: subject, above: above), kind: nil)
+        (decision, kind) = (try rules.decision(of: subject, above: above), nil)
         (directory, parent) = (nil, child)
         continue
       }
       let status = listing.status(of: name)
-      explanation.kind = status.map { listing.kind(of: name, $0, mount: mount) }
-      explanation.decision = try listing.decision(
+      kind = status.map { listing.kind(of: name, $0, mount: mount) }
+      decision = try listing.decision(
         of: name, status, type: status?.type ?? assumed, above: above, rules)
-      if explanation.kind == .directory {
-        known = try leadingDirectories(child, explanation.decision, known: known, in: current, name, mount)
-        if known?.contains(child) == true { explanation.decision.inclusion = Self.above(child) }
+      if kind == .directory {
+        known = try leadingDirectories(child, decision, known: known, in: current, name, mount)
+        if known?.contains(child) == true { decision.inclusion = Self.above(child) }
       }
-      directory = explanation.kind == .directory ? try current.directory(name) : nil
+      directory = kind == .directory ? try current.directory(name) : nil
       mount = status?.mount ?? mount
       parent = child
     }
-    return explanation
+    return (decision, kind)
   }
 }

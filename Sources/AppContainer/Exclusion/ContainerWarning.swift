@@ -80,7 +80,7 @@ extension ContainerWarning {
     let read = settings ?? root.settings
     warnings += androidWarnings(root, container, excluded.map(\.0), read)
     if secrets {
-      warnings += SecretSettings.find(in: container, root: root, excluded: excluded.map(\.0), read)
+      warnings += secretWarnings(root, container, excluded.map(\.0), read)
     }
     return warnings
   }
@@ -128,14 +128,45 @@ extension ContainerWarning {
     }
   }
 
-  private struct LimitReached: Error {}
+  private static func secretWarnings(
+    _ root: Directory, _ container: Container, _ excluded: [ContainerPath],
+    _ read: (ContainerPath) throws -> SettingsFile?
+  ) -> [Self] {
+    container.settingsFiles(in: root).flatMap { path -> [Self] in
+      guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
+      // Unreadable and corrupt files are reported elsewhere.
+      guard let file = try? read(path) else { return [] }
+      // A limit, since references to one text can expand a small file.
+      let size = Int(clamping: (try? root.status(path))??.size ?? 0)
+      var search = SecretSearch(least: .code, budget: max(SecretSearch.budget, min(size, 64 << 20) * 4))
+      var warnings: [Self] = []
+      for (key, value) in file.root.sorted() {
+        let hasSecretName = SecretText.isSecret(key)
+        let isSecret = hasSecretName || search.finds(in: value, SecretName(key))
+        guard search.isComplete else {
+          let place = hasSecretName ? "" : ", at the setting `\(key)`"
+          let message =
+            "the search for secrets stopped\(place), since the file expands to much more than its size; the settings after "
+            + "it, by name, were not searched"
+          warnings.append(Self(kind: .secret, path: path, message: message))
+          break
+        }
+        if !isSecret { continue }
+        let what = hasSecretName ? "the name of a setting" : "the setting `\(key)`"
+        let message =
+          "\(what) looks like a secret, which is readable here and in plain archives; move it to the vault, as the app does to its keychain"
+        warnings.append(Self(kind: .secret, path: path, message: message))
+      }
+      return warnings
+    }
+  }
 
   private static func look(
     at top: ContainerPath, in root: Directory, _ layout: ContainerLayout, _ left: inout Int,
     _ warnings: inout [Self]
   ) throws {
     func examine(_ directory: Directory, _ name: ContainerPath, _ status: FileStatus, _ path: ContainerPath) {
-      guard let found = UserContent.kind(of: name, status, in: directory) else { return }
+      guard let found = Kind(of: name, status, in: directory) else { return }
       warnings.append(Self(kind: found, path: path, message: message(found, layout)))
     }
     if let status = try root.status(top), status.type == .file {
@@ -145,7 +176,7 @@ extension ContainerWarning {
     defer { left = count }
     try root.walk(from: top, unreadable: { _, _ in }) { entry in
       count -= 1
-      guard count > 0 else { throw LimitReached() }
+      guard count > 0 else { throw CancellationError() }
       // The system's caches have many documents, such as web pages, that no user made.
       let isSystems = entry.name.bytes.starts(with: "com.apple.".utf8) || entry.name == "WebKit"
       if entry.status.type == .directory { return isSystems ? .over : .into }
@@ -194,22 +225,22 @@ extension ContainerLayout {
   }
 }
 
-/// Recognizes files that a user made, by name and first bytes. It rather misses some than gives false warnings.
-enum UserContent {
-  /// The kind of a user's file; nil for other files.
-  static func kind(
-    of name: ContainerPath, _ status: FileStatus, in directory: Directory
-  ) -> ContainerWarning.Kind? {
+extension ContainerWarning.Kind {
+  /// Recognizes files that a user made, by name and first bytes; nil for other files. It rather misses some than gives false
+  /// warnings.
+  fileprivate init?(of name: ContainerPath, _ status: FileStatus, in directory: Directory) {
     let text = name.nameString.lowercased()
     let ending = text.lastIndex(of: ".").map { String(text[text.index(after: $0)...]) } ?? ""
-    if let magic = documents[ending] {
-      return (try? directory.prefix(of: name, magic.count)) == magic ? .document : nil
+    if let magic = Self.documents[ending] {
+      guard (try? directory.prefix(of: name, magic.count)) == magic else { return nil }
+      self = .document
+    } else if Self.photos.contains(ending), status.size >= Self.smallestPhoto {
+      guard let start = try? directory.prefix(of: name, 64 << 10), Self.isPhoto(start) else { return nil }
+      self = .photo
+    } else {
+      guard Self.isDatabase(name, status, in: directory) else { return nil }
+      self = .database
     }
-    if photos.contains(ending), status.size >= smallestPhoto {
-      guard let start = try? directory.prefix(of: name, 64 << 10) else { return nil }
-      return isPhoto(start) ? .photo : nil
-    }
-    return isDatabase(name, status, in: directory) ? .database : nil
   }
 
   private static let zip: [UInt8] = [0x50, 0x4b, 3, 4]
@@ -273,45 +304,6 @@ enum UserContent {
       }
       return false
     }
-  }
-}
-
-enum SecretSettings {
-  static func find(
-    in container: Container, root: Directory, excluded: [ContainerPath],
-    _ read: (ContainerPath) throws -> SettingsFile?
-  ) -> [ContainerWarning] {
-    container.settingsFiles(in: root).flatMap { path -> [ContainerWarning] in
-      guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
-      // Unreadable and corrupt files are reported elsewhere.
-      guard let file = try? read(path) else { return [] }
-      // A limit, since references to one text can expand a small file.
-      let size = Int(clamping: (try? root.status(path))??.size ?? 0)
-      var search = SecretSearch(least: .code, budget: max(SecretSearch.budget, min(size, 64 << 20) * 4))
-      var warnings: [ContainerWarning] = []
-      for (key, value) in file.root.sorted() {
-        let isSecret = SecretText.isSecret(key) || search.finds(in: value, SecretName(key))
-        guard search.isComplete else {
-          warnings.append(ContainerWarning(kind: .secret, path: path, message: stopped(key)))
-          break
-        }
-        if isSecret { warnings.append(ContainerWarning(kind: .secret, path: path, message: message(key))) }
-      }
-      return warnings
-    }
-  }
-
-  private static func stopped(_ key: String) -> String {
-    let place = SecretText.isSecret(key) ? "" : ", at the setting `\(key)`"
-    return
-      "the search for secrets stopped\(place), since the file expands to much more than its size; the settings after "
-      + "it, by name, were not searched"
-  }
-
-  private static func message(_ key: String) -> String {
-    let what = SecretText.isSecret(key) ? "the name of a setting" : "the setting `\(key)`"
-    return
-      "\(what) looks like a secret, which is readable here and in plain archives; move it to the vault, as the app does to its keychain"
   }
 }
 
