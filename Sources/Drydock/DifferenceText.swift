@@ -29,9 +29,7 @@ package struct DifferenceText {
 
   private mutating func section(_ heading: String, _ texts: [String]) {
     lines.append(heading)
-    let shown = limit.map { min($0, texts.count) } ?? texts.count
-    lines += texts.prefix(shown).map { "  \($0)" }
-    if shown < texts.count { lines.append("  … and \(texts.count - shown) more") }
+    lines += texts.lines(limit ?? .max).map { "  \($0)" }
   }
 
   private mutating func write(_ vault: ContainerDifference.Vault) {
@@ -91,7 +89,7 @@ package struct DifferenceText {
     lines.append(
       "  ~ \(text.isEmpty ? "columns" : "rows") of \(plain(table.name))\(text.isEmpty ? "" : ": \(text)")")
     lines += table.columns.map { "      \(line($0))" }
-    for row in table.rows {
+    let rows = table.rows.map { row in
       let key = row.key.map { "\(plain($0.name)) \(plain($0.before ?? $0.after ?? ""))" }
       let columns = row.columns.map { field in
         row.change == .changed
@@ -99,10 +97,10 @@ package struct DifferenceText {
           : "\(plain(field.name)) \(plain(field.before ?? field.after ?? ""))"
       }
       let rest = columns.isEmpty ? "" : "  (\(columns.joined(separator: ", ")))"
-      lines.append("      \(sign(row.change)) \(key.joined(separator: ", "))\(rest)")
+      return "\(sign(row.change)) \(key.joined(separator: ", "))\(rest)"
     }
-    let more = table.added + table.removed + table.changed - table.rows.count
-    if !table.rows.isEmpty && more > 0 { lines.append("      … and \(more) more") }
+    if rows.isEmpty { return }
+    lines += rows.lines(of: table.added + table.removed + table.changed).map { "      \($0)" }
   }
 
   /// Such as `~ title: 5 values differ, distinct 5 → 3, longest 20 → 10`.
@@ -141,8 +139,7 @@ package struct DifferenceText {
   /// What differs inside a document: `: {theme: "dark" → "light", size: 3}`.
   private func fields(_ document: ContainerDifference.DocumentFields) -> String {
     let fields = document.fields.map { "\(plain($0.name))\(values($0.before, $0.after))" }
-    let more = document.more > 0 ? ["… and \(document.more) more"] : []
-    return ": {" + (fields + more).joined(separator: ", ") + "}"
+    return ": {" + fields.lines(of: fields.count + document.more).joined(separator: ", ") + "}"
   }
 
   private func sizes(_ file: ContainerDifference.File) -> String {

@@ -90,10 +90,9 @@ package struct MarkdownReport: Sendable {
   private func section(_ fixture: FixtureResult) -> String? {
     guard let difference = fixture.difference, let base = fixture.base else { return nil }
     let lines = DifferenceText(difference, limit: 20).lines.map { Self.html($0) }
-    let more = lines.count > 60 ? ["… and \(lines.count - 60) more"] : []
     return fold(
       "<code>\(Self.html(fixture.name))</code>: \(base) → \(fixture.to)",
-      lines.isEmpty ? ["nothing changes"] : lines.prefix(60) + more)
+      lines.isEmpty ? ["nothing changes"] : lines.lines(60))
   }
 
   /// Lines that a reader unfolds.

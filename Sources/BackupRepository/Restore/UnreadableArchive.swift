@@ -22,8 +22,7 @@ public struct UnreadableArchive: Error, Sendable, Codable, Equatable {
     let paths = (known + unknown).joined(separator: " and ")
     let name = "snapshot \(archive.prefix(8))" + (time.map { " of \($0)" } ?? "")
     return ["\(name) is \(file == nil ? "missing" : "damaged"), which affects \(paths)"]
-      + affected.prefix(10).map { "  \($0)" }
-      + (affected.count > 10 ? ["  … and \(affected.count - 10) more"] : [])
+      + affected.lines(10).map { "  \($0)" }
   }
 }
 

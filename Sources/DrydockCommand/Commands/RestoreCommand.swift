@@ -143,8 +143,7 @@ struct RestoreCommand: Subcommand {
 
   @Sendable private static func confirm(removing removed: [ContainerPath]) throws {
     let answer = StandardStreams.asking {
-      for path in removed.prefix(10) { Output.message("  - \(path)") }
-      if removed.count > 10 { Output.message("  … and \(removed.count - 10) more") }
+      for line in removed.lazy.map({ "- \($0)" }).lines(10) { Output.message("  \(line)") }
       Output.message(
         "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Continue? [y/N]"
       )
@@ -156,10 +155,8 @@ struct RestoreCommand: Subcommand {
   }
 
   private static func list(_ paths: [some CustomStringConvertible], _ verb: String) {
-    for path in paths.prefix(shown) { Output.line("  \(verb) \(path)") }
-    if paths.count > shown {
-      Output.line("  … and \(paths.count - shown) more are \(verb); --json lists them")
-    }
+    let lines = paths.lazy.map { "\(verb) \($0)" }.lines(shown, more: "more are \(verb); --json lists them")
+    for line in lines { Output.line("  \(line)") }
   }
 
   private static func missing(_ group: String) -> String {

@@ -317,7 +317,7 @@ struct DifferenceSections {
         aspects +=
           file.document.map { document in
             document.fields.map { "\($0.name): \($0.before ?? "none") → \($0.after ?? "none")" }
-              + (document.more > 0 ? ["… and \(document.more) more"] : [])
+              .lines(of: document.fields.count + document.more)
           } ?? []
         return [
           Self.cell(file.movedFrom == nil ? file.change : .changed), HTMLCell(kind: .header, spans: path),
@@ -352,9 +352,9 @@ struct DifferenceSections {
     _ before: String?, _ after: String?, _ document: ContainerDifference.DocumentFields? = nil
   ) -> ([HTMLSpan], [HTMLSpan]) {
     if let document {
-      let more = document.more > 0 ? ["… and \(document.more) more"] : []
       func side(_ value: (ContainerDifference.Field) -> String?) -> String {
-        (document.fields.map { "\($0.name): \(value($0) ?? "none")" } + more).joined(separator: ", ")
+        document.fields.map { "\($0.name): \(value($0) ?? "none")" }
+          .lines(of: document.fields.count + document.more).joined(separator: ", ")
       }
       return values(side(\.before), side(\.after))
     }

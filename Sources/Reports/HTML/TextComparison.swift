@@ -140,9 +140,7 @@ struct SQLLines {
     } else {
       for part in sql.split(whereSeparator: \.isNewline) { add(String(part)) }
     }
-    if lines.count > Self.limit {
-      lines = lines.prefix(Self.limit) + ["… and \(lines.count - Self.limit) more lines"]
-    }
+    lines = lines.lines(Self.limit, more: "more lines")
   }
 
   private mutating func add(_ text: String, indent: String = "") {
