@@ -18,11 +18,11 @@ struct Escaping: Sendable {
   let write: @Sendable (_ meaning: [UInt8], _ form: ArraySlice<UInt8>) -> [UInt8]
 
   private init(
-    _ marks: String, isUnambiguous: Bool = true, least: Int = 0,
+    _ isMark: (UInt8) -> Bool, isUnambiguous: Bool = true, least: Int = 0,
     read: @escaping @Sendable (ArraySlice<UInt8>) -> Escape?,
     write: @escaping @Sendable ([UInt8], ArraySlice<UInt8>) -> [UInt8]
   ) {
-    isMark = (0...UInt8.max).map(marks.utf8.contains)
+    self.isMark = (0...UInt8.max).map(isMark)
     (self.isUnambiguous, self.least, self.read, self.write) = (isUnambiguous, least, read, write)
   }
 
@@ -39,7 +39,7 @@ struct Escaping: Sendable {
   // MARK: The kinds
 
   /// JSON, JavaScript, C, YAML: `\"`, `\n`, `\u0041`, `\U00000041`, `\x41`, `\101`.
-  private static let backslash = Escaping("\\") { text in
+  private static let backslash = Escaping("\\".utf8.contains) { text in
     guard let kind = text.dropFirst().first else { return nil }
     switch kind {
     case UInt8(ascii: "u"):
@@ -76,7 +76,7 @@ struct Escaping: Sendable {
   ]
 
   /// XML and HTML: `&amp;`, `&#65;`, `&#x41;`; some write a character beyond 16 bits as its two surrogates.
-  private static let markup = Escaping("&") { text in
+  private static let markup = Escaping("&".utf8.contains) { text in
     guard let first = reference(text) else { return nil }
     return character(first.code, length: first.length, low: reference(text.dropFirst(first.length)))
   } write: { meaning, form in
@@ -105,21 +105,21 @@ struct Escaping: Sendable {
   ]
 
   /// Addresses.
-  private static let percent = Escaping("%") {
+  private static let percent = Escaping("%".utf8.contains) {
     byte($0)
   } write: { meaning, _ in
     meaning.flatMap { Array("%".utf8) + digits($0, upper) }
   }
 
   /// Forms of web pages: as in addresses, and spaces are `+`.
-  private static let form = Escaping("+%", isUnambiguous: false) { text in
+  private static let form = Escaping("+%".utf8.contains, isUnambiguous: false) { text in
     text.first == UInt8(ascii: "+") ? ([0x20], 1) : byte(text)
   } write: {
     percent.write($0, $1)
   }
 
   /// Mail: `=41`; a line that ends with `=` continues in the next one.
-  private static let quotedPrintable = Escaping("=", isUnambiguous: false) { text in
+  private static let quotedPrintable = Escaping("=".utf8.contains, isUnambiguous: false) { text in
     let breaks = text.dropFirst().prefix { $0 == 0x0D || $0 == 0x0A }
     return breaks.isEmpty ? byte(text) : ([], 1 + breaks.count)
   } write: { meaning, _ in
@@ -127,7 +127,7 @@ struct Escaping: Sendable {
   }
 
   /// SQL and CSV: a quote is written twice.
-  private static let doubled = Escaping("'\"") { text in
+  private static let doubled = Escaping("'\"".utf8.contains) { text in
     guard let quote = text.first, text.dropFirst().first == quote else { return nil }
     return ([quote], 2)
   } write: { meaning, _ in
@@ -135,14 +135,14 @@ struct Escaping: Sendable {
   }
 
   /// Base64 in lines, as in mail, PEM and XML, and folded headers: the line's end and the next one's indentation.
-  private static let lineBreaks = Escaping("\r\n", isUnambiguous: false) { text in
+  private static let lineBreaks = Escaping("\r\n".utf8.contains, isUnambiguous: false) { text in
     ([], text.prefix { [0x0D, 0x0A, 0x20, 0x09].contains($0) }.count)
   } write: { meaning, _ in
     meaning
   }
 
   /// Hexadecimal with something between the bytes: `61:62`, `61 62`, `0x61, 0x62`. Times and dates look like it.
-  private static let separators = Escaping(" ,:-\t\r\n", isUnambiguous: false, least: 12) { text in
+  private static let separators = Escaping(isSeparator, isUnambiguous: false, least: 12) { text in
     // Asked at each space of a text: no slices.
     var index = text.startIndex
     let end = min(text.endIndex, index + 40)

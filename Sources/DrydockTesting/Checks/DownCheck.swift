@@ -69,7 +69,7 @@ struct DownCheck {
       against: golden, volatile: work.fixture.volatile, redactor: work.runner.redactor,
       rowLimit: work.runner.rowLimit
     ) { difference in
-      let covering = losses.filter { $0.covers(difference) }
+      let covering = losses.filter { $0.covers(difference, work.runner.redactor) }
       needed.formUnion(covering)
       return covering.isEmpty
     }

@@ -16,13 +16,13 @@ struct DownLoss: Hashable {
   }
 
   /// Whether a difference is there. Of a column or a table its values may be lost; its definition must be restored.
-  func covers(_ difference: EntryDifference) -> Bool {
+  func covers(_ difference: EntryDifference, _ redactor: Redactor) -> Bool {
     guard let entry = difference.entry else { return false }
     let path = entry.id[0].text
     if path == place || path.utf8.starts(with: "\(place)/".utf8) { return true }
     switch entry.noun {
     case "setting": return entry.id[2] == ExactText(place)
-    case "vault item": return entry.name(Redactor()) == "\(path): \(place)"
+    case "vault item": return entry.name(redactor) == "\(path): \(place)"
     case "row":
       let table = entry.id[3].text.lowercased()
       let column = difference.fields.map { "\(table).\($0.old.name.lowercased())" }
