@@ -1,14 +1,9 @@
+import AppStores
 import Foundation
 import Testing
 
-<<<<<<<< HEAD:Tests/AppStoresTests/DecodedDocumentTests.swift
-@testable import AppStores
-|||||||| parent of 6689d2aa (Documents that differ are a part of the difference of containers: a second type of the same fields, and its copy, go; the document in a text is a property of the value, not a type around it):Tests/AppContainerTests/DecodedDocumentTests.swift
-@testable import AppContainer
-========
 @testable import AppContainer
 @testable import ContainerDiff
->>>>>>>> 6689d2aa (Documents that differ are a part of the difference of containers: a second type of the same fields, and its copy, go; the document in a text is a property of the value, not a type around it):Tests/ContainerDiffTests/DecodedDocumentTests.swift
 @testable import Formats
 
 @Suite struct DecodedDocumentTests {

@@ -1,3 +1,4 @@
+import AgeEncryption
 import ArchiveFile
 import ArchiveSigning
 import Cryptography

@@ -1,3 +1,4 @@
+import AppStores
 import AgeEncryption
 import AppContainer
 import ArchiveSigning

@@ -1,3 +1,4 @@
+import AppStores
 import AppContainer
 import DrydockErrors
 import FileSystem

@@ -1,3 +1,4 @@
+import AppStores
 import Cryptography
 import AgeEncryption
 import AppContainer
