@@ -23,17 +23,13 @@ public struct DryRunOutcome<Value> {
 package final class DiscardedStage: StagedContainer {
   private let work: ScratchDirectory
 
-  package convenience init(on container: Container, options: TransactionOptions = TransactionOptions()) throws
-  {
-    let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
-    try self.init(container, options, keepsBefore: true) { _ in lock.root }
-  }
-
-  /// A stage on a container whose lock the caller holds.
+  /// - Parameter held: the lock, where the caller holds it; then databases are not kept for a difference.
   package convenience init(
-    on container: Container, under lock: ContainerLock, options: TransactionOptions = TransactionOptions()
+    on container: Container, under held: ContainerLock? = nil,
+    options: TransactionOptions = TransactionOptions()
   ) throws {
-    try self.init(container, options, keepsBefore: false) { _ in lock.root }
+    let lock = try held ?? ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
+    try self.init(container, options, keepsBefore: held == nil) { _ in lock.root }
   }
 
   /// A stage for a container that does not exist yet.

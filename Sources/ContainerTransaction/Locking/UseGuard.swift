@@ -172,7 +172,7 @@ package struct FilesMappedForWriting {
     candidates[InodePaths.half(identity.inode)] != nil
   }
 
-  /// Who still has files mapped of which that may be so.
+  /// The processes that still have such files mapped.
   package func users(of files: [FileIdentity: ContainerPath]) -> [OpenFile] {
     let inodes = Dictionary(files.map { ($1, InodePaths.half($0.inode)) }) { first, _ in first }
     return OpenFileSearch(inodes: files, own: []).run().found.filter { file in

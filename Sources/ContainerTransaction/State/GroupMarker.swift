@@ -64,9 +64,7 @@ struct GroupMarker: Codable, Sendable {
           try place.parent.stateDirectory(place.name).replace(Self.file, with: StateRecord.encode(self))
           try place.parent.sync()
         }
-      } catch let error as DrydockError where error.code == .permission {
-        refusal = refusal ?? error
-      } catch let error as DrydockError where error.code == .foreignState {
+      } catch let error as DrydockError where [.permission, .foreignState].contains(error.code) {
         refusal = refusal ?? error
       }
     }

@@ -278,7 +278,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
     case committed
     /// Undone by a later one.
     case undone
-    /// It was killed, and no command has looked since.
+    /// It was killed, and no command has recovered it yet.
     case interrupted
   }
 

@@ -10,7 +10,7 @@ extension Transaction {
   /// With nothing to do it costs a few system calls: then no lock is taken and nothing written.
   ///
   /// - Returns: what was found, and how the container is; empty when nothing was interrupted.
-  /// - Throws: ``DrydockError``: `locked` (another process is at work, and nothing may be interrupted), `inUse` (a
+  /// - Throws: ``DrydockError``: `locked` (another command runs, and nothing may be interrupted), `inUse` (a
   ///   program uses the container), `damagedState`, `foreignState`, `interrupted` (the container is not where it was, or a
   ///   commit in place can go neither forwards nor back now).
   @discardableResult
@@ -29,11 +29,9 @@ extension Transaction {
     do {
       return (try recoverOwn(container, lockTimeout: 0), notes)
     } catch let error as DrydockError where error.code == .locked {
-      // Another command is at work on it: nothing is interrupted, and taking the lock reports it.
-    } catch let error as DrydockError where error.code == .inUse {
+      // Another command runs on it: nothing is interrupted, and taking the lock reports it.
+    } catch let error as DrydockError where [.inUse, .permission].contains(error.code) {
       // A whole container can still be read; a half changed one cannot: taking the lock reports that.
-      notes.append(error.description)
-    } catch let error as DrydockError where error.code == .permission {
       notes.append(error.description)
     }
     return ([], notes)

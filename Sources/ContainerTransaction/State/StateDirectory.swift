@@ -146,7 +146,7 @@ package struct StateDirectory: Sendable {
           + "\(owner ?? "another user"); run it as its owner, or as root",
         path: error.path ?? container.root, cause: error)
     } catch let error as DrydockError where error.code == .foreignState {
-      // What does not count is the same as none, and said so.
+      // One that does not count is the same as none; the reading reports it.
     }
   }
 

@@ -174,7 +174,7 @@ package final class Rollback {
 
   /// Records that a transaction was reverted by down steps: as a whole, so that there is nothing left to undo, or in
   /// part.
-  package func tookBack(_ entry: UndoEntry, inPart: Bool) throws {
+  package func noteReverted(_ entry: UndoEntry, inPart: Bool) throws {
     if inPart { return staged.undoesPartly.append(entry.transaction) }
     try staged.handOn(entry)
     staged.undoes.append(entry.transaction)

@@ -2,7 +2,6 @@ import AppStores
 import Cryptography
 import AgeEncryption
 import AppContainer
-import DrydockErrors
 import FileSystem
 
 /// The record of an undo entry: `undo/<transaction>/record.json` beside the kept inodes.

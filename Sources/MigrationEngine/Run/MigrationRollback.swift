@@ -219,7 +219,7 @@ private struct RollbackRun {
     for entry in try rollback.candidates() where entry.origins.contains(where: reverted.contains) {
       // A restore is more than the migrations that came with it.
       let stays = entry.kind == .restore || entry.origins.contains(where: staying.contains)
-      try rollback.tookBack(entry, inPart: stays)
+      try rollback.noteReverted(entry, inPart: stays)
     }
   }
 
