@@ -431,17 +431,6 @@ int platform_open_beneath(int directory, const char *path, int flags) {
 #endif
 }
 
-int platform_open_path(int directory, const uint8_t *path, size_t length, int flags) {
-  char text[4096];
-  if (length >= sizeof text) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  memcpy(text, path, length);
-  text[length] = 0;
-  return platform_open_beneath(directory, text, flags);
-}
-
 int64_t platform_free_space(int descriptor) {
   // Not fstatvfs, whose counts have 32 bits on macOS.
   struct statfs status;

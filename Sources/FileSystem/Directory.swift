@@ -71,7 +71,7 @@ package final class Directory: Sendable {
     let isShort = namespace.isPlain && below.bytes.count <= Self.longestPath
     let opened =
       isShort
-      ? platform_open_path(descriptor.rawValue, below.bytes, below.bytes.count, flags)
+      ? withCString(below.bytes[...]) { platform_open_beneath(descriptor.rawValue, $0, flags) }
       : try withParent(of: below) { platform_open_beneath($0, $1, flags) }
     guard opened >= 0 else { throw DrydockError.lastCall("cannot open", full(below)) }
     return FileDescriptor(rawValue: opened)
@@ -141,6 +141,19 @@ package final class Directory: Sendable {
     }
   }
 
+  /// Makes a system call with the open parent directory and the last name of a path; another result than 0 is an error,
+  /// but for those that are fine.
+  ///
+  /// - Parameter action: the start of the message.
+  func call(
+    _ action: @autoclosure () -> String, _ path: ContainerPath, accepting fine: Errno...,
+    body: (Int32, UnsafePointer<CChar>) throws -> Int32
+  ) throws {
+    // Before the directory is closed.
+    let error = try withParent(of: path) { try body($0, $1) == 0 ? nil : currentErrno() }
+    if let error, !fine.contains(error) { throw DrydockError.system(action(), full(path), error) }
+  }
+
   /// The kernel accepts paths below 4,096 bytes.
   private static let longestPath = 4000
 
@@ -187,7 +200,7 @@ private func withCString<T>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafePointer<C
   -> T
 {
   try withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
-    for (offset, byte) in bytes.enumerated() { buffer[offset] = CChar(bitPattern: byte) }
+    UnsafeMutableRawBufferPointer(buffer).copyBytes(from: bytes)
     buffer[bytes.count] = 0
     guard let start = UnsafePointer(buffer.baseAddress) else { return try body("") }
     return try body(start)

@@ -12,8 +12,7 @@ import SystemPackage
 extension Directory {
   /// Creates one directory; an existing one is an error.
   package func createDirectory(_ path: ContainerPath, mode: UInt16 = 0o700) throws {
-    let result = try withParent(of: path) { mkdirat($0, $1, mode_t(mode)) }
-    guard result == 0 else { throw DrydockError.lastCall("cannot create the directory", full(path)) }
+    try call("cannot create the directory", path) { mkdirat($0, $1, mode_t(mode)) }
   }
 
   /// Opens a directory of the user's, such as one of migrations; a missing one is created, in one that exists.
@@ -32,10 +31,7 @@ extension Directory {
     if path.isRoot { return }
     if let status = try status(path), status.type == .directory { return }
     try createDirectories(path.parent, mode: mode)
-    let result = try withParent(of: path) { mkdirat($0, $1, mode_t(mode)) }
-    guard result == 0 || currentErrno() == .fileExists else {
-      throw DrydockError.lastCall("cannot create the directory", full(path))
-    }
+    try call("cannot create the directory", path, accepting: .fileExists) { mkdirat($0, $1, mode_t(mode)) }
   }
 
   /// Asks the file system to place new directories in this one far from each other. Otherwise ext4 places them and their
@@ -45,18 +41,16 @@ extension Directory {
 
   /// Creates a FIFO.
   package func createPipe(_ path: ContainerPath) throws {
-    let result = try withParent(of: path) { mkfifoat($0, $1, 0o600) }
-    guard result == 0 else { throw DrydockError.lastCall("cannot create the pipe", full(path)) }
+    try call("cannot create the pipe", path) { mkfifoat($0, $1, 0o600) }
   }
 
   /// Creates a symbolic link; the target can be any bytes.
   package func createLink(_ path: ContainerPath, target: [UInt8]) throws {
-    let result = try withParent(of: path) { parent, name in
+    try call("cannot create the link", path) { parent, name in
       (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { buffer in
         buffer.baseAddress.map { symlinkat($0, parent, name) } ?? -1
       }
     }
-    guard result == 0 else { throw DrydockError.lastCall("cannot create the link", full(path)) }
   }
 
   package func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
@@ -68,12 +62,7 @@ extension Directory {
 
   /// Creates a hard link, possibly to a symbolic link itself, in a directory of the same file system.
   package func link(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
-    let result = try withParent(of: path) { parent, name in
-      try other.withParent(of: target) { linkat(parent, name, $0, $1, 0) }
-    }
-    guard result == 0 else {
-      throw DrydockError.lastCall("cannot link to \(other.full(target))", full(path))
-    }
+    try move(path, other, target, "link to") { linkat($0, $1, $2, $3, 0) }
   }
 
   /// Renames, replacing an existing target.
@@ -93,27 +82,22 @@ extension Directory {
   private typealias Move = (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>) -> Int32
 
   private func move(
-    _ path: ContainerPath, _ other: Directory, _ target: ContainerPath, _ action: String, _ call: Move
+    _ path: ContainerPath, _ other: Directory, _ target: ContainerPath, _ action: String, _ systemCall: Move
   ) throws {
-    let result = try withParent(of: path) { parent, name in
-      try other.withParent(of: target) { call(parent, name, $0, $1) }
-    }
-    guard result == 0 else {
-      throw DrydockError.lastCall("cannot \(action) \(other.full(target))", full(path))
+    try call("cannot \(action) \(other.full(target))", path) { parent, name in
+      try other.withParent(of: target) { systemCall(parent, name, $0, $1) }
     }
   }
 
   /// Removes anything that is not a directory.
   package func removeFile(_ path: ContainerPath, missingIsFine: Bool = false) throws {
-    let result = try withParent(of: path) { unlinkat($0, $1, 0) }
-    guard result == 0 || (missingIsFine && currentErrno() == .noSuchFileOrDirectory) else {
-      throw DrydockError.lastCall("cannot remove", full(path))
+    try call("cannot remove", path) {
+      unlinkat($0, $1, 0) == 0 || (missingIsFine && currentErrno() == .noSuchFileOrDirectory) ? 0 : -1
     }
   }
 
   package func removeDirectory(_ path: ContainerPath) throws {
-    let result = try withParent(of: path) { unlinkat($0, $1, AT_REMOVEDIR) }
-    guard result == 0 else { throw DrydockError.lastCall("cannot remove the directory", full(path)) }
+    try call("cannot remove the directory", path) { unlinkat($0, $1, AT_REMOVEDIR) }
   }
 
   /// Whether this user may add and remove names in a directory below.
@@ -134,32 +118,28 @@ extension Directory {
 
   /// Sets the permission bits. Not for links: one that is there now, in the place of a file or directory, is an error.
   package func setMode(_ mode: UInt16, of path: ContainerPath) throws {
-    let result = try withParent(of: path) { parent, name in
+    try call("cannot set the mode", path) { parent, name in
       name.pointee == 0
         ? fchmod(parent, mode_t(mode)) : fchmodat(parent, name, mode_t(mode), AT_SYMLINK_NOFOLLOW)
     }
-    guard result == 0 else { throw DrydockError.lastCall("cannot set the mode", full(path)) }
   }
 
   /// Sets the owner, without following a link.
   package func setOwner(user: UInt32, group: UInt32, of path: ContainerPath) throws {
-    let result = try withParent(of: path) { parent, name in
+    try call("cannot set the owner", path) { parent, name in
       name.pointee == 0
         ? fchown(parent, user, group) : fchownat(parent, name, user, group, AT_SYMLINK_NOFOLLOW)
     }
-    guard result == 0 else { throw DrydockError.lastCall("cannot set the owner", full(path)) }
   }
 
   /// Sets or clears the inode flag `nodump` of a file or directory.
   package func setNoDump(_ isNoDump: Bool, of path: ContainerPath) throws {
-    let result = try withParent(of: path) { platform_set_no_dump($0, $1, isNoDump) }
-    guard result == 0 else { throw DrydockError.lastCall("cannot set the flag nodump", full(path)) }
+    try call("cannot set the flag nodump", path) { platform_set_no_dump($0, $1, isNoDump) }
   }
 
   /// Sets the modification time in nanoseconds since 1970, without following a link.
   package func setModified(_ nanoseconds: Int64, of path: ContainerPath) throws {
-    let result = try withParent(of: path) { platform_set_modified($0, $1, nanoseconds) }
-    guard result == 0 else { throw DrydockError.lastCall("cannot set the modification time", full(path)) }
+    try call("cannot set the modification time", path) { platform_set_modified($0, $1, nanoseconds) }
   }
 }
 

@@ -161,21 +161,17 @@ extension Directory {
   }
 
   package func setAttribute(_ attribute: ExtendedAttribute, of below: ContainerPath) throws {
-    let result = try withParent(of: below) { parent, name in
+    try call("cannot set the extended attribute \(attribute.name)", below) { parent, name in
       attribute.value.withUnsafeBytes {
         platform_set_attribute(parent, name, attribute.name, $0.baseAddress, $0.count)
       }
     }
-    guard result == 0 else {
-      throw DrydockError.lastCall("cannot set the extended attribute \(attribute.name)", full(below))
-    }
   }
 
   package func removeAttribute(_ attribute: String, of below: ContainerPath) throws {
-    let result = try withParent(of: below) { platform_remove_attribute($0, $1, attribute) }
-    guard result == 0 || currentErrno() == .noData || currentErrno() == .attributeNotFound else {
-      throw DrydockError.lastCall("cannot remove the extended attribute \(attribute)", full(below))
-    }
+    try call(
+      "cannot remove the extended attribute \(attribute)", below, accepting: .noData, .attributeNotFound
+    ) { platform_remove_attribute($0, $1, attribute) }
   }
 
   private func attributeNames(
@@ -280,10 +276,7 @@ package struct InodeFlags: Hashable, Sendable, Codable {
 
 extension Directory {
   /// The flags of this directory; nil where the file system has none.
-  package func flags() -> InodeFlags? {
-    var flags = platform_flags()
-    return platform_get_flags(descriptor.rawValue, &flags) == 0 ? InodeFlags(flags) : nil
-  }
+  package func flags() -> InodeFlags? { descriptor.flags }
 
   /// Sets the flags of this directory, as far as possible.
   ///
@@ -295,8 +288,7 @@ extension Directory {
     if isRoot(path) { return try directory(path).flags() }
     guard let file = try openForFlags(path) else { return nil }
     defer { try? file.close() }
-    var flags = platform_flags()
-    return platform_get_flags(file.rawValue, &flags) == 0 ? InodeFlags(flags) : nil
+    return file.flags
   }
 
   /// Sets the flags of a file or directory below, as far as possible.
@@ -326,13 +318,15 @@ extension Directory {
 }
 
 extension FileDescriptor {
+  fileprivate var flags: InodeFlags? {
+    var flags = platform_flags()
+    return platform_get_flags(rawValue, &flags) == 0 ? InodeFlags(flags) : nil
+  }
+
   fileprivate func setFlags(_ flags: InodeFlags) -> Bool {
-    var (now, wanted) = (platform_flags(), flags.raw)
-    guard platform_get_flags(rawValue, &now) == 0 else { return false }
-    if InodeFlags(now) == flags { return true }
-    guard platform_set_flags(rawValue, &wanted) == 0, platform_get_flags(rawValue, &now) == 0 else {
-      return false
-    }
-    return InodeFlags(now) == flags
+    guard let now = self.flags else { return false }
+    if now == flags { return true }
+    var wanted = flags.raw
+    return platform_set_flags(rawValue, &wanted) == 0 && self.flags == flags
   }
 }

@@ -99,8 +99,6 @@ int platform_next_data(int descriptor, int64_t offset, int64_t *start, int64_t *
 
 /// Opens a path below `directory` without crossing a mount or following any link.
 int platform_open_beneath(int directory, const char *path, int flags);
-/// The same for a path without a NUL at its end.
-int platform_open_path(int directory, const uint8_t *path, size_t length, int flags);
 
 /// Has the allocator return large blocks to the system as soon as they are freed (glibc; elsewhere nothing).
 void platform_return_large_blocks(void);
