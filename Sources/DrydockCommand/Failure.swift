@@ -155,7 +155,7 @@ enum Advice {
 
   /// The text with the advice, unless it already names a command.
   static func added(to text: String, code: DrydockError.Code? = nil) -> String {
-    let arguments = ProcessArguments.all.dropFirst()
+    let arguments = processArguments.dropFirst()
     let command = arguments.joined(separator: " ")
     guard !text.contains("`drydock "), !text.contains("did you mean"),
       let found = table.first(where: {

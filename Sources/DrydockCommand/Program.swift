@@ -24,7 +24,7 @@ public protocol DrydockTool {
 extension DrydockTool {
   /// The name of the program's file.
   public static var name: String {
-    ProcessArguments.all.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
+    processArguments.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
   }
 
   /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
@@ -63,7 +63,7 @@ struct Program: Sendable {
     try? ScratchDirectory.removeStaleTemporary()
     do {
       try RootCommand.refuseUnknownCommand()
-      var command = try RootCommand.parseAsRoot(Array(ProcessArguments.all.dropFirst()))
+      var command = try RootCommand.parseAsRoot(Array(processArguments.dropFirst()))
       if let options = (command as? any Subcommand)?.common {
         StandardStreams.configure(options)
         try Container.requireProcessFiles()
@@ -97,7 +97,7 @@ struct Program: Sendable {
   private static func end(_ error: any Error) {
     // The argument parser cannot lay out its texts for fewer columns.
     if StandardStreams.width < 40 { setenv("COLUMNS", "40", 1) }
-    let asJSON = ProcessArguments.all.contains("--json")
+    let asJSON = processArguments.contains("--json")
     let status = RootCommand.exitCode(for: error)
     // The argument parser's own: help and version, which succeed, and command lines that make no sense.
     guard let failure = Failure(known: error) ?? (status == .failure ? Failure(error) : nil) else {
@@ -105,7 +105,7 @@ struct Program: Sendable {
         Output.line(current.named(UsageText.help(RootCommand.fullMessage(for: error))))
         return finish(status.rawValue)
       }
-      let arguments = Array(ProcessArguments.all.dropFirst())
+      let arguments = Array(processArguments.dropFirst())
       if asJSON {
         let message = UsageText.sentence(RootCommand.message(for: error))
         let usage: ResultObject = [

@@ -99,7 +99,7 @@ struct RootCommand: ParsableCommand {
   /// The parser would call a mistyped command an argument too many.
   static func refuseUnknownCommand() throws {
     var (known, path) = (configuration.subcommands, "")
-    for word in ProcessArguments.all.dropFirst() {
+    for word in processArguments.dropFirst() {
       // The rest are arguments of a command, or options.
       guard !known.isEmpty, !word.hasPrefix("-") else { return }
       if path + word == "help" { continue }

@@ -118,12 +118,14 @@ package final class Directory: Sendable {
   ///
   /// - Parameter prefix: limits them to those that start with it.
   package func names(startingWith prefix: String = "") throws -> [[UInt8]] {
-    if case .list(let groups) = namespace { return groups.names.filter { $0.starts(with: prefix.utf8) } }
-    var names = try listing().items().map(\.name).filter { $0.starts(with: prefix.utf8) }
-    if case .container = namespace, ContainerPath.groups.bytes.starts(with: prefix.utf8) {
-      names.append(ContainerPath.groups.bytes)
+    var names: [[UInt8]]
+    if case .list(let groups) = namespace {
+      names = Array(groups.keys)
+    } else {
+      names = try listing().items().map(\.name)
     }
-    return names.sorted { $0.lexicographicallyPrecedes($1) }
+    if case .container = namespace { names.append(ContainerPath.groups.bytes) }
+    return names.filter { $0.starts(with: prefix.utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
   /// The full path of a path below, for messages.

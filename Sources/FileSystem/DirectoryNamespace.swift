@@ -1,28 +1,17 @@
-/// The open roots of a container's groups, by id.
-struct GroupDirectories: Sendable {
-  private let byID: [[UInt8]: Directory]
-
-  init(_ groups: [String: Directory]) {
-    byID = Dictionary(groups.map { (Array($0.utf8), $1) }, uniquingKeysWith: { first, _ in first })
-  }
-
-  /// The ids, sorted by their bytes.
-  var names: [[UInt8]] { byID.keys.sorted { $0.lexicographicallyPrecedes($1) } }
-
-  subscript(id: [UInt8]) -> Directory? { byID[id] }
-}
-
 /// How the paths below a directory map to the disk: a container's root shows the roots of its groups, which are elsewhere,
 /// as `.groups/<id>`. Only the code that opens descriptors knows this.
 enum DirectoryNamespace: Sendable {
+  /// The open roots of a container's groups, by id.
+  typealias Groups = [[UInt8]: Directory]
+
   case plain
-  case container(GroupDirectories)
+  case container(Groups)
   /// The list of groups, which is not on disk.
-  case list(GroupDirectories)
+  case list(Groups)
 
   enum Location {
     case here, nowhere
-    case list(GroupDirectories)
+    case list(Groups)
     case elsewhere(Directory, ContainerPath)
   }
 
@@ -38,7 +27,7 @@ enum DirectoryNamespace: Sendable {
   }
 
   /// - Parameter path: starts with a group's id.
-  private func location(in groups: GroupDirectories, _ path: ArraySlice<UInt8>) -> Location {
+  private func location(in groups: Groups, _ path: ArraySlice<UInt8>) -> Location {
     let id = path.prefix { $0 != UInt8(ascii: "/") }
     guard let group = groups[Array(id)] else { return .nowhere }
     return .elsewhere(group, ContainerPath(unchecked: Array(path[id.endIndex...].dropFirst())))
@@ -72,7 +61,9 @@ extension ContainerPath {
 extension Directory {
   /// This directory as a container's root that shows these open directories as `.groups/<id>`.
   package func showing(groups: [String: Directory]) -> Directory {
-    Directory(self, groups.isEmpty ? .plain : .container(GroupDirectories(groups)))
+    let byID = Dictionary(
+      groups.map { (Array($0.utf8), $1) }, uniquingKeysWith: { first, _ in first })
+    return Directory(self, groups.isEmpty ? .plain : .container(byID))
   }
 
   /// This directory as the root of a container whose configuration names these databases.
@@ -83,9 +74,8 @@ extension Directory {
   /// The roots of its groups, in the order of their ids' bytes.
   package var groups: [(id: String, root: Directory)] {
     guard case .container(let groups) = namespace else { return [] }
-    return groups.names.compactMap { name in
-      groups[name].map { (String(decoding: name, as: UTF8.self), $0) }
-    }
+    return groups.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+      .map { (String(decoding: $0, as: UTF8.self), $1) }
   }
 
   /// Whether a path is the list of groups, which is not on disk.

@@ -69,12 +69,6 @@ package struct FileIdentity: Hashable, Sendable, Codable {
   }
 }
 
-/// An inode as it is between two changes: equal for a file that nobody changed.
-package struct FileVersion: Hashable, Sendable {
-  package var identity: FileIdentity
-  package var changed: Int64
-}
-
 extension FileStatus {
   /// The status of a directory that exists only in a plan.
   package init(directory metadata: FileMetadata) {
@@ -114,38 +108,37 @@ extension Directory {
 
 /// The status of the target of links: in `/proc`, a link leads to an open file without opening it again.
 package enum FollowedStatus {
-  /// The inode that a path leads to; nil when there is none, or it may not be followed.
-  package static func identity(_ path: String) -> FileIdentity? {
+  private static func status(_ path: String) -> stat? {
     var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    return FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+    return stat(path, &status) == 0 ? status : nil
   }
 
-  /// The inode that a path leads to, and the time of its last change in nanoseconds since 1970; nil when there is none.
-  package static func version(_ path: String) -> FileVersion? {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    #if canImport(Darwin)
-      let time = status.st_ctimespec
-    #else
-      let time = status.st_ctim
-    #endif
-    return FileVersion(
-      identity: FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino)),
-      changed: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+  /// The inode that a path leads to; nil when there is none, or it may not be followed.
+  package static func identity(_ path: String) -> FileIdentity? {
+    status(path).map {
+      FileIdentity(device: UInt64(truncatingIfNeeded: $0.st_dev), inode: UInt64($0.st_ino))
+    }
+  }
+
+  /// The inode that a path leads to, and the time of its last change: another text when it was changed; nil when there is none.
+  package static func version(_ path: String) -> String? {
+    status(path).map { status in
+      #if canImport(Darwin)
+        let time = status.st_ctimespec
+      #else
+        let time = status.st_ctim
+      #endif
+      return "\(status.st_dev) \(status.st_ino) \(time.tv_sec) \(time.tv_nsec)"
+    }
   }
 
   /// Whether a path leads to a regular file; what is not one may make who opens it wait.
   package static func isFile(_ path: String) -> Bool {
-    var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    status(path).map { $0.st_mode & S_IFMT == S_IFREG } ?? false
   }
 
   /// The number of hard links of the target of a path.
-  package static func links(_ path: String) -> Int? {
-    var status = stat()
-    return stat(path, &status) == 0 ? Int(status.st_nlink) : nil
-  }
+  package static func links(_ path: String) -> Int? { status(path).map { Int($0.st_nlink) } }
 
   /// A device number as `stat` has it.
   package static func device(major: UInt64, minor: UInt64) -> UInt64 {

@@ -47,9 +47,6 @@ extension Directory {
   }
 }
 
-/// Dies immediately, as in a power failure, at a fault point of a test.
-package func killOwnProcess() { platform_kill_self() }
-
 /// Open-file-description locks on byte ranges. They belong to the open file: closing another descriptor of the same file
 /// does not release them.
 extension FileDescriptor {

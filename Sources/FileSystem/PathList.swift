@@ -1,15 +1,10 @@
 /// Paths, in the order in which they were added. A path takes eight bytes besides its name: a million arrays of bytes take
 /// several times the memory.
 public struct PathList: Sendable {
-  private struct Entry {
-    var directory: UInt32
-    /// Where its name ends in the bytes of all names.
-    var nameEnd: UInt32
-  }
-
   private var directories = DistinctValues<ContainerPath>()
   private var names: [UInt8] = []
-  private var entries: [Entry] = []
+  /// For each path its directory, and where its name ends in the bytes of all names.
+  private var entries: [(directory: UInt32, nameEnd: UInt32)] = []
 
   public init() {}
 
@@ -22,7 +17,7 @@ public struct PathList: Sendable {
     var directory = entries.last?.directory
     if directory.map({ directories[$0] != parent }) ?? true { directory = directories.number(of: parent) }
     names += path.nameBytes
-    entries.append(Entry(directory: directory ?? 0, nameEnd: UInt32(names.count)))
+    entries.append((directory ?? 0, UInt32(names.count)))
   }
 
   /// Sorts the paths. Costs nothing when they are in order.

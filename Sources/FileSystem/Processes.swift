@@ -75,44 +75,43 @@ package enum LinkVisit: Sendable {
   }
 }
 
-/// What the threads of a process share. Linux only.
-package enum ThreadTables {
-  /// Whether two threads share all that `/proc` shows of what they have open: their descriptors, root and working directory.
-  /// False where the kernel does not report it.
-  package static func areShared(_ a: Int32, _ b: Int32) -> Bool { platform_shares_tables(a, b) }
-}
+/// Whether two threads share all that `/proc` shows of what they have open: their descriptors, root and working directory. False
+/// where the kernel does not report it. Linux only.
+package func shareTables(_ a: Int32, _ b: Int32) -> Bool { platform_shares_tables(a, b) }
 
-package enum ProcessArguments {
-  /// The command line of this process from the C library: `CommandLine.arguments` reads `/proc`, and is empty without it.
-  package static let all: [String] = {
-    guard var next = platform_arguments() else { return CommandLine.arguments }
-    var arguments: [String] = []
-    while let argument = next.pointee {
-      arguments.append(String(cString: argument))
-      next += 1
-    }
-    return arguments
-  }()
-}
-
-/// The limit of open files of this process.
-package enum OpenFileLimit {
-  /// For threads, nested directories and system libraries.
-  private static let reserve: UInt64 = 128
-
-  /// Throws ``DrydockError`` (`unsupported`) when `count` files, called `what` in the message, cannot be open at once.
-  package static func require(_ count: Int, for what: String, path: String) throws {
-    var limit = rlimit()
-    #if os(Linux)
-      let result = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-    #else
-      let result = getrlimit(RLIMIT_NOFILE, &limit)
-    #endif
-    let needed = UInt64(count) + reserve
-    guard result == 0, count > reserve / 2, UInt64(limit.rlim_cur) < needed else { return }
-    throw DrydockError(
-      .unsupported,
-      "\(count) \(what), need \(needed) open files, and the limit is \(limit.rlim_cur); raise the limit (ulimit -n) and "
-        + "run the command again, nothing was changed", path: path)
+/// The command line of this process from the C library: `CommandLine.arguments` reads `/proc`, and is empty without it.
+package let processArguments: [String] = {
+  guard var next = platform_arguments() else { return CommandLine.arguments }
+  var arguments: [String] = []
+  while let argument = next.pointee {
+    arguments.append(String(cString: argument))
+    next += 1
   }
+  return arguments
+}()
+
+/// For threads, nested directories and system libraries.
+private let reservedFiles: UInt64 = 128
+
+/// Throws ``DrydockError`` (`unsupported`) when `count` files, called `what` in the message, cannot be open at once.
+package func requireOpenFiles(_ count: Int, for what: String, path: String) throws {
+  var limit = rlimit()
+  #if os(Linux)
+    let result = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  #else
+    let result = getrlimit(RLIMIT_NOFILE, &limit)
+  #endif
+  let needed = UInt64(count) + reservedFiles
+  guard result == 0, count > reservedFiles / 2, UInt64(limit.rlim_cur) < needed else { return }
+  throw DrydockError(
+    .unsupported,
+    "\(count) \(what), need \(needed) open files, and the limit is \(limit.rlim_cur); raise the limit (ulimit -n) and "
+      + "run the command again, nothing was changed", path: path)
 }
+
+/// Dies immediately, as in a power failure, at a fault point of a test.
+package func killOwnProcess() { platform_kill_self() }
+
+/// Has freed memory of large arrays and buffers returned to the system, whatever is allocated between them. Otherwise glibc
+/// keeps larger and larger ones in its heap, which they fragment: a restore of 100,000 files then takes twice the memory.
+package func returnLargeBlocks() { platform_return_large_blocks() }

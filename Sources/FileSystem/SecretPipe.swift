@@ -3,24 +3,23 @@ import DrydockErrors
 import Foundation
 import SystemPackage
 
-/// A pipe that another process reads a secret from. The secret is in no file, no argument and no variable.
-package struct SecretPipe: Sendable {
-  /// The descriptor of the end to read from, which the caller closes.
-  package let readingEnd: Int32
-
-  /// Starts to write the secret; that ends when it was read, or when nobody can read it any more.
-  package init(_ secret: SecretBytes) throws {
+extension SecretBytes {
+  /// A pipe that another process reads this secret from: the secret is in no file, no argument and no variable. Writing ends when
+  /// it was read, or when nobody can read it any more.
+  ///
+  /// - Returns: the descriptor of the end to read from, which the caller closes.
+  package func pipe() throws -> Int32 {
     let (reading, writing) = try DrydockError.translating("cannot make a pipe", "pipe") {
       try FileDescriptor.pipe()
     }
     // A process that is started now for another purpose must not hold the pipe open.
     for end in [reading, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
-    readingEnd = reading.rawValue
-    let thread = Thread { Self.write(secret, to: writing) }
+    let thread = Thread { self.write(to: writing) }
     thread.start()
+    return reading.rawValue
   }
 
-  private static func write(_ secret: SecretBytes, to pipe: FileDescriptor) {
+  private func write(to pipe: FileDescriptor) {
     defer { try? pipe.close() }
     // A reader that ends early is an error of `write`, and no signal that ends this process.
     #if canImport(Darwin)
@@ -31,6 +30,6 @@ package struct SecretPipe: Sendable {
       sigaddset(&signals, SIGPIPE)
       pthread_sigmask(SIG_BLOCK, &signals, nil)
     #endif
-    secret.withBytes { _ = try? pipe.writeAll($0) }
+    withBytes { _ = try? pipe.writeAll($0) }
   }
 }

@@ -25,12 +25,7 @@ public final class WorkProgress: Sendable {
     package init() {}
   }
 
-  private struct Contents {
-    var state = State()
-    var measure: (@Sendable () -> UInt64)?
-  }
-
-  private let contents = Mutex(Contents())
+  private let contents = Mutex<(state: State, measure: (@Sendable () -> UInt64)?)>((State(), nil))
 
   public init() {}
 

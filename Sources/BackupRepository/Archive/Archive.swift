@@ -288,7 +288,7 @@ final class ArchivePart {
   /// Identifies the file in the state that it has now; nil when it is gone. What is at a remote place never changes.
   var version: String? {
     if RemoteStores.isRemote(path) { return path }
-    return FollowedStatus.version(path).map { "\($0.identity) \($0.changed)" }
+    return FollowedStatus.version(path)
   }
 
   static func header(_ reader: ArchiveReader, _ path: String) throws -> Archive.Header {

@@ -56,7 +56,7 @@
         var last = process
         for thread in threads where thread != process {
           let path = "\(base)/task/\(thread)"
-          if !(comparesThreads && ThreadTables.areShared(last, thread)) {
+          if !(comparesThreads && shareTables(last, thread)) {
             if !look(at: path) { isRefused = true }
             last = thread
           }

@@ -44,7 +44,7 @@ struct UseGuard {
     let units = try index.databaseCandidates(named: root.databases).compactMap { path in
       try root.status(path).flatMap { try root.databaseUnit(path, status: $0) }.map { (path, $0) }
     }
-    try OpenFileLimit.require(units.count, for: "databases, which are kept locked", path: container.root)
+    try requireOpenFiles(units.count, for: "databases, which are kept locked", path: container.root)
     for (path, unit) in units {
       guard let lock = try Self.lock(unit.main, in: root) else {
         throw DrydockError(

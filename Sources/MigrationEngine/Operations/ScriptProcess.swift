@@ -72,10 +72,10 @@ struct ScriptProcess: Sendable {
       platformOptions: options)
     do {
       guard let input else { return try await run(configuration, input: .none, users) }
-      let pipe = try SecretPipe(input)
+      let pipe = try input.pipe()
       return try await run(
         configuration,
-        input: .fileDescriptor(.init(rawValue: pipe.readingEnd), closeAfterSpawningProcess: true), users)
+        input: .fileDescriptor(.init(rawValue: pipe), closeAfterSpawningProcess: true), users)
     } catch let error as SubprocessError {
       throw StartFailure(reason: Self.reason(error))
     }
