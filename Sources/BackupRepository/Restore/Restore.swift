@@ -298,7 +298,7 @@ public struct RestoreOptions: Sendable {
   package var summary: String?
   /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
-  var seams = Seams()
+  var seams = SnapshotSeams()
   /// Which rules the vault's items are under.
   var vault = VaultHandling.byItem
 

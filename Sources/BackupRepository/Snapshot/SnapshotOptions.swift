@@ -44,7 +44,7 @@ public struct SnapshotOptions: Sendable {
   /// What was excluded or could not be stored before: when the container was captured, for the archive of a restored copy,
   /// or when it was unpacked.
   package var missing: (excluded: [ExcludedPath], skipped: [SkippedPath]) = ([], [])
-  var seams = Seams()
+  var seams = SnapshotSeams()
 
   /// A snapshot that is not encrypted.
   public init() {}
@@ -54,7 +54,7 @@ public struct SnapshotOptions: Sendable {
 }
 
 /// What only tests change of a snapshot or a restore.
-struct Seams: Sendable {
+struct SnapshotSeams: Sendable {
   /// Seconds after which a path counts as unchanged when its status is.
   var settling: Double = 60
   /// The boot session, for the header.
