@@ -37,7 +37,7 @@ extension StagedContainer {
     let folder = stage.newName()
     try stage.directory.createDirectory(folder)
     defer { try? stage.directory.removeTree(folder) }
-    let copy = try CopyBuilder(self, in: stage.directory.directory(folder)).build()
+    let copy = try makeCopy(in: stage.directory.directory(folder))
     let result = try body(copy)
     if let user = try copy.users().first {
       throw DrydockError(
@@ -46,28 +46,14 @@ extension StagedContainer {
     try CopyAdoption(of: copy, by: self).run()
     return result
   }
-}
 
-/// Makes a private copy of a staged container.
-struct CopyBuilder {
-  private let staged: StagedContainer
-  private let folder: Directory
-  private let root: Directory
-  /// The first path of each inode that has several names.
-  private var linked: [FileIdentity: ContainerPath] = [:]
-
-  init(_ staged: StagedContainer, in folder: Directory) throws {
-    self.staged = staged
-    self.folder = folder
-    let container: ContainerPath = "container"
-    try folder.createDirectory(container)
-    root = try folder.directory(container)
-  }
-
-  consuming func build() throws -> PrivateCopy {
-    try fill(.root)
-    let work: ContainerPath = "work"
-    try folder.createDirectory(work)
+  private func makeCopy(in folder: Directory) throws -> PrivateCopy {
+    let (container, work): (ContainerPath, ContainerPath) = ("container", "work")
+    for name in [container, work] { try folder.createDirectory(name) }
+    let root = try folder.directory(container)
+    // The first path of each inode that has several names.
+    var linked: [FileIdentity: ContainerPath] = [:]
+    try copy(.root, into: root, &linked)
     let copy = PrivateCopy(root: root, work: try folder.directory(work), before: try TreeIndex(of: root))
     // A change is known by its time, and file systems keep times in ticks of up to 10 ms.
     Thread.sleep(forTimeInterval: 0.02)
@@ -75,64 +61,63 @@ struct CopyBuilder {
   }
 
   /// Copies what is in a directory, and then the directory's metadata: its time would change otherwise.
-  private mutating func fill(_ directory: ContainerPath) throws {
-    for path in try staged.children(of: directory) {
-      guard try !staged.isMount(path), let status = try staged.status(of: path) else { continue }
+  private func copy(
+    _ directory: ContainerPath, into root: Directory, _ linked: inout [FileIdentity: ContainerPath]
+  ) throws {
+    for path in try children(of: directory) {
+      guard try !isMount(path), let status = try status(of: path) else { continue }
       switch status.type {
       case .directory:
         try root.createDirectory(path)
-        try fill(path)
-      case .symbolicLink:
-        try root.createLink(path, target: staged.linkTarget(path))
-        try copyMetadata(of: path)
-      case .file: try copyFile(path, status)
+        try copy(path, into: root, &linked)
+        continue
+      case .symbolicLink: try root.createLink(path, target: linkTarget(path))
+      case .file:
+        if try isSidecar(path) { continue }
+        if status.links > 1 {
+          if let first = linked[status.identity] {
+            try root.link(first, in: root, to: path)
+            continue
+          }
+          linked[status.identity] = path
+        }
+        if try isDatabase(path) {
+          try copyDatabase(path, into: root)
+        } else {
+          try copyContents(path, status, into: root)
+        }
       case .other: continue
       }
+      try copyMetadata(of: path, into: root)
     }
-    try copyMetadata(of: directory)
+    try copyMetadata(of: directory, into: root)
   }
 
-  private func copyMetadata(of path: ContainerPath) throws {
-    if let metadata = try staged.metadata(of: path) { try root.apply(metadata, to: path) }
+  private func copyMetadata(of path: ContainerPath, into root: Directory) throws {
+    if let metadata = try metadata(of: path) { try root.apply(metadata, to: path) }
   }
 
-  private mutating func copyFile(_ path: ContainerPath, _ status: FileStatus) throws {
-    if try staged.isSidecar(path) { return }
-    if status.links > 1 {
-      if let first = linked[status.identity] { return try root.link(first, in: root, to: path) }
-      linked[status.identity] = path
-    }
-    if try staged.isDatabase(path) {
-      try copyDatabase(path)
-    } else {
-      try copyContents(path, status)
-    }
-    try copyMetadata(of: path)
-  }
-
-  private func copyDatabase(_ path: ContainerPath) throws {
+  private func copyDatabase(_ path: ContainerPath, into root: Directory) throws {
     do {
-      try staged.stage.directory.rename(staged.newDatabaseFile(of: path), in: root, to: path)
+      try stage.directory.rename(newDatabaseFile(of: path), in: root, to: path)
     } catch let error as DrydockError where error.code == .malformed {
       // One that SQLite cannot open, an encrypted one, is for the program to understand: as it is, with its sidecars.
       for part in [path] + DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
-        guard let status = try staged.status(of: part), status.type == .file else { continue }
-        try copyContents(part, status)
-        if part != path { try copyMetadata(of: part) }
+        guard let status = try status(of: part), status.type == .file else { continue }
+        try copyContents(part, status, into: root)
+        if part != path { try copyMetadata(of: part, into: root) }
       }
     }
   }
 
-  private func copyContents(_ path: ContainerPath, _ status: FileStatus) throws {
-    try staged.stage.requireSpace(min(status.size, status.blocks * 512), for: path)
-    let location = staged.location(of: path)
+  private func copyContents(_ path: ContainerPath, _ status: FileStatus, into root: Directory) throws {
+    try stage.requireSpace(min(status.size, status.blocks * 512), for: path)
+    let location = location(of: path)
     try location.directory.copyContents(of: location.path, to: path, in: root)
   }
-}
 
-extension StagedContainer {
   /// Whether another file system is mounted at a live path. A group's root may be anywhere.
-  fileprivate func isMount(_ path: ContainerPath) throws -> Bool {
+  private func isMount(_ path: ContainerPath) throws -> Bool {
     guard stage.overlay[path] == nil, !live.isRoot(path), let status = try live.status(path),
       let above = try live.status(path.parent)
     else { return false }

@@ -69,22 +69,26 @@ extension StagedContainer {
     } catch let error as DrydockError where error.meansNoLink {
       isShared = false
     }
-    if !isShared { try copy(source, in: directory, type: type, to: name, for: path) }
+    if !isShared { try copy(source, in: directory, directory.metadata(source), to: name, for: path) }
     try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: isShared)))
     if isMarked { try unmark(name, from: source, in: directory, at: path) }
   }
 
+  /// Copies a file or link into the stage.
   private func copy(
-    _ source: ContainerPath, in directory: Directory, type: FileType, to name: ContainerPath,
+    _ source: ContainerPath, in directory: Directory, _ metadata: FileMetadata?, to name: ContainerPath,
     for path: ContainerPath
   ) throws {
-    if type == .symbolicLink {
-      try stage.directory.createLink(name, target: directory.linkTarget(source))
-    } else {
-      try stage.requireSpace(directory.status(source)?.size ?? 0, for: path)
+    let status = try directory.status(source)
+    switch status?.type {
+    case .symbolicLink: try stage.directory.createLink(name, target: directory.linkTarget(source))
+    case .directory, .other:
+      throw DrydockError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
+    case .file, nil:
+      try stage.requireSpace(status?.size ?? 0, for: path)
       try directory.copyContents(of: source, to: name, in: stage.directory)
     }
-    if let metadata = try directory.metadata(source) { try stage.directory.apply(metadata, to: name) }
+    if let metadata { try stage.directory.apply(metadata, to: name) }
   }
 
   /// Removes the mark of a main file that comes back. An unseen process that still waits for its lock would continue with
@@ -291,24 +295,15 @@ extension StagedContainer {
 
   /// A copy of a file, link or database in the stage, with its metadata.
   private func stagedCopy(of path: ContainerPath) throws -> ContainerPath {
-    guard let metadata = try metadata(of: path), let status = try status(of: path) else {
-      throw missing(path)
-    }
+    guard let metadata = try metadata(of: path) else { throw missing(path) }
     let source = location(of: path)
-    let name: ContainerPath
-    switch status.type {
-    case .file where try source.directory === live && isDatabase(path): name = try newDatabaseFile(of: path)
-    case .file:
-      name = stage.newName()
-      try stage.requireSpace(status.size, for: path)
-      try source.directory.copyContents(of: source.path, to: name, in: stage.directory)
-    case .symbolicLink:
-      name = stage.newName()
-      try stage.directory.createLink(name, target: source.directory.linkTarget(source.path))
-    case .directory, .other:
-      throw DrydockError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
+    if try source.directory === live && isDatabase(path) {
+      let name = try newDatabaseFile(of: path)
+      try stage.directory.apply(metadata, to: name)
+      return name
     }
-    try stage.directory.apply(metadata, to: name)
+    let name = stage.newName()
+    try copy(source.path, in: source.directory, metadata, to: name, for: path)
     return name
   }
 
