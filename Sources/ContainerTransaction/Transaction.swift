@@ -306,10 +306,8 @@ package enum Transaction {
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(
-          staged: staged, state: state, transaction: transaction, folder: folder,
-          index: before.index, undo: undo, faults: options.seams, closed: before.closed,
-          creates: before.creates,
-          searchesOpenFiles: options.seams.searchesOpenFiles && !container.isScratch,
+          staged: staged, state: state, folder: folder, index: before.index, undo: undo,
+          faults: options.seams, closed: before.closed, creates: before.creates,
           own: states.flatMap { [$0.parent, $0.directory] }
         ).run()
       }

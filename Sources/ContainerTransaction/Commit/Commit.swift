@@ -12,7 +12,6 @@ struct Commit {
   let staged: StagedContainer
   /// Beside the container for an exchange, inside for a replacement.
   let state: StateDirectory
-  let transaction: TransactionID
   /// The transaction's folder: the staged inodes, what replaces the live container, and what a recovery needs.
   let folder: Directory
   /// The container as it was when staging began; nil when there was none, and no groups.
@@ -24,10 +23,12 @@ struct Commit {
   let closed: [String: String]
   /// The container is made: nothing is there yet.
   let creates: Bool
-  /// Whether to search for processes that have open what is replaced.
-  let searchesOpenFiles: Bool
   /// Directories that Drydock itself has open besides those of the commit.
   let own: [Directory]
+
+  var transaction: TransactionID { undo.transaction }
+  /// Whether to search for processes that have open what is replaced: no other process uses a scratch container.
+  var searchesOpenFiles: Bool { faults.searchesOpenFiles && !staged.container.isScratch }
 
   /// - Returns: the paths of the conflict copies; or what went wrong after the container was new: it is new all the same, and a
   ///   recovery finishes.

@@ -7,9 +7,9 @@ import FileSystem
 /// what it wrote into the new one before a reversal. It is idempotent, so it may run again after a crash.
 ///
 /// It is one of six answers to what an app writes meanwhile; the guide "Transactions" has the table of cases. The others:
-/// ``Commit/prepare(_:directories:)`` refuses the commit, ``Commit/requireUnused(_:isReverted:)`` reverts it, ``ConflictCopies`` keep what
-/// cannot be applied, `ReplacedMark` lets SQLite refuse a replaced database, and ``LateWrites`` finds what was written to other
-/// replaced files afterwards.
+/// ``Commit/prepare(_:directories:)`` refuses the commit, ``Commit/requireUnused(_:isReverted:)`` has it reverted,
+/// ``ConflictCopies`` keep what cannot be applied, `ReplacedMark` lets SQLite refuse a replaced database, and ``LateWrites``
+/// finds what was written to other replaced files afterwards.
 struct ConcurrentChanges {
   /// The old tree, which was live until the exchange, and the new one.
   let old, new: Directory

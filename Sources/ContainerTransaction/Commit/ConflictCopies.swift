@@ -90,19 +90,3 @@ struct ConflictCopies {
     return target
   }
 }
-
-extension Directory {
-  /// Renames to a name that must be free, also where the file system cannot refuse a taken one by itself.
-  ///
-  /// - Throws: `DrydockError` with cause `EEXIST` when it is not free.
-  func renameOnto(nothingAt target: ContainerPath, _ path: ContainerPath, in other: Directory) throws {
-    do {
-      try renameNew(path, in: other, to: target)
-    } catch let error as DrydockError where error.meansNoSuchRename {
-      if try other.status(target) != nil {
-        throw DrydockError.system("cannot move to", other.full(target), .fileExists)
-      }
-      try rename(path, in: other, to: target)
-    }
-  }
-}
