@@ -129,8 +129,8 @@ extension Repository.Listing {
 
   /// The archives of an `APP/INSTANCE`, else of an instance, else of an app.
   private func archives(of owner: String, _ candidates: [StoredArchive]) -> [StoredArchive] {
-    for part in ArchiveSelection.Part.allCases {
-      let found = candidates.filter { ArchiveSelection(owner, part)?.contains($0) ?? false }
+    for selection in ArchiveSelection.all(text: owner) {
+      let found = candidates.filter(selection.contains)
       if !found.isEmpty { return found }
     }
     return []
@@ -150,21 +150,18 @@ extension Repository.Listing {
 
 /// The archives of an app, of an instance, or of one instance of an app, by their exact names.
 struct ArchiveSelection {
-  enum Part: CaseIterable { case owner, instance, app }
-
   var app: String?, instance: String?
 
   init(app: String?, instance: String?) { (self.app, self.instance) = (app, instance) }
 
-  /// From a text that a person wrote: `APP/INSTANCE`, or one of both; nil for one without a slash.
-  init?(_ text: String, _ part: Part) {
-    switch part {
-    case .app: app = text
-    case .instance: instance = text
-    case .owner:
-      guard let slash = text.firstIndex(of: "/") else { return nil }
-      (app, instance) = (String(text[..<slash]), String(text[text.index(after: slash)...]))
+  /// What a text that a person wrote may mean: `APP/INSTANCE`, else an instance, else an app.
+  static func all(text: String) -> [ArchiveSelection] {
+    let whole = text.firstIndex(of: "/").map {
+      ArchiveSelection(app: String(text[..<$0]), instance: String(text[text.index(after: $0)...]))
     }
+    return [whole].compactMap { $0 } + [
+      ArchiveSelection(app: nil, instance: text), ArchiveSelection(app: text, instance: nil),
+    ]
   }
 
   /// What the source of a restore may mean, an app and an instance with a space between: names may have spaces.

@@ -24,12 +24,6 @@ enum ArchiveTags {
       ? String(id) : nil
   }
 
-  /// Whether a killed process was writing a file of tags under that name.
-  static func isUnfinished(_ name: [UInt8]) -> Bool {
-    let end = Array(".new".utf8)
-    return name.suffix(end.count).elementsEqual(end) && id(ofFile: Array(name.dropLast(end.count))) != nil
-  }
-
   static func read(of id: String, in place: any Place) throws -> [String] {
     let name = file(id)
     do {
@@ -92,7 +86,7 @@ extension Repository {
   ) throws -> [String] {
     for tag in adding + removing { try ArchiveTags.valid(tag) }
     // Exclusive, so that of two changes at once none is lost.
-    let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
+    let place = try Places.locked(path, exclusive: true, timeout: lockTimeout)
     let listing = try list(place, keys)
     let found = try listing.find(archive)
     let id = try listing.id(ofArchive: found, in: place)

@@ -193,8 +193,6 @@ private struct Survey {
     var recipients: SHA256.Digest?
     /// Ranges of the tar stream.
     var needed: Set<Range<UInt64>> = []
-    /// Bytes of ranges that one new archive has several times: its contents share none.
-    var repeated: UInt64 = 0
   }
 
   private var parts: [Archive.ID: Part] = [:]
@@ -225,9 +223,7 @@ private struct Survey {
         bytes += range.upperBound - max(range.lowerBound, end)
         end = range.upperBound
       }
-      let share =
-        min(1, Double(bytes) / Double(max(part.contentSize, 1)))
-        + Double(part.repeated) / Double(max(part.contentSize, 1))
+      let share = min(1, Double(bytes) / Double(max(part.contentSize, 1)))
       return sum + UInt64(Double(part.fileSize) * share)
     }
   }

@@ -168,7 +168,7 @@ extension Repository {
       try afterwards(&report, listing, listing.withCopies, nil)
       return report
     }
-    let place = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).place
+    let place = try Places.locked(path, exclusive: true, timeout: lockTimeout)
     let listing = try list(place, keys, progress: progress)
     let archives = listing.withCopies
     var (report, removed) = try decide(listing, archives)
@@ -183,27 +183,26 @@ extension Repository {
     _ listing: Listing, _ archives: [StoredArchive], in place: any Place
   ) throws {
     let files = try place.list()
-    let names = files.names
-    let present = Set(names)
-    for name in names {
-      // A listing may be late: the archive is asked for by its name.
-      let isLeft =
-        try SignatureFiles.archive(ofFile: name).map {
-          try !present.contains($0) && place.file(ContainerPath(name: $0)) == nil
-        } ?? false
-      if isLeft || SignatureFiles.isUnfinished(name) { try place.remove(ContainerPath(name: name)) }
-    }
-    // Of files that were named by hand the ids may not be known.
-    guard listing.unnamed.isEmpty else { return }
-    for name in names {
-      if let id = ArchiveTags.id(ofFile: name) {
+    let present = Set(files.names)
+    // Behind the name of a file while it is written.
+    let ending = Array(".new".utf8)
+    for name in files.names {
+      let isUnfinished = name.suffix(ending.count).elementsEqual(ending)
+      let whole = isUnfinished ? Array(name.dropLast(ending.count)) : name
+      var isLeft = isUnfinished
+      if let archive = SignatureFiles.archive(ofFile: whole) {
+        // A listing may be late: the archive is asked for by its name.
+        isLeft = try isLeft || !present.contains(archive) && place.file(ContainerPath(name: archive)) == nil
+      } else if let id = ArchiveTags.id(ofFile: whole), listing.unnamed.isEmpty {
+        // Of files that were named by hand the ids would not be known.
         let isKnown = archives.contains { id.hasPrefix($0.id) }
-        if !isKnown, try place is LocalPlace || isOld(files.file(ContainerPath(name: name))) {
-          try ArchiveTags.remove(of: id, in: place)
-        }
-      } else if ArchiveTags.isUnfinished(name) {
-        try place.remove(ContainerPath(name: name))
+        isLeft =
+          try isLeft
+          || !isKnown && (place is LocalPlace || isOld(files.file(ContainerPath(name: name))))
+      } else {
+        continue
       }
+      if isLeft { try place.remove(ContainerPath(name: name)) }
     }
   }
 

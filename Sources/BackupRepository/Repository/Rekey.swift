@@ -72,7 +72,7 @@ package enum Rekey {
         return report
       }
       // Exclusive, as for a removal.
-      let place = try RepositoryLock(folder.path, exclusive: true, timeout: lockTimeout).place
+      let place = try Places.locked(folder.path, exclusive: true, timeout: lockTimeout)
       guard let now = try place.file(old), now.isSame(as: before) else {
         throw DrydockError(
           .conflict,
@@ -147,27 +147,10 @@ extension Directory {
   }
 }
 
-/// Two archives of a chain that were not both encrypted to the new keys.
-package struct SeparatedArchives: Sendable, Hashable, CustomStringConvertible {
-  /// The names of an incremental archive's file and of its parent's; nil if that is not in its directory.
-  package var archive: String, parent: String?
-
-  package var description: String {
-    guard let parent else {
-      return
-        "\(archive) is incremental, and its parent is not beside it: copy the whole chain, or write a full copy "
-        + "with `drydock export`"
-    }
-    return
-      "\(archive) needs \(parent), and only one of them was encrypted to the new keys: reading it takes the keys of "
-      + "both; rekey the other one, too"
-  }
-}
-
 extension Rekey {
-  /// The incremental archives in the directories of re-encrypted ones that now need other keys than their parents, or have no
-  /// parent there. An archive that can be read needs all archives of its chain, with their keys.
-  package static func separated(by reports: [CopyReport], keys: AgeKeys) throws -> [SeparatedArchives] {
+  /// Warnings about incremental archives in the directories of re-encrypted ones that now need other keys than their parents, or
+  /// have no parent there. An archive that can be read needs all archives of its chain, with their keys.
+  package static func warnings(about reports: [CopyReport], keys: AgeKeys) throws -> [String] {
     let rekeyed = Set(reports.map { realPath($0.path) ?? $0.path })
     let folders = Dictionary(grouping: reports) { report in
       let path = realPath(report.path) ?? report.path
@@ -180,12 +163,17 @@ extension Rekey {
         return !archives.contains { parent.hasPrefix($0.id) }
       }
       let isNew = archives.map { archive in archive.paths.contains { rekeyed.contains(realPath($0) ?? $0) } }
-      let divided = zip(archives.indices, archives.parents).compactMap {
-        child, parents -> SeparatedArchives? in
-        guard let parent = parents.first, isNew[child] != isNew[parent] else { return nil }
-        return SeparatedArchives(archive: archives[child].fileName, parent: archives[parent].fileName)
+      let divided = zip(archives.indices, archives.parents).compactMap { child, parents in
+        parents.first.flatMap { isNew[child] == isNew[$0] ? nil : (archives[child], parent: archives[$0]) }
       }
-      return alone.map { SeparatedArchives(archive: lastName($0.path), parent: nil) } + divided
+      return alone.map {
+        "\(lastName($0.path)) is incremental, and its parent is not beside it: copy the whole chain, or write a full copy "
+          + "with `drydock export`"
+      }
+        + divided.map {
+          "\($0.fileName) needs \($1.fileName), and only one of them was encrypted to the new keys: reading it takes the "
+            + "keys of both; rekey the other one, too"
+        }
     }
   }
 }

@@ -148,24 +148,22 @@ public struct Repository: Sendable {
   }
 }
 
-/// The lock of a repository: `flock` on its directory, or ``RemoteLock``. Writing takes it shared, removing exclusive.
-///
-/// The kernel releases a directory's when a process dies, so that it is never stale, and it needs no file. Reading takes no lock:
-/// an open archive stays readable to its end when its name is removed, and a read-only repository, or another user's,
-/// can be read. On a network file system it holds among the
-/// processes of one machine.
-struct RepositoryLock {
-  /// It is locked as long as a copy of this exists.
-  let place: any Place
-
+extension Places {
+  /// Opens a repository and takes its lock: `flock` on its directory, or ``RemoteLock``. Writing takes it shared, removing exclusive.
+  /// It is held as long as a copy of the result exists.
+  ///
+  /// The kernel releases a directory's when a process dies, so that it is never stale, and it needs no file. Reading takes no lock:
+  /// an open archive stays readable to its end when its name is removed, and a read-only repository, or another user's,
+  /// can be read. On a network file system it holds among the
+  /// processes of one machine.
+  ///
   /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
   /// - Throws: `DrydockError`: `locked`, naming the holders; `notFound`, `permission`.
-  init(_ path: String, exclusive: Bool, timeout: Double) throws {
+  static func locked(_ path: String, exclusive: Bool, timeout: Double) throws -> any Place {
     if RemoteStores.isRemote(path) {
       let connection = try RemoteConnections.shared.connection(path)
-      place = RemotePlace(
+      return RemotePlace(
         connection, try RemoteLock(connection.store, exclusive: exclusive, timeout: timeout))
-      return
     }
     do {
       guard let directory = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
@@ -174,7 +172,7 @@ struct RepositoryLock {
           "the repository is locked by \(try ContainerLock.holders(of: path)); wait for it",
           path: path)
       }
-      place = LocalPlace(directory)
+      return LocalPlace(directory)
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
     }

@@ -8,21 +8,15 @@ public struct VerificationReport: Sendable {
   public var path: String, header: Archive.Header
   /// Number of stored paths, and bytes of their content.
   public var entries: Int, contentBytes: UInt64
-  /// Whether every byte was compared with its hash, or only the structure was checked.
-  public var readData: Bool
   /// Who signed it; nil unless it was opened with trusted keys.
   public var signer: Signer?
 }
 
 /// Verifies archives one after the other: a content that several snapshots share is read once.
 package struct Verification {
-  /// The archives that were verified with their data: all own entries of their manifests have the contents that they name,
+  /// The archives, and the states of their files, that were verified with their data: all own entries of their manifests have the contents that they name,
   /// wherever these are stored.
-  private var read: Set<VerifiedFile> = []
-
-  private struct VerifiedFile: Hashable {
-    var archive: Archive.ID, file: String
-  }
+  private var read: Set<String> = []
 
   package init() {}
 
@@ -59,7 +53,7 @@ package struct Verification {
   ) throws -> VerificationReport {
     if data { progress?.begin(.verify, reading: archive) } else { progress?.begin(.verify) }
     let files = archive.parts.map { part in
-      part.version.map { VerifiedFile(archive: part.header.archive, file: $0) }
+      part.version.map { "\(part.header.archive) \($0)" }
     }
     let isRead = files.map { $0.map(read.contains) ?? false }
     let own = archive.parts[0]
@@ -94,7 +88,7 @@ package struct Verification {
     }
     if data, let file = files[0] { read.insert(file) }
     return VerificationReport(
-      path: archive.path, header: archive.header, entries: entries, contentBytes: bytes, readData: data,
+      path: archive.path, header: archive.header, entries: entries, contentBytes: bytes,
       signer: archive.signer)
   }
 }

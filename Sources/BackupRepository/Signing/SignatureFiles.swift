@@ -25,13 +25,6 @@ struct SignatureFiles {
     return archive.flatMap { ArchiveName.isArchive($0) ? $0 : nil }
   }
 
-  /// Whether a killed process was writing such a file under that name.
-  static func isUnfinished(_ name: [UInt8]) -> Bool {
-    let end = Array(".new".utf8)
-    return name.suffix(end.count).elementsEqual(end)
-      && archive(ofFile: Array(name.dropLast(end.count))) != nil
-  }
-
   /// Whether an archive has a signature payload and a signature among these names: nothing of it is verified.
   static func arePresent(of archive: ContainerPath, among names: Set<[UInt8]>) -> Bool {
     names.contains(file(archive, suffix).bytes)
@@ -198,7 +191,7 @@ extension Repository {
     lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> VerificationReport {
     let (folder, name) = try Places.ofFile(path)
-    let place = try RepositoryLock(folder.path, exclusive: true, timeout: lockTimeout).place
+    let place = try Places.locked(folder.path, exclusive: true, timeout: lockTimeout)
     let archive = try Archive(path: place.full(name), keys: keys, limit: limit)
     let report = try Verification.run(archive, data: true, progress: progress)
     let part = archive.parts[0]

@@ -42,7 +42,7 @@ package struct ArchiveDestination: Sendable {
         place = try Self.open(path, "the repository").path
         if let container { try Self.refuseOverlap(place, isRepository: true, container) }
       }
-      folder = try RepositoryLock(place, exclusive: false, timeout: lockTimeout).place
+      folder = try Places.locked(place, exclusive: false, timeout: lockTimeout)
       fileName = nil
     case .file(let path) where RemoteStores.isRemote(path):
       throw DrydockError(
@@ -62,7 +62,7 @@ package struct ArchiveDestination: Sendable {
       }
       if let container { try Self.refuseOverlap(directory.path, isRepository: false, container) }
       // Nobody removes what is beside it, such as signatures whose archive is not there yet.
-      folder = try RepositoryLock(directory.path, exclusive: false, timeout: lockTimeout).place
+      folder = try Places.locked(directory.path, exclusive: false, timeout: lockTimeout)
       fileName = name
     }
   }

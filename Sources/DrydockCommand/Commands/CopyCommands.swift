@@ -176,9 +176,9 @@ struct RekeyCommand: Subcommand {
         Output.error("rekey failed: \(failure.text)")
       }
     }
-    let separated = (try? Rekey.separated(by: reports, keys: keys.quick).map(\.description)) ?? []
-    for warning in separated { Output.warning("\(warning)") }
-    if common.json { Output.json(["archives": rekeyed, "failed": failed, "warnings": separated]) }
+    let warnings = (try? Rekey.warnings(about: reports, keys: keys.quick)) ?? []
+    for warning in warnings { Output.warning(warning) }
+    if common.json { Output.json(["archives": rekeyed, "failed": failed, "warnings": warnings]) }
     if names.isEmpty && !common.json { Output.line("no archives") }
     guard let firstFailure else { return }
     throw (rekeyed.isEmpty ? firstFailure.status : .incomplete).code
