@@ -34,7 +34,7 @@ public struct CompactedChain: Sendable {
 ///
 /// All new archives of a chain are published, on disk and verified before the first old one is removed. Killed at any moment,
 /// it leaves each snapshot in one of the two chains, or in both; the next ``Repository/forget(keeping:app:instance:keys:compacting:dryRun:lockTimeout:progress:)``
-/// removes the one that is not complete, or the old one (``RewrittenChain``).
+/// removes the one that is not complete, or the old one.
 struct Compaction {
   let repository: Repository
   /// Locked; nil for a dry run.

@@ -33,20 +33,20 @@ struct Retention {
       return isSelected(archives[index]) && !archives[index].isUnreadable ? [] : ["not selected"]
     }
     // What an interrupted compaction has written again counts once.
-    let groups = archives.rewritten.filter { group in
-      group.pairs.allSatisfy { reasons[$0.old].isEmpty && reasons[$0.new].isEmpty }
+    let chains = rewritten(archives).filter { pairs in
+      pairs.allSatisfy { reasons[$0.old].isEmpty && reasons[$0.new].isEmpty }
     }
-    let old = Set(groups.flatMap(\.pairs).map(\.old))
+    let old = Set(chains.joined().map(\.old))
     let selected = archives.indices.filter { reasons[$0].isEmpty && !old.contains($0) }
     var tagged = archives
-    for pair in groups.flatMap(\.pairs) { tagged[pair.new].tags += archives[pair.old].tags }
+    for pair in chains.joined() { tagged[pair.new].tags += archives[pair.old].tags }
     for indices in Dictionary(grouping: selected, by: { archives[$0].ownerKey }).values {
       let newestFirst = Array(indices.reversed())
       for (index, found) in zip(newestFirst, applyRules(newestFirst.map { tagged[$0] })) {
         reasons[index] = found
       }
     }
-    for group in groups { group.decide(&reasons, archives, isWhole) }
+    for pairs in chains { decide(pairs, archives, isWhole, &reasons) }
     let parents = archives.parents
     var unvisited = archives.indices.filter { !reasons[$0].isEmpty }
     while let child = unvisited.popLast() {
@@ -156,17 +156,28 @@ struct Retention {
     (date.tm_hour, date.tm_min, date.tm_sec) = (parts[3], parts[4], parts[5])
     return timegm(&date) - Int(by[3]) * 3600
   }
-}
 
-/// The archives of one chain that a compaction has written, each with the one in whose place it is: it was interrupted before
-/// these were removed.
-struct RewrittenChain {
-  var pairs: [(old: Int, new: Int)]
+  // MARK: Interrupted compactions
 
-  /// Keeps one of both sides: the new one, unless an archive that is kept needs the old one. Keeps both when the
-  /// one lacks a tag of the other, or cannot be read.
-  fileprivate func decide(
-    _ reasons: inout [[String]], _ archives: [StoredArchive], _ isWhole: (StoredArchive) -> Bool
+  /// The archives that a compaction has written, chain by chain, each with the one in whose place it is: it was interrupted before
+  /// these were removed.
+  private func rewritten(_ archives: [StoredArchive]) -> [[(old: Int, new: Int)]] {
+    let byID = Dictionary(archives.indices.map { (archives[$0].id, $0) }) { first, _ in first }
+    let pairs = archives.indices.compactMap { new -> (old: Int, new: Int)? in
+      guard let id = archives[new].header?.compactedFrom?.description, let old = byID[id],
+        archives[old].ownerKey == archives[new].ownerKey, archives[old].time == archives[new].time
+      else { return nil }
+      return (old, new)
+    }
+    let parents = archives.parents
+    return Array(Dictionary(grouping: pairs) { archives.root(of: $0.new, parents) }.values)
+  }
+
+  /// Keeps one of both sides of a chain: the new one, unless an archive that is kept needs the old one. Keeps both when the one
+  /// lacks a tag of the other, or cannot be read.
+  private func decide(
+    _ pairs: [(old: Int, new: Int)], _ archives: [StoredArchive], _ isWhole: (StoredArchive) -> Bool,
+    _ reasons: inout [[String]]
   ) {
     for pair in pairs { reasons[pair.old] = reasons[pair.new] }
     let kept = pairs.filter { !reasons[$0.new].isEmpty }
@@ -182,21 +193,5 @@ struct RewrittenChain {
       guard kept.allSatisfy({ suffices(archives[$0.old], instead: archives[$0.new]) }) else { return }
       for pair in pairs { reasons[pair.new] = [] }
     }
-  }
-}
-
-extension [StoredArchive] {
-  /// What an interrupted compaction has left twice.
-  var rewritten: [RewrittenChain] {
-    let byID = Dictionary(indices.map { (self[$0].id, $0) }) { first, _ in first }
-    let pairs = indices.compactMap { new -> (old: Int, new: Int)? in
-      guard let id = self[new].header?.compactedFrom?.description, let old = byID[id],
-        self[old].ownerKey == self[new].ownerKey,
-        self[old].time == self[new].time
-      else { return nil }
-      return (old, new)
-    }
-    let parents = parents
-    return Dictionary(grouping: pairs) { root(of: $0.new, parents) }.values.map(RewrittenChain.init)
   }
 }
