@@ -52,56 +52,54 @@ extension Repository {
     guard !policy.isEmpty else {
       throw DrydockError(.usage, "no rule: say which archives are kept", path: path)
     }
-    var found: [[String]] = []
-    return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
-      let retention = Retention(policy: policy, now: UTCTime.text(Date()))
-      let selection = ArchiveSelection(app: app, instance: instance)
-      if app != nil || instance != nil, !archives.contains(where: selection.contains) {
-        throw noArchive(of: selection, archives)
-      }
-      let reasons = retention.reasons(archives, isSelected: selection.contains) { archive in
-        (try? Verification.run(Archive(path: archive.path, keys: keys), data: true)) != nil
-      }
-      let goes = zip(archives, reasons).filter { $1.isEmpty }.map(\.0)
-      let kept = zip(archives, reasons).filter {
-        !$1.isEmpty && $1 != [Retention.missing] && !$0.isUnreadable
-      }
-      let lost = Set(goes.map(\.ownerKey)).subtracting(kept.map(\.0.ownerKey))
-      if let archive = goes.first(where: { lost.contains($0.ownerKey) }) {
-        throw DrydockError(
-          .checkFailed,
-          "the rules keep no archive of \(archive.owner.printable), so nothing was removed; add a rule, or erase that instance",
-          path: path)
-      }
-      found = reasons
-      let compacts = compaction != nil && !Compaction.chains(archives, reasons).isEmpty
-      if !goes.isEmpty || compacts { try listing.requireKnownNeeds() }
-      try goes.requireKnownOrder(among: archives)
-      var report = ForgetReport()
-      report.unreadable = listing.unreadable
-      for (archive, reasons) in zip(archives, reasons)
-      where !archive.isUnreadable && selection.contains(archive) {
-        if reasons == [Retention.missing] {
-          report.unreadable += archive.paths.map {
-            Unreadable(path: $0, DrydockError(.missingArchive, Retention.missing, path: $0))
-          }
-        }
-        var archive = archive
-        archive.reasons = reasons
-        if reasons.isEmpty { report.removed.append(archive) } else { report.kept.append(archive) }
-      }
-      return (report, goes)
-    } afterwards: { report, listing, archives, place in
-      guard let compaction else { return }
-      let run = Compaction(
-        repository: self, place: place, keys: keys, options: compaction, progress: progress)
-      // An archive that is away, or cannot be read, may need any chain of its instance.
-      let incomplete = Set(
-        zip(archives, found).filter { $1 == [Retention.missing] || $0.isUnreadable }.map(\.0.ownerKey))
-      for chain in Compaction.chains(archives, found) {
-        run.compact(chain, listing, isComplete: !incomplete.contains(chain.kept[0].ownerKey), &report)
-      }
+    let (place, listing, archives) = try listed(keys, dryRun, lockTimeout, progress)
+    let selection = ArchiveSelection(app: app, instance: instance)
+    if app != nil || instance != nil, !archives.contains(where: selection.contains) {
+      throw noArchive(of: selection, archives)
     }
+    let retention = Retention(policy: policy, now: UTCTime.text(Date()))
+    let reasons = retention.reasons(archives, isSelected: selection.contains) { archive in
+      (try? Verification.run(Archive(path: archive.path, keys: keys), data: true)) != nil
+    }
+    // An archive that is away, or cannot be read, may need any chain of its instance.
+    let isUsable = zip(archives, reasons).map { $1 != [Retention.missing] && !$0.isUnreadable }
+    let goes = zip(archives, reasons).filter { $1.isEmpty }.map(\.0)
+    let kept = archives.indices.filter { !reasons[$0].isEmpty && isUsable[$0] }
+    let lost = Set(goes.map(\.ownerKey)).subtracting(kept.map { archives[$0].ownerKey })
+    if let archive = goes.first(where: { lost.contains($0.ownerKey) }) {
+      throw DrydockError(
+        .checkFailed,
+        "the rules keep no archive of \(archive.owner.printable), so nothing was removed; add a rule, or erase that instance",
+        path: path)
+    }
+    let chains = compaction == nil ? [] : Compaction.chains(archives, reasons)
+    if !goes.isEmpty || !chains.isEmpty { try listing.requireKnownNeeds() }
+    try goes.requireKnownOrder(among: archives)
+    var report = ForgetReport()
+    report.unreadable = listing.unreadable
+    for (archive, reasons) in zip(archives, reasons)
+    where !archive.isUnreadable && selection.contains(archive) {
+      if reasons == [Retention.missing] {
+        report.unreadable += archive.paths.map {
+          Unreadable(path: $0, DrydockError(.missingArchive, Retention.missing, path: $0))
+        }
+      }
+      var archive = archive
+      archive.reasons = reasons
+      if reasons.isEmpty { report.removed.append(archive) } else { report.kept.append(archive) }
+    }
+    if let place {
+      try remove(goes, in: place, progress)
+      try removeLeftFiles(listing, archives, in: place)
+    }
+    guard let compaction else { return report }
+    let run = Compaction(
+      repository: self, place: place, keys: keys, options: compaction, progress: progress)
+    let incomplete = Set(archives.indices.filter { !isUsable[$0] }.map { archives[$0].ownerKey })
+    for chain in chains {
+      run.compact(chain, listing, isComplete: !incomplete.contains(chain.kept[0].ownerKey), &report)
+    }
+    return report
   }
 
   /// Removes all archives of an app, an instance or one instance of an app, with their tags: readable, encrypted and damaged
@@ -117,35 +115,27 @@ extension Repository {
     app: String? = nil, instance: String? = nil, keys: AgeKeys = AgeKeys(), cache: String? = nil,
     dryRun: Bool = false, lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> ForgetReport {
-    let report = try eraseArchives(app, instance, keys, dryRun, lockTimeout, progress)
-    if let cache, !dryRun {
+    guard app != nil || instance != nil else {
+      throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
+    }
+    let (place, listing, archives) = try listed(keys, dryRun, lockTimeout, progress)
+    let selection = ArchiveSelection(app: app, instance: instance)
+    var report = ForgetReport()
+    report.removed = archives.filter(selection.contains)
+    guard !report.removed.isEmpty else { throw noArchive(of: selection, archives) }
+    let paths = Set(report.removed.flatMap(\.paths))
+    try report.removed.requireUnneeded(by: archives.filter { !paths.contains($0.path) })
+    report.unreadable = listing.unreadable.filter { !paths.contains($0.path) }
+    report.unattributed = listing.unnamed.filter { !paths.contains($0) }
+    guard let place else { return report }
+    try remove(report.removed, in: place, progress)
+    try removeLeftFiles(listing, archives, in: place)
+    if let cache {
       for owner in Set(report.removed.map { [$0.app, $0.instance] }) {
         try ManifestCache(cache).remove(path, app: owner[0], instance: owner[1])
       }
     }
     return report
-  }
-
-  private func eraseArchives(
-    _ app: String?, _ instance: String?, _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double,
-    _ progress: WorkProgress?
-  ) throws -> ForgetReport {
-    guard app != nil || instance != nil else {
-      throw DrydockError(.usage, "say whose archives are erased: an instance, an app or both", path: path)
-    }
-    return try removing(keys, dryRun, lockTimeout, progress) { listing, archives in
-      let selection = ArchiveSelection(app: app, instance: instance)
-      let erased = archives.filter(selection.contains)
-      guard !erased.isEmpty else { throw noArchive(of: selection, archives) }
-      let paths = Set(erased.flatMap(\.paths))
-      let others = archives.filter { !paths.contains($0.path) }
-      try erased.requireUnneeded(by: others)
-      var report = ForgetReport()
-      report.removed = erased
-      report.unreadable = listing.unreadable.filter { !paths.contains($0.path) }
-      report.unattributed = listing.unnamed.filter { !paths.contains($0) }
-      return (report, erased)
-    }
   }
 
   private func noArchive(of selection: ArchiveSelection, _ archives: [StoredArchive]) -> DrydockError {
@@ -155,27 +145,14 @@ extension Repository {
       .notFound, "no archive of \(wanted)" + (found.isEmpty ? "" : "; there are \(found)"), path: path)
   }
 
-  /// Lists the archives, and removes what a decision names.
-  private func removing(
-    _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double, _ progress: WorkProgress?,
-    _ decide: (Listing, [StoredArchive]) throws -> (ForgetReport, [StoredArchive]),
-    afterwards: (inout ForgetReport, Listing, [StoredArchive], (any Place)?) throws -> Void = { _, _, _, _ in
-    }
-  ) throws -> ForgetReport {
-    if dryRun {
-      let listing = try list(keys: keys, progress: progress) { _ in true }
-      var report = try decide(listing, listing.withCopies).0
-      try afterwards(&report, listing, listing.withCopies, nil)
-      return report
-    }
-    let place = try Places.locked(path, exclusive: true, timeout: lockTimeout)
-    let listing = try list(place, keys, progress: progress)
-    let archives = listing.withCopies
-    var (report, removed) = try decide(listing, archives)
-    try remove(removed, in: place, progress)
-    try removeLeftFiles(listing, archives, in: place)
-    try afterwards(&report, listing, archives, place)
-    return report
+  /// What is there, listed under the lock that a removal takes. A dry run takes none, and has no place to remove from.
+  private func listed(
+    _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double, _ progress: WorkProgress?
+  ) throws -> (place: (any Place)?, listing: Listing, archives: [StoredArchive]) {
+    let place = dryRun ? nil : try Places.locked(path, exclusive: true, timeout: lockTimeout)
+    let listing =
+      try place.map { try list($0, keys, progress: progress) } ?? list(keys: keys, progress: progress)
+    return (place, listing, listing.withCopies)
   }
 
   /// Removes the tags and signatures of archives that a killed snapshot did not publish. Nothing writes into the repository now.

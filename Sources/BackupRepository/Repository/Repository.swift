@@ -39,21 +39,19 @@ public struct Repository: Sendable {
   /// Reads the headers of all archives, and nothing else of them. Other files are ignored.
   /// Of encrypted ones that no key opens, only the name is known.
   ///
-  /// - Parameter keys: what opens encrypted ones.
+  /// - Parameters:
+  ///   - keys: what opens encrypted ones.
+  ///   - trusted: whose signatures are verified; nil to see only whether there are any.
+  ///   - progress: counts the archives.
   /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
-  public func list(keys: AgeKeys = AgeKeys()) throws -> Listing { try list(keys: keys) { _ in true } }
-
-  /// Lists only files whose names are those of certain archives, and files without such a name.
-  ///
-  /// - Parameter trusted: whose signatures are verified; nil to see only whether there are any.
-  package func list(
-    keys: AgeKeys, trusted: TrustedKeys? = nil, progress: WorkProgress? = nil,
-    where isWanted: (ArchiveLabel) -> Bool = { _ in true }
+  public func list(
+    keys: AgeKeys = AgeKeys(), trusted: TrustedKeys? = nil, progress: WorkProgress? = nil
   ) throws -> Listing {
-    try opened { try list($0, keys, trusted: trusted, progress: progress, where: isWanted) }
+    try opened { try list($0, keys, trusted: trusted, progress: progress) }
   }
 
-  /// Lists without tags, each of which is a file to read.
+  /// Lists files whose names are those of certain archives, and files without such a name. Without tags, each of which is a file to
+  /// read.
   ///
   /// - Parameter present: the files in the repository, which were listed before.
   func listUntagged(
