@@ -9,8 +9,8 @@ import Foundation
 /// whoever can write the repository can set the times of files.
 struct ArchiveOrder {
   private let archives: [StoredArchive]
-  /// By the first digits of their ids: of several copies the one that was written first, and where none is here, the first that
-  /// was made of it under another id.
+  /// By the first digits of their ids: of several copies the one that was written first, and where none is here, the
+  /// first that was made of it under another id.
   private let byID: [Substring: StoredArchive]
 
   /// Of archives of one second, the one that was written first comes first.

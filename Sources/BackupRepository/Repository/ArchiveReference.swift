@@ -2,10 +2,10 @@ import AppContainer
 import DrydockErrors
 
 extension Repository.Listing {
-  /// The path of an archive by the name of its file, the beginning of its id (4 digits or more),
-  /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest one at or before that time), and where several apps
-  /// match `APP/INSTANCE@latest`. Without an instance, `latest` and a time mean the container's, if there are archives of it,
-  /// or else the only one that there is.
+  /// The path of an archive by the name of its file, the beginning of its id (4 digits or more), `INSTANCE@latest`,
+  /// `INSTANCE@2026-11-14` (the newest one at or before that time), and where several apps match `APP/INSTANCE@latest`.
+  /// Without an instance, `latest` and a time mean the container's, if there are archives of it, or else the only one
+  /// that there is.
   ///
   /// Of encrypted archives that no key opens, the names count.
   ///
@@ -114,7 +114,8 @@ extension Repository.Listing {
         + "that can be read, give its id: \(found.id.prefix(idLength()))")
   }
 
-  /// The newest archive of an owner that cannot be read, if its name has a later time than another one's, or that of another one.
+  /// The newest archive of an owner that cannot be read, if its name has a later time than another one's, or that of
+  /// another one.
   func newestUnreadable(
     of other: ArchiveLabel, after time: String, notAfter limit: String? = nil
   ) -> Repository.Unreadable? {

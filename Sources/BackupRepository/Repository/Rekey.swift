@@ -13,9 +13,10 @@ import SystemPackage
 package enum Rekey {
   private static let file: ContainerPath = "archive"
 
-  /// Writes the copy, on disk and read back, never replacing another archive. When it takes the place of the old one, one of the
-  /// two is there at any moment, also after a kill, whole and with its signatures. It takes the old one's name in one step; one
-  /// that was plain, that is signed or at a remote place gets another name, and then the old one is removed.
+  /// Writes the copy, on disk and read back, never replacing another archive. When it takes the place of the old one,
+  /// one of the two is there at any moment, also after a kill, whole and with its signatures. It takes the old one's
+  /// name in one step; one that was plain, that is signed or at a remote place gets another name, and then the old one
+  /// is removed.
   ///
   /// - Parameters:
   ///   - path: the archive's file; of a link, the file behind it.
@@ -135,8 +136,8 @@ extension ArchivePart {
 }
 
 extension Directory {
-  /// Gives a new archive the owner, mode and time of the one in whose place it is: it is readable to the same users, and the order
-  /// of archives takes times into account.
+  /// Gives a new archive the owner, mode and time of the one in whose place it is: it is readable to the same users,
+  /// and the order of archives takes times into account.
   func makeLike(_ status: FileStatus, _ file: ContainerPath) throws {
     // Only the owner or root can change the owner.
     do { try setOwner(user: status.user, group: status.group, of: file) } catch let error as DrydockError
@@ -148,8 +149,8 @@ extension Directory {
 }
 
 extension Rekey {
-  /// Warnings about incremental archives in the directories of re-encrypted ones that now need other keys than their parents, or
-  /// have no parent there. An archive that can be read needs all archives of its chain, with their keys.
+  /// Warnings about incremental archives in the directories of re-encrypted ones that now need other keys than their
+  /// parents, or have no parent there. An archive that can be read needs all archives of its chain, with their keys.
   package static func warnings(about reports: [CopyReport], keys: AgeKeys) throws -> [String] {
     let rekeyed = Set(reports.map { realPath($0.path) ?? $0.path })
     let folders = Dictionary(grouping: reports) { report in

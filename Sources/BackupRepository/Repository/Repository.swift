@@ -50,8 +50,8 @@ public struct Repository: Sendable {
     try opened { try list($0, keys, trusted: trusted, progress: progress) }
   }
 
-  /// Lists files whose names are those of certain archives, and files without such a name. Without tags, each of which is a file to
-  /// read.
+  /// Lists files whose names are those of certain archives, and files without such a name. Without tags, each of which
+  /// is a file to read.
   ///
   /// - Parameter present: the files in the repository, which were listed before.
   func listUntagged(
@@ -147,13 +147,12 @@ public struct Repository: Sendable {
 }
 
 extension Places {
-  /// Opens a repository and takes its lock: `flock` on its directory, or ``RemoteLock``. Writing takes it shared, removing exclusive.
-  /// It is held as long as a copy of the result exists.
+  /// Opens a repository and takes its lock: `flock` on its directory, or ``RemoteLock``. Writing takes it shared,
+  /// removing exclusive. It is held as long as a copy of the result exists.
   ///
-  /// The kernel releases a directory's when a process dies, so that it is never stale, and it needs no file. Reading takes no lock:
-  /// an open archive stays readable to its end when its name is removed, and a read-only repository, or another user's,
-  /// can be read. On a network file system it holds among the
-  /// processes of one machine.
+  /// The kernel releases a directory's when a process dies, so that it is never stale, and it needs no file. Reading
+  /// takes no lock: an open archive stays readable to its end when its name is removed, and a read-only repository, or
+  /// another user's, can be read. On a network file system it holds among the processes of one machine.
   ///
   /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
   /// - Throws: `DrydockError`: `locked`, naming the holders; `notFound`, `permission`.

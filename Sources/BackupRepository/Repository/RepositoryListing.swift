@@ -22,9 +22,9 @@ extension Repository {
 
   public struct Listing: Sendable {
     public let repository: String
-    /// The archives that can be read, and the encrypted ones that no key at hand opens. Oldest first, those of one second in the
-    /// order of writing; a time that the archives themselves contradict does not count. Locked ones that were named by hand come
-    /// last.
+    /// The archives that can be read, and the encrypted ones that no key at hand opens. Oldest first, those of one
+    /// second in the order of writing; a time that the archives themselves contradict does not count. Locked ones that
+    /// were named by hand come last.
     public internal(set) var archives: [StoredArchive] = []
     /// Files that are named like an archive and cannot be read, by name.
     public internal(set) var unreadable: [Unreadable] = []
@@ -87,8 +87,8 @@ extension Repository {
       }
     }
 
-    /// The labels of headers by what names have of their owners. Where that is the same of two owners, there is none: which of
-    /// them an archive is of that no key opens is not known.
+    /// The labels of headers by what names have of their owners. Where that is the same of two owners, there is none:
+    /// which of them an archive is of that no key opens is not known.
     var owners: [String: ArchiveLabel] {
       var found: [String: ArchiveLabel?] = [:]
       for label in items.compactMap(\.label) {
@@ -111,7 +111,8 @@ extension Repository {
       return known
     }
 
-    /// All archives of which at least the name is known, each with its copies, oldest first, then those that cannot be read.
+    /// All archives of which at least the name is known, each with its copies, oldest first, then those that cannot be
+    /// read.
     var withCopies: [StoredArchive] {
       let owners = owners
       var found: [StoredArchive] = []

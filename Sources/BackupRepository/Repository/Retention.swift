@@ -159,8 +159,8 @@ struct Retention {
 
   // MARK: Interrupted compactions
 
-  /// The archives that a compaction has written, chain by chain, each with the one in whose place it is: it was interrupted before
-  /// these were removed.
+  /// The archives that a compaction has written, chain by chain, each with the one in whose place it is: it was
+  /// interrupted before these were removed.
   private func rewritten(_ archives: [StoredArchive]) -> [[(old: Int, new: Int)]] {
     let byID = Dictionary(archives.indices.map { (archives[$0].id, $0) }) { first, _ in first }
     let pairs = archives.indices.compactMap { new -> (old: Int, new: Int)? in
@@ -173,8 +173,8 @@ struct Retention {
     return Array(Dictionary(grouping: pairs) { archives.root(of: $0.new, parents) }.values)
   }
 
-  /// Keeps one of both sides of a chain: the new one, unless an archive that is kept needs the old one. Keeps both when the one
-  /// lacks a tag of the other, or cannot be read.
+  /// Keeps one of both sides of a chain: the new one, unless an archive that is kept needs the old one. Keeps both when
+  /// the one lacks a tag of the other, or cannot be read.
   private func decide(
     _ pairs: [(old: Int, new: Int)], _ archives: [StoredArchive], _ isWhole: (StoredArchive) -> Bool,
     _ reasons: inout [[String]]

@@ -18,9 +18,9 @@ package struct CopyReport: Sendable {
   package var losesSignature = false
 }
 
-/// Writes the snapshot of an archive again, under a new id: as a full archive, or as the difference to another one that was
-/// written so. Every content is read from the old chain and compared with its hash on its way; nothing is published unless all
-/// are right.
+/// Writes the snapshot of an archive again, under a new id: as a full archive, or as the difference to another one that
+/// was written so. Every content is read from the old chain and compared with its hash on its way; nothing is published
+/// unless all are right.
 package struct SnapshotCopy {
   private let source: Archive
   private let former: ParentSnapshot?

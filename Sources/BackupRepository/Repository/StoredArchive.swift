@@ -5,8 +5,8 @@ import FileSystem
 import Formats
 import Foundation
 
-/// An archive of a repository, as its header says, whatever its file is named: one file, or where removals are decided, all
-/// copies of it.
+/// An archive of a repository, as its header says, whatever its file is named: one file, or where removals are decided,
+/// all copies of it.
 public struct StoredArchive: Sendable {
   /// How much of an archive can be read.
   public enum Access: Sendable {
@@ -76,11 +76,12 @@ public struct StoredArchive: Sendable {
   /// Whether there is a signature, valid or not: a restore refuses one that is not.
   var isSigned: Bool { signature != .none }
 
-  /// The time that counts: at most a minute after the file was written, so that of two clocks that were ahead, the one that was
-  /// further ahead does not make an archive older.
+  /// The time that counts: at most a minute after the file was written, so that of two clocks that were ahead, the one
+  /// that was further ahead does not make an archive older.
   var effectiveTime: String { min(latestTime ?? time, time) }
 
-  /// When the file was written, if before the archive's time. Programs that do not keep times of files set none, or an early one.
+  /// When the file was written, if before the archive's time. Programs that do not keep times of files set none, or an
+  /// early one.
   var published: String? {
     guard let file, let latestTime, latestTime < time else { return nil }
     return UTCTime.text(Date(timeIntervalSince1970: Double(file.modified / 1_000_000_000)))

@@ -14,8 +14,8 @@ public struct VerificationReport: Sendable {
 
 /// Verifies archives one after the other: a content that several snapshots share is read once.
 package struct Verification {
-  /// The archives, and the states of their files, that were verified with their data: all own entries of their manifests have the contents that they name,
-  /// wherever these are stored.
+  /// The archives, and the states of their files, that were verified with their data: all own entries of their
+  /// manifests have the contents that they name, wherever these are stored.
   private var read: Set<String> = []
 
   package init() {}
