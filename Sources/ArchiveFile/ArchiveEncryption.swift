@@ -66,6 +66,8 @@ final class ArchiveSink: @unchecked Sendable {
   private let output: FileOutput
   private let seal: AgeWriter?
   private let hash: SHA256?
+  /// Adds bytes. Throws `DrydockError` `.io`.
+  let write: (UnsafeRawBufferPointer) throws -> Void
 
   /// - Parameter encryption: to whom it is encrypted; nil for one that everybody can read.
   /// - Parameter written: called with the size of what is in the file and final; see ``FileOutput``.
@@ -77,16 +79,18 @@ final class ArchiveSink: @unchecked Sendable {
     hash = isSigned ? try SHA256() : nil
     let output = FileOutput(file, written: written, hash: hash)
     self.output = output
-    seal = try DrydockError.translating { try encryption.map { try AgeWriter(to: $0, sink: output.append) } }
+    let seal = try DrydockError.translating {
+      try encryption.map { try AgeWriter(to: $0, sink: output.append) }
+    }
+    self.seal = seal
+    if let seal {
+      write = { bytes in try DrydockError.translating { try seal.write(bytes) } }
+    } else {
+      write = output.append
+    }
   }
 
   var fileSize: UInt64 { output.size }
-
-  /// Adds bytes. Throws `DrydockError` `.io`.
-  func write(_ bytes: UnsafeRawBufferPointer) throws {
-    if let seal { return try DrydockError.translating { try seal.write(bytes) } }
-    try output.append(bytes)
-  }
 
   /// What was written, once it is finished, read back with the key that it was written with. Throws `DrydockError`.
   func written(to file: FileDescriptor) throws -> ArchiveSource {

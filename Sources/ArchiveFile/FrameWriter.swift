@@ -95,7 +95,23 @@ final class FrameWriter: Sendable {
         if state.failure == nil { state.failure = failure }
         state.finished[buffer.sequence] = buffer
       }
-      writeFinished()
+      // The frame that is next in line and those behind it, unless another worker is at it: that one goes on with what was
+      // finished meanwhile.
+      while let next = nextInLine() {
+        var failure: (any Error)?
+        do {
+          try sink.write(next.frame)
+        } catch {
+          failure = error
+        }
+        state.withLock { state in
+          if state.failure == nil { state.failure = failure }
+          state.entries.append(next.entry)
+          state.free.append(next)
+          state.isWriting = false
+        }
+        freeBuffers.signal()
+      }
     }
   }
 
@@ -120,26 +136,6 @@ final class FrameWriter: Sendable {
       return nil
     } catch {
       return error
-    }
-  }
-
-  /// Writes the frame that is next in line and those behind it, unless another worker is at it: that one goes on
-  /// with what was finished meanwhile.
-  private func writeFinished() {
-    while let buffer = nextInLine() {
-      var failure: (any Error)?
-      do {
-        try sink.write(buffer.frame)
-      } catch {
-        failure = error
-      }
-      state.withLock { state in
-        if state.failure == nil { state.failure = failure }
-        state.entries.append(buffer.entry)
-        state.free.append(buffer)
-        state.isWriting = false
-      }
-      freeBuffers.signal()
     }
   }
 

@@ -158,7 +158,10 @@ final class TarEncoder {
           .copyMemory(from: UnsafeRawBufferPointer(rebasing: rest.prefix(count)))
         buffer.plainCount += count
         rest = rest.dropFirst(count)
-        if buffer.plainCount == ArchiveFormat.frameSize { flush() }
+        if buffer.plainCount == ArchiveFormat.frameSize {
+          self.buffer = nil
+          frames.submit(buffer)
+        }
       }
       position += UInt64(bytes.count)
       return true

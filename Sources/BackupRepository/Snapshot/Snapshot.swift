@@ -103,7 +103,16 @@ package enum Snapshot {
           $0, CaptureTime($0.header, of: root, CommittedFiles(of: container), settling: options.seams.settling))
       }
       let writer = try SnapshotWriter(container, locked, into: draft, options, since: former)
-      try writer.storeAll()
+      try writer.storeRoot()
+      var scan = writer.scan()
+      while let step = try scan.next() {
+        switch step {
+        case .entry(let scanned): try writer.store(scanned)
+        case .unreadable(let path, let error):
+          writer.skip(path, error.code == .inUse ? .unstable : .unreadable)
+        }
+      }
+      try writer.finish()
       if let recipients = try options.encryption?.recipientsDigest() {
         try draft.manifest.add(recipients: recipients)
       }

@@ -76,24 +76,26 @@ final class SnapshotWriter {
       archive: draft.archive, manifest: draft.manifest, names: names, reader: reader, former: former)
   }
 
-  /// Stores everything that no rule excludes; with `includesExcluded` everything except Drydock's own state.
-  func storeAll() throws {
-    guard let metadata = try root.metadata(.root) else { return }
+  func storeRoot() throws {
+    guard let metadata = try root.metadata(.root) else {
+      throw DrydockError(.notFound, "removed while it was stored", path: root.path)
+    }
     try compare(.root)
     try storeDirectory(.root, root.status(), metadata)
-    var scan = ContainerScan(
+  }
+
+  /// The paths that no rule excludes; with `includesExcluded` all.
+  func scan() -> ContainerScan {
+    ContainerScan(
       root, rules: rules, entersExcluded: options.includesExcluded, deepest: SkippedPath.deepest,
       names: tree
     ) {
       try self.groups.capture($0, in: $1, $2) { self.former?.isOld($0) ?? false }
     }
-    while let step = try scan.next() {
-      switch step {
-      case .entry(let scanned): try store(scanned)
-      case .unreadable(let path, let error):
-        skip(path, error.code == .inUse ? .unstable : .unreadable)
-      }
-    }
+  }
+
+  /// Records what is not stored, after all paths.
+  func finish() throws {
     try addWaiting(all: true)
     try noteRemoved(former?.rest() ?? [])
     try addOmitted()
@@ -115,7 +117,8 @@ final class SnapshotWriter {
     for path in paths { try manifest.addRemoved(path) }
   }
 
-  private func store(_ scanned: ScannedEntry) throws {
+  /// Stores a path, unless a rule excludes it: Drydock's own state in any case, others unless `includesExcluded`.
+  func store(_ scanned: ScannedEntry) throws {
     if let exclusion = scanned.exclusion {
       // An excluded directory covers everything below it.
       if excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
@@ -205,13 +208,6 @@ final class SnapshotWriter {
     try add(entry)
   }
 
-  /// A file that is being stored, and its state before that.
-  private struct StoredFile {
-    let file: FileDescriptor, path: String
-    let isWhole: Bool
-    let before: StableReader.State
-  }
-
   /// Stores a file that may change while it is read.
   private func storeFile(
     _ scanned: ScannedEntry, kind: ManifestEntry.Kind, canOnlyGrow: Bool = false
@@ -232,17 +228,7 @@ final class SnapshotWriter {
     // What an app can only append to, or nobody changes, is whole as it is at first.
     let isWhole = canOnlyGrow || copied != nil
     var entry = entry(scanned.path, kind, status, try copied ?? metadata(of: scanned))
-    // When it changed since its first name was stored, it is not a hard link to what is in the archive.
-    if status.links > 1, let (first, hasMember) = linked[status.identity], first.kind == kind,
-      first.changed == status.changed
-    {
-      (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
-      entry.linkArchive = first.extents.single?.archive
-      if hasMember {
-        try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
-      }
-      return try add(entry)
-    }
+    if status.links > 1, try addHardLink(entry, status) { return }
     let path = root.full(scanned.path)
     let file: FileDescriptor
     do { file = try directory.open(name, .readOnly, options: [.nonBlocking]) } catch let error as DrydockError
@@ -255,20 +241,51 @@ final class SnapshotWriter {
     var pending: PendingDigest?
     var isStored = false
     var largeAttempts = 0
-    for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
+    for _ in 1...StableReader.smallAttempts where !isStored && largeAttempts < StableReader.largeAttempts {
       guard let before = try isWhole ? reader.state(of: file, path) : reader.settled(file, path) else {
         continue
       }
       entry.size = before.size
       entry.metadata.modified = copied?.modified ?? before.modified
-      let stored = StoredFile(file: file, path: path, isWhole: isWhole, before: before)
-      if before.size <= StableReader.smallSize {
-        isStored = try store(small: stored, &entry, &pending)
-      } else {
+      if before.size > StableReader.smallSize {
         largeAttempts += 1
-        isStored = try store(large: stored, &entry)
+        let isFresh = !isWhole && reader.isFresh(before)
+        isStored = try contents.store(
+          .file(file, size: before.size, path: path), of: &entry, since: earlier
+        ) { read in
+          try read.isWhole && (isWhole || reader.state(of: file, path) == before)
+            && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
+        }
+        continue
       }
-      if isStored { break }
+      // A small file is read until it did not change during a read, and is then stored.
+      let buffer = reader.pipeline.buffer()
+      var isTaken = false
+      defer { if !isTaken { reader.pipeline.recycle(buffer) } }
+      let read = try reader.readSmall(file, path, before, isWhole: isWhole, into: buffer) {
+        try before.size > 0 && former?.hasContent(ofSize: before.size) ?? false
+      }
+      guard let (bytes, digest) = read else { continue }
+      isStored = true
+      if let digest {
+        entry.digest = digest
+        if entry == earlier { continue }
+        if before.size > 0,
+          let places = try former?.places(
+            of: digest, size: before.size, isDatabase: false, earlier: earlier)
+        {
+          entry.extents = places
+          continue
+        }
+      }
+      let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
+      try archive.write(bytes)
+      try archive.endMember()
+      entry.extents = Extents(before.size > 0 ? [Extent(offset: offset, length: before.size)] : [])
+      if digest == nil {
+        isTaken = true
+        pending = reader.pipeline.digest(of: buffer, count: bytes.count)
+      }
     }
     guard isStored else { return skip(scanned.path, .unstable) }
     if kind == .file, mappings.mayHave(status.identity) { mayBeMapped[status.identity] = scanned.path }
@@ -280,66 +297,21 @@ final class SnapshotWriter {
     try add(entry, pending)
   }
 
-  /// A small file is read until it did not change during a read, and is then stored.
+  /// Adds another name of a file that is in the archive.
   ///
-  /// - Parameter pending: set when the entry's digest is still being computed.
-  /// - Returns: false when it changed meanwhile.
-  private func store(
-    small stored: StoredFile, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?
-  ) throws -> Bool {
-    let (file, path, before) = (stored.file, stored.path, stored.before)
-    let isFresh = !stored.isWhole && reader.isFresh(before)
-    let size = Int(before.size)
-    let buffer = reader.pipeline.buffer()
-    var isTaken = false
-    defer { if !isTaken { reader.pipeline.recycle(buffer) } }
-    var bytes = try reader.readSmall(file, size: size, into: buffer, path)
-    guard try bytes.count == size && (stored.isWhole || reader.state(of: file, path) == before) else {
-      return false
-    }
-    let mayBeStored = try size > 0 && former?.hasContent(ofSize: before.size) ?? false
-    if isFresh || size < HashPipeline.smallest || mayBeStored {
-      let digest = try SHA256.hash(bytes)
-      if isFresh {
-        guard try reader.settled(file, path) == before else { return false }
-        bytes = try reader.readSmall(file, size: size, into: buffer, path)
-        guard try bytes.count == size && SHA256.hash(bytes) == digest else { return false }
-      }
-      entry.digest = digest
-      if try entry == earlier || (mayBeStored && refer(&entry, to: digest)) { return true }
-    }
-    let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
-    try archive.write(bytes)
-    try archive.endMember()
-    entry.extents = Extents(size > 0 ? [Extent(offset: offset, length: before.size)] : [])
-    if entry.digest == nil {
-      isTaken = true
-      pending = reader.pipeline.digest(of: buffer, count: size)
-    }
-    return true
-  }
-
-  /// Gives an entry the places of the same content in earlier archives.
-  ///
-  /// - Returns: false when none has it.
-  private func refer(_ entry: inout ManifestEntry, to digest: SHA256.Digest) throws -> Bool {
-    guard
-      let places = try former?.places(of: digest, size: entry.size, isDatabase: false, earlier: earlier)
+  /// - Returns: false when it is not, or changed since its first name was stored.
+  private func addHardLink(_ entry: ManifestEntry, _ status: FileStatus) throws -> Bool {
+    guard let (first, hasMember) = linked[status.identity], first.kind == entry.kind,
+      first.changed == status.changed
     else { return false }
-    (entry.digest, entry.extents) = (digest, places)
-    return true
-  }
-
-  /// - Returns: false when it changed meanwhile.
-  private func store(large stored: StoredFile, _ entry: inout ManifestEntry) throws -> Bool {
-    let (file, path, before) = (stored.file, stored.path, stored.before)
-    let isFresh = !stored.isWhole && reader.isFresh(before)
-    return try contents.store(
-      .file(file, size: before.size, path: path), of: &entry, since: earlier
-    ) { read in
-      try read.isWhole && (stored.isWhole || reader.state(of: file, path) == before)
-        && (!isFresh || reader.reads(read.digest, file, size: before.size, path))
+    var entry = entry
+    (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
+    entry.linkArchive = first.extents.single?.archive
+    if hasMember {
+      try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
     }
+    try add(entry)
+    return true
   }
 
   private static let databaseCopy: ContainerPath = "database"
@@ -508,7 +480,7 @@ final class SnapshotWriter {
   }
 
   /// Reports a path, once.
-  private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) {
+  func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) {
     if skippedPaths.insert(path).inserted { skipped.append(SkippedPath(path: path, reason: reason)) }
   }
 

@@ -78,13 +78,30 @@ final class StableReader {
     return again.isWhole && again.digest == digest
   }
 
-  /// The whole content of a small file; fewer bytes than asked for when it shrank.
+  /// Reads a small file whole, and its digest if that is wanted at once, or costs nothing.
+  ///
+  /// - Parameters:
+  ///   - before: its state.
+  ///   - isWhole: whether what it has at first is whole: nobody changes it, or its app can only append to it.
+  ///   - wantsDigest: asked once it was read.
+  /// - Returns: nil when it changed meanwhile.
   func readSmall(
-    _ file: FileDescriptor, size: Int, into buffer: HashBuffer, _ path: String
-  ) throws -> UnsafeRawBufferPointer {
-    let room = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<size])
-    let filled = try DrydockError.translating("cannot read", path) { try file.fill(room, at: 0) }
-    return UnsafeRawBufferPointer(rebasing: buffer.bytes[..<filled])
+    _ file: FileDescriptor, _ path: String, _ before: State, isWhole: Bool, into buffer: HashBuffer,
+    wantsDigest: () throws -> Bool
+  ) throws -> (bytes: UnsafeRawBufferPointer, digest: SHA256.Digest?)? {
+    let room = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<Int(before.size)])
+    let isFresh = !isWhole && isFresh(before)
+    func fill() throws -> Bool {
+      try DrydockError.translating("cannot read", path) { try file.fill(room, at: 0) } == room.count
+    }
+    guard try fill() && (isWhole || state(of: file, path) == before) else { return nil }
+    let bytes = UnsafeRawBufferPointer(room)
+    guard try wantsDigest() || isFresh || bytes.count < HashPipeline.smallest else { return (bytes, nil) }
+    let digest = try SHA256.hash(bytes)
+    if isFresh {
+      guard try settled(file, path) == before && fill() && SHA256.hash(bytes) == digest else { return nil }
+    }
+    return (bytes, digest)
   }
 
   /// A content that is read in pieces.

@@ -69,7 +69,19 @@ struct SnapshotCommand: Subcommand {
       guard let place else { throw UsageError(message: "--all needs -r REPOSITORY: -o names one file") }
       return try run(batch, into: place, options(encryption, signing))
     }
-    try container.one.reading(configuration, expansion) { try take($0, place, encryption, signing) }
+    try container.one.reading(configuration, expansion) { opened in
+      try place?.createIfNeeded()
+      var options = try options(encryption, signing)
+      let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
+      defer { display.end() }
+      options.progress = display.progress
+      let report =
+        if let place {
+          try opened.snapshot(into: place, options: options)
+        } else { try opened.snapshot(to: output ?? "", options: options) }
+      display.end()
+      try show(report, opened, options)
+    }
   }
 
   /// How the archives are written, but for the progress.
@@ -81,19 +93,9 @@ struct SnapshotCommand: Subcommand {
     return options
   }
 
-  private func take(
-    _ opened: Container, _ place: Repository?, _ encryption: AgeTarget?, _ signing: CopySigning
+  private func show(
+    _ report: SnapshotReport, _ opened: Container, _ options: SnapshotOptions
   ) throws {
-    try place?.createIfNeeded()
-    var options = try options(encryption, signing)
-    let display = try showing.display(asJSON: common.json, isQuiet: common.quiet)
-    defer { display.end() }
-    options.progress = display.progress
-    let report =
-      if let place {
-        try opened.snapshot(into: place, options: options)
-      } else { try opened.snapshot(to: output ?? "", options: options) }
-    display.end()
     if let problem = report.parentProblem {
       Output.note("the archive is a full one, because \(Advice.added(to: problem))")
     }
@@ -106,9 +108,10 @@ struct SnapshotCommand: Subcommand {
       Output.note("the archive does not have the schema version: \(Advice.added(to: problem))")
     }
     let warnings = ContainerWarning.find(
-      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: encryption == nil)
+      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) },
+      secrets: options.encryption == nil)
     printNotes(report, warnings, hasKeys: options.deviceKeys != nil)
-    if signing.keys.isEmpty, signing.trusted != nil, !common.json {
+    if options.signing.isEmpty, options.trusted != nil, !common.json {
       Output.warning("the archive is not signed, and only signed ones are restored here; give --sign FILE")
     }
     if common.json {
