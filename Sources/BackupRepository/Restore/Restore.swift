@@ -234,7 +234,7 @@ extension Archive {
     let (contents, progress) = (changes.contents, staged.progress)
     progress?.begin(.restore, totalBytes: contents.size, totalFiles: contents.places.count)
     try staged.putFiles(contents.paths, ContentPlace.groups(contents.places), size: contents.size) {
-      let borrowed = source.borrowed()
+      let borrowed = BorrowedReader(of: source)
       return { number in
         let reader = borrowed.reader
         let entry = try contents.entry(number, reader)
@@ -299,8 +299,10 @@ public struct RestoreOptions: Sendable {
   /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
   var seams = SnapshotSeams()
-  /// Which rules the vault's items are under.
-  var vault = VaultHandling.byItem
+  /// Brings all readable items of the vault, for a private copy that is to be migrated.
+  var copiesVault = false
+  /// Where the vault's items came from, when the archive is such a copy: they return under the rules of that one.
+  var vaultOrigin: VaultOrigin?
 
   public init() {}
 

@@ -32,7 +32,6 @@ struct RestorePlan {
   private var movedFirsts: Set<ContainerPath> = []
   /// Directories outside of the scope that the container lacks.
   private var missing: [ContainerPath: ManifestEntry] = [:]
-  private let groups: RestoredGroups
 
   init(_ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions) throws {
     self.archive = archive
@@ -47,9 +46,7 @@ struct RestorePlan {
     live = try LivePaths(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
-    groups = RestoredGroups(archive.header, staged.container)
-    scope = try RestoreScope(
-      options, recorded, live, staged.container, isComplete: archive.gap == nil)
+    scope = try RestoreScope(options, recorded, live, staged.container, archive)
     comparison = try LiveComparison(live, staged, recorded, archive, options)
     let (stored, inScope) = (recorded.kinds, scope)
     try staged.requireDistinctNames(stored.paths.filter { inScope.contains($0) })
@@ -107,7 +104,7 @@ struct RestorePlan {
   private mutating func decideLive() throws {
     let live = live
     try live.forEach { path, scanned in
-      if let reason = groups.preserving(path) {
+      if let reason = scope.preservingGroup(path) {
         preserve(path, scope.contains(path) ? reason : nil)
       } else if isStaleSidecar(path, scanned) {
         changes.removals.append(path)  // rule 1
@@ -132,7 +129,7 @@ struct RestorePlan {
 
   /// Why a live path is preserved; nil when it is not.
   private func preserving(_ path: ContainerPath, _ scanned: LiveEntry) -> String? {
-    if let reason = groups.preserving(path) { return reason }
+    if let reason = scope.preservingGroup(path) { return reason }
     if scanned.isSidecar { return nil }  // rule 1: it follows its database
     let isStored = recorded.kinds[path] != nil
     // Rule 2. An excluded path is replaced on demand, but never removed because the archive does not have it.
@@ -188,7 +185,7 @@ struct RestorePlan {
 
   private mutating func decide(_ entry: ManifestEntry, _ place: (part: Int, row: Int64)) throws {
     guard recorded.kinds[entry.path] != nil else { return }  // rule 3: stored although excluded
-    if let group = groups.missing(entry.path) {
+    if let group = scope.missingGroup(entry.path) {
       if scope.contains(entry.path), !changes.report.missingGroups.contains(group) {
         changes.report.missingGroups.append(group)
       }

@@ -10,18 +10,20 @@ struct RestoreScope {
   private let recorded: RecordedPaths
   private let live: LivePaths
   private let container: Container
+  /// The groups that the archive has, and those of the container: a restore acts in those that both have.
+  private let storedGroups, presentGroups: Set<String>
 
   /// - Throws: `DrydockError` with code `notInArchive` for a path that the archive does not have.
   init(
     _ options: RestoreOptions, _ recorded: RecordedPaths, _ live: LivePaths, _ container: Container,
-    isComplete: Bool
+    _ archive: Archive
   ) throws {
     var tops = options.scope
     for path in options.scope {
       switch recorded.kinds[path] {
       case nil:  // rule 7
         let reason =
-          isComplete
+          archive.gap == nil
           ? "the archive does not have this path; list its paths with `drydock show`"
           : "no archive of the chain that can be read lists this path"
         throw DrydockError(.notInArchive, reason, path: path.description)
@@ -36,6 +38,8 @@ struct RestoreScope {
     (self.tops, stores, self.recorded, self.live, self.container) = (
       tops, options.stores, recorded, live, container
     )
+    storedGroups = Set(archive.header.groups ?? [])
+    presentGroups = Set(container.groups.map(\.id))
   }
 
   func contains(_ path: ContainerPath) -> Bool { isInTops(path) && isInStores(path) }
@@ -70,6 +74,26 @@ struct RestoreScope {
     let name = path.nameString
     guard name.hasPrefix("."), name.hasSuffix("_SUPPORT") else { return false }
     return recorded.externalData.contains(path) || live.externalData.contains(path)
+  }
+
+  // MARK: Groups
+
+  /// Why a live path is preserved: the archive was made without its group.
+  func preservingGroup(_ path: ContainerPath) -> String? {
+    guard let id = path.inGroup?.id, presentGroups.contains(id), !storedGroups.contains(id) else {
+      return nil
+    }
+    return "the archive was made without the group \(id)"
+  }
+
+  /// The group of an entry that the container does not have: its id, or `.groups` for a directory of that name from a
+  /// container without groups. Nil for all other entries.
+  func missingGroup(_ path: ContainerPath) -> String? {
+    guard path == .groups || path.isInside(.groups) else { return nil }
+    guard let id = path.inGroup?.id, storedGroups.contains(id) else {
+      return container.configuration.groups.isEmpty ? nil : ContainerPath.groups.description
+    }
+    return presentGroups.contains(id) ? nil : id
   }
 }
 
@@ -133,33 +157,5 @@ extension LiveEntry {
 
   var isDatabase: Bool {
     if case .database = kind { true } else { false }
-  }
-}
-
-/// Which groups a restore acts in: those that both the archive and the container have.
-struct RestoredGroups {
-  private let stored, present: Set<String>
-  private let hasGroups: Bool
-
-  init(_ header: Archive.Header, _ container: Container) {
-    stored = Set(header.groups ?? [])
-    present = Set(container.groups.map(\.id))
-    hasGroups = !container.configuration.groups.isEmpty
-  }
-
-  /// Why a live path is preserved: the archive was made without its group.
-  func preserving(_ path: ContainerPath) -> String? {
-    guard let id = path.inGroup?.id, present.contains(id), !stored.contains(id) else { return nil }
-    return "the archive was made without the group \(id)"
-  }
-
-  /// The group of an entry that the container does not have: its id, or `.groups` for a directory of that name from a
-  /// container without groups. Nil for all other entries.
-  func missing(_ path: ContainerPath) -> String? {
-    guard path == .groups || path.isInside(.groups) else { return nil }
-    guard let id = path.inGroup?.id, stored.contains(id) else {
-      return hasGroups ? ContainerPath.groups.description : nil
-    }
-    return present.contains(id) ? nil : id
   }
 }

@@ -68,18 +68,14 @@ struct VaultPlan {
     let archived = try ArchivedVault(sealed, archive, keys, path: staged.container.vaultPath)
     var origin = VaultOrigin(
       isSameDevice: archived.isWhole, isEncrypted: archive.encryption != nil, staying: archived.staying)
-    var isMigrated = false
-    switch options.vault {
-    case .whole: return (try VaultPlan(copying: archived, keys), origin)
-    case .byItemOf(let other): (origin, isMigrated) = (other, true)
-    case .byItem: break
-    }
+    if options.copiesVault { return (try VaultPlan(copying: archived, keys), origin) }
+    if let other = options.vaultOrigin { origin = other }
     let way = VaultReturn(
       toSameDevice: origin.isSameDevice, fromEncrypted: origin.isEncrypted,
       includesSynchronizable: options.includesSynchronizable)
     let plan = try VaultPlan(
       archived, into: LiveVault(staged), keys, way: way, staying: origin.staying,
-      keepsExtra: options.keepExtra, isMigrated: isMigrated)
+      keepsExtra: options.keepExtra, isMigrated: options.vaultOrigin != nil)
     return (plan, origin)
   }
 
@@ -210,14 +206,6 @@ extension RestoreReport {
   }
 }
 
-enum VaultHandling {
-  case byItem
-  /// All readable items come, into a private copy that is to be migrated.
-  case whole
-  /// From such a copy, under the rules of the archive that it was made of.
-  case byItemOf(VaultOrigin)
-}
-
 /// Where the items of a vault come from, as far as it decides which of them return.
 struct VaultOrigin: Sendable, Equatable {
   /// Whether the archive is of this device, and all of its vault can be read; whether it is encrypted.
@@ -233,7 +221,7 @@ extension RestoreOptions {
     (options.transaction.deviceKeys, options.transaction.redactor) = (
       transaction.deviceKeys, transaction.redactor
     )
-    options.vault = .whole
+    options.copiesVault = true
     // The copy is private, and the restore from it applies the rules.
     options.keepsSetID = true
     return options
@@ -244,7 +232,7 @@ extension RestoreOptions {
   /// - Parameter report: of the restore into the copy.
   package func fromCopy(_ report: RestoreReport) -> RestoreOptions {
     var options = self
-    if let origin = report.vaultOrigin { options.vault = .byItemOf(origin) }
+    options.vaultOrigin = report.vaultOrigin
     return options
   }
 }
