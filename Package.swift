@@ -90,8 +90,7 @@ let package = Package(
     .target(
       name: "AppContainer",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "AppStores", system,
+        "DrydockErrors", "Cryptography", "Formats", "FileSystem", "AppStores", system,
       ],
       swiftSettings: fast),
     .target(
@@ -126,7 +125,7 @@ let package = Package(
     .target(
       name: "DeviceBackups",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem",
         "ArchiveFile", "AppStores", "AppContainer", "ContainerTransaction", grdb, system,
       ],
       swiftSettings: plain),
@@ -279,7 +278,7 @@ let package = Package(
     .testTarget(
       name: "DeviceBackupsTests",
       dependencies: [
-        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
+        "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem",
         "ArchiveFile", "AppStores", "AppContainer", "ContainerTransaction", "DeviceBackups", "TestSupport",
         grdb,
       ],

@@ -39,7 +39,7 @@ import Testing
     }
     let text = "layout: android\nandroid:\n" + lines.map { "  \($0)\n" }.joined()
     try RawFiles.write(Array(text.utf8), to: Array((folder + "/drydock.yaml").utf8))
-    return try ContainerConfiguration(file: folder + "/drydock.yaml")
+    return try ContainerConfiguration(file: folder + "/drydock.yaml", sections: [])
   }
 
   private func full(_ rules: String) -> String { "<full-backup-content>\n\(rules)\n</full-backup-content>" }
@@ -242,7 +242,7 @@ import Testing
       let text = "layout: ios\nandroid: {transfer: device}\n"
       let file = String(sandbox.path.dropLast(2)) + "/drydock.yaml"
       try RawFiles.write(Array(text.utf8), to: Array(file.utf8))
-      let layout = #expect(throws: DrydockError.self) { try ContainerConfiguration(file: file) }
+      let layout = #expect(throws: DrydockError.self) { try ContainerConfiguration(file: file, sections: []) }
       #expect(layout?.message.contains("`android` needs the layout android") == true)
     }
   }

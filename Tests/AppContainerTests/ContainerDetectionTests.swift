@@ -126,7 +126,8 @@ import Testing
       try root.create(
         "c/drydock.yaml",
         Array("app: com.example.set\nlayout: ios\ndatabases: {notes: [a.sqlite, b.sqlite]}\n".utf8))
-      let configuration = try ContainerConfiguration.find(from: folder("c/deep"))
+      let file = try #require(ContainerConfiguration.nearestFile(from: folder("c/deep")))
+      let configuration = try ContainerConfiguration(file: file, sections: [])
       let container = try Container(at: folder("c"), configuration: configuration)
       #expect(container.app == "com.example.set" && container.layout == .ios)
       #expect(try container.databasePlaces("notes") == ["a.sqlite", "b.sqlite"])

@@ -2,7 +2,7 @@
 /// `Package.swift` or in a source file is a decision and never an accident.
 enum Layering {
   private static let container: Set = [
-    "AppContainer", "AppStores", "ArchiveSigning", "FileSystem", "Formats", "AgeEncryption", "Cryptography",
+    "AppContainer", "AppStores", "FileSystem", "Formats", "AgeEncryption", "Cryptography",
     "DrydockErrors",
   ]
   private static let transaction = container.union(["ContainerTransaction", "ContainerDiff"])
@@ -18,7 +18,7 @@ enum Layering {
       "DrydockTesting",
       transaction.union([
         "Drydock", "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
-        "ArchiveFile",
+        "ArchiveFile", "ArchiveSigning",
         "RemoteStorage", "GRDB",
       ])
     ),
@@ -26,7 +26,7 @@ enum Layering {
       "Drydock",
       transaction.union([
         "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
-        "ArchiveFile",
+        "ArchiveFile", "ArchiveSigning",
         "RemoteStorage",
       ])
     ),
@@ -39,12 +39,16 @@ enum Layering {
       "DeviceBackups", container.union(["ContainerTransaction", "ArchiveFile", "GRDB", "SystemPackage"])
     ),
     (
-      "BackupRepository", transaction.union(["ArchiveFile", "RemoteStorage", "GRDB", "SystemPackage"])
+      "BackupRepository",
+      transaction.union(["ArchiveFile", "ArchiveSigning", "RemoteStorage", "GRDB", "SystemPackage"])
     ),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
-    ("AppFrameworks", container.subtracting(["ArchiveSigning", "AgeEncryption"]).union(["GRDB"])),
-    ("AppContainer", container.subtracting(["AppContainer"]).union(["SystemPackage"])),
+    ("AppFrameworks", container.subtracting(["AgeEncryption"]).union(["GRDB"])),
+    (
+      "AppContainer",
+      ["AppStores", "FileSystem", "Formats", "Cryptography", "DrydockErrors", "SystemPackage"]
+    ),
     (
       "AppStores",
       [

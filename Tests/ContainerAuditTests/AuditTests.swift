@@ -209,7 +209,7 @@ struct AuditConfigurationTests {
   private func read(_ text: String) throws -> AuditConfiguration {
     try TemporaryDirectory.with { folder in
       try RawFiles.write(Array(text.utf8), to: Array(folder("drydock.yaml").utf8))
-      return try ContainerConfiguration(file: folder("drydock.yaml")).audit
+      return try ContainerConfiguration(file: folder("drydock.yaml"), sections: [.audit]).audit
     }
   }
 

@@ -20,7 +20,7 @@ import Testing
   private func configuration(_ text: String) throws -> ContainerConfiguration {
     try TemporaryDirectory.with { directory in
       try RawFiles.write(Array(text.utf8), to: Array(directory("drydock.yaml").utf8))
-      return try ContainerConfiguration(file: directory("drydock.yaml"))
+      return try ContainerConfiguration(file: directory("drydock.yaml"), sections: [])
     }
   }
 

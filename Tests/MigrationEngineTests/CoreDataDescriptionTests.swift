@@ -190,7 +190,7 @@ import Testing
     func read(_ text: String) throws -> ContainerConfiguration {
       try TemporaryDirectory.with { directory in
         try RawFiles.write(Array(text.utf8), to: Array(directory("drydock.yaml").utf8))
-        return try ContainerConfiguration(file: directory("drydock.yaml"))
+        return try ContainerConfiguration(file: directory("drydock.yaml"), sections: [.coreData])
       }
     }
     let read1 = try read("databases: {notes: a.sqlite}\ncore-data: {notes: Models/Notes.momd}\n")

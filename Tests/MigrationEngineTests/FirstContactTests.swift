@@ -107,7 +107,8 @@ import Testing
     try Lab.with { lab in
       func marker(_ text: String) throws -> Marker? {
         try lab.writeHost("drydock.yaml", "version-markers: [{defaults: v, \(text)}]\n")
-        return try ContainerConfiguration(file: lab.directory("drydock.yaml")).versionMarkers.first
+        return try ContainerConfiguration(file: lab.directory("drydock.yaml"), sections: []).versionMarkers
+          .first
       }
       let (absent, first) = (try marker("absent: 0"), try marker("at: {0: 7}"))
       #expect(absent == Marker(place: .defaults(key: "v"), absent: 0))

@@ -81,7 +81,8 @@ import Testing
     try Lab.with { lab in
       func configuration(_ text: String) throws -> ContainerConfiguration {
         try lab.migration("drydock.yaml", text)
-        return try ContainerConfiguration(file: lab.directory("migrations/drydock.yaml"))
+        return try ContainerConfiguration(
+          file: lab.directory("migrations/drydock.yaml"), sections: [.registeredDefaults])
       }
       try lab.migration("defaults.yaml", "zoom: 1\nwhen: !date 2026-11-21\n")
       try lab.migration("group.plist", "<plist version=\"1.0\"><dict><key>a</key><true/></dict></plist>")

@@ -126,7 +126,7 @@ import Testing
   private func configuration(_ marker: String, _ lab: Lab) throws -> ContainerConfiguration {
     try lab.writeHost(
       "drydock.yaml", "databases: {notes: [\"\(Lab.place)\"]}\nversion-markers:\n  - \(marker)\n")
-    var configuration = try ContainerConfiguration(file: lab.directory("drydock.yaml"))
+    var configuration = try ContainerConfiguration(file: lab.directory("drydock.yaml"), sections: [])
     (configuration.app, configuration.layout) = (lab.configuration.app, lab.configuration.layout)
     return configuration
   }

@@ -448,7 +448,7 @@ import Testing
       let file = lab.directory("drydock.yaml")
       func configuration(_ migrations: String) throws -> ContainerConfiguration {
         try lab.writeHost("drydock.yaml", "databases: {notes: [a.db]}\nmigrations: \(migrations)\n")
-        return try ContainerConfiguration(file: file)
+        return try ContainerConfiguration(file: file, sections: [])
       }
       let found = try configuration("{path: db/migrations, format: golang-migrate, database: notes}")
       #expect(found.migrationTool == MigrationTool(.golangMigrate, database: "notes"))

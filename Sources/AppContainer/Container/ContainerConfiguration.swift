@@ -1,7 +1,4 @@
-import AgeEncryption
 import AppStores
-import ArchiveSigning
-import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats
@@ -38,16 +35,11 @@ public struct ContainerConfiguration: Sendable, Equatable {
   public var layout: ContainerLayout?
   /// Settings files by suite name; `standard` is the app's.
   public var defaults: [String: ContainerPath] = [:]
-  package var registeredDefaults = RegisteredDefaults()
   /// The places of each database over the versions, the current one first.
   public var databases: [String: [ContainerPath]] = [:]
   package var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
   /// Databases that are stored as their bytes, because SQLite cannot open them: encrypted ones.
   package var opaque: Set<ContainerPath> = []
-  /// Compiled Core Data models by database: absolute paths of `.momd` directories or `VersionInfo.plist` files.
-  package var coreDataModels: [String: String] = [:]
-  /// A compiled model for all databases, in place of those.
-  package var coreDataModel: String?
   package var sql = SQLDefinitions()
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
@@ -65,17 +57,9 @@ public struct ContainerConfiguration: Sendable, Equatable {
   package var migrationTool: MigrationTool?
   public var fixtures: String?
   public var repository: String?
-  /// The recipients of new archives; empty for plain archives.
-  public var recipients: [AgeRecipient] = []
-  /// The keys whose signatures archives must have to be restored; nil for any archive.
-  package var trusted: TrustedKeyList?
-  /// The rules for keeping archives, when `forget` gets no others.
-  public var retention = RetentionPolicy()
-  /// When a snapshot is a full archive.
-  public var fullArchives = FullArchiveRule()
-  /// Audit rules that are off, or have another severity.
-  package var audit = AuditConfiguration()
   public var file: String?
+  /// What other modules read in their sections.
+  private var values = SectionValues()
 
   public init() {}
 
@@ -90,30 +74,25 @@ extension ContainerConfiguration {
   package static let fileName = "drydock.yaml"
 
   private static let keys = [
-    "app", "layout", "defaults", "registered-defaults", "databases", "opaque", "vault", "groups",
-    "version-markers",
-    "exclude", "include", "functions", "collations", "core-data", "protection",
-    "android", "migrations", "fixtures", "repository", "recipients", "trusted", "retention", "snapshot",
-    "audit",
+    "app", "layout", "defaults", "databases", "opaque", "vault", "groups", "version-markers", "exclude",
+    "include", "functions", "collations", "protection", "android", "migrations", "fixtures", "repository",
   ]
 
-  /// Reads `drydock.yaml` in a directory or the nearest one above it; empty without one.
-  public static func find(from directory: String) throws -> ContainerConfiguration {
+  /// The `drydock.yaml` in a directory or the nearest one above it; nil without one.
+  package static func nearestFile(from directory: String) -> String? {
     var directory = realPath(directory) ?? directory
     while true {
       let file = directory == "/" ? "/" + fileName : directory + "/" + fileName
-      if FollowedStatus.identity(file) != nil { return try ContainerConfiguration(file: file) }
-      guard directory != "/", let slash = directory.lastIndex(of: "/") else {
-        return ContainerConfiguration()
-      }
+      if FollowedStatus.identity(file) != nil { return file }
+      guard directory != "/", let slash = directory.lastIndex(of: "/") else { return nil }
       directory = slash == directory.startIndex ? "/" : String(directory[..<slash])
     }
   }
 
-  /// Reads a configuration file.
+  /// Reads a configuration file: the keys of the container, and the sections of the modules above.
   ///
   /// - Throws: ``DrydockError`` (`badConfiguration`) with `file:line:column`.
-  public init(file: String) throws {
+  package init(file: String, sections: [ConfigurationSection]) throws {
     guard let file = realPath(file) else {
       throw DrydockError(
         .notFound, "the configuration file does not exist; `drydock init` writes one", path: file)
@@ -121,7 +100,7 @@ extension ContainerConfiguration {
     let (folder, name) = try ContainerPath.split(file)
     let bytes = try Directory(folder).contents(name, limit: 1 << 20, isNamed: true)
     do {
-      try self.init(YAMLDocument(bytes, file: file), folder: folder)
+      try self.init(YAMLDocument(bytes, file: file), folder: folder, sections: sections)
     } catch var error as DrydockError where error.code == .malformed {
       error.code = .badConfiguration
       throw error
@@ -130,26 +109,19 @@ extension ContainerConfiguration {
   }
 
   /// Reads a parsed document. Paths outside the container are relative to `folder`.
-  init(_ document: YAMLDocument, folder: String) throws {
+  package init(_ document: YAMLDocument, folder: String, sections: [ConfigurationSection]) throws {
     guard let root = document.root else { return }
-    let reader = try YAMLReader(root, what: Self.fileName, keys: Self.keys)
+    let reader = try YAMLReader(root, what: Self.fileName, keys: Self.keys + sections.map(\.key))
     app = try reader.text("app")
     layout = try reader.choice("layout", of: ContainerLayout.self)
     defaults = try Self.paths(reader["defaults"], "defaults") { [try Self.path($0)] }.compactMapValues(
       \.first)
-    if let node = reader["registered-defaults"], !node.isNull {
-      registeredDefaults = try RegisteredDefaults(node, folder: folder)
-    }
     databases = try Self.paths(reader["databases"], "databases") { node in
       try (node.sequence ?? [node]).map(Self.path)
     }
     opaque = Set(try reader["opaque"]?.elements("`opaque`").map(Self.path) ?? [])
     sql = try SQLDefinitions(functions: reader["functions"], collations: reader["collations"])
     vault = try reader["vault"].map(Self.path)
-    let models = try reader["core-data"].map { $0.isNull ? [] : try $0.pairs("`core-data`").pairs } ?? []
-    for pair in models {
-      coreDataModels[pair.key.source] = try model(pair, folder: folder)
-    }
     groups = try Self.groups(reader["groups"])
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
     exclude = try reader.texts("exclude").map { PatternList($0) } ?? []
@@ -176,34 +148,9 @@ extension ContainerConfiguration {
     fixtures = try reader.text("fixtures").map(resolve)
     // A remote repository has a URL.
     repository = try reader.text("repository").map { $0.contains("://") ? $0 : resolve($0) }
-    if let node = reader["recipients"], !node.isNull {
-      recipients = try node.elements("`recipients`").map(Self.recipient)
-    }
-    // Without keys it is an error, and not the absence of the policy: the last key may have been commented out.
-    if let node = reader["trusted"] { trusted = try TrustedKeyList(node, resolve) }
     if let node = reader["protection"], !node.isNull { protection = try ProtectionRules(node) }
-    if let node = reader["retention"], !node.isNull { retention = try RetentionPolicy(node) }
-    if let node = reader["snapshot"], !node.isNull { fullArchives = try FullArchiveRule(node) }
-    if let node = reader["audit"], !node.isNull { audit = try AuditConfiguration(node) }
-  }
-
-  /// The path of a compiled model for a database that the file names.
-  private func model(_ pair: YAMLMapping.Pair, folder: String) throws -> String {
-    guard databases[pair.key.source] != nil else {
-      throw pair.keyPosition.error(
-        "`databases` has no `\(pair.key.source)`; "
-          + NearestWord.hint(for: pair.key.source, among: databases.keys.sorted()))
-    }
-    let text = try pair.value.text("the path of a compiled model (.momd)")
-    return text.hasPrefix("/") ? text : folder + "/" + text
-  }
-
-  private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {
-    let text = try node.text("a recipient")
-    do {
-      return try AgeRecipient(text)
-    } catch let error as DrydockError {
-      throw node.position.error(error.message)
+    for section in sections {
+      if let node = reader[section.key] { try section.read(node, &self, resolve) }
     }
   }
 
@@ -299,6 +246,40 @@ extension ContainerConfiguration {
   }
 }
 
+/// A key of `drydock.yaml` that a module above reads, which keeps its value in the configuration.
+package struct ConfigurationSection: Sendable {
+  /// - Parameter resolve: makes a path absolute that is relative to the file.
+  package typealias Reading =
+    @Sendable (YAMLNode, inout ContainerConfiguration, _ resolve: (String) -> String) throws -> Void
+
+  let key: String
+  let read: Reading
+
+  package init(_ key: String, _ read: @escaping Reading) { (self.key, self.read) = (key, read) }
+}
+
+/// Values of types that only the modules above know.
+private struct SectionValues: Sendable, Equatable {
+  var byName: [String: any Sendable & Equatable] = [:]
+
+  static func == (left: Self, right: Self) -> Bool {
+    left.byName.keys == right.byName.keys
+      && left.byName.allSatisfy { $0.value.isEqual(to: right.byName[$0.key]) }
+  }
+}
+
+extension Equatable {
+  fileprivate func isEqual(to other: Any?) -> Bool { self == other as? Self }
+}
+
+extension ContainerConfiguration {
+  /// The value that a module keeps under a name; nil until it is set.
+  package subscript<Value: Sendable & Equatable>(value name: String) -> Value? {
+    get { values.byName[name] as? Value }
+    set { values.byName[name] = newValue }
+  }
+}
+
 /// Another tool whose migration folder is used unchanged. Such a folder is for one database.
 package struct MigrationTool: Sendable, Equatable {
   package enum Format: String, CaseIterable, Sendable, Codable {
@@ -346,43 +327,4 @@ package struct MigrationTool: Sendable, Equatable {
   }
 
   static let keys = ["path", "format", "database", "schemas", "sources"]
-}
-
-/// The defaults that an app registers for its settings: the values of settings that are not stored.
-package struct RegisteredDefaults: Sendable, Equatable {
-  private var suites: [String: PropertyListDictionary] = [:]
-
-  package init() {}
-
-  /// The settings by suite; `standard` is the app's.
-  package init(_ suites: [String: PropertyListDictionary]) { self.suites = suites }
-
-  package subscript(_ suite: String) -> PropertyListDictionary { suites[suite] ?? [:] }
-
-  /// Reads a file for the app's settings, or a file for each suite, relative to `folder`.
-  init(_ node: YAMLNode, folder: String) throws {
-    guard let files = node.mapping else {
-      suites["standard"] = try Self.read(node, folder)
-      return
-    }
-    for pair in files.pairs { suites[pair.key.source] = try Self.read(pair.value, folder) }
-  }
-
-  /// Reads a property list or a YAML mapping.
-  private static func read(_ node: YAMLNode, _ folder: String) throws -> PropertyListDictionary {
-    let text = try node.text("a file of `registered-defaults`")
-    let path = text.hasPrefix("/") ? text : folder + "/" + text
-    do {
-      let (directory, name) = try ContainerPath.split(path)
-      let bytes = try Directory(directory).contents(name, limit: 1 << 20)
-      if PropertyListDocument.isBegun(by: bytes) { return try PropertyListFile(bytes: bytes).root }
-      return try YAMLDocument(bytes, file: path).root?.pairs("a file of registered defaults")
-        .propertyListValues()
-        ?? [:]
-    } catch let error as DrydockError {
-      // Errors of a YAML file already have a place.
-      throw error.message.hasPrefix(path)
-        ? error : node.position.error("`\(text)`: \(error.message)", cause: error)
-    }
-  }
 }

@@ -129,6 +129,28 @@ extension PropertyListValue {
 }
 
 extension ContainerConfiguration {
+  /// Compiled Core Data models by database: absolute paths of `.momd` directories or `VersionInfo.plist` files.
+  package var coreDataModels: [String: String] {
+    get { self[value: "core-data"] ?? [:] }
+    set { self[value: "core-data"] = newValue }
+  }
+
+  /// A compiled model for all databases, in place of those.
+  package var coreDataModel: String? {
+    get { self[value: "core-data model"] }
+    set { self[value: "core-data model"] = newValue }
+  }
+
+  /// The path of a compiled model for a database that the file names.
+  fileprivate mutating func add(model pair: YAMLMapping.Pair, _ resolve: (String) -> String) throws {
+    guard databases[pair.key.source] != nil else {
+      throw pair.keyPosition.error(
+        "`databases` has no `\(pair.key.source)`; "
+          + NearestWord.hint(for: pair.key.source, among: databases.keys.sorted()))
+    }
+    coreDataModels[pair.key.source] = resolve(try pair.value.text("the path of a compiled model (.momd)"))
+  }
+
   /// The versions of the compiled model for a database; nil when none is configured.
   ///
   /// - Parameter name: the database's name, if it has one.
@@ -137,5 +159,12 @@ extension ContainerConfiguration {
     if let coreDataModel { return (try CoreDataModel.all(in: coreDataModel), false) }
     guard let path = name.flatMap({ coreDataModels[$0] }) else { return nil }
     return (try CoreDataModel.all(in: path), true)
+  }
+}
+
+extension ConfigurationSection {
+  package static let coreData = ConfigurationSection("core-data") { node, configuration, resolve in
+    if node.isNull { return }
+    for pair in try node.pairs("`core-data`").pairs { try configuration.add(model: pair, resolve) }
   }
 }

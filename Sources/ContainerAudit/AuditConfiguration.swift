@@ -1,3 +1,4 @@
+import AppContainer
 import Formats
 
 /// The rules of an audit, by the names in `drydock.yaml` and in reports.
@@ -117,5 +118,19 @@ package struct AuditConfiguration: Sendable, Equatable {
     case (nil, let severity?): return .severity(severity)
     default: throw node.position.error("a rule has one of `off` and `severity`: \(advice)")
     }
+  }
+}
+
+extension ContainerConfiguration {
+  /// Audit rules that are off, or have another severity.
+  package var audit: AuditConfiguration {
+    get { self[value: "audit"] ?? AuditConfiguration() }
+    set { self[value: "audit"] = newValue }
+  }
+}
+
+extension ConfigurationSection {
+  package static let audit = ConfigurationSection("audit") { node, configuration, _ in
+    if !node.isNull { configuration.audit = try AuditConfiguration(node) }
   }
 }

@@ -1,13 +1,15 @@
+import AppContainer
 import DrydockErrors
 import Formats
 import Testing
 
-@testable import AppContainer
+@testable import BackupRepository
 
 /// `retention:` in `drydock.yaml`.
 @Suite struct RetentionPolicyTests {
   private func policy(_ text: String) throws -> RetentionPolicy {
-    try ContainerConfiguration(YAMLDocument(Array(text.utf8), file: "drydock.yaml"), folder: "/x").retention
+    let document = try YAMLDocument(Array(text.utf8), file: "drydock.yaml")
+    return try ContainerConfiguration(document, folder: "/x", sections: [.retention]).retention
   }
 
   @Test func everyRule() throws {

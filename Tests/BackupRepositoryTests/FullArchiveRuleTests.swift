@@ -1,13 +1,15 @@
+import AppContainer
 import DrydockErrors
 import Formats
 import Testing
 
-@testable import AppContainer
+@testable import BackupRepository
 
 /// `snapshot:` in `drydock.yaml`.
 @Suite struct FullArchiveRuleTests {
   private func rule(_ text: String) throws -> FullArchiveRule {
-    try ContainerConfiguration(YAMLDocument(Array(text.utf8), file: "drydock.yaml"), folder: "/x")
+    let document = try YAMLDocument(Array(text.utf8), file: "drydock.yaml")
+    return try ContainerConfiguration(document, folder: "/x", sections: [.fullArchives])
       .fullArchives
   }
 
