@@ -4,6 +4,10 @@ import GRDB
 import GRDBSQLite
 import SystemPackage
 
+/// The name of a table or column in SQL. GRDB's `quotedDatabaseIdentifier` leaves quotes in the name as they are, and names of
+/// an app's database may be hostile.
+package func quotedIdentifier(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
+
 extension DatabaseQueue {
   /// Opens a private database, existing or new, with exclusive locking. Otherwise SQLite would map the index of its log from a
   /// file, and on a full file system touching a page without a block kills the process (SIGBUS).

@@ -30,7 +30,7 @@ public struct Vault: Sendable, Equatable {
   /// - Throws: ``DrydockError``: `vaultLocked` when none of the keys matches, `badVault` when it is corrupt, not an age
   ///   file, or of a newer format.
   package init(opening bytes: [UInt8], with keys: DeviceKeys, path: String) throws {
-    let opened = try VaultErrors.translating(bytes, path) { try Age.open(bytes, with: keys.ageKeys) }
+    let opened = try Self.translating(bytes, path) { try Age.open(bytes, with: keys.ageKeys) }
     document = try VaultDocument(decoding: opened, path: path)
     guard !document.recipients.isEmpty else {
       throw DrydockError(
@@ -44,7 +44,7 @@ public struct Vault: Sendable, Equatable {
   ///
   /// - Throws: ``DrydockError`` (`badVault`) for a file that is not an age file or has a corrupt header.
   package static func encryption(of bytes: [UInt8], path: String) throws -> String {
-    try VaultErrors.translating(bytes, path) { try Age.header(of: bytes).summary }
+    try Self.translating(bytes, path) { try Age.header(of: bytes).summary }
   }
 
   /// The same for a message, without errors.
@@ -89,9 +89,11 @@ public struct Vault: Sendable, Equatable {
   }
 }
 
-enum VaultErrors {
-  static func translating<Value>(_ bytes: [UInt8], _ path: String, _ body: () throws -> Value) throws -> Value
-  {
+extension Vault {
+  /// Runs a body that reads a sealed file, and says of its errors what they mean for a vault.
+  fileprivate static func translating<Value>(
+    _ bytes: [UInt8], _ path: String, _ body: () throws -> Value
+  ) throws -> Value {
     guard AgeHeader.isPresent(in: bytes.prefix(AgeHeader.probeLength)) else {
       throw DrydockError(
         .badVault,
@@ -120,7 +122,7 @@ enum VaultErrors {
   }
 
   private static func locked(_ bytes: [UInt8]) -> String {
-    let summary = Vault.summary(of: bytes)
+    let summary = summary(of: bytes)
     if (try? Age.header(of: bytes).needsPassphrase) ?? false {
       return
         "the vault is \(summary), not sealed to device keys; decrypt it with `age -d`, and encrypt it to the "

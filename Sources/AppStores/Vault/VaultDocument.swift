@@ -29,7 +29,7 @@ package struct VaultDocument: Sendable, Equatable {
 
   /// A new random name for a device.
   static func newDevice() throws -> String {
-    try RandomBytes.make(16).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    try RandomBytes.make(16).hex
   }
 
   // MARK: Writing
