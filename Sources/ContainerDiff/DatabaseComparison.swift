@@ -219,8 +219,8 @@ struct DatabaseSchema {
   /// Whether two definitions differ in nothing but white space, comments and the quotes of names.
   private static func isSame(_ before: ExactText?, _ after: ExactText?, kind: String) -> Bool {
     guard before != after, let before, let after else { return before == after }
-    return SQLText.definition(before.text, kind: kind).map { ExactText($0.source) }
-      == SQLText.definition(after.text, kind: kind).map { ExactText($0.source) }
+    return SQLToken.definition(before.text, kind: kind).map { ExactText($0.source) }
+      == SQLToken.definition(after.text, kind: kind).map { ExactText($0.source) }
   }
 
   private static func difference(
@@ -252,21 +252,21 @@ extension Redactor {
     // For each parenthesis that is open, the first word since it or since the last comma: a column's name.
     var names = [name]
     var text = ""
-    let parsed = SQLText(sql)
-    let beside = parsed.namesBesideTexts()
-    for (index, token) in parsed.tokens.enumerated() {
+    let tokens = SQLToken.all(in: sql, withSpace: true)
+    let beside = tokens.namesBesideTexts()
+    for (index, token) in tokens.enumerated() {
       switch token.kind {
-      case .text:
+      case .string:
         let own = names.compactMap { $0 }.last ?? ""
         text += shown(literal: token, beside: [own] + (beside[index] ?? []))
         continue
       case .comment:
         text += shown(comment: token.source)
         continue
-      case .word, .quotedName: if names[names.count - 1] == nil { names[names.count - 1] = token.content }
-      case .sign where token.content == "(": names.append(nil)
-      case .sign where token.content == ")": if names.count > 1 { names.removeLast() }
-      case .sign where token.content == ",": names[names.count - 1] = nil
+      case .word, .name: if names[names.count - 1] == nil { names[names.count - 1] = token.text }
+      case .sign where token.isSign("("): names.append(nil)
+      case .sign where token.isSign(")"): if names.count > 1 { names.removeLast() }
+      case .sign where token.isSign(","): names[names.count - 1] = nil
       case .sign, .space: break
       }
       text += token.source
@@ -274,10 +274,10 @@ extension Redactor {
     return text
   }
 
-  private func shown(literal token: SQLText.Token, beside names: [String]) -> String {
+  private func shown(literal token: SQLToken, beside names: [String]) -> String {
     let name = names.map { SecretName($0) }.max() ?? .plain
-    guard SecretPattern.isSecret(.string(token.content), named: name) else { return token.source }
-    return shown(secret: token.content)
+    guard SecretPattern.isSecret(.string(token.text), named: name) else { return token.source }
+    return shown(secret: token.text)
   }
 
   private func shown(comment source: String) -> String {

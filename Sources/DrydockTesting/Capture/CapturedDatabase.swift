@@ -1,6 +1,7 @@
 import AppStores
 import ContainerDiff
 import FileSystem
+import Formats
 import Foundation
 import GRDB
 
@@ -134,8 +135,8 @@ struct CapturedDatabase {
       arguments: [table.name])
     for row in defaults {
       let column: String = row["name"]
-      for token in SQLText(row["dflt_value"] as String).tokens where token.kind == .text {
-        _ = try values.text(token.content, place(table, column, SecretName(column)))
+      for token in SQLToken.all(in: row["dflt_value"] as String) where token.kind == .string {
+        _ = try values.text(token.text, place(table, column, SecretName(column)))
       }
     }
   }
@@ -191,19 +192,19 @@ struct CapturedDatabase {
   /// A statement of the schema: its texts and comments are replaced as values are, its names must stay.
   private func schema(_ sql: String, _ values: inout CapturedValues) throws -> String {
     let place = CapturePlace(label: "the schema of \(path)")
-    let parsed = SQLText(sql)
-    let beside = parsed.namesBesideTexts()
-    return try parsed.tokens.enumerated().map { index, token -> String in
+    let tokens = SQLToken.all(in: sql, withSpace: true)
+    let beside = tokens.namesBesideTexts()
+    return try tokens.enumerated().map { index, token -> String in
       switch token.kind {
-      case .text:
+      case .string:
         var named = place
         named.name = (beside[index] ?? []).map { SecretName($0) }.max() ?? .plain
-        return "'\(try values.text(token.content, named).replacing("'", with: "''"))'"
-      case .comment: return try values.plain(token.content, place)
-      case .word, .quotedName:
+        return "'\(try values.text(token.text, named).replacing("'", with: "''"))'"
+      case .comment: return try values.plain(token.source, place)
+      case .word, .name:
         _ = values.name(
-          token.content, "a name in \(place.label)", place,
-          isSecret: SecretPattern.isSecret(text: token.content), canChange: false)
+          token.text, "a name in \(place.label)", place,
+          isSecret: SecretPattern.isSecret(text: token.text), canChange: false)
         return token.source
       case .space, .sign: return token.source
       }

@@ -347,7 +347,8 @@ struct SQLDump {
         let statements = try db.allStatements(sql: sql)
         while let statement = try statements.next() {
           let text = statement.sql
-          let word = SQLText(text).firstWord
+          var tokens = SQLTokens(Array(text.utf8))
+          let word = tokens.next().flatMap { $0.isName ? $0.text.uppercased() : nil } ?? ""
           if ["ATTACH", "DETACH", "VACUUM"].contains(word) {
             throw failure("\(word) is not allowed in a fixture's SQL", from: start)
           }
@@ -369,7 +370,7 @@ struct SQLDump {
     _ message: String, from start: String.Index, cause: (any Error)? = nil
   ) -> DrydockError {
     // Past comments, and the semicolon of the statement before; a commit at the end has no line.
-    let tokens = SQLText(sql[start...]).tokens
+    let tokens = SQLToken.all(in: sql[start...], withSpace: true)
     let before = tokens.prefix { !$0.counts || $0.isSign(";") }
     let line: Int? =
       before.count == tokens.count

@@ -157,7 +157,7 @@ struct GoldenDatabase {
 
   private func add(_ object: SchemaObject, to golden: inout GoldenText) throws {
     let id = place.id + [object.kind, object.name]
-    let tokens = SQLText.definition(object.sql, kind: object.kind)
+    let tokens = SQLToken.definition(object.sql, kind: object.kind)
     let line = golden.add(object.sql + ";", to: place.file)
     func entry(_ id: [String], _ name: String, _ noun: String, in group: [String]) -> GoldenEntry {
       var entry = GoldenEntry(id, "\(place.name): \(name)", noun, at: place.file, line, object.sql)
@@ -171,10 +171,10 @@ struct GoldenDatabase {
     let table = TableSQL(tokens)
     // A column that SQL adds comes behind the others: the order counts only where the fixture says so.
     definition.fields = [
-      .init("definition", table.unordered ?? SQLText.words(tokens), message, shown: shown)
+      .init("definition", table.unordered ?? SQLToken.words(tokens), message, shown: shown)
     ]
     if comparesColumnOrder {
-      definition.fields.append(.init("order", SQLText.words(tokens), message, shown: shown))
+      definition.fields.append(.init("order", SQLToken.words(tokens), message, shown: shown))
     }
     if let problem = problems[ExactText(object.name)] {
       definition.fields.append(.init("rows", problem, "the rows cannot be read"))
@@ -190,7 +190,7 @@ struct GoldenDatabase {
       var entry = entry(id + ["column", column], "table \(object.name), column \(column)", "column", in: id)
       entry.whole = shown
       entry.fields = [
-        .init("definition", SQLText.words(words), "the column definition differs", shown: shown)
+        .init("definition", SQLToken.words(words), "the column definition differs", shown: shown)
       ]
       golden.add(entry)
     }

@@ -1,3 +1,5 @@
+import Formats
+
 /// What SQLDelight's files have that is not SQL: `import kotlin.…` lines, and the Kotlin type of a column after its SQL
 /// type (`flag INTEGER AS Boolean NOT NULL`). SQLDelight strips both before SQLite sees the statement.
 struct SQLDelightText {

@@ -1,5 +1,6 @@
 import AppStores
 import DrydockErrors
+import Formats
 import GRDB
 
 /// What is wrong in a database: parts of its schema that cannot be used, and rows that refer to missing ones. A migration must not

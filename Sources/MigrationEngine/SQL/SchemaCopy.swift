@@ -1,3 +1,4 @@
+import Formats
 import GRDB
 
 /// A schema without rows in a database in memory, in which functions and collations that only the app has do nothing.

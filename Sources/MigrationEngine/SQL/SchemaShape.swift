@@ -1,3 +1,4 @@
+import Formats
 import GRDB
 
 /// The definitions in a database by their names, as text that does not depend on how they were written.

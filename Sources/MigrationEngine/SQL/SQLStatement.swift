@@ -1,124 +1,4 @@
-/// One token of SQL text. Comments and white space are skipped.
-struct SQLToken {
-  enum Kind {
-    /// A bare word or number.
-    case word
-    case name
-    case string
-    /// One character of anything else.
-    case sign
-  }
-
-  let kind: Kind
-  /// The number of open parentheses.
-  let depth: Int
-  /// Its bytes in the text.
-  let range: Range<Int>
-  fileprivate let source: [UInt8]
-
-  /// Without its quotes.
-  var text: String {
-    guard isQuoted else { return String(decoding: source[range], as: UTF8.self) }
-    let closing = SQLTokens.closing(source[range.lowerBound])
-    var content = source[range].dropFirst()
-    if content.last == closing { content.removeLast() }
-    let text = String(decoding: content, as: UTF8.self)
-    let quote = String(UnicodeScalar(closing))
-    // A doubled quote is an escaped one.
-    return content.contains(closing) ? text.replacing(quote + quote, with: quote) : text
-  }
-
-  var isQuoted: Bool { kind == .name || kind == .string }
-
-  /// Whether it is this keyword, given in capitals.
-  func isWord(_ word: String) -> Bool {
-    kind == .word && range.count == word.utf8.count && text.uppercased() == word
-  }
-
-  func isSign(_ sign: UnicodeScalar) -> Bool {
-    kind == .sign && source[range.lowerBound] == UInt8(ascii: sign)
-  }
-
-  static func all(in sql: String) -> [SQLToken] { Array(SQLTokens(Array(sql.utf8))) }
-}
-
-/// The tokens of SQL text from a byte on.
-struct SQLTokens: Sequence, IteratorProtocol {
-  private let bytes: [UInt8]
-  private var index: Int
-  private var depth = 0
-  private var lineComments: Set<Int> = []
-
-  /// Where the comments to the end of a line start: not inside of a block comment or a quoted text.
-  static func lineComments(in bytes: [UInt8]) -> Set<Int> {
-    var tokens = SQLTokens(bytes)
-    while tokens.next() != nil {}
-    return tokens.lineComments
-  }
-
-  init(_ bytes: [UInt8], from start: Int = 0) { (self.bytes, index) = (bytes, start) }
-
-  mutating func next() -> SQLToken? {
-    skipSpace()
-    guard index < bytes.count else { return nil }
-    let start = index
-    let byte = bytes[index]
-    index += 1
-    switch byte {
-    case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"), UInt8(ascii: "["):
-      let closing = Self.closing(byte)
-      while index < bytes.count {
-        index += 1
-        guard bytes[index - 1] == closing else { continue }
-        guard byte == closing, index < bytes.count, bytes[index] == closing else { break }
-        index += 1
-      }
-      return token(byte == UInt8(ascii: "'") ? .string : .name, from: start)
-    case _ where Self.isWord(byte):
-      while index < bytes.count, Self.isWord(bytes[index]) { index += 1 }
-      return token(.word, from: start)
-    default:
-      let token = token(.sign, from: start)
-      if byte == UInt8(ascii: "(") { depth += 1 } else if byte == UInt8(ascii: ")") { depth -= 1 }
-      return token
-    }
-  }
-
-  private func token(_ kind: SQLToken.Kind, from start: Int) -> SQLToken {
-    SQLToken(kind: kind, depth: depth, range: start..<index, source: bytes)
-  }
-
-  private mutating func skipSpace() {
-    while index < bytes.count {
-      let next = index + 1 < bytes.count ? bytes[index + 1] : 0
-      switch (bytes[index], next) {
-      case (0...0x20, _): index += 1
-      case (UInt8(ascii: "-"), UInt8(ascii: "-")):
-        lineComments.insert(index)
-        index = bytes[index...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-      case (UInt8(ascii: "/"), UInt8(ascii: "*")):
-        index += 3
-        while index < bytes.count,
-          !(bytes[index] == UInt8(ascii: "/") && bytes[index - 1] == UInt8(ascii: "*"))
-        {
-          index += 1
-        }
-        index = Swift.min(index + 1, bytes.count)
-      default: return
-      }
-    }
-  }
-
-  fileprivate static func closing(_ quote: UInt8) -> UInt8 {
-    quote == UInt8(ascii: "[") ? UInt8(ascii: "]") : quote
-  }
-
-  /// Whether a byte can be part of a bare word.
-  private static func isWord(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$") || (0x30...0x39).contains(byte)
-      || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte >= 0x80
-  }
-}
+import Formats
 
 /// What the words of one statement say: only for asking for a reason before all rows change, never for safety.
 struct SQLStatement {
@@ -193,7 +73,7 @@ struct SQLStatement {
         switch previous.kind {
         case .word: Self.beforeExpressions.contains(previous.text.uppercased())
         case .sign: !previous.isSign(")") && !previous.isSign(".")
-        case .name, .string: false
+        default: false
         }
       return isInExpression ? token.text : nil
     }
@@ -227,11 +107,11 @@ struct SQLStatement {
     }
     return condition.allSatisfy { token in
       switch token.kind {
-      case .string, .sign: return true
       case .name: return false
       case .word:
         let isNumber = token.text.utf8.first.map { (0x30...0x39).contains($0) } ?? false
         return isNumber || Self.constants.contains(token.text.uppercased())
+      default: return true
       }
     }
   }

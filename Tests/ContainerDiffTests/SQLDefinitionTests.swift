@@ -1,11 +1,12 @@
+import Formats
 import Testing
 
 @testable import ContainerDiff
 
 @Suite("Definitions in SQL")
-struct SQLTextTests {
+struct SQLDefinitionTests {
   private func isSame(_ a: String, _ b: String, _ kind: String) -> Bool {
-    SQLText.definition(a, kind: kind).map(\.source) == SQLText.definition(b, kind: kind).map(\.source)
+    SQLToken.definition(a, kind: kind).map(\.source) == SQLToken.definition(b, kind: kind).map(\.source)
   }
 
   @Test("Quotes around names, white space and comments make no difference")
