@@ -18,24 +18,19 @@ struct RowComparison {
   private(set) var copied: Set<String> = []
 
   /// Whether `secrets.drydock` has the values of columns with secret names.
-  private let hasSecrets: Bool
-
-  init(table: String, db: Database, limit: Int, redactor: Redactor, hasSecrets: Bool) {
-    (self.table, self.db, self.limit, self.redactor) = (table, db, limit, redactor)
-    self.hasSecrets = hasSecrets
-  }
+  let hasSecrets: Bool
 
   mutating func run() throws -> ContainerDifference.Table? {
     let (old, new) = (try TableKey(table, "before", db), try TableKey(table, "main", db))
     let shared = new.columns.filter { old.columns.containsExactly($0) }
-    guard let key = try TableKey.shared(old, new) else {
+    guard let key = TableKey.shared(old, new) else {
       return try compareWithoutKey(
         isSameShape: old.columns.elementsEqual(new.columns) { $0.isExactly($1) }, shared)
     }
     let rest = shared.filter { !key.columns.containsExactly($0) }
     let join = RowJoin(
       before: "before.\(quotedIdentifier(table))", after: "main.\(quotedIdentifier(table))", key: key.columns,
-      rest)
+      values: rest)
     if hasSecrets {
       (secret, copied) = try copiedSecrets(old.columns, new.columns, key.isIndexed ? join : nil)
       secret.formUnion(copied.intersection(key.columns))
@@ -74,7 +69,7 @@ struct RowComparison {
           """)
     }
     let result = try body(
-      RowJoin(before: "temp.drydock_before", after: "temp.drydock_after", key: key.columns, values))
+      RowJoin(before: "temp.drydock_before", after: "temp.drydock_after", key: key.columns, values: values))
     try remove()
     return result
   }
@@ -128,10 +123,6 @@ struct RowJoin {
   let before, after: String
   /// The columns that identify a row, and all others that both sides have.
   let key, values: [String]
-
-  init(before: String, after: String, key: [String], _ values: [String]) {
-    (self.before, self.after, self.key, self.values) = (before, after, key, values)
-  }
 
   private var condition: String {
     key.map { "n.\(quotedIdentifier($0)) COLLATE BINARY IS o.\(quotedIdentifier($0))" }.joined(
@@ -323,7 +314,7 @@ struct TableKey {
   }
 
   /// The declared key where both have the same one, else the rowid; nil when nothing identifies rows.
-  static func shared(_ old: TableKey, _ new: TableKey) throws -> Shared? {
+  static func shared(_ old: TableKey, _ new: TableKey) -> Shared? {
     if !new.declared.isEmpty, new.declared.allSatisfy({ old.columns.containsExactly($0) }),
       !old.declared.isEmpty,
       Set(old.declared.map { ExactText($0) }) == Set(new.declared.map { ExactText($0) })

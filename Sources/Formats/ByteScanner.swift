@@ -31,6 +31,17 @@ extension ByteScanner {
   }
 }
 
+/// The start or the end of an element.
+struct XMLTag {
+  var name: String
+  /// None where the format gives them no meaning.
+  var attributes: [(name: String, value: String)] = []
+  var isEnd = false
+  var isEmpty = false
+
+  subscript(_ name: String) -> String? { attributes.first { $0.name == name }?.value }
+}
+
 /// What all XML has besides its elements.
 protocol XMLScanner: ByteScanner {}
 

@@ -118,6 +118,11 @@ package struct PropertyListDocument: Sendable, Equatable {
     bytes.starts(with: BinaryPropertyListReader.magic)
   }
 
+  /// Whether the first bytes have the element `<plist>`.
+  package static func isXML(_ bytes: [UInt8]) -> Bool {
+    String(decoding: bytes.prefix(512), as: UTF8.self).contains("<plist")
+  }
+
   /// Whether bytes start like a property list in binary or XML: with the binary format's magic, or with a `<`.
   package static func isBegun(by bytes: [UInt8]) -> Bool {
     if isBinary(bytes) { return true }

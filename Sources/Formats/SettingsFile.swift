@@ -39,7 +39,8 @@ package struct SettingsFile: Sendable, Equatable {
       self.init(format: .dataStore)
       (root, unknownFields) = try DataStorePreferences.read(bytes)
     } else if SharedPreferences.isBegun(by: bytes)
-      || Self.isSharedPreferences(path) && !Self.isPropertyList(bytes)
+      || Self.isSharedPreferences(path) && !PropertyListDocument.isBinary(bytes)
+        && !PropertyListDocument.isXML(bytes)
     {
       self.init(format: .sharedPreferences)
       (root, obstacle) = try SharedPreferences.read(bytes)
@@ -52,11 +53,6 @@ package struct SettingsFile: Sendable, Equatable {
 
   /// `NAME.preferences_pb`: the format has no magic number.
   static func isDataStore(_ path: String) -> Bool { path.hasSuffix(".preferences_pb") }
-
-  private static func isPropertyList(_ bytes: [UInt8]) -> Bool {
-    PropertyListDocument.isBinary(bytes)
-      || String(decoding: bytes.prefix(512), as: UTF8.self).contains("<plist")
-  }
 
   /// `shared_prefs/NAME.xml`.
   package static func isSharedPreferences(_ path: String) -> Bool {

@@ -11,22 +11,13 @@ struct SharedPreferences: XMLScanner {
   /// Why the file cannot be rewritten without loss.
   private(set) var obstacle: String?
 
-  struct Tag {
-    var name: String
-    var attributes: [(name: String, value: String)] = []
-    var isEnd = false
-    var isEmpty = false
-
-    subscript(_ name: String) -> String? { attributes.first { $0.name == name }?.value }
-  }
-
   init(_ bytes: [UInt8]) {
     self.bytes = bytes
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { index = 3 }
   }
 
   /// The element that the file begins with.
-  mutating func firstElement() throws -> Tag {
+  mutating func firstElement() throws -> XMLTag {
     if isAt("<?xml") { try checkDeclaration() }
     if try skipBetween() { obstacle = "comments" }
     guard !isAt("<!") else { throw damaged("document types are not read") }
@@ -60,7 +51,7 @@ struct SharedPreferences: XMLScanner {
 
   // MARK: Values
 
-  private mutating func value(_ element: Tag, from start: Int) throws -> PropertyListValue {
+  private mutating func value(_ element: XMLTag, from start: Int) throws -> PropertyListValue {
     var known = 2
     defer {
       if element.attributes.count > known { obstacle = "attributes that SharedPreferences do not have" }
@@ -84,7 +75,7 @@ struct SharedPreferences: XMLScanner {
     }
   }
 
-  private mutating func number<Value>(_ element: Tag, _ read: (String) -> Value?) throws -> Value {
+  private mutating func number<Value>(_ element: XMLTag, _ read: (String) -> Value?) throws -> Value {
     guard let value = element["value"].flatMap(read) else { throw damaged("not a value of its type") }
     if !element.isEmpty {
       if try skipBetween() { obstacle = "comments" }
@@ -104,7 +95,7 @@ struct SharedPreferences: XMLScanner {
   }
 
   /// The strings of a set; nil for one with other values.
-  private mutating func strings(in set: Tag) throws -> [String]? {
+  private mutating func strings(in set: XMLTag) throws -> [String]? {
     var strings: [String] = []
     while !set.isEmpty {
       if try skipBetween() { obstacle = "comments" }
@@ -155,7 +146,7 @@ struct SharedPreferences: XMLScanner {
 
   // MARK: XML
 
-  private mutating func text(in element: Tag) throws -> String {
+  private mutating func text(in element: XMLTag) throws -> String {
     if element.isEmpty { return "" }
     var text: [UInt8] = []
     while index < bytes.count {
@@ -184,13 +175,13 @@ struct SharedPreferences: XMLScanner {
     throw cut
   }
 
-  private mutating func tag() throws -> Tag {
+  private mutating func tag() throws -> XMLTag {
     guard index < bytes.count else { throw cut }
     guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
     index += 1
     let isEnd = isAt("/")
     if isEnd { index += 1 }
-    var tag = Tag(name: try name(), isEnd: isEnd)
+    var tag = XMLTag(name: try name(), isEnd: isEnd)
     while true {
       let isSeparated = skipSpace()
       if isAt(">") {

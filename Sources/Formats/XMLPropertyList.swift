@@ -13,12 +13,6 @@ struct XMLPropertyListReader: XMLScanner {
   let bytes: [UInt8]
   var index = 0
 
-  private struct Tag {
-    var name: String
-    var isEnd = false
-    var isEmpty = false
-  }
-
   /// The value in a file, and the encoding in which it is written again.
   static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, encoding: TextEncoding) {
     let encoding = TextEncoding(of: bytes)
@@ -62,7 +56,7 @@ struct XMLPropertyListReader: XMLScanner {
     return name.1.lowercased()
   }
 
-  private mutating func value(_ tag: Tag, depth: Int) throws -> PropertyListValue {
+  private mutating func value(_ tag: XMLTag, depth: Int) throws -> PropertyListValue {
     guard depth <= Self.depthLimit else { throw damaged("nested too deeply") }
     if tag.isEnd { throw damaged("an end without a start") }
     switch tag.name {
@@ -139,7 +133,7 @@ struct XMLPropertyListReader: XMLScanner {
   }
 
   /// The content of an element, without white space around it.
-  private mutating func word(in tag: Tag) throws -> String {
+  private mutating func word(in tag: XMLTag) throws -> String {
     let text = tag.isEmpty ? "" : try text(in: tag.name)
     guard let first = text.utf8.first, let last = text.utf8.last, Self.isSpace(first) || Self.isSpace(last)
     else { return text }
@@ -172,12 +166,12 @@ struct XMLPropertyListReader: XMLScanner {
   }
 
   /// The next tag, after white space and comments.
-  private mutating func nextTag() throws -> Tag {
+  private mutating func nextTag() throws -> XMLTag {
     try skipBetween()
     return try tag()
   }
 
-  private mutating func tag() throws -> Tag {
+  private mutating func tag() throws -> XMLTag {
     guard index < bytes.count else { throw cut }
     guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
     index += 1
@@ -194,7 +188,7 @@ struct XMLPropertyListReader: XMLScanner {
       throw damaged("an unknown element")
     }
     index += 1
-    return Tag(name: name, isEnd: isEnd, isEmpty: bytes[index - 2] == UInt8(ascii: "/") && !isEnd)
+    return XMLTag(name: name, isEnd: isEnd, isEmpty: bytes[index - 2] == UInt8(ascii: "/") && !isEnd)
   }
 
   private mutating func end(_ name: String) throws {

@@ -326,10 +326,10 @@ struct DatabasePair {
         try DatabaseQueue(path: pair.after).inDatabase { db in
           try db.execute(sql: "ATTACH ? AS before", arguments: [pair.before])
           let (old, new) = (try TableKey("t", "before", db), try TableKey("t", "main", db))
-          let shared = try TableKey.shared(old, new)
+          let shared = TableKey.shared(old, new)
           let key = try #require(shared)
           #expect(key.isIndexed, "\(table)")
-          let join = RowJoin(before: "before.t", after: "main.t", key: key.columns, ["v"])
+          let join = RowJoin(before: "before.t", after: "main.t", key: key.columns, values: ["v"])
           for from in [join.added, join.removed, try #require(join.changed)] {
             let plan = try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN SELECT count(*) \(from)").map {
               $0["detail"] as String

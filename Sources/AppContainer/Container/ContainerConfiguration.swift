@@ -135,7 +135,7 @@ extension ContainerConfiguration {
       android = try AndroidConfiguration(node, folder: folder)
     }
     let resolve = { (text: String) in
-      text.hasPrefix("/") ? text : text == "." ? folder : folder + "/" + text
+      text == "." ? folder : Self.absolute(text, in: folder)
     }
     if let node = reader["migrations"], node.mapping != nil {
       migrationTool = try MigrationTool(node, databases: databases.keys.sorted(), resolve)
@@ -152,6 +152,11 @@ extension ContainerConfiguration {
     for section in sections {
       if let node = reader[section.key] { try section.read(node, &self, resolve) }
     }
+  }
+
+  /// A path of the file system that `drydock.yaml` has.
+  static func absolute(_ path: String, in folder: String) -> String {
+    path.hasPrefix("/") ? path : folder + "/" + path
   }
 
   private static func path(_ node: YAMLNode) throws -> ContainerPath {

@@ -17,7 +17,7 @@ package struct ContainerGroup: Sendable, Equatable {
   /// The configured groups, whether they exist or not.
   static func configured(_ configuration: ContainerConfiguration, root: String) -> [ContainerGroup] {
     configuration.groups.sorted { $0.key < $1.key }.map { id, path in
-      ContainerGroup(id: id, root: path.hasPrefix("/") ? path : root + "/" + path)
+      ContainerGroup(id: id, root: ContainerConfiguration.absolute(path, in: root))
     }
   }
 

@@ -64,7 +64,6 @@ extension ProtectionClass {
 extension Directory {
   /// The recorded class of a path; nil for none or an unknown one.
   package func protection(of path: ContainerPath) throws -> ProtectionClass? {
-    let value = try attribute(ProtectionClass.attribute, of: path)
-    return ProtectionClass.allCases.first { value.map($0.appleName.utf8.elementsEqual) ?? false }
+    ProtectionClass(recorded: try attribute(ProtectionClass.attribute, of: path))
   }
 }

@@ -28,7 +28,7 @@ package struct AndroidConfiguration: Sendable, Equatable {
     isEncrypted = try reader.boolean("client-side-encryption") ?? false
     let read = { (key: String, root: AndroidRuleFile.Root) throws -> AndroidRuleFile? in
       guard let path = try reader.text(key) else { return nil }
-      return try AndroidRuleFile(path.hasPrefix("/") ? path : folder + "/" + path, root)
+      return try AndroidRuleFile(ContainerConfiguration.absolute(path, in: folder), root)
     }
     fullBackupContent = try read("full-backup-content", .fullBackupContent)
     dataExtractionRules = try read("data-extraction-rules", .dataExtractionRules)

@@ -118,6 +118,13 @@ package enum ProtectionClass: String, Sendable, Codable, CaseIterable {
   /// The attribute's name. Its value is Apple's name of the class, such as `NSFileProtectionComplete`.
   package static let attribute = "user.drydock.protection-class"
 
+  /// The class of an attribute's value; nil for none or an unknown one.
+  package init?(recorded value: [UInt8]?) {
+    guard let found = Self.allCases.first(where: { value.map($0.appleName.utf8.elementsEqual) ?? false })
+    else { return nil }
+    self = found
+  }
+
   package var appleName: String {
     "NSFileProtection" + rawValue.prefix(1).uppercased() + rawValue.dropFirst()
   }
@@ -127,8 +134,7 @@ extension FileMetadata {
   /// The recorded class of a path; nil for none or an unknown one.
   package var protection: ProtectionClass? {
     get {
-      let value = attributes.first { $0.name == ProtectionClass.attribute }?.value
-      return ProtectionClass.allCases.first { value.map($0.appleName.utf8.elementsEqual) ?? false }
+      ProtectionClass(recorded: attributes.first { $0.name == ProtectionClass.attribute }?.value)
     }
     set {
       if newValue == protection { return }

@@ -35,7 +35,7 @@ package struct DecodedDocument: Sendable {
     if [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(first) {
       guard let value = PropertyListValue.json(bytes) else { return nil }
       (form, self.value) = (.json, value)
-    } else if PropertyListDocument.isBinary(bytes) || PropertyListValue.isXMLPropertyList(bytes) {
+    } else if PropertyListDocument.isBinary(bytes) || PropertyListDocument.isXML(bytes) {
       guard let document = try? PropertyListDocument(bytes: bytes),
         let (form, value) = Self.decoded(document)
       else { return nil }
@@ -122,14 +122,10 @@ extension PropertyListValue {
     switch first {
     case UInt8(ascii: "{"), UInt8(ascii: "["): return json(bytes).map(resolved)
     case UInt8(ascii: "b") where PropertyListDocument.isBinary(bytes),
-      UInt8(ascii: "<") where isXMLPropertyList(bytes):
+      UInt8(ascii: "<") where PropertyListDocument.isXML(bytes):
       return (try? PropertyListDocument(bytes: bytes)).map { resolved($0.value) }
     default: return nil
     }
-  }
-
-  fileprivate static func isXMLPropertyList(_ bytes: [UInt8]) -> Bool {
-    String(decoding: bytes.prefix(512), as: UTF8.self).contains("<plist")
   }
 
   /// A JSON document as a property list; null is an unknown value.
