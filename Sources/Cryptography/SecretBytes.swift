@@ -82,10 +82,5 @@ package struct Fingerprint: Sendable {
     return String(digest.hex.prefix(8))
   }
 
-  /// All 32 bytes of HMAC-SHA256.
-  package func code(of bytes: [UInt8]) throws -> [UInt8] {
-    try bytes.withUnsafeBytes { try LibCrypto.hmac($0, key: key) }
-  }
-
   package func text(of secret: SecretBytes) -> String { secret.withBytes { text(of: $0) } }
 }

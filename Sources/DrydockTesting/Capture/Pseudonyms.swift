@@ -4,9 +4,9 @@ import Foundation
 /// Makes up values of the same shape and length: a letter for a letter, a digit for a digit, all else as it is. Equal
 /// values get equal replacements. The key is random and is not stored, so that values cannot be guessed and tried.
 struct Pseudonyms {
-  private let key: Fingerprint
+  private let key: SecretBytes
 
-  init() throws { key = try Fingerprint() }
+  init() throws { key = try RandomBytes.secret(32) }
 
   /// A text with other letters and digits, in the same case and with the same number of bytes.
   ///
