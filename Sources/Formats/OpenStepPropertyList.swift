@@ -1,23 +1,6 @@
 import DrydockErrors
 import Foundation
 
-/// What a file in OpenStep's form has beyond its values, and keeps when it is rewritten. Comments are lost.
-package struct OpenStepForm: Sendable, Hashable {
-  /// Pairs without braces around them, as in a strings file.
-  package var isStringsFile = false
-  /// GNUstep's typed values.
-  package var isTyped = false
-  /// Other characters than ASCII as they are, not as `\U00e9`.
-  package var isPlain = false
-
-  package init(isTyped: Bool = false) { self.isTyped = isTyped }
-
-  /// Whether a character needs no quotes for any reader. Some also accept `-`, `.`, `/`, `:` and `$`.
-  fileprivate static func isPlainWord(_ byte: UInt8) -> Bool {
-    byte.isLetter || byte.isDigit || byte == UInt8(ascii: "_")
-  }
-}
-
 /// Reads the text form of property lists of OpenStep, which `defaults` prints on macOS and strings files have:
 /// `{ key = value; }`. Its values are texts, data, lists and dictionaries. GNUstep's form has numbers, Bools and dates too:
 /// `<*I5>`.
@@ -27,12 +10,12 @@ struct OpenStepReader: ByteScanner {
 
   let bytes: [UInt8]
   var index = 0
-  private var form = OpenStepForm()
+  private var form = PropertyListText()
 
   /// - Parameter bytes: valid UTF-8.
   /// - Returns: nil for text of another kind: empty, or one word, as any text without spaces would be.
   /// - Throws: `DrydockError` (`.malformed`).
-  static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, form: OpenStepForm)? {
+  static func read(_ bytes: [UInt8]) throws -> (value: PropertyListValue, form: PropertyListText)? {
     var reader = OpenStepReader(bytes: bytes)
     reader.form.isPlain = bytes.contains { $0 >= 0x80 }
     try reader.skipSpace()
@@ -281,7 +264,12 @@ struct OpenStepReader: ByteScanner {
 
   /// Characters that Apple's reader accepts without quotes.
   private static func isWord(_ byte: UInt8) -> Bool {
-    OpenStepForm.isPlainWord(byte) || "-./:$".utf8.contains(byte)
+    isPlainWord(byte) || "-./:$".utf8.contains(byte)
+  }
+
+  /// Whether a character needs no quotes for any reader. Some also accept `-`, `.`, `/`, `:` and `$`.
+  fileprivate static func isPlainWord(_ byte: UInt8) -> Bool {
+    byte.isLetter || byte.isDigit || byte == UInt8(ascii: "_")
   }
 
   static func corrupt(_ what: String) -> DrydockError {
@@ -290,13 +278,13 @@ struct OpenStepReader: ByteScanner {
 }
 
 struct OpenStepWriter {
-  private let form: OpenStepForm
+  private let form: PropertyListText
   private var text: [UInt8] = []
 
   /// The text in UTF-8. The same value gives the same text.
   ///
   /// - Throws: `DrydockError` (`.unsupported`) for values that the form cannot represent.
-  static func write(_ value: PropertyListValue, _ form: OpenStepForm) throws -> [UInt8] {
+  static func write(_ value: PropertyListValue, _ form: PropertyListText) throws -> [UInt8] {
     var form = form
     // A text alone is taken for a property list only in quotes.
     if case .string = value { form.isStringsFile = true }
@@ -356,7 +344,7 @@ struct OpenStepWriter {
 
   /// A text, in quotes unless it is a word.
   private mutating func add(_ string: String) {
-    if !form.isStringsFile, !string.isEmpty, string.utf8.allSatisfy(OpenStepForm.isPlainWord) {
+    if !form.isStringsFile, !string.isEmpty, string.utf8.allSatisfy(OpenStepReader.isPlainWord) {
       text += string.utf8
       return
     }
@@ -396,7 +384,7 @@ struct OpenStepWriter {
   }
 
   private static func unsupported(
-    _ value: PropertyListValue, _ form: OpenStepForm
+    _ value: PropertyListValue, _ form: PropertyListText
   ) -> DrydockError {
     let what = form.isTyped ? "this value of the type" : "a value of the type"
     let types = form.isTyped ? "" : ", only text, data, lists and dictionaries"

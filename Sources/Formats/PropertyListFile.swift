@@ -59,9 +59,17 @@ extension PropertyListFile.Format {
 }
 
 /// How a property list is written as text, which a file keeps when it is rewritten.
-package struct PropertyListText: Sendable, Equatable {
+package struct PropertyListText: Sendable, Hashable {
   package var encoding = TextEncoding.plain
-  package var openStep = OpenStepForm()
+
+  // The text form of OpenStep; its comments are lost.
+
+  /// Pairs without braces around them, as in a strings file.
+  package var isStringsFile = false
+  /// GNUstep's typed values.
+  package var isTyped = false
+  /// Other characters than ASCII as they are, not as `\U00e9`.
+  package var isPlain = false
 
   package init() {}
 }
@@ -86,20 +94,18 @@ package struct PropertyListDocument: Sendable, Equatable {
       self.init(format: .binary, value: try BinaryPropertyListReader.read(bytes))
       return
     }
-    var text = PropertyListText()
     if Self.isBegun(by: bytes) {
-      let (value, encoding) = try XMLPropertyListReader.read(bytes)
-      text.encoding = encoding
-      self.init(format: .xml, value: value, text: text)
+      self.init(format: .xml, value: .boolean(false))
+      (value, text.encoding) = try XMLPropertyListReader.read(bytes)
     } else {
-      text.encoding = TextEncoding(of: bytes)
-      let decoded = text.encoding.decode(bytes) ?? []
+      let encoding = TextEncoding(of: bytes)
+      let decoded = encoding.decode(bytes) ?? []
       guard !decoded.contains(0), let (value, form) = try OpenStepReader.read(decoded) else {
         let what = bytes.isEmpty ? "the file is empty" : "neither binary, XML nor OpenStep text"
         throw DrydockError(.malformed, "not a property list: \(what)")
       }
-      text.openStep = form
-      self.init(format: .openStep, value: value, text: text)
+      self.init(format: .openStep, value: value, text: form)
+      text.encoding = encoding
     }
   }
 
@@ -110,7 +116,7 @@ package struct PropertyListDocument: Sendable, Equatable {
     switch format {
     case .binary: BinaryPropertyListWriter.write(value)
     case .xml: try XMLPropertyListWriter.write(value, text.encoding)
-    case .openStep: text.encoding.encode(try OpenStepWriter.write(value, text.openStep))
+    case .openStep: text.encoding.encode(try OpenStepWriter.write(value, text))
     }
   }
 

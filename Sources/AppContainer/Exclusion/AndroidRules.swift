@@ -66,33 +66,21 @@ package enum AndroidTransfer: String, Sendable, Codable, CaseIterable {
 /// An `<include>` or `<exclude>` of a file.
 struct AndroidRule: Sendable, Equatable {
   var isInclude: Bool
-  var domain: AndroidDomain
+  /// The domain's directory in the container; nil for other storage.
+  var directory: ContainerPath?
   /// The path below the domain; the root for the whole domain.
   var path: ContainerPath
   /// The flags that an include requires.
   var requiredFlags: Set<String> = []
   /// The element as text, after the file's name and line.
   var source: String
-}
 
-/// The directory that a rule's path is relative to.
-enum AndroidDomain: String, Sendable, CaseIterable {
-  case root, file, database, sharedpref, external
-  case deviceRoot = "device_root"
-  case deviceFile = "device_file"
-  case deviceDatabase = "device_database"
-  case deviceSharedpref = "device_sharedpref"
-
-  /// The directory in the container; nil for other storage.
-  var directory: ContainerPath? {
-    switch self {
-    case .root: .root
-    case .file: "files"
-    case .database: "databases"
-    case .sharedpref: "shared_prefs"
-    case .external, .deviceRoot, .deviceFile, .deviceDatabase, .deviceSharedpref: nil
-    }
-  }
+  /// The directories that paths of rules are relative to, by the domain's name; nil for other storage.
+  static let domains: [String: ContainerPath?] = [
+    "root": .root, "file": "files", "database": "databases", "sharedpref": .sharedPreferences,
+    "external": nil,
+    "device_root": nil, "device_file": nil, "device_database": nil, "device_sharedpref": nil,
+  ]
 }
 
 /// The rules of a section, applied to a container.
@@ -128,18 +116,16 @@ struct AndroidRules: Sendable {
     // Even a skipped include means that only included paths are backed up.
     includesSomething = rules.contains(where: \.isInclude)
     for rule in valid {
-      guard let directory = rule.domain.directory else { continue }
+      guard let directory = rule.directory else { continue }
       let path = rule.path.isRoot ? directory : rule.path.rebased(from: .root, to: directory)
       var paths = [path]
       if !rule.path.isRoot, !isDirectory(path) {
-        if rule.domain == .database { paths += [path.withSuffix("-journal"), path.withSuffix("-wal")] }
-        if rule.domain == .sharedpref, !path.nameString.hasSuffix(".xml") {
+        if directory == "databases" { paths += [path.withSuffix("-journal"), path.withSuffix("-wal")] }
+        if directory == .sharedPreferences, !path.nameString.hasSuffix(".xml") {
           paths.append(path.withSuffix(".xml"))
         }
       }
-      let placed = paths.map {
-        Placed(path: $0, source: rule.source, isWholeRoot: rule.domain == .root && rule.path.isRoot)
-      }
+      let placed = paths.map { Placed(path: $0, source: rule.source, isWholeRoot: path.isRoot) }
       if rule.isInclude { includes += placed } else { excludes += placed }
     }
   }
@@ -314,7 +300,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
       attributes[key].map { "\(key)=\"\($0)\"" }
     }
     let text = "\(line): <\(([name] + listed).joined(separator: " "))/>"
-    guard let domain = attributes["domain"].flatMap(AndroidDomain.init(rawValue:)) else {
+    guard let directory = AndroidRule.domains[attributes["domain"] ?? ""] else {
       return notes.append("\(file):\(text) has no effect: unknown domain")
     }
     let written = attributes["path"] ?? ""
@@ -327,7 +313,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
     if let section {
       sections[section]?.rules.append(
         AndroidRule(
-          isInclude: name == "include", domain: domain, path: path,
+          isInclude: name == "include", directory: directory, path: path,
           requiredFlags: name == "include" ? Set(flags ?? []) : [], source: "\(fileName):\(text)"))
     }
   }
