@@ -1,7 +1,7 @@
 import DrydockErrors
 
-/// A token of SQL text: a name, a text, a sign; also a comment or white space, where these are asked for. All of them together
-/// are the text again.
+/// A token of SQL text: a name, a text, a sign; also a comment or white space, where these are asked for. All of them
+/// together are the text again.
 package struct SQLToken: Sendable {
   package enum Kind: Sendable {
     /// A bare word or number.

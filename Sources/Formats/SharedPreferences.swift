@@ -1,7 +1,8 @@
 import DrydockErrors
 
-/// The XML of Android's SharedPreferences, a `<map>` of named values, read as Android does. Elements that Android's XML utilities know but no app can store as a preference
-/// (`null`, `double`, `list` …), and unknown ones, are preserved as they are. Document types and their entities are errors.
+/// The XML of Android's SharedPreferences, a `<map>` of named values, read as Android does. Elements that Android's XML
+/// utilities know but no app can store as a preference (`null`, `double`, `list` …), and unknown ones, are preserved as
+/// they are. Document types and their entities are errors.
 struct SharedPreferences: XMLScanner {
   /// Deeper nesting of preserved elements is an error.
   private static let depthLimit = 200

@@ -1,9 +1,9 @@
 import DrydockErrors
 import Foundation
 
-/// Decodes the XML property list format as Apple's systems do: its elements, the five entities of XML and numeric characters
-/// only, so that nothing in a file expands. Not Foundation's implementation: of two keys that Unicode considers equal it keeps
-/// one, and it has no negative zero.
+/// Decodes the XML property list format as Apple's systems do: its elements, the five entities of XML and numeric
+/// characters only, so that nothing in a file expands. Not Foundation's implementation: of two keys that Unicode considers
+/// equal it keeps one, and it has no negative zero.
 struct XMLPropertyListReader: XMLScanner {
   /// Deeper nesting would exhaust the stack.
   private static let depthLimit = 200

@@ -100,8 +100,8 @@ extension Redactor {
 }
 
 extension PropertyListValue {
-  /// The document in text or data: JSON, or a property list. In a keyed archive, fields are resolved to their names. Data may
-  /// also be plain text.
+  /// The document in text or data: JSON, or a property list. In a keyed archive, fields are resolved to their names. Data
+  /// may also be plain text.
   package var document: PropertyListValue? {
     switch self {
     case .string(let text): return Self.document(in: Array(text.utf8))
