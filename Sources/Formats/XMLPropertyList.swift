@@ -28,7 +28,7 @@ struct XMLPropertyListReader: XMLScanner {
     let value = try reader.value(tag, depth: 0)
     if isWrapped { try reader.end("plist") }
     try reader.skipBetween()
-    guard reader.index == bytes.count else { throw reader.damaged("more than one value") }
+    guard reader.index == reader.bytes.count else { throw reader.damaged("more than one value") }
     return (value, encoding)
   }
 

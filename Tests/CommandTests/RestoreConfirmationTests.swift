@@ -21,7 +21,9 @@ struct RestoreConfirmationTests {
       let before = try sandbox.tree("Notes")
       let refused = try sandbox.atTerminal("n", ["restore", archive, "Notes"])
       #expect(refused.exitCode == 1, "\(refused)")
-      #expect(refused.errors.contains("will be removed. Continue? [y/N]"), "\(refused)")
+      let asked = try sandbox.shell(
+        "printf 'n\\n' | script -qec '\(sandbox.program) restore \(archive) Notes' /dev/null || true")
+      #expect(asked.contains("1 path that the archive does not have will be removed. Continue? [y/N]"))
       #expect(refused.errors.contains("nothing was changed; --keep-extra leaves them"), "\(refused)")
       try sandbox.tree("Notes").expectSame(as: before)
       #expect(try sandbox.succeed("recover", "Notes").contains("nothing was interrupted"))

@@ -1,4 +1,3 @@
-import Cryptography
 import Drydock
 import Foundation
 import GRDB
