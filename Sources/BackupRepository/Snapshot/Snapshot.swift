@@ -97,10 +97,11 @@ package enum Snapshot {
       header, time: now, encryption: options.encryption, signing: options.signing, to: destination)
     options.progress?.begin(.snapshot)
     do {
-      let root = locked.lock.root
       let former = try parent.map {
         try ParentSnapshot(
-          $0, CaptureTime($0.header, of: root, CommittedFiles(of: container), settling: options.seams.settling))
+          $0,
+          CaptureTime(
+            $0.header, of: locked.lock.root, CommittedFiles(of: container), settling: options.seams.settling))
       }
       let writer = try SnapshotWriter(container, locked, into: draft, options, since: former)
       try writer.storeRoot()
@@ -117,7 +118,7 @@ package enum Snapshot {
         try draft.manifest.add(recipients: recipients)
       }
       let vault = try SnapshotVault.store(
-        from: container, root, writer.vaultDigest, into: draft, options.deviceKeys)
+        from: container, locked.lock.root, writer.vaultDigest, into: draft, options.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: options.includesExcluded)
       let (path, size) = try draft.publish(tags: options.tags)
       try destination.requirePresent(parent?.parts.map(\.archive) ?? [], neededBy: path)
