@@ -79,7 +79,10 @@ let package = Package(
       ],
       swiftSettings: small),
     .target(
-      name: "RemoteStorage", dependencies: ["DrydockErrors", "Cryptography", "CLibCurl", system],
+      name: "Storage",
+      dependencies: [
+        "DrydockErrors", "Cryptography", "FileSystem", "ArchiveFile", "CLibCurl", system,
+      ],
       swiftSettings: plain),
     .target(
       name: "AppStores",
@@ -118,7 +121,7 @@ let package = Package(
       name: "BackupRepository",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "Storage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
         grdb, system,
       ],
       swiftSettings: small),
@@ -149,7 +152,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
+        "ArchiveFile", "Storage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
         "ContainerTransaction",
         "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit",
       ],
@@ -158,7 +161,7 @@ let package = Package(
       name: "DrydockTesting",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
+        "ArchiveFile", "Storage", "AppStores", "AppContainer", "AppFrameworks", "ContainerDiff",
         "ContainerTransaction",
         "BackupRepository", "DeviceBackups", "MigrationEngine", "ContainerAudit", "Drydock", grdb,
       ],
@@ -170,7 +173,7 @@ let package = Package(
         "ArchiveFile",
         "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "Storage", "MigrationEngine",
         "ContainerAudit",
         "Drydock",
         "DrydockTesting", mustache,
@@ -185,7 +188,7 @@ let package = Package(
         "ArchiveFile",
         "AppStores", "AppContainer", "AppFrameworks",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "DeviceBackups", "RemoteStorage", "MigrationEngine",
+        "ContainerTransaction", "BackupRepository", "DeviceBackups", "Storage", "MigrationEngine",
         "ContainerAudit",
         "DrydockTesting",
         "Drydock", "Reports",
@@ -234,8 +237,10 @@ let package = Package(
       ],
       swiftSettings: tests),
     .testTarget(
-      name: "RemoteStorageTests",
-      dependencies: ["DrydockErrors", "RemoteStorage", "TestSupport"],
+      name: "StorageTests",
+      dependencies: [
+        "DrydockErrors", "Cryptography", "FileSystem", "ArchiveFile", "Storage", "TestSupport",
+      ],
       swiftSettings: tests),
     .testTarget(
       name: "AppStoresTests",
@@ -270,7 +275,7 @@ let package = Package(
       name: "BackupRepositoryTests",
       dependencies: [
         "DrydockErrors", "Cryptography", "AgeEncryption", "Formats", "FileSystem", "ArchiveSigning",
-        "ArchiveFile", "RemoteStorage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
+        "ArchiveFile", "Storage", "AppStores", "AppContainer", "ContainerDiff", "ContainerTransaction",
         "BackupRepository", "TestSupport", grdb, system,
       ],
       exclude: ["HostileArchives", "cheap_restic_key.py"],

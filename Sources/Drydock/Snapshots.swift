@@ -98,19 +98,6 @@ extension Archive {
 }
 
 extension Repository {
-  /// Creates the directory on its first use. Its parent must exist, so that a mistyped path does not become a repository; so
-  /// must the bucket of a remote one.
-  public func createIfNeeded() throws {
-    if isRemote { return try createRemoteIfNeeded() }
-    try requireSupported()
-    let url = URL(fileURLWithPath: path)
-    guard !FileManager.default.fileExists(atPath: path),
-      FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
-    else { return }
-    try Directory(url.deletingLastPathComponent().path).createDirectories(
-      ContainerPath(url.lastPathComponent), mode: 0o700)
-  }
-
   /// Opens an archive.
   ///
   /// - Parameters:

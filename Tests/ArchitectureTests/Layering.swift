@@ -19,7 +19,7 @@ enum Layering {
       transaction.union([
         "Drydock", "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
         "ArchiveFile", "ArchiveSigning",
-        "RemoteStorage", "GRDB",
+        "Storage", "GRDB",
       ])
     ),
     (
@@ -27,7 +27,7 @@ enum Layering {
       transaction.union([
         "ContainerAudit", "MigrationEngine", "AppFrameworks", "BackupRepository", "DeviceBackups",
         "ArchiveFile", "ArchiveSigning",
-        "RemoteStorage",
+        "Storage",
       ])
     ),
     (
@@ -40,7 +40,7 @@ enum Layering {
     ),
     (
       "BackupRepository",
-      transaction.union(["ArchiveFile", "ArchiveSigning", "RemoteStorage", "GRDB", "SystemPackage"])
+      transaction.union(["ArchiveFile", "ArchiveSigning", "Storage", "GRDB", "SystemPackage"])
     ),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
@@ -57,6 +57,10 @@ enum Layering {
       ]
     ),
     (
+      "Storage",
+      ["ArchiveFile", "FileSystem", "Cryptography", "DrydockErrors", "CLibCurl", "SystemPackage"]
+    ),
+    (
       "ArchiveFile",
       [
         "FileSystem", "AgeEncryption", "Cryptography", "DrydockErrors", "CLibArchive", "CLibZ", "CLibZstd",
@@ -64,7 +68,6 @@ enum Layering {
       ]
     ),
     ("ArchiveSigning", ["FileSystem", "Cryptography", "DrydockErrors", "SystemPackage"]),
-    ("RemoteStorage", ["Cryptography", "DrydockErrors", "CLibCurl", "SystemPackage"]),
     ("FileSystem", ["Cryptography", "DrydockErrors", "CPlatform", "SystemPackage"]),
     ("Formats", ["DrydockErrors", "Yams"]),
     ("AgeEncryption", ["Cryptography", "DrydockErrors"]),

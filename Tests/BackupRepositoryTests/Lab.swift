@@ -3,6 +3,7 @@ import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Foundation
+import Storage
 import TestSupport
 import Testing
 
@@ -37,7 +38,7 @@ final class Lab {
   }
 
   deinit {
-    if place != nil { RemoteConnections.shared.close(repository) }
+    if place != nil { Places.use(nil, for: repository) }
   }
 
   /// Runs the sample app to its end.

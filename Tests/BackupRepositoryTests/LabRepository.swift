@@ -1,6 +1,6 @@
 import FileSystem
 import Foundation
-import RemoteStorage
+import Storage
 import TestSupport
 import Testing
 
@@ -14,15 +14,13 @@ extension Lab {
     return place.directory.map { "\($0)/\(lastName(repository))" }
   }
 
-  private var server: any RemoteStore {
-    get throws { try RemoteConnections.shared.connection(repository).store }
-  }
+  private var server: any Place { get throws { try Places.open(repository) } }
 
   /// The names of all files, sorted; a lock that somebody has is `locks/NAME`.
   func storedNames() throws -> [String] {
     guard place != nil else { return try names(in: repository) }
     guard let folder else {
-      return try ["", "locks"].flatMap { try server.list($0).map(\.name) }
+      return try [ContainerPath.root, "locks"].flatMap { try server.files($0).map(\.name.description) }
     }
     let names = try self.names(in: folder)
     let locks = names.contains("locks") ? try self.names(in: "\(folder)/locks") : []
@@ -43,12 +41,12 @@ extension Lab {
   /// Writes a file, or its new content.
   func store(_ path: String, _ bytes: [UInt8]) throws {
     if let folder { return try RawFiles.write(bytes, to: Array("\(folder)/\(lastName(path))".utf8)) }
-    _ = try server.put(lastName(path), bytes)
+    try server.put(ContainerPath(lastName(path)), bytes)
   }
 
   func removeStored(_ path: String) throws {
     if let folder { return try RawFiles.remove(Array("\(folder)/\(lastName(path))".utf8)) }
-    try server.remove(lastName(path))
+    try server.remove(ContainerPath(lastName(path)))
   }
 
   func isStored(_ path: String) throws -> Bool { try storedNames().contains(lastName(path)) }
@@ -77,12 +75,13 @@ extension Lab {
     }
     try make(copies)
     var before: [String: [UInt8]] = [:]
-    for file in try server.list("") {
-      let (path, bytes) = ("\(copies)/\(file.name)", try stored(file.name))
+    for file in try server.files(.root) {
+      let name = file.name.description
+      let (path, bytes) = ("\(copies)/\(name)", try stored(name))
       try RawFiles.write(bytes, to: Array(path.utf8))
       let modified = Date(timeIntervalSince1970: Double(file.modified) / 1e9)
       try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path)
-      before[file.name] = bytes
+      before[name] = bytes
     }
     let output = try shell(script)
     let names = try self.names(in: copies)
@@ -100,9 +99,9 @@ extension Lab {
     at location: SourceLocation = #_sourceLocation, _ body: () throws -> Void
   ) throws {
     guard let folder else {
-      let before = try server.list("")
+      let before = try server.files(.root)
       try body()
-      #expect(try server.list("") == before, sourceLocation: location)
+      #expect(try server.files(.root) == before, sourceLocation: location)
       return
     }
     let locks = place == nil ? [] : ["", "locks"]

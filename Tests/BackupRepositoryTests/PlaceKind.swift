@@ -1,5 +1,6 @@
 import DrydockErrors
-import RemoteStorage
+import FileSystem
+import Storage
 import TestSupport
 
 @testable import BackupRepository
@@ -29,8 +30,8 @@ enum PlaceKind: CaseIterable, Sendable {
   /// Puts the repository of a lab to a place.
   func use(_ place: TestSupport.RemotePlace, for lab: Lab) throws {
     (lab.place, lab.repository) = (place, "\(place.url)/backups")
-    try RemoteConnections.shared.use(place.options, for: lab.repository)
-    try Repository(lab.repository).createRemoteIfNeeded()
+    Places.use(try Places.connect(lab.repository, place.options), for: lab.repository)
+    try Repository(lab.repository).createIfNeeded()
   }
 }
 
@@ -43,7 +44,15 @@ extension TestSupport.RemotePlace {
   }
 
   /// A store of this place, or of a folder of it.
-  func store(_ folder: String = "") throws -> any RemoteStore {
-    try RemoteStores.open(folder.isEmpty ? url : "\(url)/\(folder)", options)
+  func store(_ folder: String = "") throws -> any Place {
+    try Places.connect(folder.isEmpty ? url : "\(url)/\(folder)", options)
+  }
+}
+
+extension Place {
+  /// The files in a folder.
+  func files(_ folder: ContainerPath) throws -> [PlaceFile] {
+    let listing = try list(folder)
+    return try listing.names.compactMap { try listing.file(folder.appending(name: $0)) }
   }
 }

@@ -3,6 +3,7 @@ import AppContainer
 import Cryptography
 import DrydockErrors
 import Foundation
+import Storage
 import TestSupport
 import Testing
 

@@ -4,7 +4,7 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
-import RemoteStorage
+import Storage
 import Synchronization
 import TestSupport
 import Testing
@@ -63,7 +63,9 @@ import Testing
       let store = try place.store("backups")
       for size in [100_000, 10_000, 1] {
         var number = 0
-        while (try? store.put("filler-\(size)-\(number)", [UInt8](repeating: 7, count: size))) != nil {
+        while (try? store.put(ContainerPath("filler-\(size)-\(number)"), [UInt8](repeating: 7, count: size)))
+          != nil
+        {
           number += 1
         }
       }
@@ -111,9 +113,8 @@ import Testing
   /// Snapshots, tags, removals and compactions: what was reported is there, whole, and nothing else.
   ///
   /// - Parameter direct: the repository, to look at it past what breaks.
-  private func work(_ lab: Lab, direct store: any RemoteStore, rounds: Int) throws {
+  private func work(_ lab: Lab, direct: any Place, rounds: Int) throws {
     let repository = Repository(lab.repository)
-    let direct = RemotePlace(.init(url: lab.repository, store: store, cache: nil))
     var random = SeededRandom(seed: 11)
     let keys = AgeKeys(identities: [try .generate()])
     var expected: [String: [String]] = [:]
@@ -137,7 +138,7 @@ import Testing
       #expect(listing.unreadable.isEmpty && listing.locked.isEmpty, "round \(round)")
       let found = listing.items.map { ($0.id, $0.tags) }
       #expect(Dictionary(uniqueKeysWithValues: found) == expected, "round \(round)")
-      #expect(try direct.store.list("locks") == [], "round \(round)")
+      #expect(try direct.files("locks") == [], "round \(round)")
     }
     for item in try repository.list(keys: keys).items {
       _ = try Verification.run(Archive(path: item.path, keys: keys), data: true)
@@ -151,113 +152,101 @@ import Testing
     let store = try place.store()
     try store.createIfNeeded()
     do {
-      let shared = try RemoteLock(store, exclusive: false, timeout: 0)
-      let other = try RemoteLock(store, exclusive: false, timeout: 0)
-      let error = failure { _ = try RemoteLock(store, exclusive: true, timeout: 0) } as? DrydockError
+      let shared = try LockedPlace(store, exclusive: false, timeout: 0)
+      let other = try LockedPlace(store, exclusive: false, timeout: 0)
+      let error = failure { _ = try LockedPlace(store, exclusive: true, timeout: 0) } as? DrydockError
       #expect(error?.code == .locked)
       #expect(error?.message.contains("process \(getpid()) on ") == true, "\(error as Any)")
-      try shared.requireHeld()
+      try shared.requireLocked()
       withExtendedLifetime(other) {}
     }
-    #expect(try store.list("locks") == [])
+    #expect(try store.files("locks") == [])
     // A process of this machine that has ended.
     let ended = try Command.spawn("/bin/true", [])
     _ = try ended.wait()
-    _ = try store.put(RemoteLock.name(process: ended.process, exclusive: true), [])
+    _ = try store.put(LockedPlace.name(process: ended.process, exclusive: true), [])
     // It comes after the other.
-    let alive = try RemoteLock.name(process: getpid(), exclusive: true).replacing(
-      "exclusive_", with: "exclusive_z")
+    let name = try LockedPlace.name(process: getpid(), exclusive: true)
+    let alive = try ContainerPath("\(name)".replacing("exclusive_", with: "exclusive_z"))
     _ = try store.put(alive, [])
-    let error = failure { _ = try RemoteLock(store, exclusive: false, timeout: 0) } as? DrydockError
+    let error = failure { _ = try LockedPlace(store, exclusive: false, timeout: 0) } as? DrydockError
     #expect(error?.code == .locked)
-    #expect(try store.list("locks").map(\.name) == [alive])
+    #expect(try store.files("locks").map(\.name) == [alive])
     // Another machine's, which nobody has written for long, by the server's clock.
     if let directory = place.directory {
       let file = "\(directory)/\(alive)"
       let touched = try Command.run(Tools.system("touch"), ["-d", "8 minutes ago", file])
       #expect(touched.succeeded)
-      let lock = try RemoteLock(store, exclusive: true, timeout: 0)
-      try lock.requireHeld()
+      let lock = try LockedPlace(store, exclusive: true, timeout: 0)
+      try lock.requireLocked()
     } else {
       try store.remove(alive)
     }
-    #expect(try store.list("locks") == [])
+    #expect(try store.files("locks") == [])
   }
 
   /// The renewal is nearly always on its way: what it writes after the removal would be left.
   @Test("A lock that is given up during its renewal leaves nothing", arguments: [PlaceKind.s3, .sftp])
   func renewals(_ kind: PlaceKind) throws {
     let store = try kind.make().store()
-    var timing = RemoteLock.Timing()
+    var timing = LockedPlace.Timing()
     (timing.renewal, timing.settling) = (0.001, 0)
     for round in 0..<8 {
       do {
-        let lock = try RemoteLock(store, exclusive: true, timeout: 0, timing: timing)
+        let lock = try LockedPlace(store, exclusive: true, timeout: 0, timing: timing)
         usleep(UInt32(round) * 7000)
-        try lock.requireHeld()
+        try lock.requireLocked()
       }
-      #expect(try store.list("locks") == [], "round \(round)")
+      #expect(try store.files("locks") == [], "round \(round)")
     }
   }
 
   @Test("A lock whose renewal fails is renewed as soon as the server answers again")
   func failedRenewals() throws {
     let store = try Unreliable(PlaceKind.sftp.make().store(), failing: 2...4)
-    var timing = RemoteLock.Timing()
+    var timing = LockedPlace.Timing()
     // Without further tries in between, the last that fails would be too late.
     (timing.renewal, timing.trusted, timing.settling) = (1, 3, 0)
-    let lock = try RemoteLock(store, exclusive: true, timeout: 0, timing: timing)
+    let lock = try LockedPlace(store, exclusive: true, timeout: 0, timing: timing)
     while store.puts.withLock({ $0 }) < 5 {
-      try lock.requireHeld()
+      try lock.requireLocked()
       usleep(10_000)
     }
-    try lock.requireHeld()
+    try lock.requireLocked()
   }
 
   @Test("A lock whose file took long to write is renewed before it is no longer trusted")
   func slowWrites() throws {
     let store = try Unreliable(PlaceKind.sftp.make().store(), delay: 1.5)
-    var timing = RemoteLock.Timing()
+    var timing = LockedPlace.Timing()
     (timing.renewal, timing.trusted, timing.settling) = (1, 2.2, 0)
-    let lock = try RemoteLock(store, exclusive: true, timeout: 0, timing: timing)
+    let lock = try LockedPlace(store, exclusive: true, timeout: 0, timing: timing)
     while store.puts.withLock({ $0 }) < 2 {
-      try lock.requireHeld()
+      try lock.requireLocked()
       usleep(10_000)
     }
   }
 
   /// Some of its writes of small files fail, counted from 1; the first one takes longer.
-  private final class Unreliable: RemoteStore {
-    private let store: any RemoteStore
+  private final class Unreliable: PlaceWrapper {
+    let base: any Place
     private let failing: ClosedRange<Int>
     private let delay: Double
     let puts = Mutex(0)
 
-    init(_ store: any RemoteStore, failing: ClosedRange<Int> = 0...0, delay: Double = 0) {
-      (self.store, self.failing, self.delay) = (store, failing, delay)
+    init(_ base: any Place, failing: ClosedRange<Int> = 0...0, delay: Double = 0) {
+      (self.base, self.failing, self.delay) = (base, failing, delay)
     }
 
-    var url: String { store.url }
-    var parallelReads: Int { store.parallelReads }
-    func createIfNeeded() throws { try store.createIfNeeded() }
-    func list(_ folder: String) throws -> [RemoteFile] { try store.list(folder) }
-    func file(_ name: String) throws -> RemoteFile? { try store.file(name) }
-    func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
-      try store.read(file, at: offset, into: target)
-    }
-    func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile {
+    func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
       let number = puts.withLock { puts in
         puts += 1
         return puts
       }
       if number == 1 { Thread.sleep(forTimeInterval: delay) }
       guard !failing.contains(number) else { throw DrydockError(.io, "the server does not answer") }
-      return try store.put(name, bytes)
+      return try base.put(name, bytes)
     }
-    func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload {
-      try store.upload(name, from: source)
-    }
-    func remove(_ name: String) throws { try store.remove(name) }
   }
 
   @Test("A snapshot that fails on a full server leaves nothing there")
@@ -316,7 +305,7 @@ import Testing
         "--limit-rate", "20kB",
       ], environment: place.environment)
     let end = Date().addingTimeInterval(60)
-    while try store.list("locks").isEmpty, other.isRunning, Date() < end { usleep(20_000) }
+    while try store.files("locks").isEmpty, other.isRunning, Date() < end { usleep(20_000) }
     for _ in 0..<2 {
       let error = failure { try Repository(lab.repository).forget(keeping: .last(1)) } as? DrydockError
       #expect(error?.code == .locked, "\(error as Any) \(other.errors)")
@@ -324,11 +313,11 @@ import Testing
       other.kill()
       _ = try other.wait()
     }
-    #expect(try store.list("locks").count == 1)
-    var timing = RemoteLock.Timing()
+    #expect(try store.files("locks").count == 1)
+    var timing = LockedPlace.Timing()
     timing.stale = 2
-    do { try RemoteLock(store, exclusive: true, timeout: 30, timing: timing).requireHeld() }
-    #expect(try store.list("locks") == [])
+    do { try LockedPlace(store, exclusive: true, timeout: 30, timing: timing).requireLocked() }
+    #expect(try store.files("locks") == [])
     #expect(try Repository(lab.repository).list().items.map(\.path) == [first])
     let next = try lab.incremental { _ in }
     _ = try Verification.run(Archive(path: next.path), data: true)
@@ -343,11 +332,11 @@ import Testing
     try withExtendedLifetime(proxy) {
       try PlaceKind.s3.use(late, for: lab)
       let repository = Repository(lab.repository)
-      let direct = RemotePlace(.init(url: lab.repository, store: try place.store("backups"), cache: nil))
+      let direct = try place.store("backups")
       var known: Set<String> = []
       // Of an archive that no listing shows yet.
-      let tags = "\(String(repeating: "a", count: 32)).tags.json"
-      _ = try direct.store.put(tags, Array(#"{"archive": "x", "tags": []}"#.utf8))
+      let tags = try ContainerPath("\(String(repeating: "a", count: 32)).tags.json")
+      _ = try direct.put(tags, Array(#"{"archive": "x", "tags": []}"#.utf8))
       let start = Date().addingTimeInterval(-40)
       for round in 0..<8 {
         try lab.write("f\(round % 3)", SeededRandom.noise(20_000 + round))
@@ -364,11 +353,11 @@ import Testing
         // Without the proxy: what no rule has removed is there, whole, and nothing else.
         let listing = try repository.list(direct, AgeKeys())
         #expect(Set(listing.items.map(\.id)) == known, "round \(round)")
-        #expect(listing.unreadable.map { lastName($0.path) } == [tags])
-        #expect(try direct.store.list("locks") == [], "round \(round)")
+        #expect(listing.unreadable.map { lastName($0.path) } == ["\(tags)"])
+        #expect(try direct.files("locks") == [], "round \(round)")
       }
-      #expect(try direct.store.file(tags) != nil)
-      try direct.store.remove(tags)
+      #expect(try direct.file(tags) != nil)
+      try direct.remove(tags)
       // When nothing is written any more, the listings catch up.
       for _ in 0..<4 { _ = try repository.list() }
       let listing = try repository.list()
@@ -405,11 +394,9 @@ import Testing
     try lab.write("note", "small")
     let path = try lab.incremental { _ in }.path
     let repository = Repository(lab.repository)
-    let cache = try ArchiveEndsCache(lab.directory("cache"), of: lab.repository)
-    let connection = RemoteConnections.Connection(
-      url: lab.repository, store: try place.store("backups"), cache: cache)
+    let cached = try Places.connect(lab.repository, place.options, cache: lab.directory("cache"))
     func items() throws -> [String] {
-      let listing = try repository.list(RemotePlace(connection), AgeKeys())
+      let listing = try repository.list(cached, AgeKeys())
       return listing.items.map(\.path) + listing.unreadable.map { "unreadable \($0.path)" }
     }
     #expect(try items() == [path])
@@ -429,7 +416,7 @@ import Testing
     for name in kept { try Data("x".utf8).write(to: URL(fileURLWithPath: lab.directory(String(name)))) }
     #expect(try items() == [path])
     // What is verified, and so what is restored, is what the server has.
-    try RemoteConnections.shared.use(place.options, for: lab.repository, cache: lab.directory("cache"))
+    Places.use(cached, for: lab.repository)
     #expect(try items() == [path])
     try write(content.dropLast() + [content.last.map { $0 ^ 1 } ?? 0])
     #expect(try items() == [path])

@@ -1,5 +1,6 @@
 import AppContainer
 import Foundation
+import Storage
 import TestSupport
 import Testing
 
@@ -97,7 +98,7 @@ import Testing
     let lab = try Lab()
     try lab.write("file", "content")
     let first = try lab.snapshot()
-    var holder: (any Place)? = try Places.locked(lab.repository, exclusive: true, timeout: 0)
+    var holder: (any Place)? = try Repository(lab.repository).locked(exclusive: true, timeout: 0)
     let error = failure { try lab.snapshot() }
     #expect(code(error) == "locked")
     #expect("\(error as Any)".contains(lab.place == nil ? "this process itself" : "process \(getpid()) on "))

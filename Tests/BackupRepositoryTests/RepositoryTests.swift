@@ -239,7 +239,7 @@ import Testing
     #expect(code(failure { _ = try Verification.run(Archive(path: path), data: true) }) == "damaged")
   }
 
-  @Test(.local("at a remote place only the first name is tried")) func namesThatCollide() throws {
+  @Test(.local("it looks into the directory")) func namesThatCollide() throws {
     let lab = try Lab()
     try lab.write("file", "content")
     let id = try Archive.ID.new()
@@ -253,21 +253,24 @@ import Testing
     #expect(long.allSatisfy { $0.utf8.count + 4 <= 255 })
     let destination = try ArchiveDestination(
       .repository(lab.repository), outside: lab.container(), lockTimeout: 0)
-    let published = try (0..<3).map { number in
+    func publish(_ byte: UInt8) throws -> String {
       let scratch = try destination.makeScratch()
-      try scratch.directory.create("archive", [UInt8(number)])
-      return try destination.publish("archive", in: scratch.directory, as: names)
+      try scratch.directory.create("archive", [byte])
+      let upload = try destination.upload("archive", in: scratch.directory, as: names)
+      return try destination.publish(upload, size: 1, nil)
     }
+    // A name that was free, and is taken before the archive gets it.
+    let scratch = try destination.makeScratch()
+    try scratch.directory.create("archive", [9])
+    let late = try destination.upload("archive", in: scratch.directory, as: names)
+    let published = try (0..<3).map { try publish(UInt8($0)) }
     #expect(published.map(lastName) == names)
     for (number, path) in published.enumerated() {
       #expect(Array(try RawFiles.read(Array(path.utf8))) == [UInt8(number)])
     }
-    let error = failure {
-      let scratch = try destination.makeScratch()
-      try scratch.directory.create("archive", [9])
-      _ = try destination.publish("archive", in: scratch.directory, as: names)
-    }
-    #expect(code(error) == "overlap")
-    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 3)
+    #expect(code(failure { _ = try publish(9) }) == "overlap")
+    #expect(code(failure { _ = try destination.publish(late, size: 1, nil) }) == "overlap")
+    let visible = try RawFiles.names(in: Array(lab.repository.utf8)).filter { $0.first != UInt8(ascii: ".") }
+    #expect(visible.count == 3)
   }
 }

@@ -5,7 +5,7 @@ import ArchiveSigning
 import Cryptography
 import DrydockErrors
 import FileSystem
-import RemoteStorage
+import Storage
 
 /// A snapshot, open for reading: an archive, and if it is incremental the archives that it needs, which are in the same
 /// directory.
@@ -296,7 +296,7 @@ final class ArchivePart {
 
   /// Identifies the file in the state that it has now; nil when it is gone. What is at a remote place never changes.
   var version: String? {
-    if RemoteStores.isRemote(path) { return path }
+    if Places.isRemote(path) { return path }
     return FollowedStatus.version(path)
   }
 
@@ -326,8 +326,8 @@ final class ArchivePart {
 /// names are tried first, so that usually one file is opened for each.
 private struct ChainSearch {
   private let archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
-  /// The files of the directory that are named like archives; nil until they are needed.
-  private var files: [(path: String, file: PlaceFile?)]?
+  /// The files of the directory that are named like archives, with what finds each; nil until they are needed.
+  private var files: [(path: String, find: () throws -> PlaceFile?)]?
 
   init(
     besides archive: String, keys: AgeKeys, limit: ExpansionLimit, trusted: TrustedKeys?, usesCache: Bool
@@ -343,8 +343,9 @@ private struct ChainSearch {
       ArchiveName.label(of: lastName(path)).map { id.description.hasPrefix($0.id) } ?? false
     }
     var problem: DrydockError?
-    for (path, file) in files.filter({ isNamed($0.path) }) + files.filter({ !isNamed($0.path) }) {
+    for (path, find) in files.filter({ isNamed($0.path) }) + files.filter({ !isNamed($0.path) }) {
       do {
+        let file = try find()
         // Of a file with another name it is not known yet whether it is worth reading its manifest.
         guard
           try isNamed(path)
@@ -378,11 +379,11 @@ private struct ChainSearch {
       path: archive)
   }
 
-  private func list() throws -> [(path: String, file: PlaceFile?)] {
+  private func list() throws -> [(path: String, find: () throws -> PlaceFile?)] {
     let place = try Places.ofFile(archive).place
     let listing = try place.list()
-    return try listing.names.filter(ArchiveName.isArchive).map { ContainerPath(name: $0) }.map {
-      (place.full($0), place is LocalPlace ? nil : try listing.file($0))
+    return listing.names.filter(ArchiveName.isArchive).map { ContainerPath(name: $0) }.map { name in
+      (place.full(name), { try listing.file(name) })
     }.sorted { $0.path < $1.path }
   }
 }

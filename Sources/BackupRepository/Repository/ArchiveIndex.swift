@@ -1,4 +1,5 @@
 import DrydockErrors
+import Storage
 
 /// The archives of a repository by the names of their files, which are listed once for many containers. An archive that was
 /// renamed by hand is not in it.

@@ -1,5 +1,6 @@
 import Formats
 import Foundation
+import Storage
 
 /// The order of archives in time: by their own times, unless something contradicts them.
 ///

@@ -3,6 +3,7 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
+import Storage
 
 /// The tags of archives. An archive never changes, so they are in a file beside it, `<archive id>.tags.json`, which no key
 /// is needed to read, and without which the archive is as good.
@@ -44,7 +45,7 @@ enum ArchiveTags {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let document = try encoder.encode(Document(archive: id, tags: tags))
-    try place.replace(file(id), with: [UInt8](document) + [UInt8(ascii: "\n")])
+    try place.put(file(id), [UInt8](document) + [UInt8(ascii: "\n")])
   }
 
   static func remove(of id: String, in place: any Place) throws {
@@ -86,7 +87,7 @@ extension Repository {
   ) throws -> [String] {
     for tag in adding + removing { try ArchiveTags.valid(tag) }
     // Exclusive, so that of two changes at once none is lost.
-    let place = try Places.locked(path, exclusive: true, timeout: lockTimeout)
+    let place = try locked(exclusive: true, timeout: lockTimeout)
     let listing = try list(place, keys)
     let found = try listing.find(archive)
     let id = try listing.id(ofArchive: found, in: place)

@@ -3,6 +3,7 @@ import ArchiveFile
 import Cryptography
 import DrydockErrors
 import FileSystem
+import Storage
 
 /// When and how ``Repository/forget(keeping:app:instance:keys:compacting:dryRun:lockTimeout:progress:)`` writes chains again.
 public struct CompactionOptions: Sendable {

@@ -5,6 +5,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
+import Storage
 
 extension Repository {
   /// What ``Repository/forget(keeping:app:instance:keys:compacting:dryRun:lockTimeout:progress:)`` kept and removed.
@@ -149,7 +150,7 @@ extension Repository {
   private func listed(
     _ keys: AgeKeys, _ dryRun: Bool, _ lockTimeout: Double, _ progress: WorkProgress?
   ) throws -> (place: (any Place)?, listing: Listing, archives: [StoredArchive]) {
-    let place = dryRun ? nil : try Places.locked(path, exclusive: true, timeout: lockTimeout)
+    let place = dryRun ? nil : try locked(exclusive: true, timeout: lockTimeout)
     let listing =
       try place.map { try list($0, keys, progress: progress) } ?? list(keys: keys, progress: progress)
     return (place, listing, listing.withCopies)
@@ -175,7 +176,7 @@ extension Repository {
         let isKnown = archives.contains { id.hasPrefix($0.id) }
         isLeft =
           try isLeft
-          || !isKnown && (place is LocalPlace || isOld(files.file(ContainerPath(name: name))))
+          || !isKnown && (!place.isRemote || isOld(files.file(ContainerPath(name: name))))
       } else {
         continue
       }

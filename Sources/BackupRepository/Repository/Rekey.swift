@@ -5,7 +5,7 @@ import ArchiveSigning
 import Cryptography
 import DrydockErrors
 import FileSystem
-import RemoteStorage
+import Storage
 import SystemPackage
 
 /// Encrypts an archive to other recipients: the same archive, byte for byte, under a new file key (see `SealedCopy`).
@@ -68,19 +68,18 @@ package enum Rekey {
       report.losesSignature = isSigned && signature == nil
       guard target == nil else {
         report.path = try destination.publish(
-          file, in: scratch.directory, as: archive.names, destination.upload(output, as: archive.names),
-          signature)
+          destination.upload(file, in: scratch.directory, as: archive.names), size: copy.fileSize, signature)
         return report
       }
       // Exclusive, as for a removal.
-      let place = try Places.locked(folder.path, exclusive: true, timeout: lockTimeout)
+      let place = try Repository(folder.path).locked(exclusive: true, timeout: lockTimeout)
       guard let now = try place.file(old), now.isSame(as: before) else {
         throw DrydockError(
           .conflict,
           "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
           path: path)
       }
-      report.path = try replace(old, of: archive, at: place, scratch.directory, output, signature)
+      report.path = try replace(old, of: archive, at: place, scratch.directory, copy.fileSize, signature)
       return report
     } catch let error as DrydockError {
       throw destination.located(error)
@@ -90,7 +89,7 @@ package enum Rekey {
   /// Gives the new archive its name, and removes the old one. Gives the new path.
   private static func replace(
     _ old: ContainerPath, of archive: ArchivePart, at place: any Place, _ scratch: Directory,
-    _ output: FileDescriptor, _ signature: SignatureDraft?
+    _ size: UInt64, _ signature: SignatureDraft?
   ) throws -> String {
     func afterwards(_ path: String, _ body: () throws -> Void) throws -> String {
       do { try body() } catch let error as DrydockError {
@@ -116,7 +115,7 @@ package enum Rekey {
     }
     let destination = ArchiveDestination(locked: place)
     let path = try destination.publish(
-      file, in: scratch, as: names, destination.upload(output, as: names), signature, isAlone: true)
+      destination.upload(file, in: scratch, as: names), size: size, signature, isAlone: true)
     return try afterwards(path) {
       try place.remove(old)
       try SignatureFiles.remove(of: old, at: place)

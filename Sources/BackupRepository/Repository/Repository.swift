@@ -5,7 +5,7 @@ import ContainerTransaction
 import Cryptography
 import DrydockErrors
 import FileSystem
-import RemoteStorage
+import Storage
 
 /// A directory or a remote place with archives.
 public struct Repository: Sendable {
@@ -15,7 +15,7 @@ public struct Repository: Sendable {
   public init(_ path: String) {
     let trimmed = String(path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count))
     // The slashes of `s3://` belong to the URL.
-    let isCut = trimmed.isEmpty || RemoteStores.isRemote(path) && !RemoteStores.isRemote(trimmed)
+    let isCut = trimmed.isEmpty || Places.isRemote(path) && !Places.isRemote(trimmed)
     self.path = isCut ? path : trimmed
   }
 
@@ -27,13 +27,22 @@ public struct Repository: Sendable {
 
   /// Whether it is at a remote place, named by a URL.
   package var isRemote: Bool { Self.isRemote(path) }
-  package static func isRemote(_ path: String) -> Bool { RemoteStores.isRemote(path) }
+  package static func isRemote(_ path: String) -> Bool { Places.isRemote(path) }
 
-  /// Throws `usage` for a URL of a kind that is not supported.
-  package func requireSupported() throws { try RemoteStores.refuseOtherURL(path) }
+  /// Creates the directory on its first use. Its parent must exist, so that a mistyped path does not become a repository; so
+  /// must the bucket of a remote one.
+  public func createIfNeeded() throws { try Places.createIfNeeded(path) }
 
-  package func createRemoteIfNeeded() throws {
-    try RemoteConnections.shared.connection(path).store.createIfNeeded()
+  /// Limits the transfers of this process to and from remote places, and keeps the beginnings and ends of remote archives, which
+  /// make a list. For places that are not open yet.
+  ///
+  /// - Parameters:
+  ///   - rateLimit: bytes per second, all transfers together; nil for no limit.
+  ///   - cache: a directory for caches; nil for none.
+  package static func configureRemotePlaces(rateLimit: UInt64?, cache: String?) {
+    var options = RemoteOptions.environment()
+    options.rateLimit = rateLimit
+    Places.configure(options, cache: cache)
   }
 
   /// Reads the headers of all archives, and nothing else of them. Other files are ignored.
@@ -146,30 +155,21 @@ public struct Repository: Sendable {
   }
 }
 
-extension Places {
-  /// Opens a repository and takes its lock: `flock` on its directory, or ``RemoteLock``. Writing takes it shared,
-  /// removing exclusive. It is held as long as a copy of the result exists.
+extension Repository {
+  /// The repository with its lock (``Places/locked(_:exclusive:timeout:)``), which is held as long as a copy of this exists. Who
+  /// reads takes none: an open archive stays readable to its end when its name is removed, and a read-only repository, or another
+  /// user's, can be read.
   ///
-  /// The kernel releases a directory's when a process dies, so that it is never stale, and it needs no file. Reading
-  /// takes no lock: an open archive stays readable to its end when its name is removed, and a read-only repository, or
-  /// another user's, can be read. On a network file system it holds among the processes of one machine.
-  ///
-  /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
+  /// - Parameters:
+  ///   - exclusive: for who removes; who writes takes it shared.
+  ///   - timeout: seconds to wait; 0 waits for a tenth of a second.
   /// - Throws: `DrydockError`: `locked`, naming the holders; `notFound`, `permission`.
-  static func locked(_ path: String, exclusive: Bool, timeout: Double) throws -> any Place {
-    if RemoteStores.isRemote(path) {
-      let connection = try RemoteConnections.shared.connection(path)
-      return RemotePlace(
-        connection, try RemoteLock(connection.store, exclusive: exclusive, timeout: timeout))
-    }
+  func locked(exclusive: Bool, timeout: Double) throws -> any Place {
     do {
-      guard let directory = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
-        throw DrydockError(
-          .locked,
-          "the repository is locked by \(try ContainerLock.holders(of: path)); wait for it",
-          path: path)
-      }
-      return LocalPlace(directory)
+      if let place = try Places.locked(path, exclusive: exclusive, timeout: timeout) { return place }
+      throw DrydockError(
+        .locked, "the repository is locked by \(try ContainerLock.holders(of: path)); wait for it", path: path
+      )
     } catch let error as DrydockError {
       throw DrydockError.unusable("the repository", path: path, error)
     }
@@ -180,7 +180,7 @@ extension DrydockError {
   /// An error of the file system about a directory for archives.
   static func unusable(_ what: String, path: String, _ error: DrydockError) -> DrydockError {
     // What a server says has its own advice.
-    if RemoteStores.isRemote(path) { return error.at(path) }
+    if Places.isRemote(path) { return error.at(path) }
     return switch error.code {
     case .notFound:
       DrydockError(

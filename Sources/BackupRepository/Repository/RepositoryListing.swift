@@ -1,6 +1,7 @@
 import AppContainer
 import DrydockErrors
 import FileSystem
+import Storage
 
 extension Repository {
   /// A file that cannot be read, or a chain that cannot be compacted.

@@ -1,3 +1,4 @@
+import Storage
 import AppContainer
 import ArchiveFile
 import DrydockErrors

@@ -5,6 +5,7 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
+import Storage
 
 /// The signature payload of an archive and its signatures, in files beside it: `<archive>.statement`, and with
 /// `.minisig` or `.sig` behind that.
@@ -170,11 +171,11 @@ struct SignatureDraft {
       && SignatureFiles.contents(file(archive, suffix), SignaturePayload.sizeLimit, at: place) == text
     if !isNew, !isAgain { try SignatureFiles.remove(of: archive, at: place) }
     // A signature payload without a signature is worth nothing; so a signature is there before it.
-    for (suffix, bytes) in signatures { try place.replace(file(archive, suffix), with: bytes) }
+    for (suffix, bytes) in signatures { try place.put(file(archive, suffix), bytes) }
     if isAgain {
       return try SignatureFiles.remove(of: archive, at: place, but: [suffix] + signatures.map(\.0))
     }
-    try place.replace(file(archive, suffix), with: text)
+    try place.put(file(archive, suffix), text)
   }
 }
 
@@ -191,7 +192,7 @@ extension Repository {
     lockTimeout: Double = 0, progress: WorkProgress? = nil
   ) throws -> VerificationReport {
     let (folder, name) = try Places.ofFile(path)
-    let place = try Places.locked(folder.path, exclusive: true, timeout: lockTimeout)
+    let place = try Repository(folder.path).locked(exclusive: true, timeout: lockTimeout)
     let archive = try Archive(path: place.full(name), keys: keys, limit: limit)
     let report = try Verification.run(archive, data: true, progress: progress)
     let part = archive.parts[0]

@@ -1,6 +1,7 @@
 import ArchiveSigning
 import DrydockErrors
 import FileSystem
+import Storage
 
 /// What a list shows of an archive's signatures.
 package enum SignatureState: Sendable, Equatable {

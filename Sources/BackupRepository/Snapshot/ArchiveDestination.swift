@@ -3,8 +3,7 @@ import ArchiveFile
 import DrydockErrors
 import FileSystem
 import Foundation
-import RemoteStorage
-import SystemPackage
+import Storage
 
 /// Where a new archive is to be.
 package enum ArchiveTarget: Sendable {
@@ -17,9 +16,6 @@ package enum ArchiveTarget: Sendable {
 /// Where a new archive is published: in a repository, under a name that is made, or as a file that must not exist. It is
 /// written in a private directory and published in one step: renamed, or sent to a remote place.
 package struct ArchiveDestination: Sendable {
-  /// The start of the names of directories for unfinished archives.
-  static let scratchPrefix = ".drydock-writing-"
-
   /// It is locked, so that nothing is removed from it.
   private let folder: any Place
   private let fileName: String?
@@ -38,13 +34,13 @@ package struct ArchiveDestination: Sendable {
     switch target {
     case .repository(let path):
       var place = path
-      if !RemoteStores.isRemote(path) {
+      if !Places.isRemote(path) {
         place = try Self.open(path, "the repository").path
         if let container { try Self.refuseOverlap(place, isRepository: true, container) }
       }
-      folder = try Places.locked(place, exclusive: false, timeout: lockTimeout)
+      folder = try Repository(place).locked(exclusive: false, timeout: lockTimeout)
       fileName = nil
-    case .file(let path) where RemoteStores.isRemote(path):
+    case .file(let path) where Places.isRemote(path):
       throw DrydockError(
         .usage, "a single archive is written to a file of this machine; a remote place is a repository",
         path: path)
@@ -62,7 +58,7 @@ package struct ArchiveDestination: Sendable {
       }
       if let container { try Self.refuseOverlap(directory.path, isRepository: false, container) }
       // Nobody removes what is beside it, such as signatures whose archive is not there yet.
-      folder = try Places.locked(directory.path, exclusive: false, timeout: lockTimeout)
+      folder = try Repository(directory.path).locked(exclusive: false, timeout: lockTimeout)
       fileName = name
     }
   }
@@ -100,7 +96,7 @@ package struct ArchiveDestination: Sendable {
     do {
       return try folder.makeScratch()
     } catch let error as DrydockError {
-      if error.code == .io || !(folder is LocalPlace) { throw located(error) }
+      if error.code == .io || folder.isRemote { throw located(error) }
       throw DrydockError.unusable(
         fileName == nil ? "the repository" : "the directory", path: folder.path, error)
     }
@@ -110,7 +106,7 @@ package struct ArchiveDestination: Sendable {
   /// in the one for temporary files.
   func located(_ error: DrydockError) -> DrydockError {
     guard error.code == .io, error.path == nil else { return error }
-    if folder is LocalPlace { return error.at(folder.path) }
+    if !folder.isRemote { return error.at(folder.path) }
     return DrydockError(
       .io, "\(error.message); archives are prepared here: set TMPDIR to a directory with more space",
       path: NSTemporaryDirectory(), cause: error)
@@ -148,92 +144,63 @@ package struct ArchiveDestination: Sendable {
     if fileName == nil { try? ArchiveTags.remove(of: id.description, in: folder) }
   }
 
-  /// Begins to send a file that is being written to a remote place, in the background; nil for a file of this machine.
+  /// Begins an archive's file, which is written into a directory of ``makeScratch()``.
   ///
-  /// - Parameter names: of which the first is used there: it has a random id, so that it is free.
-  func upload(_ file: FileDescriptor, as names: [String]) throws -> (any RemoteUpload)? {
-    guard let name = names.first else { return nil }
-    return try folder.upload(name) { target, offset in
-      let count = try DrydockError.translating("cannot read what is to be sent", "the temporary file") {
-        try file.fill(target, at: offset)
-      }
-      guard count == target.count else {
-        throw DrydockError(.io, "the temporary file with what is to be sent was cut; run it again")
-      }
-    }
+  /// - Parameter names: for a repository; the first free one is used. One alone has a random id, so that it is free.
+  func upload(
+    _ file: ContainerPath, in scratch: Directory, as names: [String]
+  ) throws -> any PlaceUpload {
+    let paths = try (fileName.map { [$0] } ?? names).map { try ContainerPath($0) }
+    guard let name = try paths.count == 1 ? paths[0] : paths.first(where: { try folder.file($0) == nil })
+    else { throw Self.nameIsTaken(folder.full(paths.first ?? file)) }
+    return try folder.upload(file, in: scratch, as: name)
   }
 
   /// Gives the written file its final name, never replacing one; synced when this returns. Returns the path.
   ///
   /// - Parameters:
-  ///   - names: for a repository; the first free one is used.
-  ///   - upload: what ``upload(_:as:)`` has returned.
+  ///   - upload: of ``upload(_:in:as:)``.
   ///   - signature: what is signed; nil for an archive without signature.
-  ///   - isAlone: whether nobody else writes under these names in a repository, because the id is new, or the lock exclusive: then
-  ///     signatures are on disk before their archive.
-  /// - Throws: `DrydockError`: `overlap` when none is.
+  ///   - isAlone: whether nobody else writes under this name in a repository, because the id is new, or the lock exclusive: then
+  ///     signatures are on disk before their archive. At a remote place they always are.
+  /// - Throws: `DrydockError`: `overlap` when the name is taken.
   func publish(
-    _ file: ContainerPath, in scratch: Directory, as names: [String], _ upload: (any RemoteUpload)? = nil,
-    _ signature: SignatureDraft? = nil, isAlone: Bool = false
+    _ upload: any PlaceUpload, size: UInt64, _ signature: SignatureDraft?, isAlone: Bool = false
   ) throws -> String {
-    if let upload {
-      // The name has a random id, so that it is free.
-      if let name = names.first { try signature?.write(ContainerPath(name), at: folder, isNew: true) }
+    let (name, path) = (upload.name, folder.full(upload.name))
+    // The signatures of an archive that is there are its own.
+    guard try signature == nil || folder.file(name) == nil else { throw Self.nameIsTaken(path) }
+    func unsigned() { if signature != nil { try? SignatureFiles.remove(of: name, at: folder) } }
+    // Of two who write under one name in a directory, the one who has it signs.
+    let signsFirst = (isAlone || folder.isRemote) && fileName == nil
+    do {
+      if signsFirst { try signature?.write(name, at: folder, isNew: folder.isRemote) }
       try folder.requireLocked()
-      let size = try scratch.status(file)?.size ?? 0
-      guard let published = try upload.publish(size: size) else {
-        throw Self.nameIsTaken(folder.full(try ContainerPath(names.first ?? "")))
-      }
-      return folder.full(ContainerPath(name: Array(published.name.utf8)))
-    }
-    guard let local = folder as? LocalPlace else {
-      throw DrydockError(
-        .invalidUse, "an archive for a remote place was not sent; report this", path: folder.path)
-    }
-    for name in fileName.map({ [$0] }) ?? names {
-      let target = try ContainerPath(name)
-      // The signatures of an archive that is there are its own.
-      guard try signature == nil || folder.file(target) == nil else { continue }
-      guard try move(file, scratch, to: target, in: local.directory, signature, isAlone) else { continue }
-      do { try folder.sync() } catch let error as DrydockError {
-        throw DrydockError(
-          .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
-          path: folder.full(target), cause: error)
-      }
-      return folder.full(target)
-    }
-    throw Self.nameIsTaken(folder.full(try ContainerPath(fileName ?? names.first ?? "")))
-  }
-
-  /// Gives a file its name, and signs it.
-  ///
-  /// - Returns: false when the name is taken; its signatures are those of the archive that has it.
-  private func move(
-    _ file: ContainerPath, _ scratch: Directory, to target: ContainerPath, in directory: Directory,
-    _ signature: SignatureDraft?, _ isAlone: Bool
-  ) throws -> Bool {
-    func unsigned() { if signature != nil { try? SignatureFiles.remove(of: target, at: folder) } }
-    if isAlone, fileName == nil {
-      var isMoved = false
-      defer { if !isMoved { unsigned() } }
-      try signature?.write(target, at: folder)
-      isMoved = try scratch.moveNew(file, in: directory, to: target)
-      return isMoved
-    }
-    // Of two who write under one name, the one who has it signs.
-    guard try scratch.moveNew(file, in: directory, to: target) else { return false }
-    do { try signature?.write(target, at: folder) } catch {
-      try? folder.remove(target)
-      unsigned()
+      guard try upload.publish(size: size) != nil else { throw Self.nameIsTaken(path) }
+    } catch {
+      // At a server, what failed may have been done all the same.
+      if signsFirst, !folder.isRemote { unsigned() }
       throw error
     }
-    return true
+    if !signsFirst {
+      do { try signature?.write(name, at: folder) } catch {
+        try? folder.remove(name)
+        unsigned()
+        throw error
+      }
+    }
+    do { try folder.sync() } catch let error as DrydockError {
+      throw DrydockError(
+        .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
+        path: path, cause: error)
+    }
+    return path
   }
 
   /// Throws if an archive is gone that a published one needs: at a remote place, another machine may remove it that did not see
   /// the lock in time. The new one is removed then.
   func requirePresent(_ parents: [Archive.ID], neededBy path: String) throws {
-    guard !(folder is LocalPlace), !parents.isEmpty else { return }
+    guard folder.isRemote, !parents.isEmpty else { return }
     let ids = try folder.list().names.compactMap {
       ArchiveName.label(of: String(decoding: $0, as: UTF8.self))?.id
     }
@@ -256,22 +223,13 @@ package struct ArchiveDestination: Sendable {
   }
 }
 
-extension Directory {
-  /// Renames a file, never replacing one.
-  ///
-  /// - Returns: false when there is a file of that name.
-  func moveNew(_ file: ContainerPath, in folder: Directory, to target: ContainerPath) throws -> Bool {
-    do {
-      do {
-        try renameNew(file, in: folder, to: target)
-      } catch let error as DrydockError where error.cause as? Errno == .invalidArgument {
-        // Network file systems lack this rename; a hard link replaces nothing either.
-        try link(file, in: folder, to: target)
-        try removeFile(file)
-      }
-      return true
-    } catch let error as DrydockError where error.cause as? Errno == .fileExists {
-      return false
+extension PlaceListing {
+  /// Whether there are encrypted archives of an app and instance; their names show it.
+  func hasEncrypted(_ app: String, _ instance: String) -> Bool {
+    let owner = ArchiveLabel.nameKey(app, instance)
+    return names.contains { bytes in
+      let name = String(decoding: bytes, as: UTF8.self)
+      return name.hasSuffix(ArchiveName.encryptedSuffix) && ArchiveName.label(of: name)?.nameKey == owner
     }
   }
 }

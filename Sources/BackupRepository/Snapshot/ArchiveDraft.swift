@@ -7,7 +7,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
-import RemoteStorage
+import Storage
 import SystemPackage
 
 /// An archive that is being written in a private directory: the header, then the content that is added to ``archive`` and
@@ -26,12 +26,10 @@ final class ArchiveDraft {
   /// A private directory for plain data.
   let work: Directory
   private let file: FileDescriptor
-  private let names: [String]
   private let signing: [SigningKey]
   /// The header's bytes.
   private let json: [UInt8]
-  /// Sends the file while it is written; nil for a file of this machine.
-  private let upload: (any RemoteUpload)?
+  private let upload: any PlaceUpload
   /// The place of the manifest, when it is in the archive.
   private var location: ManifestLocation?
   private var isPublished = false
@@ -58,25 +56,26 @@ final class ArchiveDraft {
       work = plain.directory
       plainScratch = consume plain
     }
-    names = ArchiveName.candidates(
+    let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
       parent: header.parent, followsLater: header.follows != nil, isEncrypted: encryption != nil)
     var created: FileDescriptor?
-    var upload: (any RemoteUpload)?
+    var begun: (any PlaceUpload)?
     do {
       // A plain archive holds data that only its owner could read.
       let file = try scratch.directory.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
       created = file
-      let sending = try destination.upload(file, as: names)
-      upload = sending
+      // The id is random, so that the first name is free.
+      let upload = try destination.upload(Self.fileName, in: scratch.directory, as: [names[0]])
+      begun = upload
       var written: (@Sendable (UInt64) throws -> Void)?
-      if let sending { written = { try sending.extend(to: $0) } }
+      if upload.isSent { written = { try upload.extend(to: $0) } }
       archive = try ArchiveWriter(
         to: file, encryption: encryption, isSigned: !signing.isEmpty, written: written)
       manifest = try ManifestWriter(path: work.full(Self.manifestName), archive: header.archive)
-      (self.file, self.upload) = (file, sending)
+      (self.file, self.upload) = (file, upload)
     } catch {
-      upload?.cancel()
+      begun?.cancel()
       try? created?.close()
       guard let error = error as? DrydockError else { throw error }
       throw Self.explained(error, work, isEncrypted, destination)
@@ -93,7 +92,7 @@ final class ArchiveDraft {
 
   deinit {
     archive.cancel()
-    if !isPublished { upload?.cancel() }
+    if !isPublished { upload.cancel() }
     try? file.close()
   }
 
@@ -165,8 +164,7 @@ final class ArchiveDraft {
     try scratch.directory.syncFile(file, Self.fileName)
     try destination.write(tags: tags, of: header.archive)
     do {
-      let path = try destination.publish(
-        Self.fileName, in: scratch.directory, as: names, upload, signature, isAlone: true)
+      let path = try destination.publish(upload, size: size, signature, isAlone: true)
       isPublished = true
       return (path, size)
     } catch let error as DrydockError {

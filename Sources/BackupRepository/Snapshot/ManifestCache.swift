@@ -3,7 +3,7 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
-import RemoteStorage
+import Storage
 import SystemPackage
 
 /// Copies of the manifests of encrypted archives, on the machine that writes them and need not be able to decrypt them: the
@@ -54,7 +54,7 @@ package struct ManifestCache: Sendable {
 
   /// By what names of archives have of their owner, which is all that is known of an archive without a key.
   private static func name(_ repository: String, _ app: String, _ instance: String) throws -> ContainerPath {
-    let place = RemoteStores.isRemote(repository) ? repository : realPath(repository) ?? repository
+    let place = realPath(repository) ?? repository
     let parts = [place, ArchiveLabel.nameKey(app, instance)]
     return try ContainerPath(String(SHA256.hash(Array(parts.joined(separator: "\n").utf8)).hex.prefix(32)))
   }

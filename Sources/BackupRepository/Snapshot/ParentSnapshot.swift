@@ -6,6 +6,7 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
+import Storage
 
 extension Manifest {
   /// Throws unless a trusted key has signed each archive of the chain: one without a key to open them relies on the cache, and

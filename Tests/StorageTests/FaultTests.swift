@@ -1,8 +1,10 @@
 import DrydockErrors
+import FileSystem
 import Foundation
-import RemoteStorage
 import TestSupport
 import Testing
+
+@testable import Storage
 
 @Suite("Remote places: broken connections, errors and lost replies")
 struct FaultTests {
@@ -22,17 +24,17 @@ struct FaultTests {
       }
       let direct = try place.store()
       var random = SeededRandom(seed: seed)
-      var model: [String: [UInt8]] = [:]
-      let names = ["a", "b c", "d+e", "f/g", "f/h i", "ü"]
+      var model: [ContainerPath: [UInt8]] = [:]
+      let names: [ContainerPath] = ["a", "b c", "d+e", "f/g", "f/h i", "ü"]
       // A write over SFTP is given up after five tries, as on a full disk: in many rounds that would happen.
       for round in 0..<(TestExtent.isFull && kind == .s3 ? 150 : 40) {
-        let name = names.randomElement(using: &random) ?? ""
+        let name = names.randomElement(using: &random) ?? "a"
         let where_ = "round \(round): \(name)"
         // Seldom of several parts: the bytes are most of the time.
         let size =
           Int.random(in: 0...4, using: &random) == 0 && round % 8 == 0
           ? 17_000_000 : Int.random(in: 0...60_000, using: &random)
-        let bytes = RemoteStorageTests.random(size, seed: random.next())
+        let bytes = StorageTests.random(size, seed: random.next())
         switch Int.random(in: 0..<6, using: &random) {
         case 0:
           let file = try store.put(name, bytes)

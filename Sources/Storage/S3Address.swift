@@ -1,23 +1,19 @@
 import CLibCurl
 import DrydockErrors
+import FileSystem
 import Foundation
 
 /// A bucket and a prefix, where the server is, and the credentials.
-struct S3Place: Sendable {
+struct S3Address: Sendable {
   let bucket: String
   /// Without slashes at its ends; may be empty.
   let prefix: String
   private let credentials: Credentials
+  private typealias Credentials = (key: String, secret: String, token: String?)
   private let region: String
   /// The URL of the bucket, which keys follow.
   private let base: String
   private let authorities: String?
-
-  private struct Credentials: Sendable {
-    var key: String
-    var secret: String
-    var token: String?
-  }
 
   /// Where the place of a `s3://BUCKET/PREFIX` is, by the variables of AWS's own tools.
   init(_ url: String, _ options: RemoteOptions) throws {
@@ -59,7 +55,7 @@ struct S3Place: Sendable {
         .badConfiguration,
         "an AWS credential in the environment has a space or another invalid character; set it again")
     }
-    return Credentials(key: values[0] ?? "", secret: values[1] ?? "", token: values[2])
+    return (values[0] ?? "", values[1] ?? "", values[2])
   }
 
   private static func region(_ options: RemoteOptions) throws -> String {
@@ -99,12 +95,12 @@ struct S3Place: Sendable {
   var url: String { prefix.isEmpty ? "s3://\(bucket)" : "s3://\(bucket)/\(prefix)" }
 
   /// The object's key.
-  func key(_ name: String) -> String { prefix.isEmpty ? name : "\(prefix)/\(name)" }
+  func key(_ name: ContainerPath) -> String { prefix.isEmpty ? name.text : "\(prefix)/\(name.text)" }
 
   /// The URL of an object, or of the bucket, with a query in canonical order: libcurl signs it as it is.
   func url(key: String?, query: [(name: String, value: String)] = []) -> String {
-    let path = key.map { "/" + PercentEncoding.encode($0, keeping: true) } ?? "/"
-    let parameters = query.map { (PercentEncoding.encode($0.name), PercentEncoding.encode($0.value)) }
+    let path = key.map { "/" + RemoteName.encode($0, keeping: true) } ?? "/"
+    let parameters = query.map { (RemoteName.encode($0.name), RemoteName.encode($0.value)) }
       .sorted { $0 < $1 }.map { "\($0)=\($1)" }
     return base + path + (parameters.isEmpty ? "" : "?" + parameters.joined(separator: "&"))
   }
@@ -112,20 +108,16 @@ struct S3Place: Sendable {
   /// The header fields that every request has beside libcurl's own: they are signed.
   var fields: [String] { credentials.token.map { ["x-amz-security-token:\($0)"] } ?? [] }
 
-  /// What libcurl needs for each request: only to this server, signed by Signature 4.
-  func settings(_ options: RemoteOptions) -> CurlSettings {
-    CurlSettings(
-      protocols: base.hasPrefix("https:") ? "https" : "http", isHTTP: true,
-      noProgressLimit: options.noProgressLimit, deadline: options.deadline,
-      rate: options.rateLimit.map { RateLimit(bytesPerSecond: $0) }
-    ) { [credentials, region, authorities] handle in
-      handle.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-      // Servers that do not know the question do not answer it.
-      handle.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 250)
-      handle.set(CURLOPT_AWS_SIGV4, "aws:amz:\(region):s3")
-      handle.set(CURLOPT_USERNAME, credentials.key)
-      handle.set(CURLOPT_PASSWORD, credentials.secret)
-      if let authorities { handle.set(CURLOPT_CAINFO, authorities) }
-    }
+  var scheme: String { base.hasPrefix("https:") ? "https" : "http" }
+
+  /// What libcurl needs for each request, which is signed by Signature 4.
+  func apply(_ handle: CurlHandle) {
+    handle.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+    // Servers that do not know the question do not answer it.
+    handle.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 250)
+    handle.set(CURLOPT_AWS_SIGV4, "aws:amz:\(region):s3")
+    handle.set(CURLOPT_USERNAME, credentials.key)
+    handle.set(CURLOPT_PASSWORD, credentials.secret)
+    if let authorities { handle.set(CURLOPT_CAINFO, authorities) }
   }
 }

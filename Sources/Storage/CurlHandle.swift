@@ -26,7 +26,9 @@ struct CurlRequest {
   var range: String?
   /// Over SFTP, the offset at which the server's file ends, and more is written.
   var appendOffset: UInt64 = 0
-  var target = ReplyTarget.text(limit: 256 << 10)
+  /// Takes the bytes of the reply; nil for a text, which errors are, too.
+  var buffer: ReplyBuffer?
+  var textLimit = 256 << 10
   /// Whether the reply is to have the file's time, which over SFTP takes one more message.
   var asksTime = false
   /// Seconds without a byte, when the server may need longer than usual.
@@ -47,8 +49,6 @@ struct CurlReply {
   var status: Int
   var fields: [String: String]
   var text: [UInt8]
-  /// The bytes in the caller's buffer.
-  var received: Int
   /// The size of what was asked for, if the server says it.
   var size: UInt64?
   /// The file's time in seconds since 1970, over SFTP.
@@ -56,7 +56,7 @@ struct CurlReply {
 }
 
 /// A handle of libcurl with its connection, which the next request uses again. One thread uses it at a time.
-final class CurlHandle {
+final class CurlHandle: @unchecked Sendable {
   private let easy: UnsafeMutableRawPointer
   private let message: UnsafeMutablePointer<CChar>
 
@@ -78,65 +78,57 @@ final class CurlHandle {
   /// Sends a request and waits for the reply, whatever its HTTP status.
   ///
   /// - Throws: `RemoteFailure`, or what the body's source throws.
-  /// - Parameter received: the bytes in the caller's buffer, also when this throws.
-  func perform(
-    _ request: CurlRequest, _ settings: CurlSettings, received: inout Int
-  ) throws -> CurlReply {
+  func perform(_ request: CurlRequest, _ pool: CurlPool) throws -> CurlReply {
     drydock_curl_reset(easy)
     message[0] = 0
     drydock_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, message)
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_URL, request.url)
     set(CURLOPT_PATH_AS_IS, 1)
-    set(CURLOPT_PROTOCOLS_STR, settings.protocols)
+    set(CURLOPT_PROTOCOLS_STR, pool.scheme)
     set(CURLOPT_FOLLOWLOCATION, 0)
     set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
     set(CURLOPT_TCP_KEEPALIVE, 1)
     set(CURLOPT_FILETIME, request.asksTime ? 1 : 0)
-    set(CURLOPT_CONNECTTIMEOUT_MS, Int(settings.noProgressLimit * 1000))
-    set(CURLOPT_TIMEOUT_MS, Int(settings.longestTime(request) * 1000))
-    let piece = settings.rate?.piece ?? (512 << 10)
+    set(CURLOPT_CONNECTTIMEOUT_MS, Int(pool.options.noProgressLimit * 1000))
+    set(CURLOPT_TIMEOUT_MS, Int(pool.longestTime(request) * 1000))
+    let piece = pool.rate?.piece ?? (512 << 10)
     set(CURLOPT_BUFFERSIZE, piece)
     set(CURLOPT_UPLOAD_BUFFERSIZE, max(piece, 16 << 10))
-    settings.apply(self)
+    pool.apply(self)
 
-    var body: RequestBody?
-    var commands = CurlList()
+    // HTTP has header fields, SFTP commands.
+    var lines = request.fields
     switch request.operation {
     case .get: break
     case .head: set(CURLOPT_NOBODY, 1)
     case .send(let method, let sent):
-      body = sent
       set(CURLOPT_UPLOAD, 1)
-      if settings.isHTTP { set(CURLOPT_CUSTOMREQUEST, method) }
+      if pool.isHTTP { set(CURLOPT_CUSTOMREQUEST, method) }
       // libcurl subtracts the offset from the size.
       drydock_curl_set_offset(easy, CURLOPT_INFILESIZE_LARGE, curl_off_t(request.appendOffset + sent.size))
       if request.appendOffset > 0 {
         drydock_curl_set_offset(easy, CURLOPT_RESUME_FROM_LARGE, curl_off_t(request.appendOffset))
       }
     case .plain(let method): set(CURLOPT_CUSTOMREQUEST, method)
-    case .commands(let lines):
-      commands = CurlList(lines)
+    case .commands(let commands):
+      lines = commands
       set(CURLOPT_NOBODY, 1)
-      drydock_curl_set_list(easy, CURLOPT_QUOTE, commands.head)
     }
-    let fields = CurlList(request.fields)
-    drydock_curl_set_list(easy, CURLOPT_HTTPHEADER, fields.head)
+    var list: UnsafeMutablePointer<curl_slist>?
+    for line in lines { list = drydock_curl_append(list, line) ?? list }
+    defer { drydock_curl_free(list) }
+    drydock_curl_set_list(easy, pool.isHTTP ? CURLOPT_HTTPHEADER : CURLOPT_QUOTE, list)
     if let range = request.range { set(CURLOPT_RANGE, range) }
 
-    let transfer = CurlTransfer(
-      easy, body: body, bodyOffset: request.appendOffset, target: request.target, rate: settings.rate,
-      noProgressLimit: request.patience ?? settings.noProgressLimit, isHTTP: settings.isHTTP)
+    let transfer = CurlTransfer(easy, request, pool)
     transfer.install()
     let code = drydock_curl_perform(easy)
-    received = transfer.received
     // libcurl has used them until here.
     withExtendedLifetime(transfer) {}
-    fields.free()
-    commands.free()
     if let failure = transfer.failure, code != CURLE_OK { throw failure }
-    if !settings.isHTTP, let failure = RemoteFailure.ofHandshake(String(cString: message)) { throw failure }
-    if settings.isHTTP {
+    if !pool.isHTTP, let failure = RemoteFailure.ofHandshake(String(cString: message)) { throw failure }
+    if pool.isHTTP {
       // libcurl takes a header that was cut for a complete one.
       guard code != CURLE_OK || transfer.isHeaderComplete else { throw RemoteFailure.connectionLost }
     } else if request.needsConnection || RemoteFailure.isAnswer(code), !isConnected {
@@ -145,7 +137,7 @@ final class CurlHandle {
     }
     guard code == CURLE_OK else {
       throw RemoteFailure.curl(
-        code, String(cString: message), hostKey: transfer.hostKey, isHTTP: settings.isHTTP,
+        code, String(cString: message), isKeyChanged: transfer.isKeyChanged, isHTTP: pool.isHTTP,
         isConnected: isConnected)
     }
     return reply(transfer)
@@ -173,7 +165,7 @@ final class CurlHandle {
     drydock_curl_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size)
     drydock_curl_offset(easy, CURLINFO_FILETIME_T, &modified)
     return CurlReply(
-      status: status, fields: transfer.fields, text: transfer.text, received: transfer.received,
+      status: status, fields: transfer.fields, text: transfer.text,
       size: size < 0 ? nil : UInt64(size), modified: modified < 0 ? nil : Int64(modified))
   }
 
@@ -188,50 +180,35 @@ final class CurlHandle {
   }
 }
 
-/// What all requests of a store have in common.
-struct CurlSettings {
+/// What all requests to a place have in common, and the idle handles, so that connections are used again.
+final class CurlPool: Sendable {
   /// As `https` or `sftp`: libcurl refuses any other.
-  var protocols: String
-  var isHTTP: Bool
-  var noProgressLimit: Double
-  var deadline: Double
-  var rate: RateLimit?
+  let scheme: String
+  let options: RemoteOptions
+  let rate: RateLimit?
   /// Sets credentials, certificates and keys.
-  var apply: @Sendable (CurlHandle) -> Void
+  let apply: @Sendable (CurlHandle) -> Void
+  private let idle = Mutex((handles: [CurlHandle](), hasAnswered: false))
+
+  init(_ scheme: String, _ options: RemoteOptions, apply: @escaping @Sendable (CurlHandle) -> Void) {
+    (self.scheme, self.options, self.apply) = (scheme, options, apply)
+    rate = options.rateLimit.map { RateLimit(bytesPerSecond: $0) }
+  }
+
+  var isHTTP: Bool { scheme != "sftp" }
 
   /// A guard against a server that sends a byte now and then: the deadline, and time for the bytes on a slow line.
   fileprivate func longestTime(_ request: CurlRequest) -> Double {
-    var bytes: UInt64 =
-      switch request.target {
-      case .text(let limit): UInt64(limit)
-      case .buffer(let buffer, _): UInt64(buffer.count)
-      }
+    var bytes = UInt64(request.buffer?.size ?? request.textLimit)
     if case .send(_, let body) = request.operation { bytes += body.size }
     // Several transfers share the rate.
-    return deadline + Double(bytes) / min(10_000, (rate?.bytesPerSecond ?? 1e9) / 16)
-  }
-}
-
-/// The idle handles of a store, so that connections are used again.
-final class CurlPool: Sendable {
-  private struct Idle: @unchecked Sendable {
-    // A handle is used by the thread that took it out, and by no other.
-    var handles: [CurlHandle] = []
-    var hasAnswered = false
+    return options.deadline + Double(bytes) / min(10_000, (rate?.bytesPerSecond ?? 1e9) / 16)
   }
 
-  private let idle = Mutex(Idle())
-  private let settings: CurlSettings
-  private let limit: Int
-
-  init(_ settings: CurlSettings, limit: Int) {
-    (self.settings, self.limit) = (settings, limit)
-  }
-
-  func perform(_ request: CurlRequest, received: inout Int) throws -> CurlReply {
+  func perform(_ request: CurlRequest) throws -> CurlReply {
     let handle = try idle.withLock { $0.handles.popLast() } ?? CurlHandle()
     do {
-      let reply = try handle.perform(request, settings, received: &received)
+      let reply = try handle.perform(request, self)
       putBack(handle)
       return reply
     } catch var failure as RemoteFailure {
@@ -244,21 +221,9 @@ final class CurlPool: Sendable {
   }
 
   private func putBack(_ handle: CurlHandle) {
-    let returned = Idle(handles: [handle])
     idle.withLock {
       $0.hasAnswered = true
-      if $0.handles.count < limit { $0.handles += returned.handles }
+      if $0.handles.count < 2 * max(options.parallelTransfers, 1) { $0.handles.append(handle) }
     }
   }
-}
-
-/// A list of strings as libcurl takes them, freed by ``free()``.
-private struct CurlList {
-  private(set) var head: UnsafeMutablePointer<curl_slist>?
-
-  init(_ lines: [String] = []) {
-    for line in lines { head = drydock_curl_append(head, line) ?? head }
-  }
-
-  func free() { drydock_curl_free(head) }
 }

@@ -1,15 +1,16 @@
+import ArchiveFile
 import Cryptography
 import DrydockErrors
+import FileSystem
 import Foundation
 import Synchronization
 
 /// A bucket below a prefix, over S3's REST interface. Requests are signed by libcurl.
-final class S3Store: RemoteStore {
-  let url: String
+final class S3Place: ServerPlace {
+  let path: String
   let parallelReads = 16
-  let place: S3Place
+  let address: S3Address
   let options: RemoteOptions
-  let retries: Retries
   private let pool: CurlPool
   /// Whether the server knows `If-None-Match` in requests that publish; until one is refused.
   let knowsConditions = Mutex(true)
@@ -19,15 +20,10 @@ final class S3Store: RemoteStore {
   private static let pageLimit = 10_000
 
   init(_ url: String, _ options: RemoteOptions) throws {
-    place = try S3Place(url, options)
-    self.url = place.url
+    address = try S3Address(url, options)
+    path = address.url
     self.options = options
-    retries = Retries(options)
-    pool = CurlPool(place.settings(options), limit: 2 * max(options.parallelTransfers, 1))
-  }
-
-  func label(_ failure: String, _ method: String, _ name: String?) -> RequestLabel {
-    RequestLabel(failure: failure, method: method, url: name.map { "\(url)/\($0)" } ?? url)
+    pool = CurlPool(address.scheme, options, apply: address.apply)
   }
 
   // MARK: Requests
@@ -37,27 +33,15 @@ final class S3Store: RemoteStore {
   /// - Parameter digest: of the body, which the server compares with what arrives.
   func send(
     _ operation: CurlRequest.Operation, key: String?, query: [(name: String, value: String)] = [],
-    fields: [String] = [], digest: SHA256.Digest? = nil, target: ReplyTarget = .text(limit: 256 << 10),
-    patience: Double? = nil, received: inout Int
+    fields: [String] = [], digest: SHA256.Digest? = nil, into buffer: ReplyBuffer? = nil,
+    textLimit: Int = 256 << 10, patience: Double? = nil
   ) throws -> CurlReply {
     let digest = try digest ?? SHA256.hash([])
     return try pool.perform(
       CurlRequest(
-        url: place.url(key: key, query: query), operation: operation,
-        fields: place.fields + ["x-amz-content-sha256:\(digest.hex)"] + fields, target: target,
-        patience: patience),
-      received: &received)
-  }
-
-  func send(
-    _ operation: CurlRequest.Operation, key: String?, query: [(name: String, value: String)] = [],
-    fields: [String] = [], digest: SHA256.Digest? = nil, target: ReplyTarget = .text(limit: 256 << 10),
-    patience: Double? = nil
-  ) throws -> CurlReply {
-    var received = 0
-    return try send(
-      operation, key: key, query: query, fields: fields, digest: digest, target: target, patience: patience,
-      received: &received)
+        url: address.url(key: key, query: query), operation: operation,
+        fields: address.fields + ["x-amz-content-sha256:\(digest.hex)"] + fields, buffer: buffer,
+        textLimit: textLimit, patience: patience))
   }
 
   /// The reply, if the server did what it was asked.
@@ -79,51 +63,51 @@ final class S3Store: RemoteStore {
     return document
   }
 
-  // MARK: RemoteStore
+  // MARK: ServerPlace
 
   func createIfNeeded() throws {
-    _ = try retries.run(label("the bucket cannot be listed", "GET", nil)) { _ in
+    _ = try retrying("the bucket cannot be listed", "GET") { _ in
       try document(
-        send(.get, key: nil, query: [("list-type", "2"), ("max-keys", "1"), ("prefix", place.key(""))]),
+        send(.get, key: nil, query: [("list-type", "2"), ("max-keys", "1"), ("prefix", address.key(.root))]),
         "ListBucketResult")
     }
     abortOldUploads()
   }
 
-  func list(_ folder: String) throws -> [RemoteFile] {
-    if !folder.isEmpty { try RemoteName.check(folder) }
-    let prefix = place.key(folder.isEmpty ? "" : folder + "/")
-    var files: [RemoteFile] = []
+  func files(_ folder: ContainerPath) throws -> [PlaceFile] {
+    if !folder.isRoot { try RemoteName.check(folder) }
+    let prefix = address.key(folder) + (folder.isRoot ? "" : "/")
+    var files: [PlaceFile] = []
     var token: String?
     for _ in 0..<Self.pageLimit {
       var query = [("list-type", "2"), ("delimiter", "/"), ("encoding-type", "url"), ("prefix", prefix)]
       if let token { query.append(("continuation-token", token)) }
-      let page = try retries.run(label("cannot be listed", "GET", folder.isEmpty ? nil : folder)) { _ in
+      let page = try retrying("cannot be listed", "GET", folder) { _ in
         try document(
-          send(.get, key: nil, query: query, target: .text(limit: Self.listingLimit)), "ListBucketResult")
+          send(.get, key: nil, query: query, textLimit: Self.listingLimit), "ListBucketResult")
       }
       files += try page.all("Contents").compactMap { try file($0, in: page, prefix: prefix, folder) }
       guard page["IsTruncated"]?.text == "true" else { return files.sorted { $0.name < $1.name } }
       guard let next = page["NextContinuationToken"]?.text, !next.isEmpty, next != token else { break }
       token = next
     }
-    throw DrydockError(.unreadable, "cannot be listed: the server's listing does not end", path: url)
+    throw DrydockError(.unreadable, "cannot be listed: the server's listing does not end", path: path)
   }
 
   /// One entry of a listing; nil for the prefix itself, which some tools make as an empty object.
   private func file(
-    _ entry: S3Document, in page: S3Document, prefix: String, _ folder: String
-  ) throws -> RemoteFile? {
+    _ entry: S3Document, in page: S3Document, prefix: String, _ folder: ContainerPath
+  ) throws -> PlaceFile? {
     let raw = entry["Key"]?.text ?? ""
     let isEncoded = page["EncodingType"]?.text == "url"
-    guard let key = isEncoded ? PercentEncoding.decode(raw) : raw, key.hasPrefix(prefix),
+    guard let key = isEncoded ? RemoteName.decode(raw) : raw, key.hasPrefix(prefix),
       let size = entry["Size"].flatMap({ UInt64($0.text) }),
       let modified = entry["LastModified"].flatMap({ RemoteTime.iso($0.text) })
     else {
       throw DrydockError(
         .unsafeName,
         "cannot be listed: the server's listing has an invalid entry: \(RemoteName.printable(raw))",
-        path: url)
+        path: path)
     }
     let name = key.dropFirst(prefix.count)
     if name.isEmpty { return nil }
@@ -131,29 +115,29 @@ final class S3Store: RemoteStore {
       throw DrydockError(
         .unsafeName,
         "cannot be listed: the server's listing has an unsafe name: \(RemoteName.printable(raw))",
-        path: url)
+        path: path)
     }
-    return RemoteFile(
-      name: folder.isEmpty ? String(name) : "\(folder)/\(name)", size: size, modified: modified,
+    return PlaceFile(
+      folder.appending(name: Array(name.utf8)), size: size, modified: modified,
       version: Self.version(entry["ETag"]?.text ?? ""))
   }
 
-  func file(_ name: String) throws -> RemoteFile? {
+  func file(_ name: ContainerPath) throws -> PlaceFile? {
     try RemoteName.check(name)
-    return try retries.run(label("cannot be read", "HEAD", name)) { _ in try head(name)?.file }
+    return try retrying("cannot be read", "HEAD", name) { _ in try head(name)?.file }
   }
 
   /// The file and the identifier of the upload that made it.
-  func head(_ name: String) throws -> (file: RemoteFile, upload: String?)? {
-    let reply = try send(.head, key: place.key(name))
+  func head(_ name: ContainerPath) throws -> (file: PlaceFile, upload: String?)? {
+    let reply = try send(.head, key: address.key(name))
     if reply.status == 404 { return nil }
     let fields = try succeeded(reply).fields
     // libcurl takes the size from the same field, and checks it.
     guard let size = reply.size ?? fields["content-length"].flatMap({ UInt64($0) }),
       let modified = fields["last-modified"].flatMap({ RemoteTime.http($0) })
     else { throw RemoteFailure.protocolViolation("the server does not say the file's size and time") }
-    let file = RemoteFile(
-      name: name, size: size, modified: modified, version: Self.version(fields["etag"] ?? ""))
+    let file = PlaceFile(
+      name, size: size, modified: modified, version: Self.version(fields["etag"] ?? ""))
     return (file, fields[S3Upload.markField])
   }
 
@@ -163,42 +147,39 @@ final class S3Store: RemoteStore {
     return tag.trimmingCharacters(in: ["\""])
   }
 
-  func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
+  func read(_ file: PlaceFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
     let condition = file.version.isEmpty ? [] : ["if-match:\"\(file.version)\""]
-    try fill(target, with: file, at: offset, retries, label("cannot be read", "GET", file.name)) {
-      rest, first, received in
-      let range = "\(first)-\(first + UInt64(rest.count) - 1)"
+    try fill(target, with: file, at: offset, by: "GET") { rest in
       let reply = try send(
-        .get, key: place.key(file.name), fields: ["range:bytes=\(range)"] + condition,
-        target: .buffer(rest, contentRange: "bytes \(range)/\(file.size)"), received: &received)
+        .get, key: address.key(file.name), fields: ["range:bytes=\(rest.range)"] + condition, into: rest)
       if reply.status == 416 {
         throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
       }
-      guard try succeeded(reply).received == rest.count else {
-        throw RemoteFailure(.io, "the reply ended early", isTransient: true)
-      }
+      _ = try succeeded(reply)
+      guard rest.isFull else { throw RemoteFailure(.io, "the reply ended early", isTransient: true) }
     }
   }
 
-  func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile {
+  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
     try RemoteName.check(name)
     let digest = try SHA256.hash(bytes)
-    let file = try retries.run(label("cannot be written", "PUT", name)) { _ in
-      _ = try succeeded(send(.send("PUT", RequestBody(bytes)), key: place.key(name), digest: digest))
+    let file = try retrying("cannot be written", "PUT", name) { _ in
+      _ = try succeeded(send(.send("PUT", RequestBody(bytes)), key: address.key(name), digest: digest))
       return try head(name)?.file
     }
     return try written(file, name)
   }
 
-  func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload {
+  func upload(_ name: ContainerPath, from source: @escaping ArchiveSource.Read) throws -> any PlaceUpload {
     try RemoteName.check(name)
-    return S3Upload(self, name, source)
+    return BackgroundUpload(
+      name, path: full(name), threads: options.parallelTransfers, to: S3Upload(self, name), source)
   }
 
-  func remove(_ name: String) throws {
+  func remove(_ name: ContainerPath) throws {
     try RemoteName.check(name)
-    try retries.run(label("cannot be removed", "DELETE", name)) { _ in
-      let reply = try send(.plain("DELETE"), key: place.key(name))
+    try retrying("cannot be removed", "DELETE", name) { _ in
+      let reply = try send(.plain("DELETE"), key: address.key(name))
       if reply.status != 404 || RemoteFailure.s3(reply).serverCode == "NoSuchBucket" {
         _ = try succeeded(reply)
       }
@@ -211,12 +192,13 @@ final class S3Store: RemoteStore {
   /// the rights for it, nothing happens: the bucket should have a lifecycle rule.
   private func abortOldUploads() {
     guard
-      let reply = try? send(.get, key: nil, query: [("prefix", place.key("")), ("uploads", "")]),
+      let reply = try? send(.get, key: nil, query: [("prefix", address.key(.root)), ("uploads", "")]),
       let page = try? document(reply, "ListMultipartUploadsResult")
     else { return }
     let yesterday = Int64((Date().timeIntervalSince1970 - 86_400) * 1e9)
     for upload in page.all("Upload") {
-      guard let key = upload["Key"]?.text, key.hasPrefix(place.key("")), let id = upload["UploadId"]?.text,
+      guard let key = upload["Key"]?.text, key.hasPrefix(address.key(.root)),
+        let id = upload["UploadId"]?.text,
         let begun = upload["Initiated"].flatMap({ RemoteTime.iso($0.text) }), begun < yesterday
       else { continue }
       _ = try? send(.plain("DELETE"), key: key, query: [("uploadId", id)])

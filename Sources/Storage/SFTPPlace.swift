@@ -1,4 +1,7 @@
+import ArchiveFile
+import CLibCurl
 import DrydockErrors
+import FileSystem
 import Foundation
 import Synchronization
 
@@ -6,11 +9,10 @@ import Synchronization
 ///
 /// A new file is written under another name and then renamed: OpenSSH's rename does not replace a file. Files have no version:
 /// a listing has times only to the minute, and in the server's time zone.
-final class SFTPStore: RemoteStore {
-  let url: String
-  let place: SFTPPlace
+final class SFTPPlace: ServerPlace {
+  let path: String
+  let address: SFTPAddress
   let options: RemoteOptions
-  let retries: Retries
   private let login: SSHLogin
   private let pool: CurlPool
   private let hasRemovedOld = Mutex(false)
@@ -25,43 +27,24 @@ final class SFTPStore: RemoteStore {
   private static let listingLimit = 256 << 20
 
   init(_ url: String, _ options: RemoteOptions) throws {
-    place = try SFTPPlace(url, options)
-    self.url = place.url
+    address = try SFTPAddress(url, options)
+    path = address.url
     self.options = options
-    retries = Retries(options)
-    login = try SSHLogin(options)
-    pool = CurlPool(place.settings(options, login), limit: 2 * max(options.parallelTransfers, 1))
-  }
-
-  func label(_ failure: String, _ method: String, _ name: String) -> RequestLabel {
-    RequestLabel(failure: failure, method: method, url: name.isEmpty ? url : "\(url)/\(name)")
+    let login = try SSHLogin(options)
+    self.login = login
+    pool = CurlPool("sftp", options) { [user = address.user] handle in
+      handle.set(CURLOPT_USERNAME, user)
+      // Other accounts of the server read nothing.
+      handle.set(CURLOPT_NEW_FILE_PERMS, 0o600)
+      handle.set(CURLOPT_NEW_DIRECTORY_PERMS, 0o700)
+      login.apply(handle)
+    }
   }
 
   // MARK: Requests
 
-  /// One request, with each of the user's keys until the server accepts one.
-  func perform(_ request: CurlRequest, received: inout Int) throws -> CurlReply {
-    while true {
-      let number = login.number
-      do {
-        let reply = try pool.perform(request, received: &received)
-        login.isAccepted()
-        return reply
-      } catch var failure as RemoteFailure where failure.refusesLogin {
-        switch login.isRefused(number) {
-        case .next: continue
-        case .again:
-          failure.isTransient = true
-          throw failure
-        case .end: throw failure
-        }
-      }
-    }
-  }
-
   func perform(_ request: CurlRequest) throws -> CurlReply {
-    var received = 0
-    return try perform(request, received: &received)
+    try login.offering { try pool.perform(request) }
   }
 
   /// Writes a file, or to its end.
@@ -70,29 +53,29 @@ final class SFTPStore: RemoteStore {
   }
 
   func run(_ commands: [String]) throws {
-    _ = try perform(CurlRequest(url: place.location(""), operation: .commands(commands)))
+    _ = try perform(CurlRequest(url: address.location(.root), operation: .commands(commands)))
   }
 
   /// The size and time of a file as the server says it; nil when it does not exist.
-  func state(_ name: String) throws -> RemoteFile? {
+  func state(_ name: ContainerPath) throws -> PlaceFile? {
     do {
-      let reply = try perform(CurlRequest(url: place.location(name), operation: .head, asksTime: true))
+      let reply = try perform(CurlRequest(url: address.location(name), operation: .head, asksTime: true))
       // libcurl does not know the size of an empty file.
       let (size, seconds) = (reply.size ?? 0, reply.modified ?? 0)
-      return RemoteFile(name: name, size: size, modified: seconds * 1_000_000_000, version: "")
+      return PlaceFile(name, size: size, modified: seconds * 1_000_000_000)
     } catch let failure as RemoteFailure where failure.code == .notFound {
       return nil
     }
   }
 
-  // MARK: RemoteStore
+  // MARK: ServerPlace
 
   func createIfNeeded() throws {
-    try retries.run(label("cannot be made", "mkdir", "")) { _ in
+    try retrying("cannot be made", "mkdir") { _ in
       // Fails when it exists; whether it can be used shows the listing.
-      try run(["*mkdir \(place.argument(""))"])
+      try run(["*mkdir \(address.argument(.root))"])
       do {
-        _ = try lines("")
+        _ = try lines(.root)
       } catch let failure as RemoteFailure where failure.code == .notFound {
         // The protocol has one answer for all reasons.
         throw RemoteFailure(
@@ -103,12 +86,11 @@ final class SFTPStore: RemoteStore {
   }
 
   /// The lines of a directory's listing.
-  private func lines(_ folder: String) throws -> [SFTPListingLine] {
+  private func lines(_ folder: ContainerPath) throws -> [SFTPListingLine] {
     let reply = try perform(
       CurlRequest(
-        url: place.location(folder.isEmpty ? "" : folder)
-          + (place.location(folder).hasSuffix("/") ? "" : "/"),
-        operation: .get, target: .text(limit: Self.listingLimit)))
+        url: address.location(folder) + (folder.isRoot ? "" : "/"),
+        operation: .get, textLimit: Self.listingLimit))
     let now = Int64(Date().timeIntervalSince1970)
     return try String(decoding: reply.text, as: UTF8.self).split(separator: "\n").compactMap { text in
       guard let line = SFTPListingLine(text, now: now) else {
@@ -125,41 +107,41 @@ final class SFTPStore: RemoteStore {
     }
   }
 
-  func list(_ folder: String) throws -> [RemoteFile] {
-    if !folder.isEmpty { try RemoteName.check(folder) }
-    let lines = try retries.run(label("cannot be listed", "list", folder)) { _ -> [SFTPListingLine] in
+  func files(_ folder: ContainerPath) throws -> [PlaceFile] {
+    if !folder.isRoot { try RemoteName.check(folder) }
+    let lines = try retrying("cannot be listed", "list", folder) { _ -> [SFTPListingLine] in
       do {
         return try self.lines(folder)
       } catch let failure as RemoteFailure where failure.code == .notFound {
-        guard !folder.isEmpty else {
+        guard !folder.isRoot else {
           throw RemoteFailure(.notFound, "the directory does not exist", advice: "correct the path")
         }
         // Only the folder may be missing.
-        _ = try self.lines("")
+        _ = try self.lines(.root)
         return []
       }
     }
     let names = Set(lines.map { $0.name })
-    return lines.compactMap { line -> RemoteFile? in
+    return lines.compactMap { line -> PlaceFile? in
       var name = line.name
       if line.isRegularFile, name.hasPrefix(Self.writingPrefix) { return nil }
       if line.isRegularFile, name.hasPrefix(Self.replacedPrefix) {
         name.removeFirst(Self.replacedPrefix.count)
         if names.contains(name) || name.isEmpty { return nil }
       }
-      return RemoteFile(
-        name: folder.isEmpty ? name : "\(folder)/\(name)", size: line.size,
-        modified: line.modified * 1_000_000_000, version: "", isFile: line.isRegularFile, hasExactTime: false)
+      return PlaceFile(
+        folder.appending(name: Array(name.utf8)), size: line.size, modified: line.modified * 1_000_000_000,
+        timeError: (24 + 14) * 3600, isFile: line.isRegularFile)
     }.sorted { $0.name < $1.name }
   }
 
-  func file(_ name: String) throws -> RemoteFile? {
+  func file(_ name: ContainerPath) throws -> PlaceFile? {
     try RemoteName.check(name)
-    return try retries.run(label("cannot be read", "stat", name)) { _ in try existing(name) }
+    return try retrying("cannot be read", "stat", name) { _ in try existing(name) }
   }
 
   /// The file, or what it had before a replacement that was interrupted.
-  private func existing(_ name: String) throws -> RemoteFile? {
+  private func existing(_ name: ContainerPath) throws -> PlaceFile? {
     if let file = try state(name) { return file }
     guard var old = try state(Self.replaced(name)) else {
       // The replacement may have ended between the two requests.
@@ -170,29 +152,27 @@ final class SFTPStore: RemoteStore {
   }
 
   /// The name for what a file had before, in the same folder.
-  static func replaced(_ name: String) -> String {
-    guard let slash = name.lastIndex(of: "/") else { return replacedPrefix + name }
-    return name[...slash] + replacedPrefix + name[name.index(after: slash)...]
+  private static func replaced(_ name: ContainerPath) -> ContainerPath {
+    name.parent.appending(name: Array(replacedPrefix.utf8) + name.nameBytes)
   }
 
-  func read(_ file: RemoteFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
+  func read(_ file: PlaceFile, at offset: UInt64, into target: UnsafeMutableRawBufferPointer) throws {
     var name = file.name
-    try fill(target, with: file, at: offset, retries, label("cannot be read", "read", file.name)) {
-      rest, first, received in
+    // So that a file that was replaced is recognized while it is read.
+    let isExact = file.timeError == 0
+    try fill(target, with: file, at: offset, by: "read") { rest in
       do {
         let reply = try perform(
           CurlRequest(
-            url: place.location(name), operation: .get, range: "\(first)-\(first + UInt64(rest.count) - 1)",
-            target: .buffer(rest, contentRange: nil), asksTime: file.hasExactTime),
-          received: &received)
-        if file.hasExactTime, let seconds = reply.modified, seconds * 1_000_000_000 != file.modified {
+            url: address.location(name), operation: .get, range: rest.range, buffer: rest, asksTime: isExact))
+        if isExact, let seconds = reply.modified, seconds * 1_000_000_000 != file.modified {
           throw RemoteFailure(.changedMeanwhile, "it was replaced meanwhile", advice: "run it again")
         }
-        guard received == rest.count else {
+        guard rest.isFull else {
           throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
         }
       } catch let failure as RemoteFailure
-        where failure.code == .notFound && name == file.name && first == offset
+        where failure.code == .notFound && name == file.name && rest.first == offset
       {
         guard try state(Self.replaced(name)) != nil else { throw failure }
         name = Self.replaced(name)
@@ -201,46 +181,46 @@ final class SFTPStore: RemoteStore {
     }
   }
 
-  func put(_ name: String, _ bytes: [UInt8]) throws -> RemoteFile {
+  func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
     try RemoteName.check(name)
     let temporary = Self.temporaryName()
     do {
       try write(bytes, to: name, through: temporary)
     } catch {
       // Once: where the server cannot be reached, an upload removes it a day later.
-      try? run(["*rm \(place.argument(temporary))"])
+      try? run(["*rm \(address.argument(temporary))"])
       throw error
     }
     return try written(file(name), name)
   }
 
-  private func write(_ bytes: [UInt8], to name: String, through temporary: String) throws {
-    try retries.run(label("cannot be written", "write", name)) { _ in
-      try send(CurlRequest(url: place.location(temporary), operation: .send("", RequestBody(bytes))))
+  private func write(_ bytes: [UInt8], to name: ContainerPath, through temporary: ContainerPath) throws {
+    try retrying("cannot be written", "write", name) { _ in
+      try send(CurlRequest(url: address.location(temporary), operation: .send("", RequestBody(bytes))))
     }
-    try retries.run(label("cannot be written", "rename", name)) { _ in
+    try retrying("cannot be written", "rename", name) { _ in
       if try rename(temporary, to: name, size: UInt64(bytes.count)) {
-        try run(["*rm \(place.argument(Self.replaced(name)))"])
+        try run(["*rm \(address.argument(Self.replaced(name)))"])
         return
       }
       // No request replaces a file; a kill between these leaves the old one under a name that readers know.
-      let old = place.argument(Self.replaced(name))
+      let old = address.argument(Self.replaced(name))
       try run([
-        "*rm \(old)", "rename \(place.argument(name)) \(old)",
-        "rename \(place.argument(temporary)) \(place.argument(name))", "*rm \(old)",
+        "*rm \(old)", "rename \(address.argument(name)) \(old)",
+        "rename \(address.argument(temporary)) \(address.argument(name))", "*rm \(old)",
       ])
     }
   }
 
-  static func temporaryName() -> String {
-    writingPrefix + String(UInt64.random(in: .min ... .max), radix: 36)
+  static func temporaryName() -> ContainerPath {
+    ContainerPath(name: Array((writingPrefix + String(UInt64.random(in: .min ... .max), radix: 36)).utf8))
   }
 
   /// Gives a file that was written its name.
   ///
   /// - Returns: false when there is another file of that name.
-  func rename(_ temporary: String, to name: String, size: UInt64) throws -> Bool {
-    let command = "rename \(place.argument(temporary)) \(place.argument(name))"
+  func rename(_ temporary: ContainerPath, to name: ContainerPath, size: UInt64) throws -> Bool {
+    let command = "rename \(address.argument(temporary)) \(address.argument(name))"
     // OpenSSH does not replace a file; this is for servers that do.
     let existing = try state(name)
     do {
@@ -250,8 +230,8 @@ final class SFTPStore: RemoteStore {
       }
     } catch let failure as RemoteFailure where failure.code == .notFound {
       // The folder is missing, or the reply of an earlier attempt was lost.
-      if let slash = name.lastIndex(of: "/"), try state(temporary) != nil {
-        try run(["*mkdir \(place.argument(String(name[..<slash])))", command])
+      if !name.parent.isRoot, try state(temporary) != nil {
+        try run(["*mkdir \(address.argument(name.parent))", command])
         return true
       }
     } catch let failure as RemoteFailure where failure.isAnswer && failure.code == .io {
@@ -271,17 +251,17 @@ final class SFTPStore: RemoteStore {
     return true
   }
 
-  func upload(_ name: String, from source: @escaping RemoteSource) throws -> any RemoteUpload {
+  func upload(_ name: ContainerPath, from source: @escaping ArchiveSource.Read) throws -> any PlaceUpload {
     try RemoteName.check(name)
     removeOldUploads()
-    return SFTPUpload(self, name, source)
+    return BackgroundUpload(name, path: full(name), threads: 1, to: SFTPUpload(self, name), source)
   }
 
-  func remove(_ name: String) throws {
+  func remove(_ name: ContainerPath) throws {
     try RemoteName.check(name)
-    try retries.run(label("cannot be removed", "rm", name)) { _ in
+    try retrying("cannot be removed", "rm", name) { _ in
       do {
-        try run(["*rm \(place.argument(Self.replaced(name)))", "rm \(place.argument(name))"])
+        try run(["*rm \(address.argument(Self.replaced(name)))", "rm \(address.argument(name))"])
       } catch let failure as RemoteFailure where failure.code == .notFound {
       }
     }
@@ -289,18 +269,19 @@ final class SFTPStore: RemoteStore {
 
   // MARK: Uploads of killed processes
 
-  /// Removes what uploads have left that ended more than a day ago, once for each store.
+  /// Removes what uploads have left that ended more than a day ago, once for each place.
   private func removeOldUploads() {
     guard
       !hasRemovedOld.withLock({
         let done = $0; $0 = true; return done
-      }), let lines = try? lines("")
+      }), let lines = try? lines(.root)
     else { return }
     let yesterday = Int64((Date().timeIntervalSince1970 - 86_400) * 1e9)
     for line in lines where line.isRegularFile && line.name.hasPrefix(Self.writingPrefix) {
       // The listing's time may be of another time zone.
-      guard let file = try? state(line.name), file.modified < yesterday else { continue }
-      try? run(["*rm \(place.argument(line.name))"])
+      let name = ContainerPath(name: Array(line.name.utf8))
+      guard let file = try? state(name), file.modified < yesterday else { continue }
+      try? run(["*rm \(address.argument(name))"])
     }
   }
 }

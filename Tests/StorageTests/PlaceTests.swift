@@ -3,14 +3,14 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import RemoteStorage
+@testable import Storage
 
 @Suite("Remote places: URLs, names, options")
 struct PlaceTests {
   private static let credentials = ["AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"]
 
-  private func s3(_ url: String, _ variables: [String: String] = [:]) throws -> S3Place {
-    try S3Place(url, RemoteOptions(variables: Self.credentials.merging(variables) { $1 }))
+  private func s3(_ url: String, _ variables: [String: String] = [:]) throws -> S3Address {
+    try S3Address(url, RemoteOptions(variables: Self.credentials.merging(variables) { $1 }))
   }
 
   @Test("Where AWS's own variables put a bucket")
@@ -50,7 +50,7 @@ struct PlaceTests {
   func invalid(_ url: String, _ variables: [String: String]) throws {
     let all = Self.credentials.merging(variables) { $1 }.merging(["DRYDOCK_SSH_KEY": "/dev/null"]) { $1 }
     let error = #expect(throws: DrydockError.self) {
-      _ = try RemoteStores.open(url, RemoteOptions(variables: all))
+      _ = try Places.connect(url, RemoteOptions(variables: all))
     }
     #expect([.usage, .badConfiguration].contains(error?.code))
     #expect(error?.description.contains("secret") == false)
@@ -66,15 +66,15 @@ struct PlaceTests {
 
   @Test("A URL of another kind is not a directory", arguments: ["S3://bucket/x", "ftp://h/x", "file:///x"])
   func otherURLs(_ url: String) {
-    #expect(throws: DrydockError.self) { try RemoteStores.refuseOtherURL(url) }
-    #expect(throws: Never.self) { try RemoteStores.refuseOtherURL("a/" + url) }
+    #expect(throws: DrydockError.self) { try Places.refuseOtherURL(url) }
+    #expect(throws: Never.self) { try Places.refuseOtherURL("a/" + url) }
   }
 
   @Test("Why a path with .. is refused is said", arguments: ["s3://bucket/a/../b", "sftp://host/a/.."])
   func dots(_ url: String) {
     let all = Self.credentials.merging(["DRYDOCK_SSH_KEY": "/dev/null"]) { $1 }
     let error = #expect(throws: DrydockError.self) {
-      _ = try RemoteStores.open(url, RemoteOptions(variables: all))
+      _ = try Places.connect(url, RemoteOptions(variables: all))
     }
     #expect(
       error?.message.contains("a remote path with `..` is refused, because a link may lead elsewhere") == true
@@ -84,7 +84,7 @@ struct PlaceTests {
   @Test("Missing credentials are named")
   func missingCredentials() {
     let error = #expect(throws: DrydockError.self) {
-      _ = try RemoteStores.open("s3://bucket", RemoteOptions(variables: ["AWS_ACCESS_KEY_ID": ""]))
+      _ = try Places.connect("s3://bucket", RemoteOptions(variables: ["AWS_ACCESS_KEY_ID": ""]))
     }
     #expect(
       error?.description
@@ -94,19 +94,19 @@ struct PlaceTests {
   @Test("SFTP's URLs and paths, also relative to the home directory")
   func sftpPaths() throws {
     let options = RemoteOptions(variables: ["LOGNAME": "me"])
-    let place = try SFTPPlace("sftp://user@host:2222/a b/c\"d/", options)
+    let place = try SFTPAddress("sftp://user@host:2222/a b/c\"d/", options)
     #expect(place.url == "sftp://user@host:2222/a b/c\"d")
     #expect(place.location("x y") == "sftp://host:2222/a%20b/c%22d/x%20y")
     #expect(place.argument("x") == #""/a b/c\"d/x""#)
-    let home = try SFTPPlace("sftp://[::1]/~/backups", options)
+    let home = try SFTPAddress("sftp://[::1]/~/backups", options)
     #expect(home.url == "sftp://[::1]/~/backups")
     #expect(home.location("x") == "sftp://[::1]/~/backups/x")
     #expect(home.argument("x") == "\"backups/x\"")
     #expect(home.argument("") == "\"backups\"")
-    #expect(try SFTPPlace("sftp://host/~/", options).argument("") == "\".\"")
-    #expect(try SFTPPlace("sftp://host/", options).location("x") == "sftp://host/x")
-    #expect(RemoteStores.isRemote("s3://x") && RemoteStores.isRemote("sftp://x"))
-    #expect(!RemoteStores.isRemote("/s3://x") && !RemoteStores.isRemote("http://x"))
+    #expect(try SFTPAddress("sftp://host/~/", options).argument("") == "\".\"")
+    #expect(try SFTPAddress("sftp://host/", options).location("x") == "sftp://host/x")
+    #expect(Places.isRemote("s3://x") && Places.isRemote("sftp://x"))
+    #expect(!Places.isRemote("/s3://x") && !Places.isRemote("http://x"))
   }
 
   @Test("A path relative to the home directory works on the server")
@@ -125,9 +125,9 @@ struct PlaceTests {
     let file = try #require(try store.uploadAll("a b", [1, 2, 3]))
     #expect(try store.bytes(file) == [1, 2, 3])
     #expect(try store.put("a b", [4]).size == 1)
-    #expect(try place.store().list("").map(\.name) == ["a b"])
+    #expect(try place.store().files("").map(\.name) == ["a b"])
     try store.remove("a b")
-    #expect(try store.list("") == [])
+    #expect(try store.files("") == [])
   }
 
   @Test("10,000 parts are enough for 1 TiB, and the first ones are small")

@@ -22,24 +22,42 @@ struct RequestBody {
   }
 }
 
-/// Where the bytes of a reply go.
-enum ReplyTarget {
-  /// Into memory, at most so many bytes.
-  case text(limit: Int)
-  /// Into the caller's buffer, never past its end. Over HTTP, the reply must be this `Content-Range`.
-  case buffer(UnsafeMutableRawBufferPointer, contentRange: String?)
+/// A range of a file that is read into a caller's buffer.
+final class ReplyBuffer {
+  private let bytes: UnsafeMutableRawBufferPointer
+  let first: UInt64
+  private let fileSize: UInt64
+  /// How many bytes have arrived.
+  private(set) var received = 0
+
+  init(_ bytes: UnsafeMutableRawBufferPointer, at first: UInt64, of fileSize: UInt64) {
+    (self.bytes, self.first, self.fileSize) = (bytes, first, fileSize)
+  }
+
+  var size: Int { bytes.count }
+  var isFull: Bool { received == size }
+  /// As `first-last`, and as HTTP's reply must name it.
+  var range: String { "\(first)-\(first + UInt64(size) - 1)" }
+  var contentRange: String { "bytes \(range)/\(fileSize)" }
+
+  /// Never writes past the end.
+  func append(_ piece: UnsafeRawBufferPointer) throws {
+    guard piece.count <= size - received else {
+      throw RemoteFailure.protocolViolation("the server sent more bytes than it was asked for")
+    }
+    UnsafeMutableRawBufferPointer(rebasing: bytes[received...]).copyMemory(from: piece)
+    received += piece.count
+  }
 }
 
 /// The state of one request while libcurl runs it: what its callbacks read and write.
 final class CurlTransfer {
-  private let body: RequestBody?
-  /// Where the body begins in the server's file: libcurl seeks by that file's offsets.
-  private let bodyOffset: UInt64
-  private let target: ReplyTarget
-  private let rate: RateLimit?
-  private let noProgressLimit: Double
-  private let isHTTP: Bool
   private let easy: UnsafeMutableRawPointer
+  private let request: CurlRequest
+  private let body: RequestBody?
+  private let isHTTP: Bool
+  private let noProgressLimit: Double
+  private let rate: RateLimit?
 
   private var sent: UInt64 = 0
   private var lastProgress = ProcessInfo.processInfo.systemUptime
@@ -52,23 +70,15 @@ final class CurlTransfer {
   private(set) var isHeaderComplete = false
   /// What arrived and is not in the caller's buffer: a listing, or an error in XML.
   private(set) var text: [UInt8] = []
-  /// How many bytes are in the caller's buffer.
-  private(set) var received = 0
   /// Why a callback stopped the request.
   private(set) var failure: (any Error)?
-  /// What known_hosts says of the server's key, when the server was refused.
-  private(set) var hostKey: HostKeyFailure?
+  /// Whether known_hosts has another key of the server, which was refused.
+  private(set) var isKeyChanged = false
 
-  /// The most that an error, or the header of a reply, may have.
-  private static let errorLimit = 256 << 10
-
-  init(
-    _ easy: UnsafeMutableRawPointer, body: RequestBody?, bodyOffset: UInt64, target: ReplyTarget,
-    rate: RateLimit?, noProgressLimit: Double, isHTTP: Bool
-  ) {
-    self.bodyOffset = bodyOffset
-    (self.easy, self.body, self.target, self.rate) = (easy, body, target, rate)
-    (self.noProgressLimit, self.isHTTP) = (noProgressLimit, isHTTP)
+  init(_ easy: UnsafeMutableRawPointer, _ request: CurlRequest, _ pool: CurlPool) {
+    (self.easy, self.request, isHTTP, rate) = (easy, request, pool.isHTTP, pool.rate)
+    body = if case .send(_, let body) = request.operation { body } else { nil }
+    noProgressLimit = request.patience ?? pool.options.noProgressLimit
   }
 
   /// Makes libcurl call this object, which must live until the request is done.
@@ -104,16 +114,11 @@ final class CurlTransfer {
     rate?.take(count)
     let piece = UnsafeRawBufferPointer(start: bytes, count: count)
     do {
-      if case .buffer(let buffer, let contentRange) = target, try isForBuffer(contentRange) {
-        guard count <= buffer.count - received else {
-          throw RemoteFailure.protocolViolation("the server sent more bytes than it was asked for")
-        }
-        UnsafeMutableRawBufferPointer(rebasing: buffer[received...]).copyMemory(from: piece)
-        received += count
+      if let buffer = request.buffer, try fills(buffer) {
+        try buffer.append(piece)
       } else {
-        let limit = if case .text(let limit) = target { limit } else { Self.errorLimit }
-        guard count <= limit - text.count else {
-          throw RemoteFailure.protocolViolation("the server's reply has more than \(limit) bytes")
+        guard count <= request.textLimit - text.count else {
+          throw RemoteFailure.protocolViolation("the server's reply has more than \(request.textLimit) bytes")
         }
         text.append(contentsOf: piece)
       }
@@ -126,27 +131,27 @@ final class CurlTransfer {
   }
 
   /// Whether the reply is the range that was asked for, not an error.
-  private func isForBuffer(_ contentRange: String?) throws -> Bool {
+  private func fills(_ buffer: ReplyBuffer) throws -> Bool {
     if let fillsBuffer { return fillsBuffer }
     var answer = true
     if isHTTP {
       var status = 0
       drydock_curl_long(easy, CURLINFO_RESPONSE_CODE, &status)
       answer = (200..<300).contains(status)
-      if answer, let contentRange {
+      if answer {
         guard status == 206, let found = fields["content-range"] else {
           throw RemoteFailure.protocolViolation("the server ignores the range of a request")
         }
-        guard found == contentRange else {
+        guard found == buffer.contentRange else {
           throw RemoteFailure(.changedMeanwhile, "the server sent another range than it was asked for")
         }
       }
-    } else if case .buffer(let buffer, _) = target {
+    } else {
       // Without the file's size libcurl does not seek, and reads from the start.
       var size: curl_off_t = -1
       drydock_curl_offset(easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size)
       guard size >= 0 else { throw RemoteFailure.connectionLost }
-      guard size == curl_off_t(buffer.count) else {
+      guard size == curl_off_t(buffer.size) else {
         throw RemoteFailure(.truncated, "the file is shorter than it was", advice: "run it again")
       }
     }
@@ -188,10 +193,12 @@ final class CurlTransfer {
 
   /// libcurl sends a body from its start when a kept connection turns out to be closed.
   private func seek(_ offset: curl_off_t, _ origin: Int32) -> Int32 {
-    guard origin == SEEK_SET, let body, let offset = UInt64(exactly: offset), offset >= bodyOffset,
-      offset - bodyOffset <= body.size
+    // By the offsets of the server's file.
+    let start = request.appendOffset
+    guard origin == SEEK_SET, let body, let offset = UInt64(exactly: offset), offset >= start,
+      offset - start <= body.size
     else { return Int32(CURL_SEEKFUNC_FAIL) }
-    sent = offset - bodyOffset
+    sent = offset - start
     return Int32(CURL_SEEKFUNC_OK)
   }
 
@@ -205,17 +212,7 @@ final class CurlTransfer {
   }
 
   private func check(_ match: curl_khmatch) -> Int32 {
-    hostKey =
-      switch match {
-      case CURLKHMATCH_OK: nil
-      case CURLKHMATCH_MISMATCH: .changed
-      default: .unknown
-      }
-    return Int32((hostKey == nil ? CURLKHSTAT_FINE : CURLKHSTAT_REJECT).rawValue)
+    isKeyChanged = match == CURLKHMATCH_MISMATCH
+    return Int32((match == CURLKHMATCH_OK ? CURLKHSTAT_FINE : CURLKHSTAT_REJECT).rawValue)
   }
-}
-
-/// What known_hosts says of a server that is refused.
-enum HostKeyFailure {
-  case unknown, changed
 }

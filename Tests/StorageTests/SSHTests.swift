@@ -1,8 +1,9 @@
 import DrydockErrors
 import Foundation
-import RemoteStorage
 import TestSupport
 import Testing
+
+@testable import Storage
 
 @Suite("SFTP: keys, known servers, and what killed uploads leave", .serialized)
 struct SSHTests {
@@ -11,7 +12,7 @@ struct SSHTests {
     return (key as NSString).deletingLastPathComponent
   }
 
-  private func withKnownHosts(_ text: String, _ body: (any RemoteStore) throws -> Void) throws {
+  private func withKnownHosts(_ text: String, _ body: (any ServerPlace) throws -> Void) throws {
     try TemporaryDirectory.with { directory in
       var place = try RemoteServers.sftp()
       try text.replacing("PORT", with: "\(place.port)").write(
@@ -24,7 +25,7 @@ struct SSHTests {
   @Test("An unknown server is refused, and nothing is added to known_hosts")
   func unknownServer() throws {
     try withKnownHosts("") { store throws in
-      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      let error = #expect(throws: DrydockError.self) { try store.files("") }
       #expect(error?.code == .permission)
       #expect(
         error?.message
@@ -34,7 +35,7 @@ struct SSHTests {
     var place = try RemoteServers.sftp()
     place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = "/nonexistent"
     let store = try place.store()
-    #expect(throws: DrydockError.self) { try store.list("") }
+    #expect(throws: DrydockError.self) { try store.files("") }
     #expect(!FileManager.default.fileExists(atPath: "/nonexistent"))
   }
 
@@ -43,7 +44,7 @@ struct SSHTests {
     let base = try base(RemoteServers.sftp())
     let other = try String(contentsOfFile: "\(base)/other_key.pub", encoding: .utf8)
     try withKnownHosts("[127.0.0.1]:PORT \(other)") { store throws in
-      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      let error = #expect(throws: DrydockError.self) { try store.files("") }
       #expect(error?.code == .permission)
       #expect(error?.message.contains("the server's key differs from the one in known_hosts") == true)
     }
@@ -53,7 +54,7 @@ struct SSHTests {
     let rsa = try String(contentsOfFile: "\(base)/rsa-\(getpid()).pub", encoding: .utf8)
     try withKnownHosts("[127.0.0.1]:PORT \(rsa)") { store throws in
       for request in [
-        { _ = try store.list("") }, { try store.createIfNeeded() }, { _ = try store.file("x") },
+        { _ = try store.files("") }, { try store.createIfNeeded() }, { _ = try store.file("x") },
       ] {
         let error = #expect(throws: DrydockError.self) { try request() }
         #expect(error?.code == .permission)
@@ -64,7 +65,7 @@ struct SSHTests {
     }
     let key = try String(contentsOfFile: "\(base)/host_key.pub", encoding: .utf8)
     try withKnownHosts("[127.0.0.1]:PORT \(key)\n@revoked * \(key)") { store throws in
-      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      let error = #expect(throws: DrydockError.self) { try store.files("") }
       #expect(error?.message.contains("is not in known_hosts") == true)
     }
   }
@@ -83,7 +84,7 @@ struct SSHTests {
       example.com \(other)
       [127.0.0.1]:PORT \(key)
       """
-    try withKnownHosts(text) { store throws in #expect(try store.list("") == []) }
+    try withKnownHosts(text) { store throws in #expect(try store.files("") == []) }
     try TemporaryDirectory.with { directory in
       var place = try RemoteServers.sftp()
       try "[127.0.0.1]:\(place.port) \(key)".write(
@@ -92,7 +93,7 @@ struct SSHTests {
       #expect(made.succeeded, "\(made)")
       #expect(try String(contentsOfFile: directory("hashed"), encoding: .utf8).hasPrefix("|1|"))
       place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("hashed")
-      #expect(try place.store().list("") == [])
+      #expect(try place.store().files("") == [])
     }
   }
 
@@ -102,20 +103,20 @@ struct SSHTests {
     let base = try base(place)
     place.environment["DRYDOCK_SSH_KEY"] = "\(base)/other_key"
     var store = try place.store()
-    var error = #expect(throws: DrydockError.self) { try store.list("") }
+    var error = #expect(throws: DrydockError.self) { try store.files("") }
     #expect(error?.code == .permission)
     #expect(error?.message.contains("the server refuses every key; load an Ed25519 or ECDSA key") == true)
 
     for other in ["\(base)/key.pub", "/dev/zero", base] {
       place.environment["DRYDOCK_SSH_KEY"] = other
       error = #expect(throws: DrydockError.self) {
-        _ = try RemoteStores.open(place.url, RemoteOptions(variables: place.environment))
+        _ = try server(place.url, RemoteOptions(variables: place.environment))
       }
       #expect(error?.message.contains("is not a private key") == true, "\(error as Any)")
     }
     place.environment["DRYDOCK_SSH_KEY"] = "\(base)/missing"
     error = #expect(throws: DrydockError.self) {
-      _ = try RemoteStores.open(place.url, RemoteOptions(variables: place.environment))
+      _ = try server(place.url, RemoteOptions(variables: place.environment))
     }
     #expect(error?.code == .badConfiguration)
 
@@ -123,7 +124,7 @@ struct SSHTests {
       place.environment["DRYDOCK_SSH_KEY"] = nil
       place.environment["HOME"] = home.path
       error = #expect(throws: DrydockError.self) {
-        _ = try RemoteStores.open(place.url, RemoteOptions(variables: place.environment))
+        _ = try server(place.url, RemoteOptions(variables: place.environment))
       }
       #expect(error?.message.contains("no SSH key was found") == true)
       let files = FileManager.default
@@ -133,7 +134,7 @@ struct SSHTests {
       try files.copyItem(atPath: "\(base)/known_hosts", toPath: home(".ssh/known_hosts"))
       place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = nil
       store = try place.store()
-      #expect(try store.list("") == [])
+      #expect(try store.files("") == [])
       #expect(try store.put("x", [1]).size == 1)
     }
   }
@@ -176,7 +177,7 @@ struct SSHTests {
     try write("other", "x", age: 90_000)
     try write(".drydock-replaced-state", "before", age: 0)
     let store = try place.store()
-    #expect(try store.list("").map(\.name) == ["other", "state"])
+    #expect(try store.files("").map(\.name) == ["other", "state"])
     let state = try #require(try store.file("state"))
     #expect(try store.bytes(state) == Array("before".utf8))
     #expect(try store.uploadAll("y", [1]) != nil)
@@ -185,7 +186,7 @@ struct SSHTests {
     let replaced = try store.put("state", Array("after".utf8))
     #expect(try store.bytes(replaced) == Array("after".utf8))
     try store.remove("state")
-    #expect(try store.list("").map(\.name) == ["other", "y"])
+    #expect(try store.files("").map(\.name) == ["other", "y"])
     #expect(
       try !FileManager.default.contentsOfDirectory(atPath: directory).contains(".drydock-replaced-state"))
   }
@@ -219,7 +220,7 @@ struct SSHTests {
     ]) { $1 }
     var options = RemoteOptions(variables: variables)
     options.firstPause = 0.01
-    let error = #expect(throws: DrydockError.self) { try RemoteStores.open(url, options).list("") }
+    let error = #expect(throws: DrydockError.self) { try server(url, options).files("") }
     #expect(error?.message.contains("5 attempts") == true, "\(error as Any)")
     #expect(error?.message.contains("check the address, the network and whether the server runs") == true)
   }
@@ -232,7 +233,7 @@ struct SSHTests {
     try files.createDirectory(atPath: "\(directory)/folder", withIntermediateDirectories: false)
     try files.createSymbolicLink(atPath: "\(directory)/link", withDestinationPath: "/etc/passwd")
     try Data("x".utf8).write(to: URL(fileURLWithPath: "\(directory)/ two  spaces -> arrow"))
-    let listed = try place.store().list("")
+    let listed = try place.store().files("")
     #expect(listed.map(\.name) == [" two  spaces -> arrow", "folder", "link"])
     #expect(listed.map(\.isFile) == [true, false, false])
   }

@@ -2,36 +2,40 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 import Foundation
-import RemoteStorage
 import Synchronization
 
-/// The lock of a remote repository: each process that writes or removes has a file in the folder `locks`.
+/// A place on a server with its lock, held as long as this object exists; nothing is changed there without it. Each process that
+/// writes or removes has a file in the folder `locks`.
 ///
 /// A process writes its own file first and looks for others then; so of two that begin at the same moment at least one sees
 /// the other, without conditional writes. Who sees a conflict removes its file and tries again. A file is empty, and its name
 /// says who has it: on a disk that is full, `forget` gets it, too. It is written again every 30 seconds; one that is older by
 /// the server's clock was left by a killed process, or by a machine without a connection, and is removed by the next that
 /// wants the lock. Its owner notices, because it changes nothing without a fresh file.
-final class RemoteLock: Sendable {
-  private static let folder = "locks"
+package final class LockedPlace: PlaceWrapper {
+  private static let folder: ContainerPath = "locks"
 
   /// In seconds. Two renewals may wait for a connection that is broken without a word (``RemoteOptions/noProgressLimit``) while a
   /// file is trusted. It is stale when the last request of an owner who trusted it has ended (``RemoteOptions/deadline``).
-  struct Timing {
-    var renewal = 30.0, trusted = 120.0, stale = 420.0
-    /// After which an exclusive lock looks again: a store's listings may be late.
-    var settling = 0.3
+  package struct Timing {
+    package var renewal = 30.0, trusted = 120.0, stale = 420.0
+    /// After which an exclusive lock looks again: a server's listings may be late.
+    package var settling = 0.3
+
+    package init() {}
   }
 
-  private let store: any RemoteStore
+  package let base: any Place
   private let timing: Timing
   private let own: LockFile
 
   /// - Parameter timeout: seconds to wait for others.
-  /// - Throws: `DrydockError`: `locked`, naming the holder; what the store throws.
-  init(_ store: any RemoteStore, exclusive: Bool, timeout: Double, timing: Timing = Timing()) throws {
-    (self.store, self.timing) = (store, timing)
-    own = LockFile(store, try Self.name(process: getpid(), exclusive: exclusive), trusted: timing.trusted)
+  /// - Throws: `DrydockError`: `locked`, naming the holder; what the place throws.
+  package init(
+    _ base: any Place, exclusive: Bool, timeout: Double, timing: Timing = Timing()
+  ) throws {
+    (self.base, self.timing) = (base, timing)
+    own = LockFile(base, try Self.name(process: getpid(), exclusive: exclusive), trusted: timing.trusted)
     // At least some tries: two that begin at the same moment both give way.
     let deadline = LockFile.now() + max(timeout, 2)
     while true {
@@ -46,13 +50,13 @@ final class RemoteLock: Sendable {
         if own.isHeld || LockFile.now() > deadline { break }
         continue
       }
-      try store.remove(own.name)
+      try base.remove(own.name)
       guard LockFile.now() < deadline else {
         throw DrydockError(
           .locked,
           "the repository is locked by \(describe(holder)); wait for it. A lock that a killed process left ends by itself "
             + "\(Int(timing.stale)) seconds after its last renewal",
-          path: store.url)
+          path: path)
       }
       Thread.sleep(forTimeInterval: .random(in: 0.2...0.8))
     }
@@ -61,67 +65,82 @@ final class RemoteLock: Sendable {
 
   deinit { own.remove() }
 
+  package func put(_ name: ContainerPath, _ bytes: [UInt8]) throws -> PlaceFile {
+    try requireLocked()
+    return try base.put(name, bytes)
+  }
+
+  package func remove(_ name: ContainerPath) throws {
+    try requireLocked()
+    try base.remove(name)
+  }
+
   /// The name of a process's file: `exclusive_RANDOM_MACHINE_PROCESS_HOST`, or `shared_`….
-  static func name(process: Int32, exclusive: Bool) throws -> String {
+  package static func name(process: Int32, exclusive: Bool) throws -> ContainerPath {
     let random = try RandomBytes.make(8).hex
     let host = MachineIdentity.hostName().filter {
       $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0))
     }
-    return [
-      "\(folder)/\(exclusive ? "exclusive" : "shared")", random, MachineIdentity.processes,
-      String(process), String(host.prefix(64)),
-    ].joined(separator: "_")
+    return try folder.appending(
+      [
+        exclusive ? "exclusive" : "shared", random, MachineIdentity.processes, String(process),
+        String(host.prefix(64)),
+      ].joined(separator: "_"))
   }
 
   /// What such a name says: the machine, the process and the host; nil for another name.
-  private static func owner(of name: String) -> (machine: Substring, process: Int32, host: Substring)? {
-    let fields = name.split(separator: "_", omittingEmptySubsequences: false)
+  private static func owner(
+    of name: ContainerPath
+  ) -> (machine: Substring, process: Int32, host: Substring)? {
+    let fields = name.nameString.split(separator: "_", omittingEmptySubsequences: false)
     guard fields.count == 5, let process = Int32(fields[3]) else { return nil }
     return (fields[2], process, fields[4])
   }
 
   /// Throws `locked` when another process may have taken the lock meanwhile: this one had no connection for too long.
-  func requireHeld() throws {
+  package func requireLocked() throws {
     guard own.isHeld else {
       throw DrydockError(
         .locked,
         "the lock of the repository was lost \(Int(own.age)) s after it was renewed last, so nothing more is changed; run it "
           + "again",
-        path: store.url)
+        path: path)
     }
   }
 
   /// The file of another process that prevents the lock; stale ones are removed.
-  private func conflict(with present: RemoteFile, _ exclusive: Bool) throws -> RemoteFile? {
-    for listed in try store.list(Self.folder) where listed.isFile && listed.name != own.name {
-      guard exclusive || listed.name.hasPrefix("\(Self.folder)/exclusive_") else { continue }
+  private func conflict(with present: PlaceFile, _ exclusive: Bool) throws -> PlaceFile? {
+    let listing = try base.list(Self.folder)
+    for name in listing.names where exclusive || name.starts(with: "exclusive_".utf8) {
+      let path = Self.folder.appending(name: name)
       // The time in a listing may be rounded.
-      guard let file = try store.file(listed.name) else { continue }
+      guard path != own.name, try listing.file(path)?.isFile == true, let file = try base.file(path)
+      else { continue }
       let age = Double(present.modified - file.modified) / 1e9
       guard age > timing.stale || isDead(file) else { return file }
-      try store.remove(file.name)
+      try base.remove(file.name)
     }
     return nil
   }
 
   /// Whether the owner was a process of this machine, which has ended.
-  private func isDead(_ file: RemoteFile) -> Bool {
+  private func isDead(_ file: PlaceFile) -> Bool {
     guard let owner = Self.owner(of: file.name), owner.machine == MachineIdentity.processes else {
       return false
     }
     return kill(owner.process, 0) != 0 && errno == ESRCH
   }
 
-  private func describe(_ file: RemoteFile) -> String {
-    guard let owner = Self.owner(of: file.name) else { return "another process (\(file.name.printable))" }
+  private func describe(_ file: PlaceFile) -> String {
+    guard let owner = Self.owner(of: file.name) else { return "another process (\(file.name))" }
     return "process \(owner.process) on \(owner.host)"
   }
 }
 
 /// The file of a lock, which a thread writes again until it is removed.
 private final class LockFile: Sendable {
-  let name: String
-  private let store: any RemoteStore
+  let name: ContainerPath
+  private let place: any Place
   private let trusted: Double
   private let state = Mutex(State())
   /// Held during requests: a renewal that is on its way when the file is removed would bring it back.
@@ -134,8 +153,8 @@ private final class LockFile: Sendable {
     var isRemoved = false
   }
 
-  init(_ store: any RemoteStore, _ name: String, trusted: Double) {
-    (self.store, self.name, self.trusted) = (store, name, trusted)
+  init(_ place: any Place, _ name: ContainerPath, trusted: Double) {
+    (self.place, self.name, self.trusted) = (place, name, trusted)
   }
 
   /// Seconds since the file was written last.
@@ -145,9 +164,9 @@ private final class LockFile: Sendable {
 
   /// Writes the file, and gives it as the server has it.
   @discardableResult
-  func write() throws -> RemoteFile {
+  func write() throws -> PlaceFile {
     let started = Self.now()
-    let file = try store.put(name, [])
+    let file = try place.put(name, [])
     state.withLock { $0.written = started }
     return file
   }
@@ -180,7 +199,7 @@ private final class LockFile: Sendable {
     ended.signal()
     changing.withLock { _ in
       // It ends by itself when the server cannot be reached.
-      try? store.remove(name)
+      try? place.remove(name)
     }
   }
 

@@ -3,7 +3,7 @@ import Foundation
 
 /// How a remote place is reached. The credentials come from the environment only.
 package struct RemoteOptions: Sendable {
-  /// The environment variables that ``RemoteStores/open(_:_:)`` reads: credentials, endpoint, keys.
+  /// The environment variables that places on servers read: credentials, endpoint, keys.
   package var variables: [String: String]
   /// Bytes per second, for all transfers of the store together, in both directions; nil for no limit.
   package var rateLimit: UInt64?

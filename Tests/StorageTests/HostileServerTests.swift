@@ -1,14 +1,15 @@
 import DrydockErrors
 import Foundation
-import RemoteStorage
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import Storage
+
 @Suite("Remote places: servers that misbehave")
 struct HostileServerTests {
   private func with(
-    _ bucket: String, attempts: Int = 3, _ body: (any RemoteStore, RunningCommand) throws -> Void
+    _ bucket: String, attempts: Int = 3, _ body: (any ServerPlace, RunningCommand) throws -> Void
   ) throws {
     let (place, server) = try RemoteServers.hostile(bucket: bucket)
     try withExtendedLifetime(server) {
@@ -24,7 +25,7 @@ struct HostileServerTests {
     server.output.split(separator: "\n").filter { $0.hasPrefix("request") }
   }
 
-  static let file = RemoteFile(name: "x", size: 100, modified: 0, version: "e")
+  static let file = PlaceFile("x", size: 100, modified: 0, version: "e")
 
   @Test(
     "A listing that is wrong, endless or unsafe is refused",
@@ -40,7 +41,7 @@ struct HostileServerTests {
     ])
   func listing(_ bucket: String, _ message: String) throws {
     try with(bucket) { store, server throws in
-      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      let error = #expect(throws: DrydockError.self) { try store.files("") }
       #expect(error?.message.contains(message) == true, "\(error as Any)")
       #expect(error?.path == "s3://\(bucket)")
       // Trying again does not help, and redirects are not followed.
@@ -73,7 +74,7 @@ struct HostileServerTests {
   @Test("A server that is overloaded is asked again, not before it wants to be")
   func busy() throws {
     try with("busy") { store, server throws in
-      #expect(try store.list("") == [])
+      #expect(try store.files("") == [])
       #expect(requests(server).count == 3)
     }
     try with("always-503", attempts: 4) { store, server throws in
@@ -89,7 +90,7 @@ struct HostileServerTests {
   @Test("A server that says nothing is given up")
   func silent() throws {
     try with("silent", attempts: 2) { store, _ throws in
-      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      let error = #expect(throws: DrydockError.self) { try store.files("") }
       #expect(error?.message.contains("2 attempts in ") == true, "\(error as Any)")
       #expect(error?.message.contains("the server sent nothing for 2 s") == true, "\(error as Any)")
     }
@@ -101,12 +102,12 @@ struct HostileServerTests {
     server.kill()
     _ = try server.wait()
     let store = try place.store { $0.attempts = 2 }
-    let error = #expect(throws: DrydockError.self) { try store.list("") }
+    let error = #expect(throws: DrydockError.self) { try store.files("") }
     #expect(error?.message.contains("cannot be listed (GET, 2 attempts") == true, "\(error as Any)")
     place.url = "sftp://127.0.0.1:\(place.port)/x"
     place.environment = try RemoteServers.sftp().environment
     let sftp = try place.store { $0.attempts = 2 }
-    let other = #expect(throws: DrydockError.self) { try sftp.list("") }
+    let other = #expect(throws: DrydockError.self) { try sftp.files("") }
     #expect(other?.message.contains("cannot be listed (list, 2 attempts") == true, "\(other as Any)")
   }
 
@@ -170,14 +171,14 @@ struct HostileServerTests {
       let file = directory("certificate")
       var (place, server) = try RemoteServers.hostile(bucket: "good", certificate: file)
       let store = try place.store()
-      let error = #expect(throws: DrydockError.self) { try store.list("") }
+      let error = #expect(throws: DrydockError.self) { try store.files("") }
       #expect(
         error?.message.contains("(GET): the server's certificate is refused: ") == true, "\(error as Any)")
       #expect(error?.message.contains("; set AWS_CA_BUNDLE to the file") == true, "\(error as Any)")
       #expect(requests(server) == [])
       place.environment["AWS_CA_BUNDLE"] = file
       let other = try place.store()
-      #expect(try other.list("") == [])
+      #expect(try other.files("") == [])
       #expect(try other.uploadAll("x", random(9 << 20, seed: 1))?.size == 9 << 20)
       server.closeInput()
     }
@@ -200,7 +201,7 @@ struct HostileServerTests {
     for bucket in ["denied", "always-503", "redirect", "parent-name", "not-xml"] {
       try with(bucket, attempts: 2) { store, _ throws in
         for body in [
-          { _ = try store.list("") }, { _ = try store.put("x", [1]) }, { _ = try store.bytes(Self.file) },
+          { _ = try store.files("") }, { _ = try store.put("x", [1]) }, { _ = try store.bytes(Self.file) },
           { _ = try store.uploadAll("x", random(9 << 20, seed: 1)) }, { try store.remove("x") },
         ] {
           do {

@@ -13,8 +13,6 @@ struct RemoteFailure: Error {
   var attemptLimit: Int?
   /// Seconds that the server asks to wait.
   var retryAfter: Double?
-  /// The HTTP status, when the server answered.
-  var status: Int?
   /// The server's word for the error, as `NoSuchKey`.
   var serverCode: String?
   /// Whether it is libcurl's code for all that the SSH library has no other for: a write that the server refuses, or a
@@ -27,40 +25,30 @@ struct RemoteFailure: Error {
   /// Whether the SSH server refused the key that was offered.
   var refusesLogin = false
 
-  init(_ code: DrydockError.Code, _ reason: String, advice: String? = nil, isTransient: Bool = false) {
-    (self.code, self.reason, self.advice, self.isTransient) = (code, reason, advice, isTransient)
-  }
-
-  /// The error that a caller gets.
-  func error(_ label: RequestLabel, attempts: Int, seconds: Double) -> DrydockError {
-    let tries = attempts == 1 ? "" : ", \(attempts) attempts in \(Self.duration(seconds))"
-    let advice = advice ?? (isTransient ? "check the network and the server, then run it again" : nil)
-    return DrydockError(
-      code, "\(label.failure) (\(label.method)\(tries)): \(reason)\(advice.map { "; \($0)" } ?? "")",
-      path: label.url)
-  }
-
-  private static func duration(_ seconds: Double) -> String {
-    seconds < 120 ? "\(Int(seconds.rounded(.up))) s" : "\(Int((seconds / 60).rounded())) min"
+  init(
+    _ code: DrydockError.Code, _ reason: String, advice: String? = nil, isTransient: Bool = false,
+    attemptLimit: Int? = nil
+  ) {
+    (self.code, self.reason, self.advice) = (code, reason, advice)
+    (self.isTransient, self.attemptLimit) = (isTransient, attemptLimit)
   }
 
   /// A server that cannot be reached is mostly a wrong address or one that is down: waiting for minutes helps nobody.
   private static func unreachable(_ reason: String) -> RemoteFailure {
     var failure = RemoteFailure(
-      .io, reason, advice: "check the address, the network and whether the server runs", isTransient: true)
-    (failure.isUnreachable, failure.attemptLimit) = (true, 5)
+      .io, reason, advice: "check the address, the network and whether the server runs", isTransient: true,
+      attemptLimit: 5)
+    failure.isUnreachable = true
     return failure
   }
 
   /// An SFTP server that reports a failure without a reason. It may be for a moment, but seldom is.
   private static func refused(_ message: String) -> RemoteFailure {
-    var failure = RemoteFailure(
+    RemoteFailure(
       .io,
       "the server reports a failure without a reason (\(RemoteName.printable(message.isEmpty ? "SSH_FX_FAILURE" : message))), "
         + "as OpenSSH does on a full or read-only disk",
-      advice: "check both on the server, then run it again", isTransient: true)
-    failure.attemptLimit = 3
-    return failure
+      advice: "check both on the server, then run it again", isTransient: true, attemptLimit: 3)
   }
 
   /// The same of a write that made no progress: more often is in vain, and the reason is named that it mostly has.
@@ -86,12 +74,12 @@ struct RemoteFailure: Error {
 
 extension RemoteFailure {
   static func curl(
-    _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool, isConnected: Bool
+    _ code: CURLcode, _ message: String, isKeyChanged: Bool, isHTTP: Bool, isConnected: Bool
   ) -> RemoteFailure {
     // Version 3 of the protocol has one code for everything that has none of its own.
     var failure =
       code == CURLE_SSH && isConnected
-      ? refused(message) : translated(code, message, hostKey: hostKey, isHTTP: isHTTP)
+      ? refused(message) : translated(code, message, isKeyChanged: isKeyChanged, isHTTP: isHTTP)
     failure.isAnswer = isAnswer(code)
     failure.isUnspecific = code == CURLE_SSH
     return failure
@@ -106,12 +94,12 @@ extension RemoteFailure {
   }
 
   private static func translated(
-    _ code: CURLcode, _ message: String, hostKey: HostKeyFailure?, isHTTP: Bool
+    _ code: CURLcode, _ message: String, isKeyChanged: Bool, isHTTP: Bool
   ) -> RemoteFailure {
     let text = message.isEmpty ? String(cString: drydock_curl_strerror(code)) : message
     let reason = RemoteName.printable(text)
     switch code {
-    case CURLE_PEER_FAILED_VERIFICATION where !isHTTP: return hostKeyRefused(hostKey)
+    case CURLE_PEER_FAILED_VERIFICATION where !isHTTP: return hostKeyRefused(isKeyChanged)
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
       return RemoteFailure(
         .io, "the server's certificate is refused: \(reason)",
@@ -165,23 +153,20 @@ extension RemoteFailure {
       "no keys could be exchanged: the server has no key of the kind that known_hosts has for it, so that another machine may "
         + "answer in its place, or the connection broke",
       advice: "ask the server's administrator for the fingerprint before you change known_hosts",
-      isTransient: true)
-    (failure.isUnreachable, failure.attemptLimit) = (true, 5)
+      isTransient: true, attemptLimit: 5)
+    failure.isUnreachable = true
     return failure
   }
 
-  private static func hostKeyRefused(_ failure: HostKeyFailure?) -> RemoteFailure {
-    switch failure {
-    case .changed:
-      RemoteFailure(
+  private static func hostKeyRefused(_ isChanged: Bool) -> RemoteFailure {
+    isChanged
+      ? RemoteFailure(
         .permission,
         "the server's key differs from the one in known_hosts: another machine may answer in its place",
         advice: "ask the server's administrator for the fingerprint before you change known_hosts")
-    case .unknown, nil:
-      RemoteFailure(
+      : RemoteFailure(
         .permission, "the server's key is not in known_hosts",
         advice: "connect once with ssh and compare the fingerprint, or set DRYDOCK_SSH_KNOWN_HOSTS")
-    }
   }
 }
 
@@ -193,7 +178,6 @@ extension RemoteFailure {
     let document = S3Document.read(reply.text)
     let serverCode = (document?.name == "Error" ? document?["Code"]?.text : nil).map(RemoteName.printable)
     var failure = s3(status: reply.status, serverCode, region: reply.fields["x-amz-bucket-region"])
-    failure.status = reply.status
     failure.serverCode = serverCode
     failure.retryAfter = reply.fields["retry-after"].flatMap { Double($0) }.map { max($0, 0) }
     return failure
