@@ -1,4 +1,5 @@
 import FileSystem
+import Foundation
 import Synchronization
 
 /// The moments of a transaction at which tests interrupt it: one after every step that a crash could separate
@@ -39,6 +40,13 @@ package struct Seams: Sendable {
   let reach: @Sendable (FaultPoint) throws -> Void
   /// Whether names that differ only in case or Unicode form count as one, as on some file systems.
   package var foldsNames = false
+  /// Seconds after which a path counts as unchanged when its status is.
+  package var settling: Double = 60
+  /// The boot session, and the time, for an archive's header.
+  package var session = MachineIdentity.session, now: @Sendable () -> Date = { Date() }
+  /// Called for each directory that a snapshot is about to list, and for each path that it has stored: moments to change
+  /// something.
+  package var lists: (@Sendable (ContainerPath) -> Void)?, stores: (@Sendable () -> Void)?
 
   package static let none = Seams { _ in }
 

@@ -218,7 +218,7 @@ extension Lab {
   ) throws -> [ContainerPath] {
     let archive = try Archive(path: path)
     var options = RestoreOptions()
-    options.seams.settling = -3600
+    options.transaction.seams.settling = -3600
     change(&options)
     return try Transaction.inspect(container()) { staged in
       let live = try LivePaths(staged)

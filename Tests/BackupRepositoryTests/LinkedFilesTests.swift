@@ -58,7 +58,7 @@ import Testing
     try change(lab, "3")
     #expect(try unread(lab.incremental(), since: second).contains("folder/deep/d"))
     // Too young to be trusted, or all is to be read.
-    #expect(try lab.compared(with: second.path) { $0.seams.settling = 60 }.contains("a"))
+    #expect(try lab.compared(with: second.path) { $0.transaction.seams.settling = 60 }.contains("a"))
     #expect(try lab.compared(with: second.path) { $0.checksContents = true }.contains("a"))
   }
 

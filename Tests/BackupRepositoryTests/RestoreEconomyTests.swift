@@ -75,7 +75,7 @@ import Testing
     #expect(try lab.compared(with: archive) == [])
     // They are too young to be trusted, or all is to be read.
     let all: [ContainerPath] = ["a", "b", "db", "log.db", "replaced", "same", "touched", "wal.db"]
-    #expect(try lab.compared(with: archive) { $0.seams.settling = 60 } == all)
+    #expect(try lab.compared(with: archive) { $0.transaction.seams.settling = 60 } == all)
     #expect(try lab.compared(with: archive) { $0.checksContents = true } == all)
 
     // Times that were set back, a copy with all times, and a log that grew.

@@ -41,7 +41,7 @@ struct LiveComparison {
       options.checksContents
       ? nil
       : try CaptureTime(
-        archive.header, of: staged.live, committed, settling: options.seams.settling)
+        archive.header, of: staged.live, committed, settling: options.transaction.seams.settling)
   }
 
   mutating func compare(_ entry: ManifestEntry, _ present: LiveEntry?) throws -> Result {

@@ -298,7 +298,6 @@ public struct RestoreOptions: Sendable {
   package var summary: String?
   /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
-  var seams = SnapshotSeams()
   /// Brings all readable items of the vault, for a private copy that is to be migrated.
   var copiesVault = false
   /// Where the vault's items came from, when the archive is such a copy: they return under the rules of that one.

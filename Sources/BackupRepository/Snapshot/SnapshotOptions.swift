@@ -44,24 +44,11 @@ public struct SnapshotOptions: Sendable {
   /// What was excluded or could not be stored before: when the container was captured, for the archive of a restored copy,
   /// or when it was unpacked.
   package var missing: (excluded: [ExcludedPath], skipped: [SkippedPath]) = ([], [])
-  var seams = SnapshotSeams()
+  var seams = Seams.none
 
   /// A snapshot that is not encrypted.
   public init() {}
 
   /// Whose signatures the parent must have; nil for any parent.
   var sources: TrustedKeys? { CopySigning(keys: signing, trusted: trusted).sources }
-}
-
-/// What only tests change of a snapshot or a restore.
-struct SnapshotSeams: Sendable {
-  /// Seconds after which a path counts as unchanged when its status is.
-  var settling: Double = 60
-  /// The boot session, for the header.
-  var session = MachineIdentity.session
-  var now: @Sendable () -> Date = { Date() }
-  /// Called for each directory that is about to be listed: a moment to change something.
-  var lists: (@Sendable (ContainerPath) -> Void)?
-  /// Called for each path that was stored.
-  var stores: (@Sendable () -> Void)?
 }
