@@ -139,7 +139,7 @@ enum Stanza: Sendable {
     let cipher = try ChaChaPoly(key: key, seals: true)
     var sealed = [UInt8](repeating: 0, count: fileKey.count + ChaChaPoly.tagLength)
     try fileKey.withBytes { plain in
-      try sealed.withUnsafeMutableBytes { try cipher.seal(plain, into: $0) }
+      try sealed.withUnsafeMutableBytes { try cipher.seal(plain, number: 0, isLast: false, into: $0) }
     }
     return sealed
   }
@@ -149,7 +149,7 @@ enum Stanza: Sendable {
     let cipher = try ChaChaPoly(key: key, seals: false)
     var isOpen = false
     let fileKey = wrapped.withUnsafeBytes { sealed in
-      SecretBytes(count: fileKeyLength) { isOpen = cipher.open(sealed, into: $0) }
+      SecretBytes(count: fileKeyLength) { isOpen = cipher.open(sealed, number: 0, isLast: false, into: $0) }
     }
     return isOpen ? fileKey : nil
   }

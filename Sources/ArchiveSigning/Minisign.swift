@@ -106,7 +106,7 @@ struct MinisignSecretKey: Sendable {
     // The number of the key, and the key.
     let opened: SecretBytes?
     if isEncrypted {
-      opened = try Self.opened(bytes, passphrase(), path)
+      opened = try Self.opened(bytes, passphrase, path)
     } else if isMinisign, methods.starts(with: "Ed\0\0B2".utf8) {
       opened = bytes.part(54..<bytes.count)
     } else if bytes.count == 104, methods.starts(with: "EdBK".utf8) {
@@ -141,7 +141,7 @@ struct MinisignSecretKey: Sendable {
 
   /// What is encrypted of a key file of minisign, with parameters of scrypt that libsodium makes of two limits.
   private static func opened(
-    _ bytes: SecretBytes, _ passphrase: SecretBytes, _ path: String
+    _ bytes: SecretBytes, _ passphrase: () throws -> SecretBytes, _ path: String
   ) throws -> SecretBytes {
     let (salt, operations, memory) = bytes.withBytes { bytes in
       (
@@ -161,7 +161,8 @@ struct MinisignSecretKey: Sendable {
     while exponent < 63, 1 << exponent <= most / 2 { exponent += 1 }
     let rounds: UInt64 = 1 << exponent
     let parallel = isBoundByWork ? 1 : max(1, min(work / 4 / rounds, 0x3FFF_FFFF) / 8)
-    let stream = try passphrase.scryptKey(salt: salt, rounds: rounds, parallel: parallel, count: sealedLength)
+    let stream = try passphrase().scryptKey(
+      salt: salt, rounds: rounds, parallel: parallel, count: sealedLength)
     return bytes.withBytes { bytes in
       stream.withBytes { stream in
         SecretBytes(count: stream.count) { target in

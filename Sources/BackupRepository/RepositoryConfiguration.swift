@@ -7,26 +7,26 @@ import Formats
 extension ContainerConfiguration {
   /// The recipients of new archives; empty for plain archives.
   public var recipients: [AgeRecipient] {
-    get { self[value: "recipients"] ?? [] }
-    set { self[value: "recipients"] = newValue }
+    get { self[value: "recipients", default: []] }
+    set { self[value: "recipients", default: []] = newValue }
   }
 
   /// The keys whose signatures archives must have to be restored; nil for any archive.
   package var trusted: TrustedKeyList? {
-    get { self[value: "trusted"] }
-    set { self[value: "trusted"] = newValue }
+    get { self[value: "trusted", default: nil] }
+    set { self[value: "trusted", default: nil] = newValue }
   }
 
   /// The rules for keeping archives, when `forget` gets no others.
   public var retention: RetentionPolicy {
-    get { self[value: "retention"] ?? RetentionPolicy() }
-    set { self[value: "retention"] = newValue }
+    get { self[value: "retention", default: RetentionPolicy()] }
+    set { self[value: "retention", default: RetentionPolicy()] = newValue }
   }
 
   /// When a snapshot is a full archive.
   public var fullArchives: FullArchiveRule {
-    get { self[value: "snapshot"] ?? FullArchiveRule() }
-    set { self[value: "snapshot"] = newValue }
+    get { self[value: "snapshot", default: FullArchiveRule()] }
+    set { self[value: "snapshot", default: FullArchiveRule()] = newValue }
   }
 }
 

@@ -124,8 +124,8 @@ package struct AuditConfiguration: Sendable, Equatable {
 extension ContainerConfiguration {
   /// Audit rules that are off, or have another severity.
   package var audit: AuditConfiguration {
-    get { self[value: "audit"] ?? AuditConfiguration() }
-    set { self[value: "audit"] = newValue }
+    get { self[value: "audit", default: AuditConfiguration()] }
+    set { self[value: "audit", default: AuditConfiguration()] = newValue }
   }
 }
 

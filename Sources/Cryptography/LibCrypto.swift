@@ -204,7 +204,7 @@ package final class ChaChaPoly: @unchecked Sendable {
   /// - Parameters:
   ///   - number: of the chunk, which with the mark of the last one is the nonce: no two messages of a key have the same.
   package func seal(
-    _ plain: UnsafeRawBufferPointer, number: UInt64 = 0, isLast: Bool = false,
+    _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool,
     into sealed: UnsafeMutableRawBufferPointer
   ) throws {
     precondition(sealed.count == plain.count + Self.tagLength)
@@ -217,7 +217,7 @@ package final class ChaChaPoly: @unchecked Sendable {
   /// Decrypts `sealed` into `plain`, which is a tag (16 bytes) shorter. Returns false, with `plain` wiped, when the tag
   /// does not match.
   package func open(
-    _ sealed: UnsafeRawBufferPointer, number: UInt64 = 0, isLast: Bool = false,
+    _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool,
     into plain: UnsafeMutableRawBufferPointer
   ) -> Bool {
     precondition(sealed.count == plain.count + Self.tagLength)

@@ -121,11 +121,18 @@ struct YAMLTreeBuilder {
     }
   }
 
-  /// Yams compares keys by their characters; `1` and `0x1` are the same key as well.
+  /// Yams compares keys by their characters; `1` and `0x1` are the same key as well, and so are texts that Unicode takes for
+  /// equal, and both zeros.
   private func checked(_ pairs: [YAMLMapping.Pair]) throws -> YAMLMapping {
     var seen: [PropertyListValue: YAMLPosition] = [:]
     for pair in pairs {
-      if let first = seen.updateValue(pair.keyPosition, forKey: pair.key.value) {
+      let key: PropertyListValue =
+        switch pair.key.value {
+        case .string(let text): .string(text.precomposedStringWithCanonicalMapping)
+        case .real(0): .real(0)
+        case let value: value
+        }
+      if let first = seen.updateValue(pair.keyPosition, forKey: key) {
         throw pair.keyPosition.error(
           "duplicate key `\(pair.key.source)`, first in line \(first.line): keep one of them")
       }

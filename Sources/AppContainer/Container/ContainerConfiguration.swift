@@ -278,10 +278,11 @@ extension Equatable {
 }
 
 extension ContainerConfiguration {
-  /// The value that a module keeps under a name; nil until it is set.
-  package subscript<Value: Sendable & Equatable>(value name: String) -> Value? {
-    get { values.byName[name] as? Value }
-    set { values.byName[name] = newValue }
+  /// The value that a module keeps under a name; the default until it is set.
+  package subscript<Value: Sendable & Equatable>(value name: String, default value: Value) -> Value {
+    get { values.byName[name] as? Value ?? value }
+    // What is set to its default equals what is not set.
+    set { values.byName[name] = newValue == value ? nil : newValue }
   }
 }
 

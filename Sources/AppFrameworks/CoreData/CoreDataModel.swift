@@ -131,14 +131,14 @@ extension PropertyListValue {
 extension ContainerConfiguration {
   /// Compiled Core Data models by database: absolute paths of `.momd` directories or `VersionInfo.plist` files.
   package var coreDataModels: [String: String] {
-    get { self[value: "core-data"] ?? [:] }
-    set { self[value: "core-data"] = newValue }
+    get { self[value: "core-data", default: [:]] }
+    set { self[value: "core-data", default: [:]] = newValue }
   }
 
   /// A compiled model for all databases, in place of those.
   package var coreDataModel: String? {
-    get { self[value: "core-data model"] }
-    set { self[value: "core-data model"] = newValue }
+    get { self[value: "core-data model", default: nil] }
+    set { self[value: "core-data model", default: nil] = newValue }
   }
 
   /// The path of a compiled model for a database that the file names.

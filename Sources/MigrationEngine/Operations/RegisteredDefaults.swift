@@ -46,8 +46,8 @@ package struct RegisteredDefaults: Sendable, Equatable {
 
 extension ContainerConfiguration {
   package var registeredDefaults: RegisteredDefaults {
-    get { self[value: "registered-defaults"] ?? RegisteredDefaults() }
-    set { self[value: "registered-defaults"] = newValue }
+    get { self[value: "registered-defaults", default: RegisteredDefaults()] }
+    set { self[value: "registered-defaults", default: RegisteredDefaults()] = newValue }
   }
 }
 
