@@ -1,5 +1,4 @@
 import Cryptography
-import AgeEncryption
 import ArchiveFile
 import DrydockErrors
 import FileSystem
