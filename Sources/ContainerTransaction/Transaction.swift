@@ -13,8 +13,7 @@ public struct TransactionOptions: Sendable {
   public var requiresVisible = false
   /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
-  /// How much of what transactions replaced is kept.
-  /// The number of entries, and the bytes of all of them.
+  /// How much of what transactions replaced is kept: the number of entries, and the bytes of all of them.
   package var undoLimits: (count: Int, bytes: UInt64) = (10, 20 << 30)
   /// What opens the vault; nil leaves it sealed.
   public var deviceKeys: DeviceKeys?

@@ -64,7 +64,7 @@ extension PlaceFile {
   fileprivate init(_ name: ContainerPath, _ status: FileStatus) {
     self.init(
       name, size: status.size, modified: status.modified,
-      version: "\(status.device) \(status.inode) \(status.modified)", isFile: status.type == .file,
+      version: "\(status.device) \(status.inode) \(status.changed)", isFile: status.type == .file,
       status: status)
   }
 }

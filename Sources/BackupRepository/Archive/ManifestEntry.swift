@@ -1,6 +1,5 @@
 import Cryptography
 import AppStores
-import AgeEncryption
 import AppContainer
 import ArchiveFile
 import FileSystem

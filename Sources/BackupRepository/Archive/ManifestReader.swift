@@ -242,7 +242,9 @@ package final class ManifestReader: Sendable {
       SELECT number, size, sha256 FROM entry JOIN extent ON entry = number AND position = 0
       """
     ) { row in
-      guard let number = row.integer("number"), let size = row.unsigned("size", UInt64.self),
+      // Readers keep a number in 40 bits.
+      guard let number = row.integer("number"), (1..<1 << 40).contains(number),
+        let size = row.unsigned("size", UInt64.self),
         let digest = row.bytes("sha256").flatMap({ SHA256.Digest(bytes: $0) })
       else { throw wrong("an invalid entry") }
       try visit(number, size, digest)

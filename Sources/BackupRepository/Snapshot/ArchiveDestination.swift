@@ -178,6 +178,7 @@ package struct ArchiveDestination: Sendable {
       try folder.requireLocked()
       guard try upload.publish(size: size) != nil else { throw Self.nameIsTaken(path) }
     } catch {
+      upload.cancel()
       // At a server, what failed may have been done all the same.
       if signsFirst, !folder.isRemote { unsigned() }
       throw error

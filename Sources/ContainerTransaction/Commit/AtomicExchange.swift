@@ -74,7 +74,10 @@ struct AtomicExchange {
       try commit.requireUnused(search.adding(createdMeanwhile()), isReverted: true)
       try commit.faults.reach(.foundUnused)
     } catch {
-      let failure = exchanged.isEmpty ? error : try reverse(exchanged, after: error)
+      var failure = error
+      if !exchanged.isEmpty {
+        do { failure = try reverse(exchanged, after: error) } catch { failure = error }
+      }
       if (failure as? DrydockError)?.code != .interrupted { try commit.discardCommit(record) }
       throw failure
     }
@@ -306,7 +309,8 @@ extension Directory {
   func showing(_ groups: [CommittedGroup], _ directory: (CommittedGroup) throws -> Directory) rethrows
     -> Directory
   {
-    try showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.id, try directory($0)) }))
+    // Of a journal, which may name one twice.
+    try showing(groups: Dictionary(groups.map { ($0.id, try directory($0)) }) { $1 })
   }
 }
 

@@ -53,15 +53,18 @@ struct Commit {
   /// Writes to disk what a commit needs, and looks again: the live container must be what was staged from, and no process may
   /// have open what is replaced.
   ///
-  /// - Parameter isReplaced: whether a directory is exchanged with all that is in it.
+  /// - Parameters:
+  ///   - isReplaced: whether a directory is exchanged with all that is in it.
+  ///   - check: what else is looked at, after the container and before the processes.
   /// - Returns: the search, for the one after the commit.
   func prepare(
-    _ locks: CommitLocks, directories isReplaced: (ContainerPath) -> Bool
+    _ locks: CommitLocks, directories isReplaced: (ContainerPath) -> Bool, check: () throws -> Void = {}
   ) throws -> OpenFileSearch {
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
     try revalidate()
+    try check()
     let search = try OpenFileSearch(self, locks, directories: isReplaced)
     try requireUnused(search, isReverted: false)
     try faults.reach(.rewalked)

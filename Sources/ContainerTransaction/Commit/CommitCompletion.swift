@@ -103,7 +103,9 @@ struct CommitCompletion {
   private func removeOld(_ old: Directory) throws -> [ContainerPath] {
     let found = Mutex((index: index, kept: [ContainerPath]()))
     @Sendable func takeUnknown(_ name: ContainerPath, _ inode: UInt64) throws -> Bool {
-      guard !name.ancestors.contains(where: old.isState), try folder.status(TreeIndex.file) != nil else {
+      guard !old.isState(name), !name.ancestors.contains(where: old.isState),
+        try folder.status(TreeIndex.file) != nil
+      else {
         return false
       }
       return try found.withLock { found in
@@ -112,6 +114,8 @@ struct CommitCompletion {
         let path = name.rebased(from: .root, to: place)
         guard index[path]?.identity.inode != inode else { return false }
         try ConflictCopies(state: state, transaction: transaction).take(path, from: old, as: name)
+        // On disk before its old directory goes: not each file system writes the two in their order.
+        try folder.syncFileSystem()
         found.kept.append(path)
         return true
       }
@@ -125,7 +129,6 @@ struct CommitCompletion {
       }
     }
     let conflicts = found.withLock { $0.kept.sorted() }
-    if !conflicts.isEmpty { try folder.syncFileSystem() }
     guard let linked else { return conflicts }
     CommittedFiles.record(
       unchanged, undo.changes, in: new, below: place, before: linked.time, to: state.directory,

@@ -32,8 +32,7 @@ extension Commit {
     let plan = try MovePlan(undo.changes, staged, in: folder)
     // Whole or absent, also after a kill: a recovery without a record of the commit reads it.
     try folder.replace(MovePlan.file, with: StateRecord.encode(plan))
-    let search = try prepare(locks) { _ in false }
-    try requireChangeable()
+    let search = try prepare(locks, directories: { _ in false }, check: requireChangeable)
 
     let journal = Journal(state: state.directory)
     try journal.reserve()

@@ -200,7 +200,9 @@ extension JournalRecord {
     if let place, place.components.contains(own) || place == .groups || place.isInside(.groups) {
       return false
     }
-    return (groups ?? []).allSatisfy { group in
+    let groups = groups ?? []
+    guard Set(groups.map(\.id)).count == groups.count else { return false }
+    return groups.allSatisfy { group in
       group.tree.isRoot || group.tree.parent.isRoot && group.tree.bytes.starts(with: "tree-".utf8)
     }
   }
