@@ -155,6 +155,12 @@ import Testing
   @Test(arguments: [
     "UPDATE entry SET mode = 99999 WHERE path = 'b'", "UPDATE entry SET size = 1 WHERE path = 'b'",
     "UPDATE extent SET offset = offset + 1",
+    // Walks in the order of the numbers begin at 1; contents are looked up in all rows.
+    """
+    INSERT INTO entry SELECT -5, 'z', kind, mode, user, "group", modified, size, sha256, link_target, hard_link, flags,
+      device, inode, changed FROM entry WHERE path = 'b';
+    INSERT INTO extent SELECT -5, position, archive, offset, length FROM extent;
+    """,
   ])
   func aDamagedParentDoesNotPreventTheNextArchive(sql: String) throws {
     let lab = try Lab()
