@@ -75,7 +75,7 @@ extension ArchiveMember {
     }
     var metadata = FileMetadata(
       mode: LibArchive.mode(entry), user: 0, group: 0,
-      // An invalid time is no reason to refuse the data.
+      // Data with an invalid time is read all the same.
       modified: LibArchive.modified(entry) ?? 0, attributes: attributes)
     if isTar {
       guard let owner = LibArchive.owner(entry) else {

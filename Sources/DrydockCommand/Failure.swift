@@ -164,17 +164,11 @@ enum Advice {
       })
     else { return text }
     if found.text.contains("{again}") {
-      let again = (["`drydock"] + arguments.map(quoted)).joined(separator: " ")
+      let again = (["`drydock"] + arguments.map(Output.word)).joined(separator: " ")
       return "\(text)\n  \(found.text.replacing("{again}", with: again))"
     }
     return "\(text)\(text.contains("\n") ? "\n  " : " ")(\(found.text))"
   }
-}
-
-/// An argument as one types it in a shell.
-func quoted(_ argument: String) -> String {
-  !argument.isEmpty && argument.allSatisfy { $0.isLetter || $0.isNumber || "/._-~=:,@+".contains($0) }
-    ? argument : "'" + argument.replacing("'", with: #"'\''"#) + "'"
 }
 
 extension DrydockError {

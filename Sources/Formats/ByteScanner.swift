@@ -46,6 +46,18 @@ struct XMLTag {
 protocol XMLScanner: ByteScanner {}
 
 extension XMLScanner {
+  /// Skips the beginning of a tag, at which the scanner must be.
+  ///
+  /// - Returns: whether it ends an element.
+  mutating func beginTag() throws -> Bool {
+    guard index < bytes.count else { throw cut }
+    guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
+    index += 1
+    let isEnd = isAt("/")
+    if isEnd { index += 1 }
+    return isEnd
+  }
+
   /// Skips white space, comments and instructions.
   ///
   /// - Returns: whether there were others than white space.

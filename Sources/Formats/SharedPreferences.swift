@@ -177,11 +177,7 @@ struct SharedPreferences: XMLScanner {
   }
 
   private mutating func tag() throws -> XMLTag {
-    guard index < bytes.count else { throw cut }
-    guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
-    index += 1
-    let isEnd = isAt("/")
-    if isEnd { index += 1 }
+    let isEnd = try beginTag()
     var tag = XMLTag(name: try name(), isEnd: isEnd)
     while true {
       let isSeparated = skipSpace()

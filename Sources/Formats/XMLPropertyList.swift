@@ -172,11 +172,7 @@ struct XMLPropertyListReader: XMLScanner {
   }
 
   private mutating func tag() throws -> XMLTag {
-    guard index < bytes.count else { throw cut }
-    guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
-    index += 1
-    let isEnd = isAt("/")
-    if isEnd { index += 1 }
+    let isEnd = try beginTag()
     let start = index
     while index < bytes.count, bytes[index].isLetter { index += 1 }
     let name = String(decoding: bytes[start..<index], as: UTF8.self)

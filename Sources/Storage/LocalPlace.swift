@@ -7,9 +7,6 @@ import SystemPackage
 package struct LocalPlace: Place {
   package let directory: Directory
 
-  /// The start of the names of directories for unfinished files.
-  private static let scratchPrefix = ".drydock-writing-"
-
   package init(_ directory: Directory) { self.directory = directory }
 
   package var path: String { directory.path }
@@ -56,7 +53,7 @@ package struct LocalPlace: Place {
   package func sync() throws { try directory.sync() }
 
   package func makeScratch() throws -> ScratchDirectory {
-    try ScratchDirectory(Self.scratchPrefix, in: directory)
+    try ScratchDirectory(Places.writingPrefix, in: directory)
   }
 }
 

@@ -9,6 +9,9 @@ import Synchronization
 /// Those on servers stay open and are shared by the whole process, because a connection takes longer to open than most requests,
 /// and so that all transfers together keep the limit of their rate.
 package enum Places {
+  /// The beginning of the names of files that are being written.
+  static let writingPrefix = ".drydock-writing-"
+
   /// Whether a path is a URL of a remote place: `s3://` or `sftp://`.
   package static func isRemote(_ path: String) -> Bool {
     path.hasPrefix("s3://") || path.hasPrefix("sftp://")

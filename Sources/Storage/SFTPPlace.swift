@@ -20,8 +20,6 @@ final class SFTPPlace: ServerPlace {
   /// More connections take longer to open than they save.
   let parallelReads = 4
 
-  /// Files that are being written.
-  static let writingPrefix = ".drydock-writing-"
   /// What was replaced, until the new file has its name.
   static let replacedPrefix = ".drydock-replaced-"
   private static let listingLimit = 256 << 20
@@ -124,7 +122,7 @@ final class SFTPPlace: ServerPlace {
     let names = Set(lines.map { $0.name })
     return lines.compactMap { line -> PlaceFile? in
       var name = line.name
-      if line.isRegularFile, name.hasPrefix(Self.writingPrefix) { return nil }
+      if line.isRegularFile, name.hasPrefix(Places.writingPrefix) { return nil }
       if line.isRegularFile, name.hasPrefix(Self.replacedPrefix) {
         name.removeFirst(Self.replacedPrefix.count)
         if names.contains(name) || name.isEmpty { return nil }
@@ -213,7 +211,8 @@ final class SFTPPlace: ServerPlace {
   }
 
   static func temporaryName() -> ContainerPath {
-    ContainerPath(name: Array((writingPrefix + String(UInt64.random(in: .min ... .max), radix: 36)).utf8))
+    ContainerPath(
+      name: Array((Places.writingPrefix + String(UInt64.random(in: .min ... .max), radix: 36)).utf8))
   }
 
   /// Gives a file that was written its name.
@@ -277,7 +276,7 @@ final class SFTPPlace: ServerPlace {
       }), let lines = try? lines(.root)
     else { return }
     let yesterday = Int64((Date().timeIntervalSince1970 - 86_400) * 1e9)
-    for line in lines where line.isRegularFile && line.name.hasPrefix(Self.writingPrefix) {
+    for line in lines where line.isRegularFile && line.name.hasPrefix(Places.writingPrefix) {
       // The listing's time may be of another time zone.
       let name = ContainerPath(name: Array(line.name.utf8))
       guard let file = try? state(name), file.modified < yesterday else { continue }

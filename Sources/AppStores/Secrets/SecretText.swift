@@ -281,7 +281,8 @@ extension SecretText {
 // MARK: Numbers
 
 extension SecretText {
-  /// Whether a personal number, of a payment card, US social security or a bank account, starts at an index that starts a word, without parts of another number around it.
+  /// Whether a personal number, of a payment card, US social security or a bank account, starts at an index that starts a
+  /// word, without parts of another number around it.
   private static func isNumber(at index: Int, in bytes: [UInt8]) -> Bool {
     if index > 0, "-.+#".utf8.contains(bytes[index - 1]) { return false }
     if isDigit(bytes[index]) {

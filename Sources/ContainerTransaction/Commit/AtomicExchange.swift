@@ -280,9 +280,9 @@ struct CommitRoot {
 
   /// A group's root.
   init(_ group: CommittedGroup, isScratch: Bool = false) throws {
-    let (above, last) = StateDirectory.split(group.root)
+    let (above, last) = try ContainerPath.split(group.root)
     (path, parent) = (.group(group.id), try Directory(above, isScratch: isScratch))
-    (name, tree) = (try ContainerPath(last), group.tree)
+    (name, tree) = (last, group.tree)
   }
 
   /// The time of the container's directory that a part is in; nil for a root, since what is above that is not the

@@ -25,9 +25,9 @@ struct GroupMarker: Codable, Sendable {
   private typealias Place = (parent: Directory, name: ContainerPath)
 
   private static func places(_ group: String, isScratch: Bool = false) throws -> [Place] {
-    let (above, name) = StateDirectory.split(group)
+    let (above, name) = try ContainerPath.split(group)
     return [
-      (try Directory(above, isScratch: isScratch), try StateDirectory.name(beside: name)),
+      (try Directory(above, isScratch: isScratch), try StateDirectory.name(beside: name.nameString)),
       (try Directory(group, isScratch: isScratch), ContainerPath.stateDirectory),
     ]
   }

@@ -45,19 +45,11 @@ package struct StateDirectory: Sendable {
 
   private static func location(_ container: Container, _ place: Place) throws -> Location {
     if place == .inside { return (container.root, ContainerPath.stateDirectory, .root) }
-    let (parent, anchorName) = split(container.anchor)
+    let (parent, anchor) = try ContainerPath.split(container.anchor)
     // A name may have 255 bytes, so the sibling has a hash of it rather than the name itself.
     return (
-      parent, try name(beside: anchorName),
-      try ContainerPath(anchorName + container.root.dropFirst(container.anchor.count))
-    )
-  }
-
-  /// The directory that an absolute path is in, and its last component.
-  static func split(_ path: String) -> (parent: String, name: String) {
-    let slash = path.lastIndex(of: "/") ?? path.startIndex
-    return (
-      slash == path.startIndex ? "/" : String(path[..<slash]), String(path[path.index(after: slash)...])
+      parent, try name(beside: anchor.nameString),
+      try ContainerPath(anchor.nameString + container.root.dropFirst(container.anchor.count))
     )
   }
 
@@ -184,7 +176,7 @@ package struct StateDirectory: Sendable {
     guard (try? directory.status(Self.journal)) == nil else { return }
     for folder in [Self.stage, Self.undo, Self.conflict] { try? directory.removeDirectory(folder) }
     let time = try? parent.status().modified
-    if let name = try? ContainerPath(Self.split(directory.path).name) { try? parent.removeDirectory(name) }
+    if let name = try? ContainerPath.split(directory.path).name { try? parent.removeDirectory(name) }
     if place == .inside, let time { try? parent.setModified(time, of: .root) }
   }
 

@@ -278,7 +278,7 @@ extension EntryRollback {
     }
   }
 
-  /// What undoes a move into the vault, or redoes one, is sealed as the move was: the value would stand in its undo entry
+  /// What undoes a move into the vault, or redoes one, is sealed as the move was: the value would be in its undo entry
   /// again.
   func keepSealed(to recipients: [AgeRecipient]) throws {
     guard let sealing = entry.record.sealing else { return }

@@ -317,12 +317,12 @@ enum ImportText {
       let backup = try IPhoneBackup(at: path)
       if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
       write(backup)
-      Output.advice("`drydock import \(quoted(path)) --list` lists the apps in it")
+      Output.advice("`drydock import \(Output.word(path)) --list` lists the apps in it")
     case .androidBackup:
       let backup = try AndroidBackup(at: path)
       if asJSON { return Output.json(["backup": BackupDocument(backup)]) }
       write(backup)
-      Output.advice("`drydock import \(quoted(path)) --list` lists the apps in it")
+      Output.advice("`drydock import \(Output.word(path)) --list` lists the apps in it")
     case .iphoneBackups, .simulator:
       if asJSON { return Output.json(["source": source, "path": path]) }
       Output.line("\(source.name)\n  \(realPath(path) ?? path)")
@@ -333,7 +333,7 @@ enum ImportText {
       } else {
         for name in (try? DeviceSource.backups(in: Directory(path))) ?? [] { Output.line("  \(name)") }
         Output.advice(
-          "`drydock import \(quoted(path))/NAME --list` lists the apps in one of them")
+          "`drydock import \(Output.word(path))/NAME --list` lists the apps in one of them")
       }
     }
   }

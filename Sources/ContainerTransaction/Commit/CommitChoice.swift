@@ -99,7 +99,7 @@ struct CommitChoice {
     if state.place == .inside { return nil }
     if status.isFixed { return "its root is immutable or append-only" }
     if let reason = try contentObstacle("the group", group, { $0.inGroup?.id == id }) { return reason }
-    let above = try Directory(StateDirectory.split(group.path).parent)
+    let above = try Directory(ContainerPath.split(group.path).directory)
     guard try above.isWritable(.root) else { return "its parent directory cannot be written" }
     return try parentObstacle("the group", group, above)
   }
