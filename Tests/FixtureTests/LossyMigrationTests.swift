@@ -317,13 +317,16 @@ import Testing
       try sandbox.fixture("one", sql: sql)
       func found(_ loses: [String: String], _ downLoses: [String: String]) throws -> Set<String> {
         let catalog = try MigrationCatalog(stages: [
-          .lightweight(version: 1, "start", [.defaults.setDefault(["size": 10])]),
+          .lightweight(version: 1, "start", [.step("defaults.set-default", ["values": ["size": 10]])]),
           .lightweight(
             version: 2, "cut",
             [
-              .sql(
-                database: "notes", up: "UPDATE task SET title = substr(title, 1, 5) WHERE id > 0",
-                down: "SELECT 1")
+              .step(
+                "sql",
+                [
+                  "database": "notes", "up": "UPDATE task SET title = substr(title, 1, 5) WHERE id > 0",
+                  "down": "SELECT 1",
+                ])
             ], loses: loses, downLoses: downLoses),
         ])
         return Set(

@@ -76,7 +76,8 @@ import Testing
       ("Drydock's history", { try $0.files.move("Library", to: "Else") }),
       ("not in the container", { _ = try $0.files.read("none") }),
       (
-        "the setting `none` does not exist", { try $0.run(.defaults.rename(["none": "x"], ifMissing: .fail)) }
+        "the setting `none` does not exist",
+        { try $0.run(.step("defaults.rename", ["keys": ["none": "x"], "if-missing": "fail"])) }
       ),
     ]
     try Lab.with { lab in

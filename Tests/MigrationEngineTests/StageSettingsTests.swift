@@ -170,7 +170,7 @@ import Testing
       try lab.set(["a": 1])
       let result = try run(lab) { context in
         try context.settings.set(2, for: SettingKey<Int>("a"))
-        try context.run(.defaults.rename(["a": "b"]))
+        try context.run(.step("defaults.rename", ["keys": ["a": "b"]]))
         let renamed = try context.settings.value(for: SettingKey<Int>("b"))
         try context.settings.set((renamed ?? 0) + 1, for: SettingKey<Int>("c"))
         let file = try PropertyListFile(bytes: context.files.read(Lab.settings))

@@ -19,7 +19,7 @@ import Testing
 
   private func catalog(_ change: @escaping MigrationStage.Change) throws -> MigrationCatalog {
     try MigrationCatalog(stages: [
-      .lightweight(version: 1, "first", [.defaults.set(["first": true])]),
+      .lightweight(version: 1, "first", [.step("defaults.set", ["values": ["first": true]])]),
       .custom(version: 2, "tokens", needsVault: true, up: change),
     ])
   }
@@ -61,7 +61,7 @@ import Testing
         guard try context.vault.remove(VaultItem.ID(service: "other")),
           try !context.vault.remove(VaultItem.ID(service: "none"))
         else { throw StageProblem("not removed") }
-        try context.run(.vault.setAccessibility(.whenUnlocked, service: "s"))
+        try context.run(.step("vault.set-accessibility", ["accessible": "whenUnlocked", "service": "s"]))
       }
       try lab.migrate(catalog)
       let vault = try #require(

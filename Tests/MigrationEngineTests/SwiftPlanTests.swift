@@ -46,48 +46,73 @@ import Testing
   private static let operations: [(String, MigrationStage.Operation)] = [
     (
       "defaults.set: {values: {c: [1, 1.5, yes], d: {e: !data AAEC}}, if-exists: replace}",
-      .defaults.set(["c": [1, 1.5, "yes"], "d": ["e": .data([0, 1, 2])]], ifExists: .replace)
+      .step(
+        "defaults.set",
+        [
+          "values": ["c": [1, 1.5, "yes"], "d": ["e": .value(.data([0, 1, 2]))]], "if-exists": "replace",
+        ])
     ),
-    ("defaults.rename: {keys: {a: b, b: a, none: f}}", .defaults.rename(["a": "b", "b": "a", "none": "f"])),
+    (
+      "defaults.rename: {keys: {a: b, b: a, none: f}}",
+      .step("defaults.rename", ["keys": ["a": "b", "b": "a", "none": "f"]])
+    ),
     (
       "defaults.convert: {key: dark, to: theme, map: {true: dark, false: light}, unmapped: keep}",
-      .defaults.convert("dark", to: "theme", map: [true: "dark", false: "light"], unmapped: .keep)
+      .step(
+        "defaults.convert",
+        ["key": "dark", "to": "theme", "map": [true: "dark", false: "light"], "unmapped": "keep"])
     ),
-    ("defaults.delete: {prefix: p, destructive: test}", .defaults.delete(prefix: "p", destructive: "test")),
-    ("defaults.move: {keys: [b, none], to: {suite: group}}", .defaults.move(["b", "none"], to: "group")),
+    (
+      "defaults.delete: {prefix: p, destructive: test}",
+      .step("defaults.delete", ["prefix": "p", "destructive": "test"])
+    ),
+    (
+      "defaults.move: {keys: [b, none], to: {suite: group}}",
+      .step("defaults.move", ["keys": ["b", "none"], "to": ["suite": "group"]])
+    ),
     (
       "sql: {database: notes, up: DELETE FROM t WHERE a = 1, down: SELECT 1, destructive: {t: test}}",
-      .sql(
-        database: "notes", up: "DELETE FROM t WHERE a = 1", down: "SELECT 1", destructive: ["t": "test"])
+      .step(
+        "sql",
+        [
+          "database": "notes", "up": "DELETE FROM t WHERE a = 1", "down": "SELECT 1",
+          "destructive": ["t": "test"],
+        ])
     ),
     (
       "files.copy: {from: Documents/a.txt, to: Documents/New/b.txt}",
-      .files.copy(from: "Documents/a.txt", to: "Documents/New/b.txt")
+      .step("files.copy", ["from": .path("Documents/a.txt"), "to": "Documents/New/b.txt"])
     ),
     (
       "files.write: {path: Documents/a.txt, text: new, if-exists: replace}",
-      .files.write("Documents/a.txt", text: "new", ifExists: .replace)
+      .step("files.write", ["path": "Documents/a.txt", "text": "new", "if-exists": "replace"])
     ),
     (
       "files.set-backup-exclusion: {path: ['Documents/*', none], excluded: true}",
-      .files.setBackupExclusion(["Documents/*", "none"], true)
+      .step("files.set-backup-exclusion", ["path": ["Documents/*", "none"], "excluded": true])
     ),
     (
       "files.delete: {path: ['Documents/*.txt', none], destructive: test}",
-      .files.delete(["Documents/*.txt", "none"], destructive: "test")
+      .step("files.delete", ["path": ["Documents/*.txt", "none"], "destructive": "test"])
     ),
-    ("defaults.set: {values: {g: 1}}", .named("defaults.set", ["values": ["g": 1]])),
   ]
 
   @Test("An invalid plan is refused with its place in the code")
   func refused() throws {
-    let rename = MigrationStage.Operation.defaults.rename(["a": "b"])
+    let rename = MigrationStage.Operation.step("defaults.rename", ["keys": ["a": "b"]])
     let wrong: [([MigrationStage], String)] = [
       ([.lightweight(version: 2, "a", [rename])], "the stage `a` has the version 2 where 1 is expected"),
       ([.lightweight(version: 1, "a b", [rename])], "`a b` is not a stage's name"),
-      ([.lightweight(version: 1, "a", [.defaults.rename(["a": "a"])])], "`a` is the old and the new name"),
-      ([.lightweight(version: 1, "a", [.named("defaults.renam", [:])])], "did you mean `defaults.rename`?"),
-      ([.lightweight(version: 1, "a", [.named("defaults.set", ["value": [:]])])], "unknown key `value`"),
+      (
+        [.lightweight(version: 1, "a", [.step("defaults.rename", ["keys": ["a": "a"]])])],
+        "`a` is the old and the new name"
+      ),
+      ([.lightweight(version: 1, "a", [.step("defaults.renam", [:])])], "did you mean `defaults.rename`?"),
+      ([.lightweight(version: 1, "a", [.step("defaults.set", ["value": [:]])])], "unknown key `value`"),
+      (
+        [.lightweight(version: 1, "a", [.step("sql", ["database": "notes", "up": ""])])],
+        "no statement to run"
+      ),
       ([.lightweight(version: 1, "a", [rename], check: [.defaults("a", .unchanged)])], "use `verify`"),
       ([.lightweight(version: 1, "a", [rename], verify: [.files("a", .equals(1))])], "unknown key `equals`"),
     ]
@@ -103,15 +128,20 @@ import Testing
     func checksum(_ stage: MigrationStage) throws -> String {
       try #require(try MigrationCatalog(stages: [stage]).migrations.first).checksum.hex
     }
-    func set(_ value: PropertyListValue) -> MigrationStage {
-      .lightweight(version: 1, "a", [.defaults.set(["k": value])])
+    func step(_ value: PropertyListValue) -> MigrationStage.Operation {
+      .step("defaults.set", ["values": ["k": .value(value)], "if-exists": "fail"])
     }
+    func set(_ value: PropertyListValue) -> MigrationStage { .lightweight(version: 1, "a", [step(value)]) }
     #expect(try checksum(set(1)) == checksum(set(1)))
     // Histories contain these: they must never change.
     #expect(
       try checksum(set(1)) == "430838900dee238a6756f20c19e45f9431fad638f33d34c4e1a3c3c753204bb6")
-    let sql = MigrationStage.Operation.sql(
-      database: "notes", up: "DELETE FROM t", down: "SELECT 1", destructive: ["t": "test"])
+    let sql = MigrationStage.Operation.step(
+      "sql",
+      [
+        "database": "notes", "up": "DELETE FROM t", "down": "SELECT 1", "destructive": ["t": "test"],
+        "if-missing": "skip",
+      ])
     #expect(
       try checksum(.lightweight(version: 1, "a", [sql]))
         == "e12773b6dbbcd2aefbdf741f81fbb2f56da203a764c7e40dd7f3fef45864c951")
@@ -121,10 +151,10 @@ import Testing
     ]
     let stages =
       values.map(set) + [
-        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], down: [.defaults.set(["k": 1])]),
-        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], verify: [.defaults("k", .exists)]),
-        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], check: [.defaults("k", .exists)]),
-        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], isIrreversible: true),
+        .lightweight(version: 1, "a", [step(1)], down: [step(1)]),
+        .lightweight(version: 1, "a", [step(1)], verify: [.defaults("k", .exists)]),
+        .lightweight(version: 1, "a", [step(1)], check: [.defaults("k", .exists)]),
+        .lightweight(version: 1, "a", [step(1)], isIrreversible: true),
         .custom(version: 1, "a") { _ in }, .custom(version: 1, "a", revision: 2) { _ in },
         .custom(version: 1, "a", up: { _ in }, down: { _ in }),
       ]
@@ -149,7 +179,7 @@ import Testing
       try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
       _ = try lab.baseline(0)
       let good = MigrationStage.lightweight(
-        version: 1, "a", [.defaults.set(["new": "x"])],
+        version: 1, "a", [.step("defaults.set", ["values": ["new": "x"]])],
         check: [.defaults("k", .equals(1)), .files("Documents/none", .absent)],
         verify: [
           .defaults("new", .oneOf(["x", "y"])), .defaults("k", .unchanged), .files("Documents/*", .unchanged),

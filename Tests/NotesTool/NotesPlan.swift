@@ -7,16 +7,19 @@ enum NotesPlan: MigrationPlan {
     .lightweight(
       version: 1, "rename_settings", description: "New names for settings; dark_mode becomes theme",
       [
-        .defaults.rename(["user_name": "username", "user_email": "email"]),
-        .defaults.convert("dark_mode", to: "theme", map: [true: "dark", false: "light"]),
+        .step("defaults.rename", ["keys": ["user_name": "username", "user_email": "email"]]),
+        .step(
+          "defaults.convert",
+          ["key": "dark_mode", "to": "theme", "map": [true: "dark", false: "light"]]),
       ],
       verify: [.defaults("theme", .oneOf(["dark", "light"]))]),
 
     .lightweight(
       version: 2, "move_database", description: "The database moves to Application Support",
       [
-        .files.move(
-          from: "Documents/database.sqlite", to: "Library/Application Support/database.sqlite")
+        .step(
+          "files.move",
+          ["from": "Documents/database.sqlite", "to": "Library/Application Support/database.sqlite"])
       ],
       verify: [.sql(database: "notes", "SELECT count(*) FROM task", .unchanged)]),
 

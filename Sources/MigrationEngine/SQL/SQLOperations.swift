@@ -97,6 +97,10 @@ struct RunSQL: MigrationOperation {
   /// Inline SQL, or the name of a file beside `migration.yaml`, which ends in `.sql`.
   private static func script(_ node: YAMLNode, _ what: String, _ files: MigrationFiles) throws -> SQLScript {
     let text = try node.text(what)
+    if node.position.file.hasSuffix(".swift") {
+      // The line in the code that a text starts in is unknown.
+      return SQLScript(text: text, file: "\(node.position): \(what)", firstLine: 1)
+    }
     guard text.hasSuffix(".sql"), !text.contains(where: \.isNewline) else {
       // A block scalar's text starts in the line below its `|`.
       let isBlock = text.contains(where: \.isNewline)

@@ -51,7 +51,7 @@ public final class MigrationContext {
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
   public func run(_ operation: MigrationStage.Operation) throws {
-    let action = try operation.action()
+    let action = try operation.step().operation
     try finish()
     // A closure is reverted by its own `down`.
     var unused = DownValues()

@@ -7,7 +7,7 @@ import Formats
 /// enum NotesPlan: MigrationPlan {
 ///   static let stages: [MigrationStage] = [
 ///     .lightweight(
-///       version: 1, "rename_settings", [.defaults.rename(["user_name": "username"])]),
+///       version: 1, "rename_settings", [.step("defaults.rename", ["keys": ["user_name": "username"]])]),
 ///     .custom(version: 2, "split_names") { context in
 ///       try context.write(database: "notes") { db in … }
 ///     } down: { context in

@@ -15,8 +15,8 @@ extension MigrationStage {
       _ key: String, _ expected: Expectation, was: String? = nil, suite: String? = nil,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      let arguments: KeyValuePairs<String, StageArgument?> = [
-        "key": .text(key), "was": .optional(was), "suite": .optional(suite),
+      let arguments: KeyValuePairs<String, Argument?> = [
+        "key": .text(key), "was": was.map { .text($0) }, "suite": suite.map { .text($0) },
       ]
       return Self("defaults", arguments, expected.argument, YAMLPosition(file, line, column))
     }
@@ -28,7 +28,7 @@ extension MigrationStage {
       database: String, _ query: String, _ expected: Expectation,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      let arguments: KeyValuePairs<String, StageArgument?> = [
+      let arguments: KeyValuePairs<String, Argument?> = [
         "database": .text(database), "query": .text(query),
       ]
       return Self("sql", arguments, expected.argument, YAMLPosition(file, line, column))
@@ -53,15 +53,15 @@ extension MigrationStage {
       service: String, account: String? = nil, _ expected: Expectation,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      let arguments: KeyValuePairs<String, StageArgument?> = [
-        "service": .text(service), "account": .optional(account),
+      let arguments: KeyValuePairs<String, Argument?> = [
+        "service": .text(service), "account": account.map { .text($0) },
       ]
       return Self("vault", arguments, expected.argument, YAMLPosition(file, line, column))
     }
 
     private init(
-      _ name: String, _ arguments: KeyValuePairs<String, StageArgument?>,
-      _ expected: (key: String, value: StageArgument), _ position: YAMLPosition
+      _ name: String, _ arguments: KeyValuePairs<String, Argument?>,
+      _ expected: (key: String, value: Argument), _ position: YAMLPosition
     ) {
       let given = arguments.compactMap { pair in pair.value.map { (key: pair.key, value: $0) } }
       entry = StageEntry(name, given + [expected], at: position)
@@ -80,7 +80,7 @@ extension MigrationStage {
     /// The value before the stage; for `verify` only.
     case unchanged
 
-    fileprivate var argument: (key: String, value: StageArgument) {
+    fileprivate var argument: (key: String, value: Argument) {
       switch self {
       case .equals(let value): ("equals", .value(value))
       case .oneOf(let values): ("one-of", .value(.array(values)))
@@ -89,102 +89,6 @@ extension MigrationStage {
       case .count(let count): ("count", .value(.integer(Int64(count))))
       case .unchanged: ("equals", .before)
       }
-    }
-  }
-}
-
-/// The name of an assertion or operation with its arguments, as Swift code gives them.
-struct StageEntry: Sendable {
-  let name: String
-  let arguments: [(key: String, value: StageArgument)]
-  let position: YAMLPosition
-
-  init(_ name: String, _ arguments: [(key: String, value: StageArgument)], at position: YAMLPosition) {
-    (self.name, self.arguments, self.position) = (name, arguments, position)
-  }
-
-  /// Leaves out the arguments that were not given.
-  init(_ name: String, _ arguments: KeyValuePairs<String, StageArgument?>, at position: YAMLPosition) {
-    self.init(name, arguments.compactMap { pair in pair.value.map { (pair.key, $0) } }, at: position)
-  }
-
-  private var mapping: StageArgument { .pairs(arguments.map { (.string($0.key), $0.value) }) }
-
-  var node: YAMLNode { mapping.node(at: position) }
-
-  /// What a checksum covers.
-  var fingerprint: String { name + " " + mapping.fingerprint }
-
-  /// - Throws: `DrydockError` with the place in the source file.
-  func assertion() throws -> Assertion { try Assertion(name, position: position, arguments: node) }
-}
-
-extension YAMLPosition {
-  /// A place in Swift code: the module and the file, without their path on the machine that compiled it.
-  init(_ file: StaticString, _ line: Int, _ column: Int) {
-    self.init(file: "\(file)", line: line, column: column)
-  }
-}
-
-/// An argument of an operation or assertion, as Swift code gives it.
-indirect enum StageArgument: Sendable {
-  case value(PropertyListValue)
-  /// The word `before` of an assertion, which is not the text.
-  case before
-  case list([StageArgument])
-  /// In the order in which they were written; the keys need not be text.
-  case pairs([(key: PropertyListValue, value: StageArgument)])
-
-  static func text(_ text: String) -> StageArgument { .value(.string(text)) }
-
-  static func optional(_ text: String?) -> StageArgument? { text.map { .text($0) } }
-
-  /// A settings file.
-  static func suite(_ name: String?) -> StageArgument? { name.map { .pairs([("suite", .text($0))]) } }
-
-  static func texts(_ texts: [String]) -> StageArgument { .list(texts.map { .text($0) }) }
-
-  static func path(_ path: ContainerPath) -> StageArgument {
-    .text(GlobPattern.escaped(path.description))
-  }
-
-  static func word(_ word: some RawRepresentable<String>) -> StageArgument { .text(word.rawValue) }
-
-  static func names(_ names: KeyValuePairs<String, String>) -> StageArgument {
-    .pairs(names.map { (.string($0.key), .text($0.value)) })
-  }
-
-  func node(at position: YAMLPosition) -> YAMLNode {
-    switch self {
-    case .value(let value): YAMLNode(value, at: position)
-    case .before: YAMLNode(word: "before", at: position)
-    case .list(let arguments): YAMLNode(arguments.map { $0.node(at: position) }, at: position)
-    case .pairs(let pairs): YAMLNode(pairs.map { ($0.key, $0.value.node(at: position)) }, at: position)
-    }
-  }
-
-  /// A text that no other argument has: what a checksum covers. It is part of the history's format: never change it.
-  var fingerprint: String {
-    switch self {
-    case .value(let value): Self.fingerprint(value)
-    case .before: "before"
-    case .list(let arguments): "[" + arguments.map(\.fingerprint).joined(separator: ",") + "]"
-    case .pairs(let pairs):
-      "{" + pairs.map { Self.fingerprint($0.key) + ":" + $0.value.fingerprint }.joined(separator: ",") + "}"
-    }
-  }
-
-  private static func fingerprint(_ value: PropertyListValue) -> String {
-    switch value {
-    case .string(let text): "text(\(text.utf8.count)) \(text)"
-    case .date(let date): "date \(date.timeIntervalSinceReferenceDate)"
-    case .data(let bytes): "data \(bytes.map(String.init).joined(separator: " "))"
-    case .array(let values): "[" + values.map(fingerprint).joined(separator: ",") + "]"
-    case .dictionary(let values):
-      "{"
-        + values.sorted().map { fingerprint(.string($0.key)) + ":" + fingerprint($0.value) }
-        .joined(separator: ",") + "}"
-    default: "\(value.typeName) \(value)"
     }
   }
 }

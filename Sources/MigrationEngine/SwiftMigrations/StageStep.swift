@@ -1,0 +1,145 @@
+import FileSystem
+import Formats
+
+extension MigrationStage {
+  /// One operation of a stage: the same that a migration's file names, with the same arguments and defaults.
+  public struct Operation: Sendable {
+    /// The name and the arguments, which the checksum covers.
+    let entry: StageEntry
+
+    /// A step as a file has it: `defaults.rename: {keys: {user_name: username}}` is
+    /// `.step("defaults.rename", ["keys": ["user_name": "username"]])`.
+    ///
+    /// - Parameters:
+    ///   - name: such as `defaults.patch`.
+    ///   - arguments: by their names in a file. They are checked, as the name is, when the plan is read, and an error has the
+    ///     place of this call.
+    public static func step(
+      _ name: String, _ arguments: KeyValuePairs<String, Argument>,
+      file: StaticString = #fileID, line: Int = #line, column: Int = #column
+    ) -> Self {
+      let arguments = arguments.map { (key: $0.key, value: $0.value) }
+      return Self(entry: StageEntry(name, arguments, at: YAMLPosition(file, line, column)))
+    }
+
+    /// - Throws: `DrydockError` with the place in the source file, for invalid arguments.
+    func step() throws -> MigrationStep {
+      let action = try Operations.decode(
+        entry.name, at: entry.position, arguments: entry.node,
+        files: MigrationFiles(directory: "", isDirectory: true))
+      return MigrationStep(position: entry.position, operation: action)
+    }
+  }
+
+  /// An argument of an operation: a literal, or one of the functions for other values. Lists and mappings contain arguments;
+  /// the keys of a mapping need not be text: `[true: "dark", false: "light"]`.
+  public struct Argument: Sendable {
+    private indirect enum Content {
+      case value(PropertyListValue)
+      /// An unquoted word with a meaning, which is not the text.
+      case word(String)
+      case list([Argument])
+      /// In the order in which they were written.
+      case pairs([(key: PropertyListValue, value: Argument)])
+    }
+
+    private let content: Content
+
+    /// Any value of a setting, such as a date.
+    public static func value(_ value: PropertyListValue) -> Self { Self(content: .value(value)) }
+    /// A text that is no literal.
+    public static func text(_ text: String) -> Self { .value(.string(text)) }
+    /// One path, whatever is in its name: no part of it is a pattern.
+    public static func path(_ path: ContainerPath) -> Self { .text(GlobPattern.escaped(path.description)) }
+    /// The value before the stage, in an assertion.
+    static let before = Self(content: .word("before"))
+  }
+}
+
+extension MigrationStage.Argument: ExpressibleByStringInterpolation, ExpressibleByBooleanLiteral,
+  ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByArrayLiteral,
+  ExpressibleByDictionaryLiteral
+{
+  public init(stringLiteral value: String) { self = .text(value) }
+
+  public init(booleanLiteral value: Bool) { self = .value(.boolean(value)) }
+
+  public init(integerLiteral value: Int64) { self = .value(.integer(value)) }
+
+  public init(floatLiteral value: Double) { self = .value(.real(value)) }
+
+  public init(arrayLiteral elements: Self...) { content = .list(elements) }
+
+  public init(dictionaryLiteral elements: (PropertyListValue, Self)...) {
+    content = .pairs(elements.map { (key: $0.0, value: $0.1) })
+  }
+}
+
+extension MigrationStage.Argument {
+  fileprivate init(_ pairs: [(key: String, value: Self)]) {
+    content = .pairs(pairs.map { (.string($0.key), $0.value) })
+  }
+
+  fileprivate func node(at position: YAMLPosition) -> YAMLNode {
+    switch content {
+    case .value(let value): YAMLNode(value, at: position)
+    case .word(let word): YAMLNode(word: word, at: position)
+    case .list(let arguments): YAMLNode(arguments.map { $0.node(at: position) }, at: position)
+    case .pairs(let pairs): YAMLNode(pairs.map { ($0.key, $0.value.node(at: position)) }, at: position)
+    }
+  }
+
+  /// A text that no other argument has: what a checksum covers. It is part of the history's format: never change it.
+  fileprivate var fingerprint: String {
+    switch content {
+    case .value(let value): Self.fingerprint(value)
+    case .word(let word): word
+    case .list(let arguments): "[" + arguments.map(\.fingerprint).joined(separator: ",") + "]"
+    case .pairs(let pairs):
+      "{" + pairs.map { Self.fingerprint($0.key) + ":" + $0.value.fingerprint }.joined(separator: ",") + "}"
+    }
+  }
+
+  private static func fingerprint(_ value: PropertyListValue) -> String {
+    switch value {
+    case .string(let text): "text(\(text.utf8.count)) \(text)"
+    case .date(let date): "date \(date.timeIntervalSinceReferenceDate)"
+    case .data(let bytes): "data \(bytes.map(String.init).joined(separator: " "))"
+    case .array(let values): "[" + values.map(fingerprint).joined(separator: ",") + "]"
+    case .dictionary(let values):
+      "{"
+        + values.sorted().map { fingerprint(.string($0.key)) + ":" + fingerprint($0.value) }
+        .joined(separator: ",") + "}"
+    default: "\(value.typeName) \(value)"
+    }
+  }
+}
+
+/// The name of an assertion or operation with its arguments, as Swift code gives them.
+struct StageEntry: Sendable {
+  let name: String
+  let position: YAMLPosition
+  private let arguments: MigrationStage.Argument
+
+  init(
+    _ name: String, _ arguments: [(key: String, value: MigrationStage.Argument)], at position: YAMLPosition
+  ) {
+    (self.name, self.position) = (name, position)
+    self.arguments = MigrationStage.Argument(arguments)
+  }
+
+  var node: YAMLNode { arguments.node(at: position) }
+
+  /// What a checksum covers.
+  var fingerprint: String { name + " " + arguments.fingerprint }
+
+  /// - Throws: `DrydockError` with the place in the source file.
+  func assertion() throws -> Assertion { try Assertion(name, position: position, arguments: node) }
+}
+
+extension YAMLPosition {
+  /// A place in Swift code: the module and the file, without their path on the machine that compiled it.
+  init(_ file: StaticString, _ line: Int, _ column: Int) {
+    self.init(file: "\(file)", line: line, column: column)
+  }
+}
