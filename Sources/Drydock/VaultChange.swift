@@ -5,13 +5,10 @@ import Cryptography
 import DrydockErrors
 import Formats
 import Foundation
+import MigrationEngine
 
 public enum VaultChange: Sendable {
-  /// What to do when the vault already has the item.
-  public enum IfExists: String, Sendable, CaseIterable {
-    case fail, keep, replace
-  }
-
+  /// Puts an item; `ifExists` is about one that the vault has already.
   case set(VaultChange.NewItem, ifExists: IfExists)
   case remove(VaultItem.Address)
   /// Gives an item another name, other attributes, or both.

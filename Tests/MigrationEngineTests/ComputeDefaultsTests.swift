@@ -278,7 +278,7 @@ import Testing
         number % 5 == 0
         ? .date(Date(timeIntervalSinceReferenceDate: Double.random(in: -2e9...2e9, using: &random)))
         : RandomContainer.value(&random, format: .binary)
-      guard let type = ComputedType(of: value), let bound = try? SQLiteValue(value) else { continue }
+      guard let type = SettingType(of: value), let bound = try? SQLiteValue(value) else { continue }
       tried += 1
       let result = try type.setting(bound)
       #expect(result.matches(value), "\(value) \(result)")
@@ -353,7 +353,7 @@ import Testing
         "{key: a, value: ':b', parameters: {c: d}}", "0001_a.yaml:2:58:",
         "no expression has the parameter `:c`"
       ),
-      ("{key: a, value: ':b', type: string}", "0001_a.yaml:2:51:", "is one of boolean, integer"),
+      ("{key: a, value: ':b', type: number}", "0001_a.yaml:2:51:", "is one of string, integer"),
       ("{values: {a: {valu: '1'}}}", "0001_a.yaml:2:37:", "did you mean `value`"),
       ("{values: {a: '1'}, type: text}", "0001_a.yaml:2:48:", "write `type` there"),
       ("{values: {}}", "0001_a.yaml:2:32:", "`values` is empty"),

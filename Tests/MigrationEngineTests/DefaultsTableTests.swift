@@ -90,7 +90,7 @@ import Testing
       ),
       ("UPDATE defaults SET value = 2 WHERE key = 'on'", "an integer other than 0 and 1"),
       ("UPDATE defaults SET value = NULL WHERE key = 'n'", "NULL, not an integer"),
-      ("UPDATE defaults SET type = 'number' WHERE key = 'n'", "has an unknown type: use one of boolean"),
+      ("UPDATE defaults SET type = 'number' WHERE key = 'n'", "has an unknown type: use one of text"),
       ("UPDATE defaults SET value = 1 WHERE key = 'big'", "its type `other` is for settings that SQL cannot"),
       ("INSERT INTO defaults VALUES ('z', 'text', 'a' || char(0))", "text with a NUL character"),
       ("INSERT INTO defaults (key) VALUES ('z')", "NULL, and a setting is never null"),

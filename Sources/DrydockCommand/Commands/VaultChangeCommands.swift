@@ -32,7 +32,7 @@ struct VaultSetCommand: Subcommand {
     help: ArgumentHelp(
       "What to do if the item exists: fail, keep it, or replace its value.",
       valueName: "action"))
-  var ifExists: VaultChange.IfExists = .fail
+  var ifExists: IfExists = .fail
   @OptionGroup var change: VaultChangeOptions
   var common: CommonOptions { change.common }
 

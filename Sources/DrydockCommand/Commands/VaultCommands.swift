@@ -32,7 +32,7 @@ extension VaultItem.Class: ExpressibleByArgument {
   public init?(argument: String) { self.init(argument) }
 }
 
-extension VaultChange.IfExists: ExpressibleByArgument {}
+extension IfExists: ExpressibleByArgument {}
 
 extension VaultItem.Attribute {
   /// Those that were given.

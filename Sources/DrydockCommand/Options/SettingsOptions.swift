@@ -38,10 +38,7 @@ struct SettingPartOptions: ParsableArguments {
   }
 }
 
-/// The types of values on the command line.
-enum SettingType: String, CaseIterable, ExpressibleByArgument {
-  case string, integer, int, long, real, float, bool, date, data, array, dict
-
+extension SettingType: ExpressibleByArgument {
   /// The value of a text.
   ///
   /// - Parameter type: nil for the types of a migration: the YAML 1.2 core schema, and lists and dictionaries in brackets.
@@ -90,13 +87,18 @@ enum SettingType: String, CaseIterable, ExpressibleByArgument {
     case .real: return Self.real(text).map { .real($0) }
     case .float:
       return Self.real(text).flatMap { Float($0).isFinite == $0.isFinite ? .single(Float($0)) : nil }
-    case .bool: return Self.booleans[text.lowercased()].map { .boolean($0) }
+    case .boolean: return Self.booleans[text.lowercased()].map { .boolean($0) }
     case .date: return YAMLDate.parse(text).map { .date($0) }
     case .data: return Data(base64Encoded: text).map { .data([UInt8]($0)) }
     case .array:
       if case .array(let values) = try Self.collection(text) { return .array(values) }
       return nil
-    case .dict:
+    case .set:
+      if case .array(let values) = try Self.collection(text) {
+        return StringSet(array: values).map { .set($0) }
+      }
+      return nil
+    case .dictionary:
       if case .dictionary(let values) = try Self.collection(text) { return .dictionary(values) }
       return nil
     }
@@ -114,11 +116,12 @@ enum SettingType: String, CaseIterable, ExpressibleByArgument {
     case .int: ": an integer of 32 bits; `integer` and `long` have 64"
     case .integer, .long: ": an integer of 64 bits"
     case .real, .float: ": a number, such as 0.5"
-    case .bool: ": true or false"
+    case .boolean: ": true or false"
     case .date: ": a date, such as 2026-11-20T10:15:00Z"
     case .data: ": base64"
     case .array: ": a list, such as '[a, b]'"
-    case .dict: ": a dictionary, such as '{a: 1}'"
+    case .set: ": a list of different texts, such as '[a, b]'"
+    case .dictionary: ": a dictionary, such as '{a: 1}'"
     }
   }
 }

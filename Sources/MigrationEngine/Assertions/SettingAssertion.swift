@@ -11,7 +11,7 @@ struct DefaultsAssertion: AssertionBody {
   fileprivate enum Expected: Sendable {
     case values([PropertyListValue])
     case exists(Bool)
-    case type(SettingValueType)
+    case type(SettingType)
     case before(YAMLPosition)
   }
 
@@ -39,7 +39,7 @@ struct DefaultsAssertion: AssertionBody {
       if case .boolean(let exists) = node.scalar?.value {
         expected = .exists(exists)
       } else {
-        expected = .type(try reader.choice("exists", of: SettingValueType.self) ?? .string)
+        expected = .type(try reader.choice("exists", of: SettingType.self) ?? .string)
       }
     }
     was = try Self.was(reader, expected)
@@ -97,7 +97,7 @@ struct DefaultsAssertion: AssertionBody {
       wanted = exists ? "there" : "absent"
     case .type(let type):
       passed = value.map(type.includes) ?? false
-      wanted = (type == .int || type == .integer ? "an " : "a ") + type.rawValue
+      wanted = ([.int, .integer, .array].contains(type) ? "an " : "a ") + type.rawValue
     case .before:
       passed = before == now
       wanted = "what it was before"

@@ -2,9 +2,6 @@ import AppStores
 import ContainerTransaction
 import Formats
 
-/// What to do when an expression gives NULL.
-enum IfNull: String, CaseIterable, Sendable { case fail, keep, delete }
-
 /// What to do when a value that an expression needs does not exist.
 enum IfParameterMissing: String, CaseIterable, Sendable { case skip, fail, null }
 
@@ -18,7 +15,7 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
   private struct Result: Sendable {
     let key: String
     let expression: SQLExpression
-    let type: ComputedType?
+    let type: SettingType?
   }
 
   let parameters: ExpressionParameters
@@ -26,7 +23,7 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
   private let results: [Result]
   /// The settings that parameters stand for, where they are not named like them.
   private let settings: [String: String]
-  private let ifNull: IfNull
+  private let ifNull: Unmapped
   private let ifMissing: IfParameterMissing
   private let ifExists: IfExists
 
@@ -127,7 +124,7 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
         throw failure("the expression gives NULL: say `if-null: keep` or `if-null: delete`")
       }
       if let type = result.type { return try type.setting(value) }
-      return try ComputedType.natural(value, replacing: old)
+      return try SettingType.natural(value, replacing: old)
     } catch let problem as ExpressionFailure {
       throw failure(problem.message)
     } catch let mismatch as ValueMismatch {

@@ -16,7 +16,7 @@ struct ComputeVaultItems: MigrationOperation, ComputingAction {
   private let expression: SQLExpression
   /// The other items that parameters stand for.
   private let others: [String: VaultSelection]
-  private let ifNull: IfNull
+  private let ifNull: Unmapped
   private let ifMissing: IfParameterMissing
 
   var expressions: [SQLExpression] { [expression] }

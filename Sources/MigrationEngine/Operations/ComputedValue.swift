@@ -9,31 +9,7 @@ struct ValueMismatch: Error {
   let reason: String
 }
 
-/// The types of settings as SQL has them: what an expression gives, and the column `type` of the table `defaults`.
-enum ComputedType: String, CaseIterable, Sendable {
-  case boolean, integer, real, text, date, data, array, dictionary
-  /// Android's types.
-  case int, long, float, set
-
-  /// The type of a setting; nil for one that SQL cannot represent.
-  init?(of value: PropertyListValue) {
-    switch value {
-    case .boolean: self = .boolean
-    case .integer, .unsigned: self = .integer
-    case .real: self = .real
-    case .single: self = .float
-    case .int: self = .int
-    case .long: self = .long
-    case .set: self = .set
-    case .string: self = .text
-    case .date: self = .date
-    case .data: self = .data
-    case .array: self = .array
-    case .dictionary: self = .dictionary
-    case .unknown: return nil
-    }
-  }
-
+extension SettingType {
   /// The setting that a value of SQLite is in this type. Nothing is rounded, cut off or guessed.
   func setting(_ value: SQLiteValue) throws -> PropertyListValue {
     switch (self, value) {
@@ -56,18 +32,18 @@ enum ComputedType: String, CaseIterable, Sendable {
       }
       return .real(real)
     case (.float, .real), (.float, .integer):
-      let real = try ComputedType.real.setting(value)
+      let real = try SettingType.real.setting(value)
       if let float = try? SettingsFile.Format.sharedPreferences.fitting(real, replacing: nil) { return float }
       throw ValueMismatch(reason: "a real that no float represents: round it")
-    case (.text, .text(let bytes)): return .string(try bytes.plainText())
-    case (.text, .integer), (.text, .real):
+    case (.string, .text(let bytes)): return .string(try bytes.plainText())
+    case (.string, .integer), (.string, .real):
       throw ValueMismatch(reason: "\(value.nounPhrase), not text: write CAST(… AS TEXT)")
     case (.date, _): return .date(try Self.date(value))
     case (.data, .blob(let bytes)): return .data(bytes.withBytes { Array($0) })
     case (.data, .text): throw ValueMismatch(reason: "text, not data: write CAST(… AS BLOB)")
     case (.array, .text(let bytes)), (.dictionary, .text(let bytes)): return try document(bytes)
     case (.set, .text(let bytes)):
-      guard case .array(let values) = try ComputedType.array.document(bytes),
+      guard case .array(let values) = try SettingType.array.document(bytes),
         let strings = StringSet(array: values)
       else { throw ValueMismatch(reason: "JSON that is not an array of different texts") }
       return .set(strings)
@@ -78,10 +54,10 @@ enum ComputedType: String, CaseIterable, Sendable {
   /// The setting that a value is without a type: what SQLite says that it is.
   static func natural(_ value: SQLiteValue) throws -> PropertyListValue {
     switch value {
-    case .integer: try ComputedType.integer.setting(value)
-    case .real: try ComputedType.real.setting(value)
-    case .text: try ComputedType.text.setting(value)
-    case .blob: try ComputedType.data.setting(value)
+    case .integer: try SettingType.integer.setting(value)
+    case .real: try SettingType.real.setting(value)
+    case .text: try SettingType.string.setting(value)
+    case .blob: try SettingType.data.setting(value)
     case .null: throw ValueMismatch(reason: "NULL, and a setting is never null")
     }
   }
@@ -90,8 +66,8 @@ enum ComputedType: String, CaseIterable, Sendable {
   static func natural(
     _ value: SQLiteValue, replacing old: PropertyListValue?
   ) throws -> PropertyListValue {
-    switch old.flatMap(ComputedType.init(of:)) {
-    case nil, .integer, .real, .text, .data: return try natural(value)
+    switch old.flatMap(SettingType.init(of:)) {
+    case nil, .integer, .real, .string, .data: return try natural(value)
     case let type?:
       do {
         // A number may be a date or not.
@@ -105,9 +81,11 @@ enum ComputedType: String, CaseIterable, Sendable {
     }
   }
 
+  /// In messages about SQL.
   private var nounPhrase: String {
     switch self {
-    case .text, .data: rawValue
+    case .string: "text"
+    case .data: "data"
     case .integer, .int, .array: "an \(rawValue)"
     default: "a \(rawValue)"
     }
@@ -136,7 +114,7 @@ enum ComputedType: String, CaseIterable, Sendable {
     guard let value = json.propertyListValue else {
       throw ValueMismatch(reason: "JSON with a null or a number that a setting cannot represent")
     }
-    guard ComputedType(of: value) == self else {
+    guard SettingType(of: value) == self else {
       throw ValueMismatch(reason: "JSON that is not \(nounPhrase)")
     }
     return value

@@ -11,7 +11,7 @@ struct ConvertDefaults: MigrationOperation {
     ["key", "to", "type", "map", "unmapped", "if-missing", "if-exists"] + DefaultsTarget.keys
 
   private enum Rule: Sendable {
-    case type(SettingValueType)
+    case type(SettingType)
     case map(ValueMap)
   }
 
@@ -29,7 +29,7 @@ struct ConvertDefaults: MigrationOperation {
     key = try reader.required("key").text("`key`")
     to = try reader.text("to") ?? key
     let node = try reader.only(["type", "map"], needs: "`type` or `map`").node
-    if let type: SettingValueType = try reader.choice("type") {
+    if let type: SettingType = try reader.choice("type") {
       rule = .type(type)
     } else {
       rule = .map(try ValueMap(node))
@@ -210,39 +210,16 @@ extension PropertyListValue {
   }
 }
 
-/// The types that a setting can be converted to. Only exact conversions succeed.
-public enum SettingValueType: String, CaseIterable, Sendable {
-  case string, integer, real, boolean, date, data
-  /// Android's numbers of 32 and 64 bits, and its real of 32 bits.
-  case int, long, float
-  /// Android's set of strings.
-  case set
-
-  /// The type of a simple value; nil for others.
-  init?(of value: PropertyListValue) {
-    switch value {
-    case .string: self = .string
-    case .integer, .unsigned: self = .integer
-    case .int: self = .int
-    case .long: self = .long
-    case .set: self = .set
-    case .real, .single: self = .real
-    case .boolean: self = .boolean
-    case .date: self = .date
-    case .data: self = .data
-    case .array, .dictionary, .unknown: return nil
-    }
-  }
-
+extension SettingType {
   /// Whether a value has this type: an `int` and a `long` are integers, too, and a `float` is a real.
   func includes(_ value: PropertyListValue) -> Bool {
     switch (self, value) {
-    case (.integer, .int), (.integer, .long), (.float, .single): true
-    default: SettingValueType(of: value) == self
+    case (.integer, .int), (.integer, .long), (.real, .single): true
+    default: SettingType(of: value) == self
     }
   }
 
-  /// The value in this type; nil when there is no exact conversion.
+  /// The value in this type; nil when there is no exact conversion. No other value becomes an array or a dictionary.
   func convert(_ value: PropertyListValue) -> PropertyListValue? {
     if includes(value) { return value }
     switch (self, value) {

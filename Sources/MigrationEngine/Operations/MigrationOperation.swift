@@ -161,8 +161,8 @@ enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
 /// What to do when the target of an operation exists already. `keep` leaves both sides unchanged.
 public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
 
-/// What to do with a value that cannot be converted.
-public enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
+/// What to do with a value that cannot be converted, or whose expression gives NULL.
+enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
 
 extension YAMLReader {
   func ifMissing() throws -> IfMissing { try choice("if-missing") ?? .skip }

@@ -25,7 +25,7 @@ enum SettingEncoding: String, Sendable {
     case (.raw, .data(let bytes)): return bytes
     case (.raw, _): problem = "neither text nor data"
     case (.text, _):
-      if case .string(let text) = SettingValueType.string.convert(value) { return Array(text.utf8) }
+      if case .string(let text) = SettingType.string.convert(value) { return Array(text.utf8) }
       problem = "which cannot be text"
     case (.json, _):
       if let json = JSONValue(value) { return JSONDocument(json, isIndented: isIndented).bytes }
@@ -52,7 +52,9 @@ enum SettingEncoding: String, Sendable {
       return text.map { .string($0) }
     case .text:
       guard let text, let type else { return nil }
-      return SettingValueType(of: type)?.convert(.string(text))?.typed(like: type)
+      // A real of 32 bits is written in the digits that it needs, and read as any real.
+      let written = SettingType(of: type).map { $0 == .float ? .real : $0 }
+      return written?.convert(.string(text))?.typed(like: type)
     case .json: return try JSONDocument(bytes: bytes).value.propertyListValue?.typed(like: type)
     case .plist: return try PropertyListDocument(bytes: bytes).value
     }

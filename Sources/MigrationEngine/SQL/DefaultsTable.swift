@@ -10,6 +10,10 @@ import GRDB
 struct DefaultsTable: Sendable {
   /// A setting that SQL cannot represent has this type and the value NULL. Its row can be deleted, and not changed.
   private static let otherType = "other"
+
+  /// A type in the column `type`: SQL's word for a string is `text`.
+  private static func name(of type: SettingType) -> String { type == .string ? "text" : type.rawValue }
+
   static let creation = "CREATE TEMP TABLE defaults (key TEXT NOT NULL PRIMARY KEY, type TEXT, value)"
   static let collision =
     "the database has a table `defaults`, which the settings would hide: compute them with `defaults.compute` instead"
@@ -69,8 +73,8 @@ struct DefaultsTable: Sendable {
     }
 
     private static func row(of setting: PropertyListValue) -> Row? {
-      guard let type = ComputedType(of: setting), let value = try? SQLiteValue(setting) else { return nil }
-      return (type.rawValue, DatabaseValue(value))
+      guard let type = SettingType(of: setting), let value = try? SQLiteValue(setting) else { return nil }
+      return (DefaultsTable.name(of: type), DatabaseValue(value))
     }
 
     func write(to db: Database) throws {
@@ -120,10 +124,11 @@ struct DefaultsTable: Sendable {
     /// The type of a row, which is text or NULL.
     private func type(_ value: DatabaseValue, of key: String) throws -> String? {
       if value.isNull { return nil }
-      let known = ComputedType.allCases.map(\.rawValue)
-      if let type = String.fromDatabaseValue(value), type == DefaultsTable.otherType || known.contains(type) {
-        return type
+      if let text = String.fromDatabaseValue(value) {
+        if text == DefaultsTable.otherType { return text }
+        if let type = SettingType(rawValue: text) { return DefaultsTable.name(of: type) }
       }
+      let known = SettingType.allCases.map(DefaultsTable.name)
       throw StepFailure(
         message:
           "the row `\(redactor.shown(name: key))` of `defaults` has an unknown type: use one of \(known.joined(separator: ", "))"
@@ -140,8 +145,8 @@ struct DefaultsTable: Sendable {
       }
       do {
         let value = SQLiteValue(value)
-        guard let type = type.flatMap({ ComputedType(rawValue: $0) }) else {
-          return try ComputedType.natural(value)
+        guard let type = type.flatMap({ SettingType(rawValue: $0) }) else {
+          return try SettingType.natural(value)
         }
         return try type.setting(value)
       } catch let mismatch as ValueMismatch {
