@@ -172,7 +172,7 @@ import Testing
       let report = try lab.migrate(with: catalog)
       #expect(
         report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
-      let step = try #require((catalog.migrations[1].steps.first?.operation as? RunToolSQL)?.room)
+      let step = try #require(catalog.migrations[1].toolSQL?.room)
       let target = try #require(step.target)
       let error = failure {
         try target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws -> Void in

@@ -11,6 +11,8 @@ protocol AssertionBody: Sendable {
   var before: YAMLPosition? { get }
   /// Whether it opens the vault, for which the device key is needed.
   var needsVault: Bool { get }
+  /// Its query, which `validate` examines; nil of other assertions.
+  var sql: SQLAssertion? { get }
   /// Whether something must exist, so that an empty container does not pass.
   var demandsSomething: Bool { get }
   /// - Parameter isBefore: whether this is the state before the migration that it will be compared with.
@@ -24,6 +26,7 @@ protocol AssertionBody: Sendable {
 extension AssertionBody {
   var before: YAMLPosition? { nil }
   var needsVault: Bool { false }
+  var sql: SQLAssertion? { nil }
 }
 
 /// One thing that must be true of a container: a line of `check:` or `verify:` in a migration, or a part of `expect:` in a

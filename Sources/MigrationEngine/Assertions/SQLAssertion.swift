@@ -10,6 +10,8 @@ import GRDB
 struct SQLAssertion: AssertionBody {
   static let keys = ["database", "query", "equals"]
 
+  var sql: SQLAssertion? { self }
+
   let database: String
   let position: YAMLPosition
   let query: String

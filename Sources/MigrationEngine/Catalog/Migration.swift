@@ -69,7 +69,7 @@ extension Migration {
   func hasContent(of record: MigrationRecord) -> Bool {
     if number == record.number, name == record.name { return accepts(record.checksum) }
     // The checksum of a closure does not cover its code.
-    if name != record.name, steps.contains(where: { $0.operation is CustomStep }) { return false }
+    if name != record.name, steps.contains(where: \.isClosure) { return false }
     let files = files.renamed(from: name, to: record.number, record.name)
     return [files, files.withoutDown].compactMap(\.self).contains { files in
       (try? files.checksums())?.contains(record.checksum) == true
@@ -77,20 +77,22 @@ extension Migration {
   }
 
   /// Another tool's statements; nil in Drydock's own migrations.
-  var toolSQL: RunToolSQL? { steps.first?.operation as? RunToolSQL }
+  var toolSQL: RunToolSQL? { steps.first?.toolSQL }
 
   /// Messages about the steps without an inverse. `down` steps are for all of them except another tool's statements.
   package var irreversibleSteps: [String] {
-    let concerned = steps.filter { !hasDownSteps || $0.operation is RunToolSQL }
+    let concerned = steps.filter { !hasDownSteps || $0.toolSQL != nil }
     return concerned.filter { $0.operation.reversal == .none }.map { step in
-      if let tool = (step.operation as? RunToolSQL)?.tool {
-        return "\(step.position): \(tool.rawValue) has no down statements for this migration"
-      }
-      return (step.operation as? RunSQL)?.language == .directives
-        ? "\(step.position): the file has no down statements: add a section `-- migrate:down` (or a file `.down.sql` "
-          + "beside a `.up.sql`), or a line `-- drydock: irreversible`"
-        : "\(step.position): \(step.operation.name) has no inverse: give the migration `down` steps, or say "
-          + "`irreversible: true`"
+      let reason =
+        switch step.operation.kind {
+        case .toolSQL(let sql): "\(sql.tool.rawValue) has no down statements for this migration"
+        case .sql(let sql) where sql.language == .directives:
+          "the file has no down statements: add a section `-- migrate:down` (or a file `.down.sql` beside a `.up.sql`), "
+            + "or a line `-- drydock: irreversible`"
+        default:
+          "\(step.operation.name) has no inverse: give the migration `down` steps, or say `irreversible: true`"
+        }
+      return "\(step.position): \(reason)"
     }
   }
 
@@ -125,7 +127,7 @@ extension Migration {
         migration: number, index: index, position: step.position, operation: step.operation.name,
         announcedLoss: step.operation.announcedLoss, converted: step.operation.converted,
         writing: step.operation.writing,
-        isEmpty: (step.operation as? RunToolSQL)?.up.isBlank == true)
+        isEmpty: step.toolSQL?.up.isBlank == true)
     }
   }
 }
@@ -134,6 +136,10 @@ extension Migration {
 struct MigrationStep: Sendable {
   let position: YAMLPosition
   let operation: any MigrationAction
+
+  /// Another tool's statements; nil for other steps.
+  var toolSQL: RunToolSQL? { if case .toolSQL(let sql) = operation.kind { sql } else { nil } }
+  fileprivate var isClosure: Bool { if case .closure = operation.kind { true } else { false } }
 }
 
 /// The content of a migration, without its number and name.

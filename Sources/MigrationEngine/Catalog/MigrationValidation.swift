@@ -79,8 +79,10 @@ package struct MigrationValidation: Sendable {
     let known = configuration.databases.keys.sorted()
     if known.isEmpty { return [] }
     return migrations.flatMap { migration in
-      let steps = (migration.steps + migration.down).compactMap(\.database)
-      let assertions = (migration.checks + migration.verifications).compactMap(\.database)
+      let steps = (migration.steps + migration.down).compactMap(\.operation.kind.database)
+      let assertions = (migration.checks + migration.verifications).compactMap { assertion in
+        assertion.body.sql.map { (name: $0.database, position: $0.position) }
+      }
       return (steps + assertions).compactMap { name, position in
         known.contains(name)
           ? nil : DrydockError(reading: StagedContainer.unknown(name, known, at: position))
@@ -106,24 +108,6 @@ package struct MigrationValidation: Sendable {
       let text = DrydockError.text(of: error)
       return ([DrydockError(.sql, "the statements could not be checked: \(text)")], [])
     }
-  }
-}
-
-extension MigrationStep {
-  /// The database that it names, and where.
-  fileprivate var database: (String, YAMLPosition)? {
-    if let step = operation as? RunSQL { return (step.database, step.position) }
-    return (operation as? any ColumnOperation).map {
-      ($0.files.place.database, $0.files.place.positions.database)
-    }
-  }
-}
-
-extension Assertion {
-  /// The database that a check queries, and where it is named.
-  fileprivate var database: (String, YAMLPosition)? {
-    guard let assertion = body as? SQLAssertion else { return nil }
-    return (assertion.database, assertion.position)
   }
 }
 
@@ -162,11 +146,10 @@ struct StatementCheck {
     for assertion in migration.checks { query(assertion) }
     for step in migration.steps {
       check(step.operation)
-      if let sql = step.operation as? RunSQL {
-        run(sql.up, of: sql, destructive: sql.destructive?.text)
-      } else if let sql = step.operation as? RunToolSQL {
-        run(sql.up, of: sql, inTransaction: sql.upInTransaction)
-      } else {
+      switch step.operation.kind {
+      case .sql(let sql): run(sql.up, of: sql, destructive: sql.destructive?.text)
+      case .toolSQL(let sql): run(sql.up, of: sql, inTransaction: sql.upInTransaction)
+      default:
         for name in schemas.keys
         where step.operation.mayReplace(name, at: settings.databases[name] ?? []) { isKnown[name] = false }
       }
@@ -186,26 +169,32 @@ struct StatementCheck {
       }
     }
     for step in migration.steps.reversed() {
-      // Down statements may destroy what the migration created.
-      if let sql = step.operation as? RunSQL, let down = sql.down {
-        run(down, of: sql, destructive: "down")
-      } else if let sql = step.operation as? RunToolSQL, let down = sql.down {
-        run(down, of: sql, inTransaction: sql.downInTransaction)
+      switch step.operation.kind {
+      case .sql(let sql):
+        // Down statements may destroy what the migration created.
+        if let down = sql.down { run(down, of: sql, destructive: "down") }
+      case .toolSQL(let sql):
+        if let down = sql.down { run(down, of: sql, inTransaction: sql.downInTransaction) }
+      default: break
       }
     }
     for step in migration.down {
       check(step.operation)
-      if let sql = step.operation as? RunSQL { run(sql.up, of: sql, destructive: sql.destructive?.text) }
+      if case .sql(let sql) = step.operation.kind {
+        run(sql.up, of: sql, destructive: sql.destructive?.text)
+      }
     }
   }
 
   /// Checks the expressions of a step.
   private mutating func check(_ operation: any MigrationAction) {
     do {
-      if let operation = operation as? any ComputingAction {
-        try operation.parameters.check(operation.expressions, in: ExpressionDatabase(settings.sql))
-      } else if let files = (operation as? any ColumnOperation)?.files {
+      switch operation.kind {
+      case .computing(let expressions, let parameters):
+        try parameters.check(expressions, in: ExpressionDatabase(settings.sql))
+      case .column(let files):
         query(files.query(rowID: "1"), of: files.place.database, at: files.path.position)
+      default: break
       }
     } catch {
       problems.append(DrydockError(reading: error))
@@ -224,7 +213,7 @@ struct StatementCheck {
   }
 
   private mutating func query(_ assertion: Assertion) {
-    guard let sql = assertion.body as? SQLAssertion else { return }
+    guard let sql = assertion.body.sql else { return }
     query(sql.query, of: sql.database, at: assertion.position)
   }
 

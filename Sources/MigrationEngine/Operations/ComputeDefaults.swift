@@ -6,7 +6,7 @@ import Formats
 enum IfParameterMissing: String, CaseIterable, Sendable { case skip, fail, null }
 
 /// `defaults.compute`: writes settings that SQLite computes from settings.
-struct ComputeDefaults: MigrationOperation, ComputingAction {
+struct ComputeDefaults: MigrationOperation {
   static let name = "defaults.compute"
   static let keys =
     ["key", "value", "type", "values", "parameters", "if-null", "if-missing", "if-exists"]
@@ -18,7 +18,7 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
     let type: SettingType?
   }
 
-  let parameters: ExpressionParameters
+  private let parameters: ExpressionParameters
   private let target: DefaultsTarget
   private let results: [Result]
   /// The settings that parameters stand for, where they are not named like them.
@@ -27,7 +27,8 @@ struct ComputeDefaults: MigrationOperation, ComputingAction {
   private let ifMissing: IfParameterMissing
   private let ifExists: IfExists
 
-  var expressions: [SQLExpression] { results.map(\.expression) }
+  private var expressions: [SQLExpression] { results.map(\.expression) }
+  var kind: StepKind { .computing(expressions, parameters) }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)

@@ -4,14 +4,14 @@ import Cryptography
 import Formats
 
 /// `vault.compute`: gives vault items values that SQLite computes from vault items. No message has a value.
-struct ComputeVaultItems: MigrationOperation, ComputingAction {
+struct ComputeVaultItems: MigrationOperation {
   static let name = "vault.compute"
   static let keys = ["value", "parameters", "if-null", "if-missing"] + VaultSelection.keys
 
   /// The parameters that mean the item itself.
   private static let own: Set = ["value", "service", "account", "label", "access_group"]
 
-  let parameters: ExpressionParameters
+  private let parameters: ExpressionParameters
   private let selection: VaultSelection
   private let expression: SQLExpression
   /// The other items that parameters stand for.
@@ -19,7 +19,7 @@ struct ComputeVaultItems: MigrationOperation, ComputingAction {
   private let ifNull: Unmapped
   private let ifMissing: IfParameterMissing
 
-  var expressions: [SQLExpression] { [expression] }
+  var kind: StepKind { .computing([expression], parameters) }
   var needsVault: Bool { true }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -37,7 +37,7 @@ struct ComputeVaultItems: MigrationOperation, ComputingAction {
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try VaultEdit(stage)
     let database = try ExpressionDatabase(stage.container.configuration.sql)
-    try parameters.check(expressions, in: database)
+    try parameters.check([expression], in: database)
     let names = try expression.parameters(in: database)
     if let unknown = names.first(where: { !Self.own.contains($0) && others[$0] == nil }) {
       throw expression.position.error(

@@ -5,19 +5,20 @@ import Formats
 import GRDB
 
 /// `files.export-column`: each value of a column becomes a file.
-struct ExportColumn: MigrationOperation, ColumnOperation {
+struct ExportColumn: MigrationOperation {
   static let name = "files.export-column"
   static let keys = ["to", "replace-with", "if-missing", "if-exists"] + ColumnFiles.keys
 
   /// What the column has afterwards.
   private enum Replacement: String, CaseIterable { case path, null, keep }
 
-  let files: ColumnFiles
+  private let files: ColumnFiles
   private let replacement: Replacement
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
   var writing: StepWriting { .replacement }
+  var kind: StepKind { .column(files) }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "to", needsValue: true)

@@ -4,25 +4,22 @@ import FileSystem
 import Formats
 import GRDB
 
-/// An operation on the files of a column, whose expressions are checked before anything runs.
-protocol ColumnOperation: MigrationAction {
-  var files: ColumnFiles { get }
-}
-
 /// `files.import-column`: files become the values of a column.
-struct ImportColumn: MigrationOperation, ColumnOperation {
+struct ImportColumn: MigrationOperation {
   static let name = "files.import-column"
   static let keys = ["from", "as", "files", "if-missing", "if-exists"] + ColumnFiles.keys
 
   private enum Form: String, CaseIterable { case data, text }
   private enum Files: String, CaseIterable { case remove, keep }
 
-  let files: ColumnFiles
+  private let files: ColumnFiles
   private let form: Form
   /// What happens to the files.
   private let after: Files
   private let ifMissing: IfMissing
   private let ifExists: IfExists
+
+  var kind: StepKind { .column(files) }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "from", needsValue: false)

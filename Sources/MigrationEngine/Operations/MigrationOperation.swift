@@ -18,6 +18,8 @@ protocol MigrationAction: Sendable {
   var writing: StepWriting { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
+  /// What there is to examine in it without a container, or to treat apart.
+  var kind: StepKind { get }
   /// Whether a database may have another schema after it: it changes the schema, or puts another file at one of the
   /// database's places. Without places, every path may be one.
   func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool
@@ -57,6 +59,28 @@ package enum StepWriting: Sendable, Hashable {
   case patch
 }
 
+/// The kinds of steps that `validate` and reports treat apart.
+enum StepKind: Sendable {
+  case sql(RunSQL)
+  case toolSQL(RunToolSQL)
+  /// It evaluates expressions, with what their parameters stand for.
+  case computing([SQLExpression], ExpressionParameters)
+  /// It works on the rows of a column.
+  case column(ColumnFiles)
+  /// A closure of a Swift plan, of which nothing is known.
+  case closure
+  case other
+
+  /// The database that the step names, and where; that of another tool is named in `drydock.yaml`.
+  var database: (name: String, position: YAMLPosition)? {
+    switch self {
+    case .sql(let sql): (sql.database, sql.position)
+    case .column(let files): (files.place.database, files.place.positions.database)
+    case .toolSQL, .computing, .closure, .other: nil
+    }
+  }
+}
+
 /// How a step can be reverted.
 enum Reversal: Sendable {
   /// Its arguments say how.
@@ -78,6 +102,7 @@ extension MigrationAction {
   var converted: [String] { [] }
   var writing: StepWriting { .conversion }
   var reversal: Reversal { .byDownValues }
+  var kind: StepKind { .other }
   func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { false }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {

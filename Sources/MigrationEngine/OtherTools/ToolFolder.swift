@@ -113,7 +113,8 @@ struct ToolFolder {
     problems += parser.problems
     for step in body.steps + body.down {
       // With settings as a table they are for what the tool cannot do.
-      guard let sql = step.operation as? RunSQL, sql.database == tool.database, sql.defaults == nil else {
+      guard case .sql(let sql) = step.operation.kind, sql.database == tool.database, sql.defaults == nil
+      else {
         continue
       }
       let error = sql.position.error(

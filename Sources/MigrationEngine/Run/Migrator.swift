@@ -119,7 +119,7 @@ package struct Migrator {
 
   /// Sets whether a step is the first with statements for its database.
   private func prepared(_ operation: any MigrationAction, of migration: Migration) -> any MigrationAction {
-    guard var sql = operation as? RunSQL else { return operation }
+    guard case .sql(var sql) = operation.kind else { return operation }
     sql.isFirstOfDatabase = firstOfDatabase[sql.database] == migration.number
     return sql
   }
@@ -172,7 +172,13 @@ extension ContinuousClock.Instant {
 
 extension MigrationAction {
   /// The database that it runs statements on; nil for other operations.
-  fileprivate var namedDatabase: String? { (self as? RunSQL)?.database ?? (self as? RunToolSQL)?.database }
+  fileprivate var namedDatabase: String? {
+    switch kind {
+    case .sql(let sql): sql.database
+    case .toolSQL(let sql): sql.database
+    default: nil
+    }
+  }
 }
 
 extension DrydockError {
@@ -190,7 +196,7 @@ extension Assertion {
   /// since a query on the new schema could not run yet.
   fileprivate func observeBefore(_ stage: StagedContainer) throws -> Observation? {
     if before != nil { return try body.observe(stage, isBefore: true) }
-    guard let assertion = body as? SQLAssertion else { return nil }
+    guard let assertion = body.sql else { return nil }
     let path = try stage.namedDatabase(assertion.database, at: assertion.position)
     return path == nil ? .noDatabase(assertion.database) : .rows([], columns: [])
   }

@@ -60,12 +60,6 @@ struct SQLExpression: Sendable {
   private static let clockWords: Set = ["now", "localtime", "utc"]
 }
 
-/// A step that evaluates expressions, which are checked before anything runs.
-protocol ComputingAction: MigrationAction {
-  var expressions: [SQLExpression] { get }
-  var parameters: ExpressionParameters { get }
-}
-
 /// The argument `parameters`: what the parameters of expressions stand for, where it is not what they are named after.
 struct ExpressionParameters: Sendable {
   private let nodes: [(name: String, position: YAMLPosition, value: YAMLNode)]

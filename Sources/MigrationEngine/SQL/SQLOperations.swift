@@ -165,6 +165,7 @@ struct RunSQL: MigrationOperation {
     return place
   }
 
+  var kind: StepKind { .sql(self) }
   var reversal: Reversal { down.map(\.isBlank) == false ? .explicit : .none }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
@@ -221,6 +222,7 @@ struct RunToolSQL: MigrationAction {
   var room: RoomStep? = nil
 
   var name: String { "sql" }
+  var kind: StepKind { .toolSQL(self) }
   var reversal: Reversal { down != nil ? .explicit : up.isBlank ? .byArguments : .none }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {

@@ -157,6 +157,7 @@ struct CustomStep: MigrationAction {
 
   var name: String { stage }
   var reversal: Reversal { .none }
+  var kind: StepKind { .closure }
   func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { true }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
