@@ -43,7 +43,7 @@ struct AuditRuleTests {
       }
       if let source = rule.source { #expect(source.hasPrefix("https://"), "\(source)") }
       for match in rule.fix.matches(of: #/`((?:files|defaults|vault)\.[a-z-]+)`/#) {
-        #expect(Operations.named[String(match.1)] != nil, "\(rule.id.rawValue): \(match.1)")
+        #expect(Operations.all.contains { $0.name == match.1 }, "\(rule.id.rawValue): \(match.1)")
       }
     }
   }

@@ -17,7 +17,8 @@ import Testing
   /// What the step makes of a JSON text.
   private func migrated(_ json: String, _ arguments: String, _ versions: String = versions) throws -> String {
     let node = try #require(try YAMLDocument(text: arguments + "\n" + versions, file: "test.yaml").root)
-    let rule = try DocumentVersions(reading: YAMLReader(node, what: "the step", keys: DocumentVersions.keys))
+    let rule = try DocumentVersions(
+      reading: YAMLReader(node, what: "the step", keys: ChangeDocuments.kinds.flatMap(\.keys)))
     var document = try StructuredDocument(bytes: Array(json.utf8))
     _ = try document.apply(rule, of: DocumentName(file: "a.json", Redactor()))
     return String(decoding: try document.encoded(), as: UTF8.self)

@@ -8,8 +8,6 @@ import GRDB
 
 /// A Core Data store that an operation names, with the model that it is changed to.
 struct CoreDataTarget: Sendable {
-  static let keys = ["database", "if-missing"]
-
   let database: String
   private let position: YAMLPosition
   private let ifMissing: IfMissing
@@ -58,16 +56,52 @@ struct CoreDataTarget: Sendable {
 /// `coredata.rename-attribute`, `coredata.add-attribute`, `coredata.rename-entity` and `coredata.add-entity`: change the
 /// schema of a Core Data store and its metadata as Core Data would.
 struct ChangeCoreData: MigrationOperation {
-  static let name = "coredata"
-  static let keys = CoreDataTarget.keys + ["core-data"]
   static let kinds = [
     OperationKind(
-      "coredata.rename-attribute", keys + ["entity", "attribute", "to"], decodeWithFiles: decode),
+      "coredata.rename-attribute",
+      "Renames an attribute or a to-one relationship of an entity in a Core Data store "
+        + "(<doc:CoreData>), with its order and its indexes.",
+      [
+        "database": "required: a name under `databases:` in `drydock.yaml`",
+        "entity, attribute": "required: their names in the model",
+        "to": "required: the new name",
+        "core-data":
+          "required: `{version-info: FILE, version: NAME, down-version: NAME}`, as for `sql`; without "
+          + "`down-version` the step cannot be reverted",
+      ], common: ["if-missing"]
+    ) { try Self(reading: $0, files: $1) },
     OperationKind(
-      "coredata.add-attribute", keys + ["entity", "attribute", "type", "default"], decodeWithFiles: decode),
-    OperationKind("coredata.rename-entity", keys + ["entity", "to"], decodeWithFiles: decode),
+      "coredata.add-attribute",
+      "Adds an attribute. The down step drops its column; a note counts the values other than the "
+        + "default.",
+      [
+        "attribute": "required: its name",
+        "type":
+          "required: `integer-16`, `integer-32`, `integer-64`, `boolean`, `decimal`, `double`, `float`, "
+          + "`string`, `date`, `uuid`, `uri`, `binary`, `transformable`",
+        "default": "the value in existing rows of the entity, and of those that inherit from it; a `uuid` as "
+          + "text, data with `!data`; NULL without it",
+      ], common: ["database", "entity", "core-data", "if-missing"]
+    ) { try Self(reading: $0, files: $1) },
     OperationKind(
-      "coredata.add-entity", keys + ["entity", "parent", "attributes", "to-one"], decodeWithFiles: decode),
+      "coredata.rename-entity",
+      "Renames an entity: its table, its row in `Z_PRIMARYKEY`, its indexes, and the numbers of all "
+        + "entities.",
+      [
+        "entity, to": "required: its names before and after"
+      ], common: ["database", "core-data", "if-missing"]
+    ) { try Self(reading: $0, files: $1) },
+    OperationKind(
+      "coredata.add-entity",
+      "Adds an entity. Many-to-many relationships need `sql`. The down step removes the entity and "
+        + "its rows; a note counts them.",
+      [
+        "entity": "required: its name",
+        "parent": "the entity that it inherits from, whose table it shares",
+        "attributes": "names, each with its type",
+        "to-one": "a list of to-one relationships; only without `parent`",
+      ], common: ["database", "core-data", "if-missing"]
+    ) { try Self(reading: $0, files: $1) },
   ]
 
   private enum Change: Sendable {
@@ -82,11 +116,7 @@ struct ChangeCoreData: MigrationOperation {
   private let models: (up: CoreDataModel, down: CoreDataModel?)
   private let change: Change
 
-  private static let decode: @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction = {
-    try ChangeCoreData(reading: $0, files: $1)
-  }
-
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     name = reader.what
     target = try CoreDataTarget(reader)
     let model = try reader.required("core-data")

@@ -7,8 +7,20 @@ import GRDB
 
 /// `coredata.convert`: converts the values of an attribute, by a map or by an SQL expression over the entity's attributes.
 struct ConvertCoreData: MigrationOperation {
-  static let name = "coredata.convert"
-  static let keys = CoreDataTarget.keys + ["entity", "attribute", "map", "sql", "down", "unmapped"]
+  static let kinds = [
+    OperationKind(
+      "coredata.convert",
+      "Converts the values of an attribute, in the rows of an entity and of those that inherit from "
+        + "it. It does not change the schema.",
+      [
+        "database, entity, attribute": "required: as above",
+        "map": "old values, each with the new one; `null` is NULL, which stays if it is not in the map; or",
+        "sql": "one SQL expression, in which the entity's attributes are columns by their own names",
+        "down": "the expression of the down step, for `sql`",
+        "unmapped": "for values that the map does not have: `fail` (default), `keep`, `delete` (NULL)",
+      ], common: ["if-missing"]
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private enum Rule: Sendable {
     case map([(from: DatabaseValue, to: DatabaseValue)])
@@ -22,7 +34,7 @@ struct ConvertCoreData: MigrationOperation {
   private let down: Rule?
   private let unmapped: Unmapped
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try CoreDataTarget(reader)
     entity = try CoreDataAttribute.name(reader.required("entity"), "`entity`")
     attribute = try CoreDataAttribute.name(reader.required("attribute"), "`attribute`")

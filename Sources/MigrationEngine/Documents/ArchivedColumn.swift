@@ -8,8 +8,6 @@ import Synchronization
 /// Keyed archives in a column of a database, for `files.unarchive`: SQLite calls the conversion for each row, so that the
 /// number of rows does not matter.
 struct ArchivedColumn: Sendable {
-  static let keys = TableColumn.keys
-
   private static let function = "drydock_unarchive"
 
   private let place: TableColumn

@@ -5,21 +5,63 @@ import Formats
 
 /// `defaults.patch`, `files.patch` and `defaults.document-migrate`: change parts of a document and leave the rest unchanged.
 /// It is a JSON file, a property list, or a setting that is a dictionary, an array, or JSON as text or data.
-struct ChangeDocuments: MigrationAction {
+struct ChangeDocuments: MigrationOperation {
   static let kinds = [
-    OperationKind("defaults.patch", ["key", "patch", "if-missing"] + DefaultsTarget.keys) { reader in
+    OperationKind(
+      "defaults.patch",
+      "Changes parts of a setting that is a dictionary or an array, or a JSON document or property "
+        + "list stored as text or data. The rest of the value is preserved: types and, in JSON, the "
+        + "order of keys, the digits of numbers, escapes and white space.",
+      [
+        "key": "required: the setting",
+        "patch": "required: a list of JSON Patch steps (RFC 6902)",
+      ], common: ["if-missing"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {editor: {fontName: Menlo, size: 12}}",
+        step: "{key: editor, patch: [{op: move, from: /fontName, path: /font}, {op: remove, path: /size}]}",
+        after: "settings: {editor: {font: Menlo}}")
+    ) { reader, _ in
       let place = try Place.setting(
         DefaultsTarget(reading: reader), key: reader.required("key").text("`key`"))
       return try Self(reader, place, DocumentPatch(reader.required("patch"), "`patch`"))
     },
-    OperationKind("files.patch", ["path", "patch", "if-missing"]) { reader in
+    OperationKind(
+      "files.patch",
+      "Changes parts of a JSON file or a property list, with the steps of `defaults.patch`. The "
+        + "file keeps its format: a binary property list stays binary, XML stays XML, and a JSON file "
+        + "keeps every byte that the patch does not address.",
+      [
+        "path": "required: the file, a pattern of files, or a list",
+        "patch": "required: steps as in `defaults.patch`",
+      ], common: ["if-missing"],
+      example: OperationExample(
+        before: "files: {Documents/index.json: '{\"a\": 1}'}",
+        step: "{path: Documents/index.json, patch: [{op: replace, path: /a, value: 2}]}",
+        after: "files: {Documents/index.json: '{\"a\": 2}'}")
+    ) { reader, _ in
       let place = try Place.files(ContainerSelection.list(reader))
       return try Self(reader, place, DocumentPatch(reader.required("patch"), "`patch`"))
     },
     OperationKind(
       "defaults.document-migrate",
-      ["key", "path", "if-missing"] + DocumentVersions.keys + DefaultsTarget.keys
-    ) { reader in
+      "Migrates a versioned document, `{version, data}`, to its newest version. The document is in "
+        + "a setting (a dictionary, or JSON or a property list stored as text or data) or in a file.",
+      [
+        "key": "the setting, or",
+        "path": "the file: JSON or a property list; also a pattern, or a list",
+        "version-key": "the key of the version, an integer; default `version`",
+        "data-key": "the key of the data; `''` if the fields are beside the version; default `data`",
+        "versions": "required: by number, the changes from the previous version to each version",
+        "oldest": "the oldest possible version; default one below the first of `versions`",
+        "unversioned":
+          "the version of a document without `version-key`, which fails otherwise; if `data-key` is "
+          + "missing too, the whole document is data and gets a wrapper",
+      ], common: ["if-missing"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {session: {version: 1, data: {name: x}}}",
+        step: "{key: session, versions: {2: {steps: [{op: move, from: /name, path: /title}]}}}",
+        after: "settings: {session: {version: 2, data: {title: x}}}")
+    ) { reader, _ in
       try Self(reader, Place(of: reader), DocumentVersions(reading: reader))
     },
   ]

@@ -129,8 +129,6 @@ extension DocumentEdit {
 
 /// The versions of a document `{version, data}`, with the changes from each to the next.
 struct DocumentVersions: DocumentRule {
-  static let keys = ["version-key", "data-key", "oldest", "unversioned", "versions"]
-
   private struct Version: Sendable {
     let number: Int64
     /// Fields that a document of an older version may lack.

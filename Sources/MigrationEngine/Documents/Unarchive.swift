@@ -5,10 +5,38 @@ import Formats
 
 /// `files.unarchive`: converts keyed archives to JSON or property lists, in files, a setting or a column.
 struct Unarchive: MigrationOperation {
-  static let name = "files.unarchive"
-  static let keys =
-    ["path", "key", "column", "to", "extension", "store", "if-missing", "if-exists"] + DefaultsTarget.keys
-    + ArchiveConversion.keys + ArchivedColumn.keys
+  static let kinds = [
+    OperationKind(
+      "files.unarchive",
+      "Converts keyed archives (written by `NSKeyedArchiver`) to JSON or plain property lists: in "
+        + "files, in a setting, or in a column. No object is instantiated; the keyed archive is read as "
+        + "a property list.",
+      [
+        "path": "a file, a pattern of files, or a list; or",
+        "key": "a setting; or",
+        "column": "a column of `table` in `database`, in the rows where it is not NULL and that match the "
+          + "condition `where`",
+        "to": "the new path, or the new key; default: in place",
+        "extension": "of the new files, where there may be several; default: in place",
+        "as": "`json` (default), or `plist`: in the format of the keyed archive; in a setting a plain value",
+        "store": "JSON in a setting or column as `text` (default) or as `data`",
+        "classes":
+          "the app's own classes: a list of names, or a mapping from names to `rename` (old field: new "
+          + "field) and `drop` (fields to omit)",
+        "class-key": "the key under which each of these objects gets its class name",
+        "dates": "in JSON: `iso8601` (default), `iso8601-seconds` (the format of `JSONDecoder`'s `.iso8601`; "
+          + "fractions are truncated), `seconds-since-1970`, `milliseconds-since-1970`, "
+          + "`seconds-since-2001` (`JSONDecoder`'s default)",
+        "dictionary-keys":
+          "for a dictionary with keys other than text: `fail` (default); `text` for numbers, Bools and "
+          + "dates; `pairs`: a list of key, value, key, value, as `Codable` reads it",
+        "decimals": "`number` (default), which fails if a real cannot hold all digits; or `text`",
+        "unmapped":
+          "for a value that is not a keyed archive or cannot be converted: `fail` (default), `keep`, "
+          + "`delete`",
+      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys + TableColumn.keys
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   /// The type of JSON in a setting or a column.
   enum Store: String, CaseIterable, Sendable { case text, data }
@@ -22,7 +50,7 @@ struct Unarchive: MigrationOperation {
   private let place: Place
   private let conversion: ArchiveConversion
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     conversion = try ArchiveConversion(reading: reader)
     let key = try reader.only(
       ["path", "key", "column"],
@@ -30,10 +58,10 @@ struct Unarchive: MigrationOperation {
     ).key
     switch key {
     case "path":
-      try reader.refuse(DefaultsTarget.keys + ArchivedColumn.keys + ["store"], with: "path")
+      try reader.refuse(DefaultsTarget.keys + TableColumn.keys + ["store"], with: "path")
       place = .files(try ArchivedFiles(reading: reader))
     case "key":
-      try reader.refuse(ArchivedColumn.keys + ["extension"], with: "key")
+      try reader.refuse(TableColumn.keys + ["extension"], with: "key")
       place = .setting(try ArchivedSetting(reading: reader))
     default:
       try reader.refuse(DefaultsTarget.keys + ["extension", "to", "if-exists"], with: "column")
@@ -225,10 +253,6 @@ extension PropertyListValue {
 
 /// The conversion of one keyed archive by `files.unarchive`.
 struct ArchiveConversion: Sendable {
-  static let keys = [
-    "as", "dates", "dictionary-keys", "decimals", "classes", "class-key", "unmapped",
-  ]
-
   enum Form: String, CaseIterable, Sendable { case json, plist }
 
   enum Outcome {

@@ -3,12 +3,29 @@ import FileSystem
 import Formats
 
 /// `defaults.set` and `defaults.set-default`: write settings; the second one only those that are absent.
-struct SetDefaults: MigrationAction {
+struct SetDefaults: MigrationOperation {
   static let kinds = [
-    OperationKind("defaults.set", ["values", "if-exists"] + DefaultsTarget.keys) {
-      try Self($0, ifExists: $0.ifExists())
-    },
-    OperationKind("defaults.set-default", ["values"] + DefaultsTarget.keys) { try Self($0, ifExists: nil) },
+    OperationKind(
+      "defaults.set",
+      "Writes settings. A setting that already has the value is left unchanged.",
+      [
+        "values": "required: keys and values"
+      ], common: ["if-exists"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {theme: light}",
+        step: "{values: {theme: sepia, reviewAt: !date 2026-12-01, tags: [a, b]}, if-exists: replace}",
+        after: "settings: {theme: sepia, reviewAt: !date 2026-12-01, tags: [a, b]}")
+    ) { reader, _ in try Self(reader, ifExists: reader.ifExists()) },
+    OperationKind(
+      "defaults.set-default",
+      "Writes the settings that are absent.",
+      [
+        "values": "required: keys and values"
+      ], common: DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {theme: sepia}", step: "{values: {theme: light, fontSize: 14}}",
+        after: "settings: {theme: sepia, fontSize: 14}")
+    ) { reader, _ in try Self(reader, ifExists: nil) },
   ]
 
   let name: String
@@ -37,15 +54,28 @@ struct SetDefaults: MigrationAction {
 
 /// `defaults.delete`: removes settings by name, or all that start with a prefix.
 struct DeleteDefaults: MigrationOperation {
-  static let name = "defaults.delete"
-  static let keys = ["keys", "prefix", "destructive", "if-missing"] + DefaultsTarget.keys
+  static let kinds = [
+    OperationKind(
+      "defaults.delete",
+      "Deletes settings.",
+      [
+        "keys": "a list of names, or one name",
+        "prefix": "all settings that start with it; one of `keys` and `prefix` is required",
+        "destructive": "required",
+      ], common: ["if-missing"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {bookmark: 1, window.x: 2, theme: light}",
+        step: "{keys: [bookmark], prefix: window., destructive: the system places windows now}",
+        after: "settings: {theme: light}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private let target: DefaultsTarget
   private let names: [String]
   private let prefix: String?
   private let ifMissing: IfMissing
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     guard reader["keys"] != nil || reader["prefix"] != nil else {
       throw reader.position.error("defaults.delete needs `keys` or `prefix`")
     }
@@ -72,16 +102,46 @@ struct DeleteDefaults: MigrationOperation {
 }
 
 /// `defaults.rename`, `defaults.move` and `defaults.copy`: settings get other names, or go to another settings file.
-struct TransferDefaults: MigrationAction {
+struct TransferDefaults: MigrationOperation {
   static let kinds = [
-    OperationKind("defaults.rename", ["keys", "if-missing", "if-exists"] + DefaultsTarget.keys) {
-      try Self(renaming: $0)
-    },
-    OperationKind("defaults.move", transferKeys) { try Self($0, isMove: true) },
-    OperationKind("defaults.copy", transferKeys) { try Self($0, isMove: false) },
+    OperationKind(
+      "defaults.rename",
+      "Renames settings. All old values are read before any is written, so two names can be "
+        + "swapped. With `if-exists: keep` the old name remains.",
+      [
+        "keys": "required: old name: new name"
+      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {user_name: Ada}", step: "{keys: {user_name: username}}",
+        after: "settings: {username: Ada}")
+    ) { reader, _ in try Self(renaming: reader) },
+    OperationKind(
+      "defaults.move",
+      "Moves settings from one settings file to another, for example from the app's own to those of "
+        + "an app group. Types are preserved.",
+      transferArguments, common: ["if-missing", "if-exists"],
+      example: OperationExample(
+        before: "settings: {theme: dark, size: 14}", step: "{to: {suite: group}, keys: [theme]}",
+        after: "{settings: {size: 14}, group: {theme: dark}}")
+    ) { reader, _ in try Self(reader, isMove: true) },
+    OperationKind(
+      "defaults.copy",
+      "Copies settings. Within one file a setting gets a second name.",
+      transferArguments, common: ["if-missing", "if-exists"],
+      example: OperationExample(
+        before: "settings: {theme: dark}", step: "{to: {suite: group}, keys: {theme: previousTheme}}",
+        after: "{settings: {theme: dark}, group: {previousTheme: dark}}")
+    ) { reader, _ in try Self(reader, isMove: false) },
   ]
 
-  private static let transferKeys = ["from", "to", "keys", "prefix", "all", "if-missing", "if-exists"]
+  private static let transferArguments: KeyValuePairs = [
+    "from, to":
+      "the settings files, as `{suite: NAME}` or `{file: PATH}`; at least one is required, the other "
+      + "defaults to the app's own settings",
+    "keys": "a list of names, one name, or old name: new name; one of `keys`, `prefix` and `all` is required",
+    "prefix": "all settings that start with it",
+    "all": "`true`: all settings of the file",
+  ]
 
   private enum Selection: Sendable {
     case keys([(old: String, new: String)])

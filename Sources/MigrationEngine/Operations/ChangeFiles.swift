@@ -6,12 +6,35 @@ import Formats
 
 /// `files.move` and `files.copy`: a file, a directory, or a database with all that belongs to it gets another path, or a
 /// copy there; several (a list, or the matches of a pattern) go into a directory under their own names.
-struct TransferFiles: MigrationAction {
+struct TransferFiles: MigrationOperation {
   static let kinds = [
-    OperationKind("files.move", keys) { try Self($0, isMove: true) },
-    OperationKind("files.copy", keys) { try Self($0, isMove: false) },
+    OperationKind(
+      "files.move",
+      "Moves a file, a directory, or a database with its sidecars and external data; the database "
+        + "becomes one consistent file. A step that names a sidecar of a database (`-wal`, `-shm`, "
+        + "`-journal`) is refused, also in other operations on files: its log may have rows. A sidecar "
+        + "of another database that is left at a database's target is removed, because SQLite would "
+        + "play it. Missing parent directories are created.",
+      arguments, common: ["if-missing", "if-exists"],
+      example: OperationExample(
+        before: "files: {Documents/a.md: text}", step: "{from: Documents/a.md, to: Documents/Notes/a.md}",
+        after: "files: {Documents/Notes/a.md: text}")
+    ) { reader, _ in try Self(reader, isMove: true) },
+    OperationKind(
+      "files.copy",
+      "Copies a file, a directory, or a database with its external data; the database becomes one "
+        + "consistent file. The revert removes the copy unless it was changed since.",
+      arguments, common: ["if-missing", "if-exists"],
+      example: OperationExample(
+        before: "files: {Library/Plain.md: text}", step: "{from: Library/Plain.md, to: Documents/Plain.md}",
+        after: "files: {Library/Plain.md: text, Documents/Plain.md: text}")
+    ) { reader, _ in try Self(reader, isMove: false) },
   ]
-  private static let keys = ["from", "to", "if-missing", "if-exists"]
+  private static let arguments: KeyValuePairs = [
+    "from, to":
+      "required: a path and its new path; or a pattern or a list, and the target directory, where each "
+      + "keeps its name"
+  ]
 
   let name: String
   private let isMove: Bool
@@ -164,13 +187,25 @@ struct TransferFiles: MigrationAction {
 /// `files.delete`: removes paths, or the matches of a pattern, which starts at the container's root (`*.log` is in the
 /// root only, `**/*.log` at any depth). A database is removed with its sidecars and external data.
 struct DeleteFiles: MigrationOperation {
-  static let name = "files.delete"
-  static let keys = ["path", "destructive", "if-missing"]
+  static let kinds = [
+    OperationKind(
+      "files.delete",
+      "Deletes files and directories.",
+      [
+        "path": "required: a path, a pattern, or a list",
+        "destructive": "required",
+      ], common: ["if-missing"],
+      example: OperationExample(
+        before: "files: {Documents/a.jpg: picture, Documents/a.md: text}",
+        step: "{path: \"Documents/*.jpg\", destructive: the pictures are in the photo library now}",
+        after: "files: {Documents/a.md: text}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private let paths: [ContainerSelection]
   private let ifMissing: IfMissing
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     paths = try ContainerSelection.list(reader)
     ifMissing = try reader.ifMissing()
     try reader.requireReason()
@@ -197,14 +232,29 @@ struct DeleteFiles: MigrationOperation {
 
 /// `files.create-directory`: creates a directory and its missing parents.
 struct CreateDirectory: MigrationOperation {
-  static let name = "files.create-directory"
-  static let keys = ["path", "mode", "if-exists"]
+  static let kinds = [
+    OperationKind(
+      "files.create-directory",
+      "Creates a directory and its missing parents. An existing directory is left unchanged. The "
+        + "revert removes the directory if it is empty.",
+      [
+        "path": "required",
+        "mode": "octal; default 0o755",
+        "if-exists":
+          "for a different kind of file at the path, or another mode; `replace` refuses a directory "
+          + "with content",
+      ],
+      example: OperationExample(
+        before: "files: {}", step: "{path: Library/Attachments/New}",
+        after: "files: {Library/Attachments/New/: directory}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private let path: ContainerPath
   private let mode: UInt16?
   private let ifExists: IfExists
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")
     mode = try reader.mode()
     ifExists = try reader.ifExists()
@@ -249,8 +299,24 @@ extension YAMLReader {
 
 /// `files.write`: writes a file, from text, data, or a file of the migration's directory.
 struct WriteFile: MigrationOperation {
-  static let name = "files.write"
-  static let keys = ["path", "text", "data", "file", "mode", "if-exists"]
+  static let kinds = [
+    OperationKind(
+      "files.write",
+      "Writes a file. A file that already has this content is left unchanged; a replaced file keeps "
+        + "its owner and attributes.",
+      [
+        "path": "required",
+        "text": "the content, as UTF-8, or",
+        "data": "the content, in base64, or",
+        "file": "a file of the migration's directory with the content",
+        "mode": "octal; default 0o644, or the mode of the replaced file",
+      ], common: ["if-exists"],
+      example: OperationExample(
+        before: "files: {Documents/About.txt: old}",
+        step: "{path: Documents/About.txt, text: These are your notes., if-exists: replace}",
+        after: "files: {Documents/About.txt: These are your notes.}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private let path: ContainerPath
   private let content: [UInt8]
@@ -259,7 +325,7 @@ struct WriteFile: MigrationOperation {
 
   var writing: StepWriting { .replacement }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     path = try reader.required("path").containerPath("`path`")
     mode = try reader.mode()
     ifExists = try reader.ifExists()
@@ -300,13 +366,37 @@ struct WriteFile: MigrationOperation {
 
 /// `files.set-backup-exclusion` and `files.set-protection`: set Apple's flag that excludes a path from backups, or its class
 /// of data protection. The flag of a directory covers everything in it; that of a database's main file the whole database.
-struct SetAttributes: MigrationAction {
+struct SetAttributes: MigrationOperation {
   static let kinds = [
-    OperationKind("files.set-backup-exclusion", ["path", "excluded", "if-missing"]) { reader in
+    OperationKind(
+      "files.set-backup-exclusion",
+      "Sets or removes Apple's backup exclusion attribute (<doc:Containers>). On a directory it "
+        + "covers everything below; on the main file of a database it covers the whole database.",
+      [
+        "path": "required: a path, a pattern, or a list",
+        "excluded": "required: `true` or `false`",
+      ], common: ["if-missing"],
+      example: OperationExample(
+        before: "files: {Documents/a.tmp: x}", step: "{path: \"**/*.tmp\", excluded: true}",
+        after: "{files: {Documents/a.tmp: x}, excluded: [Documents/a.tmp]}")
+    ) { reader, _ in
       let isExcluded = try reader.required("excluded").boolean("`excluded`")
       return try Self(reader) { $0.setAppleFlag(isExcluded) }
     },
-    OperationKind("files.set-protection", ["path", "class", "if-missing"]) { reader in
+    OperationKind(
+      "files.set-protection",
+      "Sets the data protection class. Only Apple's systems implement these classes. Elsewhere the "
+        + "class is recorded under Apple's name in the extended attribute "
+        + "`user.drydock.protection-class`. Archives contain it.",
+      [
+        "path": "required: a path, a pattern, or a list",
+        "class": "required: `complete`, `completeUnlessOpen`, `completeUntilFirstUserAuthentication`, "
+          + "`completeWhenUserInactive` or `none`",
+      ], common: ["if-missing"],
+      example: OperationExample(
+        before: "files: {Documents/Diary.md: x}", step: "{path: Documents/Diary.md, class: complete}",
+        after: "{files: {Documents/Diary.md: x}, protection: {Documents/Diary.md: complete}}")
+    ) { reader, _ in
       _ = try reader.required("class")
       let protection: ProtectionClass? = try reader.choice("class")
       return try Self(reader) { $0.protection = protection }

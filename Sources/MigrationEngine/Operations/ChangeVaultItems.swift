@@ -6,35 +6,92 @@ import Foundation
 
 /// `vault.rename`, `vault.move-to`, `vault.set-accessibility`, `vault.set-access-control`, `vault.set-synchronizable` and
 /// `vault.delete`: change attributes of the selected vault items, or remove the items.
-struct ChangeVaultItems: MigrationAction {
+struct ChangeVaultItems: MigrationOperation {
   static let kinds = [
-    OperationKind("vault.rename", ["to", "if-missing", "if-exists"] + VaultSelection.keys) { reader in
+    OperationKind(
+      "vault.rename",
+      "Changes the service or account of items. All old items are removed before any new one is "
+        + "written, so names can be swapped. Two items that would get the same name fail the step.",
+      [
+        "to": "required: a new `service`, a new `account`, or both; for items selected by a prefix also a "
+          + "new `service-prefix` or `account-prefix`"
+      ], common: ["if-missing", "if-exists"] + VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {auth: secret}", step: "{service: s, account: auth, to: {account: session}}",
+        after: "vault: {session: secret}")
+    ) { reader, _ in
       let selection = try VaultSelection(reading: reader)
       return try Self(reader, selection, Self.renaming(selection, reader.required("to")))
     },
-    OperationKind("vault.move-to", ["to", "if-missing", "if-exists"] + VaultSelection.keys) { reader in
+    OperationKind(
+      "vault.move-to",
+      "Moves items to another access group.",
+      [
+        "to": "required: the access group; `''` for the app's own"
+      ], common: ["if-missing", "if-exists"] + VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {auth: secret}", step: "{service: s, to: group.com.example}",
+        after: "vault: {auth: {value: secret, access-group: group.com.example}}")
+    ) { reader, _ in
       // Empty for the app's own.
       let group = try reader.required("to").text("`to`")
       return try Self(reader, VaultSelection(reading: reader)) { $0.accessGroup = group }
     },
-    OperationKind("vault.set-accessibility", ["accessible", "if-missing"] + VaultSelection.keys) { reader in
+    OperationKind(
+      "vault.set-accessibility",
+      "Sets the accessibility class of items.",
+      [
+        "accessible": "required: the class"
+      ], common: ["if-missing"] + VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {auth: secret}", step: "{service: s, accessible: afterFirstUnlockThisDeviceOnly}",
+        after: "vault: {auth: {value: secret, accessible: afterFirstUnlockThisDeviceOnly}}")
+    ) { reader, _ in
       let selection = try VaultSelection(reading: reader)
       _ = try reader.required("accessible")
       let accessibility: VaultItem.Accessibility = try reader.choice("accessible") ?? .whenUnlocked
       return try Self(reader, selection) { $0.accessibility = accessibility }
     },
-    OperationKind("vault.set-access-control", ["access-control", "if-missing"] + VaultSelection.keys) {
-      reader in
+    OperationKind(
+      "vault.set-access-control",
+      "Sets what a user must present to read items: the flags of access control "
+        + "(<doc:TheVault#Accessibility>).",
+      [
+        "access-control": "required: a list of flags, or one flag; `[]` removes the access control"
+      ], common: ["if-missing"] + VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {auth: secret}", step: "{service: s, access-control: [userPresence]}",
+        after: "vault: {auth: {value: secret, access-control: userPresence}}")
+    ) { reader, _ in
       let selection = try VaultSelection(reading: reader)
       let control = try accessControl(reader.required("access-control"))
       return try Self(reader, selection) { $0.accessControl = control }
     },
-    OperationKind("vault.set-synchronizable", ["to", "if-missing", "if-exists"] + VaultSelection.keys) {
-      reader in
+    OperationKind(
+      "vault.set-synchronizable",
+      "Sets whether the keychain copies items to the user's other devices. This is a part of an "
+        + "item's identity: another item may have the name already.",
+      [
+        "to": "required: `true` or `false`"
+      ], common: ["if-missing", "if-exists"] + VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {auth: secret}", step: "{service: s, account: auth, to: true}",
+        after: "vault: {auth: {value: secret, synchronizable: true}}")
+    ) { reader, _ in
       let isSynchronizable = try reader.required("to").boolean("`to`")
       return try Self(reader, VaultSelection(reading: reader)) { $0.isSynchronizable = isSynchronizable }
     },
-    OperationKind("vault.delete", ["destructive", "if-missing"] + VaultSelection.keys) { reader in
+    OperationKind(
+      "vault.delete",
+      "Deletes items.",
+      [
+        "destructive": "required"
+      ], common: ["if-missing"] + VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {auth: secret, old: token}",
+        step: "{service: s, account: old, destructive: the server takes these tokens no longer}",
+        after: "vault: {auth: secret}")
+    ) { reader, _ in
       let action = try Self(reader, VaultSelection(reading: reader), nil)
       try reader.requireReason()
       return action
@@ -111,8 +168,24 @@ struct ChangeVaultItems: MigrationAction {
 
 /// `vault.convert`: converts the text of vault items to JSON documents of named fields.
 struct ConvertVaultItems: MigrationOperation {
-  static let name = "vault.convert"
-  static let keys = ["fields", "separator", "with", "unmapped", "if-missing"] + VaultSelection.keys
+  static let kinds = [
+    OperationKind(
+      "vault.convert",
+      "Converts text items to JSON documents with named fields. Keys are sorted.",
+      [
+        "fields": "required: the field for the text; or, with `separator`, the fields for its parts",
+        "separator": "the separator of the parts",
+        "with": "additional fields, the same for each item",
+        "unmapped":
+          "for a value that is not UTF-8, is already a JSON document, or has another number of parts: "
+          + "`fail` (default), `keep`, `delete`",
+      ], common: ["if-missing"] + VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {mail: \"ada:secret\"}",
+        step: "{service: s, account: mail, fields: [user, password], separator: \":\"}",
+        after: "vault: {mail: '{\"password\":\"secret\",\"user\":\"ada\"}'}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private let selection: VaultSelection
   /// The field of the text, or those of its parts.
@@ -123,7 +196,7 @@ struct ConvertVaultItems: MigrationOperation {
   private let unmapped: Unmapped
   private let ifMissing: IfMissing
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     selection = try VaultSelection(reading: reader)
     let node = try reader.required("fields")
     let fields = try node.texts("`fields`")

@@ -10,7 +10,6 @@ import GRDB
 /// The values of a column that become files, or files that become values: which rows, and the path of each row's file, by
 /// a SQL expression over its columns.
 struct ColumnFiles: Sendable {
-  static let keys = ["column"] + TableColumn.keys
   /// Larger values go into the database in pieces. Triggers and indexes then see zeros first.
   static let largeSize = 16 << 20
 

@@ -7,10 +7,31 @@ enum IfParameterMissing: String, CaseIterable, Sendable { case skip, fail, null 
 
 /// `defaults.compute`: writes settings that SQLite computes from settings.
 struct ComputeDefaults: MigrationOperation {
-  static let name = "defaults.compute"
-  static let keys =
-    ["key", "value", "type", "values", "parameters", "if-null", "if-missing", "if-exists"]
-    + DefaultsTarget.keys
+  static let kinds = [
+    OperationKind(
+      "defaults.compute",
+      "Writes settings that SQLite computes from settings: <doc:ComputedValues>.",
+      [
+        "key, value": "the setting, and a SQL expression with settings as parameters (`:user_name`); or",
+        "values": "several: setting: expression, or setting: `{value, type}`. All expressions are evaluated "
+          + "before any setting is written",
+        "type": "with `key`: `string` (or `text`), `integer`, `real`, `boolean`, `date`, `data`, `array`, "
+          + "`dictionary`, Android's `int`, `long`, `float`, `set`; any other value fails; default: the "
+          + "type that SQLite gives",
+        "parameters": "parameter: setting, for settings whose names are not SQL names",
+        "if-null":
+          "for a result that is NULL: `fail` (default); `keep`: leave the setting unchanged; `delete` "
+          + "it",
+        "if-missing":
+          "of a setting in the expression: `skip` (default), `fail`, or `null`: its value is NULL",
+        "if-exists": "as usual; a setting that an expression of the step reads is replaced without it",
+      ], common: DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {first_name: Ada, last_name: Lovelace}",
+        step: "{key: full_name, value: \":first_name || ' ' || :last_name\", type: text}",
+        after: "settings: {first_name: Ada, last_name: Lovelace, full_name: Ada Lovelace}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private struct Result: Sendable {
     let key: String
@@ -30,7 +51,7 @@ struct ComputeDefaults: MigrationOperation {
   private var expressions: [SQLExpression] { results.map(\.expression) }
   var kind: StepKind { .computing(expressions, parameters) }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     results = try Self.results(reader)
     parameters = try ExpressionParameters(reader["parameters"])

@@ -5,8 +5,21 @@ import Formats
 
 /// `vault.compute`: gives vault items values that SQLite computes from vault items. No message has a value.
 struct ComputeVaultItems: MigrationOperation {
-  static let name = "vault.compute"
-  static let keys = ["value", "parameters", "if-null", "if-missing"] + VaultSelection.keys
+  static let kinds = [
+    OperationKind(
+      "vault.compute",
+      "Gives items a value that SQLite computes from items: <doc:ComputedValues#Vault-items>.",
+      [
+        "value": "required: a SQL expression; `:value` is the item's value",
+        "parameters": "parameter: the selection of another item, whose value it has",
+        "if-null": "for a result that is NULL: `fail` (default), `keep`, `delete`",
+        "if-missing": "of an item: `skip` (default), `fail`, or `null`: the value of a parameter is NULL",
+      ], common: VaultSelection.keys,
+      example: OperationExample(
+        before: "vault: {auth: secret}", step: "{service: s, account: auth, value: \"'Bearer ' || :value\"}",
+        after: "vault: {auth: Bearer secret}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   /// The parameters that mean the item itself.
   private static let own: Set = ["value", "service", "account", "label", "access_group"]
@@ -22,7 +35,7 @@ struct ComputeVaultItems: MigrationOperation {
   var kind: StepKind { .computing([expression], parameters) }
   var needsVault: Bool { true }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     selection = try VaultSelection(reading: reader)
     expression = try SQLExpression(reader.required("value"), "`value`")
     parameters = try ExpressionParameters(reader["parameters"], known: Self.own)

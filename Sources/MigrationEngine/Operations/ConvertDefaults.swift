@@ -6,9 +6,26 @@ import Foundation
 
 /// `defaults.convert`: converts a setting to another type or, by a map, to another value; in place or under a new name.
 struct ConvertDefaults: MigrationOperation {
-  static let name = "defaults.convert"
-  static let keys =
-    ["key", "to", "type", "map", "unmapped", "if-missing", "if-exists"] + DefaultsTarget.keys
+  static let kinds = [
+    OperationKind(
+      "defaults.convert",
+      "Changes a setting's type, or maps its value, in place or under a new name.",
+      [
+        "key": "required: the setting",
+        "to": "its new name; default `key`",
+        "type": "`string`, `integer`, `real`, `boolean`, `date`, `data`; for Android also `int`, `long`, "
+          + "`float`, `set`",
+        "map": "old value: new value; either `type` or `map`",
+        "unmapped":
+          "for a value without a counterpart: `fail` (default); `keep`: keep the value, under the new "
+          + "name; `delete`",
+      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {fontSize: 14}",
+        step: "{key: fontSize, to: textSize, map: {14: medium, 18: large}}",
+        after: "settings: {textSize: medium}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private enum Rule: Sendable {
     case type(SettingType)
@@ -24,7 +41,7 @@ struct ConvertDefaults: MigrationOperation {
 
   var converted: [String] { to == key ? [] : [key, to] }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     key = try reader.required("key").text("`key`")
     to = try reader.text("to") ?? key

@@ -6,8 +6,26 @@ import GRDB
 
 /// `files.export-column`: each value of a column becomes a file.
 struct ExportColumn: MigrationOperation {
-  static let name = "files.export-column"
-  static let keys = ["to", "replace-with", "if-missing", "if-exists"] + ColumnFiles.keys
+  static let kinds = [
+    OperationKind(
+      "files.export-column",
+      "Writes each value of a column, text or data, to a file: " + "<doc:ComputedValues#Columns-and-files>.",
+      [
+        "database, table, column":
+          "required: a database of `drydock.yaml`, and the column of a table with row IDs",
+        "where": "a condition on the rows; rows with NULL in the column are left out",
+        "to": "required: a SQL expression over the columns of a row, which gives the path of its file",
+        "replace-with": "required: what the column has afterwards: `path`, `null`, or `keep` for the value",
+        "if-missing": "of the database or of a value",
+        "if-exists": "of a file",
+      ],
+      example: OperationExample(
+        before: "sql: CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, 'x')",
+        step: "{database: notes, table: photo, column: image, to: \"'Library/' || id || '.jpg'\", "
+          + "replace-with: path}",
+        after: "{files: {Library/1.jpg: x}, rows: {SELECT image FROM photo: Library/1.jpg}}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   /// What the column has afterwards.
   private enum Replacement: String, CaseIterable { case path, null, keep }
@@ -20,7 +38,7 @@ struct ExportColumn: MigrationOperation {
   var writing: StepWriting { .replacement }
   var kind: StepKind { .column(files) }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "to", needsValue: true)
     _ = try reader.required("replace-with")
     replacement = try reader.choiceOrNull("replace-with") ?? .keep

@@ -6,8 +6,26 @@ import GRDB
 
 /// `files.import-column`: files become the values of a column.
 struct ImportColumn: MigrationOperation {
-  static let name = "files.import-column"
-  static let keys = ["from", "as", "files", "if-missing", "if-exists"] + ColumnFiles.keys
+  static let kinds = [
+    OperationKind(
+      "files.import-column",
+      "Makes files the values of a column.",
+      [
+        "database, table, column, where": "as in `files.export-column`",
+        "from": "required: a SQL expression that gives the path of a row's file; a row where it is NULL is "
+          + "left unchanged",
+        "as": "`data` (default), or `text`: the file must be UTF-8",
+        "files": "required: what happens to the files: `remove` or `keep`",
+        "if-missing": "of the database or of a file",
+        "if-exists": "of a value other than NULL and the path",
+      ],
+      example: OperationExample(
+        before: "{sql: \"CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, "
+          + "'Library/1.jpg')\", files: {Library/1.jpg: x}}",
+        step: "{database: notes, table: photo, column: image, from: image, as: text, files: remove}",
+        after: "rows: {SELECT image FROM photo: x}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private enum Form: String, CaseIterable { case data, text }
   private enum Files: String, CaseIterable { case remove, keep }
@@ -21,7 +39,7 @@ struct ImportColumn: MigrationOperation {
 
   var kind: StepKind { .column(files) }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     self.files = try ColumnFiles(reading: reader, path: "from", needsValue: false)
     form = try reader.choice("as") ?? .data
     _ = try reader.required("files")

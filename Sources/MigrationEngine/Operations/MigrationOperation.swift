@@ -37,14 +37,10 @@ protocol MigrationAction: Sendable {
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String]
 }
 
-/// A step that migrations name, decoded from its arguments. Each has a line in ``Operations``.
+/// Steps that migrations name. Operations that differ in little share one type.
 protocol MigrationOperation: MigrationAction {
-  /// Its name in migrations.
-  static var name: String { get }
-  /// The names of its arguments.
-  static var keys: [String] { get }
-  /// Decodes the arguments; unknown ones were refused already.
-  init(reading reader: YAMLReader, files: MigrationFiles) throws
+  /// Each with all that there is to say about it.
+  static var kinds: [OperationKind] { get }
 }
 
 /// What a step puts in the place of values, for `drydock test`, which follows them.
@@ -93,7 +89,7 @@ enum Reversal: Sendable {
 }
 
 extension MigrationOperation {
-  var name: String { Self.name }
+  var name: String { Self.kinds[0].name }
 }
 
 extension MigrationAction {
@@ -113,48 +109,55 @@ extension MigrationAction {
   }
 }
 
-/// An operation that migrations can name. Operations that differ in little share one type.
+/// An operation that migrations can name: its declaration, from which come its decoder, its section in the guide, and the
+/// test of its example.
 struct OperationKind: Sendable {
   let name: String
+  /// What it does.
+  let summary: String
+  /// Its own arguments, with what they are; several names have one explanation.
+  let arguments: KeyValuePairs<String, String>
+  /// Arguments that the guide explains once for all operations, such as `if-exists`.
+  let common: [String]
+  /// Nil when text cannot say what it works on, such as a Core Data store.
+  let example: OperationExample?
+  private let decode: @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
+
+  init(
+    _ name: String, _ summary: String, _ arguments: KeyValuePairs<String, String>, common: [String] = [],
+    example: OperationExample? = nil,
+    decode: @escaping @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
+  ) {
+    (self.name, self.summary, self.arguments, self.common) = (name, summary, arguments, common)
+    (self.example, self.decode) = (example, decode)
+  }
+
   /// The names of its arguments.
-  let keys: [String]
-  let decode: @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
+  var keys: [String] { arguments.flatMap { $0.key.split(separator: ", ").map(String.init) } + common }
 
-  init<Operation: MigrationOperation>(_ type: Operation.Type) {
-    (name, keys) = (type.name, type.keys)
-    decode = { try type.init(reading: $0, files: $1) }
-  }
-
-  init(
-    _ name: String, _ keys: [String], decode: @escaping @Sendable (YAMLReader) throws -> any MigrationAction
-  ) {
-    (self.name, self.keys) = (name, keys)
-    self.decode = { reader, _ in try decode(reader) }
-  }
-
-  init(
-    _ name: String, _ keys: [String],
-    decodeWithFiles: @escaping @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
-  ) {
-    (self.name, self.keys, decode) = (name, keys, decodeWithFiles)
+  /// - Throws: `DrydockError` for invalid arguments.
+  func action(_ arguments: YAMLNode, files: MigrationFiles) throws -> any MigrationAction {
+    try decode(YAMLReader(arguments, what: name, keys: keys), files)
   }
 }
 
-enum Operations {
-  private static let all: [OperationKind] =
-    [
-      OperationKind(ConvertDefaults.self), OperationKind(DeleteDefaults.self),
-      OperationKind(MoveDefaultsToFile.self), OperationKind(MoveDefaultsToVault.self),
-      OperationKind(ConvertVaultItems.self), OperationKind(RunSQL.self), OperationKind(DeleteFiles.self),
-      OperationKind(CreateDirectory.self), OperationKind(WriteFile.self), OperationKind(RunScript.self),
-      OperationKind(Unarchive.self), OperationKind(ComputeDefaults.self),
-      OperationKind(ComputeVaultItems.self), OperationKind(ExportColumn.self),
-      OperationKind(ImportColumn.self), OperationKind(ConvertCoreData.self),
-    ] + SetDefaults.kinds + TransferDefaults.kinds + ChangeVaultItems.kinds + TransferFiles.kinds
-    + SetAttributes.kinds
-    + ChangeDocuments.kinds + ChangeCoreData.kinds
+/// The arguments of a step, and a container before and after it, in YAML: `settings`, those of the suite `group`, `files` by path,
+/// `vault` by account, a database of the statements `sql`, and afterwards `rows`, the result of a query.
+struct OperationExample: Sendable {
+  let before, step, after: String
+}
 
-  static let named = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+enum Operations {
+  private static let types: [any MigrationOperation.Type] = [
+    SetDefaults.self, TransferDefaults.self, ConvertDefaults.self, ComputeDefaults.self, DeleteDefaults.self,
+    ChangeDocuments.self, MoveDefaultsToFile.self, MoveDefaultsToVault.self, ChangeVaultItems.self,
+    ComputeVaultItems.self, ConvertVaultItems.self, TransferFiles.self, DeleteFiles.self, Unarchive.self,
+    ExportColumn.self, ImportColumn.self, CreateDirectory.self, WriteFile.self, SetAttributes.self,
+    RunScript.self, RunSQL.self, ChangeCoreData.self, ConvertCoreData.self,
+  ]
+
+  static let all = types.flatMap { $0.kinds }
+  private static let named = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
   /// The operation of nearly this name; else those with its verb in all stores: `rename` may be that of settings or of items.
   private static func hint(for name: String) -> String {
@@ -173,7 +176,7 @@ enum Operations {
     guard let kind = named[name] else {
       throw position.error("unknown operation `\(name)`; \(hint(for: name))")
     }
-    return try kind.decode(YAMLReader(arguments, what: name, keys: kind.keys), files)
+    return try kind.action(arguments, files: files)
   }
 }
 

@@ -5,8 +5,25 @@ import Formats
 /// `defaults.move-to-file`: moves a setting into a file. The setting is removed only after the file was read back and
 /// compared.
 struct MoveDefaultsToFile: MigrationOperation {
-  static let name = "defaults.move-to-file"
-  static let keys = ["key", "to", "format", "reference", "if-missing", "if-exists"] + DefaultsTarget.keys
+  static let kinds = [
+    OperationKind(
+      "defaults.move-to-file",
+      "Moves a setting that grew too large into a file. The file is read back and compared before "
+        + "the setting is removed. A new file gets the mode of the settings file.",
+      [
+        "key": "required: the setting",
+        "to": "required: the file",
+        "format": "`raw`: the bytes of text or data (default for these); `json`: an indented JSON document; "
+          + "`plist`: a binary property list, which preserves every type",
+        "reference":
+          "a new value for the setting, such as the file's name; without it the setting is removed",
+      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {draft: Dear Ada}",
+        step: "{key: draft, to: Documents/draft.txt, reference: draft.txt}",
+        after: "{settings: {draft: draft.txt}, files: {Documents/draft.txt: Dear Ada}}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private enum Format: String, CaseIterable { case json, plist, raw }
 
@@ -18,7 +35,7 @@ struct MoveDefaultsToFile: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     key = try reader.required("key").text("`key`")
     to = try reader.required("to").containerPath("`to`")

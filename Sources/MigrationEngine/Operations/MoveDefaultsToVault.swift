@@ -7,12 +7,29 @@ import Foundation
 /// `vault.move-from-defaults`: moves settings into the vault. A setting is removed only after its item was sealed, opened
 /// again and compared.
 struct MoveDefaultsToVault: MigrationOperation {
-  static let name = "vault.move-from-defaults"
-  static let keys =
-    [
-      "key", "keys", "service", "account", "access-group", "accessible", "label", "synchronizable", "as",
-      "if-missing", "if-exists",
-    ] + DefaultsTarget.keys
+  static let kinds = [
+    OperationKind(
+      "vault.move-from-defaults",
+      "Moves settings into the vault (<doc:TheVault>). The item is sealed into the vault, the "
+        + "sealed file is opened again and compared, and only then is the setting removed. If the "
+        + "container has no vault, one is created and sealed to the current device key.",
+      [
+        "key": "the setting, or",
+        "keys": "setting: account, for several settings",
+        "service": "required: the items' service",
+        "account": "the item's account, with `key`",
+        "access-group, label": "of the items",
+        "accessible": "a class, such as `afterFirstUnlock`; default `whenUnlocked`",
+        "synchronizable": "`true` or `false` (default)",
+        "as": "for a value that is neither text nor data: `text` (a number or Bool as text) or `json` "
+          + "(dictionaries, arrays, text, numbers, Bools)",
+      ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
+      example: OperationExample(
+        before: "settings: {auth_token: secret, theme: dark}",
+        step: "{key: auth_token, service: s, account: auth}",
+        after: "{settings: {theme: dark}, vault: {auth: secret}}")
+    ) { try Self(reading: $0, files: $1) }
+  ]
 
   private enum Form: String, CaseIterable { case text, json }
 
@@ -25,7 +42,7 @@ struct MoveDefaultsToVault: MigrationOperation {
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
     moves = try Self.moves(reader)
     var item = VaultItem(
@@ -86,7 +103,7 @@ struct MoveDefaultsToVault: MigrationOperation {
   private func put(
     _ item: VaultItem, of key: String, _ stage: StagedContainer, _ notes: inout [String]
   ) throws -> Vault? {
-    var vault = try stage.vault() ?? Vault(new: stage.requireDeviceKeys(Self.name))
+    var vault = try stage.vault() ?? Vault(new: stage.requireDeviceKeys(name))
     var item = item
     let now = UTCTime.text(Date())
     (item.created, item.modified) = (now, now)

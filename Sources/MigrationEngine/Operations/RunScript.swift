@@ -7,8 +7,22 @@ import Foundation
 
 /// `script`: runs a program on a full private copy of the container; its changes are found by comparison.
 struct RunScript: MigrationOperation {
-  static let name = "script"
-  static let keys = ScriptCommand.keys + ["environment", "stdin", "timeout", "down"]
+  static let kinds = [
+    OperationKind(
+      "script",
+      "Runs a program on a private copy of the container and takes over its changes: <doc:Scripts>.",
+      [
+        "run": "a file of the migration's directory, or",
+        "program": "an installed program: an absolute path, or a name that is searched for in `PATH`",
+        "arguments": "a list of texts. No shell interprets them: `$HOME` and `*` are literal",
+        "environment": "additional variables: name: text. Names that start with `DRYDOCK_` are reserved",
+        "stdin": "vault items for standard input",
+        "timeout": "seconds, up to a day; default 600",
+        "down": "the down migration: a file of the migration's directory, or a mapping with `run` or "
+          + "`program`, and `arguments`",
+      ]
+    ) { try Self(reading: $0, files: $1) }
+  ]
   /// Seconds.
   static let defaultTimeout = 600.0
   private static let longestTimeout = 86_400.0
@@ -22,7 +36,7 @@ struct RunScript: MigrationOperation {
   private let timeout: Double
   private let files: MigrationFiles
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     command = try ScriptCommand(reader, files)
     down = try reader["down"].map { node in
       if node.scalar != nil { return try ScriptCommand(file: node, files) }

@@ -9,10 +9,36 @@ import GRDB
 
 /// `sql`: runs statements on a named database, in one transaction.
 struct RunSQL: MigrationOperation {
-  static let name = "sql"
-  static let keys = [
-    "database", "up", "down", "file", "if-missing", "destructive", "core-data", "defaults",
-    "without-triggers",
+  static let kinds = [
+    OperationKind(
+      "sql",
+      "Runs statements on a database of `drydock.yaml`, in one transaction, with foreign keys off. "
+        + "Afterwards `PRAGMA foreign_key_check` must not report more violations than before.",
+      [
+        "database": "required: a name under `databases:`",
+        "up": "the statements, or the name of a `.sql` file of the migration's directory",
+        "down": "the same for the down migration; destructive statements there need no reason",
+        "file": "instead of both: a file of the migration's directory, all of it, or with the sections `-- "
+          + "migrate:up` and `-- migrate:down`",
+        "destructive":
+          "required for DROP TABLE, DROP COLUMN, and DELETE or UPDATE without WHERE, or with a WHERE "
+          + "that names no column, such as `WHERE 1`: one reason if the step destroys data of one table; "
+          + "otherwise one per table: `{trip: rebuilt, stop: merged into trip}`",
+        "if-missing":
+          "`create`, `skip` or `fail`: for a database that exists in none of its places; see below",
+        "without-triggers":
+          "`{NAME: REASON}`: these triggers do not run for the statements, and are there again "
+          + "afterwards as they were: such as one that calls a function that only the app has",
+        "core-data": "for a Core Data store whose schema changes: the target model (<doc:CoreData>)",
+        "defaults":
+          "`true`, `{suite: NAME}` or `{file: PATH}`: the statements read and write these settings as a "
+          + "table (<doc:ComputedValues#Settings-as-a-table>)",
+      ],
+      example: OperationExample(
+        before: "sql: CREATE TABLE task (a); INSERT INTO task VALUES (1)",
+        step: "{database: notes, up: UPDATE task SET a = a + 1 WHERE a > 0, down: UPDATE task SET a = a - 1 "
+          + "WHERE a > 0}", after: "rows: {SELECT a FROM task: 2}")
+    ) { try Self(reading: $0, files: $1) }
   ]
 
   /// The models of a Core Data store after the statements, and after the down statements.
@@ -51,7 +77,7 @@ struct RunSQL: MigrationOperation {
     announcedLoss = try Self.announcedLoss(destructive, up)
   }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(reading reader: YAMLReader, files: MigrationFiles) throws {
     let node = try reader.required("database")
     let (up, down): (SQLScript, SQLScript?)
     if let file = reader["file"] {

@@ -55,8 +55,16 @@ struct RandomMigrations {
 
   typealias Generator = @Sendable (inout RandomMigrations) -> String
 
-  /// A generator of arguments for each operation.
-  static let generators: [String: Generator] = [
+  /// A generator of arguments for each operation: one with random arguments, or else the step of its example.
+  static let generators: [String: Generator] = {
+    var generators = own
+    for kind in Operations.all where generators[kind.name] == nil {
+      if let example = kind.example { generators[kind.name] = { _ in example.step } }
+    }
+    return generators
+  }()
+
+  private static let own: [String: Generator] = [
     "defaults.set": { "{values: \($0.values()), if-exists: \($0.one("replace", "keep"))\($0.suite())}" },
     "defaults.set-default": { "{values: \($0.values())\($0.suite())}" },
     "defaults.rename": {

@@ -1,0 +1,273 @@
+import AgeEncryption
+import AppContainer
+import AppStores
+import ContainerTransaction
+import Cryptography
+import FileSystem
+import Formats
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// Each operation is declared with an example: it is run, tried, undone, and reverted by steps. The guide has what the
+/// declaration says.
+@Suite("Operations as they are declared") struct OperationExampleTests {
+  @Test("The example", arguments: Operations.all.filter { $0.example != nil }.map(\.name))
+  func example(_ name: String) throws {
+    let kind = try #require(Operations.all.first { $0.name == name })
+    let example = try #require(kind.example)
+    let (before, after) = try (ExampleContainer(example.before), ExampleContainer(example.after))
+    try Lab.with { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      lab.configuration.defaults["group"] = Lab.group
+      try before.make(in: lab)
+      _ = try lab.baseline(0)
+      try lab.migration("0001_test.yaml", "steps:\n  - \(name): \(example.step)\n")
+      let asked = Array(before.entries.keys) + after.entries.keys
+      func now() throws -> [String: String] {
+        try Transaction.inspect(lab.container, options: lab.options) { stage in
+          try ExampleContainer.entries(of: stage, asked)
+        }
+      }
+      let old = try now()
+      #expect(old.filter { before.entries[$0.key] != nil } == before.entries)
+
+      let tried = try Transaction.inspect(lab.container, options: lab.options) { stage in
+        let status = MigrationStatus(
+          catalog: try lab.catalog(), detected: try DetectedVersion.detect(in: stage))
+        _ = try Migrator.run(status, on: stage, stamp: lab.stamp)
+        return try ExampleContainer.entries(of: stage, asked)
+      }
+      #expect(tried == after.entries)
+      #expect(try now() == old)
+
+      try lab.migrate()
+      #expect(try now() == after.entries)
+      try lab.rollback()
+      #expect(try now() == old)
+
+      guard try lab.catalog().migrations.first?.isReversible == true else { return }
+      try lab.migrate()
+      try lab.rollback(to: 0, down: true)
+      #expect(try now() == old)
+    }
+  }
+
+  @Test("An example without an argument that is declared as required is refused, and so is an unknown one")
+  func arguments() throws {
+    for kind in Operations.all {
+      guard let example = kind.example else { continue }
+      let pairs = try #require(try YAMLDocument(text: example.step, file: "a").root?.mapping?.pairs)
+      func isValid(_ pairs: [(key: PropertyListValue, value: YAMLNode)]) -> Bool {
+        let node = YAMLNode(pairs, at: YAMLPosition(file: "a", line: 1, column: 1))
+        return (try? kind.action(node, files: MigrationFiles(directory: "", isDirectory: true))) != nil
+      }
+      let given = pairs.map { (key: $0.key.value, value: $0.value) }
+      #expect(isValid(given), "\(kind.name)")
+      #expect(!isValid(given + given.prefix(1).map { (key: "unknown", value: $0.value) }), "\(kind.name)")
+      for (names, text) in kind.arguments where text == "required" || text.hasPrefix("required:") {
+        for name in names.split(separator: ", ").map(String.init) {
+          #expect(!isValid(given.filter { $0.key != .string(name) }), "\(kind.name) without \(name)")
+        }
+      }
+    }
+  }
+
+  @Test("Operations without an example work on what text cannot say")
+  func withoutExample() {
+    let others = Operations.all.filter { $0.example == nil }.map(\.name)
+    #expect(
+      others == [
+        "files.unarchive", "script", "coredata.rename-attribute", "coredata.add-attribute",
+        "coredata.rename-entity", "coredata.add-entity", "coredata.convert",
+      ])
+  }
+
+  /// `UPDATE_REFERENCE=1 swift test --filter OperationExampleTests` writes what the guide lacks.
+  @Test("The guide has a section of each operation, which begins with what its declaration says")
+  func guide() throws {
+    let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appendingPathComponent("Sources/Drydock/Drydock.docc/Migrations.md").path
+    let text = try String(contentsOfFile: path, encoding: .utf8)
+    let updated = Operations.all.reduce(text) { $1.documented(in: $0) }
+    if ProcessInfo.processInfo.environment["UPDATE_REFERENCE"] != nil, updated != text {
+      try updated.write(toFile: path, atomically: true, encoding: .utf8)
+    }
+    let differing = zip(
+      text.split(separator: "\n", omittingEmptySubsequences: false),
+      updated.split(separator: "\n", omittingEmptySubsequences: false)
+    ).first { $0 != $1 }
+    #expect(updated == text, "the first line that differs: \(differing.map { "\($0)\n\($1)" } ?? "the end")")
+  }
+
+  @Test("The table of the guide on rolling back has each operation")
+  func revertTable() throws {
+    let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appendingPathComponent("Sources/Drydock/Drydock.docc/RollingBack.md").path
+    let rows = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").filter {
+      $0.hasPrefix("| `")
+    }
+    for kind in Operations.all where !kind.name.hasPrefix("coredata.") {
+      let verb = kind.name.split(separator: ".").last ?? ""
+      let store = kind.name.split(separator: ".")[0]
+      #expect(
+        rows.contains {
+          $0.contains("`\(kind.name)`") || $0.contains("`\(store).") && $0.contains("`\(verb)`")
+        },
+        "\(kind.name)")
+    }
+  }
+}
+
+extension OperationKind {
+  /// A text of the guide in which the first paragraph and the first table of its section are those of the declaration; what
+  /// follows is written by hand. A missing section is added before the guide's part on SQL files.
+  fileprivate func documented(in guide: String) -> String {
+    let title = "### \(name)\n\n"
+    guard let start = guide.range(of: title)?.upperBound else {
+      return guide.replacing("## SQL files\n", with: title + section + "\n## SQL files\n", maxReplacements: 1)
+    }
+    let rest = guide[start...]
+    let end = rest.range(of: "\n#")?.lowerBound ?? rest.endIndex
+    let table = rest.range(of: "| Argument |").flatMap { $0.lowerBound < end ? $0.lowerBound : nil }
+    let last = guide[(table ?? start)...].range(of: "\n\n")?.lowerBound ?? end
+    return guide[..<start] + section + guide[last...].dropFirst()
+  }
+
+  /// A paragraph and a table.
+  private var section: String {
+    var (lines, line): ([String], String) = ([], "")
+    for word in summary.split(separator: " ") {
+      if line.count + word.count >= 120 {
+        lines.append(line)
+        line = ""
+      }
+      line += (line.isEmpty ? "" : " ") + word
+    }
+    lines += [line, "", "| Argument | |", "|---|---|"]
+    for (names, text) in arguments {
+      lines.append("| \(Self.shown(names.split(separator: ", ").map(String.init))) | \(text) |")
+    }
+    var common = common.filter { $0 != "if-damaged" }
+    var words: [String] = []
+    if common.contains("service-prefix") {
+      common.removeAll(where: VaultSelection.keys.contains)
+      words = ["item selection"]
+    }
+    if !common.isEmpty { words.append(Self.shown(common)) }
+    if !words.isEmpty { lines.append("| \(words.joined(separator: ", ")) | |") }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func shown(_ names: [String]) -> String {
+    names.map { "`\($0)`" }.joined(separator: ", ")
+  }
+}
+
+/// What an example says about a container, as lines by name.
+private struct ExampleContainer {
+  let entries: [String: String]
+  private let root: PropertyListDictionary
+
+  init(_ text: String) throws {
+    root = try YAMLDocument(text: text, file: "example").root?.pairs("an example").propertyListValues() ?? [:]
+    var entries: [String: String] = [:]
+    for (part, value) in root {
+      switch (part, value) {
+      case ("sql", _): continue
+      case ("vault", .dictionary(let items)):
+        for (account, item) in items {
+          entries["vault \(account)"] = Self.line(Self.item(account, item))
+        }
+      case ("excluded", .array(let paths)): for path in paths { entries["excluded \(path.plain)"] = "true" }
+      case ("settings", .dictionary(let values)), ("group", .dictionary(let values)):
+        for (key, value) in values { entries["\(part) \(key)"] = "\(value)" }
+      case (_, .dictionary(let values)):
+        for (key, value) in values { entries["\(part) \(key)"] = value.plain }
+      default: throw CocoaError(.fileReadCorruptFile)
+      }
+    }
+    self.entries = entries
+  }
+
+  func make(in lab: Lab) throws {
+    for (part, value) in root {
+      switch (part, value) {
+      case ("settings", .dictionary(let values)): try lab.set(values)
+      case ("sql", .string(let sql)): try lab.database(Lab.oldDatabase, sql)
+      case ("files", .dictionary(let files)):
+        for (path, text) in files { try lab.write(ContainerPath(path), text.plain) }
+      case ("vault", .dictionary(let items)):
+        let keys = try #require(lab.deviceKeys)
+        _ = try Transaction.run(on: lab.container, .vault, summary: "made", options: lab.options) { stage in
+          var vault = try Vault(new: keys)
+          for (account, item) in items { vault.put(Self.item(account, item)) }
+          try stage.setVault(vault)
+        }
+      default: throw CocoaError(.fileReadCorruptFile)
+      }
+    }
+  }
+
+  private static func item(_ account: String, _ value: PropertyListValue) -> VaultItem {
+    guard case .dictionary(let fields) = value else {
+      return VaultItem(service: "s", account: account, value: SecretBytes(Array(value.plain.utf8)))
+    }
+    var item = VaultItem(
+      service: "s", account: account, accessGroup: fields["access-group"]?.plain,
+      accessibility: fields["accessible"].flatMap { VaultItem.Accessibility(rawValue: $0.plain) }
+        ?? .whenUnlocked,
+      value: SecretBytes(Array((fields["value"]?.plain ?? "").utf8)))
+    item.isSynchronizable = fields["synchronizable"] == true
+    let flag = fields["access-control"].flatMap { VaultItem.AccessControl.Flag(rawValue: $0.plain) }
+    item.accessControl = flag.map { VaultItem.AccessControl([$0]) }
+    return item
+  }
+
+  private static func line(_ item: VaultItem) -> String {
+    let value = item.value.withBytes { String(decoding: $0, as: UTF8.self) }
+    return
+      "\(item) \(item.accessibility) \(item.accessControl?.flags ?? []) \(item.isSynchronizable) \(value)"
+  }
+
+  /// What a container has.
+  ///
+  /// - Parameter asked: the names of what is not listed anyway: rows, attributes and directories.
+  static func entries(of stage: StagedContainer, _ asked: [String]) throws -> [String: String] {
+    var entries: [String: String] = [:]
+    for (part, path) in [("settings", Lab.settings), ("group", Lab.group)] {
+      for (key, value) in try stage.settings(path) ?? [:] { entries["\(part) \(key)"] = "\(value)" }
+    }
+    let others = [Lab.settings, Lab.group, stage.container.vaultPath]
+    for path in try stage.descendants(of: .root) where !stage.isHistory(path) && !others.contains(path) {
+      guard try stage.status(of: path)?.type == .file, try !stage.isDatabase(path) else { continue }
+      entries["files \(path)"] = try stage.text(path)
+    }
+    for item in try stage.vault()?.sorted ?? [] { entries["vault \(item.account ?? "")"] = line(item) }
+    for name in asked {
+      let (part, what) = (name.prefix { $0 != " " }, String(name.drop { $0 != " " }.dropFirst()))
+      switch part {
+      case "files" where what.hasSuffix("/"):
+        let type = try stage.status(of: ContainerPath(String(what.dropLast())))?.type
+        if type == .directory { entries[name] = "directory" }
+      case "rows":
+        entries[name] = try stage.readDatabase(at: Lab.oldDatabase) {
+          try String.fetchOne($0, sql: "SELECT CAST((\(what)) AS TEXT)")
+        }
+      case "excluded":
+        if try stage.metadata(of: ContainerPath(what))?.hasAppleFlag == true { entries[name] = "true" }
+      case "protection": entries[name] = try stage.metadata(of: ContainerPath(what))?.protection?.rawValue
+      default: break
+      }
+    }
+    return entries
+  }
+}
+
+extension PropertyListValue {
+  /// A text itself.
+  fileprivate var plain: String { if case .string(let text) = self { text } else { description } }
+}
