@@ -193,7 +193,7 @@ struct StatementCheck {
       case .computing(let expressions, let parameters):
         try parameters.check(expressions, in: ExpressionDatabase(settings.sql))
       case .column(let files):
-        query(files.query(rowID: "1"), of: files.place.database, at: files.path.position)
+        query(files.query(rowID: "1"), of: files.place.database.name, at: files.path.position)
       default: break
       }
     } catch {

@@ -8,14 +8,11 @@ import GRDB
 
 /// A Core Data store that an operation names, with the model that it is changed to.
 struct CoreDataTarget: Sendable {
-  let database: String
-  private let position: YAMLPosition
+  let database: NamedDatabase
   private let ifMissing: IfMissing
 
   init(_ reader: YAMLReader) throws {
-    let node = try reader.required("database")
-    (database, position) = (try node.text("`database`"), node.position)
-    ifMissing = try reader.ifMissing()
+    (database, ifMissing) = try (NamedDatabase(reading: reader), reader.ifMissing())
   }
 
   /// Changes the store in one transaction.
@@ -25,32 +22,22 @@ struct CoreDataTarget: Sendable {
   func change(
     on stage: StagedContainer, to model: CoreDataModel?, _ body: (inout CoreDataSchema) throws -> [String]
   ) throws -> [String]? {
-    guard let path = try stage.namedDatabase(database, at: position) else {
-      if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
-      return nil
-    }
-    return try stage.writeDatabase(at: path, keepsJournal: false) { db in
+    try database.change(on: stage, ifMissing) { db in
       var notes: [String] = []
-      do {
-        let more = try MigrationTransaction.run(db, model: model, isPart: true) { store in
-          guard store != nil else { throw StepFailure(message: "the database is not a Core Data store") }
-          var schema = try CoreDataSchema(db)
-          if model != nil, try db.tableExists("ANSCKRECORDMETADATA") {
-            throw StepFailure(
-              message:
-                "CloudKit mirrors the store, and would not be told of this change: migrate it with the app itself"
-            )
-          }
-          notes = try body(&schema) + schema.notes
+      let more = try MigrationTransaction.run(db, model: model, isPart: true) { store in
+        guard store != nil else { throw StepFailure(message: "the database is not a Core Data store") }
+        var schema = try CoreDataSchema(db)
+        if model != nil, try db.tableExists("ANSCKRECORDMETADATA") {
+          throw StepFailure(
+            message:
+              "CloudKit mirrors the store, and would not be told of this change: migrate it with the app itself"
+          )
         }
-        return notes + more
-      } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw StepFailure(message: error.plainMessage)
+        notes = try body(&schema) + schema.notes
       }
+      return notes + more
     }
   }
-
-  var missing: String { "the database \(database) does not exist: skipped" }
 }
 
 /// `coredata.rename-attribute`, `coredata.add-attribute`, `coredata.rename-entity` and `coredata.add-entity`: change the
@@ -163,15 +150,15 @@ struct ChangeCoreData: MigrationOperation {
       }
       return []
     }
-    if notes == nil { recorded.skipped.append(target.database) }
-    return notes ?? [target.missing]
+    if notes == nil { recorded.skipped.append(target.database.name) }
+    return notes ?? [target.database.missing]
   }
 
   var reversal: Reversal { models.down == nil ? .none : .byArguments }
-  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { database == target.database }
+  func mayReplace(_ database: String, at places: [ContainerPath]) -> Bool { database == target.database.name }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    if recorded?.skipped.contains(target.database) == true { return [] }
+    if recorded?.skipped.contains(target.database.name) == true { return [] }
     guard let down = models.down else {
       throw StepFailure(message: "\(name) has no inverse without `down-version`")
     }
@@ -184,6 +171,6 @@ struct ChangeCoreData: MigrationOperation {
       case .addEntity(let entity): try schema.remove(entity)
       }
       return []
-    } ?? [target.missing]
+    } ?? [target.database.missing]
   }
 }

@@ -84,16 +84,18 @@ struct ConvertCoreData: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     let notes = try target.change(on: stage, to: nil) { try convert(by: rule, unmapped, &$0) }
-    if notes == nil { recorded.skipped.append(target.database) }
-    return notes ?? [target.missing]
+    if notes == nil { recorded.skipped.append(target.database.name) }
+    return notes ?? [target.database.missing]
   }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    if recorded?.skipped.contains(target.database) == true { return [] }
+    if recorded?.skipped.contains(target.database.name) == true { return [] }
     guard let down else {
       throw StepFailure(message: "\(name) has no inverse: say `down` with an expression")
     }
-    return try target.change(on: stage, to: nil) { try convert(by: down, .keep, &$0) } ?? [target.missing]
+    return try target.change(on: stage, to: nil) { try convert(by: down, .keep, &$0) } ?? [
+      target.database.missing
+    ]
   }
 
   private func convert(

@@ -21,16 +21,10 @@ struct ArchivedColumn: Sendable {
   }
 
   func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
-    guard let path = try place.place(on: stage, ifMissing) else { return [place.missingNote] }
-    return try stage.writeDatabase(at: path, keepsJournal: false) { db in
-      var notes: [String] = []
-      let more = try MigrationTransaction.run(db) { _ in notes = try convert(conversion, db) }
-      return notes + more
-    }
+    try place.change(on: stage, ifMissing) { try convert(conversion, $0) }
   }
 
   private func convert(_ conversion: ArchiveConversion, _ db: Database) throws -> [String] {
-    try place.require(db)
     let run = Run(conversion: conversion, store: store, column: "\(place)")
     let function = DatabaseFunction(Self.function, argumentCount: 2) { try run.convert($0[0], row: $0[1]) }
     db.add(function: function)
@@ -67,30 +61,24 @@ struct ArchivedColumn: Sendable {
   private final class Run: Sendable {
     private struct State {
       var count = 0
-      var notes: [String] = []
-      var more = 0
+      var notes: RowNotes
       var failure: (any Error)?
     }
-
-    private static let noteLimit = 5
 
     private let conversion: ArchiveConversion
     private let store: Unarchive.Store
     private let column: String
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(conversion: ArchiveConversion, store: Unarchive.Store, column: String) {
       (self.conversion, self.store, self.column) = (conversion, store, column)
+      state = Mutex(State(notes: RowNotes(prefix: "\(column): ")))
     }
 
     var count: Int { state.withLock { $0.count } }
     var failure: (any Error)? { state.withLock { $0.failure } }
 
-    var notes: [String] {
-      state.withLock { state in
-        state.notes + (state.more == 0 ? [] : ["\(column): \(state.more) more notes of this kind"])
-      }
-    }
+    var notes: [String] { state.withLock { $0.notes.all } }
 
     func convert(_ value: DatabaseValue, row: DatabaseValue) throws -> DatabaseValue {
       let bytes: [UInt8]? =
@@ -107,10 +95,10 @@ struct ArchivedColumn: Sendable {
           switch outcome {
           case .converted(let document): return try stored(document)
           case .kept(let text):
-            note(text, &state)
+            state.notes.add(text)
             return value
           case .deleted(let text):
-            note(text, &state)
+            state.notes.add(text)
             return .null
           }
         }
@@ -123,10 +111,6 @@ struct ArchivedColumn: Sendable {
     private func stored(_ document: StructuredDocument) throws -> DatabaseValue {
       if case .json(let json) = document, store == .text { return json.text.databaseValue }
       return Data(try document.encoded()).databaseValue
-    }
-
-    private func note(_ text: String, _ state: inout State) {
-      if state.notes.count < Self.noteLimit { state.notes.append(text) } else { state.more += 1 }
     }
   }
 }

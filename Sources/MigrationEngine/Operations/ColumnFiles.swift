@@ -38,27 +38,6 @@ struct ColumnFiles: Sendable {
   /// What a column has in a row.
   enum Content: String, Codable, Sendable { case null, path, text, data, other }
 
-  /// Runs a body on the database, in one transaction.
-  ///
-  /// - Returns: the notes of the body, or one that the database does not exist.
-  func change(
-    on stage: StagedContainer, _ ifMissing: IfMissing, _ body: (Database) throws -> [String]
-  ) throws -> [String] {
-    guard let database = try place.place(on: stage, ifMissing) else { return [place.missingNote] }
-    return try stage.writeDatabase(at: database, keepsJournal: false) { db in
-      var notes: [String] = []
-      do {
-        let more = try MigrationTransaction.run(db) { _ in
-          try place.require(db)
-          notes = try body(db)
-        }
-        return notes + more
-      } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw StepFailure(message: "\(place): \(error.plainMessage)")
-      }
-    }
-  }
-
   /// The query for the rows, also for a check without a container.
   func query(rowID: String) -> String {
     let column = quotedIdentifier(place.column)
@@ -197,8 +176,12 @@ struct ColumnFiles: Sendable {
 struct RowNotes {
   private static let limit = 5
 
+  /// Before the number of the others.
+  private let prefix: String
   private(set) var notes: [String] = []
   private var more = 0
+
+  init(prefix: String = "") { self.prefix = prefix }
 
   mutating func add(_ note: String) {
     if notes.count < Self.limit { notes.append(note) } else { more += 1 }
@@ -206,5 +189,5 @@ struct RowNotes {
 
   mutating func add(contentsOf notes: [String]) { notes.forEach { add($0) } }
 
-  var all: [String] { notes + (more == 0 ? [] : ["\(more) more notes of this kind"]) }
+  var all: [String] { notes + (more == 0 ? [] : ["\(prefix)\(more) more notes of this kind"]) }
 }

@@ -48,7 +48,7 @@ struct ExportColumn: MigrationOperation {
   /// All paths are checked before any file is written.
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var values = recorded
-    let notes = try files.change(on: stage, ifMissing) { db in
+    let notes = try files.place.change(on: stage, ifMissing) { db in
       let rows = try files.rows(db, on: stage)
       if rows.isEmpty {
         let what = "no row of \(files.place.table) has a value in \(files.place.column)"
@@ -114,7 +114,7 @@ struct ExportColumn: MigrationOperation {
     let recorded = try DownValues.required(recorded)
     if replacement == .keep { return try recorded.revert(on: stage) }
     if recorded.rows.isEmpty { return [] }
-    return try files.change(on: stage, .skip) { db in
+    return try files.place.change(on: stage, .skip) { db in
       var notes = RowNotes()
       for row in recorded.rows {
         let shown = "`\(stage.redactor.shown(name: row.path.description))`"

@@ -49,7 +49,7 @@ struct ImportColumn: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var values = recorded
-    let notes = try files.change(on: stage, ifMissing) { db in
+    let notes = try files.place.change(on: stage, ifMissing) { db in
       var notes = RowNotes()
       var imported: Set<ContainerPath> = []
       for row in try files.rows(db, on: stage) {
@@ -88,7 +88,7 @@ struct ImportColumn: MigrationOperation {
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     let recorded = try DownValues.required(recorded)
     if recorded.rows.isEmpty { return [] }
-    return try files.change(on: stage, .skip) { db in
+    return try files.place.change(on: stage, .skip) { db in
       var notes = RowNotes()
       for row in recorded.rows {
         guard row.before == .null || row.before == .path else {

@@ -71,7 +71,7 @@ enum StepKind: Sendable {
   var database: (name: String, position: YAMLPosition)? {
     switch self {
     case .sql(let sql): (sql.database, sql.position)
-    case .column(let files): (files.place.database, files.place.positions.database)
+    case .column(let files): (files.place.database.name, files.place.database.position)
     case .toolSQL, .computing, .closure, .other: nil
     }
   }

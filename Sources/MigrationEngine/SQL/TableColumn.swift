@@ -5,39 +5,87 @@ import FileSystem
 import Formats
 import GRDB
 
+/// A database of `drydock.yaml` that a migration names.
+struct NamedDatabase: Sendable {
+  let name: String
+  /// Where it is named, for messages.
+  let position: YAMLPosition
+
+  init(_ name: String, at position: YAMLPosition) { (self.name, self.position) = (name, position) }
+
+  /// The argument `database`.
+  init(reading reader: YAMLReader) throws {
+    let node = try reader.required("database")
+    self.init(try node.text("`database`"), at: node.position)
+  }
+
+  /// The note of a step that is skipped without it.
+  var missing: String { "the database \(name) does not exist: skipped" }
+
+  /// Where it is; when it is missing the step fails, or the result is nil.
+  func place(on stage: StagedContainer, _ ifMissing: IfMissing) throws -> ContainerPath? {
+    let place = try stage.namedDatabase(name, at: position)
+    if place == nil, ifMissing == .fail {
+      throw StepFailure(message: "the database \(name) is not in the container")
+    }
+    return place
+  }
+
+  /// Changes it.
+  ///
+  /// - Parameter what: the beginning of the message about an error of SQLite.
+  /// - Returns: the notes of the body; nil when it is missing.
+  func change(
+    on stage: StagedContainer, _ ifMissing: IfMissing, _ what: String = "",
+    _ body: (Database) throws -> [String]
+  ) throws -> [String]? {
+    guard let path = try place(on: stage, ifMissing) else { return nil }
+    return try stage.writeDatabase(at: path, keepsJournal: false) { db in
+      do { return try body(db) } catch let error as DatabaseError where !error.isAboutTheDisk {
+        throw StepFailure(message: what + error.plainMessage)
+      }
+    }
+  }
+}
+
 /// A column of a table, by the arguments `database`, `table` and `column`, and rows of it, by the condition `where`.
 struct TableColumn: Sendable, CustomStringConvertible {
   static let keys = ["database", "table", "where"]
 
-  let database: String
+  let database: NamedDatabase
   let table: String
   let column: String
   let condition: String?
-  let positions: (database: YAMLPosition, table: YAMLPosition, column: YAMLPosition)
+  private let positions: (table: YAMLPosition, column: YAMLPosition)
   private let conditionPosition: YAMLPosition?
 
   init(reading reader: YAMLReader) throws {
-    let nodes = try (reader.required("database"), reader.required("table"), reader.required("column"))
-    database = try nodes.0.text("`database`")
-    table = try nodes.1.text("`table`")
-    column = try nodes.2.text("`column`")
-    positions = (nodes.0.position, nodes.1.position, nodes.2.position)
+    database = try NamedDatabase(reading: reader)
+    let nodes = try (reader.required("table"), reader.required("column"))
+    table = try nodes.0.text("`table`")
+    column = try nodes.1.text("`column`")
+    positions = (nodes.0.position, nodes.1.position)
     condition = try reader.text("where")
     conditionPosition = reader["where"]?.position
   }
 
   var description: String { "\(table).\(column)" }
 
-  /// Where its database is; when it is missing the step fails, or the result is nil.
-  func place(on stage: StagedContainer, _ ifMissing: IfMissing) throws -> ContainerPath? {
-    let place = try stage.namedDatabase(database, at: positions.database)
-    if place == nil, ifMissing == .fail {
-      throw StepFailure(message: "the database \(database) is not in the container")
-    }
-    return place
+  /// Changes its database in one transaction.
+  ///
+  /// - Returns: the notes of the body, or one that the database does not exist.
+  func change(
+    on stage: StagedContainer, _ ifMissing: IfMissing, _ body: (Database) throws -> [String]
+  ) throws -> [String] {
+    try database.change(on: stage, ifMissing, "\(self): ") { db in
+      var notes: [String] = []
+      let more = try MigrationTransaction.run(db) { _ in
+        try require(db)
+        notes = try body(db)
+      }
+      return notes + more
+    } ?? [database.missing]
   }
-
-  var missingNote: String { "the database \(database) does not exist: skipped" }
 
   /// The condition on rows after a condition of the step.
   ///
@@ -45,16 +93,17 @@ struct TableColumn: Sendable, CustomStringConvertible {
   var furtherCondition: String { condition.map { " AND (\($0)\n)" } ?? "" }
 
   /// An error about SQL that has the condition, if there is one.
-  func error(_ error: DatabaseError, at other: YAMLPosition? = nil) -> DrydockError {
-    (other ?? conditionPosition ?? positions.table).error(error.plainMessage)
+  func error(_ error: DatabaseError) -> DrydockError {
+    (conditionPosition ?? positions.table).error(error.plainMessage)
   }
 
   /// - Throws: `DrydockError` with the place of an unknown table or column.
-  func require(_ db: Database) throws {
+  private func require(_ db: Database) throws {
     let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
     guard let known = tables.first(where: { $0.lowercased() == table.lowercased() }) else {
       throw positions.table.error(
-        "the database \(database) has no table `\(table)`; " + NearestWord.hint(for: table, among: tables))
+        "the database \(database.name) has no table `\(table)`; "
+          + NearestWord.hint(for: table, among: tables))
     }
     let columns = try db.columns(in: known).map(\.name)
     guard columns.contains(where: { $0.lowercased() == column.lowercased() }) else {

@@ -85,10 +85,10 @@ public final class MigrationContext {
   }
 
   private func place(of name: String, _ ifMissing: IfMissing) throws -> ContainerPath? {
-    if let path = try stage.namedDatabase(name, at: position) { return path }
-    if ifMissing == .fail { throw StepFailure(message: "the database \(name) is not in the container") }
-    ownNotes.append("the database \(name) does not exist: skipped")
-    return nil
+    let database = NamedDatabase(name, at: position)
+    let place = try database.place(on: stage, ifMissing)
+    if place == nil { ownNotes.append(database.missing) }
+    return place
   }
 
   var notes: [String] { drafts.notes + ownNotes.map(hidingSecrets(in:)) }
