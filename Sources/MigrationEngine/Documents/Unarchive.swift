@@ -313,14 +313,10 @@ struct ArchiveConversion: Sendable {
       guard let bytes else { throw DrydockError(.malformed, "it is neither data nor text") }
       return .converted(try document(bytes, isIndented: isIndented))
     } catch let error as DrydockError {
-      switch unmapped {
-      case .fail:
-        throw StepFailure(
-          message: "\(what) cannot be unarchived: \(error.message); fix that, or set `unmapped: keep` or "
-            + "`unmapped: delete`")
-      case .keep: return .kept("\(what): \(error.message): left unchanged")
-      case .delete: return .deleted("\(what): \(error.message): deleted")
+      let outcome = try unmapped.outcome("\(what): \(error.message)") {
+        StepFailure(message: "\(what) cannot be unarchived: \(error.message); fix that, or set \($0)")
       }
+      return outcome.isDeleted ? .deleted(outcome.note) : .kept(outcome.note)
     }
   }
 

@@ -242,44 +242,19 @@ struct ConvertVaultItems: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try VaultEdit(stage)
-    var (converted, gone): ([VaultItem.ID: SecretBytes], [VaultItem]) = ([:], [])
-    let items = try edit.items(selection, ifMissing)
-    for item in items {
-      do {
-        converted[item.id] = try document(of: item)
-      } catch let reason as Reason {
-        switch unmapped {
-        case .fail:
-          throw StepFailure(
-            message: "the vault item \(item) cannot be converted: \(reason.text); say `unmapped: keep` or "
-              + "`unmapped: delete`", path: stage.container.vaultPath.description)
-        case .keep: edit.notes.append("the vault item \(item): \(reason.text): left unchanged")
-        case .delete:
-          edit.notes.append("the vault item \(item): \(reason.text): deleted")
-          gone.append(item)
-        }
-      }
-    }
-    try edit.change(items) { item in
-      if let value = converted[item.id] { item.value = value }
-    }
-    edit.remove(gone)
+    try edit.convert(edit.items(selection, ifMissing), unmapped, by: document)
     return try edit.save(to: stage, &recorded)
-  }
-
-  private struct Reason: Error {
-    let text: String
   }
 
   private func document(of item: VaultItem) throws -> SecretBytes {
     guard let text = item.value.withBytes({ String(validating: $0, as: UTF8.self) }) else {
-      throw Reason(text: "its value is not UTF-8")
+      throw ValueMismatch(reason: "its value is not UTF-8")
     }
-    if object(in: item) != nil { throw Reason(text: "its value is a JSON document already") }
+    if object(in: item) != nil { throw ValueMismatch(reason: "its value is a JSON document already") }
     let parts = separator.map { text.components(separatedBy: $0) } ?? [text]
     guard parts.count == fields.count else {
       let count = parts.count == 1 ? "1 part" : "\(parts.count) parts"
-      throw Reason(text: "its value has \(count), and \(fields.count) fields are named")
+      throw ValueMismatch(reason: "its value has \(count), and \(fields.count) fields are named")
     }
     let members = constants + zip(fields, parts).map { ($0, JSONValue.string(JSONString($1))) }
     let document = JSONObject(members.sorted { $0.key < $1.key })

@@ -109,10 +109,10 @@ struct ComputeDefaults: MigrationOperation {
     }
     for (result, value) in computed {
       guard let value else {
-        let name = edit.shown(result.key)
-        if ifNull == .delete { edit.values[result.key] = nil }
-        edit.notes.append(
-          "the expression for \(name) gives NULL: \(ifNull == .delete ? "deleted" : "left unchanged")")
+        let what = "the expression for \(edit.shown(result.key)) gives NULL"
+        let outcome = try ifNull.outcome(what, "if-null") { StepFailure(message: "\(what): say \($0)") }
+        if outcome.isDeleted { edit.values[result.key] = nil }
+        edit.notes.append(outcome.note)
         continue
       }
       if let existing = edit.values[result.key], existing.matches(value) { continue }
@@ -129,28 +129,19 @@ struct ComputeDefaults: MigrationOperation {
     of result: Result, replacing old: PropertyListValue?, _ read: [String: PropertyListValue?],
     _ database: ExpressionDatabase
   ) throws -> PropertyListValue? {
-    func failure(_ reason: String) -> StepFailure {
-      StepFailure(
-        message: "\(result.expression.position): the setting `\(result.key)` cannot be computed: \(reason)")
+    let what = "the setting `\(result.key)`"
+    let value = try result.expression.value(in: database, for: what, ifNull) { parameter in
+      let key = settings[parameter] ?? parameter
+      guard let setting = read[key] ?? nil else { return .null }
+      do { return try SQLiteValue(setting) } catch let mismatch as ValueMismatch {
+        throw result.expression.failure(what, "the setting `\(key)` is \(mismatch.reason)")
+      }
     }
+    guard let value else { return nil }
     do {
-      let value = try database.value(of: result.expression.sql) { parameter in
-        let key = settings[parameter] ?? parameter
-        guard let setting = read[key] ?? nil else { return .null }
-        do { return try SQLiteValue(setting) } catch let mismatch as ValueMismatch {
-          throw failure("the setting `\(key)` is \(mismatch.reason)")
-        }
-      }
-      if value == .null {
-        if ifNull != .fail { return nil }
-        throw failure("the expression gives NULL: say `if-null: keep` or `if-null: delete`")
-      }
-      if let type = result.type { return try type.setting(value) }
-      return try SettingType.natural(value, replacing: old)
-    } catch let problem as ExpressionFailure {
-      throw failure(problem.message)
+      return try result.type?.setting(value) ?? SettingType.natural(value, replacing: old)
     } catch let mismatch as ValueMismatch {
-      throw failure("the expression gives \(mismatch.reason)")
+      throw result.expression.failure(what, "the expression gives \(mismatch.reason)")
     }
   }
 }

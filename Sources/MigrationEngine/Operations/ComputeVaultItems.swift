@@ -59,21 +59,12 @@ struct ComputeVaultItems: MigrationOperation {
     }
     let items = try edit.items(selection, ifMissing == .fail ? .fail : .skip)
     guard !items.isEmpty, let values = try otherValues(names, &edit) else { return edit.notes }
-    var (computed, gone): ([VaultItem.ID: SecretBytes], [VaultItem]) = ([:], [])
-    for item in items {
-      if let value = try value(for: item, values, database) {
-        computed[item.id] = value
-      } else {
-        edit.notes.append(
-          "the vault item \(item): the expression gives NULL: \(ifNull == .delete ? "deleted" : "left unchanged")"
-        )
-        if ifNull == .delete { gone.append(item) }
+    try edit.convert(items, ifNull) { item in
+      guard let value = try value(for: item, values, database) else {
+        throw ValueMismatch(reason: "the expression gives NULL")
       }
+      return value
     }
-    try edit.change(items) { item in
-      if let value = computed[item.id] { item.value = value }
-    }
-    edit.remove(gone)
     return try edit.save(to: stage, &recorded)
   }
 
@@ -101,33 +92,24 @@ struct ComputeVaultItems: MigrationOperation {
   private func value(
     for item: VaultItem, _ others: [String: SQLiteValue], _ database: ExpressionDatabase
   ) throws -> SecretBytes? {
-    func failure(_ reason: String) -> StepFailure {
-      StepFailure(
-        message: "\(expression.position): the value of the vault item \(item) cannot be computed: \(reason)")
-    }
     func text(_ text: String?) -> SQLiteValue { text.map { .text(SecretBytes(Array($0.utf8))) } ?? .null }
-    do {
-      let value = try database.value(of: expression.sql) { name in
-        switch name {
-        case "value": SQLiteValue(item.value)
-        case "service": text(item.service)
-        case "account": text(item.account)
-        case "label": text(item.label)
-        case "access_group": text(item.accessGroup)
-        default: others[name] ?? .null
-        }
+    let what = "the value of the vault item \(item)"
+    let value = try expression.value(in: database, for: what, ifNull) { name in
+      switch name {
+      case "value": SQLiteValue(item.value)
+      case "service": text(item.service)
+      case "account": text(item.account)
+      case "label": text(item.label)
+      case "access_group": text(item.accessGroup)
+      default: others[name] ?? .null
       }
-      switch value {
-      case .text(let bytes): return bytes
-      case .blob(let bytes): return bytes
-      case .integer, .real:
-        throw failure("the expression gives \(value.nounPhrase), not text: write CAST(… AS TEXT)")
-      case .null where ifNull == .fail:
-        throw failure("the expression gives NULL: say `if-null: keep` or `if-null: delete`")
-      case .null: return nil
-      }
-    } catch let problem as ExpressionFailure {
-      throw failure(problem.message)
+    }
+    switch value {
+    case .text(let bytes)?, .blob(let bytes)?: return bytes
+    case .integer?, .real?:
+      let given = value?.nounPhrase ?? ""
+      throw expression.failure(what, "the expression gives \(given), not text: write CAST(… AS TEXT)")
+    case .null?, nil: return nil
     }
   }
 }

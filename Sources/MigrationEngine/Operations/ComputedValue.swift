@@ -4,7 +4,7 @@ import Cryptography
 import Formats
 import Foundation
 
-/// Why a setting cannot be a value of SQLite, or the other way round. It has no part of the value.
+/// Why a value cannot be converted, such as a setting to a value of SQLite. It has no part of the value.
 struct ValueMismatch: Error {
   let reason: String
 }

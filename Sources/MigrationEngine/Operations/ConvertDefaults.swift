@@ -137,18 +137,11 @@ struct ConvertDefaults: MigrationOperation {
         reason += map.hint(for: value)
       }
     }
-    switch unmapped {
-    case .fail:
-      throw StepFailure(
-        message: "the setting `\(key)` cannot be converted: \(reason); add it, or say `unmapped: keep` or "
-          + "`unmapped: delete`")
-    case .keep:
-      notes.append("`\(key)`: \(reason): left unchanged")
-      return value
-    case .delete:
-      notes.append("`\(key)`: \(reason): deleted")
-      return nil
+    let outcome = try unmapped.outcome("`\(key)`: \(reason)") {
+      StepFailure(message: "the setting `\(key)` cannot be converted: \(reason); add it, or say \($0)")
     }
+    notes.append(outcome.note)
+    return outcome.isDeleted ? nil : value
   }
 }
 

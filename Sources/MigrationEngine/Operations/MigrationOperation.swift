@@ -190,7 +190,22 @@ enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
 public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
 
 /// What to do with a value that cannot be converted, or whose expression gives NULL.
-enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
+enum Unmapped: String, CaseIterable, Sendable {
+  case fail, keep, delete
+
+  /// What becomes of such a value: it fails the step, or it stays or goes, with a note.
+  ///
+  /// - Parameter failure: gets what to say to go on.
+  func outcome(
+    _ what: String, _ argument: String = "unmapped", or failure: (String) -> StepFailure
+  ) throws -> (note: String, isDeleted: Bool) {
+    switch self {
+    case .fail: throw failure("`\(argument): keep` or `\(argument): delete`")
+    case .keep: return ("\(what): left unchanged", false)
+    case .delete: return ("\(what): deleted", true)
+    }
+  }
+}
 
 extension YAMLReader {
   func ifMissing() throws -> IfMissing { try choice("if-missing") ?? .skip }

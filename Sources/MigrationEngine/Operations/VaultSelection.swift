@@ -1,5 +1,6 @@
 import AppStores
 import ContainerTransaction
+import Cryptography
 import FileSystem
 import Formats
 import Foundation
@@ -123,6 +124,32 @@ struct VaultEdit {
     changes += moves.map { ($0.old, $0.new) } + replaced.map { ($0, nil) }
     for move in moves { vault?.remove(move.old.id) }
     for move in moves { vault?.put(move.new) }
+  }
+
+  /// Gives items new values.
+  ///
+  /// - Parameter value: throws ``ValueMismatch`` for an item that has none.
+  mutating func convert(
+    _ items: [VaultItem], _ unmapped: Unmapped, by value: (VaultItem) throws -> SecretBytes
+  ) throws {
+    var (converted, gone): ([VaultItem.ID: SecretBytes], [VaultItem]) = ([:], [])
+    for item in items {
+      do {
+        converted[item.id] = try value(item)
+      } catch let mismatch as ValueMismatch {
+        let outcome = try unmapped.outcome("the vault item \(item): \(mismatch.reason)") {
+          StepFailure(
+            message: "the vault item \(item) cannot be converted: \(mismatch.reason); say \($0)",
+            path: path.description)
+        }
+        notes.append(outcome.note)
+        if outcome.isDeleted { gone.append(item) }
+      }
+    }
+    try change(items) { item in
+      if let value = converted[item.id] { item.value = value }
+    }
+    remove(gone)
   }
 
   /// Whether an item may get an ID, which may be that of another moved item.

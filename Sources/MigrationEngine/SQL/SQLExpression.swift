@@ -26,6 +26,27 @@ struct SQLExpression: Sendable {
     }
   }
 
+  /// What it gives for a step; nil when that is NULL, and no failure.
+  ///
+  /// - Parameter what: what gets the value, for messages.
+  func value(
+    in database: ExpressionDatabase, for what: String, _ ifNull: Unmapped,
+    _ parameter: (String) throws -> SQLiteValue
+  ) throws -> SQLiteValue? {
+    do {
+      let value = try database.value(of: sql, parameter)
+      if value != .null { return value }
+    } catch let problem as ExpressionFailure {
+      throw failure(what, problem.message)
+    }
+    if ifNull != .fail { return nil }
+    throw failure(what, "the expression gives NULL: say `if-null: keep` or `if-null: delete`")
+  }
+
+  func failure(_ what: String, _ reason: String) -> StepFailure {
+    StepFailure(message: "\(position): \(what) cannot be computed: \(reason)")
+  }
+
   /// - Throws: `DrydockError` for one that depends on the time.
   func requireSameInEachRun() throws {
     guard readsClock else { return }
