@@ -255,7 +255,7 @@ struct StatementCheck {
   /// Another tool's statements need no reasons.
   private mutating func run(_ script: SQLScript, of step: RunToolSQL, inTransaction: Bool) {
     check(script, of: step.database) { source in
-      if !inTransaction, SQLStatement(source.verb).isAboutTransactions { return nil }
+      if !inTransaction, source.isAboutTransactions { return nil }
       return StatementRules(
         source: source, destructive: "as \(step.tool.rawValue) would", isInTransaction: inTransaction)
     }
@@ -263,7 +263,7 @@ struct StatementCheck {
 
   /// - Parameter rules: nil for a statement that is not checked.
   private mutating func check(
-    _ script: SQLScript, of database: String, rules: (SQLStatementText) -> StatementRules?
+    _ script: SQLScript, of database: String, rules: (SQLStatement) -> StatementRules?
   ) {
     do {
       try schema(of: database).writeWithoutTransaction { db in
@@ -296,10 +296,9 @@ struct StatementCheck {
         return problems.append(DrydockError(.sql, "\(places.position(at: source.offset)): \(reason)"))
       }
       if source.isAboutRows { return }
-      let words = SQLStatement(source.text)
-      if words.definesSchema { try db.execute(sql: source.text) }
+      if source.definesSchema { try db.execute(sql: source.text) }
       // A statement with IF EXISTS does not know the schema either.
-      if words.asksForExistence { isKnown[database] = false }
+      if source.asksForExistence { isKnown[database] = false }
     } catch let error as DatabaseError {
       if let reason = rules.refusalByWords {
         problems.append(DrydockError(.sql, "\(places.position(at: source.offset)): \(reason)"))
@@ -308,7 +307,7 @@ struct StatementCheck {
       report(error, database, at: position)
       // SQLite reports a missing table before an unknown function.
       if error.message?.hasPrefix("no such table") == true, source.isAboutRows {
-        let unknown = SQLStatement(source.text).calls.first {
+        let unknown = source.calls.first {
           !functions.contains($0.uppercased()) && !$0.uppercased().hasPrefix("PRAGMA_")
         }
         if let unknown {

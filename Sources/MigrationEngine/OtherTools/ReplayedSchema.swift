@@ -59,16 +59,14 @@ struct ReplayedSchema {
       var schema = SchemaCopy(db)
       for migration in migrations where migration.number > base.version {
         guard let script = migration.toolSQL?.up else { continue }
-        for source in script.statements() where !source.isAboutRows {
-          let statement = SQLStatement(source.text)
-          guard statement.definesSchema else { continue }
+        for statement in script.statements() where statement.definesSchema {
           let reason =
-            schema.run(source.text).error
-            ?? (!base.isKnown && source.verb == "CREATE" && statement.asksForExistence
+            schema.run(statement.text).error
+            ?? (!base.isKnown && statement.verb == "CREATE" && statement.asksForExistence
               ? "the tables before it are not known" : nil)
           guard let reason else { continue }
-          skipped.append("\(script.position(at: source.offset)): \(reason)")
-          unknown.formUnion(SQLToken.all(in: source.text).map { $0.text.lowercased() })
+          skipped.append("\(script.position(at: statement.offset)): \(reason)")
+          unknown.formUnion(SQLToken.all(in: statement.text).map { $0.text.lowercased() })
         }
         try each(migration, db)
       }

@@ -34,7 +34,7 @@ struct ToolScript {
   }
 
   private static func hasTransaction(_ script: SQLScript) -> Bool {
-    script.statements().contains { SQLStatement($0.verb).isAboutTransactions }
+    script.statements().contains(where: \.isAboutTransactions)
   }
 
   /// `-- migrate:up` and `-- migrate:down`, each once, at the start of a line, with options such as `transaction:false`.

@@ -27,7 +27,7 @@ struct DestroyedTables {
   }
 
   mutating func add(_ script: SQLScript) {
-    for statement in script.statements() { add(statement.text, statement.offset) }
+    for statement in script.statements() { add(statement) }
   }
 
   /// The loss that a reason announces. A text is for the only table that needs a reason, or that rows are deleted from.
@@ -76,8 +76,8 @@ struct DestroyedTables {
     return nil
   }
 
-  private mutating func add(_ sql: String, _ offset: Int) {
-    let tokens = SQLToken.all(in: sql)
+  private mutating func add(_ statement: SQLStatement) {
+    let (tokens, offset) = (SQLToken.all(in: statement.text), statement.offset)
     guard let first = tokens.first, first.kind == .word else { return }
     switch first.text.uppercased() {
     case "CREATE": create(tokens)
@@ -95,7 +95,7 @@ struct DestroyedTables {
       }
       guard let table = table(tokens, after: verb) else { return }
       if tokens[verb].isWord("DELETE") { tables[table].isDeletedFrom = true }
-      if SQLStatement(sql).lossOfAllRows != nil {
+      if statement.lossOfAllRows != nil {
         tables[table].losesRows = true
         need(table, offset)
       }

@@ -175,7 +175,7 @@ struct RunSQL: MigrationOperation {
     guard isFirstOfDatabase else { return false }
     var offset = 0
     while let statement = up.statement(from: offset) {
-      if statement.verb != "PRAGMA" { return SQLStatement(statement.text).createsTable }
+      if statement.verb != "PRAGMA" { return statement.createsTable }
       offset = statement.end
     }
     return false
@@ -345,7 +345,7 @@ struct RunToolSQL: MigrationAction {
         let rules = StatementRules(
           source: part.source, destructive: "as \(tool.rawValue) would", isInTransaction: inTransaction)
         // For GRDB, EXPLAIN of the end of a transaction would end it.
-        if inTransaction || !SQLStatement(part.source.verb).isAboutTransactions,
+        if inTransaction || !part.source.isAboutTransactions,
           let reason = try rules.refusal(db)
         {
           throw DrydockError(.sql, "\(script.position(at: part.source.offset)): \(reason)")

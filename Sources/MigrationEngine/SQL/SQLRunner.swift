@@ -85,7 +85,7 @@ struct SQLRunner {
 /// Splits a script into statements. Each is compiled after the one before has run, so that it can use its results.
 struct SQLSplitter {
   /// A statement, ready to run, and its text.
-  typealias Part = (statement: Statement, source: SQLStatementText)
+  typealias Part = (statement: Statement, source: SQLStatement)
 
   private let script: SQLScript
   private let db: Database

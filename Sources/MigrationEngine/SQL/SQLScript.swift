@@ -37,8 +37,8 @@ struct SQLScript: Sendable {
     return places.position(at: offset)
   }
 
-  func statements() -> [SQLStatementText] {
-    var (found, offset): ([SQLStatementText], Int) = ([], 0)
+  func statements() -> [SQLStatement] {
+    var (found, offset): ([SQLStatement], Int) = ([], 0)
     while let statement = statement(from: offset) {
       found.append(statement)
       offset = statement.end
@@ -48,7 +48,7 @@ struct SQLScript: Sendable {
 
   /// The first statement at or after an offset; nil when there is none. Its end follows the rule of SQLite's
   /// `sqlite3_complete`: a trigger contains semicolons, and ends with `; END;`.
-  func statement(from offset: Int) -> SQLStatementText? {
+  func statement(from offset: Int) -> SQLStatement? {
     let start = word(from: offset)
     var tokens = SQLTokens(bytes, from: start)
     guard let first = tokens.next() else { return nil }
@@ -68,22 +68,9 @@ struct SQLScript: Sendable {
       }
       (before, last) = (last, token)
     }
-    return SQLStatementText(
-      text: String(decoding: bytes[start..<end], as: UTF8.self), offset: start, end: end,
-      verb: first.kind == .word ? String(first.text.prefix(16)).uppercased() : "")
+    return SQLStatement(
+      text: String(decoding: bytes[start..<end], as: UTF8.self), offset: start, end: end, first: first)
   }
-}
-
-struct SQLStatementText {
-  /// Its text, without comments before it.
-  let text: String
-  /// Where its first word is in the script, and where the next statement may start.
-  let offset, end: Int
-  /// Its first word, in capitals.
-  let verb: String
-
-  /// Whether it only reads and writes rows. Such a statement defines nothing and neither begins nor ends a transaction.
-  var isAboutRows: Bool { SQLStatement.verbsOfRows.contains(verb) }
 }
 
 /// Finds lines and columns in a script; in one pass when the offsets are ascending.

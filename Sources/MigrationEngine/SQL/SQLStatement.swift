@@ -1,31 +1,47 @@
 import Formats
 
-/// What the words of one statement say: only for asking for a reason before all rows change, never for safety.
+/// One statement, and what its words say: only for asking for a reason before all rows change, never for safety.
 struct SQLStatement {
   /// The first words of statements that only read and write rows.
-  static let verbsOfRows: Set<String> = ["INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "VALUES", "WITH"]
+  private static let verbsOfRows: Set = [
+    "INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT", "VALUES", "WITH",
+  ]
 
-  private let tokens: [SQLToken]
-  /// The bare words, in capitals.
-  private let words: [String]
+  /// Its text, without comments before it.
+  let text: String
+  /// Where its first word is in the script, and where the next statement may start.
+  let offset, end: Int
+  /// Its first word, in capitals.
+  let verb: String
 
-  init(_ sql: String) {
-    tokens = SQLToken.all(in: sql)
-    words = tokens.filter { $0.kind == .word }.map { $0.text.uppercased() }
+  init(text: String, offset: Int, end: Int, first: SQLToken?) {
+    (self.text, self.offset, self.end) = (text, offset, end)
+    verb = first?.kind == .word ? String(first?.text.prefix(16) ?? "").uppercased() : ""
   }
 
+  /// A statement that is in no script.
+  init(_ sql: String) {
+    var tokens = SQLTokens(Array(sql.utf8))
+    self.init(text: sql, offset: 0, end: sql.utf8.count, first: tokens.next())
+  }
+
+  private var tokens: [SQLToken] { SQLToken.all(in: text) }
+  /// The bare words, in capitals.
+  private var words: [String] { tokens.filter { $0.kind == .word }.map { $0.text.uppercased() } }
+
+  /// Whether it only reads and writes rows. Such a statement defines nothing and neither begins nor ends a transaction.
+  var isAboutRows: Bool { Self.verbsOfRows.contains(verb) }
+
   /// Whether the statement creates, changes or drops tables and other parts of a schema.
-  var definesSchema: Bool { words.first.map(["CREATE", "ALTER", "DROP"].contains) ?? false }
+  var definesSchema: Bool { ["CREATE", "ALTER", "DROP"].contains(verb) }
 
   /// Whether it begins or ends a transaction or a savepoint.
   var isAboutTransactions: Bool {
-    words.first.map(["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].contains) ?? false
+    ["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].contains(verb)
   }
 
   /// Whether it creates a table that is not temporary.
-  var createsTable: Bool {
-    words.starts(with: ["CREATE", "TABLE"]) || createsVirtualTable
-  }
+  var createsTable: Bool { words.starts(with: ["CREATE", "TABLE"]) || createsVirtualTable }
 
   /// The verb whose statements run the trigger that this one creates.
   var triggeringVerb: String? {
@@ -44,7 +60,8 @@ struct SQLStatement {
 
   /// Whether it drops a table or a column.
   var drops: Bool {
-    words.starts(with: ["DROP", "TABLE"])
+    let words = words
+    return words.starts(with: ["DROP", "TABLE"])
       || (words.starts(with: ["ALTER", "TABLE"]) && words.contains("DROP"))
   }
 
@@ -61,7 +78,7 @@ struct SQLStatement {
 
   /// The functions that a statement on rows calls. A name of a table or column before a parenthesis is not one.
   var calls: [String] {
-    let isWith = words.first == "WITH"
+    let (tokens, isWith) = (tokens, verb == "WITH")
     return tokens.indices.dropFirst().compactMap { index in
       let (token, previous) = (tokens[index], tokens[index - 1])
       guard token.kind == .word, index + 1 < tokens.count, tokens[index + 1].isSign("("),
@@ -81,18 +98,15 @@ struct SQLStatement {
 
   /// How the statement changes all rows, such as `DELETE without WHERE`; nil when it does not.
   var lossOfAllRows: String? {
-    if let verb = verbWithoutWhere { return "\(verb) without WHERE" }
-    guard let verb = words.first(where: { $0 == "DELETE" || $0 == "UPDATE" }), !words.contains("INSERT"),
-      whereIsConstant
-    else { return nil }
-    return "\(verb) with a WHERE that names no column"
-  }
-
-  private var verbWithoutWhere: String? {
-    guard !words.contains("WHERE"), let verb = words.first else { return nil }
-    if verb == "DELETE" || verb == "UPDATE" { return verb }
-    guard verb == "WITH", !words.contains("INSERT") else { return nil }
-    return words.first { $0 == "DELETE" || $0 == "UPDATE" }
+    let tokens = tokens
+    let words = tokens.filter { $0.kind == .word }.map { $0.text.uppercased() }
+    guard let changing = words.first(where: { $0 == "DELETE" || $0 == "UPDATE" }) else { return nil }
+    if !words.contains("WHERE") {
+      let isOwn = changing == verb || (verb == "WITH" && !words.contains("INSERT"))
+      return isOwn ? "\(changing) without WHERE" : nil
+    }
+    guard !words.contains("INSERT"), Self.whereIsConstant(in: tokens) else { return nil }
+    return "\(changing) with a WHERE that names no column"
   }
 
   private static let constants: Set<String> = [
@@ -100,7 +114,7 @@ struct SQLStatement {
   ]
 
   /// Whether the statement's own WHERE has only literals, such as `WHERE 1`.
-  private var whereIsConstant: Bool {
+  private static func whereIsConstant(in tokens: [SQLToken]) -> Bool {
     guard let start = tokens.lastIndex(where: { $0.depth == 0 && $0.isWord("WHERE") }) else { return false }
     let condition = tokens[(start + 1)...].prefix { token in
       token.depth > 0 || !["RETURNING", "ORDER", "LIMIT"].contains(where: token.isWord)
@@ -110,7 +124,7 @@ struct SQLStatement {
       case .name: return false
       case .word:
         let isNumber = token.text.utf8.first.map { (0x30...0x39).contains($0) } ?? false
-        return isNumber || Self.constants.contains(token.text.uppercased())
+        return isNumber || constants.contains(token.text.uppercased())
       default: return true
       }
     }

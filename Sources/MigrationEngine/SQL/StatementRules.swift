@@ -2,7 +2,7 @@ import GRDB
 
 /// What a statement must not do in a migration, by SQLite's program for it (`EXPLAIN`), not by its spelling.
 struct StatementRules {
-  let source: SQLStatementText
+  let source: SQLStatement
   /// The reason for destroying data.
   let destructive: String?
   /// Whether messages speak of arguments or directives.
@@ -10,18 +10,16 @@ struct StatementRules {
   /// Whether the statements are in a transaction that they must not end; another tool's need not be.
   var isInTransaction = true
 
-  private var sql: String { source.text }
-
   /// Why the statement may not run; nil when it may.
   func refusal(_ db: Database) throws -> String? {
     // Statements on rows may be many. `load_extension` is found by its name, in quotes, too.
     if source.isAboutRows, !source.mentionsExtensions { return loss(drops: false) }
-    if source.verb == "PRAGMA", SQLStatement(sql).namesWritableSchema {
+    if source.verb == "PRAGMA", source.namesWritableSchema {
       return "`writable_schema` is not for migrations: change the schema by CREATE, ALTER and DROP"
     }
     var drops = false
     // Stops at the first refusal: GRDB reads the end of `EXPLAIN COMMIT` as a commit.
-    let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + sql)
+    let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + source.text)
     while let row = try rows.next() {
       let opcode: String = row["opcode"] ?? ""
       let detail: String = (row["p4"] as DatabaseValue).storage.text ?? ""
@@ -34,14 +32,14 @@ struct StatementRules {
   }
 
   /// The refusal by words alone, for a statement on tables that do not exist.
-  var refusalByWords: String? { loss(drops: SQLStatement(sql).drops) }
+  var refusalByWords: String? { loss(drops: source.drops) }
 
   private func loss(drops: Bool) -> String? {
     if destructive != nil { return nil }
     if !drops, !["DELETE", "UPDATE", "WITH"].contains(source.verb) { return nil }
     // A view has no data, although SQLite's program drops it as it drops a table.
-    if drops, SQLStatement(sql).dropsView { return nil }
-    let rows = drops ? nil : SQLStatement(sql).lossOfAllRows
+    if drops, source.dropsView { return nil }
+    let rows = drops ? nil : source.lossOfAllRows
     guard let what = drops ? "drops a table or a column" : rows.map({ "is \($0)" }) else { return nil }
     return "the statement \(what) and destroys data: \(language.reason)"
   }
@@ -75,7 +73,7 @@ extension DatabaseValue.Storage {
   }
 }
 
-extension SQLStatementText {
+extension SQLStatement {
   /// Whether it contains `load_extension`, in any case. Foundation's search would take a third of a long migration.
   fileprivate var mentionsExtensions: Bool {
     var text = text

@@ -16,7 +16,7 @@ final class TriggerWatch {
   private let compiled = CompiledWrites()
 
   /// Notes what a statement that can be compiled is about to write.
-  func note(_ source: SQLStatementText, in db: Database) throws {
+  func note(_ source: SQLStatement, in db: Database) throws {
     guard source.isAboutRows else { return isCopied = false }
     if !isCopied { (copy, isCopied) = (try copied(db), true) }
     guard let copy else { return }
