@@ -51,8 +51,7 @@ struct ArchivedColumn: Sendable {
       let what =
         "no row of \(place.table) has a value in \(place.column)"
         + (place.condition == nil ? "" : " that `where` selects")
-      if ifMissing == .fail { throw StepFailure(message: what) }
-      return ["\(what): skipped"]
+      return [try ifMissing.skipped(what)]
     }
     return run.notes
   }

@@ -130,10 +130,8 @@ struct ChangeDocuments: MigrationOperation {
   ) throws -> [String] {
     try stage.requireChangeable(path)
     guard try stage.status(of: path) != nil else {
-      if ifMissing == .fail {
-        throw StepFailure(message: "`\(path)` is not in the container", path: path.description)
-      }
-      return ["`\(path)` does not exist: skipped"]
+      let (what, problem) = ("`\(path)` does not exist", "`\(path)` is not in the container")
+      return [try ifMissing.skipped(what, or: problem, path: path)]
     }
     let isUntouched = try stage.isUntouched(path)
     let (notes, changes) = try stage.changeDocument(at: path, rule)

@@ -144,10 +144,7 @@ struct ArchivedFiles: Sendable {
     let found = try selection.matches(in: stage).filter { path in
       try !stage.isHistory(path) && stage.status(of: path)?.type != .directory
     }
-    if found.isEmpty {
-      if ifMissing == .fail { throw StepFailure(message: "no file matches `\(selection)`") }
-      return ["no file matches `\(selection)`: skipped"]
-    }
+    if found.isEmpty { return [try ifMissing.skipped("no file matches `\(selection)`")] }
     return try found.flatMap { path in
       try convert(path, to: target(for: path), conversion, stage, &recorded)
     }

@@ -151,10 +151,8 @@ struct TransferFiles: MigrationOperation {
   private func pairs(on stage: StagedContainer, _ notes: inout [String]) throws -> [Pair] {
     if let single {
       if try stage.status(of: single) != nil { return [(single, to)] }
-      if ifMissing == .fail {
-        throw StepFailure(message: "`\(single)` is not in the container", path: single.description)
-      }
-      notes.append("`\(single)` does not exist: skipped")
+      let (what, problem) = ("`\(single)` does not exist", "`\(single)` is not in the container")
+      notes.append(try ifMissing.skipped(what, or: problem, path: single))
       return []
     }
     var pairs: [Pair] = []

@@ -117,10 +117,8 @@ struct DefaultsEdit {
   mutating func source(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
     if let value = values[key] { return value }
     let why = original == nil ? " (there is no settings file)" : ""
-    if ifMissing == .fail {
-      throw StepFailure(message: "the setting \(shown(key)) does not exist\(why)", path: path.description)
-    }
-    notes.append("\(shown(key)) does not exist\(why): skipped")
+    let what = "\(shown(key)) does not exist\(why)"
+    notes.append(try ifMissing.skipped(what, or: "the setting \(what)", path: path))
     return nil
   }
 
@@ -145,26 +143,16 @@ struct DefaultsEdit {
   /// The settings that start with a prefix, sorted; when there are none the step fails or adds a note.
   mutating func keys(withPrefix prefix: String, _ ifMissing: IfMissing) throws -> [String] {
     let found = values.keys.map(\.text).filter { $0.utf8.starts(with: prefix.utf8) }.sorted()
-    if found.isEmpty {
-      if ifMissing == .fail { throw StepFailure(message: "no setting starts with `\(prefix)`") }
-      notes.append("no setting starts with `\(prefix)`: skipped")
-    }
+    if found.isEmpty { notes.append(try ifMissing.skipped("no setting starts with `\(prefix)`")) }
     return found
   }
 
   /// Whether a key may be written; when it exists the step fails or adds a note.
   mutating func mayWrite(_ key: String, _ ifExists: IfExists) throws -> Bool {
-    guard values[key] != nil else { return true }
-    switch ifExists {
-    case .replace: return true
-    case .keep:
-      notes.append("\(shown(key)) exists already: kept")
-      return false
-    case .fail:
-      throw StepFailure(
-        message: "the setting \(shown(key)) exists already: say `if-exists: keep` or `if-exists: replace`",
-        path: path.description)
-    }
+    let what = "\(shown(key)) exists already"
+    if try values[key] == nil || ifExists.replaces(or: "the setting \(what)", path: path) { return true }
+    notes.append("\(what): kept")
+    return false
   }
 
   /// Writes the file without recording the changes: a revert is not reverted by steps.

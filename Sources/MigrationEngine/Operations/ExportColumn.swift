@@ -47,20 +47,18 @@ struct ExportColumn: MigrationOperation {
 
   /// All paths are checked before any file is written.
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var values = recorded
-    let notes = try files.place.change(on: stage, ifMissing) { db in
+    try files.place.change(on: stage, ifMissing) { db in
       let rows = try files.rows(db, on: stage)
       if rows.isEmpty {
         let what = "no row of \(files.place.table) has a value in \(files.place.column)"
-        if ifMissing == .fail { throw StepFailure(message: what) }
-        return ["\(what): skipped"]
+        return [try ifMissing.skipped(what)]
       }
       try check(rows, db)
       var notes = RowNotes()
       for row in rows {
         guard let path = row.path else { continue }
         if try !isThere(row, path, db, stage) {
-          let isWritten = try values.write(path, on: stage, ifExists) {
+          let isWritten = try recorded.write(path, on: stage, ifExists) {
             try files.export(row.id, to: path, db, on: stage)
           }
           if !isWritten {
@@ -69,7 +67,7 @@ struct ExportColumn: MigrationOperation {
             continue
           }
         }
-        values.rows.append(
+        recorded.rows.append(
           DownValues.Row(id: row.id, path: path, before: row.content == .data ? .data : .text))
         switch replacement {
         case .path: try files.set(row.id, to: row.text.databaseValue, db)
@@ -79,8 +77,6 @@ struct ExportColumn: MigrationOperation {
       }
       return notes.all
     }
-    recorded = values
-    return notes
   }
 
   /// - Throws: ``StepFailure`` for a row that cannot become a file, and for two rows with one path.

@@ -62,10 +62,7 @@ struct ContainerSelection: Sendable, CustomStringConvertible {
     in stage: StagedContainer, _ ifMissing: IfMissing, _ notes: inout [String]
   ) throws -> [ContainerPath] {
     let found = try matches(in: stage).filter { !stage.isHistory($0) }
-    if found.isEmpty {
-      if ifMissing == .fail { throw StepFailure(message: "nothing matches `\(self)`") }
-      notes.append("nothing matches `\(self)`: skipped")
-    }
+    if found.isEmpty { notes.append(try ifMissing.skipped("nothing matches `\(self)`")) }
     return found
   }
 

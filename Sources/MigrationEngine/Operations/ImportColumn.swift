@@ -48,8 +48,7 @@ struct ImportColumn: MigrationOperation {
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var values = recorded
-    let notes = try files.place.change(on: stage, ifMissing) { db in
+    try files.place.change(on: stage, ifMissing) { db in
       var notes = RowNotes()
       var imported: Set<ContainerPath> = []
       for row in try files.rows(db, on: stage) {
@@ -70,18 +69,16 @@ struct ImportColumn: MigrationOperation {
         }
         try files.load(path, into: row.id, asText: form == .text, db, on: stage)
         imported.insert(path)
-        values.rows.append(
+        recorded.rows.append(
           DownValues.Row(
             id: row.id, path: path, before: row.content, digest: try files.digest(of: row.id, db)))
       }
       for path in after == .remove ? imported.sorted() : [] {
-        try values.noteRemoved(path, on: stage)
+        try recorded.noteRemoved(path, on: stage)
         try stage.remove(path)
       }
       return notes.all
     }
-    recorded = values
-    return notes
   }
 
   /// Makes the present values files again.

@@ -181,13 +181,34 @@ enum Operations {
 }
 
 /// What to do when the source of an operation does not exist.
-public enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
+public enum IfMissing: String, CaseIterable, Sendable {
+  case skip, fail
+
+  /// The note of what is skipped; when it must exist, the step fails.
+  func skipped(_ what: String, or failure: String? = nil, path: ContainerPath? = nil) throws -> String {
+    if self == .fail { throw StepFailure(message: failure ?? what, path: path?.description) }
+    return what + ": skipped"
+  }
+}
 
 /// What to do when the database of statements does not exist.
 enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
 
 /// What to do when the target of an operation exists already. `keep` leaves both sides unchanged.
-public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
+public enum IfExists: String, CaseIterable, Sendable {
+  case fail, keep, replace
+
+  /// Whether what exists is replaced; else it is kept, or the step fails.
+  ///
+  /// - Parameter problem: the beginning of the message.
+  func replaces(or problem: String, path: ContainerPath) throws -> Bool {
+    if self == .fail {
+      throw StepFailure(
+        message: problem + ": say `if-exists: keep` or `if-exists: replace`", path: path.description)
+    }
+    return self == .replace
+  }
+}
 
 /// What to do with a value that cannot be converted, or whose expression gives NULL.
 enum Unmapped: String, CaseIterable, Sendable {

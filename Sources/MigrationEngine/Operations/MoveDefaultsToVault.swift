@@ -112,18 +112,12 @@ struct MoveDefaultsToVault: MigrationOperation {
         notes.append("the vault item \(item) has the value of `\(key)` already: the setting is removed")
         return vault
       }
-      switch ifExists {
-      case .keep:
-        notes.append(
-          "the vault item \(item) exists already: kept, and the setting `\(key)` left unchanged")
+      let problem = "the vault item \(item) exists already, with another value than the setting `\(key)`"
+      guard try ifExists.replaces(or: problem, path: stage.container.vaultPath) else {
+        notes.append("the vault item \(item) exists already: kept, and the setting `\(key)` left unchanged")
         return nil
-      case .replace: item.created = existing.created
-      case .fail:
-        throw StepFailure(
-          message:
-            "the vault item \(item) exists already, with another value than the setting `\(key)`: say "
-            + "`if-exists: keep` or `if-exists: replace`", path: stage.container.vaultPath.description)
       }
+      item.created = existing.created
     }
     vault.put(item)
     try stage.setVault(vault)

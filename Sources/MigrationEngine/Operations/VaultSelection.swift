@@ -82,10 +82,7 @@ struct VaultEdit {
     let found = itemsOrNone(selection)
     if found.isEmpty {
       let why = vault == nil ? " (there is no vault)" : ""
-      if ifMissing == .fail {
-        throw StepFailure(message: "no vault item has \(selection)\(why)", path: path.description)
-      }
-      notes.append("no vault item has \(selection)\(why): skipped")
+      notes.append(try ifMissing.skipped("no vault item has \(selection)\(why)", path: path))
     }
     return found
   }
@@ -157,13 +154,8 @@ struct VaultEdit {
     to id: VaultItem.ID, _ old: VaultItem, _ moves: [(old: VaultItem, new: VaultItem)], _ ifExists: IfExists
   ) throws -> Bool {
     guard id != old.id, vault?[id] != nil, !moves.contains(where: { $0.old.id == id }) else { return true }
-    if ifExists == .fail {
-      throw StepFailure(
-        message:
-          "the vault item \(id) exists already, so that \(old) cannot be renamed to it: say `if-exists: keep` or "
-          + "`if-exists: replace`", path: path.description)
-    }
-    return ifExists == .replace
+    return try ifExists.replaces(
+      or: "the vault item \(id) exists already, so that \(old) cannot be renamed to it", path: path)
   }
 
   mutating func remove(_ items: [VaultItem]) {
