@@ -40,8 +40,6 @@ struct CoreDataTarget: Sendable {
   }
 }
 
-/// `coredata.rename-attribute`, `coredata.add-attribute`, `coredata.rename-entity` and `coredata.add-entity`: change the
-/// schema of a Core Data store and its metadata as Core Data would.
 struct ChangeCoreData: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -5,7 +5,6 @@ import Formats
 import Foundation
 import GRDB
 
-/// `coredata.convert`: converts the values of an attribute, by a map or by an SQL expression over the entity's attributes.
 struct ConvertCoreData: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -3,8 +3,6 @@ import Cryptography
 import FileSystem
 import Formats
 
-/// `defaults.patch`, `files.patch` and `defaults.document-migrate`: change parts of a document and leave the rest unchanged.
-/// It is a JSON file, a property list, or a setting that is a dictionary, an array, or JSON as text or data.
 struct ChangeDocuments: MigrationOperation {
   static let kinds = [
     OperationKind(

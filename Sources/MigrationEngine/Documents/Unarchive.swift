@@ -3,7 +3,6 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// `files.unarchive`: converts keyed archives to JSON or property lists, in files, a setting or a column.
 struct Unarchive: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -2,7 +2,6 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// `defaults.set` and `defaults.set-default`: write settings; the second one only those that are absent.
 struct SetDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(
@@ -52,7 +51,6 @@ struct SetDefaults: MigrationOperation {
   }
 }
 
-/// `defaults.delete`: removes settings by name, or all that start with a prefix.
 struct DeleteDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(
@@ -101,7 +99,6 @@ struct DeleteDefaults: MigrationOperation {
   }
 }
 
-/// `defaults.rename`, `defaults.move` and `defaults.copy`: settings get other names, or go to another settings file.
 struct TransferDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(

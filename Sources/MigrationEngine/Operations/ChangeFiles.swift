@@ -4,8 +4,6 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// `files.move` and `files.copy`: a file, a directory, or a database with all that belongs to it gets another path, or a
-/// copy there; several (a list, or the matches of a pattern) go into a directory under their own names.
 struct TransferFiles: MigrationOperation {
   static let kinds = [
     OperationKind(
@@ -182,8 +180,6 @@ struct TransferFiles: MigrationOperation {
   }
 }
 
-/// `files.delete`: removes paths, or the matches of a pattern, which starts at the container's root (`*.log` is in the
-/// root only, `**/*.log` at any depth). A database is removed with its sidecars and external data.
 struct DeleteFiles: MigrationOperation {
   static let kinds = [
     OperationKind(
@@ -228,7 +224,6 @@ struct DeleteFiles: MigrationOperation {
   }
 }
 
-/// `files.create-directory`: creates a directory and its missing parents.
 struct CreateDirectory: MigrationOperation {
   static let kinds = [
     OperationKind(
@@ -295,7 +290,6 @@ extension YAMLReader {
   }
 }
 
-/// `files.write`: writes a file, from text, data, or a file of the migration's directory.
 struct WriteFile: MigrationOperation {
   static let kinds = [
     OperationKind(
@@ -362,8 +356,6 @@ struct WriteFile: MigrationOperation {
   }
 }
 
-/// `files.set-backup-exclusion` and `files.set-protection`: set Apple's flag that excludes a path from backups, or its class
-/// of data protection. The flag of a directory covers everything in it; that of a database's main file the whole database.
 struct SetAttributes: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -4,8 +4,6 @@ import Cryptography
 import Formats
 import Foundation
 
-/// `vault.rename`, `vault.move-to`, `vault.set-accessibility`, `vault.set-access-control`, `vault.set-synchronizable` and
-/// `vault.delete`: change attributes of the selected vault items, or remove the items.
 struct ChangeVaultItems: MigrationOperation {
   static let kinds = [
     OperationKind(
@@ -166,7 +164,6 @@ struct ChangeVaultItems: MigrationOperation {
   }
 }
 
-/// `vault.convert`: converts the text of vault items to JSON documents of named fields.
 struct ConvertVaultItems: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -5,7 +5,6 @@ import Formats
 /// What to do when a value that an expression needs does not exist.
 enum IfParameterMissing: String, CaseIterable, Sendable { case skip, fail, null }
 
-/// `defaults.compute`: writes settings that SQLite computes from settings.
 struct ComputeDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -3,7 +3,7 @@ import ContainerTransaction
 import Cryptography
 import Formats
 
-/// `vault.compute`: gives vault items values that SQLite computes from vault items. No message has a value.
+/// No message has a value.
 struct ComputeVaultItems: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -4,7 +4,6 @@ import ContainerTransaction
 import Formats
 import Foundation
 
-/// `defaults.convert`: converts a setting to another type or, by a map, to another value; in place or under a new name.
 struct ConvertDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -4,7 +4,6 @@ import FileSystem
 import Formats
 import GRDB
 
-/// `files.export-column`: each value of a column becomes a file.
 struct ExportColumn: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -4,7 +4,6 @@ import FileSystem
 import Formats
 import GRDB
 
-/// `files.import-column`: files become the values of a column.
 struct ImportColumn: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -2,8 +2,6 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// `defaults.move-to-file`: moves a setting into a file. The setting is removed only after the file was read back and
-/// compared.
 struct MoveDefaultsToFile: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -4,8 +4,6 @@ import Cryptography
 import Formats
 import Foundation
 
-/// `vault.move-from-defaults`: moves settings into the vault. A setting is removed only after its item was sealed, opened
-/// again and compared.
 struct MoveDefaultsToVault: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -5,7 +5,6 @@ import FileSystem
 import Formats
 import Foundation
 
-/// `script`: runs a program on a full private copy of the container; its changes are found by comparison.
 struct RunScript: MigrationOperation {
   static let kinds = [
     OperationKind(

@@ -7,7 +7,6 @@ import FileSystem
 import Formats
 import GRDB
 
-/// `sql`: runs statements on a named database, in one transaction.
 struct RunSQL: MigrationOperation {
   static let kinds = [
     OperationKind(
