@@ -116,64 +116,41 @@ struct MigrationFolder {
 
   private mutating func read(_ entry: String, among names: [String]) throws {
     let type = try folder.status(ContainerPath(entry))?.type
-    if type == .directory { return try readDirectory(entry) }
-    guard type == .file else { throw unknown(entry) }
-    for (suffix, other) in [(".up.sql", ".down.sql"), (".down.sql", ".up.sql")] where entry.hasSuffix(suffix)
-    {
-      let stem = String(entry.dropLast(suffix.count))
-      guard let name = MigrationName(stem) else { throw unknown(entry) }
-      let hasOther = names.contains(stem + other)
-      if suffix == ".up.sql" { return try readPair(stem, name, hasDown: hasOther) }
-      guard hasOther else {
-        throw DrydockError(
-          .catalog, "the file has no `.up.sql`: add \(stem)\(other)", path: "\(display)/\(entry)")
-      }
-      return
-    }
-    guard let dot = entry.lastIndex(of: "."), let name = MigrationName(entry[..<dot]),
-      [".yaml", ".sql"].contains(entry[dot...])
+    let isDirectory = type == .directory
+    let suffix = isDirectory ? "" : [".up.sql", ".down.sql", ".yaml", ".sql"].first(where: entry.hasSuffix)
+    guard isDirectory || type == .file, let suffix, let name = MigrationName(entry.dropLast(suffix.count))
     else { throw unknown(entry) }
-    note(name)
-    let files = try MigrationFiles(of: [entry], in: folder, display: display)
-    let bytes = files.contents[entry] ?? []
-    let file = files.display(entry)
-    var parser = MigrationParser(files: files)
-    let body = try entry[dot...] == ".yaml" ? parser.yaml(bytes, file: file) : parser.sql(bytes, file: file)
-    try add(name, files, body, parser.problems, file: file)
-  }
-
-  private mutating func readDirectory(_ entry: String) throws {
-    guard let name = MigrationName(entry) else { throw unknown(entry) }
-    note(name)
-    let files = try MigrationFiles(directory: entry, in: folder, display: display)
-    guard let bytes = files.contents[MigrationFiles.main] else {
+    let (up, down) = (entry.dropLast(suffix.count) + ".up.sql", entry.dropLast(suffix.count) + ".down.sql")
+    if suffix == ".down.sql" {
+      if names.contains(String(up)) { return }
+      throw DrydockError(
+        .catalog, "the file has no `.up.sql`: add \(up)", path: "\(display)/\(entry)")
+    }
+    identifiers[name.number, default: []].append(Migration.padded(name.number) + "_" + name.name)
+    let pair = suffix == ".up.sql" && names.contains(String(down)) ? String(down) : nil
+    var files =
+      try isDirectory
+      ? MigrationFiles(directory: entry, in: folder, display: display)
+      : MigrationFiles(of: [entry] + [pair].compactMap(\.self), in: folder, display: display)
+    files.down = pair
+    let main = isDirectory ? MigrationFiles.main : entry
+    guard let bytes = files.contents[main] else {
       throw DrydockError(.catalog, "the directory has no migration.yaml", path: "\(display)/\(entry)")
     }
-    let file = files.display(MigrationFiles.main)
+    let file = files.display(main)
     var parser = MigrationParser(files: files)
-    let body = try parser.yaml(bytes, file: file)
-    try add(name, files, body, parser.problems, file: file)
-  }
-
-  private mutating func readPair(_ stem: String, _ name: MigrationName, hasDown: Bool) throws {
-    note(name)
-    let (up, down) = (stem + ".up.sql", stem + ".down.sql")
-    var files = try MigrationFiles(of: hasDown ? [up, down] : [up], in: folder, display: display)
-    files.down = hasDown ? down : nil
-    var parser = MigrationParser(files: files)
-    let body = try parser.pair(
-      up: files.contents[up] ?? [], down: files.contents[down], file: files.display(up),
-      downFile: files.display(down))
-    try add(name, files, body, parser.problems, file: files.display(up))
-  }
-
-  private mutating func add(
-    _ name: MigrationName, _ files: MigrationFiles, _ body: MigrationBody, _ found: [DrydockError],
-    file: String
-  ) throws {
+    let body =
+      switch suffix {
+      case ".up.sql":
+        try parser.pair(
+          up: bytes, down: pair.flatMap { files.contents[$0] }, file: file,
+          downFile: files.display(String(down)))
+      case ".sql": try parser.sql(bytes, file: file)
+      default: try parser.yaml(bytes, file: file)
+      }
     let migration = try Migration(number: name.number, name: name.name, file: file, files, body)
-    if found.isEmpty { migrations.append(migration) } else { incomplete.append(migration) }
-    problems += found
+    if parser.problems.isEmpty { migrations.append(migration) } else { incomplete.append(migration) }
+    problems += parser.problems
   }
 
   /// The number of the next new migration.
@@ -182,10 +159,6 @@ struct MigrationFolder {
   /// The migration of a name, such as `0002_theme` for `theme`, whatever its number; nil when the name is free.
   func migration(named name: String) -> String? {
     identifiers.values.joined().first { $0.drop(while: \.isNumber).dropFirst() == name }
-  }
-
-  private mutating func note(_ name: MigrationName) {
-    identifiers[name.number, default: []].append(Migration.padded(name.number) + "_" + name.name)
   }
 
   private mutating func checkNumbers() {
