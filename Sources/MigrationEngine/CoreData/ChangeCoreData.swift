@@ -78,8 +78,7 @@ struct ChangeCoreData: MigrationOperation {
     ) { try Self(reading: $0, files: $1) },
     OperationKind(
       "coredata.add-entity",
-      "Adds an entity. Many-to-many relationships need `sql`. The down step removes the entity and "
-        + "its rows; a note counts them.",
+      "Adds an entity.",
       [
         "entity": "required: its name",
         "parent": "the entity that it inherits from, whose table it shares",

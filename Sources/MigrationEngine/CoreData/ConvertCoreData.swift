@@ -9,8 +9,7 @@ struct ConvertCoreData: MigrationOperation {
   static let kinds = [
     OperationKind(
       "coredata.convert",
-      "Converts the values of an attribute, in the rows of an entity and of those that inherit from "
-        + "it. It does not change the schema.",
+      "Converts the values of an attribute, in the rows of an entity and of those that inherit from it.",
       [
         "database, entity, attribute": "required: as above",
         "map": "old values, each with the new one; `null` is NULL, which stays if it is not in the map; or",

@@ -7,9 +7,7 @@ struct ChangeDocuments: MigrationOperation {
   static let kinds = [
     OperationKind(
       "defaults.patch",
-      "Changes parts of a setting that is a dictionary or an array, or a JSON document or property "
-        + "list stored as text or data. The rest of the value is preserved: types and, in JSON, the "
-        + "order of keys, the digits of numbers, escapes and white space.",
+      "Changes parts of a setting that is a dictionary or an array, or a JSON document or property list stored as text or data.",
       [
         "key": "required: the setting",
         "patch": "required: a list of JSON Patch steps (RFC 6902)",
@@ -25,9 +23,7 @@ struct ChangeDocuments: MigrationOperation {
     },
     OperationKind(
       "files.patch",
-      "Changes parts of a JSON file or a property list, with the steps of `defaults.patch`. The "
-        + "file keeps its format: a binary property list stays binary, XML stays XML, and a JSON file "
-        + "keeps every byte that the patch does not address.",
+      "Changes parts of a JSON file or a property list, with the steps of `defaults.patch`.",
       [
         "path": "required: the file, a pattern of files, or a list",
         "patch": "required: steps as in `defaults.patch`",
@@ -42,8 +38,7 @@ struct ChangeDocuments: MigrationOperation {
     },
     OperationKind(
       "defaults.document-migrate",
-      "Migrates a versioned document, `{version, data}`, to its newest version. The document is in "
-        + "a setting (a dictionary, or JSON or a property list stored as text or data) or in a file.",
+      "Migrates a versioned document, `{version, data}`, to its newest version.",
       [
         "key": "the setting, or",
         "path": "the file: JSON or a property list; also a pattern, or a list",

@@ -7,9 +7,7 @@ struct Unarchive: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.unarchive",
-      "Converts keyed archives (written by `NSKeyedArchiver`) to JSON or plain property lists: in "
-        + "files, in a setting, or in a column. No object is instantiated; the keyed archive is read as "
-        + "a property list.",
+      "Converts keyed archives (written by `NSKeyedArchiver`) to JSON or plain property lists: in files, in a setting, or in a column.",
       [
         "path": "a file, a pattern of files, or a list; or",
         "key": "a setting; or",

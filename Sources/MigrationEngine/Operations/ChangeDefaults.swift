@@ -103,8 +103,7 @@ struct TransferDefaults: MigrationOperation {
   static let kinds = [
     OperationKind(
       "defaults.rename",
-      "Renames settings. All old values are read before any is written, so two names can be "
-        + "swapped. With `if-exists: keep` the old name remains.",
+      "Renames settings.",
       [
         "keys": "required: old name: new name"
       ], common: ["if-missing", "if-exists"] + DefaultsTarget.keys,
@@ -114,8 +113,7 @@ struct TransferDefaults: MigrationOperation {
     ) { reader, _ in try Self(renaming: reader) },
     OperationKind(
       "defaults.move",
-      "Moves settings from one settings file to another, for example from the app's own to those of "
-        + "an app group. Types are preserved.",
+      "Moves settings from one settings file to another, for example from the app's own to those of an app group.",
       transferArguments, common: ["if-missing", "if-exists"],
       example: OperationExample(
         before: "settings: {theme: dark, size: 14}", step: "{to: {suite: group}, keys: [theme]}",

@@ -8,11 +8,7 @@ struct TransferFiles: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.move",
-      "Moves a file, a directory, or a database with its sidecars and external data; the database "
-        + "becomes one consistent file. A step that names a sidecar of a database (`-wal`, `-shm`, "
-        + "`-journal`) is refused, also in other operations on files: its log may have rows. A sidecar "
-        + "of another database that is left at a database's target is removed, because SQLite would "
-        + "play it. Missing parent directories are created.",
+      "Moves a file, a directory, or a database with its sidecars and external data; the database becomes one consistent file.",
       arguments, common: ["if-missing", "if-exists"],
       example: OperationExample(
         before: "files: {Documents/a.md: text}", step: "{from: Documents/a.md, to: Documents/Notes/a.md}",
@@ -20,8 +16,7 @@ struct TransferFiles: MigrationOperation {
     ) { reader, _ in try Self(reader, isMove: true) },
     OperationKind(
       "files.copy",
-      "Copies a file, a directory, or a database with its external data; the database becomes one "
-        + "consistent file. The revert removes the copy unless it was changed since.",
+      "Copies a file, a directory, or a database with its external data; the database becomes one consistent file.",
       arguments, common: ["if-missing", "if-exists"],
       example: OperationExample(
         before: "files: {Library/Plain.md: text}", step: "{from: Library/Plain.md, to: Documents/Plain.md}",
@@ -228,8 +223,7 @@ struct CreateDirectory: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.create-directory",
-      "Creates a directory and its missing parents. An existing directory is left unchanged. The "
-        + "revert removes the directory if it is empty.",
+      "Creates a directory and its missing parents.",
       [
         "path": "required",
         "mode": "octal; default 0o755",
@@ -294,8 +288,7 @@ struct WriteFile: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.write",
-      "Writes a file. A file that already has this content is left unchanged; a replaced file keeps "
-        + "its owner and attributes.",
+      "Writes a file.",
       [
         "path": "required",
         "text": "the content, as UTF-8, or",
@@ -360,8 +353,7 @@ struct SetAttributes: MigrationOperation {
   static let kinds = [
     OperationKind(
       "files.set-backup-exclusion",
-      "Sets or removes Apple's backup exclusion attribute (<doc:Containers>). On a directory it "
-        + "covers everything below; on the main file of a database it covers the whole database.",
+      "Sets or removes Apple's backup exclusion attribute (<doc:Containers>).",
       [
         "path": "required: a path, a pattern, or a list",
         "excluded": "required: `true` or `false`",
@@ -375,9 +367,7 @@ struct SetAttributes: MigrationOperation {
     },
     OperationKind(
       "files.set-protection",
-      "Sets the data protection class. Only Apple's systems implement these classes. Elsewhere the "
-        + "class is recorded under Apple's name in the extended attribute "
-        + "`user.drydock.protection-class`. Archives contain it.",
+      "Sets the data protection class.",
       [
         "path": "required: a path, a pattern, or a list",
         "class": "required: `complete`, `completeUnlessOpen`, `completeUntilFirstUserAuthentication`, "

@@ -8,8 +8,7 @@ struct ChangeVaultItems: MigrationOperation {
   static let kinds = [
     OperationKind(
       "vault.rename",
-      "Changes the service or account of items. All old items are removed before any new one is "
-        + "written, so names can be swapped. Two items that would get the same name fail the step.",
+      "Changes the service or account of items.",
       [
         "to": "required: a new `service`, a new `account`, or both; for items selected by a prefix also a "
           + "new `service-prefix` or `account-prefix`"
@@ -67,8 +66,7 @@ struct ChangeVaultItems: MigrationOperation {
     },
     OperationKind(
       "vault.set-synchronizable",
-      "Sets whether the keychain copies items to the user's other devices. This is a part of an "
-        + "item's identity: another item may have the name already.",
+      "Sets whether the keychain copies items to the user's other devices.",
       [
         "to": "required: `true` or `false`"
       ], common: ["if-missing", "if-exists"] + VaultSelection.keys,

@@ -6,8 +6,7 @@ struct MoveDefaultsToFile: MigrationOperation {
   static let kinds = [
     OperationKind(
       "defaults.move-to-file",
-      "Moves a setting that grew too large into a file. The file is read back and compared before "
-        + "the setting is removed. A new file gets the mode of the settings file.",
+      "Moves a setting that grew too large into a file.",
       [
         "key": "required: the setting",
         "to": "required: the file",

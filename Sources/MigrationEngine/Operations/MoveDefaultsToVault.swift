@@ -8,9 +8,7 @@ struct MoveDefaultsToVault: MigrationOperation {
   static let kinds = [
     OperationKind(
       "vault.move-from-defaults",
-      "Moves settings into the vault (<doc:TheVault>). The item is sealed into the vault, the "
-        + "sealed file is opened again and compared, and only then is the setting removed. If the "
-        + "container has no vault, one is created and sealed to the current device key.",
+      "Moves settings into the vault (<doc:TheVault>).",
       [
         "key": "the setting, or",
         "keys": "setting: account, for several settings",
