@@ -203,11 +203,7 @@ struct StatementCheck {
 
   private mutating func schema(of database: String) throws -> DatabaseQueue {
     if let schema = schemas[database] { return schema }
-    var configuration = GRDB.Configuration()
-    configuration.foreignKeysEnabled = false
-    configuration.allowsUnsafeTransactions = true
-    configuration.prepareDatabase { [settings] in settings.sql.define(in: $0) }
-    let schema = try DatabaseQueue(configuration: configuration)
+    let schema = try DatabaseQueue.fresh(settings)
     (schemas[database], isKnown[database]) = (schema, true)
     return schema
   }

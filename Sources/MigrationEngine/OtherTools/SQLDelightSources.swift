@@ -87,18 +87,7 @@ struct SQLDelightSources {
     let queue = try DatabaseQueue.fresh(configuration)
     try queue.writeWithoutTransaction { db in
       for script in tables + views + others {
-        var splitter = try SQLSplitter(script: script, in: db)
-        while let part = try splitter.next() {
-          do {
-            let rules = StatementRules(source: part.source, destructive: "the schema")
-            if let reason = try rules.refusal(db) {
-              throw DrydockError(.sql, "\(script.position(at: 0)): \(reason)")
-            }
-            try part.statement.execute()
-          } catch let error as DatabaseError {
-            throw DrydockError(.sql, "\(script.position(at: 0)): \(error.plainMessage)", cause: error)
-          }
-        }
+        try script.run(in: db) { StatementRules(source: $0, destructive: "the schema") }
       }
     }
     return queue

@@ -78,13 +78,8 @@ extension RoomSchema {
   ///
   /// - Throws: ``DrydockError`` `sql` also for what no schema has, such as ATTACH.
   func run(_ sql: String, _ db: Database) throws {
-    var splitter = try SQLSplitter(script: SQLScript(text: sql, file: file, firstLine: 1), in: db)
-    while let part = try splitter.next() {
-      let rules = StatementRules(source: part.source, destructive: "the schema")
-      if let reason = try rules.refusal(db) { throw DrydockError(.sql, "\(file): \(reason)") }
-      do { try part.statement.execute() } catch let error as DatabaseError {
-        throw DrydockError(.sql, "\(file): \(error.plainMessage)", cause: error)
-      }
+    try SQLScript(text: sql, file: file, firstLine: 1).run(in: db, at: file) {
+      StatementRules(source: $0, destructive: "the schema")
     }
   }
 

@@ -337,22 +337,11 @@ struct RunToolSQL: MigrationAction {
   private func statements(
     _ script: SQLScript, _ db: Database, inTransaction: Bool, _ triggers: TriggerWatch? = nil
   ) throws {
-    var splitter = try SQLSplitter(script: script, in: db, noting: triggers)
-    while let part = try splitter.next() {
-      do {
-        let rules = StatementRules(
-          source: part.source, destructive: "as \(tool.rawValue) would", isInTransaction: inTransaction)
-        // For GRDB, EXPLAIN of the end of a transaction would end it.
-        if inTransaction || !part.source.isAboutTransactions,
-          let reason = try rules.refusal(db)
-        {
-          throw DrydockError(.sql, "\(script.position(at: part.source.offset)): \(reason)")
-        }
-        try part.statement.execute()
-      } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw DrydockError(
-          .sql, "\(script.position(at: part.source.offset)): \(error.plainMessage)", cause: error)
-      }
+    try script.run(in: db, noting: triggers) { source in
+      // For GRDB, EXPLAIN of the end of a transaction would end it.
+      if !inTransaction, source.isAboutTransactions { return nil }
+      return StatementRules(
+        source: source, destructive: "as \(tool.rawValue) would", isInTransaction: inTransaction)
     }
   }
 }

@@ -50,20 +50,16 @@ struct SQLRunner {
   }
 
   private func runStatements(_ db: Database, _ store: CoreDataGuard?) throws {
-    var splitter = try SQLSplitter(script: script, in: db, noting: triggers)
-    while let part = try splitter.next() {
-      do {
-        let rules = StatementRules(source: part.source, destructive: destructive, language: language)
-        if let reason = try rules.refusal(db) { throw failure(part, reason) }
-        try part.statement.execute()
-        if !part.source.isAboutRows { try store?.check(db) }
-      } catch let reason as StepFailure {
-        throw failure(part, worded(reason.message))
-      } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw failure(part, error.plainMessage, error)
+    try script.run(in: db, noting: triggers) { source in
+      StatementRules(source: source, destructive: destructive, language: language)
+    } after: { source in
+      if !source.isAboutRows {
+        do { try store?.check(db) } catch let failure as StepFailure {
+          throw StepFailure(message: worded(failure.message))
+        }
       }
       guard db.isInsideTransaction else {
-        throw failure(part, "the statement ended the transaction of the migration")
+        throw StepFailure(message: "the statement ended the transaction of the migration")
       }
     }
   }
@@ -74,45 +70,42 @@ struct SQLRunner {
     return message
       + "; that is an argument of a `sql` step, in the migration.yaml of a directory that has this file"
   }
-
-  private func failure(
-    _ part: SQLSplitter.Part, _ message: String, _ cause: (any Error)? = nil
-  ) -> DrydockError {
-    DrydockError(.sql, "\(script.position(at: part.source.offset)): \(message)", cause: cause)
-  }
 }
 
-/// Splits a script into statements. Each is compiled after the one before has run, so that it can use its results.
-struct SQLSplitter {
-  /// A statement, ready to run, and its text.
-  typealias Part = (statement: Statement, source: SQLStatement)
-
-  private let script: SQLScript
-  private let db: Database
-  private let triggers: TriggerWatch?
-  private var offset = 0
-
-  /// - Parameter triggers: notes what triggers write for the statements.
-  init(script: SQLScript, in db: Database, noting triggers: TriggerWatch? = nil) throws {
+extension SQLScript {
+  /// Runs its statements. Each is compiled after the one before has run, so that it can use its results.
+  ///
+  /// - Parameters:
+  ///   - place: where it is, for messages; the place of the statement when nil.
+  ///   - triggers: notes what triggers write for the statements.
+  ///   - rules: what a statement must not do; nil for one that is not checked.
+  ///   - after: is called after each statement; its failures get the statement's place.
+  func run(
+    in db: Database, at place: String? = nil, noting triggers: TriggerWatch? = nil,
+    _ rules: (SQLStatement) -> StatementRules?, after: (SQLStatement) throws -> Void = { _ in }
+  ) throws {
     // SQLite would read it as the end of the text.
-    if let index = script.bytes.firstIndex(of: 0) {
-      throw DrydockError(.sql, "\(script.position(at: index)): a NUL character is not SQL: remove it")
+    if let index = bytes.firstIndex(of: 0) {
+      throw DrydockError(.sql, "\(position(at: index)): a NUL character is not SQL: remove it")
     }
-    (self.script, self.db, self.triggers) = (script, db, triggers)
-  }
-
-  /// The next statement; nil at the end.
-  mutating func next() throws -> Part? {
-    guard let source = script.statement(from: offset) else { return nil }
-    offset = source.end
-    do {
-      // SQLite reports an error when it finds several statements in the text.
-      let statement = try db.makeStatement(sql: source.text)
-      try triggers?.note(source, in: db)
-      return (statement, source)
-    } catch let error as DatabaseError where !error.isAboutTheDisk {
-      throw DrydockError(
-        .sql, "\(script.position(at: source.offset)): \(error.plainMessage)", cause: error)
+    var offset = 0
+    while let source = statement(from: offset) {
+      offset = source.end
+      func failure(_ message: String, _ cause: (any Error)? = nil) -> DrydockError {
+        DrydockError(.sql, "\(place ?? "\(position(at: source.offset))"): \(message)", cause: cause)
+      }
+      do {
+        // SQLite reports an error when it finds several statements in the text.
+        let statement = try db.makeStatement(sql: source.text)
+        try triggers?.note(source, in: db)
+        if let reason = try rules(source)?.refusal(db) { throw failure(reason) }
+        try statement.execute()
+        try after(source)
+      } catch let reason as StepFailure {
+        throw failure(reason.message)
+      } catch let error as DatabaseError where !error.isAboutTheDisk {
+        throw failure(error.plainMessage, error)
+      }
     }
   }
 }
