@@ -5,7 +5,7 @@ import FileSystem
 
 /// Rolls a container back: undoes the newest transaction, or several down to a version, from the undo log; or reverts
 /// migrations by their down steps.
-public enum MigrationRollback {
+public struct MigrationRollback {
   /// What to roll back.
   public struct Request: Sendable {
     /// The version to go back to; nil for the newest transaction alone.
@@ -41,9 +41,21 @@ public enum MigrationRollback {
     public var isEmpty: Bool { undone.isEmpty && migrations.isEmpty }
   }
 
+  /// For the transaction log.
+  private let summary: String
+  private let request: Request
+  /// The migrations; nil when they are unknown, and then no down steps are run.
+  private let catalog: MigrationCatalog?
+  private let container: Container
+  private let options: TransactionOptions
+  /// The version now and the one to go back to; nil for the newest transaction.
+  private let version: Int?
+  private let target: Int?
+  /// The transactions that a rollback without a version undoes, the newest first.
+  private let newest: [TransactionID]
+
   /// Rolls back in one transaction.
   ///
-  /// - Parameter catalog: the migrations; nil when they are unknown, and then no down steps are run.
   /// - Throws: `DrydockError`: `nothingToUndo`; `conflict`, with both sides and what can be done; `irreversible`,
   ///   `stepFailed`, `usage`. Nothing has changed then.
   package static func run(
@@ -51,12 +63,12 @@ public enum MigrationRollback {
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<Report> {
     let recovered = try Transaction.recover(container, lockTimeout: options.lockTimeout)
-    let run = try RollbackRun(container, request, catalog, options)
-    if run.isDone { return TransactionOutcome(unchanged: run.report) }
-    var outcome = try explaining(container, request, catalog, options) {
+    let rollback = try Self(container, request, catalog, options)
+    if rollback.isDone { return TransactionOutcome(unchanged: rollback.nothingDone) }
+    var outcome = try rollback.explaining {
       try Transaction.rollback(
-        container, summary: run.summary, discardingNewer: request.discardingNewer, redoing: request.redoing,
-        options: options, body: run.run)
+        container, summary: rollback.summary, discardingNewer: request.discardingNewer,
+        redoing: request.redoing, options: options, body: rollback.run)
     }
     outcome.recovered = recovered + outcome.recovered
     return outcome
@@ -67,58 +79,18 @@ public enum MigrationRollback {
     _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
     options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<Report> {
-    let run = try RollbackRun(container, request, catalog, options)
-    return try explaining(container, request, catalog, options) {
+    let rollback = try Self(container, request, catalog, options)
+    return try rollback.explaining {
       let stage = try DiscardedStage(on: container, options: options)
-      return try stage.outcome(run.run(Rollback(stage, discardingNewer: request.discardingNewer)))
+      return try stage.outcome(rollback.run(Rollback(stage, discardingNewer: request.discardingNewer)))
     }
   }
 
-  /// Adds the down steps to the advice of a conflict, where there are any.
-  private static func explaining<Value>(
-    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?, _ options: TransactionOptions,
-    _ body: () throws -> Value
-  ) throws -> Value {
-    do {
-      return try body()
-    } catch var error as DrydockError where error.code == .conflict && !request.redoing {
-      // The conflict is reported even when this lookup fails.
-      if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
-        error.message += "\n  Down migrations can revert the steps on the data as it is now"
-      }
-      throw error
-    }
-  }
-
-  private static func hasSteps(
-    _ container: Container, _ request: Request, _ catalog: MigrationCatalog, _ options: TransactionOptions
-  ) throws -> Bool {
-    let newest = try Transaction.log(container).last { $0.state == .undoable && $0.kind != .rollback }
-    guard let newest, [.migrate, .redo].contains(newest.kind) else { return false }
-    let status = try MigrationStatus(catalog, of: DiscardedStage(on: container, options: options))
-    let target = try request.version ?? RollbackRun.versionBeforeLastRun(status)
-    return try !DownMigration(status, to: target).migrations.isEmpty
-  }
-}
-
-/// One rollback, planned before anything is staged.
-private struct RollbackRun {
-  /// For the transaction log.
-  let summary: String
-  private let request: MigrationRollback.Request
-  private let catalog: MigrationCatalog?
-  private let container: Container
-  /// The version now and the one to go back to; nil for the newest transaction.
-  private let version: Int?
-  private let target: Int?
-  /// The transactions that a rollback without a version undoes, the newest first.
-  private let newest: [TransactionID]
-
-  init(
-    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
-    _ options: TransactionOptions
+  /// Plans a rollback, before anything is staged.
+  private init(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?, _ options: TransactionOptions
   ) throws {
-    (self.container, self.request, self.catalog) = (container, request, catalog)
+    (self.container, self.request, self.catalog, self.options) = (container, request, catalog, options)
     if request.bySteps {
       guard let catalog else {
         throw DrydockError(.usage, "down steps need the migrations: name their directory")
@@ -156,18 +128,18 @@ private struct RollbackRun {
   }
 
   /// Whether the container has the target version already, or nothing of the run.
-  var isDone: Bool { target != nil && target == version || request.run != nil && newest.isEmpty }
+  private var isDone: Bool { target != nil && target == version || request.run != nil && newest.isEmpty }
 
   /// The report when nothing is done.
-  var report: MigrationRollback.Report {
-    var report = MigrationRollback.Report(from: version, to: version)
+  private var nothingDone: Report {
+    var report = Report(from: version, to: version)
     report.notes = request.run.map { ["nothing of run \($0) is left to undo"] } ?? []
     return report
   }
 
-  func run(_ rollback: Rollback) throws -> MigrationRollback.Report {
-    if request.run != nil && newest.isEmpty { return report }
-    var report = MigrationRollback.Report()
+  private func run(_ rollback: Rollback) throws -> Report {
+    if request.run != nil && newest.isEmpty { return nothingDone }
+    var report = Report()
     let stage = rollback.staged
     report.from = try version ?? MigrationHistory.readable(stage)?.version
     report.versions.before = report.from ?? Self.shownVersion(of: stage, catalog)
@@ -191,9 +163,7 @@ private struct RollbackRun {
 
   /// Undoes transactions while the version is above the target. Down steps replace a transaction that began below it, or
   /// whose undo entry was removed.
-  private func undo(
-    to target: Int, _ rollback: Rollback, _ report: inout MigrationRollback.Report
-  ) throws {
+  private func undo(to target: Int, _ rollback: Rollback, _ report: inout Report) throws {
     while let version = try Self.version(of: rollback.staged, catalog), version > target {
       // A change of the vault by hand has no version: it stays, as what the app wrote does.
       guard let newest = try rollback.candidates().first(where: { $0.kind != .vault }),
@@ -203,9 +173,7 @@ private struct RollbackRun {
     }
   }
 
-  private func runDownSteps(
-    to target: Int, _ rollback: Rollback, _ report: inout MigrationRollback.Report
-  ) throws {
+  private func runDownSteps(to target: Int, _ rollback: Rollback, _ report: inout Report) throws {
     guard let catalog else {
       throw DrydockError(
         .nothingToUndo,
@@ -248,12 +216,37 @@ private struct RollbackRun {
     return max(version, recorded?.number ?? 0)
   }
 
-  static func versionBeforeLastRun(_ status: MigrationStatus) throws -> Int {
+  private static func versionBeforeLastRun(_ status: MigrationStatus) throws -> Int {
     let records = status.detected.history.records
     guard let last = records.last, last.origin == .applied else {
       throw DrydockError(
         .usage, "the last migration here was not run by Drydock: name the version to go back to")
     }
     return records.last { $0.transaction != last.transaction || $0.origin != .applied }?.number ?? 0
+  }
+
+  /// Adds the down steps to the advice of a conflict, where there are any.
+  private func explaining<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      return try body()
+    } catch var error as DrydockError where error.code == .conflict && !request.redoing {
+      // The conflict is reported even when this lookup fails.
+      if (try? hasDownSteps()) == true {
+        error.message += "\n  Down migrations can revert the steps on the data as it is now"
+      }
+      throw error
+    }
+  }
+
+  private func hasDownSteps() throws -> Bool {
+    guard let catalog,
+      let newest = try Transaction.log(container).last(where: {
+        $0.state == .undoable && $0.kind != .rollback
+      }),
+      [.migrate, .redo].contains(newest.kind)
+    else { return false }
+    let status = try MigrationStatus(catalog, of: DiscardedStage(on: container, options: options))
+    let target = try request.version ?? Self.versionBeforeLastRun(status)
+    return try !DownMigration(status, to: target).migrations.isEmpty
   }
 }
