@@ -121,7 +121,7 @@ struct Sandbox {
   @discardableResult
   func rollback(
     discardingNewer: Bool = false, redoing: Bool = false, commit: CommitPreference = .automatic
-  ) throws -> TransactionOutcome<RollbackReport> {
+  ) throws -> TransactionOutcome<RolledBack> {
     var options = TransactionOptions()
     options.commit = commit
     return try Transaction.rollback(
@@ -358,7 +358,7 @@ struct VaultSandbox {
 
   @discardableResult
   func rollback(_ keys: DeviceKeys?, discardingNewer: Bool = false, redoing: Bool = false) throws
-    -> TransactionOutcome<RollbackReport>
+    -> TransactionOutcome<RolledBack>
   {
     try Transaction.rollback(
       base.container(), discardingNewer: discardingNewer, redoing: redoing, options: options(keys))

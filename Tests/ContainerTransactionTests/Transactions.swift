@@ -23,17 +23,20 @@ extension Transaction {
   static func rollback(
     _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<RollbackReport> {
+  ) throws -> TransactionOutcome<RolledBack> {
     let recovered = try recover(container, lockTimeout: options.lockTimeout)
     let newest = try newestUndo(of: container, redoing: redoing, options: options)
     var outcome = try rollback(
       container, summary: "undid \(newest)", discardingNewer: discardingNewer, redoing: redoing,
       options: options
-    ) { rollback in
+    ) { rollback -> RolledBack in
       try rollback.undoNewest(newest, redoing: redoing)
-      return rollback.report
+      return (rollback.undone, rollback.discarded)
     }
     outcome.recovered = recovered + outcome.recovered
     return outcome
   }
 }
+
+/// What a rollback undid, and what of the app it discarded.
+typealias RolledBack = (undone: [Rollback.Undone], discarded: [RollbackConflict])

@@ -23,7 +23,7 @@ extension Transaction {
   static func rollback(
     _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<RollbackReport> {
+  ) throws -> TransactionOutcome<Void> {
     let recovered = try recover(container, lockTimeout: options.lockTimeout)
     let newest = try newestUndo(of: container, redoing: redoing, options: options)
     var outcome = try rollback(
@@ -31,7 +31,6 @@ extension Transaction {
       options: options
     ) { rollback in
       try rollback.undoNewest(newest, redoing: redoing)
-      return rollback.report
     }
     outcome.recovered = recovered + outcome.recovered
     return outcome

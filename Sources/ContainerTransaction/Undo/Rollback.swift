@@ -96,8 +96,17 @@ extension [TransactionLogEntry] {
 /// A rollback on a stage: undoes transactions one after the other, and offers what their undo entries still hold to down
 /// steps.
 package final class Rollback {
+  /// A transaction that was undone.
+  package struct Undone: Sendable, Codable, Equatable {
+    package var transaction: TransactionID
+    package var kind: TransactionLogEntry.Kind, summary: String
+  }
+
   package let staged: StagedContainer
-  package private(set) var report = RollbackReport(undone: [], discarded: [])
+  /// The transactions that were undone, the newest first.
+  package private(set) var undone: [Undone] = []
+  /// What the app had changed since and was given up, with `discardingNewer`.
+  package private(set) var discarded: [RollbackConflict] = []
   private let log: UndoLog
   private let discardingNewer: Bool
 
@@ -152,8 +161,8 @@ package final class Rollback {
         "the app has since changed what would be rolled back; nothing was changed\n"
           + rollback.conflicts.map(\.lines).joined(separator: "\n"), path: staged.container.root)
     }
-    report.discarded += rollback.conflicts
-    report.undone.append(.init(transaction: entry.transaction, kind: record.kind, summary: record.summary))
+    discarded += rollback.conflicts
+    undone.append(Undone(transaction: entry.transaction, kind: record.kind, summary: record.summary))
     try staged.handOn(entry)
     staged.undoes.append(entry.transaction)
     // Undoing the redo of a partial rollback leaves the transaction partly rolled back again.
@@ -204,16 +213,4 @@ package struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConve
   }
 
   private var place: String { key.map { "\($0) in \(path)" } ?? path.description }
-}
-
-package struct RollbackReport: Sendable {
-  package struct Undone: Sendable, Codable, Equatable {
-    package var transaction: TransactionID
-    package var kind: TransactionLogEntry.Kind, summary: String
-  }
-
-  /// The transactions that were undone, the newest first.
-  package var undone: [Undone]
-  /// What the app had changed since and was given up, with `discardingNewer`.
-  package var discarded: [RollbackConflict]
 }

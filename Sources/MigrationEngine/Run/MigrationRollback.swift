@@ -30,7 +30,7 @@ public struct MigrationRollback {
     /// The same of a container without a history, by its version markers; nil when it has none.
     package var versions: (before: Int?, after: Int?) = (nil, nil)
     /// The transactions that were undone from the undo log, the newest first.
-    package var undone: [RollbackReport.Undone] = []
+    package var undone: [Rollback.Undone] = []
     /// Changes by the app that were discarded.
     package var discarded: [RollbackConflict] = []
     /// The migrations that were reverted by their down steps, the newest first.
@@ -150,7 +150,7 @@ public struct MigrationRollback {
     } else {
       for transaction in newest { try rollback.undoNewest(transaction, redoing: request.redoing) }
     }
-    (report.undone, report.discarded) = (rollback.report.undone, rollback.report.discarded)
+    (report.undone, report.discarded) = (rollback.undone, rollback.discarded)
     report.to = try target ?? MigrationHistory.readable(stage)?.version
     report.versions.after = report.to ?? Self.shownVersion(of: stage, catalog)
     return report
