@@ -73,7 +73,17 @@ struct DownMigration {
   func run(on rollback: Rollback) throws -> (migrations: [MigrationReport.Outcome], notes: [String]) {
     let stage = rollback.staged
     try requireKeys(for: stage)
-    var undoLog = DownValuesReader(rollback)
+    var known: [String: DownValues.Run] = [:]
+    /// The recorded values of a migration's run, decoded once for each transaction; nil when its undo entry was removed. From
+    /// now on `stage.kept` reads that entry.
+    func values(for entry: MigrationStatus.Entry) throws -> DownValues.Run? {
+      guard let transaction = entry.record?.transaction else { return nil }
+      try rollback.openKept(of: transaction)
+      if known[transaction] == nil {
+        known[transaction] = try stage.kept?.steps(of: transaction).map { try DownValues.Run(decoding: $0) }
+      }
+      return known[transaction]
+    }
     var outcomes: [MigrationReport.Outcome] = []
     for entry in entries {
       guard let migration = entry.migration else { continue }
@@ -83,7 +93,7 @@ struct DownMigration {
         ? try runDownSteps(migration, on: stage)
           + revert(migration.steps.filter { $0.operation is RunToolSQL }, nil, on: stage)
         : try revert(
-          migration.steps, undoLog.values(for: entry)?.steps(of: entry.record?.formerly ?? entry.number),
+          migration.steps, values(for: entry)?.steps(of: entry.record?.formerly ?? entry.number),
           on: stage)
       outcomes.append(
         MigrationReport.Outcome(
@@ -93,7 +103,7 @@ struct DownMigration {
     // Markers that the oldest run added are removed. When its values cannot be read, they only get their number.
     var oldest: DownValues.Run?
     do {
-      if let entry = entries.last { oldest = try undoLog.values(for: entry) }
+      if let entry = entries.last { oldest = try values(for: entry) }
     } catch let error as DrydockError where [.vaultLocked, .damagedHistory].contains(error.code) {}
     try rollback.openKept(of: nil)
     var notes: [String] = []
@@ -131,23 +141,5 @@ struct DownMigration {
       try recorded?.removeEmptyDirectories(on: stage)
       return notes.map { "\(step.position): \(name): \($0)" }
     }
-  }
-}
-
-/// Reads the recorded values of steps from the undo log, once for each transaction.
-private struct DownValuesReader {
-  let rollback: Rollback
-  private var known: [String: DownValues.Run] = [:]
-
-  init(_ rollback: Rollback) { self.rollback = rollback }
-
-  /// The values of a migration's run; nil when its undo entry was removed. From now on `stage.kept` reads that entry.
-  mutating func values(for entry: MigrationStatus.Entry) throws -> DownValues.Run? {
-    guard let transaction = entry.record?.transaction else { return nil }
-    try rollback.openKept(of: transaction)
-    if let run = known[transaction] { return run }
-    let run = try rollback.staged.kept?.steps(of: transaction).map { try DownValues.Run(decoding: $0) }
-    known[transaction] = run
-    return run
   }
 }
