@@ -88,7 +88,7 @@ struct MoveDefaultsToVault: MigrationOperation {
       stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: vault.recipients)
       edit.values[key] = nil
       changes.append((before, vault[item.id]))
-      recorded.types.append(MovedSettingType(of: value, key, in: file))
+      recorded.types.append(.init(file: file, key: key, before: StoredValue(value.emptied)))
     }
     if let vault = try stage.vault() { recorded.items = try SealedItems(changes, sealedAs: vault) }
     // The values are recorded only in the sealed items.
@@ -197,7 +197,7 @@ extension MoveDefaultsToVault {
     let moved = zip(recorded.types, changes).compactMap { type, change in
       change.after.map { after in
         Return(
-          key: type.key, type: type.value, written: after.id, before: change.before,
+          key: type.key, type: type.before?.value, written: after.id, before: change.before,
           wasThere: change.before == after)
       }
     }

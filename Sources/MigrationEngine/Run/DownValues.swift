@@ -80,8 +80,8 @@ struct DownValues: Sendable, Codable, Equatable {
   var output: [String] = []
   /// The vault items that the step changed.
   var items: SealedItems?
-  /// The types of settings that became vault items, in the order of `items`.
-  var types: [MovedSettingType] = []
+  /// The settings that became vault items, in the order of `items`: values of their types without content.
+  var types: [Setting] = []
 
   /// The recorded values, for an operation that cannot be reverted without them.
   static func required(_ recorded: DownValues?) throws -> DownValues {
@@ -365,7 +365,7 @@ extension DownValues {
   /// The values of all steps of one run, as the undo entry stores them.
   struct Run: Codable {
     /// Undo entries of another format are only undone as a whole.
-    private static let currentFormat = 4
+    private static let currentFormat = 5
 
     private var format = currentFormat
     /// The version before the run.

@@ -139,23 +139,9 @@ extension VaultItem {
   }
 }
 
-/// The type of a setting that became a vault item: the value with its content removed and its type kept.
-struct MovedSettingType: Sendable, Codable, Equatable {
-  let file: ContainerPath
-  @ExactText var key: String
-  /// The same value with empty texts and data, and numbers of 0.
-  private let emptied: StoredValue
-
-  init(of value: PropertyListValue, _ key: String, in file: ContainerPath) {
-    (self.file, self.key) = (file, key)
-    emptied = StoredValue(value.emptied)
-  }
-
-  var value: PropertyListValue { emptied.value }
-}
-
 extension PropertyListValue {
-  fileprivate var emptied: PropertyListValue {
+  /// The same type without content: empty texts and data, and numbers of 0.
+  var emptied: PropertyListValue {
     switch self {
     case .string, .unknown: .string("")
     case .boolean: .boolean(false)
