@@ -45,7 +45,7 @@ import Testing
     try sandbox.rollback()
     expectNone(try sandbox.listing().changes(from: before))
     #expect(try sandbox.state() == nil)
-    sandbox.expect(.notWritable) { try sandbox.run(commit: .exchange) }
+    expect(.notWritable) { try sandbox.run(commit: .exchange) }
   }
 
   @Test func theContainerIsAMountPoint() throws {
@@ -107,7 +107,7 @@ import Testing
         let remounted = try asRoot("mount", ["-o", "remount,bind,ro", sandbox.folder.path])
         #expect(remounted.succeeded, "\(remounted)")
         let before = try TreeListing(sandbox.folder.path)
-        sandbox.expect(.notWritable) { try sandbox.run() }
+        expect(.notWritable) { try sandbox.run() }
         expectNone(try TreeListing(sandbox.folder.path).changes(from: before))
         // Looking needs no writable directory.
         let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
@@ -304,7 +304,7 @@ import Testing
     try with { sandbox in
       try chattr(sandbox, flag, path)
       let (before, listing) = (try flags(sandbox), try sandbox.listing())
-      let error = sandbox.failure { try sandbox.run(commit: .exchange, change) }
+      let error = failure { try sandbox.run(commit: .exchange, change) }
       #expect(error?.code == .notWritable && error?.message.contains("\(path) is immutable") == true)
       let outcome = try sandbox.run { try change($0) }
       #expect(outcome.notes.contains { $0.contains("in place: \(path) is immutable") }, "\(outcome.notes)")
@@ -322,7 +322,7 @@ import Testing
       let faults = Seams { point in
         if point == .treeBuilt { try chattr(sandbox, "+i", "Library/a/b") }
       }
-      let error = sandbox.failure { try sandbox.run(faults: faults, change) }
+      let error = failure { try sandbox.run(faults: faults, change) }
       #expect(error?.code == .changedMeanwhile && error?.message.contains("Library/a/b") == true)
       let (stages, text) = (try sandbox.stages(), try sandbox.text("top"))
       #expect(text == "t" && stages.count == 1)
@@ -341,7 +341,7 @@ import Testing
     try with { sandbox in
       try chattr(sandbox, flag, path)
       let before = try sandbox.listing()
-      let error = sandbox.failure { try sandbox.run { try change($0) } }
+      let error = failure { try sandbox.run { try change($0) } }
       #expect(
         error?.code == .notWritable && error?.message.contains("clear that with chattr") == true,
         "\(error as Any)")

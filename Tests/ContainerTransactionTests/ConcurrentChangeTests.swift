@@ -8,7 +8,6 @@ import Testing
 
 /// What happens when others write, or the process stops, at each moment of a commit.
 @Suite struct CommitFaultTests {
-  struct Stop: Error {}
 
   static let files = [
     "Documents/empty.txt": "", "Documents/keep.txt": "keep", "Documents/Inbox/in": "i", "Library/x/y/z": "z",
@@ -41,7 +40,7 @@ import Testing
     for (number, action) in actions.enumerated() {
       try Sandbox.withFiles(Self.files) { sandbox in
         let own = sandbox
-        let error = sandbox.failure { _ = try run(own, at: point) { try action(own) } }
+        let error = failure { _ = try run(own, at: point) { try action(own) } }
         #expect(error?.code == .changedMeanwhile, "action \(number)")
         let now = try sandbox.listing()
         try Sandbox.withFiles(Self.files) { expected in
@@ -172,7 +171,7 @@ import Testing
       try Sandbox.withFiles(Self.files) { sandbox in
         let own = sandbox
         let before = try sandbox.listing()
-        let error = sandbox.failure {
+        let error = failure {
           _ = try run(sandbox, at: point) {
             let parent = try Directory(own.folder.path)
             try parent.rename("c", in: parent, to: "aside")
@@ -220,67 +219,6 @@ import Testing
       expectNone(try sandbox.listing().changes(from: old))
     }
   }
-
-  /// As after a kill: nothing at all is cleaned up by the process itself.
-  @Test(arguments: ofExchange) func abandonedAtEveryPoint(point: FaultPoint) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let old = try sandbox.listing()
-      // What the disk looks like at the point is copied away, and put back afterwards.
-      let own = sandbox
-      _ = try? run(sandbox, at: point) {
-        let copied = try Command.run("/bin/cp", ["-a", own.folder.path, own.folder.path + "-frozen"])
-        guard copied.succeeded else { throw SystemFailure("\(copied)") }
-      }
-      // Inode numbers differ in a copy; the journal's are made to agree, as they would after a kill.
-      let frozen = sandbox.folder.path + "-frozen"
-      defer { try? RawFiles.remove(Array(frozen.utf8)) }
-      let container = try Container(at: frozen + "/c")
-      let state = try #require(try StateDirectory.existing(for: container))
-      let isExchanged = Self.after.contains(point) || [.marked, .foundUnused].contains(point)
-      try renumber(state, live: Directory(frozen + "/c"), isExchanged: isExchanged)
-      let reports = try Transaction.recover(container)
-      #expect(reports.map(\.outcome) == (point == .done ? [] : isExchanged ? [.new] : [.old]), "\(point)")
-      #expect(try state.directory.directory("stage").names().isEmpty)
-      let listing = try TreeListing(frozen + "/c")
-      if isExchanged {
-        expectNone(listing.changes(from: try sandbox.listing()))
-        _ = try Transaction.rollback(container)
-        expectNone(try TreeListing(frozen + "/c").changes(from: old))
-      } else {
-        expectNone(listing.changes(from: old))
-        #expect(try Transaction.log(container).isEmpty)
-      }
-    }
-  }
-
-  private func renumber(_ state: StateDirectory, live: Directory, isExchanged: Bool) throws {
-    try state.noteTreesAnew()
-    let journal = Journal(state: state.directory)
-    var records = try journal.records()
-    guard let commit = records.firstIndex(where: { $0.step == .commit }) else { return }
-    let folder = try StateDirectory.folder(StateDirectory.stage, records[commit].transaction)
-    let staged = try state.directory.status(folder.appending("tree"))?.identity
-    let place = records[commit].place ?? .root
-    let own = try live.status(place)?.identity
-    let none = FileIdentity(device: 0, inode: 1)
-    (records[commit].rootBefore, records[commit].rootAfter) =
-      isExchanged ? (staged ?? none, own) : (own, staged ?? none)
-    try state.directory.removeFile("journal")
-    for record in records { try journal.append(record) }
-    // The index, too, knows the old tree by its inodes.
-    let file = try folder.appending("index")
-    guard isExchanged, try state.directory.status(file) != nil else { return }
-    try state.directory.removeFile(file)
-    let tree = try folder.appending("tree")
-    var old = try TreeIndex(of: live)
-    old = old.filter { !$0.key.isInside(place) }
-    if try state.directory.status(tree) != nil {
-      for (path, status) in try TreeIndex(of: state.directory.directory(tree)) {
-        old[path.rebased(from: .root, to: place)] = status
-      }
-    }
-    try old.write(to: state.directory.directory(folder))
-  }
 }
 
 /// Edits that keep a file's size and modification time, at each moment of a transaction that replaces or removes the file.
@@ -302,7 +240,7 @@ import Testing
   func stopsTheCommit(point: FaultPoint, commit: CommitPreference) throws {
     for path in Self.replaced {
       try Sandbox.withFiles(Self.files) { sandbox in
-        let error = sandbox.failure {
+        let error = failure {
           try sandbox.run(faults: edit(sandbox, at: point, [path]), commit: commit, change)
         }
         #expect(error?.code == .changedMeanwhile && error?.message.contains(path.description) == true)
@@ -329,7 +267,7 @@ import Testing
 
   @Test(arguments: [FaultPoint.rewalked, .committed]) func stopsTheMoves(point: FaultPoint) throws {
     try Sandbox.withFiles(Self.files) { sandbox in
-      let error = sandbox.failure {
+      let error = failure {
         try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .inPlace, change)
       }
       #expect(error?.code == .changedMeanwhile)
@@ -344,7 +282,7 @@ import Testing
     try Sandbox.withFiles(Self.files) { sandbox in
       let stop = Seams { point in
         if point == .committed { try sandbox.editQuietly("Documents/keep.txt") }
-        if point == .exchanged { throw CommitFaultTests.Stop() }
+        if point == .exchanged { throw Stop() }
       }
       let outcome = try sandbox.run(faults: stop, commit: .exchange, change)
       #expect(!outcome.isFinished)
@@ -359,7 +297,7 @@ import Testing
   ) throws {
     try Sandbox.withFiles(Self.files) { sandbox in
       try sandbox.live().link("Documents/keep.txt", in: sandbox.live(), to: "Library/other")
-      let error = sandbox.failure {
+      let error = failure {
         try sandbox.run(faults: edit(sandbox, at: .staged, [Self.replaced[0]]), commit: commit, change)
       }
       #expect(error?.code == .changedMeanwhile)

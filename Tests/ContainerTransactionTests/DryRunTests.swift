@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct DryRunTests {
   @Test(arguments: ["--leave-wal", "--rollback-journal"]) func touchesNothing(option: String) throws {
-    try Sandbox.withNotes(option) { sandbox in
+    try Sandbox.withNotes([option]) { sandbox in
       let before = try TreeListing(sandbox.folder.path)
       let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
       expectNone(try TreeListing(sandbox.folder.path).changes(from: before, comparing: TreeListing.untouched))
@@ -43,10 +43,7 @@ import Testing
   }
 
   @Test(arguments: [[], ["--rollback-journal"]]) func worksWhileTheAppWrites(options: [String]) throws {
-    try TemporaryDirectory.with { folder in
-      let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
-      #expect(made.succeeded)
-      let sandbox = Sandbox(folder: folder)
+    try Sandbox.withNotes(options) { sandbox in
       let writer = try Command.spawn(try Tools.notesApp(), ["write", sandbox.root])
       try writer.waitForLine("ready")
       let database = ["", "-wal", "-shm", "-journal"].map { "Documents/database.sqlite" + $0 }
@@ -92,7 +89,6 @@ import Testing
   }
 
   @Test func aFailingBodyChangesNothing() throws {
-    struct Stop: Error {}
     try Sandbox.withNotes { sandbox in
       let before = try sandbox.listing()
       do {
@@ -102,7 +98,7 @@ import Testing
         }
         Issue.record("nothing was thrown")
       } catch is Stop {}
-      sandbox.expect(.checkFailed) {
+      expect(.checkFailed) {
         try sandbox.run { staged in
           try staged.writeDatabase(at: Sandbox.database) { try $0.execute(sql: "BEGIN; DELETE FROM task") }
         }
@@ -169,7 +165,7 @@ struct PlanningTests {
       let unchanged = try run(sandbox, hasChange: false)
       #expect((unchanged.value, unchanged.transaction, unchanged.isFinished) == ("a", nil, true))
       #expect(try sandbox.state() == nil)
-      sandbox.expect(.inUse) { _ = try run(sandbox) }
+      expect(.inUse) { _ = try run(sandbox) }
       #expect(try sandbox.state() == nil)
     }
     try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
@@ -188,7 +184,7 @@ struct PlanningTests {
     ]
     for edit in edits {
       try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
-        sandbox.expect(.changedMeanwhile) {
+        expect(.changedMeanwhile) {
           _ = try run(sandbox) { staged in
             _ = try staged.status(of: "Documents/b.txt")
             try edit(sandbox)

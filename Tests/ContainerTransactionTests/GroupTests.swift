@@ -1,6 +1,5 @@
 import DrydockErrors
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -10,7 +9,6 @@ import Testing
 
 /// One transaction over a container and its groups: all roots old, or all new.
 @Suite struct GroupCommitTests {
-  struct Stop: Error {}
 
   static let ways: [CommitPreference] = [.exchange, .inPlace]
 
@@ -102,17 +100,8 @@ import Testing
       try GroupSandbox.with { sandbox in
         let before = try sandbox.listings()
         let isNew = Self.after.contains(point)
-        let seen = Mutex(0)
-        let faults = Seams {
-          guard $0 == point else { return }
-          let isNow = seen.withLock { seen in
-            seen += 1
-            return seen == count
-          }
-          if isNow { throw Stop() }
-        }
         do {
-          _ = try sandbox.run(commit: commit, faults: faults)
+          _ = try sandbox.run(commit: commit, faults: .at(point, count))
           #expect(isNew)
         } catch is Stop {
           #expect(!isNew)
@@ -125,59 +114,11 @@ import Testing
     }
   }
 
-  /// As after a kill: what the disk looks like at a moment is copied away, and recovered there.
-  @Test(arguments: [
-    (FaultPoint.rewalked, 1), (.committed, 1), (.partlyExchanged, 1), (.partlyExchanged, 2), (.exchanged, 1),
-    (.carried, 1), (.undoKept, 1), (.oldRemoved, 1),
-  ]) func abandonedBetweenTwoExchanges(_ point: FaultPoint, _ count: Int) throws {
-    try GroupSandbox.with { sandbox in
-      let before = try sandbox.listings()
-      let frozen = sandbox.folder.path + "-frozen"
-      defer { try? Directory("/").removeTree(ContainerPath(String(frozen.dropFirst()))) }
-      let seen = Mutex(0)
-      // Inode numbers differ in a copy: which roots were exchanged at that moment is noted.
-      let base = try Directory(sandbox.folder.path)
-      let paths: [ContainerPath] = ["c", "Shared/two", "Shared/one"]
-      let old = try paths.map { try base.status($0)?.inode }
-      let exchanged = Mutex<[Bool]>([])
-      try sandbox.run(
-        faults: Seams {
-          guard $0 == point else { return }
-          let isNow = seen.withLock { seen in
-            seen += 1
-            return seen == count
-          }
-          guard isNow else { return }
-          let now = try paths.map { try base.status($0)?.inode }
-          exchanged.withLock { $0 = zip(old, now).map { $0 != $1 } }
-          let copied = try Command.run("/bin/cp", ["-a", sandbox.folder.path, frozen])
-          guard copied.succeeded else { throw SystemFailure("\(copied)") }
-        })
-      let sides = exchanged.withLock { $0 }
-      let container = try sandbox.container(in: frozen)
-      try Renumbering(sandbox, frozen, paths, sides).run(container)
-      let reports = try Transaction.recover(container)
-      let isNew = sides.contains(true)
-      #expect(reports.map(\.outcome) == [isNew ? .new : .old], "\(sides)")
-      if isNew {
-        #expect(try sandbox.isNew(in: frozen), "\(sides)")
-        _ = try Transaction.rollback(container)
-      }
-      expectNone(try sandbox.changes(from: before, in: frozen), "\(sides)")
-    }
-  }
-
   @Test func whatAnAppWritesInAGroupAtTheLastMomentIsMerged() throws {
-    for (point, count) in [(FaultPoint.rewalked, 1), (.partlyExchanged, 1)] {
+    for point in [FaultPoint.rewalked, .partlyExchanged] {
       try GroupSandbox.with { sandbox in
-        let seen = Mutex(0)
         let outcome = try sandbox.run(
-          faults: Seams {
-            guard $0 == point,
-              seen.withLock({
-                $0 += 1; return $0
-              }) == count
-            else { return }
+          faults: .at(point) {
             try sandbox.put("Shared/one/fresh.txt", "app")
             try sandbox.put("c/Documents/fresh.txt", "app")
             if point == .rewalked { try sandbox.put("Shared/one/note.txt", "the app's own") }
@@ -191,72 +132,8 @@ import Testing
   }
 }
 
-extension StateDirectory {
-  /// Trees that were built have other inodes in a copy.
-  func noteTreesAnew() throws {
-    let stages = try directory.directory(Self.stage)
-    for name in try stages.names() {
-      let folder = try stages.directory(ContainerPath(name: name))
-      guard try folder.status("trees") != nil else { continue }
-      try folder.removeFile("trees")
-      try BuiltTrees.note(["tree", "tree-1", "tree-2"], in: folder)
-    }
-  }
-}
-
-/// Makes the records of a copied container agree with the inodes that the copy has.
-private struct Renumbering {
-  let frozen: String
-  /// The roots, the container's first, and whether each was exchanged.
-  let paths: [ContainerPath], sides: [Bool]
-
-  init(_ sandbox: GroupSandbox, _ frozen: String, _ paths: [ContainerPath], _ sides: [Bool]) {
-    (self.frozen, self.paths, self.sides) = (frozen, paths, sides)
-  }
-
-  func run(_ container: Container) throws {
-    let state = try #require(try StateDirectory.existing(for: container))
-    let journal = Journal(state: state.directory)
-    var records = try journal.records()
-    try state.noteTreesAnew()
-    guard let at = records.firstIndex(where: { $0.step == .commit }) else { return }
-    let folder = try state.directory.directory(
-      StateDirectory.folder(StateDirectory.stage, records[at].transaction))
-    let base = try Directory(frozen)
-    let none = FileIdentity(device: 0, inode: 1)
-    func pair(_ number: Int, _ tree: ContainerPath) throws -> (FileIdentity, FileIdentity) {
-      let live = try base.status(paths[number])?.identity ?? none
-      let staged = try folder.status(tree)?.identity ?? none
-      return sides[number] ? (staged, live) : (live, staged)
-    }
-    (records[at].rootBefore, records[at].rootAfter) = try pair(0, "tree")
-    records[at].groups = try records[at].groups?.enumerated().map { number, group in
-      var group = group
-      (group.before, group.after) = try pair(number + 1, group.tree)
-      group.root = frozen + "/" + paths[number + 1].description
-      return group
-    }
-    try state.directory.removeFile("journal")
-    for record in records { try journal.append(record) }
-
-    // The index, too, knows the old trees by their inodes.
-    guard try folder.status("index") != nil else { return }
-    let trees: [ContainerPath] = ["tree", "tree-1", "tree-2"]
-    let opened = try (0..<3).map { number in
-      try sides[number]
-        ? (folder.status(trees[number]) == nil ? folder.directory(.root) : folder.directory(trees[number]))
-        : base.directory(paths[number])
-    }
-    try folder.removeFile("index")
-    let isGone = try sides.contains(true) && folder.status("tree") == nil
-    let old = opened[0].showing(groups: ["group.own": opened[1], "group.shared": opened[2]])
-    if isGone { try folder.create("index", []) } else { try TreeIndex(of: old).write(to: folder) }
-  }
-}
-
 /// Groups that others have a part in: containers that share one, programs that have one open, roots that cannot be.
 @Suite struct GroupSharingTests {
-  struct Stop: Error {}
 
   @Test(arguments: GroupCommitTests.ways)
   func nobodyBuildsOnHalfOfAnothersChange(_ commit: CommitPreference) throws {
@@ -264,8 +141,8 @@ private struct Renumbering {
       let point: FaultPoint = commit == .exchange ? .exchanged : .placed
       _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
       #expect(try !sandbox.traces().isEmpty)
-      let write = sandbox.failure { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
-      let look = sandbox.failure { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
+      let write = failure { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
+      let look = failure { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
       for error in [write, look] {
         #expect(error?.code == .interrupted && error?.path == sandbox.folder("Shared/one"))
         #expect(error?.message.contains("drydock recover") == true)
@@ -273,7 +150,7 @@ private struct Renumbering {
       }
       // Its own container says the same to who only looks, and ends it before it writes.
       #expect(
-        sandbox.failure { _ = try Transaction.inspect(sandbox.container()) { _ in } }?.code == .interrupted)
+        failure { _ = try Transaction.inspect(sandbox.container()) { _ in } }?.code == .interrupted)
       try Transaction.recover(sandbox.container())
       #expect(try sandbox.traces().isEmpty && sandbox.isNew())
       try sandbox.run("d") { try $0.write([1], to: GroupSandbox.shared.appending("by d")) }
@@ -288,7 +165,7 @@ private struct Renumbering {
       for name in try base.names() where name.starts(with: ".drydock-".utf8) {
         try base.removeTree(ContainerPath(name: name))
       }
-      let error = sandbox.failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
+      let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
       #expect(error?.code == .interrupted)
       #expect(try sandbox.traces().contains { error?.message.contains("/Shared/\($0)/group") == true })
     }
@@ -297,7 +174,7 @@ private struct Renumbering {
   @Test func oneAtATime() throws {
     try GroupSandbox.with { sandbox in
       try sandbox.run { _ in
-        let error = sandbox.failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
+        let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
         #expect(error?.code == .locked && error?.path == sandbox.folder("Shared/one"))
       }
       try sandbox.run("d") { try $0.write([1], to: "x") }
@@ -313,7 +190,7 @@ private struct Renumbering {
     try GroupSandbox.with { sandbox in
       let file = try Directory(sandbox.folder("Shared/one")).open("note.txt", .readOnly)
       defer { try? file.close() }
-      let error = sandbox.failure { try sandbox.run { _ in throw Stop() } }
+      let error = failure { try sandbox.run { _ in throw Stop() } }
       #expect(error?.code == .inUse)
       #expect(
         error?.message.contains(".groups/group.shared/note.txt open") == true, "\(error?.message ?? "")")
@@ -333,14 +210,14 @@ private struct Renumbering {
         (".groups/group.absent/x", "/Shared/absent, does not exist"),
         (".groups/group.shred/x", "did you mean `group.shared`?"), (".groups/x", "unknown group x"),
       ] {
-        let error = sandbox.failure {
+        let error = failure {
           _ = try Transaction.run(on: container, .migrate, summary: "t") {
             try $0.write([1], to: ContainerPath(path))
           }
         }
         #expect(error?.code == .missing && error?.message.contains(word) == true, "\(error?.message ?? "")")
       }
-      let none = sandbox.failure {
+      let none = failure {
         _ = try Transaction.run(on: Container(at: sandbox.folder("c")), .migrate, summary: "t") {
           try $0.write([1], to: ".groups/group.shared/x")
         }
@@ -351,7 +228,7 @@ private struct Renumbering {
         #expect(throws: DrydockError.self) { try sandbox.run { try $0.move(path, to: "Documents/moved") } }
       }
       for name in [".drydock-state", ".drydock-state/x"] {
-        let error = sandbox.failure {
+        let error = failure {
           try sandbox.run { try $0.write([1], to: ContainerPath("\(GroupSandbox.shared)/\(name)")) }
         }
         #expect(error?.code == .exists)
@@ -401,7 +278,7 @@ private struct Renumbering {
       for commit in GroupCommitTests.ways {
         var options = TransactionOptions()
         options.commit = commit
-        let error = sandbox.failure {
+        let error = failure {
           _ = try Transaction.run(on: container, .migrate, summary: "t", options: options) {
             try $0.write([2], to: ".groups/g/f")
           }

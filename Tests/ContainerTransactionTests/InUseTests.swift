@@ -11,7 +11,7 @@ import Testing
     throws
   {
     let before = try sandbox.listing()
-    let error = try #require(sandbox.failure { try sandbox.run() })
+    let error = try #require(failure { try sandbox.run() })
     #expect(error.code == .inUse)
     for part in ["process \(running.process)", path, manner, "and run it again"] {
       #expect(error.message.contains(part), "\(part) in \(error.message)")
@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test func anIdleConnectionInRollbackModeHoldsNoLock() throws {
-    try Sandbox.withNotes("--rollback-journal") { sandbox in
+    try Sandbox.withNotes(["--rollback-journal"]) { sandbox in
       let app = try Command.spawn(try Tools.notesApp(), ["hold", sandbox.root])
       try app.waitForLine("ready")
       #expect(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) != nil)
@@ -70,7 +70,7 @@ import Testing
   @Test func aFileIsMappedAndClosed() throws {
     try Sandbox.withFiles(["Documents/mapped": String(repeating: "m", count: 5000)]) { sandbox in
       try whileMapping(sandbox.root + "/Documents/mapped") {
-        let error = try #require(sandbox.failure { try sandbox.run() })
+        let error = try #require(failure { try sandbox.run() })
         #expect(error.code == .inUse)
         #expect(error.message.contains("Documents/mapped mapped into memory"), "\(error)")
       }
@@ -153,7 +153,7 @@ import Testing
     try Sandbox.withNotes { sandbox in
       // The lock alone, as of a process that may not be looked into.
       let lock = try #require(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) as DatabaseLock?)
-      let error = sandbox.failure { try sandbox.run() }
+      let error = failure { try sandbox.run() }
       #expect(error?.code == .inUse && error?.message.contains("Documents/database.sqlite") == true)
       withExtendedLifetime(lock) {}
     }
@@ -170,7 +170,7 @@ import Testing
         { _ = try sandbox.run() }, { _ = try Transaction.dryRun(on: sandbox.container()) { _ in } },
         { _ = try Transaction.inspect(sandbox.container()) { _ in } },
       ] {
-        let error = try #require(sandbox.failure(action))
+        let error = try #require(failure(action))
         #expect(error.code == .locked && error.message.contains("wait for it"))
         #expect(error.message.contains("process \(holder.process) (flock)"), "\(error.message)")
       }
@@ -197,7 +197,7 @@ import Testing
     try Sandbox.withFiles(["a": "a"]) { sandbox in
       let lock = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0)
       _ = try Transaction.dryRun(on: sandbox.container()) { _ in }
-      let error = sandbox.failure { try sandbox.run() }
+      let error = failure { try sandbox.run() }
       #expect(error?.code == .locked && error?.message.contains("this process itself") == true)
       withExtendedLifetime(lock) {}
     }
@@ -211,7 +211,7 @@ import Testing
       let faults = Seams {
         guard $0 == point else { return }
         reached = true
-        let error = own.failure { _ = try ContainerLock(own.container(), exclusive: false, timeout: 0) }
+        let error = failure { _ = try ContainerLock(own.container(), exclusive: false, timeout: 0) }
         #expect(error?.code == .locked)
       }
       try sandbox.run(faults: faults) { try $0.write([1], to: "b") }

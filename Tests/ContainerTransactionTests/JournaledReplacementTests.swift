@@ -8,15 +8,6 @@ import Testing
 
 /// The commit in place: what happens when it stops, and when others write, at each of its moments.
 @Suite struct InPlaceTests {
-  struct Stop: Error {}
-
-  /// Stops, or does something, when a point is reached for the nth time.
-  private func faults(
-    _ point: FaultPoint, _ count: Int = 1, _ body: @escaping @Sendable () throws -> Void = { throw Stop() }
-  ) -> Seams {
-    let seen = Counter()
-    return Seams { if $0 == point, seen.next() == count { try body() } }
-  }
 
   static let points = FaultPoint.allCases.filter {
     ![.exchanged, .partlyExchanged, .moved, .sealed, .reverted].contains($0)
@@ -28,7 +19,7 @@ import Testing
       let old = try sandbox.listing()
       let isNew = Self.after.contains(point)
       do {
-        let outcome = try sandbox.run(faults: faults(point), commit: .inPlace)
+        let outcome = try sandbox.run(faults: .at(point), commit: .inPlace)
         #expect(isNew && (point == .done || !outcome.isFinished), "\(outcome.notes)")
       } catch is Stop {
         #expect(!isNew)
@@ -45,12 +36,12 @@ import Testing
   }
 
   @Test func stoppedAfterEveryMove() throws {
-    try Sandbox.withNotes("--leave-wal") { sandbox in
+    try Sandbox.withNotes(["--leave-wal"]) { sandbox in
       let old = try sandbox.listing()
       var stops = 0
       for number in 1...100 {
         do {
-          try sandbox.run(faults: faults(.moved, number), commit: .inPlace)
+          try sandbox.run(faults: .at(.moved, number), commit: .inPlace)
           break
         } catch is Stop {
           stops += 1
@@ -67,7 +58,7 @@ import Testing
 
   /// After any move, and so after a crash at any of them: a main file with a log has its own.
   @Test func noMainFileStandsBesideAForeignLog() throws {
-    try Sandbox.withNotes("--leave-wal") { sandbox in
+    try Sandbox.withNotes(["--leave-wal"]) { sandbox in
       let own = sandbox
       let log = Sandbox.database.withSuffix("-wal")
       let pair: @Sendable () throws -> [UInt64?] = {
@@ -97,7 +88,7 @@ import Testing
   }
 
   @Test func theSameAsByExchange() throws {
-    try Sandbox.withNotes("--leave-wal") { sandbox in
+    try Sandbox.withNotes(["--leave-wal"]) { sandbox in
       try Directory(sandbox.folder.path).createDirectory("copies")
       let copied = try Command.run("/bin/cp", ["-a", sandbox.root, sandbox.folder("copies/c")])
       #expect(copied.succeeded)
@@ -119,9 +110,9 @@ import Testing
   @Test func aChangeBeforeTheLastLookStopsIt() throws {
     try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
       let own = sandbox
-      let error = sandbox.failure {
+      let error = failure {
         try sandbox.run(
-          faults: faults(.synced) { try own.put("Documents/fresh.txt", "app") }, commit: .inPlace)
+          faults: .at(.synced) { try own.put("Documents/fresh.txt", "app") }, commit: .inPlace)
       }
       #expect(error?.code == .changedMeanwhile)
       let (fresh, empty) = (try sandbox.text("Documents/fresh.txt"), try sandbox.text("Documents/empty.txt"))
@@ -135,7 +126,7 @@ import Testing
     try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
       let own = sandbox
       let outcome = try sandbox.run(
-        faults: faults(point, count) {
+        faults: .at(point, count) {
           try own.put("Documents/fresh.txt", "app")
           try own.save("Documents/saved", "saved by the app")
           try own.live().removeFile("Library/x/y/z")
@@ -194,7 +185,7 @@ import Testing
       }
       for number in 1...100 {
         do {
-          try sandbox.run(faults: faults(.moved, number), commit: .inPlace, body)
+          try sandbox.run(faults: .at(.moved, number), commit: .inPlace, body)
           break
         } catch is Stop {
           expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
@@ -229,20 +220,8 @@ import Testing
       #expect(try sandbox.state() != nil && sandbox.state(.inside) != nil)
       let names = try Transaction.inspect(sandbox.container()) { try $0.children(of: .root) }
       #expect(names == ["a"])
-      sandbox.expect(.exists) { try sandbox.run { try $0.write([1], to: ".drydock-state/x") } }
+      expect(.exists) { try sandbox.run { try $0.write([1], to: ".drydock-state/x") } }
       #expect(try sandbox.stages().isEmpty)
-    }
-  }
-}
-
-final class Counter: @unchecked Sendable {
-  private var value = 0
-  private let lock = NSLock()
-
-  func next() -> Int {
-    lock.withLock {
-      value += 1
-      return value
     }
   }
 }

@@ -12,11 +12,6 @@ import Testing
 @Suite struct OpenFileTests {
   static let strategies: [CommitPreference] = [.exchange, .inPlace]
 
-  private func at(_ point: FaultPoint, _ body: @escaping @Sendable () throws -> Void) -> Seams {
-    let seen = Counter()
-    return Seams { if $0 == point, seen.next() == 1 { try body() } }
-  }
-
   // MARK: Reverted
 
   @Test(arguments: strategies, [WritingApp.Kind.append, .map])
@@ -26,9 +21,9 @@ import Testing
       try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
         let name = "\(strategy.rawValue)-\(kind.rawValue)-\(point.rawValue)"
         let path = sandbox.root + "/Documents/keep.txt"
-        let faults = at(point) { try app.open(name, kind, path) }
+        let faults = Seams.at(point) { try app.open(name, kind, path) }
         let error = try #require(
-          sandbox.failure {
+          failure {
             try sandbox.run(faults: faults, commit: strategy) {
               try $0.write(Array("replaced".utf8), to: "Documents/keep.txt")
             }
@@ -52,8 +47,8 @@ import Testing
     try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
       let before = try sandbox.listing()
       let path = sandbox.root + "/Documents"
-      let error = sandbox.failure {
-        try sandbox.run(faults: at(.committed) { try app.open("shell", .stay, path) })
+      let error = failure {
+        try sandbox.run(faults: .at(.committed) { try app.open("shell", .stay, path) })
       }
       #expect(error?.code == .inUse && error?.message.contains("working directory") == true, "\(error)")
       try app.stop("shell")
@@ -76,7 +71,7 @@ import Testing
           try own.live().removeFile("Documents/saved")
         }
       }
-      let error = try #require(sandbox.failure { try sandbox.run(faults: faults, commit: strategy) })
+      let error = try #require(failure { try sandbox.run(faults: faults, commit: strategy) })
       try app.stop(strategy.rawValue)
       #expect(error.code == .inUse && error.message.contains("Documents/written.txt"), "\(error)")
       #expect(try sandbox.text("Documents/fresh.txt") == "made beside it")
@@ -97,11 +92,11 @@ import Testing
     try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
       let own = sandbox
       let path = sandbox.root + "/Documents/written.txt"
-      let faults = at(.committed) {
+      let faults = Seams.at(.committed) {
         try own.put("Documents/written.txt", "the app's")
         try app.open(strategy.rawValue, .append, path)
       }
-      let error = sandbox.failure { try sandbox.run(faults: faults, commit: strategy) }
+      let error = failure { try sandbox.run(faults: faults, commit: strategy) }
       let report = try app.stop(strategy.rawValue)
       #expect(error?.code == .inUse, "\(error)")
       let lines = report.rows.map { "line \($0)\n" }.joined()
@@ -117,7 +112,7 @@ import Testing
       let error = #expect(throws: DrydockError.self) {
         try sandbox.run(
           commit: strategy,
-          faults: at(.committed) { try app.open(strategy.rawValue, .hold, path) })
+          faults: .at(.committed) { try app.open(strategy.rawValue, .hold, path) })
       }
       #expect(error?.code == .inUse && error?.message.contains("note.txt") == true, "\(error)")
       try app.stop(strategy.rawValue)
@@ -220,7 +215,7 @@ import Testing
       #expect(try aside.contents("Documents/keep.txt") == Array(("keep" + lines).utf8))
       // Once.
       #expect(try Transaction.recover(sandbox.container()).isEmpty)
-      let error = try #require(sandbox.failure { try sandbox.rollback(commit: strategy) })
+      let error = try #require(failure { try sandbox.rollback(commit: strategy) })
       #expect(error.code == .conflict && error.message.contains("nothing was changed"), "\(error)")
       #expect(error.message.contains(undo.full(ContainerPath(name: name))) && error.message.contains(path))
       try sandbox.rollback(discardingNewer: true, commit: strategy)
@@ -260,7 +255,7 @@ import Testing
       #expect(try isMarked(sandbox) == [true])
       for point in [FaultPoint.checked, .treeBuilt, .rewalked, .marked] {
         var options = TransactionOptions()
-        options.seams = Seams { if $0 == point { throw CommitFaultTests.Stop() } }
+        options.seams = Seams { if $0 == point { throw Stop() } }
         _ = try? Transaction.rollback(sandbox.container(), options: options)
         #expect(try isMarked(sandbox) == [true], "\(point)")
       }
@@ -312,10 +307,7 @@ import Testing
   @Test(arguments: strategies) func anAppThatDoesNotWait(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
     for options in [["--leave-wal"], ["--rollback-journal"]] {
-      try TemporaryDirectory.with { folder in
-        let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
-        #expect(made.succeeded, "\(made)")
-        let sandbox = Sandbox(folder: folder)
+      try Sandbox.withNotes(options) { sandbox in
         let before = try sandbox.listing()
         let path = sandbox.root + "/" + Sandbox.database.description
         let count = Counter()

@@ -22,7 +22,7 @@ import Testing
       #expect(outcome.transaction != nil && outcome.notes.isEmpty)
       #expect(try sandbox.live().contents("a/b") == [1])
       #expect(try sandbox.stages().isEmpty)
-      let again = sandbox.failure {
+      let again = failure {
         _ = try Transaction.create(created(sandbox), .restore, summary: "x") { _ in }
       }
       #expect(again?.code == .exists)
@@ -33,7 +33,6 @@ import Testing
   }
 
   @Test(arguments: CommitFaultTests.ofExchange) func creationStoppedAtEveryPoint(point: FaultPoint) throws {
-    struct Stop: Error {}
     try TemporaryDirectory.with { folder in
       let sandbox = Sandbox(folder: folder)
       var options = TransactionOptions()
@@ -50,7 +49,7 @@ import Testing
       #expect(RawFiles.exists(Array(sandbox.root.utf8)) == isNew)
       // The next one says that it is there, or makes it.
       if isNew {
-        sandbox.expect(.exists) {
+        expect(.exists) {
           _ = try Transaction.create(created(sandbox), .restore, summary: "x") { _ in }
         }
         #expect(try sandbox.log().map(\.state) == [.undoable])
@@ -131,7 +130,7 @@ import Testing
       let journal = try state.contents("journal")
       try state.removeFile("journal")
       try state.create("journal", Array("nonsense\n".utf8) + journal)
-      let error = sandbox.failure { try sandbox.run() }
+      let error = failure { try sandbox.run() }
       #expect(error?.code == .damagedState && error?.message.contains("line 1") == true)
       #expect(error?.path?.hasSuffix("/journal") == true)
       try state.removeFile("journal")
@@ -140,13 +139,12 @@ import Testing
       let record = try ContainerPath(bytes: Array("undo/".utf8) + folder[0] + Array("/record.json".utf8))
       try state.removeFile(record)
       try state.create(record, Array("{}".utf8))
-      sandbox.expect(.damagedState) { try sandbox.rollback() }
+      expect(.damagedState) { try sandbox.rollback() }
       #expect(try sandbox.text("a") == "a")
     }
   }
 
   @Test func aRollbackKilledAfterItsCommitIsNotDoneTwice() throws {
-    struct Stop: Error {}
     try Sandbox.withFiles(["a": "0"]) { sandbox in
       try sandbox.run { try $0.write([UInt8(ascii: "1")], to: "a") }
       try sandbox.run { try $0.write([UInt8(ascii: "2")], to: "a") }
@@ -157,7 +155,7 @@ import Testing
       let outcome = try sandbox.rollback()
       #expect(outcome.recovered.map(\.outcome) == [.new])
       #expect(try sandbox.text("a") == "0")
-      sandbox.expect(.nothingToUndo) { try sandbox.rollback() }
+      expect(.nothingToUndo) { try sandbox.rollback() }
     }
   }
 
@@ -220,8 +218,8 @@ import Testing
       let stage: ContainerPath = "stage/20261121T020658Z-04d74cd5"
       try state.createDirectories(stage)
       try state.create(stage.appending(name), Array("the only copy".utf8))
-      sandbox.expect(.damagedState) { try Transaction.recover(sandbox.container()) }
-      sandbox.expect(.damagedState) { try sandbox.run { try $0.write(Array("three".utf8), to: "a") } }
+      expect(.damagedState) { try Transaction.recover(sandbox.container()) }
+      expect(.damagedState) { try sandbox.run { try $0.write(Array("three".utf8), to: "a") } }
       #expect(try state.status(stage.appending(name)) != nil && sandbox.text("a") == "two")
     }
   }

@@ -12,10 +12,7 @@ import Testing
   @Test(arguments: [[], ["--leave-wal"], ["--rollback-journal"]]) func givesBackExactly(options: [String])
     throws
   {
-    try TemporaryDirectory.with { folder in
-      let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
-      #expect(made.succeeded)
-      let sandbox = Sandbox(folder: folder)
+    try Sandbox.withNotes(options) { sandbox in
       let before = try sandbox.listing()
       let outcome = try sandbox.run()
       #expect(outcome.transaction != nil && outcome.changes > 5 && outcome.conflicts.isEmpty)
@@ -99,7 +96,7 @@ import Testing
         ["\(sandbox.root)/Documents/database.sqlite", "UPDATE task SET title = 'app'"])
       #expect(sql.succeeded)
       let now = try sandbox.listing()
-      let error = try #require(sandbox.failure { try sandbox.rollback() })
+      let error = try #require(failure { try sandbox.rollback() })
       #expect(error.code == .conflict)
       for part in [
         "theme", "\"green\"", "\"blue\"", "written.txt", "empty.txt", "database.sqlite",
@@ -138,7 +135,7 @@ import Testing
       new.root["label"] = .string("blue")
       try sandbox.live().removeFile(Sandbox.settings)
       try sandbox.live().create(Sandbox.settings, new.encoded(), mode: 0o640)
-      let error = try #require(sandbox.failure { try sandbox.rollback() })
+      let error = try #require(failure { try sandbox.rollback() })
       #expect(error.code == .conflict && error.message.contains("label") && error.message.contains("blue"))
       #expect(error.message.contains("(secret, ") && !error.message.contains("horse"), "\(error.message)")
       let discarded = try sandbox.rollback(discardingNewer: true).value.discarded
@@ -175,19 +172,19 @@ import Testing
         #expect(try sandbox.text("a") == "\(number)")
         expectNone(try sandbox.listing().changes(from: listings[number]))
       }
-      sandbox.expect(.nothingToUndo) { try sandbox.rollback() }
+      expect(.nothingToUndo) { try sandbox.rollback() }
       for number in 1...3 {
         try sandbox.rollback(redoing: true)
         #expect(try sandbox.text("a") == "\(number)")
       }
-      sandbox.expect(.nothingToUndo) { try sandbox.rollback(redoing: true) }
+      expect(.nothingToUndo) { try sandbox.rollback(redoing: true) }
       for number in [2, 1] {
         try sandbox.rollback()
         #expect(try sandbox.text("a") == "\(number)")
       }
       // Something new ends what can be redone.
       try sandbox.run("other") { try $0.write(Array("x".utf8), to: "a") }
-      sandbox.expect(.nothingToUndo) { try sandbox.rollback(redoing: true) }
+      expect(.nothingToUndo) { try sandbox.rollback(redoing: true) }
       try sandbox.rollback()
       #expect(try sandbox.text("a") == "1")
       try sandbox.rollback()
@@ -196,7 +193,7 @@ import Testing
   }
 
   @Test func aMovedDatabase() throws {
-    try Sandbox.withNotes("--leave-wal") { sandbox in
+    try Sandbox.withNotes(["--leave-wal"]) { sandbox in
       let before = try sandbox.listing()
       let target: ContainerPath = "Library/Application Support/database.sqlite"
       try sandbox.run { try $0.move(Sandbox.database, to: target) }
@@ -240,7 +237,7 @@ import Testing
       #expect(try sandbox.listing()["file/inner/x"]?.kind == .file && sandbox.listing()["dir"]?.kind == .file)
       // The app's own file in a directory that took a file's place.
       try sandbox.put("file/mine", "app")
-      sandbox.expect(.conflict) { try sandbox.rollback() }
+      expect(.conflict) { try sandbox.rollback() }
       #expect(try sandbox.text("file/mine") == "app")
       try sandbox.rollback(discardingNewer: true)
       expectNone(try sandbox.listing().changes(from: before))
@@ -334,7 +331,7 @@ import Testing
       try sandbox.change { $0.put(VaultSandbox.item("a", "by drydock")) }
       try sandbox.appChanges { $0.put(VaultSandbox.item("a", "by the app")) }
       let before = try sandbox.sealed()
-      let error = sandbox.base.failure { try sandbox.rollback(sandbox.keys) }
+      let error = failure { try sandbox.rollback(sandbox.keys) }
       #expect(error?.code == .conflict)
       let message = error?.message ?? ""
       #expect(
@@ -369,7 +366,7 @@ import Testing
         vault.put(VaultSandbox.item("renamed", "a"))
       }
       try sandbox.appChanges { $0.put(VaultSandbox.item("renamed", "newer")) }
-      sandbox.base.expect(.conflict) { try sandbox.rollback(sandbox.keys) }
+      expect(.conflict) { try sandbox.rollback(sandbox.keys) }
     }
   }
 
@@ -378,9 +375,9 @@ import Testing
       try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
       try sandbox.appChanges { $0.put(VaultSandbox.item("c", "c")) }
       let before = try sandbox.sealed()
-      sandbox.expect(.vaultLocked) { try sandbox.rollback(nil) }
+      expect(.vaultLocked) { try sandbox.rollback(nil) }
       let stranger = try DeviceKeys(.generate())
-      sandbox.expect(.vaultLocked) { try sandbox.rollback(stranger) }
+      expect(.vaultLocked) { try sandbox.rollback(stranger) }
       #expect(try sandbox.sealed() == before)
       // Who gives up what is newer gives up the file.
       try sandbox.rollback(nil, discardingNewer: true)
@@ -425,7 +422,7 @@ import Testing
     try VaultSandbox.withVault { sandbox in
       try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
       try sandbox.base.live().removeFile(VaultSandbox.path)
-      sandbox.base.expect(.conflict) { try sandbox.rollback(sandbox.keys) }
+      expect(.conflict) { try sandbox.rollback(sandbox.keys) }
       try sandbox.rollback(sandbox.keys, discardingNewer: true)
       #expect(try sandbox.values() == ["a = a"])
     }
@@ -445,8 +442,8 @@ import Testing
       newer.put(VaultSandbox.item("app", "own"))
       try sandbox.write(newer.sealed())
       // The old file needs the old key, the present one the new key.
-      sandbox.expect(.vaultLocked) { try sandbox.rollback(later) }
-      sandbox.expect(.vaultLocked) { try sandbox.rollback(sandbox.keys) }
+      expect(.vaultLocked) { try sandbox.rollback(later) }
+      expect(.vaultLocked) { try sandbox.rollback(sandbox.keys) }
       try sandbox.rollback(both)
       #expect(try sandbox.vault().recipients == sandbox.keys.recipients)
       #expect(try sandbox.values() == ["a = a", "app = own", "b = b"])
@@ -457,7 +454,7 @@ import Testing
     try VaultSandbox.withVault { sandbox in
       try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
       try sandbox.write(Array("damaged".utf8))
-      sandbox.base.expect(.conflict) { try sandbox.rollback(sandbox.keys) }
+      expect(.conflict) { try sandbox.rollback(sandbox.keys) }
       try sandbox.rollback(sandbox.keys, discardingNewer: true)
       #expect(try sandbox.values() == ["a = a", "b = b"])
     }

@@ -1,7 +1,7 @@
 import Cryptography
 import DrydockErrors
 import Foundation
-import GRDB
+import Synchronization
 import TestSupport
 import Testing
 
@@ -25,7 +25,7 @@ struct Sandbox {
   }
 
   /// A container as the sample app leaves it.
-  static func withNotes(_ options: String..., body: (Sandbox) throws -> Void) throws {
+  static func withNotes(_ options: [String] = [], body: (Sandbox) throws -> Void) throws {
     try TemporaryDirectory.with { folder in
       let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
       #expect(made.succeeded, "\(made)")
@@ -128,30 +128,6 @@ struct Sandbox {
       container(), discardingNewer: discardingNewer, redoing: redoing, options: options)
   }
 
-  /// What an error says, by its code.
-  func failure(_ body: () throws -> Void) -> DrydockError? {
-    do {
-      try body()
-    } catch let error as DrydockError {
-      return error
-    } catch {
-      Issue.record("another error: \(error)")
-      return nil
-    }
-    Issue.record("nothing was thrown")
-    return nil
-  }
-
-  /// Expects an error by its code. Closures that do something are not written inside `#expect`: the compiler (6.3)
-  /// may take one that a macro copied for another one of the same function.
-  func expect(
-    _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation,
-    _ body: () throws -> Void
-  ) {
-    let error = failure(body)
-    #expect(error?.code == code, sourceLocation: sourceLocation)
-  }
-
   // MARK: State
 
   /// The state directory, nil when there is none.
@@ -184,6 +160,55 @@ extension TreeListing {
 func expectNone(_ changes: String, _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation)
 {
   #expect(changes.isEmpty, "\(comment) \(changes)", sourceLocation: sourceLocation)
+}
+
+/// The `DrydockError` that a body throws; nothing else is expected.
+func failure(
+  _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
+) -> DrydockError? {
+  do {
+    try body()
+    Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+  } catch let error as DrydockError {
+    return error
+  } catch {
+    Issue.record("another error: \(error)", sourceLocation: sourceLocation)
+  }
+  return nil
+}
+
+/// Expects an error by its code. Closures that do something are not written inside `#expect`: the compiler (6.3)
+/// may take one that a macro copied for another one of the same function.
+func expect(
+  _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+) {
+  let error = failure(body, sourceLocation: sourceLocation)
+  #expect(error?.code == code, "\(error as Any)", sourceLocation: sourceLocation)
+}
+
+/// Ends a transaction at some point.
+struct Stop: Error {}
+
+extension Seams {
+  /// Stops, or does something, when a point is reached for the nth time.
+  static func at(
+    _ point: FaultPoint, _ count: Int = 1, _ body: @escaping @Sendable () throws -> Void = { throw Stop() }
+  ) -> Seams {
+    let seen = Counter()
+    return Seams { if $0 == point, seen.next() == count { try body() } }
+  }
+}
+
+/// Counts from 1, on any thread.
+final class Counter: Sendable {
+  private let count = Mutex(0)
+
+  func next() -> Int {
+    count.withLock { count in
+      count += 1
+      return count
+    }
+  }
 }
 
 /// Two containers, `c` and `d`, that share a group; `c` has another one of its own.
@@ -219,28 +244,27 @@ struct GroupSandbox {
 
   func exists(_ path: String) throws -> Bool { try Directory(folder.path).status(ContainerPath(path)) != nil }
 
-  func container(_ name: String = "c", in base: String? = nil) throws -> Container {
+  func container(_ name: String = "c") throws -> Container {
     var configuration = ContainerConfiguration()
     configuration.groups =
       name == "c"
       ? ["group.shared": "../Shared/one", "group.own": "../Shared/two"]
-      : ["group.shared": (base ?? folder.path) + "/Shared/one"]
-    return try Container(at: (base ?? folder.path) + "/" + name, configuration: configuration)
+      : ["group.shared": folder("Shared/one")]
+    return try Container(at: folder(name), configuration: configuration)
   }
 
   /// All roots, without Drydock's own state in them.
-  func listings(in base: String? = nil) throws -> [TreeListing] {
+  func listings() throws -> [TreeListing] {
     try ["c", "d", "Shared/one", "Shared/two"].map {
-      try TreeListing((base ?? folder.path) + "/" + $0).without(".drydock-state")
+      try TreeListing(folder($0)).without(".drydock-state")
     }
   }
 
   /// What is not as it was, in any root.
   func changes(
-    from old: [TreeListing], in base: String? = nil,
-    comparing aspects: Set<TreeEntry.Aspect> = TreeListing.copied
+    from old: [TreeListing], comparing aspects: Set<TreeEntry.Aspect> = TreeListing.copied
   ) throws -> String {
-    zip(try listings(in: base), old).map { $0.changes(from: $1, comparing: aspects) }.filter { !$0.isEmpty }
+    zip(try listings(), old).map { $0.changes(from: $1, comparing: aspects) }.filter { !$0.isEmpty }
       .joined(separator: "\n")
   }
 
@@ -264,8 +288,8 @@ struct GroupSandbox {
   }
 
   /// Whether all roots are as ``change(_:)`` makes them.
-  func isNew(in base: String? = nil) throws -> Bool {
-    let base = try Directory(base ?? folder.path)
+  func isNew() throws -> Bool {
+    let base = try Directory(folder.path)
     return try base.contents("c/Documents/a.txt") == Array("A".utf8)
       && base.contents("Shared/one/note.txt") == Array("NOTE".utf8)
       && base.status("Shared/one/gone.txt") == nil && base.status("c/Documents/keep") == nil
@@ -283,8 +307,6 @@ struct GroupSandbox {
     }
     return found
   }
-
-  func failure(_ body: () throws -> Void) -> DrydockError? { Sandbox(folder: folder).failure(body) }
 }
 
 /// A container with a vault, and its device's key.
@@ -362,19 +384,5 @@ struct VaultSandbox {
   {
     try Transaction.rollback(
       base.container(), discardingNewer: discardingNewer, redoing: redoing, options: options(keys))
-  }
-
-  /// Expects an error of a container by its code.
-  func expect(
-    _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
-  ) {
-    do {
-      try body()
-      Issue.record("nothing was thrown", sourceLocation: sourceLocation)
-    } catch let error as DrydockError {
-      #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
-    } catch {
-      Issue.record("another error: \(error)", sourceLocation: sourceLocation)
-    }
   }
 }

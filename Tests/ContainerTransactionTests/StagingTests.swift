@@ -157,8 +157,8 @@ private struct Model {
       try FileManager.default.createSymbolicLink(atPath: sandbox.root + "/link", withDestinationPath: outside)
       _ = try Transaction.dryRun(on: sandbox.container()) { staged in
         try staged.move("link", to: "moved.db")
-        sandbox.expect(.missing) { try staged.readDatabase(at: "moved.db") { _ in } }
-        let write = sandbox.failure { try staged.writeDatabase(at: "moved.db") { _ in } }
+        expect(.missing) { try staged.readDatabase(at: "moved.db") { _ in } }
+        let write = failure { try staged.writeDatabase(at: "moved.db") { _ in } }
         #expect(write != nil)
         try staged.remove("moved.db")
       }
@@ -296,15 +296,15 @@ private struct Model {
   @Test func withoutAKeyNothingIsStaged() throws {
     try VaultSandbox.withVault { sandbox in
       let before = try sandbox.base.listing()
-      sandbox.expect(.vaultLocked) {
+      expect(.vaultLocked) {
         _ = try sandbox.base.run { staged in
           try staged.requireDeviceKeys("vault.rename")
           Issue.record("it went on")
         }
       }
-      sandbox.expect(.vaultLocked) { _ = try sandbox.base.run { _ = try $0.vault() } }
+      expect(.vaultLocked) { _ = try sandbox.base.run { _ = try $0.vault() } }
       let stranger = try DeviceKeys(.generate())
-      sandbox.expect(.vaultLocked) {
+      expect(.vaultLocked) {
         _ = try Transaction.run(
           on: sandbox.base.container(), .vault, summary: "", options: sandbox.options(stranger)
         ) { _ = try $0.vault() }
@@ -347,7 +347,7 @@ private struct Model {
           try $0.setVault(vault)
         }
       }
-      sandbox.expect(.vaultLocked) { try change { $0.put(VaultSandbox.item("c", "c")) } }
+      expect(.vaultLocked) { try change { $0.put(VaultSandbox.item("c", "c")) } }
       // Other keys that are not at hand are taken, for they are named on purpose.
       let later = try DeviceKeys(.generate())
       try change { try $0.rekey(to: later.recipients) }
@@ -403,8 +403,8 @@ private struct Model {
           try $0.write(bytes, to: VaultSandbox.path)
         }
       }
-      sandbox.base.expect(.checkFailed) { try stage(Array("no vault".utf8), sandbox.keys) }
-      sandbox.base.expect(.checkFailed) { try stage(Array(before.dropLast()), sandbox.keys) }
+      expect(.checkFailed) { try stage(Array("no vault".utf8), sandbox.keys) }
+      expect(.checkFailed) { try stage(Array(before.dropLast()), sandbox.keys) }
       #expect(try sandbox.sealed() == before)
       // Without a key, or sealed to another one, there is nothing to be seen.
       try stage(before + [0], nil)
@@ -418,16 +418,16 @@ private struct Model {
   @Test func aDamagedVaultIsAFileLikeAnother() throws {
     try VaultSandbox.withVault { sandbox in
       try sandbox.write(Array("damaged".utf8))
-      sandbox.expect(.badVault) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+      expect(.badVault) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
       try sandbox.base.run { try $0.write([1], to: "Documents/b.txt") }
       try sandbox.rollback(nil)
       #expect(try sandbox.sealed() == Array("damaged".utf8))
       try sandbox.base.live().removeFile(VaultSandbox.path)
       try sandbox.base.live().createDirectory(VaultSandbox.path)
-      sandbox.expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+      expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
       try sandbox.base.live().removeTree(VaultSandbox.path)
       try sandbox.base.live().createLink(VaultSandbox.path, target: Array("../elsewhere".utf8))
-      sandbox.expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+      expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
     }
   }
 }
