@@ -23,15 +23,9 @@ import Testing
       Archive.ID(unchecked: id.padding(toLength: 32, withPad: "0", startingAt: 0))
     }
     let id = whole(id)
-    var archive = try HandmadeArchive(
-      lab, name: id.short + ".tar.zst", id: id, instance: instance, time: time)
-    if follows != nil || parent != nil {
-      var header = try Archive.Header(decoding: archive.header, path: "")
-      header.follows = follows.map { [$0] }
-      (header.parent, header.kind) = (parent.map(whole), parent == nil ? .full : .incremental)
-      archive.header = try header.encoded()
-    }
-    archive.addRoot()
+    let archive = try HandmadeArchive(
+      lab, name: id.short + ".tar.zst", id: id, instance: instance, time: time, parent: parent.map(whole),
+      follows: follows.map { [$0] })
     let path = try archive.write()
     if lab.folder != nil {
       let modified = try Date(written ?? time, strategy: .iso8601)

@@ -210,7 +210,7 @@ import Testing
 
   @Test func aPassphraseOpensAndEncryptsAgain() throws {
     let lab = try Lab()
-    let taken = try chain(lab, kept: [4, 5])
+    let taken = try chain(lab, kept: [5])
     let secret = SecretBytes(Array("correct horse".utf8))
     let keys = AgeKeys(passphrases: [secret])
     for one in taken {
@@ -221,9 +221,12 @@ import Testing
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).notCompacted.count == 1)
     let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options())
     #expect(report.compacted.count == 1, "\(report.notCompacted)")
-    #expect(try repository.list().locked.count == 2)
-    // It reads the one that it follows, too; each time a passphrase costs a second.
-    try expectRestored(taken[5], in: lab, keys)
+    // A passphrase costs a second each time, by default: one archive says it.
+    let locked = try repository.list().locked
+    #expect(locked.count == 1)
+    let archive = try Archive(path: #require(locked.first).path, keys: keys)
+    #expect(archive.snapshot == taken[5].report.snapshot)
+    _ = try Verification.run(archive, data: true)
   }
 
   @Test func theItemsOfAVaultAreKept() throws {
@@ -405,7 +408,7 @@ import Testing
   /// Killed at removals, renames and syncs: every kept snapshot is there, and the next runs complete the work.
   @Test(
     .local("kills at calls of the file system; RandomRepositoryTests kills at remote places, too"),
-    arguments: [("unlinkat", 6), ("renameat2", 4), ("fsync", 5)])
+    arguments: [("unlinkat", 4), ("renameat2", 3), ("fsync", 3)])
   func killedAtAnyMoment(call: String, points: Int) throws {
     let lab = try Lab()
     let kept = [1, 2, 4]
@@ -452,7 +455,9 @@ import Testing
       // What a killed run was writing is removed by the next that writes.
       let names = try FileManager.default.contentsOfDirectory(atPath: lab.repository)
       #expect(names.count { !$0.hasPrefix(".") } == 6, "\(context)")
-      for number in kept { try expectRestored(taken[number], in: lab, context: context) }
+      for number in TestExtent.isFull ? kept : [kept[number % kept.count]] {
+        try expectRestored(taken[number], in: lab, context: context)
+      }
     }
     #expect(met.count >= 3, "\(met)")
   }

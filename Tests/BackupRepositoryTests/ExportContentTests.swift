@@ -9,7 +9,6 @@ import Testing
   @Test func contentThatIsNotWhatTheManifestSaysIsNotExported() throws {
     let lab = try Lab()
     var handmade = try HandmadeArchive(lab)
-    handmade.addRoot()
     try handmade.addFile("a", "one")
     handmade.entries[1].digest = try SHA256.hash(Array("two".utf8))
     let archive = try Archive(path: handmade.write())
@@ -24,7 +23,6 @@ import Testing
   @Test(.everyPlace) func entriesThatDoNotGiveTheSnapshotAreNotExported() throws {
     let lab = try Lab()
     var handmade = try HandmadeArchive(lab)
-    handmade.addRoot()
     try handmade.addFile("a", "one")
     handmade.sql =
       "UPDATE property SET value = '\(String(repeating: "0", count: 64))' WHERE name = 'snapshot'"

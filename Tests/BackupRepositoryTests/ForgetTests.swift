@@ -38,12 +38,7 @@ import Testing
       app: "com.example.lab", instance: instance, time: time.filter { $0 != "-" && $0 != ":" }, id: id,
       parent: parent, isEncrypted: sealed)
     var archive = try HandmadeArchive(
-      lab, name: name ?? names[0], id: id, instance: instance, time: time)
-    archive.header = try Archive.Header(
-      archive: id, app: "com.example.lab", instance: instance, layout: .generic, schemaVersion: nil,
-      time: time, tool: "test", parent: parent
-    ).encoded()
-    archive.addRoot()
+      lab, name: name ?? names[0], id: id, instance: instance, time: time, parent: parent)
     if sealed { archive.encryption = .recipients([identity.recipient]) }
     return try archive.write()
   }

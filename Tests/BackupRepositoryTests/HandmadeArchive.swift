@@ -31,22 +31,24 @@ struct HandmadeArchive {
   /// SQL that is run on the finished manifest, `PRAGMA writable_schema` and all.
   var sql: String?
 
+  /// An archive that has the root alone.
   init(
     _ lab: Lab, name: String = "handmade.tar.zst", id: Archive.ID? = nil, app: String = "com.example.lab",
-    instance: String = "box", time: String = "2026-11-20T10:15:00Z"
+    instance: String = "box", time: String = "2026-11-20T10:15:00Z", parent: Archive.ID? = nil,
+    follows: [String]? = nil
   ) throws {
     self.lab = lab
     path = lab.repository + "/" + name
     self.id = try id ?? Archive.ID.new()
-    header = try Archive.Header(
+    var header = Archive.Header(
       archive: self.id, app: app, instance: instance, layout: .generic, schemaVersion: nil, time: time,
-      tool: "test"
-    ).encoded()
+      tool: "test", parent: parent)
+    header.follows = follows
+    self.header = try header.encoded()
+    addDirectory(.root)
   }
 
   // MARK: Parts that agree
-
-  mutating func addRoot() { addDirectory(.root) }
 
   mutating func addDirectory(_ path: ContainerPath) {
     members.append((member(path, .directory), []))

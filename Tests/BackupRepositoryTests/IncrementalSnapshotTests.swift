@@ -166,7 +166,6 @@ import Testing
     let lab = try Lab()
     try lab.write("b", "another text")
     var parent = try HandmadeArchive(lab)
-    parent.addRoot()
     try parent.addFile("b", "some text")
     parent.sql = sql
     let path = try parent.write()
@@ -183,8 +182,7 @@ import Testing
     let full = try snapshot(lab)
     try lab.write("a", "more text")
     let next = try snapshot(lab)
-    var other = try HandmadeArchive(lab, name: lastName(full.path), id: full.archive, instance: "other")
-    other.addRoot()
+    let other = try HandmadeArchive(lab, name: lastName(full.path), id: full.archive, instance: "other")
     _ = try other.write()
     let error = failure { _ = try Archive(path: next.path) }
     #expect(code(error) == "damaged" && "\(error as Any)".contains(lastName(full.path)), "\(error as Any)")

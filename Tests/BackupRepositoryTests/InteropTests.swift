@@ -54,9 +54,4 @@ import Testing
       #expect(!result.errors.contains("Traceback"), "\(name): \(result)")
     }
   }
-
-  @Test func itIsShort() throws {
-    let text = try String(contentsOfFile: Self.program, encoding: .utf8)
-    #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 111)
-  }
 }

@@ -8,7 +8,6 @@ import Testing
 @Suite struct ManifestMemoryTests {
   private func archive(_ lab: Lab, sql: String) throws -> String {
     var archive = try HandmadeArchive(lab)
-    archive.addRoot()
     try archive.addFile("file", "content")
     archive.sql = sql
     return try archive.write()

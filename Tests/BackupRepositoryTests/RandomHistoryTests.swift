@@ -116,7 +116,9 @@ import Testing
     }
   }
 
-  @Test(arguments: 1...5 as ClosedRange<UInt64>) func everySnapshotOfARandomHistory(seed: UInt64) throws {
+  @Test(arguments: 1...(TestExtent.isFull ? 5 : 3) as ClosedRange<UInt64>) func everySnapshotOfARandomHistory(
+    seed: UInt64
+  ) throws {
     var run = try RandomRun(seed: seed)
     let lab = run.lab
     let rounds = TestExtent.isFull ? 50 : 12

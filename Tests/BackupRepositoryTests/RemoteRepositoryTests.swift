@@ -264,16 +264,12 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test(
-    "What is named like an archive and is not a file is reported", arguments: [PlaceKind.directory, .sftp])
-  func otherFiles(_ kind: PlaceKind) throws {
+  /// In a directory: RepositoryTests.
+  @Test("What is named like an archive and is not a file is reported")
+  func otherFiles() throws {
     let lab = try Lab()
-    var folder = lab.repository
-    if case .sftp = kind {
-      let place = try kind.make()
-      try kind.use(place, for: lab)
-      folder = try #require(place.directory) + "/backups"
-    }
+    try PlaceKind.sftp.use(for: lab)
+    let folder = try #require(lab.folder)
     try lab.write("note", "small")
     let path = try lab.incremental { _ in }.path
     let names = ["directory", "fifo", "link"].map { "\($0)_20260101T000000Z_0123456789abcdef.tar.zst" }

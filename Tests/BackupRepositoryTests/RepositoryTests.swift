@@ -25,9 +25,8 @@ import Testing
     _ lab: Lab, _ name: String, id: String? = nil, app: String = "com.example.lab", instance: String = "box",
     time: String = "2026-11-20T10:15:00Z"
   ) throws -> String {
-    var archive = try HandmadeArchive(
+    let archive = try HandmadeArchive(
       lab, name: name, id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance, time: time)
-    archive.addRoot()
     return try archive.write()
   }
 
@@ -150,8 +149,7 @@ import Testing
     #expect(try listing.find(report.archive.short) == copy)
     #expect(["copy.tar.zst", "renamed by hand.tar.zst"].contains(try lastName(listing.find("box@latest"))))
     // One that says the same and is another file is not taken for it.
-    var other = try HandmadeArchive(lab, name: "other.tar.zst", id: report.archive)
-    other.addRoot()
+    let other = try HandmadeArchive(lab, name: "other.tar.zst", id: report.archive)
     _ = try other.write()
     let error = failure { _ = try Repository(lab.repository).find(report.archive.short) }
     #expect(code(error) == "ambiguousArchive")
@@ -159,8 +157,6 @@ import Testing
       #expect("\(error as Any)".contains(name))
     }
   }
-
-  private func lastName(_ path: String) -> String { (path as NSString).lastPathComponent }
 
   @Test(.local("sets the times of the files")) func theLaterOneOfASecondIsTheLatest() throws {
     let lab = try Lab()

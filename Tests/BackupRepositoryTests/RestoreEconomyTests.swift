@@ -8,27 +8,6 @@ import Testing
 
 /// A restore reads of an archive what it needs, and a rollback gives every flag back.
 @Suite struct RestoreEconomyTests {
-  @Test func onlyTheFramesOfWhatDiffersAreRead() throws {
-    let lab = try Lab()
-    let size = 1 << 20
-    for number in 0..<24 { try lab.write("f\(number)", SeededRandom.noise(size)) }
-    let archive = try lab.snapshot().path
-    let before = try TreeListing(lab.root)
-    // The tables alone: the seek table, the header and the manifest.
-    let opening = try Archive(path: archive).bytesRead
-    #expect(opening < 100_000)
-    #expect(try lab.restore(archive).value.bytesRead == opening)
-    #expect(try lab.dryRun(archive) { $0.scope = ["f3"] }.value.bytesRead == opening)
-
-    try lab.remove("f13")
-    let report = try lab.restore(archive) { $0.scope = ["f13"] }.value
-    #expect(report.restoredPaths == ["f13"])
-    // A file of 1 MiB lies in two frames of 4 MiB at most.
-    let read = report.bytesRead - opening
-    #expect(read >= UInt64(size) && read <= UInt64(9 * size))
-    #expect(try TreeListing(lab.root).differences(from: before, ignoringTimesOf: [""]) == [])
-  }
-
   /// The archives of a chain are read in their order: few frames are decoded by two threads, and none twice by one.
   @Test func eachFrameOfAChainIsReadOnce() throws {
     let lab = try Lab()
@@ -104,33 +83,5 @@ import Testing
     _ = try Transaction.rollback(lab.container())
     #expect(try lab.read("folder/file") == "live")
     #expect(try Directory(lab.root).status("folder")?.isNoDump == true)
-  }
-
-  @Test func aFlagStaysThatKeepsSomethingOut() throws {
-    let lab = try Lab()
-    try lab.write("folder/file", "archive")
-    let archive = try lab.snapshot().path
-    try lab.write("folder/file", "live")
-    try lab.write("folder/own", "nowhere else")
-    try lab.flag("folder")
-    let options = { (options: inout RestoreOptions) in options.overwriteExcluded = true }
-    try lab.restore(archive, options)
-    #expect(try lab.read("folder/file") == "archive" && lab.exists("folder/own"))
-    // Nor does the next one, whoever runs it, remove it.
-    #expect(try lab.restore(archive, options).transaction == nil)
-    #expect(try lab.restore(archive).transaction == nil && lab.exists("folder/own"))
-  }
-
-  @Test func whatWasStoredBelowAnExcludedDirectoryNeedsTheOption() throws {
-    let lab = try Lab()
-    try lab.write("cache/deep/file", "cached")
-    try lab.flag("cache")
-    var options = SnapshotOptions()
-    options.includesExcluded = true
-    let archive = try lab.take(options).path
-    try lab.restore(archive, to: lab.directory("without"))
-    #expect(!lab.exists("cache", in: lab.directory("without")))
-    try lab.restore(archive, to: lab.directory("with")) { $0.includeExcluded = true }
-    #expect(try lab.read("cache/deep/file", in: lab.directory("with")) == "cached")
   }
 }

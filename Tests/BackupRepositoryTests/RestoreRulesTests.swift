@@ -6,41 +6,8 @@ import Testing
 
 @testable import BackupRepository
 
-/// The nine rules, one by one.
+/// Parts of the nine rules that `RestoreMatrixTests` does not have.
 @Suite struct RestoreRulesTests {
-  /// How a path stands: in the archive, live, and what becomes of it.
-  struct Case: CustomStringConvertible {
-    enum Stored { case no, yes, excluded }
-    enum Live { case absent, other, flagged }
-    enum End { case archive, live, gone }
-
-    var stored: Stored, live: Live, end: End
-    var keep = false, overwrite = false
-
-    var description: String {
-      "stored \(stored), live \(live)\(keep ? ", keep" : "")\(overwrite ? ", overwrite" : "") → \(end)"
-    }
-  }
-
-  static let cases: [Case] = [
-    Case(stored: .yes, live: .absent, end: .archive),
-    Case(stored: .yes, live: .other, end: .archive),
-    Case(stored: .yes, live: .flagged, end: .live),
-    Case(stored: .yes, live: .flagged, end: .archive, overwrite: true),
-    Case(stored: .yes, live: .other, end: .archive, keep: true),
-    Case(stored: .yes, live: .flagged, end: .live, keep: true),
-    Case(stored: .no, live: .other, end: .gone),
-    Case(stored: .no, live: .other, end: .live, keep: true),
-    Case(stored: .no, live: .other, end: .gone, overwrite: true),
-    Case(stored: .no, live: .flagged, end: .live),
-    Case(stored: .no, live: .flagged, end: .live, overwrite: true),
-    Case(stored: .excluded, live: .absent, end: .gone),
-    Case(stored: .excluded, live: .other, end: .live),
-    Case(stored: .excluded, live: .other, end: .live, keep: true),
-    Case(stored: .excluded, live: .other, end: .live, overwrite: true),
-    Case(stored: .excluded, live: .flagged, end: .live),
-  ]
-
   /// Names of directories that a file system without case, or without Unicode forms, takes for one.
   @Test(arguments: [("A", "a"), ("STRASSE", "straße"), ("e\u{301}", "\u{E9}")])
   func namesThatBecomeOneAreRefused(_ one: String, _ other: String) throws {
@@ -66,46 +33,6 @@ import Testing
     try lab.remove("top")
     try lab.restore(archive)
     for name in [one, other] { #expect(try lab.read("top/\(name)/x") == name) }
-  }
-
-  @Test(arguments: cases, [false, true])
-  func everyCombination(_ expected: Case, _ isBelow: Bool) throws {
-    let lab = try Lab()
-    // The same for the path itself and for one in a directory that carries the flag.
-    let path = isBelow ? "top/sub/path" : "top/path"
-    let flagged = isBelow ? "top/sub" : path
-    try lab.write("top/other", "other")
-    if expected.stored != .no { try lab.write(path, "from the archive") }
-    if expected.stored == .excluded { try lab.flag(flagged) }
-    let archive = try lab.snapshot().path
-    if expected.stored != .no { try lab.remove(flagged) }
-    if expected.live != .absent { try lab.write(path, "live") }
-    if expected.live == .flagged { try lab.flag(flagged) }
-    let options = { (options: inout RestoreOptions) in
-      (options.keepExtra, options.overwriteExcluded) = (expected.keep, expected.overwrite)
-    }
-    let planned = try lab.dryRun(archive, options).value
-    let before = try TreeListing(lab.root)
-    let report = try lab.restore(archive, options).value
-    #expect(planned.restored == report.restored && planned.preserved == report.preserved)
-    switch expected.end {
-    case .archive:
-      #expect(try lab.read(path) == "from the archive")
-      #expect(report.restoredPaths.contains(path))
-    case .live:
-      let after = try TreeListing(lab.root)
-      // Directories above get a new time when something comes back into them.
-      let lines = after.differences(from: before, ignoringTimesOf: ["", "top"]).filter {
-        $0.hasPrefix(path + ":")
-      }
-      #expect(lines == [])
-      #expect(try lab.read(path) == "live")
-      #expect(report.preservedPaths.isEmpty == (expected.keep && expected.stored == .no))
-    case .gone:
-      #expect(!lab.exists(path))
-      #expect(report.removedPaths.contains(path) == (expected.live != .absent))
-    }
-    #expect(try lab.restore(archive, options).transaction == nil)
   }
 
   @Test func storedPathComesBackUnderADirectoryThatIsFlaggedNow() throws {
@@ -157,7 +84,6 @@ import Testing
   @Test func directoryThatCouldNotBeReadKeepsWhatIsInIt() throws {
     let lab = try Lab()
     var hostile = try HandmadeArchive(lab)
-    hostile.addRoot()
     hostile.addDirectory("locked")
     hostile.skipped.append(SkippedPath(path: "locked", reason: .unreadable))
     hostile.skipped.append(SkippedPath(path: "busy", reason: .unstable))
@@ -168,41 +94,6 @@ import Testing
     let report = try lab.restore(archive).value
     #expect(lab.exists("locked/inside/file") && lab.exists("busy") && !lab.exists("extra"))
     #expect(report.preservedPaths == ["busy", "locked/inside"])
-  }
-
-  // MARK: Types
-
-  @Test(arguments: ["file", "directory", "link"], ["file", "directory", "link", "database"])
-  func typesAreReplaced(_ stored: String, _ live: String) throws {
-    let lab = try Lab()
-    try make(stored, lab)
-    try lab.directory(in: "elsewhere")
-    let archive = try lab.snapshot().path
-    let before = try TreeListing(lab.root)
-    try lab.remove("x")
-    try make(live, lab, "live")
-    let changed = try TreeListing(lab.root)
-    let planned = try lab.dryRun(archive).value
-    let report = try lab.restore(archive).value
-    #expect(planned.restored == report.restored && planned.removed == report.removed)
-    #expect(try TreeListing(lab.root).differences(from: before) == [])
-    #expect(try lab.restore(archive).transaction == nil)
-    _ = try Transaction.rollback(lab.container())
-    #expect(try TreeListing(lab.root).differences(from: changed) == [])
-    _ = try Transaction.rollback(lab.container(), redoing: true)
-    #expect(try TreeListing(lab.root).differences(from: before) == [])
-    #expect(try RawFiles.names(in: lab.full("elsewhere")).isEmpty)
-  }
-
-  private func make(_ type: String, _ lab: Lab, _ text: String = "content") throws {
-    switch type {
-    case "file": try lab.write("x", text)
-    case "directory":
-      try lab.write("x/below/file", text)
-      try lab.write("x/name", text)
-    case "link": _ = try lab.shell("ln -s elsewhere x", in: lab.root)
-    default: try lab.sql("x", "PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES (1)")
-    }
   }
 
   @Test func conflictThatWouldDeleteASparedPath() throws {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import BackupRepository
 
-/// Restores of a part: by store, by path, by both, and of what was stored although a rule excluded it.
+/// Restores of a part: by store, by path, and by both.
 @Suite struct RestoreScopeTests {
   private static let settings = "Library/Preferences/com.example.notes.plist"
   private static let database = "Library/Application Support/database.sqlite"
@@ -96,32 +96,5 @@ import Testing
     let report = try lab.restore(archive) { $0.stores = [.files] }.value
     #expect(report.removedPaths == ["Documents/New/file"])
     #expect(try lab.sql("Documents/New/kept.db", "SELECT count(*) FROM t") == "0\n")
-  }
-
-  // MARK: Stored although excluded
-
-  @Test(arguments: [false, true], [[], ["include"], ["overwrite"], ["include", "overwrite"]])
-  func storedAlthoughExcluded(_ isLive: Bool, _ given: [String]) throws {
-    let (includes, overwrites) = (given.contains("include"), given.contains("overwrite"))
-    let lab = try Lab()
-    var made = try HandmadeArchive(lab)
-    made.addRoot()
-    made.addDirectory("cache")
-    try made.addFile("cache/file", "from the archive")
-    let exclusion = Exclusion(rule: .pattern, origin: "cache", detail: "cache")
-    made.sql = "INSERT INTO property VALUES ('stores-excluded', 1)"
-    made.excluded = [
-      ExcludedPath(path: "cache", exclusion: exclusion),
-      ExcludedPath(path: "cache/file", exclusion: exclusion),
-    ]
-    let archive = try made.write()
-    if isLive { try lab.write("cache/file", "live") }
-    let report = try lab.restore(archive) {
-      ($0.includeExcluded, $0.overwriteExcluded) = (includes, overwrites)
-    }.value
-    let expected =
-      isLive ? (includes && overwrites ? "from the archive" : "live") : (includes ? "from the archive" : nil)
-    #expect((try? lab.read("cache/file")) == expected)
-    #expect(report.preservedPaths == (isLive && !(includes && overwrites) ? ["cache"] : []))
   }
 }

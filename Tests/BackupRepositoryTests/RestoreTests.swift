@@ -108,6 +108,9 @@ import Testing
     _ = try Transaction.rollback(lab.container())
     let back = try TreeListing(lab.root)
     #expect(back.differences(from: damaged) == [])
+    _ = try Transaction.rollback(lab.container(), redoing: true)
+    let redone = try TreeListing(lab.root)
+    #expect(redone.differences(from: after, comparing: TreeListing.timeless) == [])
   }
 
   @Test(.atEachPlace) func onlyWhatDiffersIsRead() throws {

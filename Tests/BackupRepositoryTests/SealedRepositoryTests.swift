@@ -29,11 +29,10 @@ import Testing
     app: String = "com.example.lab",
     sealed: Bool = true
   ) throws -> String {
-    var archive = try HandmadeArchive(
+    let archive = try HandmadeArchive(
       lab, id: id.map { Archive.ID(unchecked: $0) }, app: app, instance: instance,
       time: time
     )
-    archive.addRoot()
     let bytes = try archive.bytes()
     try lab.store(
       name, sealed ? Age.seal(SecretBytes(bytes), to: .recipients([identity.recipient])) : bytes)

@@ -91,7 +91,6 @@ import Testing
     _ lab: VaultLab, _ items: [VaultItem], _ change: (inout HandmadeArchive) throws -> Void = { _ in }
   ) throws -> String {
     var archive = try HandmadeArchive(lab.lab)
-    archive.addRoot()
     try archive.addFile("a.txt", "content")
     archive.encryption = .recipients([try VaultLab.archiveKey.get().recipient])
     let document = VaultDocument(device: String(repeating: "0a", count: 16), items: items)
