@@ -154,8 +154,7 @@ import Testing
       return Outcome(kind: kind, loss: try Self.loss(path, report))
     }
     print("\(strategy): \(moments.count) moments: \(Self.shown(counts))")
-    #expect(
-      counts["reverted"] != nil && counts["refused"] != nil && counts["committed"] != nil, "\(counts)")
+    #expect(counts["reverted"] != nil && counts["refused"] != nil && counts["committed"] != nil, "\(counts)")
   }
 
   /// Nobody sees the app, as in another namespace: it gets an error for what would be lost, and a rollback takes away what

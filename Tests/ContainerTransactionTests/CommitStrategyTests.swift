@@ -49,96 +49,91 @@ import Testing
   }
 
   @Test func theContainerIsAMountPoint() throws {
-    try TemporaryDirectory.with { folder in
-      let sandbox = Sandbox(folder: folder)
-      try Directory(folder.path).createDirectory("c")
-      try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", folder("c")) {
-        try sandbox.put("Documents/empty.txt", "x")
-        try inPlace(sandbox, "mounted at the container's root")
-      }
-      // A directory of the same file system, mounted on itself.
+    let folder = try TemporaryDirectory()
+    let sandbox = Sandbox(folder: folder)
+    try Directory(folder.path).createDirectory("c")
+    try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", folder("c")) {
       try sandbox.put("Documents/empty.txt", "x")
-      try mount("--bind", folder("c"), folder("c")) {
-        try inPlace(sandbox, "mounted at the container's root")
-        try sandbox.run("the last in place")
-      }
-      // What is kept in the container stays with it when it is exchanged, and both logs are one.
-      let exchanged = try sandbox.run("by exchange") { try $0.write([1], to: "later") }
-      #expect(exchanged.place == .beside)
-      #expect(try sandbox.log().map(\.summary).suffix(2) == ["the last in place", "by exchange"])
-      // Mounted again: what an exchange has kept beside it is behind another mount, and comes back all the same.
-      try mount("--bind", folder("c"), folder("c")) {
-        try sandbox.rollback()
-        #expect(try !sandbox.exists("later") && sandbox.text("Documents/empty.txt") == "replaced")
-      }
-      try sandbox.rollback()
-      #expect(try sandbox.text("Documents/empty.txt") == "x")
+      try inPlace(sandbox, "mounted at the container's root")
     }
+    // A directory of the same file system, mounted on itself.
+    try sandbox.put("Documents/empty.txt", "x")
+    try mount("--bind", folder("c"), folder("c")) {
+      try inPlace(sandbox, "mounted at the container's root")
+      try sandbox.run("the last in place")
+    }
+    // What is kept in the container stays with it when it is exchanged, and both logs are one.
+    let exchanged = try sandbox.run("by exchange") { try $0.write([1], to: "later") }
+    #expect(exchanged.place == .beside)
+    #expect(try sandbox.log().map(\.summary).suffix(2) == ["the last in place", "by exchange"])
+    // Mounted again: what an exchange has kept beside it is behind another mount, and comes back all the same.
+    try mount("--bind", folder("c"), folder("c")) {
+      try sandbox.rollback()
+      #expect(try !sandbox.exists("later") && sandbox.text("Documents/empty.txt") == "replaced")
+    }
+    try sandbox.rollback()
+    #expect(try sandbox.text("Documents/empty.txt") == "x")
   }
 
   @Test func anotherFileSystemIsInsideIt() throws {
-    try Sandbox.withFiles(["Documents/empty.txt": "x", "Library/mounted/below": "y"]) { sandbox in
-      try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", sandbox.root + "/Library/mounted") {
-        try sandbox.put("Library/mounted/inside", "z")
-        try inPlace(sandbox, "mounted inside the container, at Library/mounted")
-        // What is on it cannot be changed in the same step.
-        let before = try sandbox.listing()
-        for body in [
-          { try $0.write([1], to: "Library/mounted/inside") },
-          { try $0.write([1], to: "Library/mounted/new") }, { try $0.remove("Library/mounted") },
-        ] as [(StagedContainer) throws -> Void] {
-          let refused = (try? sandbox.run { try body($0) }) == nil
-          #expect(refused)
-          expectNone(try sandbox.listing().changes(from: before))
-          #expect(try sandbox.stages().isEmpty)
-        }
+    let sandbox = try Sandbox(files: ["Documents/empty.txt": "x", "Library/mounted/below": "y"])
+    try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", sandbox.root + "/Library/mounted") {
+      try sandbox.put("Library/mounted/inside", "z")
+      try inPlace(sandbox, "mounted inside the container, at Library/mounted")
+      // What is on it cannot be changed in the same step.
+      let before = try sandbox.listing()
+      for body in [
+        { try $0.write([1], to: "Library/mounted/inside") },
+        { try $0.write([1], to: "Library/mounted/new") }, { try $0.remove("Library/mounted") },
+      ] as [(StagedContainer) throws -> Void] {
+        let refused = (try? sandbox.run { try body($0) }) == nil
+        #expect(refused)
+        expectNone(try sandbox.listing().changes(from: before))
+        #expect(try sandbox.stages().isEmpty)
       }
-      try mount("--bind", sandbox.root + "/Documents", sandbox.root + "/Library/mounted") {
-        try inPlace(sandbox, "mounted inside the container")
-      }
-      #expect(try sandbox.run().place == .beside)
-      #expect(try sandbox.text("Library/mounted/below") == "y")
     }
+    try mount("--bind", sandbox.root + "/Documents", sandbox.root + "/Library/mounted") {
+      try inPlace(sandbox, "mounted inside the container")
+    }
+    #expect(try sandbox.run().place == .beside)
+    #expect(try sandbox.text("Library/mounted/below") == "y")
   }
 
   @Test func theParentIsReadOnly() throws {
-    try Sandbox.withFiles(["Documents/empty.txt": "x"]) { sandbox in
-      try mount("--bind", sandbox.folder.path, sandbox.folder.path) {
-        let remounted = try asRoot("mount", ["-o", "remount,bind,ro", sandbox.folder.path])
-        #expect(remounted.succeeded, "\(remounted)")
-        let before = try TreeListing(sandbox.folder.path)
-        expect(.notWritable) { try sandbox.run() }
-        expectNone(try TreeListing(sandbox.folder.path).changes(from: before))
-        // Looking needs no writable directory.
-        let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
-        #expect(!outcome.difference.isEmpty)
-      }
+    let sandbox = try Sandbox(files: ["Documents/empty.txt": "x"])
+    try mount("--bind", sandbox.folder.path, sandbox.folder.path) {
+      let remounted = try asRoot("mount", ["-o", "remount,bind,ro", sandbox.folder.path])
+      #expect(remounted.succeeded, "\(remounted)")
+      let before = try TreeListing(sandbox.folder.path)
+      expect(.notWritable) { try sandbox.run() }
+      expectNone(try TreeListing(sandbox.folder.path).changes(from: before))
+      // Looking needs no writable directory.
+      let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
+      #expect(!outcome.difference.isEmpty)
     }
   }
 
   @Test func mountedAtTheLastMoment() throws {
-    try Sandbox.withFiles(["Documents/empty.txt": "x"]) { sandbox in
-      let before = try sandbox.listing()
-      let root = sandbox.root
-      let faults = Seams { point in
-        guard point == .committed else { return }
-        let mounted = try Command.run(
-          "mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", root + "/Documents"])
-        guard mounted.succeeded else { throw SystemFailure("\(mounted)") }
-      }
-      // Whatever becomes of it, what is mounted is not emptied.
-      _ = try? sandbox.run(faults: faults)
-      defer { unmount(root + "/Documents") }
-      _ = try? Transaction.recover(sandbox.container())
-      let mounts = try String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
-      let place = mounts.split(separator: "\n").first { $0.contains(sandbox.folder.path) }
-      let path = try #require(place).split(separator: " ")[4]
-      #expect(unmount(String(path)))
-      _ = try Transaction.recover(sandbox.container())
-      #expect(try sandbox.stages().isEmpty)
-      if try sandbox.log().first?.state == .undoable { try sandbox.rollback() }
-      expectNone(try sandbox.listing().changes(from: before))
+    let sandbox = try Sandbox(files: ["Documents/empty.txt": "x"])
+    let before = try sandbox.listing()
+    let root = sandbox.root
+    let faults = Seams { point in
+      guard point == .committed else { return }
+      let mounted = try Command.run("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", root + "/Documents"])
+      guard mounted.succeeded else { throw SystemFailure("\(mounted)") }
     }
+    // Whatever becomes of it, what is mounted is not emptied.
+    _ = try? sandbox.run(faults: faults)
+    defer { unmount(root + "/Documents") }
+    _ = try? Transaction.recover(sandbox.container())
+    let mounts = try String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+    let place = mounts.split(separator: "\n").first { $0.contains(sandbox.folder.path) }
+    let path = try #require(place).split(separator: " ")[4]
+    #expect(unmount(String(path)))
+    _ = try Transaction.recover(sandbox.container())
+    #expect(try sandbox.stages().isEmpty)
+    if try sandbox.log().first?.state == .undoable { try sandbox.rollback() }
+    expectNone(try sandbox.listing().changes(from: before))
   }
 
   // MARK: Full disks
@@ -146,67 +141,65 @@ import Testing
   /// With less and less space: a commit in place is done, or has changed nothing.
   @Test func noSpaceInPlace() throws {
     for room in [0, 8, 16, 24, 32, 40, 48, 60, 80] {
-      try TemporaryDirectory.with { folder in
-        try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", folder.path) {
-          let sandbox = Sandbox(folder: folder)
-          try Directory(folder.path).createDirectory("c")
-          try sandbox.put("Documents/empty.txt", "x")
-          let before = try sandbox.listing()
-          let free = Int(try sandbox.live().freeSpace() ?? 0) - room * 1024
-          try Directory(folder.path).create("filler", [UInt8](repeating: 0, count: max(free, 0)))
-          do {
-            try sandbox.run(commit: .inPlace)
-            #expect(try sandbox.text("Documents/new/sub/deep.txt") == "deep", "\(room)")
-          } catch {
-            expectNone(try sandbox.listing().changes(from: before), "\(room)")
-          }
-          try Directory(folder.path).removeFile("filler")
-          _ = try Transaction.recover(sandbox.container())
-          #expect(try sandbox.stages().isEmpty, "\(room)")
-          if try !sandbox.exists("Documents/new") { try sandbox.run(commit: .inPlace) }
-          try sandbox.rollback(commit: .inPlace)
+      let folder = try TemporaryDirectory()
+      try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", folder.path) {
+        let sandbox = Sandbox(folder: folder)
+        try Directory(folder.path).createDirectory("c")
+        try sandbox.put("Documents/empty.txt", "x")
+        let before = try sandbox.listing()
+        let free = Int(try sandbox.live().freeSpace() ?? 0) - room * 1024
+        try Directory(folder.path).create("filler", [UInt8](repeating: 0, count: max(free, 0)))
+        do {
+          try sandbox.run(commit: .inPlace)
+          #expect(try sandbox.text("Documents/new/sub/deep.txt") == "deep", "\(room)")
+        } catch {
           expectNone(try sandbox.listing().changes(from: before), "\(room)")
         }
+        try Directory(folder.path).removeFile("filler")
+        _ = try Transaction.recover(sandbox.container())
+        #expect(try sandbox.stages().isEmpty, "\(room)")
+        if try !sandbox.exists("Documents/new") { try sandbox.run(commit: .inPlace) }
+        try sandbox.rollback(commit: .inPlace)
+        expectNone(try sandbox.listing().changes(from: before), "\(room)")
       }
     }
   }
 
   @Test func noSpace() throws {
-    try TemporaryDirectory.with { folder in
-      try mount("-t", "tmpfs", "-o", "size=4m", "tmpfs", folder.path) {
-        let sandbox = Sandbox(folder: folder)
-        try Directory(folder.path).createDirectory("c")
-        try sandbox.put("Documents/empty.txt", "x")
-        let made = try Command.run(
-          try Tools.system("sqlite3"),
-          ["\(sandbox.root)/db", "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(1000000))"])
-        #expect(made.succeeded)
-        let before = try sandbox.listing()
-        let big = [UInt8](repeating: 1, count: 5 << 20)
-        let bodies: [(StagedContainer) throws -> Void] = [
-          { try $0.write(big, to: "big") },
-          { staged in try staged.putFile(at: "big", metadata: nil, size: 0) { try $0.write(big) } },
-          { staged in
-            try staged.writeDatabase(at: "db") {
-              try $0.execute(sql: "INSERT INTO t VALUES (zeroblob(4000000))")
-            }
-          },
-          { staged in for number in 0..<6 { try staged.copy("db", to: ContainerPath("copy-\(number)")) } },
-        ]
-        for (number, body) in bodies.enumerated() {
-          do {
-            try sandbox.run("\(number)", body)
-            Issue.record("there was room for \(number)")
-          } catch let error as DrydockError {
-            #expect(error.code == .noSpace && error.message.contains("free"), "\(number): \(error)")
+    let folder = try TemporaryDirectory()
+    try mount("-t", "tmpfs", "-o", "size=4m", "tmpfs", folder.path) {
+      let sandbox = Sandbox(folder: folder)
+      try Directory(folder.path).createDirectory("c")
+      try sandbox.put("Documents/empty.txt", "x")
+      let made = try Command.run(
+        try Tools.system("sqlite3"),
+        ["\(sandbox.root)/db", "CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(1000000))"])
+      #expect(made.succeeded)
+      let before = try sandbox.listing()
+      let big = [UInt8](repeating: 1, count: 5 << 20)
+      let bodies: [(StagedContainer) throws -> Void] = [
+        { try $0.write(big, to: "big") },
+        { staged in try staged.putFile(at: "big", metadata: nil, size: 0) { try $0.write(big) } },
+        { staged in
+          try staged.writeDatabase(at: "db") {
+            try $0.execute(sql: "INSERT INTO t VALUES (zeroblob(4000000))")
           }
-          expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
-          #expect(try sandbox.stages().isEmpty)
-          #expect(try sandbox.log().isEmpty)
+        },
+        { staged in for number in 0..<6 { try staged.copy("db", to: ContainerPath("copy-\(number)")) } },
+      ]
+      for (number, body) in bodies.enumerated() {
+        do {
+          try sandbox.run("\(number)", body)
+          Issue.record("there was room for \(number)")
+        } catch let error as DrydockError {
+          #expect(error.code == .noSpace && error.message.contains("free"), "\(number): \(error)")
         }
-        let outcome = try sandbox.run { try $0.write([1], to: "small") }
-        #expect(outcome.transaction != nil)
+        expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
+        #expect(try sandbox.stages().isEmpty)
+        #expect(try sandbox.log().isEmpty)
       }
+      let outcome = try sandbox.run { try $0.write([1], to: "small") }
+      #expect(outcome.transaction != nil)
     }
   }
 }
@@ -220,11 +213,10 @@ import Testing
 
   private func with(_ body: (Sandbox) throws -> Void) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can make a file immutable")
-    try Sandbox.withFiles(Self.files) { sandbox in
-      // Else the directory could not be removed.
-      defer { _ = try? Command.run(Tools.system("chattr"), ["-R", "-ia", sandbox.folder.path]) }
-      try body(sandbox)
-    }
+    let sandbox = try Sandbox(files: Self.files)
+    // Else the directory could not be removed.
+    defer { _ = try? Command.run(Tools.system("chattr"), ["-R", "-ia", sandbox.folder.path]) }
+    try body(sandbox)
   }
 
   private func chattr(_ sandbox: Sandbox, _ flags: String, _ path: String) throws {

@@ -38,18 +38,16 @@ import Testing
       { try $0.live().setAttribute(ExtendedAttribute(name: "user.a", value: [1]), of: "Library/x/y") },
     ]
     for (number, action) in actions.enumerated() {
-      try Sandbox.withFiles(Self.files) { sandbox in
-        let own = sandbox
-        let error = failure { _ = try run(own, at: point) { try action(own) } }
-        #expect(error?.code == .changedMeanwhile, "action \(number)")
-        let now = try sandbox.listing()
-        try Sandbox.withFiles(Self.files) { expected in
-          try action(expected)
-          expectNone(now.changes(from: try expected.listing(), comparing: TreeListing.timeless), "\(number)")
-        }
-        #expect(try sandbox.stages().isEmpty)
-        #expect(try sandbox.log().isEmpty)
-      }
+      let sandbox = try Sandbox(files: Self.files)
+      let own = sandbox
+      let error = failure { _ = try run(own, at: point) { try action(own) } }
+      #expect(error?.code == .changedMeanwhile, "action \(number)")
+      let now = try sandbox.listing()
+      let expected = try Sandbox(files: Self.files)
+      try action(expected)
+      expectNone(now.changes(from: try expected.listing(), comparing: TreeListing.timeless), "\(number)")
+      #expect(try sandbox.stages().isEmpty)
+      #expect(try sandbox.log().isEmpty)
     }
   }
 
@@ -71,153 +69,146 @@ import Testing
 
   /// Without root, such a directory takes no file while it has its mode.
   @Test(arguments: between) func whatIsWrittenIntoReadOnlyDirectoriesIsMerged(point: FaultPoint) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let own = sandbox
-      let outcome = try Self.asOwner {
-        try run(sandbox, at: point) {
-          try own.put("Library/made/deep/er.txt", "app")
-          try own.put("Library/x/fresh.txt", "app")
-          try own.live().removeFile("Library/x/y/z")
-          for path in ["Library/made/deep", "Library/made", "Library/x/y", "Library/x"] as [ContainerPath] {
-            try own.live().setMode(0o500, of: path)
-          }
+    let sandbox = try Sandbox(files: Self.files)
+    let own = sandbox
+    let outcome = try Self.asOwner {
+      try run(sandbox, at: point) {
+        try own.put("Library/made/deep/er.txt", "app")
+        try own.put("Library/x/fresh.txt", "app")
+        try own.live().removeFile("Library/x/y/z")
+        for path in ["Library/made/deep", "Library/made", "Library/x/y", "Library/x"] as [ContainerPath] {
+          try own.live().setMode(0o500, of: path)
         }
       }
-      #expect(outcome.conflicts.isEmpty && outcome.notes.isEmpty, "\(outcome)")
-      #expect(
-        try sandbox.text("Library/made/deep/er.txt") == "app" && sandbox.text("Library/x/fresh.txt") == "app")
-      #expect(try !sandbox.exists("Library/x/y/z"))
-      for path in ["Library/made/deep", "Library/made", "Library/x/y", "Library/x"] as [ContainerPath] {
-        #expect(try sandbox.live().status(path)?.mode == 0o500)
-        // So that it can be removed.
-        try sandbox.live().setMode(0o700, of: path)
-      }
-      #expect(try sandbox.stages().isEmpty)
     }
+    #expect(outcome.conflicts.isEmpty && outcome.notes.isEmpty, "\(outcome)")
+    #expect(
+      try sandbox.text("Library/made/deep/er.txt") == "app" && sandbox.text("Library/x/fresh.txt") == "app")
+    #expect(try !sandbox.exists("Library/x/y/z"))
+    for path in ["Library/made/deep", "Library/made", "Library/x/y", "Library/x"] as [ContainerPath] {
+      #expect(try sandbox.live().status(path)?.mode == 0o500)
+      // So that it can be removed.
+      try sandbox.live().setMode(0o700, of: path)
+    }
+    #expect(try sandbox.stages().isEmpty)
   }
 
   @Test(arguments: between) func whatIsWrittenAtTheLastMomentIsMerged(point: FaultPoint) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let own = sandbox
-      let outcome = try run(sandbox, at: point) {
-        try own.put("Documents/fresh.txt", "app")
-        try own.put("Library/made/deep/er.txt", "app")
-        try own.save("Documents/saved", "saved by the app")
-        try own.put("Documents/keep.txt", "in place, by the app")
-        try own.live().removeFile("Library/x/y/z")
-        try own.live().removeTree("Library/gone")
-        try own.live().setMode(0o700, of: "Library/x")
-      }
-      #expect(outcome.conflicts.isEmpty && outcome.notes.isEmpty, "\(outcome)")
-      #expect(
-        try sandbox.text("Documents/fresh.txt") == "app" && sandbox.text("Library/made/deep/er.txt") == "app")
-      #expect(try sandbox.text("Documents/saved") == "saved by the app")
-      #expect(try sandbox.text("Documents/keep.txt") == "in place, by the app")
-      #expect(
-        try !sandbox.exists("Library/x/y/z") && sandbox.exists("Library/x/y")
-          && !sandbox.exists("Library/gone"))
-      #expect(try sandbox.live().status("Library/x")?.mode == 0o700)
-      #expect(try sandbox.text("Documents/empty.txt") == "replaced" && !sandbox.exists("Documents/Inbox"))
-      #expect(try sandbox.stages().isEmpty)
-      try sandbox.rollback()
-      #expect(try sandbox.text("Documents/fresh.txt") == "app" && sandbox.text("Documents/empty.txt") == "")
-      #expect(try sandbox.exists("Documents/Inbox/in"))
+    let sandbox = try Sandbox(files: Self.files)
+    let own = sandbox
+    let outcome = try run(sandbox, at: point) {
+      try own.put("Documents/fresh.txt", "app")
+      try own.put("Library/made/deep/er.txt", "app")
+      try own.save("Documents/saved", "saved by the app")
+      try own.put("Documents/keep.txt", "in place, by the app")
+      try own.live().removeFile("Library/x/y/z")
+      try own.live().removeTree("Library/gone")
+      try own.live().setMode(0o700, of: "Library/x")
     }
+    #expect(outcome.conflicts.isEmpty && outcome.notes.isEmpty, "\(outcome)")
+    #expect(
+      try sandbox.text("Documents/fresh.txt") == "app" && sandbox.text("Library/made/deep/er.txt") == "app")
+    #expect(try sandbox.text("Documents/saved") == "saved by the app")
+    #expect(try sandbox.text("Documents/keep.txt") == "in place, by the app")
+    #expect(
+      try !sandbox.exists("Library/x/y/z") && sandbox.exists("Library/x/y")
+        && !sandbox.exists("Library/gone"))
+    #expect(try sandbox.live().status("Library/x")?.mode == 0o700)
+    #expect(try sandbox.text("Documents/empty.txt") == "replaced" && !sandbox.exists("Documents/Inbox"))
+    #expect(try sandbox.stages().isEmpty)
+    try sandbox.rollback()
+    #expect(try sandbox.text("Documents/fresh.txt") == "app" && sandbox.text("Documents/empty.txt") == "")
+    #expect(try sandbox.exists("Documents/Inbox/in"))
   }
 
   @Test(arguments: between) func whatBothWroteIsKeptBeside(point: FaultPoint) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let own = sandbox
-      let outcome = try run(sandbox, at: point) {
-        try own.save("Documents/empty.txt", "the app's")
-        try own.put("Documents/written.txt", "the app's, too")
-        try own.put("Documents/Inbox/late", "into a removed directory")
-      }
-      #expect(
-        outcome.conflicts == ["Documents/Inbox/late", "Documents/empty.txt", "Documents/written.txt"],
-        "\(outcome.conflicts)")
-      #expect(
-        try sandbox.text("Documents/empty.txt") == "replaced"
-          && sandbox.text("Documents/written.txt") == "written")
-      let kept = try #require(try sandbox.state()).directory("conflict")
-      let folder = try kept.directory(ContainerPath(#require(outcome.transaction).description))
-      #expect(try folder.contents("Documents/empty.txt") == Array("the app's".utf8))
-      #expect(try folder.contents("Documents/written.txt") == Array("the app's, too".utf8))
-      #expect(try folder.contents("Documents/Inbox/late") == Array("into a removed directory".utf8))
+    let sandbox = try Sandbox(files: Self.files)
+    let own = sandbox
+    let outcome = try run(sandbox, at: point) {
+      try own.save("Documents/empty.txt", "the app's")
+      try own.put("Documents/written.txt", "the app's, too")
+      try own.put("Documents/Inbox/late", "into a removed directory")
     }
+    #expect(
+      outcome.conflicts == ["Documents/Inbox/late", "Documents/empty.txt", "Documents/written.txt"],
+      "\(outcome.conflicts)")
+    #expect(
+      try sandbox.text("Documents/empty.txt") == "replaced"
+        && sandbox.text("Documents/written.txt") == "written")
+    let kept = try #require(try sandbox.state()).directory("conflict")
+    let folder = try kept.directory(ContainerPath(#require(outcome.transaction).description))
+    #expect(try folder.contents("Documents/empty.txt") == Array("the app's".utf8))
+    #expect(try folder.contents("Documents/written.txt") == Array("the app's, too".utf8))
+    #expect(try folder.contents("Documents/Inbox/late") == Array("into a removed directory".utf8))
   }
 
   /// By a program that was not seen, and has a directory of the old tree open.
   @Test(arguments: [FaultPoint.carried, .undoKept]) func whatIsMadeInTheOldTreeIsKept(point: FaultPoint)
     throws
   {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let own = sandbox
-      let outcome = try run(sandbox, at: point) {
-        let stages = try #require(try own.state()).directory("stage")
-        let folder = try stages.directory(ContainerPath(name: #require(stages.names().first)))
-        try folder.create("tree/late.txt", Array("made in the old tree".utf8))
-      }
-      #expect(outcome.conflicts == ["Documents/late.txt"] && outcome.isFinished, "\(outcome)")
-      let kept = try #require(try sandbox.state()).directory("conflict")
-      let copies = try kept.directory(ContainerPath(#require(outcome.transaction).description))
-      #expect(try copies.contents("Documents/late.txt") == Array("made in the old tree".utf8))
-      #expect(try !sandbox.exists("Documents/late.txt") && sandbox.stages().isEmpty)
+    let sandbox = try Sandbox(files: Self.files)
+    let own = sandbox
+    let outcome = try run(sandbox, at: point) {
+      let stages = try #require(try own.state()).directory("stage")
+      let folder = try stages.directory(ContainerPath(name: #require(stages.names().first)))
+      try folder.create("tree/late.txt", Array("made in the old tree".utf8))
     }
+    #expect(outcome.conflicts == ["Documents/late.txt"] && outcome.isFinished, "\(outcome)")
+    let kept = try #require(try sandbox.state()).directory("conflict")
+    let copies = try kept.directory(ContainerPath(#require(outcome.transaction).description))
+    #expect(try copies.contents("Documents/late.txt") == Array("made in the old tree".utf8))
+    #expect(try !sandbox.exists("Documents/late.txt") && sandbox.stages().isEmpty)
   }
 
   @Test func theContainerIsReplacedByAnotherDirectory() throws {
     for point in [FaultPoint.staged, .rewalked, .committed] {
-      try Sandbox.withFiles(Self.files) { sandbox in
-        let own = sandbox
-        let before = try sandbox.listing()
-        let error = failure {
-          _ = try run(sandbox, at: point) {
-            let parent = try Directory(own.folder.path)
-            try parent.rename("c", in: parent, to: "aside")
-            try parent.createDirectory("c")
-            try parent.create("c/stranger", [1])
-          }
+      let sandbox = try Sandbox(files: Self.files)
+      let own = sandbox
+      let before = try sandbox.listing()
+      let error = failure {
+        _ = try run(sandbox, at: point) {
+          let parent = try Directory(own.folder.path)
+          try parent.rename("c", in: parent, to: "aside")
+          try parent.createDirectory("c")
+          try parent.create("c/stranger", [1])
         }
-        #expect(error?.code == .changedMeanwhile, "\(point)")
-        #expect(try sandbox.listing().paths == ["stranger"], "\(point)")
-        expectNone(try TreeListing(sandbox.folder("aside")).changes(from: before), "\(point)")
-        #expect(try Transaction.recover(sandbox.container()).isEmpty && sandbox.stages().isEmpty)
-        #expect(try sandbox.listing().paths == ["stranger"])
       }
+      #expect(error?.code == .changedMeanwhile, "\(point)")
+      #expect(try sandbox.listing().paths == ["stranger"], "\(point)")
+      expectNone(try TreeListing(sandbox.folder("aside")).changes(from: before), "\(point)")
+      #expect(try Transaction.recover(sandbox.container()).isEmpty && sandbox.stages().isEmpty)
+      #expect(try sandbox.listing().paths == ["stranger"])
     }
   }
 
   @Test(arguments: ofExchange) func stoppedAtEveryPoint(point: FaultPoint) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let old = try sandbox.listing()
-      let isNew = Self.after.contains(point)
-      do {
-        let outcome = try run(sandbox, at: point) { throw Stop() }
-        #expect(isNew)
-        #expect(
-          point == .done || outcome.notes.contains { $0.contains("drydock recover") }, "\(outcome.notes)")
-      } catch is Stop {
-        #expect(!isNew)
-      }
-      let reports = try Transaction.recover(sandbox.container())
-      // A clean failure before the commit record needs no recovery; the record itself does.
-      #expect(
-        reports.map(\.outcome) == (isNew ? (point == .done ? [] : [.new]) : point == .committed ? [.old] : [])
-      )
-      #expect(try sandbox.stages().isEmpty)
-      #expect(try Transaction.recover(sandbox.container()).isEmpty)
-      if isNew {
-        #expect(
-          try sandbox.text("Documents/empty.txt") == "replaced"
-            && sandbox.text("Documents/new/sub/deep.txt") == "deep")
-        #expect(try !sandbox.exists("Documents/Inbox") && sandbox.log().map(\.state) == [.undoable])
-        try sandbox.rollback()
-      } else {
-        #expect(try sandbox.log().isEmpty)
-      }
-      expectNone(try sandbox.listing().changes(from: old))
+    let sandbox = try Sandbox(files: Self.files)
+    let old = try sandbox.listing()
+    let isNew = Self.after.contains(point)
+    do {
+      let outcome = try run(sandbox, at: point) { throw Stop() }
+      #expect(isNew)
+      #expect(point == .done || outcome.notes.contains { $0.contains("drydock recover") }, "\(outcome.notes)")
+    } catch is Stop {
+      #expect(!isNew)
     }
+    let reports = try Transaction.recover(sandbox.container())
+    // A clean failure before the commit record needs no recovery; the record itself does.
+    #expect(
+      reports.map(\.outcome) == (isNew ? (point == .done ? [] : [.new]) : point == .committed ? [.old] : [])
+    )
+    #expect(try sandbox.stages().isEmpty)
+    #expect(try Transaction.recover(sandbox.container()).isEmpty)
+    if isNew {
+      #expect(
+        try sandbox.text("Documents/empty.txt") == "replaced"
+          && sandbox.text("Documents/new/sub/deep.txt") == "deep")
+      #expect(try !sandbox.exists("Documents/Inbox") && sandbox.log().map(\.state) == [.undoable])
+      try sandbox.rollback()
+    } else {
+      #expect(try sandbox.log().isEmpty)
+    }
+    expectNone(try sandbox.listing().changes(from: old))
   }
 }
 
@@ -239,74 +230,68 @@ import Testing
     arguments: [FaultPoint.staged, .checked, .treeBuilt, .synced], [CommitPreference.exchange, .inPlace])
   func stopsTheCommit(point: FaultPoint, commit: CommitPreference) throws {
     for path in Self.replaced {
-      try Sandbox.withFiles(Self.files) { sandbox in
-        let error = failure {
-          try sandbox.run(faults: edit(sandbox, at: point, [path]), commit: commit, change)
-        }
-        #expect(error?.code == .changedMeanwhile && error?.message.contains(path.description) == true)
-        let texts = try Self.replaced.map(sandbox.text)
-        #expect(texts == (path == Self.replaced[0] ? ["KEEP", "gone"] : ["keep", "GONE"]))
-        let (stages, states) = (try sandbox.stages(), try sandbox.log().map(\.state))
-        #expect(stages.isEmpty && states.isEmpty)
+      let sandbox = try Sandbox(files: Self.files)
+      let error = failure {
+        try sandbox.run(faults: edit(sandbox, at: point, [path]), commit: commit, change)
       }
+      #expect(error?.code == .changedMeanwhile && error?.message.contains(path.description) == true)
+      let texts = try Self.replaced.map(sandbox.text)
+      #expect(texts == (path == Self.replaced[0] ? ["KEEP", "gone"] : ["keep", "GONE"]))
+      let (stages, states) = (try sandbox.stages(), try sandbox.log().map(\.state))
+      #expect(stages.isEmpty && states.isEmpty)
     }
   }
 
   @Test(arguments: [FaultPoint.rewalked, .committed]) func isKeptAfterTheLastLook(point: FaultPoint) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let outcome = try sandbox.run(
-        faults: edit(sandbox, at: point, Self.replaced), commit: .exchange, change)
-      #expect(outcome.conflicts == Self.replaced.sorted())
-      #expect(try sandbox.text("Documents/keep.txt") == "the transaction's")
-      let transaction = try #require(outcome.transaction).description
-      let kept = try #require(try sandbox.state()).directory("conflict").directory(ContainerPath(transaction))
-      #expect(try kept.contents("Documents/keep.txt") == Array("KEEP".utf8))
-      #expect(try kept.contents("Documents/gone.txt") == Array("GONE".utf8))
-    }
+    let sandbox = try Sandbox(files: Self.files)
+    let outcome = try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .exchange, change)
+    #expect(outcome.conflicts == Self.replaced.sorted())
+    #expect(try sandbox.text("Documents/keep.txt") == "the transaction's")
+    let transaction = try #require(outcome.transaction).description
+    let kept = try #require(try sandbox.state()).directory("conflict").directory(ContainerPath(transaction))
+    #expect(try kept.contents("Documents/keep.txt") == Array("KEEP".utf8))
+    #expect(try kept.contents("Documents/gone.txt") == Array("GONE".utf8))
   }
 
   @Test(arguments: [FaultPoint.rewalked, .committed]) func stopsTheMoves(point: FaultPoint) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let error = failure {
-        try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .inPlace, change)
-      }
-      #expect(error?.code == .changedMeanwhile)
-      let texts = try Self.replaced.map(sandbox.text)
-      #expect(texts == ["KEEP", "GONE"])
-      let (stages, reports) = (try sandbox.stages(), try Transaction.recover(sandbox.container()))
-      #expect(stages.isEmpty && reports.isEmpty)
+    let sandbox = try Sandbox(files: Self.files)
+    let error = failure {
+      try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .inPlace, change)
     }
+    #expect(error?.code == .changedMeanwhile)
+    let texts = try Self.replaced.map(sandbox.text)
+    #expect(texts == ["KEEP", "GONE"])
+    let (stages, reports) = (try sandbox.stages(), try Transaction.recover(sandbox.container()))
+    #expect(stages.isEmpty && reports.isEmpty)
   }
 
   @Test func isSeenByARecovery() throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      let stop = Seams { point in
-        if point == .committed { try sandbox.editQuietly("Documents/keep.txt") }
-        if point == .exchanged { throw Stop() }
-      }
-      let outcome = try sandbox.run(faults: stop, commit: .exchange, change)
-      #expect(!outcome.isFinished)
-      let report = try #require(try Transaction.recover(sandbox.container()).first)
-      #expect(report.outcome == .new && report.conflicts == ["Documents/keep.txt"])
+    let sandbox = try Sandbox(files: Self.files)
+    let stop = Seams { point in
+      if point == .committed { try sandbox.editQuietly("Documents/keep.txt") }
+      if point == .exchanged { throw Stop() }
     }
+    let outcome = try sandbox.run(faults: stop, commit: .exchange, change)
+    #expect(!outcome.isFinished)
+    let report = try #require(try Transaction.recover(sandbox.container()).first)
+    #expect(report.outcome == .new && report.conflicts == ["Documents/keep.txt"])
   }
 
   /// The commit links a file with another name that stays: that moves its change time, and is nobody's edit.
   @Test(arguments: [CommitPreference.exchange, .inPlace]) func ofAFileWithAnotherName(
     commit: CommitPreference
   ) throws {
-    try Sandbox.withFiles(Self.files) { sandbox in
-      try sandbox.live().link("Documents/keep.txt", in: sandbox.live(), to: "Library/other")
-      let error = failure {
-        try sandbox.run(faults: edit(sandbox, at: .staged, [Self.replaced[0]]), commit: commit, change)
-      }
-      #expect(error?.code == .changedMeanwhile)
-      let outcome = try sandbox.run(commit: commit, change)
-      let other = try sandbox.text("Library/other")
-      #expect(outcome.conflicts.isEmpty && other == "KEEP")
-      try sandbox.rollback(commit: commit)
-      let kept = try sandbox.text("Documents/keep.txt")
-      #expect(kept == "KEEP")
+    let sandbox = try Sandbox(files: Self.files)
+    try sandbox.live().link("Documents/keep.txt", in: sandbox.live(), to: "Library/other")
+    let error = failure {
+      try sandbox.run(faults: edit(sandbox, at: .staged, [Self.replaced[0]]), commit: commit, change)
     }
+    #expect(error?.code == .changedMeanwhile)
+    let outcome = try sandbox.run(commit: commit, change)
+    let other = try sandbox.text("Library/other")
+    #expect(outcome.conflicts.isEmpty && other == "KEEP")
+    try sandbox.rollback(commit: commit)
+    let kept = try sandbox.text("Documents/keep.txt")
+    #expect(kept == "KEEP")
   }
 }

@@ -8,136 +8,131 @@ import Testing
 
 @Suite struct DryRunTests {
   @Test(arguments: ["--leave-wal", "--rollback-journal"]) func touchesNothing(option: String) throws {
-    try Sandbox.withNotes([option]) { sandbox in
-      let before = try TreeListing(sandbox.folder.path)
-      let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
-      expectNone(try TreeListing(sandbox.folder.path).changes(from: before, comparing: TreeListing.untouched))
-      let difference = outcome.difference
-      #expect(difference.settings.map(\.key).sorted() == ["added", "theme", "user_name"])
-      let theme = difference.settings.first { $0.key == "theme" }
-      #expect(theme?.change == .added && theme?.after == "\"green\"" && theme?.before == nil)
-      #expect(difference.settings.first { $0.key == "user_name" }?.change == .removed)
-      #expect(difference.databases.count == 1)
-      let tables = try #require(difference.databases.first).tables
-      #expect(
-        tables.map(\.name) == ["task"] && tables[0].changed == 9 && tables[0].added + tables[0].removed == 0)
-      #expect(
-        tables[0].columns.map(\.name) == ["title", "isDone", "isCompleted"]
-          && tables[0].columns[0].changed == 9)
-      #expect(
-        difference.databases.first?.schema.contains { $0.name == "task" && $0.change == .changed } == true)
-      let files = Dictionary(difference.files.map { ($0.path, $0.change) }, uniquingKeysWith: { a, _ in a })
-      #expect(
-        files == [
-          "Documents/written.txt": .added, "Documents/empty.txt": .changed, "Documents/new": .added,
-          "Documents/new/sub": .added, "Documents/new/sub/deep.txt": .added, "Documents/Inbox": .removed,
-        ])
-      // The same with a state directory there, in which it stages then.
-      try sandbox.run("first") { try $0.write([1], to: "Documents/x") }
-      let second = try sandbox.listing()
-      _ = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
-      _ = try Transaction.inspect(sandbox.container()) { try $0.isDatabase(Sandbox.database) }
-      expectNone(try sandbox.listing().changes(from: second, comparing: TreeListing.untouched))
-      #expect(try sandbox.stages().isEmpty)
-    }
+    let sandbox = try Sandbox(notes: [option])
+    let before = try TreeListing(sandbox.folder.path)
+    let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
+    expectNone(try TreeListing(sandbox.folder.path).changes(from: before, comparing: TreeListing.untouched))
+    let difference = outcome.difference
+    #expect(difference.settings.map(\.key).sorted() == ["added", "theme", "user_name"])
+    let theme = difference.settings.first { $0.key == "theme" }
+    #expect(theme?.change == .added && theme?.after == "\"green\"" && theme?.before == nil)
+    #expect(difference.settings.first { $0.key == "user_name" }?.change == .removed)
+    #expect(difference.databases.count == 1)
+    let tables = try #require(difference.databases.first).tables
+    #expect(
+      tables.map(\.name) == ["task"] && tables[0].changed == 9 && tables[0].added + tables[0].removed == 0)
+    #expect(
+      tables[0].columns.map(\.name) == ["title", "isDone", "isCompleted"]
+        && tables[0].columns[0].changed == 9)
+    #expect(
+      difference.databases.first?.schema.contains { $0.name == "task" && $0.change == .changed } == true)
+    let files = Dictionary(difference.files.map { ($0.path, $0.change) }, uniquingKeysWith: { a, _ in a })
+    #expect(
+      files == [
+        "Documents/written.txt": .added, "Documents/empty.txt": .changed, "Documents/new": .added,
+        "Documents/new/sub": .added, "Documents/new/sub/deep.txt": .added, "Documents/Inbox": .removed,
+      ])
+    // The same with a state directory there, in which it stages then.
+    try sandbox.run("first") { try $0.write([1], to: "Documents/x") }
+    let second = try sandbox.listing()
+    _ = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
+    _ = try Transaction.inspect(sandbox.container()) { try $0.isDatabase(Sandbox.database) }
+    expectNone(try sandbox.listing().changes(from: second, comparing: TreeListing.untouched))
+    #expect(try sandbox.stages().isEmpty)
   }
 
   @Test(arguments: [[], ["--rollback-journal"]]) func worksWhileTheAppWrites(options: [String]) throws {
-    try Sandbox.withNotes(options) { sandbox in
-      let writer = try Command.spawn(try Tools.notesApp(), ["write", sandbox.root])
-      try writer.waitForLine("ready")
-      let database = ["", "-wal", "-shm", "-journal"].map { "Documents/database.sqlite" + $0 }
-      // Listed while the app is stopped: its journal comes and goes.
-      func listing() throws -> TreeListing {
-        writer.kill(SIGSTOP)
-        defer { writer.kill(SIGCONT) }
-        return try sandbox.listing().without(database)
-      }
-      let before = try listing()
-      for _ in 0..<5 {
-        let outcome = try Transaction.dryRun(on: sandbox.container()) { staged in
-          try Sandbox.change(staged)
-          return try staged.readDatabase(at: Sandbox.database) {
-            try Int.fetchOne($0, sql: "SELECT sum(balance) FROM account")
-          }
-        }
-        #expect(outcome.value == 200_000)
-      }
-      // The journal of a database in rollback mode moves its directory's times.
-      let aspects =
-        options.isEmpty
-        ? TreeListing.untouched : TreeListing.untouched.subtracting([.modified, .changed])
-      expectNone(try listing().changes(from: before, comparing: aspects))
-      writer.closeInput()
-      #expect(try writer.wait().succeeded)
+    let sandbox = try Sandbox(notes: options)
+    let writer = try Command.spawn(try Tools.notesApp(), ["write", sandbox.root])
+    try writer.waitForLine("ready")
+    let database = ["", "-wal", "-shm", "-journal"].map { "Documents/database.sqlite" + $0 }
+    // Listed while the app is stopped: its journal comes and goes.
+    func listing() throws -> TreeListing {
+      writer.kill(SIGSTOP)
+      defer { writer.kill(SIGCONT) }
+      return try sandbox.listing().without(database)
     }
+    let before = try listing()
+    for _ in 0..<5 {
+      let outcome = try Transaction.dryRun(on: sandbox.container()) { staged in
+        try Sandbox.change(staged)
+        return try staged.readDatabase(at: Sandbox.database) {
+          try Int.fetchOne($0, sql: "SELECT sum(balance) FROM account")
+        }
+      }
+      #expect(outcome.value == 200_000)
+    }
+    // The journal of a database in rollback mode moves its directory's times.
+    let aspects =
+      options.isEmpty
+      ? TreeListing.untouched : TreeListing.untouched.subtracting([.modified, .changed])
+    expectNone(try listing().changes(from: before, comparing: aspects))
+    writer.closeInput()
+    #expect(try writer.wait().succeeded)
   }
 
   @Test func nothingToChangeIsNoTransaction() throws {
-    try Sandbox.withNotes { sandbox in
-      let before = try sandbox.listing()
-      let outcome = try sandbox.run { staged in
-        _ = try staged.readDatabase(at: Sandbox.database) {
-          try Int.fetchOne($0, sql: "SELECT count(*) FROM task")
-        }
-        _ = try staged.defaults(Sandbox.settings)
+    let sandbox = try Sandbox(notes: [])
+    let before = try sandbox.listing()
+    let outcome = try sandbox.run { staged in
+      _ = try staged.readDatabase(at: Sandbox.database) {
+        try Int.fetchOne($0, sql: "SELECT count(*) FROM task")
       }
-      #expect(outcome.transaction == nil && outcome.changes == 0)
-      expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
-      #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
+      _ = try staged.defaults(Sandbox.settings)
     }
+    #expect(outcome.transaction == nil && outcome.changes == 0)
+    expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
+    #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
   }
 
   @Test func aFailingBodyChangesNothing() throws {
-    try Sandbox.withNotes { sandbox in
-      let before = try sandbox.listing()
-      do {
-        try sandbox.run {
-          try Sandbox.change($0)
-          throw Stop()
-        }
-        Issue.record("nothing was thrown")
-      } catch is Stop {}
-      expect(.checkFailed) {
-        try sandbox.run { staged in
-          try staged.writeDatabase(at: Sandbox.database) { try $0.execute(sql: "BEGIN; DELETE FROM task") }
-        }
+    let sandbox = try Sandbox(notes: [])
+    let before = try sandbox.listing()
+    do {
+      try sandbox.run {
+        try Sandbox.change($0)
+        throw Stop()
       }
-      expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
-      #expect(try sandbox.stages().isEmpty)
-      #expect(try sandbox.log().isEmpty)
+      Issue.record("nothing was thrown")
+    } catch is Stop {}
+    expect(.checkFailed) {
+      try sandbox.run { staged in
+        try staged.writeDatabase(at: Sandbox.database) { try $0.execute(sql: "BEGIN; DELETE FROM task") }
+      }
     }
+    expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
+    #expect(try sandbox.stages().isEmpty)
+    #expect(try sandbox.log().isEmpty)
   }
 
   @Test func whatADifferenceOfRowsMustBear() throws {
-    try Sandbox.withFiles(["Documents/x": "x"]) { sandbox in
-      let sql = """
-        CREATE TABLE plain(a TEXT COLLATE NOCASE); INSERT INTO plain VALUES ('a'), ('b'), ('c');
-        CREATE TABLE keyed(k TEXT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO keyed VALUES ('a', 1), ('b', 2);
-        CREATE TABLE "odd ""name"(k, v, PRIMARY KEY(k, v)); INSERT INTO "odd ""name" VALUES (NULL, 1), (2, x'00');
-        CREATE VIEW seen AS SELECT * FROM plain;
-        """
-      #expect(try Command.run(Tools.system("sqlite3"), ["\(sandbox.root)/db", sql]).succeeded)
-      let outcome = try Transaction.dryRun(on: sandbox.container()) { staged in
-        try staged.writeDatabase(at: "db") { db in
-          try db.execute(
-            sql: """
-              UPDATE plain SET a = 'A' WHERE a = 'a'; DELETE FROM plain WHERE a = 'c'; INSERT INTO plain VALUES ('d'), ('e');
-              ALTER TABLE keyed RENAME COLUMN k TO key;
-              INSERT INTO "odd ""name" VALUES (3, 3); DROP VIEW seen; CREATE TABLE fresh(x);
-              """)
-        }
+    let sandbox = try Sandbox(files: ["Documents/x": "x"])
+    let sql = """
+      CREATE TABLE plain(a TEXT COLLATE NOCASE); INSERT INTO plain VALUES ('a'), ('b'), ('c');
+      CREATE TABLE keyed(k TEXT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO keyed VALUES ('a', 1), ('b', 2);
+      CREATE TABLE "odd ""name"(k, v, PRIMARY KEY(k, v)); INSERT INTO "odd ""name" VALUES (NULL, 1), (2, x'00');
+      CREATE VIEW seen AS SELECT * FROM plain;
+      """
+    #expect(try Command.run(Tools.system("sqlite3"), ["\(sandbox.root)/db", sql]).succeeded)
+    let outcome = try Transaction.dryRun(on: sandbox.container()) { staged in
+      try staged.writeDatabase(at: "db") { db in
+        try db.execute(
+          sql: """
+            UPDATE plain SET a = 'A' WHERE a = 'a'; DELETE FROM plain WHERE a = 'c'; INSERT INTO plain VALUES ('d'), ('e');
+            ALTER TABLE keyed RENAME COLUMN k TO key;
+            INSERT INTO "odd ""name" VALUES (3, 3); DROP VIEW seen; CREATE TABLE fresh(x);
+            """)
       }
-      let database = try #require(outcome.difference.databases.first)
-      let tables = Dictionary(database.tables.map { ($0.name, $0) }, uniquingKeysWith: { a, _ in a })
-      func counts(_ name: String) -> [Int?] {
-        [tables[name]?.added, tables[name]?.removed, tables[name]?.changed]
-      }
-      #expect(counts("plain") == [1, 0, 2])
-      #expect(counts("odd \"name") == [1, 0, 0])
-      #expect(counts("keyed") == [2, 2, 0])
-      #expect(database.schema.map(\.name) == ["fresh", "keyed", "seen"])
     }
+    let database = try #require(outcome.difference.databases.first)
+    let tables = Dictionary(database.tables.map { ($0.name, $0) }, uniquingKeysWith: { a, _ in a })
+    func counts(_ name: String) -> [Int?] {
+      [tables[name]?.added, tables[name]?.removed, tables[name]?.changed]
+    }
+    #expect(counts("plain") == [1, 0, 2])
+    #expect(counts("odd \"name") == [1, 0, 0])
+    #expect(counts("keyed") == [2, 2, 0])
+    #expect(database.schema.map(\.name) == ["fresh", "keyed", "seen"])
   }
 }
 
@@ -159,7 +154,8 @@ struct PlanningTests {
 
   @Test("A plan is carried out; one without a change writes nothing and looks for no users")
   func plans() throws {
-    try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
+    do {
+      let sandbox = try Sandbox(files: ["Documents/a.txt": "a"])
       let file = try sandbox.live().open("Documents/a.txt", .readOnly)
       defer { try? file.close() }
       let unchanged = try run(sandbox, hasChange: false)
@@ -168,12 +164,11 @@ struct PlanningTests {
       expect(.inUse) { _ = try run(sandbox) }
       #expect(try sandbox.state() == nil)
     }
-    try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
-      let changed = try run(sandbox)
-      #expect(changed.value == "a!")
-      #expect(try sandbox.text("Documents/a.txt") == "a!")
-      #expect(try sandbox.log().map(\.summary) == ["test"])
-    }
+    let sandbox = try Sandbox(files: ["Documents/a.txt": "a"])
+    let changed = try run(sandbox)
+    #expect(changed.value == "a!")
+    #expect(try sandbox.text("Documents/a.txt") == "a!")
+    #expect(try sandbox.log().map(\.summary) == ["test"])
   }
 
   @Test("What the plan has read must not change before the stage begins")
@@ -183,16 +178,15 @@ struct PlanningTests {
       { try $0.put("Documents/b.txt", "made") }, { try $0.live().removeFile("Documents/a.txt") },
     ]
     for edit in edits {
-      try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
-        expect(.changedMeanwhile) {
-          _ = try run(sandbox) { staged in
-            _ = try staged.status(of: "Documents/b.txt")
-            try edit(sandbox)
-          }
+      let sandbox = try Sandbox(files: ["Documents/a.txt": "a"])
+      expect(.changedMeanwhile) {
+        _ = try run(sandbox) { staged in
+          _ = try staged.status(of: "Documents/b.txt")
+          try edit(sandbox)
         }
-        let state = try sandbox.state()
-        #expect(state == nil)
       }
+      let state = try sandbox.state()
+      #expect(state == nil)
     }
   }
 }

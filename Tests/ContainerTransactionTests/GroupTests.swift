@@ -13,77 +13,73 @@ import Testing
   static let ways: [CommitPreference] = [.exchange, .inPlace]
 
   @Test(arguments: ways) func changeAndRollback(_ commit: CommitPreference) throws {
-    try GroupSandbox.with { sandbox in
-      let before = try sandbox.listings()
-      let outcome = try sandbox.run(commit: commit)
-      #expect(try sandbox.isNew() && outcome.conflicts.isEmpty && outcome.isFinished, "\(outcome.notes)")
-      #expect(try Directory(sandbox.folder("Shared")).status("one")?.mode == 0o750)
-      #expect(try sandbox.text("d/Documents/d.txt") == "d" && sandbox.traces().isEmpty)
-      var options = TransactionOptions()
-      options.commit = commit
-      _ = try Transaction.rollback(sandbox.container(), options: options)
-      expectNone(try sandbox.changes(from: before))
-      _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options)
-      #expect(try sandbox.isNew() && sandbox.traces().isEmpty)
-      #expect(try Transaction.log(sandbox.container()).map(\.kind) == [.migrate, .rollback, .redo])
-    }
+    let sandbox = try GroupSandbox()
+    let before = try sandbox.listings()
+    let outcome = try sandbox.run(commit: commit)
+    #expect(try sandbox.isNew() && outcome.conflicts.isEmpty && outcome.isFinished, "\(outcome.notes)")
+    #expect(try Directory(sandbox.folder("Shared")).status("one")?.mode == 0o750)
+    #expect(try sandbox.text("d/Documents/d.txt") == "d" && sandbox.traces().isEmpty)
+    var options = TransactionOptions()
+    options.commit = commit
+    _ = try Transaction.rollback(sandbox.container(), options: options)
+    expectNone(try sandbox.changes(from: before))
+    _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options)
+    #expect(try sandbox.isNew() && sandbox.traces().isEmpty)
+    #expect(try Transaction.log(sandbox.container()).map(\.kind) == [.migrate, .rollback, .redo])
   }
 
   @Test func aDryRunTouchesNothingAndTellsAll() throws {
-    try GroupSandbox.with { sandbox in
-      let before = try sandbox.listings()
-      let outcome = try Transaction.dryRun(on: sandbox.container(), body: GroupSandbox.change)
-      expectNone(try sandbox.changes(from: before, comparing: TreeListing.untouched))
-      let paths = outcome.difference.files.map(\.path.description)
-      #expect(paths.contains(".groups/group.shared/note.txt") && paths.contains("Documents/a.txt"))
-      #expect(!paths.contains(".groups") && !paths.contains(".groups/group.shared"), "\(paths)")
-      #expect(try sandbox.traces().isEmpty)
-    }
+    let sandbox = try GroupSandbox()
+    let before = try sandbox.listings()
+    let outcome = try Transaction.dryRun(on: sandbox.container(), body: GroupSandbox.change)
+    expectNone(try sandbox.changes(from: before, comparing: TreeListing.untouched))
+    let paths = outcome.difference.files.map(\.path.description)
+    #expect(paths.contains(".groups/group.shared/note.txt") && paths.contains("Documents/a.txt"))
+    #expect(!paths.contains(".groups") && !paths.contains(".groups/group.shared"), "\(paths)")
+    #expect(try sandbox.traces().isEmpty)
   }
 
   @Test func aScriptsCopyHasTheGroups() throws {
-    try GroupSandbox.with { sandbox in
-      let before = try sandbox.listings()
-      try sandbox.run { staged in
-        try staged.changeCopy { copy in
-          #expect(try copy.root.contents(".groups/group.own/own.txt") == Array("own".utf8))
-          try copy.root.create(".groups/group.shared/deep/made", [1])
-          try copy.root.removeTree(".groups/group.shared/gone.txt")
-          try copy.root.rename("Documents/keep", in: copy.root, to: ".groups/group.own/keep")
-        }
+    let sandbox = try GroupSandbox()
+    let before = try sandbox.listings()
+    try sandbox.run { staged in
+      try staged.changeCopy { copy in
+        #expect(try copy.root.contents(".groups/group.own/own.txt") == Array("own".utf8))
+        try copy.root.create(".groups/group.shared/deep/made", [1])
+        try copy.root.removeTree(".groups/group.shared/gone.txt")
+        try copy.root.rename("Documents/keep", in: copy.root, to: ".groups/group.own/keep")
       }
-      #expect(
-        try sandbox.text("Shared/one/deep/made") == "\u{1}" && sandbox.text("Shared/two/keep/b.txt") == "b")
-      #expect(try !sandbox.exists("Shared/one/gone.txt") && !sandbox.exists("c/.groups"))
-      _ = try Transaction.rollback(sandbox.container())
-      expectNone(try sandbox.changes(from: before))
-      for wrong in ["group.new", "file"] {
-        #expect(throws: DrydockError.self) {
-          try sandbox.run {
-            try $0.changeCopy { try $0.root.createDirectory(ContainerPath(".groups/\(wrong)")) }
-          }
-        }
-      }
-      #expect(throws: DrydockError.self) {
-        try sandbox.run { try $0.changeCopy { try $0.root.removeTree(".groups/group.own") } }
-      }
-      expectNone(try sandbox.changes(from: before))
     }
+    #expect(
+      try sandbox.text("Shared/one/deep/made") == "\u{1}" && sandbox.text("Shared/two/keep/b.txt") == "b")
+    #expect(try !sandbox.exists("Shared/one/gone.txt") && !sandbox.exists("c/.groups"))
+    _ = try Transaction.rollback(sandbox.container())
+    expectNone(try sandbox.changes(from: before))
+    for wrong in ["group.new", "file"] {
+      #expect(throws: DrydockError.self) {
+        try sandbox.run {
+          try $0.changeCopy { try $0.root.createDirectory(ContainerPath(".groups/\(wrong)")) }
+        }
+      }
+    }
+    #expect(throws: DrydockError.self) {
+      try sandbox.run { try $0.changeCopy { try $0.root.removeTree(".groups/group.own") } }
+    }
+    expectNone(try sandbox.changes(from: before))
   }
 
   @Test func rootsOfWhichNothingChangesStayAsTheyAre() throws {
-    try GroupSandbox.with { sandbox in
-      let base = try Directory(sandbox.folder.path)
-      let one = try base.status("Shared/one")
-      try sandbox.run { try $0.write([1], to: GroupSandbox.own.appending("own.txt")) }
-      #expect(try base.status("Shared/one") == one)
-      // The other container sees what was written to what both share.
-      try sandbox.run { try $0.write([1], to: GroupSandbox.shared.appending("note.txt")) }
-      let seen = try Transaction.inspect(sandbox.container("d")) {
-        try $0.read(GroupSandbox.shared.appending("note.txt"))
-      }
-      #expect(seen == [1])
+    let sandbox = try GroupSandbox()
+    let base = try Directory(sandbox.folder.path)
+    let one = try base.status("Shared/one")
+    try sandbox.run { try $0.write([1], to: GroupSandbox.own.appending("own.txt")) }
+    #expect(try base.status("Shared/one") == one)
+    // The other container sees what was written to what both share.
+    try sandbox.run { try $0.write([1], to: GroupSandbox.shared.appending("note.txt")) }
+    let seen = try Transaction.inspect(sandbox.container("d")) {
+      try $0.read(GroupSandbox.shared.appending("note.txt"))
     }
+    #expect(seen == [1])
   }
 
   // MARK: Stops
@@ -97,37 +93,35 @@ import Testing
     let foreign: [FaultPoint] = commit == .exchange ? [.moved, .placed] : [.exchanged, .partlyExchanged]
     guard !foreign.contains(point) else { return }
     for count in [.moved, .partlyExchanged].contains(point) ? 1...2 : 1...1 {
-      try GroupSandbox.with { sandbox in
-        let before = try sandbox.listings()
-        let isNew = Self.after.contains(point)
-        do {
-          _ = try sandbox.run(commit: commit, faults: .at(point, count))
-          #expect(isNew)
-        } catch is Stop {
-          #expect(!isNew)
-        }
-        _ = try Transaction.recover(sandbox.container())
-        #expect(try sandbox.isNew() == isNew && sandbox.traces().isEmpty)
-        if isNew { _ = try Transaction.rollback(sandbox.container()) }
-        expectNone(try sandbox.changes(from: before))
+      let sandbox = try GroupSandbox()
+      let before = try sandbox.listings()
+      let isNew = Self.after.contains(point)
+      do {
+        _ = try sandbox.run(commit: commit, faults: .at(point, count))
+        #expect(isNew)
+      } catch is Stop {
+        #expect(!isNew)
       }
+      _ = try Transaction.recover(sandbox.container())
+      #expect(try sandbox.isNew() == isNew && sandbox.traces().isEmpty)
+      if isNew { _ = try Transaction.rollback(sandbox.container()) }
+      expectNone(try sandbox.changes(from: before))
     }
   }
 
   @Test func whatAnAppWritesInAGroupAtTheLastMomentIsMerged() throws {
     for point in [FaultPoint.rewalked, .partlyExchanged] {
-      try GroupSandbox.with { sandbox in
-        let outcome = try sandbox.run(
-          faults: .at(point) {
-            try sandbox.put("Shared/one/fresh.txt", "app")
-            try sandbox.put("c/Documents/fresh.txt", "app")
-            if point == .rewalked { try sandbox.put("Shared/one/note.txt", "the app's own") }
-          })
-        #expect(try sandbox.isNew() && sandbox.text("Shared/one/fresh.txt") == "app")
-        #expect(try sandbox.text("c/Documents/fresh.txt") == "app")
-        #expect(
-          outcome.conflicts == (point == .rewalked ? [try GroupSandbox.shared.appending("note.txt")] : []))
-      }
+      let sandbox = try GroupSandbox()
+      let outcome = try sandbox.run(
+        faults: .at(point) {
+          try sandbox.put("Shared/one/fresh.txt", "app")
+          try sandbox.put("c/Documents/fresh.txt", "app")
+          if point == .rewalked { try sandbox.put("Shared/one/note.txt", "the app's own") }
+        })
+      #expect(try sandbox.isNew() && sandbox.text("Shared/one/fresh.txt") == "app")
+      #expect(try sandbox.text("c/Documents/fresh.txt") == "app")
+      #expect(
+        outcome.conflicts == (point == .rewalked ? [try GroupSandbox.shared.appending("note.txt")] : []))
     }
   }
 }
@@ -137,160 +131,151 @@ import Testing
 
   @Test(arguments: GroupCommitTests.ways)
   func nobodyBuildsOnHalfOfAnothersChange(_ commit: CommitPreference) throws {
-    try GroupSandbox.with { sandbox in
-      let point: FaultPoint = commit == .exchange ? .exchanged : .placed
-      _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
-      #expect(try !sandbox.traces().isEmpty)
-      let write = failure { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
-      let look = failure { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
-      for error in [write, look] {
-        #expect(error?.code == .interrupted && error?.path == sandbox.folder("Shared/one"))
-        #expect(error?.message.contains("drydock recover") == true)
-        #expect(error?.message.contains(sandbox.folder("c")) == true)
-      }
-      // Its own container says the same to who only looks, and ends it before it writes.
-      #expect(
-        failure { _ = try Transaction.inspect(sandbox.container()) { _ in } }?.code == .interrupted)
-      try Transaction.recover(sandbox.container())
-      #expect(try sandbox.traces().isEmpty && sandbox.isNew())
-      try sandbox.run("d") { try $0.write([1], to: GroupSandbox.shared.appending("by d")) }
-      #expect(try sandbox.text("Shared/one/by d") == "\u{1}")
+    let sandbox = try GroupSandbox()
+    let point: FaultPoint = commit == .exchange ? .exchanged : .placed
+    _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
+    #expect(try !sandbox.traces().isEmpty)
+    let write = failure { try sandbox.run("d") { try $0.write([1], to: "Documents/d.txt") } }
+    let look = failure { _ = try Transaction.inspect(sandbox.container("d")) { _ in } }
+    for error in [write, look] {
+      #expect(error?.code == .interrupted && error?.path == sandbox.folder("Shared/one"))
+      #expect(error?.message.contains("drydock recover") == true)
+      #expect(error?.message.contains(sandbox.folder("c")) == true)
     }
+    // Its own container says the same to who only looks, and ends it before it writes.
+    #expect(failure { _ = try Transaction.inspect(sandbox.container()) { _ in } }?.code == .interrupted)
+    try Transaction.recover(sandbox.container())
+    #expect(try sandbox.traces().isEmpty && sandbox.isNew())
+    try sandbox.run("d") { try $0.write([1], to: GroupSandbox.shared.appending("by d")) }
+    #expect(try sandbox.text("Shared/one/by d") == "\u{1}")
   }
 
   @Test func aContainerThatIsGoneIsNotForgotten() throws {
-    try GroupSandbox.with { sandbox in
-      _ = try sandbox.run(faults: Seams { if $0 == .exchanged { throw Stop() } })
-      let base = try Directory(sandbox.folder.path)
-      for name in try base.names() where name.starts(with: ".drydock-".utf8) {
-        try base.removeTree(ContainerPath(name: name))
-      }
-      let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
-      #expect(error?.code == .interrupted)
-      #expect(try sandbox.traces().contains { error?.message.contains("/Shared/\($0)/group") == true })
+    let sandbox = try GroupSandbox()
+    _ = try sandbox.run(faults: Seams { if $0 == .exchanged { throw Stop() } })
+    let base = try Directory(sandbox.folder.path)
+    for name in try base.names() where name.starts(with: ".drydock-".utf8) {
+      try base.removeTree(ContainerPath(name: name))
     }
+    let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
+    #expect(error?.code == .interrupted)
+    #expect(try sandbox.traces().contains { error?.message.contains("/Shared/\($0)/group") == true })
   }
 
   @Test func oneAtATime() throws {
-    try GroupSandbox.with { sandbox in
-      try sandbox.run { _ in
-        let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
-        #expect(error?.code == .locked && error?.path == sandbox.folder("Shared/one"))
-      }
-      try sandbox.run("d") { try $0.write([1], to: "x") }
-      // Those who read do not keep each other out.
-      let first = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0)
-      try withExtendedLifetime(first) {
-        _ = try ContainerLock(sandbox.container("d"), exclusive: false, timeout: 0)
-      }
+    let sandbox = try GroupSandbox()
+    try sandbox.run { _ in
+      let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
+      #expect(error?.code == .locked && error?.path == sandbox.folder("Shared/one"))
+    }
+    try sandbox.run("d") { try $0.write([1], to: "x") }
+    // Those who read do not keep each other out.
+    let first = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0)
+    try withExtendedLifetime(first) {
+      _ = try ContainerLock(sandbox.container("d"), exclusive: false, timeout: 0)
     }
   }
 
   @Test func aGroupInUse() throws {
-    try GroupSandbox.with { sandbox in
-      let file = try Directory(sandbox.folder("Shared/one")).open("note.txt", .readOnly)
-      defer { try? file.close() }
-      let error = failure { try sandbox.run { _ in throw Stop() } }
-      #expect(error?.code == .inUse)
-      #expect(
-        error?.message.contains(".groups/group.shared/note.txt open") == true, "\(error?.message ?? "")")
-    }
+    let sandbox = try GroupSandbox()
+    let file = try Directory(sandbox.folder("Shared/one")).open("note.txt", .readOnly)
+    defer { try? file.close() }
+    let error = failure { try sandbox.run { _ in throw Stop() } }
+    #expect(error?.code == .inUse)
+    #expect(error?.message.contains(".groups/group.shared/note.txt open") == true, "\(error?.message ?? "")")
   }
 
   // MARK: Paths
 
   @Test func pathsThatLeadNowhere() throws {
-    try GroupSandbox.with { sandbox in
-      let before = try sandbox.listings()
-      var configuration = try sandbox.container().configuration
-      configuration.groups["group.absent"] = "../Shared/absent"
-      let container = try Container(at: sandbox.folder("c"), configuration: configuration)
-      #expect(container.missingGroups.map(\.id) == ["group.absent"])
-      for (path, word) in [
-        (".groups/group.absent/x", "/Shared/absent, does not exist"),
-        (".groups/group.shred/x", "did you mean `group.shared`?"), (".groups/x", "unknown group x"),
-      ] {
-        let error = failure {
-          _ = try Transaction.run(on: container, .migrate, summary: "t") {
-            try $0.write([1], to: ContainerPath(path))
-          }
-        }
-        #expect(error?.code == .missing && error?.message.contains(word) == true, "\(error?.message ?? "")")
-      }
-      let none = failure {
-        _ = try Transaction.run(on: Container(at: sandbox.folder("c")), .migrate, summary: "t") {
-          try $0.write([1], to: ".groups/group.shared/x")
+    let sandbox = try GroupSandbox()
+    let before = try sandbox.listings()
+    var configuration = try sandbox.container().configuration
+    configuration.groups["group.absent"] = "../Shared/absent"
+    let container = try Container(at: sandbox.folder("c"), configuration: configuration)
+    #expect(container.missingGroups.map(\.id) == ["group.absent"])
+    for (path, word) in [
+      (".groups/group.absent/x", "/Shared/absent, does not exist"),
+      (".groups/group.shred/x", "did you mean `group.shared`?"), (".groups/x", "unknown group x"),
+    ] {
+      let error = failure {
+        _ = try Transaction.run(on: container, .migrate, summary: "t") {
+          try $0.write([1], to: ContainerPath(path))
         }
       }
-      #expect(none?.message.contains("drydock.yaml names none") == true)
-      for path in [ContainerPath.groups, GroupSandbox.shared] {
-        #expect(throws: DrydockError.self) { try sandbox.run { try $0.remove(path) } }
-        #expect(throws: DrydockError.self) { try sandbox.run { try $0.move(path, to: "Documents/moved") } }
-      }
-      for name in [".drydock-state", ".drydock-state/x"] {
-        let error = failure {
-          try sandbox.run { try $0.write([1], to: ContainerPath("\(GroupSandbox.shared)/\(name)")) }
-        }
-        #expect(error?.code == .exists)
-      }
-      expectNone(try sandbox.changes(from: before))
+      #expect(error?.code == .missing && error?.message.contains(word) == true, "\(error?.message ?? "")")
     }
+    let none = failure {
+      _ = try Transaction.run(on: Container(at: sandbox.folder("c")), .migrate, summary: "t") {
+        try $0.write([1], to: ".groups/group.shared/x")
+      }
+    }
+    #expect(none?.message.contains("drydock.yaml names none") == true)
+    for path in [ContainerPath.groups, GroupSandbox.shared] {
+      #expect(throws: DrydockError.self) { try sandbox.run { try $0.remove(path) } }
+      #expect(throws: DrydockError.self) { try sandbox.run { try $0.move(path, to: "Documents/moved") } }
+    }
+    for name in [".drydock-state", ".drydock-state/x"] {
+      let error = failure {
+        try sandbox.run { try $0.write([1], to: ContainerPath("\(GroupSandbox.shared)/\(name)")) }
+      }
+      #expect(error?.code == .exists)
+    }
+    expectNone(try sandbox.changes(from: before))
   }
 
   @Test func rootsThatOverlap() throws {
-    try GroupSandbox.with { sandbox in
-      let base = try Directory(sandbox.folder.path)
-      try base.createLink("link", target: Array("Shared/one".utf8))
-      try base.createLink("into", target: Array("c/Documents".utf8))
-      let wrong: [[String: String]] = [
-        ["g": "."], ["g": "Documents"], ["g": ".."], ["g": "../into"],
-        ["a": "../Shared/one", "b": "../link"],
-        ["a": "../Shared", "b": "../Shared/one"], ["a": "../Shared/one/note.txt"],
-      ]
-      for groups in wrong {
-        var configuration = ContainerConfiguration()
-        configuration.groups = groups
-        let error = #expect(throws: DrydockError.self) {
-          try Container(at: sandbox.folder("c"), configuration: configuration)
-        }
-        #expect(error?.code == .badConfiguration, "\(groups)")
+    let sandbox = try GroupSandbox()
+    let base = try Directory(sandbox.folder.path)
+    try base.createLink("link", target: Array("Shared/one".utf8))
+    try base.createLink("into", target: Array("c/Documents".utf8))
+    let wrong: [[String: String]] = [
+      ["g": "."], ["g": "Documents"], ["g": ".."], ["g": "../into"],
+      ["a": "../Shared/one", "b": "../link"],
+      ["a": "../Shared", "b": "../Shared/one"], ["a": "../Shared/one/note.txt"],
+    ]
+    for groups in wrong {
+      var configuration = ContainerConfiguration()
+      configuration.groups = groups
+      let error = #expect(throws: DrydockError.self) {
+        try Container(at: sandbox.folder("c"), configuration: configuration)
       }
-      try sandbox.put("c/.groups/own", "x")
-      let error = #expect(throws: DrydockError.self) { try sandbox.container() }
-      #expect(error?.message.contains("has a `.groups` directory") == true)
-      // Without groups it is a directory like any other.
-      #expect(try Container(at: sandbox.folder("c")).open().contents(".groups/own") == [UInt8(ascii: "x")])
+      #expect(error?.code == .badConfiguration, "\(groups)")
     }
+    try sandbox.put("c/.groups/own", "x")
+    let error = #expect(throws: DrydockError.self) { try sandbox.container() }
+    #expect(error?.message.contains("has a `.groups` directory") == true)
+    // Without groups it is a directory like any other.
+    #expect(try Container(at: sandbox.folder("c")).open().contents(".groups/own") == [UInt8(ascii: "x")])
   }
 
   @Test func aGroupOnAnotherFileSystem() throws {
-    try GroupSandbox.with { sandbox in
-      let other = "/dev/shm/drydock-group-\(ProcessInfo.processInfo.processIdentifier)"
-      let shm = try Directory("/dev/shm")
-      let name = try ContainerPath(String(other.dropFirst("/dev/shm/".count)))
-      try shm.createDirectory(name)
-      defer { try? shm.removeTree(name) }
-      try shm.create(name.appending("f"), [1])
-      var configuration = ContainerConfiguration()
-      configuration.groups = ["g": other]
-      let container = try Container(at: sandbox.folder("c"), configuration: configuration)
-      let before = try sandbox.listings()
-      for commit in GroupCommitTests.ways {
-        var options = TransactionOptions()
-        options.commit = commit
-        let error = failure {
-          _ = try Transaction.run(on: container, .migrate, summary: "t", options: options) {
-            try $0.write([2], to: ".groups/g/f")
-          }
-        }
-        #expect(error?.code == .notWritable && error?.message.contains("another file system") == true)
-        // What leaves it alone may run, and read it.
+    let sandbox = try GroupSandbox()
+    let other = "/dev/shm/drydock-group-\(ProcessInfo.processInfo.processIdentifier)"
+    let shm = try Directory("/dev/shm")
+    let name = try ContainerPath(String(other.dropFirst("/dev/shm/".count)))
+    try shm.createDirectory(name)
+    defer { try? shm.removeTree(name) }
+    try shm.create(name.appending("f"), [1])
+    var configuration = ContainerConfiguration()
+    configuration.groups = ["g": other]
+    let container = try Container(at: sandbox.folder("c"), configuration: configuration)
+    let before = try sandbox.listings()
+    for commit in GroupCommitTests.ways {
+      var options = TransactionOptions()
+      options.commit = commit
+      let error = failure {
         _ = try Transaction.run(on: container, .migrate, summary: "t", options: options) {
-          try $0.write($0.read(".groups/g/f"), to: "Documents/a.txt")
+          try $0.write([2], to: ".groups/g/f")
         }
-        _ = try Transaction.rollback(container, options: options)
       }
-      expectNone(try sandbox.changes(from: before))
+      #expect(error?.code == .notWritable && error?.message.contains("another file system") == true)
+      // What leaves it alone may run, and read it.
+      _ = try Transaction.run(on: container, .migrate, summary: "t", options: options) {
+        try $0.write($0.read(".groups/g/f"), to: "Documents/a.txt")
+      }
+      _ = try Transaction.rollback(container, options: options)
     }
+    expectNone(try sandbox.changes(from: before))
   }
 }

@@ -25,79 +25,72 @@ import Testing
   }
 
   @Test func theAppHasItsDatabaseOpen() throws {
-    try Sandbox.withNotes { sandbox in
-      let app = try Command.spawn(try Tools.notesApp(), ["hold", sandbox.root])
-      try app.waitForLine("ready")
-      try refused(sandbox, by: app, "Documents/database.sqlite", "NotesApp")
-    }
+    let sandbox = try Sandbox(notes: [])
+    let app = try Command.spawn(try Tools.notesApp(), ["hold", sandbox.root])
+    try app.waitForLine("ready")
+    try refused(sandbox, by: app, "Documents/database.sqlite", "NotesApp")
   }
 
   @Test func anIdleConnectionInRollbackModeHoldsNoLock() throws {
-    try Sandbox.withNotes(["--rollback-journal"]) { sandbox in
-      let app = try Command.spawn(try Tools.notesApp(), ["hold", sandbox.root])
-      try app.waitForLine("ready")
-      #expect(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) != nil)
-      try refused(sandbox, by: app, "Documents/database.sqlite", "open")
-    }
+    let sandbox = try Sandbox(notes: ["--rollback-journal"])
+    let app = try Command.spawn(try Tools.notesApp(), ["hold", sandbox.root])
+    try app.waitForLine("ready")
+    #expect(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) != nil)
+    try refused(sandbox, by: app, "Documents/database.sqlite", "open")
   }
 
   @Test func aShellStandsInIt() throws {
-    try Sandbox.withFiles(["Documents/a": "a"]) { sandbox in
-      let shell = try Command.spawn(
-        "/bin/sh", ["-c", "echo ready; cat"], directory: sandbox.root + "/Documents")
-      try shell.waitForLine("ready")
-      try refused(sandbox, by: shell, "Documents", "working directory")
-    }
+    let sandbox = try Sandbox(files: ["Documents/a": "a"])
+    let shell = try Command.spawn(
+      "/bin/sh", ["-c", "echo ready; cat"], directory: sandbox.root + "/Documents")
+    try shell.waitForLine("ready")
+    try refused(sandbox, by: shell, "Documents", "working directory")
   }
 
   @Test func aShellStandsInItsRoot() throws {
-    try Sandbox.withFiles(["Documents/a": "a"]) { sandbox in
-      let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; exec cat"], directory: sandbox.root)
-      try shell.waitForLine("ready")
-      try refused(sandbox, by: shell, "the container's directory", "working directory")
-    }
+    let sandbox = try Sandbox(files: ["Documents/a": "a"])
+    let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; exec cat"], directory: sandbox.root)
+    try shell.waitForLine("ready")
+    try refused(sandbox, by: shell, "the container's directory", "working directory")
   }
 
   @Test func aFileIsOpen() throws {
-    try Sandbox.withFiles(["Documents/a": "a", "Documents/b": "b"]) { sandbox in
-      let shell = try Command.spawn(
-        "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox.root + "/Documents/b"])
-      try shell.waitForLine("ready")
-      try refused(sandbox, by: shell, "Documents/b", "open")
-    }
+    let sandbox = try Sandbox(files: ["Documents/a": "a", "Documents/b": "b"])
+    let shell = try Command.spawn(
+      "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox.root + "/Documents/b"])
+    try shell.waitForLine("ready")
+    try refused(sandbox, by: shell, "Documents/b", "open")
   }
 
   @Test func aFileIsMappedAndClosed() throws {
-    try Sandbox.withFiles(["Documents/mapped": String(repeating: "m", count: 5000)]) { sandbox in
-      try whileMapping(sandbox.root + "/Documents/mapped") {
-        let error = try #require(failure { try sandbox.run() })
-        #expect(error.code == .inUse)
-        #expect(error.message.contains("Documents/mapped mapped into memory"), "\(error)")
-      }
-      #expect(try sandbox.run().transaction != nil)
+    let sandbox = try Sandbox(files: ["Documents/mapped": String(repeating: "m", count: 5000)])
+    try whileMapping(sandbox.root + "/Documents/mapped") {
+      let error = try #require(failure { try sandbox.run() })
+      #expect(error.code == .inUse)
+      #expect(error.message.contains("Documents/mapped mapped into memory"), "\(error)")
     }
+    #expect(try sandbox.run().transaction != nil)
   }
 
   #if os(Linux)
     @Test(arguments: [false, true])
     func newAndOldKernelsNameWhatIsMapped(readsText: Bool) throws {
-      try Sandbox.withFiles(["Documents/a": "a", "Documents/b": "b"]) { sandbox in
-        let files = try ["Documents/a", "Documents/b"].map { path in
-          (try #require(FollowedStatus.identity(sandbox.root + "/" + path)), try ContainerPath(path))
-        }
-        let search = OpenFileSearch(inodes: Dictionary(uniqueKeysWithValues: files), own: [])
-        var (found, unclear): (Set<FileIdentity>, Bool) = ([], false)
-        func look(at process: String) -> LinkVisit {
-          MappedFiles(search, readsText: readsText).search(process, { found.insert($0) }, unclear: &unclear)
-        }
-        try whileMapping(sandbox.root + "/Documents/b") { #expect(look(at: "/proc/self") == .complete) }
-        #expect(found == [files[1].0] && !unclear)
-        // A process that has ended, which has no memory, like a thread of the kernel; and one that does not exist.
-        let ended = try Command.spawn("/bin/true", [])
-        while ProcessTable.kind(of: ended.process) == .program { usleep(1000) }
-        #expect(look(at: "/proc/\(ended.process)") == .gone && look(at: "/proc/4194305") == .gone)
-        _ = try ended.wait()
+      let sandbox = try Sandbox(files: ["Documents/a": "a", "Documents/b": "b"])
+      let files = try ["Documents/a", "Documents/b"].map { path in
+        (try #require(FollowedStatus.identity(sandbox.root + "/" + path)), try ContainerPath(path))
       }
+      let search = OpenFileSearch(inodes: Dictionary(uniqueKeysWithValues: files), own: [])
+      var (found, unclear): (Set<FileIdentity>, Bool) = ([], false)
+      func look(at process: String) -> LinkVisit {
+        MappedFiles(search, readsText: readsText).search(process, { found.insert($0) }, unclear: &unclear)
+      }
+      try whileMapping(sandbox.root + "/Documents/b") { #expect(look(at: "/proc/self") == .complete) }
+      #expect(found == [files[1].0] && !unclear)
+      // A process that has ended, which has no memory, like a thread of the kernel; and one that does not exist.
+      let ended = try Command.spawn("/bin/true", [])
+      while ProcessTable.kind(of: ended.process) == .program { usleep(1000) }
+      #expect(look(at: "/proc/\(ended.process)") == .gone && look(at: "/proc/4194305") == .gone)
+      _ = try ended.wait()
     }
   #endif
 
@@ -141,82 +134,76 @@ import Testing
     ("last", "Documents/a", "open"), ("mapping", "Documents/a", "mapped into memory"),
   ])
   func aThreadHasItByItself(how: String, path: String, manner: String) throws {
-    try Sandbox.withFiles(["Documents/a": "a"]) { sandbox in
-      let program = try Command.spawn(
-        Tools.system("python3"), ["-c", Self.thread, how, sandbox.root + "/" + path])
-      try program.waitForLine("ready")
-      try refused(sandbox, by: program, path, manner)
-    }
+    let sandbox = try Sandbox(files: ["Documents/a": "a"])
+    let program = try Command.spawn(
+      Tools.system("python3"), ["-c", Self.thread, how, sandbox.root + "/" + path])
+    try program.waitForLine("ready")
+    try refused(sandbox, by: program, path, manner)
   }
 
   @Test func aDatabaseIsLockedByWhomNobodySees() throws {
-    try Sandbox.withNotes { sandbox in
-      // The lock alone, as of a process that may not be looked into.
-      let lock = try #require(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) as DatabaseLock?)
-      let error = failure { try sandbox.run() }
-      #expect(error?.code == .inUse && error?.message.contains("Documents/database.sqlite") == true)
-      withExtendedLifetime(lock) {}
-    }
+    let sandbox = try Sandbox(notes: [])
+    // The lock alone, as of a process that may not be looked into.
+    let lock = try #require(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) as DatabaseLock?)
+    let error = failure { try sandbox.run() }
+    #expect(error?.code == .inUse && error?.message.contains("Documents/database.sqlite") == true)
+    withExtendedLifetime(lock) {}
   }
 
   // MARK: The container's lock
 
   @Test func anotherCommandHoldsTheLock() throws {
-    try Sandbox.withFiles(["a": "a"]) { sandbox in
-      let holder = try Command.spawn(
-        try Tools.system("flock"), ["-x", sandbox.root, "/bin/sh", "-c", "echo ready; exec cat"])
-      try holder.waitForLine("ready")
-      for action in [
-        { _ = try sandbox.run() }, { _ = try Transaction.dryRun(on: sandbox.container()) { _ in } },
-        { _ = try Transaction.inspect(sandbox.container()) { _ in } },
-      ] {
-        let error = try #require(failure(action))
-        #expect(error.code == .locked && error.message.contains("wait for it"))
-        #expect(error.message.contains("process \(holder.process) (flock)"), "\(error.message)")
-      }
-      #expect(try sandbox.state() == nil)
-
-      // Waiting for it.
-      var options = TransactionOptions()
-      options.lockTimeout = 60
-      let release = Thread {
-        Thread.sleep(forTimeInterval: 0.3)
-        holder.closeInput()
-      }
-      release.start()
-      let outcome = try Transaction.run(on: sandbox.container(), .migrate, summary: "waits", options: options)
-      {
-        try $0.write([1], to: "b")
-      }
-      #expect(outcome.transaction != nil)
-      _ = try holder.wait()
+    let sandbox = try Sandbox(files: ["a": "a"])
+    let holder = try Command.spawn(
+      try Tools.system("flock"), ["-x", sandbox.root, "/bin/sh", "-c", "echo ready; exec cat"])
+    try holder.waitForLine("ready")
+    for action in [
+      { _ = try sandbox.run() }, { _ = try Transaction.dryRun(on: sandbox.container()) { _ in } },
+      { _ = try Transaction.inspect(sandbox.container()) { _ in } },
+    ] {
+      let error = try #require(failure(action))
+      #expect(error.code == .locked && error.message.contains("wait for it"))
+      #expect(error.message.contains("process \(holder.process) (flock)"), "\(error.message)")
     }
+    #expect(try sandbox.state() == nil)
+
+    // Waiting for it.
+    var options = TransactionOptions()
+    options.lockTimeout = 60
+    let release = Thread {
+      Thread.sleep(forTimeInterval: 0.3)
+      holder.closeInput()
+    }
+    release.start()
+    let outcome = try Transaction.run(on: sandbox.container(), .migrate, summary: "waits", options: options) {
+      try $0.write([1], to: "b")
+    }
+    #expect(outcome.transaction != nil)
+    _ = try holder.wait()
   }
 
   @Test func readersShareTheLockAndKeepWritersOut() throws {
-    try Sandbox.withFiles(["a": "a"]) { sandbox in
-      let lock = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0)
-      _ = try Transaction.dryRun(on: sandbox.container()) { _ in }
-      let error = failure { try sandbox.run() }
-      #expect(error?.code == .locked && error?.message.contains("this process itself") == true)
-      withExtendedLifetime(lock) {}
-    }
+    let sandbox = try Sandbox(files: ["a": "a"])
+    let lock = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0)
+    _ = try Transaction.dryRun(on: sandbox.container()) { _ in }
+    let error = failure { try sandbox.run() }
+    #expect(error?.code == .locked && error?.message.contains("this process itself") == true)
+    withExtendedLifetime(lock) {}
   }
 
   /// The lock is on the inode: while a transaction finishes, the new root is locked as the old one was.
   @Test(arguments: CommitFaultTests.ofExchange) func isLockedAtEveryPoint(point: FaultPoint) throws {
-    try Sandbox.withFiles(["a": "a"]) { sandbox in
-      let own = sandbox
-      nonisolated(unsafe) var reached = false
-      let faults = Seams {
-        guard $0 == point else { return }
-        reached = true
-        let error = failure { _ = try ContainerLock(own.container(), exclusive: false, timeout: 0) }
-        #expect(error?.code == .locked)
-      }
-      try sandbox.run(faults: faults) { try $0.write([1], to: "b") }
-      #expect(reached)
-      _ = try ContainerLock(sandbox.container(), exclusive: true, timeout: 0)
+    let sandbox = try Sandbox(files: ["a": "a"])
+    let own = sandbox
+    nonisolated(unsafe) var reached = false
+    let faults = Seams {
+      guard $0 == point else { return }
+      reached = true
+      let error = failure { _ = try ContainerLock(own.container(), exclusive: false, timeout: 0) }
+      #expect(error?.code == .locked)
     }
+    try sandbox.run(faults: faults) { try $0.write([1], to: "b") }
+    #expect(reached)
+    _ = try ContainerLock(sandbox.container(), exclusive: true, timeout: 0)
   }
 }

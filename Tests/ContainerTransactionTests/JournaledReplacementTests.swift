@@ -15,213 +15,203 @@ import Testing
   static let after: [FaultPoint] = [.placed, .carried, .undoKept, .oldRemoved, .done]
 
   @Test(arguments: points) func stoppedAtEveryPoint(point: FaultPoint) throws {
-    try Sandbox.withNotes { sandbox in
-      let old = try sandbox.listing()
-      let isNew = Self.after.contains(point)
-      do {
-        let outcome = try sandbox.run(faults: .at(point), commit: .inPlace)
-        #expect(isNew && (point == .done || !outcome.isFinished), "\(outcome.notes)")
-      } catch is Stop {
-        #expect(!isNew)
-      }
-      let reports = try Transaction.recover(sandbox.container())
-      #expect(reports.map(\.outcome) == (isNew && point != .done ? [.new] : []))
-      #expect(try sandbox.stages().isEmpty && sandbox.state() == nil)
-      if isNew {
-        #expect(try sandbox.text("Documents/empty.txt") == "replaced")
-        try sandbox.rollback(commit: .inPlace)
-      }
-      expectNone(try sandbox.listing().changes(from: old), "\(point)")
+    let sandbox = try Sandbox(notes: [])
+    let old = try sandbox.listing()
+    let isNew = Self.after.contains(point)
+    do {
+      let outcome = try sandbox.run(faults: .at(point), commit: .inPlace)
+      #expect(isNew && (point == .done || !outcome.isFinished), "\(outcome.notes)")
+    } catch is Stop {
+      #expect(!isNew)
     }
+    let reports = try Transaction.recover(sandbox.container())
+    #expect(reports.map(\.outcome) == (isNew && point != .done ? [.new] : []))
+    #expect(try sandbox.stages().isEmpty && sandbox.state() == nil)
+    if isNew {
+      #expect(try sandbox.text("Documents/empty.txt") == "replaced")
+      try sandbox.rollback(commit: .inPlace)
+    }
+    expectNone(try sandbox.listing().changes(from: old), "\(point)")
   }
 
   @Test func stoppedAfterEveryMove() throws {
-    try Sandbox.withNotes(["--leave-wal"]) { sandbox in
-      let old = try sandbox.listing()
-      var stops = 0
-      for number in 1...100 {
-        do {
-          try sandbox.run(faults: .at(.moved, number), commit: .inPlace)
-          break
-        } catch is Stop {
-          stops += 1
-          expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
-          #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
-          _ = try Transaction.inspect(sandbox.container()) { try $0.isDatabase(Sandbox.database) }
-        }
+    let sandbox = try Sandbox(notes: ["--leave-wal"])
+    let old = try sandbox.listing()
+    var stops = 0
+    for number in 1...100 {
+      do {
+        try sandbox.run(faults: .at(.moved, number), commit: .inPlace)
+        break
+      } catch is Stop {
+        stops += 1
+        expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
+        #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
+        _ = try Transaction.inspect(sandbox.container()) { try $0.isDatabase(Sandbox.database) }
       }
-      #expect(stops > 6)
-      try sandbox.rollback(commit: .inPlace)
-      expectNone(try sandbox.listing().changes(from: old))
     }
+    #expect(stops > 6)
+    try sandbox.rollback(commit: .inPlace)
+    expectNone(try sandbox.listing().changes(from: old))
   }
 
   /// After any move, and so after a crash at any of them: a main file with a log has its own.
   @Test func noMainFileStandsBesideAForeignLog() throws {
-    try Sandbox.withNotes(["--leave-wal"]) { sandbox in
-      let own = sandbox
-      let log = Sandbox.database.withSuffix("-wal")
-      let pair: @Sendable () throws -> [UInt64?] = {
-        // The directory that holds the place is no main file.
-        try [Sandbox.database, log].map {
-          let status = try own.live().status($0)
-          return status?.type == .directory ? nil : status?.inode
-        }
+    let sandbox = try Sandbox(notes: ["--leave-wal"])
+    let own = sandbox
+    let log = Sandbox.database.withSuffix("-wal")
+    let pair: @Sendable () throws -> [UInt64?] = {
+      // The directory that holds the place is no main file.
+      try [Sandbox.database, log].map {
+        let status = try own.live().status($0)
+        return status?.type == .directory ? nil : status?.inode
       }
-      let old = try pair()
-      #expect(old.allSatisfy { $0 != nil })
-      let moves = Counter()
-      let faults = Seams {
-        guard $0 == .moved else { return }
-        _ = moves.next()
-        let now = try pair()
-        #expect(now[0] == nil || now[1] == nil || now == old)
-        // The old main file without its log would lack what was committed last.
-        #expect(now[0] != old[0] || now == old)
-      }
-      try sandbox.run(faults: faults, commit: .inPlace)
-      var options = TransactionOptions()
-      (options.commit, options.seams) = (.inPlace, faults)
-      _ = try Transaction.rollback(sandbox.container(), options: options)
-      #expect(try moves.next() > 8 && pair() == old)
     }
+    let old = try pair()
+    #expect(old.allSatisfy { $0 != nil })
+    let moves = Counter()
+    let faults = Seams {
+      guard $0 == .moved else { return }
+      _ = moves.next()
+      let now = try pair()
+      #expect(now[0] == nil || now[1] == nil || now == old)
+      // The old main file without its log would lack what was committed last.
+      #expect(now[0] != old[0] || now == old)
+    }
+    try sandbox.run(faults: faults, commit: .inPlace)
+    var options = TransactionOptions()
+    (options.commit, options.seams) = (.inPlace, faults)
+    _ = try Transaction.rollback(sandbox.container(), options: options)
+    #expect(try moves.next() > 8 && pair() == old)
   }
 
   @Test func theSameAsByExchange() throws {
-    try Sandbox.withNotes(["--leave-wal"]) { sandbox in
-      try Directory(sandbox.folder.path).createDirectory("copies")
-      let copied = try Command.run("/bin/cp", ["-a", sandbox.root, sandbox.folder("copies/c")])
-      #expect(copied.succeeded)
-      let other = sandbox.folder("copies/c")
-      let body = Sandbox.change
-      try sandbox.run(commit: .inPlace, body)
-      _ = try Transaction.run(on: Container(at: other), .migrate, summary: "x", body: body)
-      let times = ["", "Documents", "Documents/new", "Documents/new/sub", Sandbox.settings.description]
-      let written = ["Documents/written.txt", "Documents/empty.txt", "Documents/new/sub/deep.txt"]
-      let now = try sandbox.listing()
-      expectNone(
-        now.changes(
-          from: try TreeListing(other),
-          ignoringTimesOf: times + written + ["Library/Preferences", Sandbox.database.description]))
-      #expect(try !sandbox.exists(Sandbox.database.withSuffix("-wal")))
-    }
+    let sandbox = try Sandbox(notes: ["--leave-wal"])
+    try Directory(sandbox.folder.path).createDirectory("copies")
+    let copied = try Command.run("/bin/cp", ["-a", sandbox.root, sandbox.folder("copies/c")])
+    #expect(copied.succeeded)
+    let other = sandbox.folder("copies/c")
+    let body = Sandbox.change
+    try sandbox.run(commit: .inPlace, body)
+    _ = try Transaction.run(on: Container(at: other), .migrate, summary: "x", body: body)
+    let times = ["", "Documents", "Documents/new", "Documents/new/sub", Sandbox.settings.description]
+    let written = ["Documents/written.txt", "Documents/empty.txt", "Documents/new/sub/deep.txt"]
+    let now = try sandbox.listing()
+    expectNone(
+      now.changes(
+        from: try TreeListing(other),
+        ignoringTimesOf: times + written + ["Library/Preferences", Sandbox.database.description]))
+    #expect(try !sandbox.exists(Sandbox.database.withSuffix("-wal")))
   }
 
   @Test func aChangeBeforeTheLastLookStopsIt() throws {
-    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-      let own = sandbox
-      let error = failure {
-        try sandbox.run(
-          faults: .at(.synced) { try own.put("Documents/fresh.txt", "app") }, commit: .inPlace)
-      }
-      #expect(error?.code == .changedMeanwhile)
-      let (fresh, empty) = (try sandbox.text("Documents/fresh.txt"), try sandbox.text("Documents/empty.txt"))
-      let stages = try sandbox.stages()
-      #expect(fresh == "app" && empty == "" && stages.isEmpty)
+    let sandbox = try Sandbox(files: CommitFaultTests.files)
+    let own = sandbox
+    let error = failure {
+      try sandbox.run(faults: .at(.synced) { try own.put("Documents/fresh.txt", "app") }, commit: .inPlace)
     }
+    #expect(error?.code == .changedMeanwhile)
+    let (fresh, empty) = (try sandbox.text("Documents/fresh.txt"), try sandbox.text("Documents/empty.txt"))
+    let stages = try sandbox.stages()
+    #expect(fresh == "app" && empty == "" && stages.isEmpty)
   }
 
   @Test(arguments: [(FaultPoint.rewalked, 1), (.committed, 1), (.moved, 1), (.moved, 2), (.moved, 3)])
   func whatAnAppWritesMeanwhileIsNotLost(point: FaultPoint, count: Int) throws {
-    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-      let own = sandbox
-      let outcome = try sandbox.run(
-        faults: .at(point, count) {
-          try own.put("Documents/fresh.txt", "app")
-          try own.save("Documents/saved", "saved by the app")
-          try own.live().removeFile("Library/x/y/z")
-          try own.save("Documents/empty.txt", "the app's")
-          try own.put("Documents/written.txt", "the app's, too")
-          try own.put("Documents/Inbox/late", "into a removed directory")
-        }, commit: .inPlace)
-      #expect(
-        try sandbox.text("Documents/fresh.txt") == "app"
-          && sandbox.text("Documents/saved") == "saved by the app")
-      #expect(try !sandbox.exists("Library/x/y/z"))
-      #expect(
-        try sandbox.text("Documents/empty.txt") == "replaced"
-          && sandbox.text("Documents/written.txt") == "written")
-      #expect(try sandbox.stages().isEmpty)
-      // A directory that had gone already when the app made it anew is the app's.
-      let isGone = try !sandbox.exists("Documents/Inbox")
-      #expect(isGone || (point == .moved && count > 1))
-      let late: [ContainerPath] = isGone ? ["Documents/Inbox/late"] : []
-      #expect(
-        outcome.conflicts == late + ["Documents/empty.txt", "Documents/written.txt"], "\(outcome.conflicts)")
-      let kept = try #require(try sandbox.state(.inside)).directory("conflict")
-      let folder = try kept.directory(ContainerPath(#require(outcome.transaction).description))
-      #expect(try folder.contents("Documents/empty.txt") == Array("the app's".utf8))
-      #expect(try folder.contents("Documents/written.txt") == Array("the app's, too".utf8))
-      let place = isGone ? folder : try sandbox.live()
-      #expect(try place.contents("Documents/Inbox/late") == Array("into a removed directory".utf8))
-    }
+    let sandbox = try Sandbox(files: CommitFaultTests.files)
+    let own = sandbox
+    let outcome = try sandbox.run(
+      faults: .at(point, count) {
+        try own.put("Documents/fresh.txt", "app")
+        try own.save("Documents/saved", "saved by the app")
+        try own.live().removeFile("Library/x/y/z")
+        try own.save("Documents/empty.txt", "the app's")
+        try own.put("Documents/written.txt", "the app's, too")
+        try own.put("Documents/Inbox/late", "into a removed directory")
+      }, commit: .inPlace)
+    #expect(
+      try sandbox.text("Documents/fresh.txt") == "app"
+        && sandbox.text("Documents/saved") == "saved by the app")
+    #expect(try !sandbox.exists("Library/x/y/z"))
+    #expect(
+      try sandbox.text("Documents/empty.txt") == "replaced"
+        && sandbox.text("Documents/written.txt") == "written")
+    #expect(try sandbox.stages().isEmpty)
+    // A directory that had gone already when the app made it anew is the app's.
+    let isGone = try !sandbox.exists("Documents/Inbox")
+    #expect(isGone || (point == .moved && count > 1))
+    let late: [ContainerPath] = isGone ? ["Documents/Inbox/late"] : []
+    #expect(
+      outcome.conflicts == late + ["Documents/empty.txt", "Documents/written.txt"], "\(outcome.conflicts)")
+    let kept = try #require(try sandbox.state(.inside)).directory("conflict")
+    let folder = try kept.directory(ContainerPath(#require(outcome.transaction).description))
+    #expect(try folder.contents("Documents/empty.txt") == Array("the app's".utf8))
+    #expect(try folder.contents("Documents/written.txt") == Array("the app's, too".utf8))
+    let place = isGone ? folder : try sandbox.live()
+    #expect(try place.contents("Documents/Inbox/late") == Array("into a removed directory".utf8))
   }
 
   @Test func directoriesThatMayNotBeWritten() throws {
-    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-      try sandbox.live().setMode(0o555, of: "Documents/Inbox")
-      try sandbox.live().setMode(0o555, of: "Documents")
-      let old = try sandbox.listing()
-      let outcome = try sandbox.run(commit: .inPlace)
-      #expect(outcome.transaction != nil)
-      #expect(try sandbox.live().status("Documents")?.mode == 0o555)
-      try sandbox.rollback(commit: .inPlace)
-      expectNone(try sandbox.listing().changes(from: old))
-    }
+    let sandbox = try Sandbox(files: CommitFaultTests.files)
+    try sandbox.live().setMode(0o555, of: "Documents/Inbox")
+    try sandbox.live().setMode(0o555, of: "Documents")
+    let old = try sandbox.listing()
+    let outcome = try sandbox.run(commit: .inPlace)
+    #expect(outcome.transaction != nil)
+    #expect(try sandbox.live().status("Documents")?.mode == 0o555)
+    try sandbox.rollback(commit: .inPlace)
+    expectNone(try sandbox.listing().changes(from: old))
   }
 
   @Test func filesAndDirectoriesTakeEachOthersPlace() throws {
-    try Sandbox.withFiles(["a/b/c": "1", "f": "2", "d/e": "3"]) { sandbox in
-      try sandbox.live().createLink("l", target: Array("f".utf8))
-      let old = try sandbox.listing()
-      let body = { (staged: StagedContainer) in
-        try staged.remove("a")
-        try staged.write([1], to: "a")
-        try staged.remove("f")
-        try staged.write([2], to: "f/g/h")
-        try staged.remove("l")
-        try staged.putLink(at: "l", target: [0x61], metadata: nil)
-        try staged.remove("d")
-      }
-      for number in 1...100 {
-        do {
-          try sandbox.run(faults: .at(.moved, number), commit: .inPlace, body)
-          break
-        } catch is Stop {
-          expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
-        }
-      }
-      #expect(try sandbox.listing().paths == ["a", "f", "f/g", "f/g/h", "l"])
-      try sandbox.rollback(commit: .inPlace)
-      expectNone(try sandbox.listing().changes(from: old))
-      try sandbox.rollback(redoing: true, commit: .inPlace)
-      #expect(try sandbox.listing().paths == ["a", "f", "f/g", "f/g/h", "l"])
+    let sandbox = try Sandbox(files: ["a/b/c": "1", "f": "2", "d/e": "3"])
+    try sandbox.live().createLink("l", target: Array("f".utf8))
+    let old = try sandbox.listing()
+    let body = { (staged: StagedContainer) in
+      try staged.remove("a")
+      try staged.write([1], to: "a")
+      try staged.remove("f")
+      try staged.write([2], to: "f/g/h")
+      try staged.remove("l")
+      try staged.putLink(at: "l", target: [0x61], metadata: nil)
+      try staged.remove("d")
     }
+    for number in 1...100 {
+      do {
+        try sandbox.run(faults: .at(.moved, number), commit: .inPlace, body)
+        break
+      } catch is Stop {
+        expectNone(try sandbox.listing().changes(from: old), "after move \(number)")
+      }
+    }
+    #expect(try sandbox.listing().paths == ["a", "f", "f/g", "f/g/h", "l"])
+    try sandbox.rollback(commit: .inPlace)
+    expectNone(try sandbox.listing().changes(from: old))
+    try sandbox.rollback(redoing: true, commit: .inPlace)
+    #expect(try sandbox.listing().paths == ["a", "f", "f/g", "f/g/h", "l"])
   }
 
   @Test func stateInBothPlaces() throws {
-    try Sandbox.withFiles(["a": "0"]) { sandbox in
-      let old = try sandbox.listing()
-      let ways: [CommitPreference] = [.exchange, .inPlace, .exchange, .inPlace]
-      for (number, way) in ways.enumerated() {
-        try sandbox.run("\(number)", commit: way) { try $0.write(Array("\(number + 1)".utf8), to: "a") }
-      }
-      #expect(try sandbox.log().map(\.summary) == ["0", "1", "2", "3"])
-      for (number, way) in ways.enumerated() {
-        #expect(try sandbox.text("a") == "\(4 - number)")
-        try sandbox.rollback(commit: way)
-      }
-      expectNone(try sandbox.listing().changes(from: old))
-      for number in 1...4 {
-        try sandbox.rollback(redoing: true, commit: number < 3 ? .inPlace : .exchange)
-        #expect(try sandbox.text("a") == "\(number)")
-      }
-      // Nobody who looks at the container sees the state that is in it.
-      #expect(try sandbox.state() != nil && sandbox.state(.inside) != nil)
-      let names = try Transaction.inspect(sandbox.container()) { try $0.children(of: .root) }
-      #expect(names == ["a"])
-      expect(.exists) { try sandbox.run { try $0.write([1], to: ".drydock-state/x") } }
-      #expect(try sandbox.stages().isEmpty)
+    let sandbox = try Sandbox(files: ["a": "0"])
+    let old = try sandbox.listing()
+    let ways: [CommitPreference] = [.exchange, .inPlace, .exchange, .inPlace]
+    for (number, way) in ways.enumerated() {
+      try sandbox.run("\(number)", commit: way) { try $0.write(Array("\(number + 1)".utf8), to: "a") }
     }
+    #expect(try sandbox.log().map(\.summary) == ["0", "1", "2", "3"])
+    for (number, way) in ways.enumerated() {
+      #expect(try sandbox.text("a") == "\(4 - number)")
+      try sandbox.rollback(commit: way)
+    }
+    expectNone(try sandbox.listing().changes(from: old))
+    for number in 1...4 {
+      try sandbox.rollback(redoing: true, commit: number < 3 ? .inPlace : .exchange)
+      #expect(try sandbox.text("a") == "\(number)")
+    }
+    // Nobody who looks at the container sees the state that is in it.
+    #expect(try sandbox.state() != nil && sandbox.state(.inside) != nil)
+    let names = try Transaction.inspect(sandbox.container()) { try $0.children(of: .root) }
+    #expect(names == ["a"])
+    expect(.exists) { try sandbox.run { try $0.write([1], to: ".drydock-state/x") } }
+    #expect(try sandbox.stages().isEmpty)
   }
 }

@@ -18,119 +18,113 @@ import Testing
   func aWriterThatComesWithTheCommit(_ strategy: CommitPreference, _ kind: WritingApp.Kind) throws {
     let app = try WritingApp()
     for point in [FaultPoint.synced, .rewalked, .committed] {
-      try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-        let name = "\(strategy.rawValue)-\(kind.rawValue)-\(point.rawValue)"
-        let path = sandbox.root + "/Documents/keep.txt"
-        let faults = Seams.at(point) { try app.open(name, kind, path) }
-        let error = try #require(
-          failure {
-            try sandbox.run(faults: faults, commit: strategy) {
-              try $0.write(Array("replaced".utf8), to: "Documents/keep.txt")
-            }
-          })
-        let report = try app.stop(name)
-        #expect([.inUse, .changedMeanwhile].contains(error.code), "\(point): \(error)")
-        if point != .synced {
-          #expect(error.message.contains("python3") && error.message.contains("reverted"), "\(error)")
-        }
-        let lines = report.rows.map { "line \($0)\n" }.joined()
-        let text = try sandbox.text("Documents/keep.txt")
-        #expect(kind == .map ? text.hasSuffix("eep") : text == "keep" + lines, "\(point): \(text)")
-        #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
-        #expect(try Transaction.recover(sandbox.container()).isEmpty)
+      let sandbox = try Sandbox(files: CommitFaultTests.files)
+      let name = "\(strategy.rawValue)-\(kind.rawValue)-\(point.rawValue)"
+      let path = sandbox.root + "/Documents/keep.txt"
+      let faults = Seams.at(point) { try app.open(name, kind, path) }
+      let error = try #require(
+        failure {
+          try sandbox.run(faults: faults, commit: strategy) {
+            try $0.write(Array("replaced".utf8), to: "Documents/keep.txt")
+          }
+        })
+      let report = try app.stop(name)
+      #expect([.inUse, .changedMeanwhile].contains(error.code), "\(point): \(error)")
+      if point != .synced {
+        #expect(error.message.contains("python3") && error.message.contains("reverted"), "\(error)")
       }
+      let lines = report.rows.map { "line \($0)\n" }.joined()
+      let text = try sandbox.text("Documents/keep.txt")
+      #expect(kind == .map ? text.hasSuffix("eep") : text == "keep" + lines, "\(point): \(text)")
+      #expect(try sandbox.stages().isEmpty && sandbox.log().isEmpty)
+      #expect(try Transaction.recover(sandbox.container()).isEmpty)
     }
   }
 
   @Test func aShellThatEntersTheOldTree() throws {
     let app = try WritingApp()
-    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-      let before = try sandbox.listing()
-      let path = sandbox.root + "/Documents"
-      let error = failure {
-        try sandbox.run(faults: .at(.committed) { try app.open("shell", .stay, path) })
-      }
-      #expect(error?.code == .inUse && error?.message.contains("working directory") == true, "\(error)")
-      try app.stop("shell")
-      expectNone(try sandbox.listing().changes(from: before))
+    let sandbox = try Sandbox(files: CommitFaultTests.files)
+    let before = try sandbox.listing()
+    let path = sandbox.root + "/Documents"
+    let error = failure {
+      try sandbox.run(faults: .at(.committed) { try app.open("shell", .stay, path) })
     }
+    #expect(error?.code == .inUse && error?.message.contains("working directory") == true, "\(error)")
+    try app.stop("shell")
+    expectNone(try sandbox.listing().changes(from: before))
   }
 
   /// What was written into the new tree before the change was reverted: merged into the old one, or kept.
   @Test(arguments: strategies) func whatWasWrittenMeanwhileIsKept(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-      let own = sandbox
-      let path = sandbox.root + "/Documents/empty.txt"
-      let faults = Seams {
-        if $0 == .committed { try app.open(strategy.rawValue, .hold, path) }
-        if $0 == .marked {
-          try own.put("Documents/written.txt", "written into the new file")
-          try own.put("Documents/fresh.txt", "made beside it")
-          try own.put("Library/x/y/z", "an untouched one")
-          try own.live().removeFile("Documents/saved")
-        }
+    let sandbox = try Sandbox(files: CommitFaultTests.files)
+    let own = sandbox
+    let path = sandbox.root + "/Documents/empty.txt"
+    let faults = Seams {
+      if $0 == .committed { try app.open(strategy.rawValue, .hold, path) }
+      if $0 == .marked {
+        try own.put("Documents/written.txt", "written into the new file")
+        try own.put("Documents/fresh.txt", "made beside it")
+        try own.put("Library/x/y/z", "an untouched one")
+        try own.live().removeFile("Documents/saved")
       }
-      let error = try #require(failure { try sandbox.run(faults: faults, commit: strategy) })
-      try app.stop(strategy.rawValue)
-      #expect(error.code == .inUse && error.message.contains("Documents/written.txt"), "\(error)")
-      #expect(try sandbox.text("Documents/fresh.txt") == "made beside it")
-      #expect(try sandbox.text("Library/x/y/z") == "an untouched one" && !sandbox.exists("Documents/saved"))
-      #expect(try sandbox.text("Documents/empty.txt") == "" && !sandbox.exists("Documents/written.txt"))
-      let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
-      let kept = try #require(try sandbox.state(place)).directory("conflict")
-      let folder = try kept.directory(ContainerPath(name: #require(kept.names().first)))
-      #expect(try folder.contents("Documents/written.txt") == Array("written into the new file".utf8))
-      #expect(try sandbox.stages().isEmpty && sandbox.run(commit: strategy).conflicts.isEmpty)
     }
+    let error = try #require(failure { try sandbox.run(faults: faults, commit: strategy) })
+    try app.stop(strategy.rawValue)
+    #expect(error.code == .inUse && error.message.contains("Documents/written.txt"), "\(error)")
+    #expect(try sandbox.text("Documents/fresh.txt") == "made beside it")
+    #expect(try sandbox.text("Library/x/y/z") == "an untouched one" && !sandbox.exists("Documents/saved"))
+    #expect(try sandbox.text("Documents/empty.txt") == "" && !sandbox.exists("Documents/written.txt"))
+    let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
+    let kept = try #require(try sandbox.state(place)).directory("conflict")
+    let folder = try kept.directory(ContainerPath(name: #require(kept.names().first)))
+    #expect(try folder.contents("Documents/written.txt") == Array("written into the new file".utf8))
+    #expect(try sandbox.stages().isEmpty && sandbox.run(commit: strategy).conflicts.isEmpty)
   }
 
   /// A file that an app makes at a path that is new, while all is put in place: it would go on writing to what is kept
   /// aside.
   @Test(arguments: strategies) func aNewcomerInTheWayIsTakenBack(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-      let own = sandbox
-      let path = sandbox.root + "/Documents/written.txt"
-      let faults = Seams.at(.committed) {
-        try own.put("Documents/written.txt", "the app's")
-        try app.open(strategy.rawValue, .append, path)
-      }
-      let error = failure { try sandbox.run(faults: faults, commit: strategy) }
-      let report = try app.stop(strategy.rawValue)
-      #expect(error?.code == .inUse, "\(error)")
-      let lines = report.rows.map { "line \($0)\n" }.joined()
-      #expect(try sandbox.text("Documents/written.txt") == "the app's" + lines)
+    let sandbox = try Sandbox(files: CommitFaultTests.files)
+    let own = sandbox
+    let path = sandbox.root + "/Documents/written.txt"
+    let faults = Seams.at(.committed) {
+      try own.put("Documents/written.txt", "the app's")
+      try app.open(strategy.rawValue, .append, path)
     }
+    let error = failure { try sandbox.run(faults: faults, commit: strategy) }
+    let report = try app.stop(strategy.rawValue)
+    #expect(error?.code == .inUse, "\(error)")
+    let lines = report.rows.map { "line \($0)\n" }.joined()
+    #expect(try sandbox.text("Documents/written.txt") == "the app's" + lines)
   }
 
   @Test(arguments: strategies) func groupsGoBackToo(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try GroupSandbox.with { sandbox in
-      let before = try sandbox.listings()
-      let path = sandbox.folder("Shared/one/note.txt")
-      let error = #expect(throws: DrydockError.self) {
-        try sandbox.run(
-          commit: strategy,
-          faults: .at(.committed) { try app.open(strategy.rawValue, .hold, path) })
-      }
-      #expect(error?.code == .inUse && error?.message.contains("note.txt") == true, "\(error)")
-      try app.stop(strategy.rawValue)
-      expectNone(try sandbox.changes(from: before))
-      #expect(try Transaction.recover(sandbox.container()).isEmpty && sandbox.traces().isEmpty)
-      #expect(try sandbox.run(commit: strategy).conflicts.isEmpty)
+    let sandbox = try GroupSandbox()
+    let before = try sandbox.listings()
+    let path = sandbox.folder("Shared/one/note.txt")
+    let error = #expect(throws: DrydockError.self) {
+      try sandbox.run(
+        commit: strategy,
+        faults: .at(.committed) { try app.open(strategy.rawValue, .hold, path) })
     }
+    #expect(error?.code == .inUse && error?.message.contains("note.txt") == true, "\(error)")
+    try app.stop(strategy.rawValue)
+    expectNone(try sandbox.changes(from: before))
+    #expect(try Transaction.recover(sandbox.container()).isEmpty && sandbox.traces().isEmpty)
+    #expect(try sandbox.run(commit: strategy).conflicts.isEmpty)
   }
 
   /// Each commit pays for two more looks.
   @Test func aLookTakesLittleTime() throws {
-    try Sandbox.withFiles(["a": "a"]) { sandbox in
-      let status = try #require(try sandbox.live().status("a"))
-      let search = OpenFileSearch(inodes: [status.identity: "a"], own: [])
-      let time = processorTime { #expect(search.run().found.isEmpty) }
-      print("a look through all processes took \(time)")
-      #expect(time < .seconds(1))
-    }
+    let sandbox = try Sandbox(files: ["a": "a"])
+    let status = try #require(try sandbox.live().status("a"))
+    let search = OpenFileSearch(inodes: [status.identity: "a"], own: [])
+    let time = processorTime { #expect(search.run().found.isEmpty) }
+    print("a look through all processes took \(time)")
+    #expect(time < .seconds(1))
   }
 
   @Test func onlyWhatIsFoundAgainAndAgainIsOpen() {
@@ -186,43 +180,41 @@ import Testing
 
   @Test(arguments: strategies) func whatIsWrittenLaterIsFoundAndKept(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
-      let path = sandbox.root + "/Documents/keep.txt"
-      var options = TransactionOptions()
-      options.commit = strategy
-      // Nobody sees it, and its file is replaced while it has it open.
-      options.seams = Seams(searchesOpenFiles: false) {
-        if $0 == .rewalked { try app.open(strategy.rawValue, .hold, path) }
-      }
-      let outcome = try Transaction.run(
-        on: sandbox.container(), .migrate, summary: "x", options: options
-      ) { try $0.write(Array("replaced".utf8), to: "Documents/keep.txt") }
-      try app.stop(strategy.rawValue)
-      #expect(try Transaction.recover(sandbox.container()).isEmpty)
-      let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
-      let state = try #require(try sandbox.state(place))
-      let transaction = try #require(outcome.transaction)
-      let undo = try state.directory("undo").directory(ContainerPath(transaction.description))
-      let name = try #require(try undo.names().first { $0.starts(with: "before".utf8) })
-      let late = "\(strategy.rawValue)-late"
-      try app.open(late, .append, undo.full(ContainerPath(name: name)))
-      try app.wait(late, for: "row")
-      let lines = try app.stop(late).rows.map { "line \($0)\n" }.joined()
-      let reports = try Transaction.recover(sandbox.container())
-      #expect(
-        reports.map(\.outcome) == [.writtenLater] && reports.map(\.conflicts) == [["Documents/keep.txt"]])
-      let aside = try state.directory("conflict").directory(ContainerPath(transaction.description))
-      #expect(try aside.contents("Documents/keep.txt") == Array(("keep" + lines).utf8))
-      // Once.
-      #expect(try Transaction.recover(sandbox.container()).isEmpty)
-      let error = try #require(failure { try sandbox.rollback(commit: strategy) })
-      #expect(error.code == .conflict && error.message.contains("nothing was changed"), "\(error)")
-      #expect(error.message.contains(undo.full(ContainerPath(name: name))) && error.message.contains(path))
-      try sandbox.rollback(discardingNewer: true, commit: strategy)
-      #expect(try sandbox.text("Documents/keep.txt") == "keep" + lines)
-      try sandbox.rollback(redoing: true, commit: strategy)
-      #expect(try sandbox.text("Documents/keep.txt") == "replaced")
+    let sandbox = try Sandbox(files: CommitFaultTests.files)
+    let path = sandbox.root + "/Documents/keep.txt"
+    var options = TransactionOptions()
+    options.commit = strategy
+    // Nobody sees it, and its file is replaced while it has it open.
+    options.seams = Seams(searchesOpenFiles: false) {
+      if $0 == .rewalked { try app.open(strategy.rawValue, .hold, path) }
     }
+    let outcome = try Transaction.run(
+      on: sandbox.container(), .migrate, summary: "x", options: options
+    ) { try $0.write(Array("replaced".utf8), to: "Documents/keep.txt") }
+    try app.stop(strategy.rawValue)
+    #expect(try Transaction.recover(sandbox.container()).isEmpty)
+    let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
+    let state = try #require(try sandbox.state(place))
+    let transaction = try #require(outcome.transaction)
+    let undo = try state.directory("undo").directory(ContainerPath(transaction.description))
+    let name = try #require(try undo.names().first { $0.starts(with: "before".utf8) })
+    let late = "\(strategy.rawValue)-late"
+    try app.open(late, .append, undo.full(ContainerPath(name: name)))
+    try app.wait(late, for: "row")
+    let lines = try app.stop(late).rows.map { "line \($0)\n" }.joined()
+    let reports = try Transaction.recover(sandbox.container())
+    #expect(reports.map(\.outcome) == [.writtenLater] && reports.map(\.conflicts) == [["Documents/keep.txt"]])
+    let aside = try state.directory("conflict").directory(ContainerPath(transaction.description))
+    #expect(try aside.contents("Documents/keep.txt") == Array(("keep" + lines).utf8))
+    // Once.
+    #expect(try Transaction.recover(sandbox.container()).isEmpty)
+    let error = try #require(failure { try sandbox.rollback(commit: strategy) })
+    #expect(error.code == .conflict && error.message.contains("nothing was changed"), "\(error)")
+    #expect(error.message.contains(undo.full(ContainerPath(name: name))) && error.message.contains(path))
+    try sandbox.rollback(discardingNewer: true, commit: strategy)
+    #expect(try sandbox.text("Documents/keep.txt") == "keep" + lines)
+    try sandbox.rollback(redoing: true, commit: strategy)
+    #expect(try sandbox.text("Documents/keep.txt") == "replaced")
   }
 
   // MARK: Marks
@@ -243,61 +235,58 @@ import Testing
   }
 
   @Test func aMarkGoesWithTheRollback() throws {
-    try Sandbox.withNotes { sandbox in
-      let before = try sandbox.listing()
-      try sandbox.run("x", Self.change)
-      #expect(try isMarked(sandbox) == [true])
-      // A dry run leaves it, and so does a rollback that fails.
-      do {
-        let rollback = try Rollback(DiscardedStage(on: sandbox.container()))
-        try rollback.undo(#require(rollback.candidates().first))
-      }
-      #expect(try isMarked(sandbox) == [true])
-      for point in [FaultPoint.checked, .treeBuilt, .rewalked, .marked] {
-        var options = TransactionOptions()
-        options.seams = Seams { if $0 == point { throw Stop() } }
-        _ = try? Transaction.rollback(sandbox.container(), options: options)
-        #expect(try isMarked(sandbox) == [true], "\(point)")
-      }
-      try sandbox.rollback()
-      expectNone(try sandbox.listing().changes(from: before))
-      #expect(try isMarked(sandbox) == [true])
-      try sandbox.rollback(redoing: true)
-      try sandbox.rollback()
-      expectNone(try sandbox.listing().changes(from: before))
+    let sandbox = try Sandbox(notes: [])
+    let before = try sandbox.listing()
+    try sandbox.run("x", Self.change)
+    #expect(try isMarked(sandbox) == [true])
+    // A dry run leaves it, and so does a rollback that fails.
+    do {
+      let rollback = try Rollback(DiscardedStage(on: sandbox.container()))
+      try rollback.undo(#require(rollback.candidates().first))
     }
+    #expect(try isMarked(sandbox) == [true])
+    for point in [FaultPoint.checked, .treeBuilt, .rewalked, .marked] {
+      var options = TransactionOptions()
+      options.seams = Seams { if $0 == point { throw Stop() } }
+      _ = try? Transaction.rollback(sandbox.container(), options: options)
+      #expect(try isMarked(sandbox) == [true], "\(point)")
+    }
+    try sandbox.rollback()
+    expectNone(try sandbox.listing().changes(from: before))
+    #expect(try isMarked(sandbox) == [true])
+    try sandbox.rollback(redoing: true)
+    try sandbox.rollback()
+    expectNone(try sandbox.listing().changes(from: before))
   }
 
   /// A backup may share the inode with a hard link.
   @Test(arguments: strategies) func anotherNameOfADatabaseStaysWhole(_ strategy: CommitPreference) throws {
-    try Sandbox.withNotes { sandbox in
-      let outside = try Directory(sandbox.folder.path)
-      try sandbox.live().link(Sandbox.database, in: outside, to: "backup")
-      let before = try outside.contents("backup")
-      try sandbox.run("x", commit: strategy, Self.change)
-      #expect(try outside.contents("backup") == before)
-      try sandbox.rollback(commit: strategy)
-      #expect(try outside.contents("backup") == before && sandbox.live().contents(Sandbox.database) == before)
-    }
+    let sandbox = try Sandbox(notes: [])
+    let outside = try Directory(sandbox.folder.path)
+    try sandbox.live().link(Sandbox.database, in: outside, to: "backup")
+    let before = try outside.contents("backup")
+    try sandbox.run("x", commit: strategy, Self.change)
+    #expect(try outside.contents("backup") == before)
+    try sandbox.rollback(commit: strategy)
+    #expect(try outside.contents("backup") == before && sandbox.live().contents(Sandbox.database) == before)
   }
 
   @Test func theMarkIsItsOwnInverse() throws {
-    try Sandbox.withNotes { sandbox in
-      let live = try sandbox.live()
-      let before = try live.contents(Sandbox.database)
-      let status = try #require(try live.status(Sandbox.database))
-      for _ in 0..<2 { try live.markReplaced(Sandbox.database, modified: status.modified) }
-      let marked = try live.contents(Sandbox.database)
-      #expect(marked.starts(with: "Drydock replaced".utf8) && marked[40...] == before[40...])
-      #expect(throws: DatabaseError.self) {
-        try DatabaseQueue(path: live.full(Sandbox.database)).read {
-          try $0.execute(sql: "SELECT * FROM task")
-        }
+    let sandbox = try Sandbox(notes: [])
+    let live = try sandbox.live()
+    let before = try live.contents(Sandbox.database)
+    let status = try #require(try live.status(Sandbox.database))
+    for _ in 0..<2 { try live.markReplaced(Sandbox.database, modified: status.modified) }
+    let marked = try live.contents(Sandbox.database)
+    #expect(marked.starts(with: "Drydock replaced".utf8) && marked[40...] == before[40...])
+    #expect(throws: DatabaseError.self) {
+      try DatabaseQueue(path: live.full(Sandbox.database)).read {
+        try $0.execute(sql: "SELECT * FROM task")
       }
-      for _ in 0..<2 { try live.unmarkReplaced(Sandbox.database, modified: status.modified) }
-      #expect(try live.contents(Sandbox.database) == before)
-      #expect(try live.status(Sandbox.database)?.modified == status.modified)
     }
+    for _ in 0..<2 { try live.unmarkReplaced(Sandbox.database, modified: status.modified) }
+    #expect(try live.contents(Sandbox.database) == before)
+    #expect(try live.status(Sandbox.database)?.modified == status.modified)
   }
 
   // MARK: An app that does not wait
@@ -307,25 +296,24 @@ import Testing
   @Test(arguments: strategies) func anAppThatDoesNotWait(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
     for options in [["--leave-wal"], ["--rollback-journal"]] {
-      try Sandbox.withNotes(options) { sandbox in
-        let before = try sandbox.listing()
-        let path = sandbox.root + "/" + Sandbox.database.description
-        let count = Counter()
-        let seen = Counter()
-        let faults = Seams { point in
-          guard ![.done].contains(point) else { return }
-          let name = "\(strategy.rawValue)\(options[0])-\(count.next())"
-          try app.start(name, .probe, path)
-          let report = try app.wait(name)
-          let wanted = ["database is locked", "unable to open database file"]
-          #expect(report.errors.count == 1 && wanted.contains(report.errors[0]), "\(point): \(report.lines)")
-          _ = seen.next()
-        }
-        try sandbox.run("x", faults: faults, commit: strategy, Self.change)
-        #expect(seen.next() > 8)
-        try sandbox.rollback(commit: strategy)
-        expectNone(try sandbox.listing().changes(from: before))
+      let sandbox = try Sandbox(notes: options)
+      let before = try sandbox.listing()
+      let path = sandbox.root + "/" + Sandbox.database.description
+      let count = Counter()
+      let seen = Counter()
+      let faults = Seams { point in
+        guard ![.done].contains(point) else { return }
+        let name = "\(strategy.rawValue)\(options[0])-\(count.next())"
+        try app.start(name, .probe, path)
+        let report = try app.wait(name)
+        let wanted = ["database is locked", "unable to open database file"]
+        #expect(report.errors.count == 1 && wanted.contains(report.errors[0]), "\(point): \(report.lines)")
+        _ = seen.next()
       }
+      try sandbox.run("x", faults: faults, commit: strategy, Self.change)
+      #expect(seen.next() > 8)
+      try sandbox.rollback(commit: strategy)
+      expectNone(try sandbox.listing().changes(from: before))
     }
   }
 }

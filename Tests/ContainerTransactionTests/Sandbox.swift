@@ -25,22 +25,17 @@ struct Sandbox {
   }
 
   /// A container as the sample app leaves it.
-  static func withNotes(_ options: [String] = [], body: (Sandbox) throws -> Void) throws {
-    try TemporaryDirectory.with { folder in
-      let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
-      #expect(made.succeeded, "\(made)")
-      try body(Sandbox(folder: folder))
-    }
+  init(notes options: [String]) throws {
+    self.init(folder: try TemporaryDirectory())
+    let made = try Command.run(Tools.notesApp(), ["create", root] + options)
+    #expect(made.succeeded, "\(made)")
   }
 
   /// A small container of plain files.
-  static func withFiles(_ files: [String: String], body: (Sandbox) throws -> Void) throws {
-    try TemporaryDirectory.with { folder in
-      let sandbox = Sandbox(folder: folder)
-      try Directory(folder.path).createDirectory("c", mode: 0o755)
-      for (path, text) in files { try sandbox.put(path, text) }
-      try body(sandbox)
-    }
+  init(files: [String: String]) throws {
+    self.init(folder: try TemporaryDirectory())
+    try Directory(folder.path).createDirectory("c", mode: 0o755)
+    for (path, text) in files { try put(path, text) }
   }
 
   func container() throws -> Container { try Container(at: root) }
@@ -223,13 +218,10 @@ struct GroupSandbox {
 
   let folder: TemporaryDirectory
 
-  static func with(_ body: (GroupSandbox) throws -> Void) throws {
-    try TemporaryDirectory.with { folder in
-      let sandbox = GroupSandbox(folder: folder)
-      for (path, text) in files { try sandbox.put(path, text) }
-      try Directory(folder("Shared")).setMode(0o750, of: "one")
-      try body(sandbox)
-    }
+  init() throws {
+    folder = try TemporaryDirectory()
+    for (path, text) in Self.files { try put(path, text) }
+    try Directory(folder("Shared")).setMode(0o750, of: "one")
   }
 
   func put(_ path: String, _ text: String) throws {
@@ -316,20 +308,13 @@ struct VaultSandbox {
   let base: Sandbox
   let keys: DeviceKeys
 
-  /// A container without a vault.
-  static func with(_ body: (VaultSandbox) throws -> Void) throws {
-    try Sandbox.withFiles(["Documents/a.txt": "a", "Library/Preferences/x.plist": "no settings"]) { sandbox in
-      try body(VaultSandbox(base: sandbox, keys: DeviceKeys(.generate())))
-    }
-  }
-
-  /// A container whose vault has items `s/a` and `s/b`, with the values `a` and `b`.
-  static func withVault(_ body: (VaultSandbox) throws -> Void) throws {
-    try with { sandbox in
-      try sandbox.change { vault in
-        for name in ["a", "b"] { vault.put(item(name, name)) }
-      }
-      try body(sandbox)
+  /// A container whose vault has items `s/a` and `s/b`, with the values `a` and `b`; without items there is no vault.
+  init(items: [String] = ["a", "b"]) throws {
+    base = try Sandbox(files: ["Documents/a.txt": "a", "Library/Preferences/x.plist": "no settings"])
+    keys = try DeviceKeys(.generate())
+    if items.isEmpty { return }
+    try change { vault in
+      for name in items { vault.put(Self.item(name, name)) }
     }
   }
 

@@ -31,26 +31,25 @@ import Testing
     _ format: PropertyListFile.Format = .binary, _ body: (Sandbox, DeviceKeys) throws -> Void
   ) throws {
     let keys = DeviceKeys(try AgeIdentity.generate())
-    try Sandbox.withFiles(["Documents/empty.txt": ""]) { sandbox in
-      try sandbox.live().createDirectories(Sandbox.settings.parent, mode: 0o755)
-      var file = PropertyListFile(format: format, root: Self.secrets)
-      file.root["theme"] = .string("dark")
-      try sandbox.live().create(Sandbox.settings, file.encoded(), mode: 0o640)
-      try sandbox.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Sandbox.settings)
-      try sandbox.run { try Self.set("theme", "light", $0) }
-      // Under an older name, and inside of something else.
-      try sandbox.run { staged in
-        guard var file = try staged.defaults(Sandbox.settings) else { return }
-        file.root["old_token"] = .dictionary(["value": file.root["auth_token"] ?? .boolean(false)])
-        try staged.setDefaults(file, at: Sandbox.settings)
-      }
-      try sandbox.run { staged in
-        guard var file = try staged.defaults(Sandbox.settings) else { return }
-        file.root["old_token"] = nil
-        try staged.setDefaults(file, at: Sandbox.settings)
-      }
-      try body(sandbox, keys)
+    let sandbox = try Sandbox(files: ["Documents/empty.txt": ""])
+    try sandbox.live().createDirectories(Sandbox.settings.parent, mode: 0o755)
+    var file = PropertyListFile(format: format, root: Self.secrets)
+    file.root["theme"] = .string("dark")
+    try sandbox.live().create(Sandbox.settings, file.encoded(), mode: 0o640)
+    try sandbox.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Sandbox.settings)
+    try sandbox.run { try Self.set("theme", "light", $0) }
+    // Under an older name, and inside of something else.
+    try sandbox.run { staged in
+      guard var file = try staged.defaults(Sandbox.settings) else { return }
+      file.root["old_token"] = .dictionary(["value": file.root["auth_token"] ?? .boolean(false)])
+      try staged.setDefaults(file, at: Sandbox.settings)
     }
+    try sandbox.run { staged in
+      guard var file = try staged.defaults(Sandbox.settings) else { return }
+      file.root["old_token"] = nil
+      try staged.setDefaults(file, at: Sandbox.settings)
+    }
+    try body(sandbox, keys)
   }
 
   private static func set(_ key: String, _ value: String, _ staged: StagedContainer) throws {

@@ -152,43 +152,41 @@ private struct Model {
 
   /// SQLite would create or change what a link leads to.
   @Test func aStagedLinkIsNotOpenedAsADatabase() throws {
-    try Sandbox.withFiles(["a": "a"]) { sandbox in
-      let outside = sandbox.folder("outside.db")
-      try FileManager.default.createSymbolicLink(atPath: sandbox.root + "/link", withDestinationPath: outside)
-      _ = try Transaction.dryRun(on: sandbox.container()) { staged in
-        try staged.move("link", to: "moved.db")
-        expect(.missing) { try staged.readDatabase(at: "moved.db") { _ in } }
-        let write = failure { try staged.writeDatabase(at: "moved.db") { _ in } }
-        #expect(write != nil)
-        try staged.remove("moved.db")
-      }
-      #expect(!FileManager.default.fileExists(atPath: outside))
+    let sandbox = try Sandbox(files: ["a": "a"])
+    let outside = sandbox.folder("outside.db")
+    try FileManager.default.createSymbolicLink(atPath: sandbox.root + "/link", withDestinationPath: outside)
+    _ = try Transaction.dryRun(on: sandbox.container()) { staged in
+      try staged.move("link", to: "moved.db")
+      expect(.missing) { try staged.readDatabase(at: "moved.db") { _ in } }
+      let write = failure { try staged.writeDatabase(at: "moved.db") { _ in } }
+      #expect(write != nil)
+      try staged.remove("moved.db")
     }
+    #expect(!FileManager.default.fileExists(atPath: outside))
   }
 
   @Test(arguments: 1...25 as ClosedRange<UInt64>) func agreesWithAModel(seed: UInt64) throws {
-    try Sandbox.withFiles(Self.start) { sandbox in
-      try sandbox.live().link("six", in: sandbox.live(), to: "d/linked")
-      try sandbox.live().setMode(0o640, of: "a/one")
-      try sandbox.live().setAttribute(ExtendedAttribute(name: "user.kept", value: [9]), of: "a/two")
-      let before = try sandbox.listing()
-      var random = SeededRandom(seed: seed)
-      var model = try Model(of: sandbox.live())
-      try sandbox.run { staged in
-        for number in 0..<40 {
-          try step(staged, &model, &random)
-          if number % 10 == 9 { try compare(staged, model, seed) }
-        }
-        // Nothing of the live container has moved, not even through a hard link.
-        expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
+    let sandbox = try Sandbox(files: Self.start)
+    try sandbox.live().link("six", in: sandbox.live(), to: "d/linked")
+    try sandbox.live().setMode(0o640, of: "a/one")
+    try sandbox.live().setAttribute(ExtendedAttribute(name: "user.kept", value: [9]), of: "a/two")
+    let before = try sandbox.listing()
+    var random = SeededRandom(seed: seed)
+    var model = try Model(of: sandbox.live())
+    try sandbox.run { staged in
+      for number in 0..<40 {
+        try step(staged, &model, &random)
+        if number % 10 == 9 { try compare(staged, model, seed) }
       }
-      let after = try Model(of: sandbox.live())
-      #expect(after.nodes == model.nodes, "seed \(seed)")
-      #expect(try sandbox.stages().isEmpty)
-      guard try sandbox.log().last?.state == .undoable else { return }
-      try sandbox.rollback()
-      expectNone(try sandbox.listing().changes(from: before), "seed \(seed)")
+      // Nothing of the live container has moved, not even through a hard link.
+      expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     }
+    let after = try Model(of: sandbox.live())
+    #expect(after.nodes == model.nodes, "seed \(seed)")
+    #expect(try sandbox.stages().isEmpty)
+    guard try sandbox.log().last?.state == .undoable else { return }
+    try sandbox.rollback()
+    expectNone(try sandbox.listing().changes(from: before), "seed \(seed)")
   }
 
   private func own(_ sandbox: Sandbox) throws {
@@ -206,229 +204,217 @@ private struct Model {
   }
 
   @Test func metadataOfWhatIsReplacedAndOfWhatIsLeft() throws {
-    try Sandbox.withFiles(["d/file": "old", "d/other": "other"]) { sandbox in
-      try own(sandbox)
-      let before = try sandbox.listing()
-      try sandbox.run { staged in
-        try staged.write([1], to: "d/file")
-        try staged.write([2], to: "d/fresh")
-      }
-      let after = try sandbox.listing()
-      #expect(after["d/file"]?.mode == 0o4711 && after["d/file"]?.owner == [501, 20])
-      #expect(after["d/file"]?.attributes == before["d/file"]?.attributes)
-      #expect(after["d/fresh"]?.owner == [501, 20] && after["d/fresh"]?.mode == 0o644)
-      let aspects = TreeListing.copied.subtracting([.content, .size])
-      expectNone(
-        after.without("d/fresh").changes(from: before, comparing: aspects, ignoringTimesOf: ["d", "d/file"]))
-      #expect(after["d/other"]?.inode == before["d/other"]?.inode)
+    let sandbox = try Sandbox(files: ["d/file": "old", "d/other": "other"])
+    try own(sandbox)
+    let before = try sandbox.listing()
+    try sandbox.run { staged in
+      try staged.write([1], to: "d/file")
+      try staged.write([2], to: "d/fresh")
     }
+    let after = try sandbox.listing()
+    #expect(after["d/file"]?.mode == 0o4711 && after["d/file"]?.owner == [501, 20])
+    #expect(after["d/file"]?.attributes == before["d/file"]?.attributes)
+    #expect(after["d/fresh"]?.owner == [501, 20] && after["d/fresh"]?.mode == 0o644)
+    let aspects = TreeListing.copied.subtracting([.content, .size])
+    expectNone(
+      after.without("d/fresh").changes(from: before, comparing: aspects, ignoringTimesOf: ["d", "d/file"]))
+    #expect(after["d/other"]?.inode == before["d/other"]?.inode)
   }
 
   @Test func aDatabaseMovesWithAllThatBelongsToIt() throws {
-    try Sandbox.withFiles(["data/.notes_SUPPORT/_EXTERNAL_DATA/blob": "blob"]) { sandbox in
-      let killed = try Command.spawn(
-        try Tools.system("sqlite3"),
-        [
-          "-batch", "\(sandbox.root)/data/notes.sqlite", "PRAGMA journal_mode=WAL", "CREATE TABLE t(x)",
-          "INSERT INTO t VALUES (5)", ".shell echo ready", ".shell cat >/dev/null",
-        ])
-      try killed.waitForLine("ready")
-      killed.kill()
-      _ = try killed.wait()
-      let before = try sandbox.listing()
-      #expect(before["data/notes.sqlite-wal"]?.size ?? 0 > 0)
-      // As part of its directory, and by itself.
-      try sandbox.run { staged in
-        try staged.copy("data", to: "copy")
-        try staged.move("data/notes.sqlite", to: "elsewhere/renamed.db")
-      }
-      let paths = try sandbox.listing().paths
-      #expect(
-        paths == [
-          "copy", "copy/.notes_SUPPORT", "copy/.notes_SUPPORT/_EXTERNAL_DATA",
-          "copy/.notes_SUPPORT/_EXTERNAL_DATA/blob",
-          "copy/notes.sqlite", "data", "elsewhere", "elsewhere/.renamed_SUPPORT",
-          "elsewhere/.renamed_SUPPORT/_EXTERNAL_DATA", "elsewhere/.renamed_SUPPORT/_EXTERNAL_DATA/blob",
-          "elsewhere/renamed.db",
-        ])
-      try sandbox.rollback()
-      expectNone(try sandbox.listing().changes(from: before))
-      for path in ["data/notes.sqlite"] {
-        let rows = try Command.run(
-          try Tools.system("sqlite3"), ["\(sandbox.root)/\(path)", "SELECT x FROM t"])
-        #expect(rows.output == "5\n")
-      }
+    let sandbox = try Sandbox(files: ["data/.notes_SUPPORT/_EXTERNAL_DATA/blob": "blob"])
+    let killed = try Command.spawn(
+      try Tools.system("sqlite3"),
+      [
+        "-batch", "\(sandbox.root)/data/notes.sqlite", "PRAGMA journal_mode=WAL", "CREATE TABLE t(x)",
+        "INSERT INTO t VALUES (5)", ".shell echo ready", ".shell cat >/dev/null",
+      ])
+    try killed.waitForLine("ready")
+    killed.kill()
+    _ = try killed.wait()
+    let before = try sandbox.listing()
+    #expect(before["data/notes.sqlite-wal"]?.size ?? 0 > 0)
+    // As part of its directory, and by itself.
+    try sandbox.run { staged in
+      try staged.copy("data", to: "copy")
+      try staged.move("data/notes.sqlite", to: "elsewhere/renamed.db")
+    }
+    let paths = try sandbox.listing().paths
+    #expect(
+      paths == [
+        "copy", "copy/.notes_SUPPORT", "copy/.notes_SUPPORT/_EXTERNAL_DATA",
+        "copy/.notes_SUPPORT/_EXTERNAL_DATA/blob",
+        "copy/notes.sqlite", "data", "elsewhere", "elsewhere/.renamed_SUPPORT",
+        "elsewhere/.renamed_SUPPORT/_EXTERNAL_DATA", "elsewhere/.renamed_SUPPORT/_EXTERNAL_DATA/blob",
+        "elsewhere/renamed.db",
+      ])
+    try sandbox.rollback()
+    expectNone(try sandbox.listing().changes(from: before))
+    for path in ["data/notes.sqlite"] {
+      let rows = try Command.run(try Tools.system("sqlite3"), ["\(sandbox.root)/\(path)", "SELECT x FROM t"])
+      #expect(rows.output == "5\n")
     }
   }
 
   @Test func whatIsRefused() throws {
-    try Sandbox.withFiles(["a/b": "1", "c": "2"]) { sandbox in
-      try sandbox.live().createLink("link", target: Array("a".utf8))
-      try sandbox.run { staged in
-        for body in [
-          { try staged.remove(.root) }, { try staged.remove("gone") }, { try staged.move("a", to: "a/x") },
-          { try staged.move("c", to: "a/b") }, { try staged.write([1], to: "a") },
-          { try staged.write([1], to: "c/x") },
-          { _ = try staged.read("a") }, { _ = try staged.read("link") }, { try staged.createDirectory("c") },
-          { _ = try staged.read("link/b") }, { try staged.write([1], to: "link/b") },
-        ] { #expect(throws: (any Error).self, performing: body) }
-      }
-      #expect(try sandbox.text("a/b") == "1")
+    let sandbox = try Sandbox(files: ["a/b": "1", "c": "2"])
+    try sandbox.live().createLink("link", target: Array("a".utf8))
+    try sandbox.run { staged in
+      for body in [
+        { try staged.remove(.root) }, { try staged.remove("gone") }, { try staged.move("a", to: "a/x") },
+        { try staged.move("c", to: "a/b") }, { try staged.write([1], to: "a") },
+        { try staged.write([1], to: "c/x") },
+        { _ = try staged.read("a") }, { _ = try staged.read("link") }, { try staged.createDirectory("c") },
+        { _ = try staged.read("link/b") }, { try staged.write([1], to: "link/b") },
+      ] { #expect(throws: (any Error).self, performing: body) }
     }
+    #expect(try sandbox.text("a/b") == "1")
   }
 }
 
 /// The vault on the stage.
 @Suite struct VaultStagingTests {
   @Test func aVaultIsMadeForItsOwnerOnly() throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.change { $0.put(VaultSandbox.item("a", "1")) }
-      #expect(try sandbox.values() == ["a = 1"])
-      let status = try #require(try sandbox.base.live().status(VaultSandbox.path))
-      #expect(status.mode == 0o600)
-      // Whatever mode somebody gave it, a rewrite takes the others' rights away.
-      try sandbox.base.live().setMode(0o644, of: VaultSandbox.path)
-      try sandbox.change { $0.put(VaultSandbox.item("b", "2")) }
-      #expect(try sandbox.base.live().status(VaultSandbox.path)?.mode == 0o600)
-    }
+    let sandbox = try VaultSandbox(items: [])
+    try sandbox.change { $0.put(VaultSandbox.item("a", "1")) }
+    #expect(try sandbox.values() == ["a = 1"])
+    let status = try #require(try sandbox.base.live().status(VaultSandbox.path))
+    #expect(status.mode == 0o600)
+    // Whatever mode somebody gave it, a rewrite takes the others' rights away.
+    try sandbox.base.live().setMode(0o644, of: VaultSandbox.path)
+    try sandbox.change { $0.put(VaultSandbox.item("b", "2")) }
+    #expect(try sandbox.base.live().status(VaultSandbox.path)?.mode == 0o600)
   }
 
   @Test func withoutAKeyNothingIsStaged() throws {
-    try VaultSandbox.withVault { sandbox in
-      let before = try sandbox.base.listing()
-      expect(.vaultLocked) {
-        _ = try sandbox.base.run { staged in
-          try staged.requireDeviceKeys("vault.rename")
-          Issue.record("it went on")
-        }
+    let sandbox = try VaultSandbox()
+    let before = try sandbox.base.listing()
+    expect(.vaultLocked) {
+      _ = try sandbox.base.run { staged in
+        try staged.requireDeviceKeys("vault.rename")
+        Issue.record("it went on")
       }
-      expect(.vaultLocked) { _ = try sandbox.base.run { _ = try $0.vault() } }
-      let stranger = try DeviceKeys(.generate())
-      expect(.vaultLocked) {
-        _ = try Transaction.run(
-          on: sandbox.base.container(), .vault, summary: "", options: sandbox.options(stranger)
-        ) { _ = try $0.vault() }
-      }
-      expectNone(try sandbox.base.listing().changes(from: before))
     }
+    expect(.vaultLocked) { _ = try sandbox.base.run { _ = try $0.vault() } }
+    let stranger = try DeviceKeys(.generate())
+    expect(.vaultLocked) {
+      _ = try Transaction.run(
+        on: sandbox.base.container(), .vault, summary: "", options: sandbox.options(stranger)
+      ) { _ = try $0.vault() }
+    }
+    expectNone(try sandbox.base.listing().changes(from: before))
   }
 
   @Test func whatIsTheSameIsNotWritten() throws {
-    try VaultSandbox.withVault { sandbox in
-      let before = try sandbox.sealed()
-      #expect(try sandbox.change { _ in }.transaction == nil)
-      #expect(try sandbox.change { $0.put(VaultSandbox.item("a", "a")) }.transaction == nil)
-      #expect(try sandbox.sealed() == before)
-    }
+    let sandbox = try VaultSandbox()
+    let before = try sandbox.sealed()
+    #expect(try sandbox.change { _ in }.transaction == nil)
+    #expect(try sandbox.change { $0.put(VaultSandbox.item("a", "a")) }.transaction == nil)
+    #expect(try sandbox.sealed() == before)
   }
 
   @Test func severalKeysStaySeveral() throws {
-    try VaultSandbox.withVault { sandbox in
-      let other = try DeviceKeys(.generate())
-      try sandbox.change { try $0.rekey(to: sandbox.keys.recipients + other.recipients) }
-      try sandbox.change { $0.put(VaultSandbox.item("c", "c")) }
-      let opened = try Vault(opening: sandbox.sealed(), with: other, path: "v")
-      #expect(opened.items.count == 3 && opened.recipients == sandbox.keys.recipients + other.recipients)
-    }
+    let sandbox = try VaultSandbox()
+    let other = try DeviceKeys(.generate())
+    try sandbox.change { try $0.rekey(to: sandbox.keys.recipients + other.recipients) }
+    try sandbox.change { $0.put(VaultSandbox.item("c", "c")) }
+    let opened = try Vault(opening: sandbox.sealed(), with: other, path: "v")
+    #expect(opened.items.count == 3 && opened.recipients == sandbox.keys.recipients + other.recipients)
   }
 
   @Test func nobodyIsLockedOutBySurprise() throws {
-    try VaultSandbox.withVault { sandbox in
-      // Sealed by hand to another key than the document says.
-      let document = try sandbox.vault().document
-      let hand = try DeviceKeys(.generate())
-      try sandbox.write(Age.seal(document.encoded(), to: .recipients(hand.recipients)))
-      func change(_ body: @escaping (inout Vault) throws -> Void) throws {
-        _ = try Transaction.run(
-          on: sandbox.base.container(), .vault, summary: "", options: sandbox.options(hand)
-        ) {
-          var vault = try #require(try $0.vault())
-          try body(&vault)
-          try $0.setVault(vault)
-        }
+    let sandbox = try VaultSandbox()
+    // Sealed by hand to another key than the document says.
+    let document = try sandbox.vault().document
+    let hand = try DeviceKeys(.generate())
+    try sandbox.write(Age.seal(document.encoded(), to: .recipients(hand.recipients)))
+    func change(_ body: @escaping (inout Vault) throws -> Void) throws {
+      _ = try Transaction.run(
+        on: sandbox.base.container(), .vault, summary: "", options: sandbox.options(hand)
+      ) {
+        var vault = try #require(try $0.vault())
+        try body(&vault)
+        try $0.setVault(vault)
       }
-      expect(.vaultLocked) { try change { $0.put(VaultSandbox.item("c", "c")) } }
-      // Other keys that are not at hand are taken, for they are named on purpose.
-      let later = try DeviceKeys(.generate())
-      try change { try $0.rekey(to: later.recipients) }
-      #expect(try Vault(opening: sandbox.sealed(), with: later, path: "v").items.count == 2)
     }
+    expect(.vaultLocked) { try change { $0.put(VaultSandbox.item("c", "c")) } }
+    // Other keys that are not at hand are taken, for they are named on purpose.
+    let later = try DeviceKeys(.generate())
+    try change { try $0.rekey(to: later.recipients) }
+    #expect(try Vault(opening: sandbox.sealed(), with: later, path: "v").items.count == 2)
   }
 
   @Test func aDryRunTellsItemsAndTouchesNothing() throws {
-    try VaultSandbox.withVault { sandbox in
-      let before = try sandbox.base.listing()
-      let run = { (keys: DeviceKeys?, body: (StagedContainer) throws -> Void) in
-        try Transaction.dryRun(on: sandbox.base.container(), options: sandbox.options(keys), body: body)
-          .difference
-      }
-      let difference = try run(sandbox.keys) {
-        var vault = try #require(try $0.vault())
-        vault.remove(VaultSandbox.id("a"))
-        var item = VaultSandbox.item("b", "longer")
-        item.accessibility = .afterFirstUnlock
-        vault.put(item)
-        vault.put(VaultSandbox.item("c", "a"))
-        try $0.setVault(vault)
-      }
-      let vault = try #require(difference.vault.first)
-      #expect(difference.vault.count == 1 && vault.change == .changed && vault.problem == nil)
-      let items = try #require(vault.items)
-      #expect(items.map(\.name) == ["s/a", "s/b", "s/c"])
-      #expect(items.map(\.change) == [.removed, .changed, .added])
-      #expect(items[0].valueAfter == nil && items[2].valueBefore == nil)
-      #expect(items[0].valueBefore == items[2].valueAfter, "equal values can be seen to be equal")
-      #expect(items[1].valueBefore != items[1].valueAfter)
-      #expect(items[1].valueAfter?.hasPrefix("(secret, 6 characters, #") == true)
-      #expect(
-        items[1].attributes == [.init(name: "accessible", before: "whenUnlocked", after: "afterFirstUnlock")])
-      #expect(!String(describing: difference).contains("longer"))
-      // Without a key it is a file that is written, by whoever has the bytes.
-      let sealed = try sandbox.vault().sealed()
-      let closed = try run(nil) { try $0.write(sealed, to: VaultSandbox.path) }.vault.first
-      #expect(closed?.items == nil && closed?.problem?.contains("encrypted to 1 recipient") == true)
-      // Sealed anew it is the same.
-      #expect(try run(sandbox.keys) { try $0.write(sealed, to: VaultSandbox.path) }.vault.isEmpty)
-      expectNone(try sandbox.base.listing().changes(from: before, comparing: TreeListing.untouched))
+    let sandbox = try VaultSandbox()
+    let before = try sandbox.base.listing()
+    let run = { (keys: DeviceKeys?, body: (StagedContainer) throws -> Void) in
+      try Transaction.dryRun(on: sandbox.base.container(), options: sandbox.options(keys), body: body)
+        .difference
     }
+    let difference = try run(sandbox.keys) {
+      var vault = try #require(try $0.vault())
+      vault.remove(VaultSandbox.id("a"))
+      var item = VaultSandbox.item("b", "longer")
+      item.accessibility = .afterFirstUnlock
+      vault.put(item)
+      vault.put(VaultSandbox.item("c", "a"))
+      try $0.setVault(vault)
+    }
+    let vault = try #require(difference.vault.first)
+    #expect(difference.vault.count == 1 && vault.change == .changed && vault.problem == nil)
+    let items = try #require(vault.items)
+    #expect(items.map(\.name) == ["s/a", "s/b", "s/c"])
+    #expect(items.map(\.change) == [.removed, .changed, .added])
+    #expect(items[0].valueAfter == nil && items[2].valueBefore == nil)
+    #expect(items[0].valueBefore == items[2].valueAfter, "equal values can be seen to be equal")
+    #expect(items[1].valueBefore != items[1].valueAfter)
+    #expect(items[1].valueAfter?.hasPrefix("(secret, 6 characters, #") == true)
+    #expect(
+      items[1].attributes == [.init(name: "accessible", before: "whenUnlocked", after: "afterFirstUnlock")])
+    #expect(!String(describing: difference).contains("longer"))
+    // Without a key it is a file that is written, by whoever has the bytes.
+    let sealed = try sandbox.vault().sealed()
+    let closed = try run(nil) { try $0.write(sealed, to: VaultSandbox.path) }.vault.first
+    #expect(closed?.items == nil && closed?.problem?.contains("encrypted to 1 recipient") == true)
+    // Sealed anew it is the same.
+    #expect(try run(sandbox.keys) { try $0.write(sealed, to: VaultSandbox.path) }.vault.isEmpty)
+    expectNone(try sandbox.base.listing().changes(from: before, comparing: TreeListing.untouched))
   }
 
   @Test func aStagedVaultIsChecked() throws {
-    try VaultSandbox.withVault { sandbox in
-      let before = try sandbox.sealed()
-      func stage(_ bytes: [UInt8], _ keys: DeviceKeys?) throws {
-        _ = try Transaction.run(
-          on: sandbox.base.container(), .migrate, summary: "", options: sandbox.options(keys)
-        ) {
-          try $0.write(bytes, to: VaultSandbox.path)
-        }
+    let sandbox = try VaultSandbox()
+    let before = try sandbox.sealed()
+    func stage(_ bytes: [UInt8], _ keys: DeviceKeys?) throws {
+      _ = try Transaction.run(
+        on: sandbox.base.container(), .migrate, summary: "", options: sandbox.options(keys)
+      ) {
+        try $0.write(bytes, to: VaultSandbox.path)
       }
-      expect(.checkFailed) { try stage(Array("no vault".utf8), sandbox.keys) }
-      expect(.checkFailed) { try stage(Array(before.dropLast()), sandbox.keys) }
-      #expect(try sandbox.sealed() == before)
-      // Without a key, or sealed to another one, there is nothing to be seen.
-      try stage(before + [0], nil)
-      let other = try Vault(new: DeviceKeys(.generate())).sealed()
-      try stage(other, sandbox.keys)
-      #expect(try sandbox.sealed() == other)
     }
+    expect(.checkFailed) { try stage(Array("no vault".utf8), sandbox.keys) }
+    expect(.checkFailed) { try stage(Array(before.dropLast()), sandbox.keys) }
+    #expect(try sandbox.sealed() == before)
+    // Without a key, or sealed to another one, there is nothing to be seen.
+    try stage(before + [0], nil)
+    let other = try Vault(new: DeviceKeys(.generate())).sealed()
+    try stage(other, sandbox.keys)
+    #expect(try sandbox.sealed() == other)
   }
 
   /// A vault that cannot be opened keeps nothing else from being changed.
   @Test func aDamagedVaultIsAFileLikeAnother() throws {
-    try VaultSandbox.withVault { sandbox in
-      try sandbox.write(Array("damaged".utf8))
-      expect(.badVault) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
-      try sandbox.base.run { try $0.write([1], to: "Documents/b.txt") }
-      try sandbox.rollback(nil)
-      #expect(try sandbox.sealed() == Array("damaged".utf8))
-      try sandbox.base.live().removeFile(VaultSandbox.path)
-      try sandbox.base.live().createDirectory(VaultSandbox.path)
-      expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
-      try sandbox.base.live().removeTree(VaultSandbox.path)
-      try sandbox.base.live().createLink(VaultSandbox.path, target: Array("../elsewhere".utf8))
-      expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
-    }
+    let sandbox = try VaultSandbox()
+    try sandbox.write(Array("damaged".utf8))
+    expect(.badVault) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+    try sandbox.base.run { try $0.write([1], to: "Documents/b.txt") }
+    try sandbox.rollback(nil)
+    #expect(try sandbox.sealed() == Array("damaged".utf8))
+    try sandbox.base.live().removeFile(VaultSandbox.path)
+    try sandbox.base.live().createDirectory(VaultSandbox.path)
+    expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
+    try sandbox.base.live().removeTree(VaultSandbox.path)
+    try sandbox.base.live().createLink(VaultSandbox.path, target: Array("../elsewhere".utf8))
+    expect(.unsupported) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
   }
 }
 

@@ -55,31 +55,29 @@ import Testing
   }
 
   @Test func theIndexIsReadAsItWasWritten() throws {
-    try Sandbox.withFiles(["Documents/a": "a", "Documents/sub/b": "b", "Library/c": "c"]) { sandbox in
-      let live = try sandbox.live()
-      let index = try TreeIndex(of: live)
-      #expect(
-        Set(index.paths.map(\.description)) == [
-          "Documents", "Documents/a", "Documents/sub", "Documents/sub/b", "Library", "Library/c",
-        ])
-      try Sandbox.withFiles([:]) { other in
-        let folder = try Directory(other.root)
-        try index.write(to: folder)
-        let read = try TreeIndex(in: folder)
-        #expect(read.count == 6 && read.differences(from: index) == [])
-        try folder.removeFile(TreeIndex.file)
-        try index.write(to: folder, below: "Documents")
-        let part = try TreeIndex(in: folder)
-        #expect(Set(part.paths) == ["Documents/a", "Documents/sub", "Documents/sub/b"])
-      }
-      #expect(try index.firstDifference(in: live, timed: []) == nil)
-      let mode = try #require(index["Documents/sub/b"]).mode
-      try live.setMode(mode ^ 0o100, of: "Documents/sub/b")
-      try live.removeFile("Library/c")
-      #expect(try index.firstDifference(in: live, timed: []) == "Documents/sub/b")
-      try live.setMode(mode, of: "Documents/sub/b")
-      #expect(try TreeIndex(of: live).differences(from: index) == ["Library", "Library/c"])
-      #expect(try index.firstDifference(in: live, timed: []) == "Library")
-    }
+    let sandbox = try Sandbox(files: ["Documents/a": "a", "Documents/sub/b": "b", "Library/c": "c"])
+    let live = try sandbox.live()
+    let index = try TreeIndex(of: live)
+    #expect(
+      Set(index.paths.map(\.description)) == [
+        "Documents", "Documents/a", "Documents/sub", "Documents/sub/b", "Library", "Library/c",
+      ])
+    let other = try Sandbox(files: [:])
+    let folder = try Directory(other.root)
+    try index.write(to: folder)
+    let read = try TreeIndex(in: folder)
+    #expect(read.count == 6 && read.differences(from: index) == [])
+    try folder.removeFile(TreeIndex.file)
+    try index.write(to: folder, below: "Documents")
+    let part = try TreeIndex(in: folder)
+    #expect(Set(part.paths) == ["Documents/a", "Documents/sub", "Documents/sub/b"])
+    #expect(try index.firstDifference(in: live, timed: []) == nil)
+    let mode = try #require(index["Documents/sub/b"]).mode
+    try live.setMode(mode ^ 0o100, of: "Documents/sub/b")
+    try live.removeFile("Library/c")
+    #expect(try index.firstDifference(in: live, timed: []) == "Documents/sub/b")
+    try live.setMode(mode, of: "Documents/sub/b")
+    #expect(try TreeIndex(of: live).differences(from: index) == ["Library", "Library/c"])
+    #expect(try index.firstDifference(in: live, timed: []) == "Library")
   }
 }
