@@ -21,186 +21,180 @@ import Testing
   }
 
   @Test func everyCutIsFound() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let built = try Self.build(directory + "/a")
-      let frames = try ArchiveReader(path: directory + "/a").frames
-      #expect(frames.count >= 3)
-      var random = SeededRandom(seed: 5)
-      let boundaries =
-        frames.map { Int($0.fileOffset) } + [
-          Int(frames[frames.count - 1].fileOffset) + frames[frames.count - 1].compressedSize
-        ]
-      var cuts = boundaries + boundaries.map { $0 + 1 } + boundaries.filter { $0 > 0 }.map { $0 - 1 }
-      cuts += (0..<200).map { _ in Int.random(in: 0..<built.bytes.count, using: &random) }
-      cuts += (1...300).map { built.bytes.count - $0 }.filter { $0 > 0 }
-      for cut in cuts {
-        try store(Array(built.bytes[..<cut]), at: directory + "/cut")
-        #expect(errorCode { _ = try ArchiveReader(path: directory + "/cut") } == .truncated, "cut at \(cut)")
-      }
-      // The stock program finds nothing wrong with a cut between frames: that is why this matters.
-      try store(Array(built.bytes[..<boundaries[2]]), at: directory + "/cut.zst")
-      #expect(try run("zstd", ["-tq", directory + "/cut.zst"]).status == 0)
+    let directory = try TemporaryDirectory()
+    let built = try Self.build(directory("a"))
+    let frames = try ArchiveReader(path: directory("a")).frames
+    #expect(frames.count >= 3)
+    var random = SeededRandom(seed: 5)
+    let boundaries =
+      frames.map { Int($0.fileOffset) } + [
+        Int(frames[frames.count - 1].fileOffset) + frames[frames.count - 1].compressedSize
+      ]
+    var cuts = boundaries + boundaries.map { $0 + 1 } + boundaries.filter { $0 > 0 }.map { $0 - 1 }
+    cuts += (0..<200).map { _ in Int.random(in: 0..<built.bytes.count, using: &random) }
+    cuts += (1...300).map { built.bytes.count - $0 }.filter { $0 > 0 }
+    for cut in cuts {
+      try store(Array(built.bytes[..<cut]), at: directory("cut"))
+      #expect(errorCode { _ = try ArchiveReader(path: directory("cut")) } == .truncated, "cut at \(cut)")
     }
+    // The stock program finds nothing wrong with a cut between frames: that is why this matters.
+    try store(Array(built.bytes[..<boundaries[2]]), at: directory("cut.zst"))
+    #expect(try run("zstd", ["-tq", directory("cut.zst")]).succeeded)
   }
 
   @Test func everyFlippedByteIsFound() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let path = directory + "/a"
-      let built = try Self.build(path)
-      let reader = try ArchiveReader(path: path)
-      let size = built.bytes.count
-      let original = try SHA256.hash(try tarStream(reader))
-      let tailStart = reader.frames.reduce(0) { $0 + $1.compressedSize }
-      var silent = 0
-      var random = SeededRandom(seed: 6)
-      var places = (0..<60).map { _ in Int.random(in: 0..<size, using: &random) }
-      places += reader.frames.flatMap { frame in (0..<8).map { Int(frame.fileOffset) + $0 } }
-      places += reader.frames.map { Int($0.fileOffset) + $0.compressedSize - 2 }
-      places += (1...180).map { size - $0 }
-      let file = try FileDescriptor.open(FilePath(path), .readWrite)
-      try file.closeAfter {
-        for place in places {
-          let mask = UInt8.random(in: 1...255, using: &random)
-          try file.writeAll(toAbsoluteOffset: Int64(place), [built.bytes[place] ^ mask])
-          // A flip may leave the content as it was, where a frame has two ways to say the same, such as a match
-          // with another copy of the same text. Only then is no error right.
-          var digest: SHA256.Digest?
-          let code = errorCode {
-            let reader = try ArchiveReader(ArchiveSource(file))
-            let sha256 = try SHA256()
-            try reader.read(offset: 0, length: reader.tarSize) { sha256.update($0) }
-            digest = try sha256.finalize()
-          }
-          #expect(code != nil || (digest == original && place < tailStart), "byte \(place), mask \(mask)")
-          silent += code == nil ? 1 : 0
-          try file.writeAll(toAbsoluteOffset: Int64(place), [built.bytes[place]])
+    let directory = try TemporaryDirectory()
+    let path = directory("a")
+    let built = try Self.build(path)
+    let reader = try ArchiveReader(path: path)
+    let size = built.bytes.count
+    let original = try SHA256.hash(try tarStream(reader))
+    let tailStart = reader.frames.reduce(0) { $0 + $1.compressedSize }
+    var silent = 0
+    var random = SeededRandom(seed: 6)
+    var places = (0..<60).map { _ in Int.random(in: 0..<size, using: &random) }
+    places += reader.frames.flatMap { frame in (0..<8).map { Int(frame.fileOffset) + $0 } }
+    places += reader.frames.map { Int($0.fileOffset) + $0.compressedSize - 2 }
+    places += (1...180).map { size - $0 }
+    let file = try FileDescriptor.open(FilePath(path), .readWrite)
+    try file.closeAfter {
+      for place in places {
+        let mask = UInt8.random(in: 1...255, using: &random)
+        try file.writeAll(toAbsoluteOffset: Int64(place), [built.bytes[place] ^ mask])
+        // A flip may leave the content as it was, where a frame has two ways to say the same, such as a match
+        // with another copy of the same text. Only then is no error right.
+        var digest: SHA256.Digest?
+        let code = errorCode {
+          let reader = try ArchiveReader(ArchiveSource(file))
+          let sha256 = try SHA256()
+          try reader.read(offset: 0, length: reader.tarSize) { sha256.update($0) }
+          digest = try sha256.finalize()
         }
-        _ = try readAll(try ArchiveReader(ArchiveSource(file)))
-        #expect(silent * 20 < places.count)
+        #expect(code != nil || (digest == original && place < tailStart), "byte \(place), mask \(mask)")
+        silent += code == nil ? 1 : 0
+        try file.writeAll(toAbsoluteOffset: Int64(place), [built.bytes[place]])
       }
+      _ = try readAll(try ArchiveReader(ArchiveSource(file)))
+      #expect(silent * 20 < places.count)
     }
   }
 
   /// All bits of a small archive, one by one. A reader sees the file as its tar stream and its manifest's place: where
   /// both are the same, no command can tell the difference, and need not.
   @Test func everyBitOfASmallArchive() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let path = directory + "/a"
-      let text = Array(String(repeating: "all work and no play\n", count: 20).utf8)
-      let built = try writeArchive([Sample("text", text), Sample("more", text)], to: path)
-      let reader = try ArchiveReader(path: path)
-      let (tar, place) = (try tarStream(reader), reader.manifest)
-      let framesEnd = reader.frames.reduce(0) { $0 + $1.compressedSize }
-      var silent: Set<Int> = []
-      let file = try FileDescriptor.open(FilePath(path), .readWrite)
-      try file.closeAfter {
-        for bit in 0..<built.bytes.count * 8 {
-          let at = bit / 8
-          try file.writeAll(toAbsoluteOffset: Int64(at), [built.bytes[at] ^ 1 << (bit % 8)])
-          let code = errorCode {
-            let reader = try ArchiveReader(ArchiveSource(file))
-            let isSame = try reader.manifest == place && tarStream(reader) == tar
-            #expect(isSame, "byte \(at) was flipped, and other content came out")
-            try reader.readManifest { _ in }
-          }
-          if code == nil { silent.insert(at) }
-          try file.writeAll(toAbsoluteOffset: Int64(at), [built.bytes[at]])
+    let directory = try TemporaryDirectory()
+    let path = directory("a")
+    let text = Array(String(repeating: "all work and no play\n", count: 20).utf8)
+    let built = try writeArchive([Sample("text", text), Sample("more", text)], to: path)
+    let reader = try ArchiveReader(path: path)
+    let (tar, place) = (try tarStream(reader), reader.manifest)
+    let framesEnd = reader.frames.reduce(0) { $0 + $1.compressedSize }
+    var silent: Set<Int> = []
+    let file = try FileDescriptor.open(FilePath(path), .readWrite)
+    try file.closeAfter {
+      for bit in 0..<built.bytes.count * 8 {
+        let at = bit / 8
+        try file.writeAll(toAbsoluteOffset: Int64(at), [built.bytes[at] ^ 1 << (bit % 8)])
+        let code = errorCode {
+          let reader = try ArchiveReader(ArchiveSource(file))
+          let isSame = try reader.manifest == place && tarStream(reader) == tar
+          #expect(isSame, "byte \(at) was flipped, and other content came out")
+          try reader.readManifest { _ in }
         }
+        if code == nil { silent.insert(at) }
+        try file.writeAll(toAbsoluteOffset: Int64(at), [built.bytes[at]])
       }
-      // Only the encoding of a frame has two ways to say the same, and rarely.
-      #expect(silent.allSatisfy { $0 < framesEnd })
-      #expect(silent.count * 20 < built.bytes.count)
     }
+    // Only the encoding of a frame has two ways to say the same, and rarely.
+    #expect(silent.allSatisfy { $0 < framesEnd })
+    #expect(silent.count * 20 < built.bytes.count)
   }
 
   @Test func aLyingSeekTableIsFound() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let path = directory + "/a"
-      let built = try Self.build(path)
-      let reader = try ArchiveReader(path: path)
-      let entries = reader.frames.map {
-        SeekTable.Entry(
-          compressedSize: UInt32($0.compressedSize), plainSize: UInt32($0.plainSize), checksum: $0.checksum)
-      }
-      let dataSize = entries.reduce(0) { $0 + Int($1.compressedSize) }
-      func code(_ lie: (inout [SeekTable.Entry]) -> Void) throws -> DrydockError.Code? {
-        var changed = entries
-        lie(&changed)
-        try store(built.bytes[..<dataSize] + (try tail(changed, reader.manifest)), at: directory + "/b")
-        return errorCode {
-          let reader = try ArchiveReader(path: directory + "/b")
-          try reader.read(offset: 0, length: reader.tarSize) { _ in }
-        }
-      }
-      #expect(try code { _ in } == nil)
-      #expect(try code { $0[0].plainSize -= 1 } == .damaged)
-      #expect(try code { $0[0].plainSize = 5 << 20 } == .limit)
-      #expect(try code { $0[0].plainSize = .max } == .limit)
-      #expect(try code { $0[0].plainSize = 0 } == .limit)
-      #expect(try code { $0[0].checksum ^= 1 } == .damaged)
-      #expect(try code { $0[0].compressedSize += 1 } == .damaged)
-      #expect(try code { $0[0].compressedSize = 1 } == .damaged)
-      #expect(try code { $0[0].compressedSize = .max } == .damaged)
-      #expect(try code { $0.swapAt(0, 1) } == .damaged)
-      #expect(try code { $0.removeLast() } == .damaged)
-      #expect(try code { $0.append($0[0]) } == .damaged)
-      #expect(try code { $0.removeAll() } == .damaged)
-      // One byte moved from frame to frame: the sum still fits.
-      #expect(
-        try code {
-          $0[0].compressedSize += 1
-          $0[1].compressedSize -= 1
-        } == .damaged)
-      // A table with more entries than the file has bytes.
-      let tooMany = built.bytes.dropLast(9) + [0xFF, 0xFF, 0xFF, 0x00, 0x80, 0xB1, 0xEA, 0x92, 0x8F]
-      try store(Array(tooMany), at: directory + "/b")
-      #expect(errorCode { _ = try ArchiveReader(path: directory + "/b") } == .damaged)
+    let directory = try TemporaryDirectory()
+    let path = directory("a")
+    let built = try Self.build(path)
+    let reader = try ArchiveReader(path: path)
+    let entries = reader.frames.map {
+      SeekTable.Entry(
+        compressedSize: UInt32($0.compressedSize), plainSize: UInt32($0.plainSize), checksum: $0.checksum)
     }
+    let dataSize = entries.reduce(0) { $0 + Int($1.compressedSize) }
+    func code(_ lie: (inout [SeekTable.Entry]) -> Void) throws -> DrydockError.Code? {
+      var changed = entries
+      lie(&changed)
+      try store(built.bytes[..<dataSize] + (try tail(changed, reader.manifest)), at: directory("b"))
+      return errorCode {
+        let reader = try ArchiveReader(path: directory("b"))
+        try reader.read(offset: 0, length: reader.tarSize) { _ in }
+      }
+    }
+    #expect(try code { _ in } == nil)
+    #expect(try code { $0[0].plainSize -= 1 } == .damaged)
+    #expect(try code { $0[0].plainSize = 5 << 20 } == .limit)
+    #expect(try code { $0[0].plainSize = .max } == .limit)
+    #expect(try code { $0[0].plainSize = 0 } == .limit)
+    #expect(try code { $0[0].checksum ^= 1 } == .damaged)
+    #expect(try code { $0[0].compressedSize += 1 } == .damaged)
+    #expect(try code { $0[0].compressedSize = 1 } == .damaged)
+    #expect(try code { $0[0].compressedSize = .max } == .damaged)
+    #expect(try code { $0.swapAt(0, 1) } == .damaged)
+    #expect(try code { $0.removeLast() } == .damaged)
+    #expect(try code { $0.append($0[0]) } == .damaged)
+    #expect(try code { $0.removeAll() } == .damaged)
+    // One byte moved from frame to frame: the sum still fits.
+    #expect(
+      try code {
+        $0[0].compressedSize += 1
+        $0[1].compressedSize -= 1
+      } == .damaged)
+    // A table with more entries than the file has bytes.
+    let tooMany = built.bytes.dropLast(9) + [0xFF, 0xFF, 0xFF, 0x00, 0x80, 0xB1, 0xEA, 0x92, 0x8F]
+    try store(Array(tooMany), at: directory("b"))
+    #expect(errorCode { _ = try ArchiveReader(path: directory("b")) } == .damaged)
   }
 
   @Test func aFrameLargerThanTheLimitIsRefused() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      // A real frame of 5 MiB, by the zstd program, under a table that admits it and under one that does not.
-      try store([UInt8](repeating: 0, count: 5 << 20), at: directory + "/zeros")
-      #expect(try run("zstd", ["-q", "zeros"], in: directory).status == 0)
-      let frame = Array(try Data(contentsOf: URL(fileURLWithPath: directory + "/zeros.zst")))
-      let checksum = frame.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-      let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
-      for (claim, code) in [(UInt32(5 << 20), DrydockError.Code.limit), (4 << 20, .damaged)] {
-        let entry = SeekTable.Entry(compressedSize: UInt32(frame.count), plainSize: claim, checksum: checksum)
-        try store(frame + (try tail([entry], location)), at: directory + "/a")
-        #expect(
-          errorCode {
-            let reader = try ArchiveReader(path: directory + "/a")
-            try reader.read(offset: 0, length: reader.tarSize) { _ in }
-          } == code)
-      }
+    let directory = try TemporaryDirectory()
+    // A real frame of 5 MiB, by the zstd program, under a table that admits it and under one that does not.
+    try store([UInt8](repeating: 0, count: 5 << 20), at: directory("zeros"))
+    #expect(try run("zstd", ["-q", "zeros"], in: directory.path).succeeded)
+    let frame = Array(try Data(contentsOf: URL(fileURLWithPath: directory("zeros.zst"))))
+    let checksum = frame.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
+    for (claim, code) in [(UInt32(5 << 20), DrydockError.Code.limit), (4 << 20, .damaged)] {
+      let entry = SeekTable.Entry(compressedSize: UInt32(frame.count), plainSize: claim, checksum: checksum)
+      try store(frame + (try tail([entry], location)), at: directory("a"))
+      #expect(
+        errorCode {
+          let reader = try ArchiveReader(path: directory("a"))
+          try reader.read(offset: 0, length: reader.tarSize) { _ in }
+        } == code)
     }
   }
 
   @Test func aWrongManifestIsFound() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let built = try Self.build(directory + "/a")
-      let reader = try ArchiveReader(path: directory + "/a")
-      let dataSize = reader.frames.reduce(0) { $0 + $1.compressedSize }
-      func code(_ location: ManifestLocation) throws -> DrydockError.Code? {
-        let entries = reader.frames.map {
-          SeekTable.Entry(
-            compressedSize: UInt32($0.compressedSize), plainSize: UInt32($0.plainSize), checksum: $0.checksum)
-        }
-        try store(built.bytes[..<dataSize] + (try tail(entries, location)), at: directory + "/b")
-        return errorCode { try ArchiveReader(path: directory + "/b").readManifest { _ in } }
+    let directory = try TemporaryDirectory()
+    let built = try Self.build(directory("a"))
+    let reader = try ArchiveReader(path: directory("a"))
+    let dataSize = reader.frames.reduce(0) { $0 + $1.compressedSize }
+    func code(_ location: ManifestLocation) throws -> DrydockError.Code? {
+      let entries = reader.frames.map {
+        SeekTable.Entry(
+          compressedSize: UInt32($0.compressedSize), plainSize: UInt32($0.plainSize), checksum: $0.checksum)
       }
-      let real = reader.manifest
-      #expect(try code(real) == nil)
-      #expect(
-        try code(ManifestLocation(offset: real.offset + 1, length: real.length, sha256: real.sha256))
-          == .damaged)
-      #expect(
-        try code(ManifestLocation(offset: real.offset, length: real.length - 1, sha256: real.sha256))
-          == .damaged)
-      #expect(try code(ManifestLocation(offset: .max, length: 1, sha256: real.sha256)) == .damaged)
-      #expect(try code(ManifestLocation(offset: real.offset, length: .max, sha256: real.sha256)) == .damaged)
+      try store(built.bytes[..<dataSize] + (try tail(entries, location)), at: directory("b"))
+      return errorCode { try ArchiveReader(path: directory("b")).readManifest { _ in } }
     }
+    let real = reader.manifest
+    #expect(try code(real) == nil)
+    #expect(
+      try code(ManifestLocation(offset: real.offset + 1, length: real.length, sha256: real.sha256))
+        == .damaged)
+    #expect(
+      try code(ManifestLocation(offset: real.offset, length: real.length - 1, sha256: real.sha256))
+        == .damaged)
+    #expect(try code(ManifestLocation(offset: .max, length: 1, sha256: real.sha256)) == .damaged)
+    #expect(try code(ManifestLocation(offset: real.offset, length: .max, sha256: real.sha256)) == .damaged)
   }
 }

@@ -8,71 +8,68 @@ import Testing
 /// Reading parts.
 @Suite struct ReaderTests {
   @Test func anyRangeIsThatPartOfTheStream() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededRandom(seed: 7)
-      let text = Array(String(repeating: "the quick brown fox ", count: 400_000).utf8)
-      try writeArchive(
-        [Sample("r", random.bytes(9_000_000)), Sample("t", text), Sample("s", random.bytes(5_000_000))],
-        to: directory + "/a")
-      let reader = try ArchiveReader(path: directory + "/a")
-      let tar = try tarStream(reader)
-      let zstd = try run("zstd", ["-dcq", directory + "/a"]).output
-      #expect(tar == zstd)
-      let edges = reader.frames.flatMap { [Int($0.tarOffset), Int($0.tarEnd)] }
-      for round in 0..<150 {
-        var offset = Int.random(in: 0...tar.count, using: &random)
-        if round % 3 == 0, let edge = edges.randomElement(using: &random) {
-          offset = min(max(edge + Int.random(in: -2...2, using: &random), 0), tar.count)
-        }
-        let longest = round % 10 == 0 ? tar.count : 10_000
-        let length = Int.random(in: 0...min(longest, tar.count - offset), using: &random)
-        var bytes: [UInt8] = []
-        try reader.read(offset: UInt64(offset), length: UInt64(length)) { bytes += $0 }
-        #expect(bytes == Array(tar[offset..<offset + length]))
+    let directory = try TemporaryDirectory()
+    var random = SeededRandom(seed: 7)
+    let text = Array(String(repeating: "the quick brown fox ", count: 400_000).utf8)
+    try writeArchive(
+      [Sample("r", random.bytes(9_000_000)), Sample("t", text), Sample("s", random.bytes(5_000_000))],
+      to: directory("a"))
+    let reader = try ArchiveReader(path: directory("a"))
+    let tar = try tarStream(reader)
+    let zstd = try run("zstd", ["-dcq", directory("a")]).outputBytes
+    #expect(tar == zstd)
+    let edges = reader.frames.flatMap { [Int($0.tarOffset), Int($0.tarEnd)] }
+    for round in 0..<150 {
+      var offset = Int.random(in: 0...tar.count, using: &random)
+      if round % 3 == 0, let edge = edges.randomElement(using: &random) {
+        offset = min(max(edge + Int.random(in: -2...2, using: &random), 0), tar.count)
       }
-      for (offset, length) in [
-        (UInt64(tar.count), UInt64(1)), (0, UInt64(tar.count) + 1), (.max, .max), (1, .max),
-      ] {
-        #expect(errorCode { try reader.read(offset: offset, length: length) { _ in } } == .damaged)
-      }
+      let longest = round % 10 == 0 ? tar.count : 10_000
+      let length = Int.random(in: 0...min(longest, tar.count - offset), using: &random)
+      var bytes: [UInt8] = []
+      try reader.read(offset: UInt64(offset), length: UInt64(length)) { bytes += $0 }
+      #expect(bytes == Array(tar[offset..<offset + length]))
+    }
+    for (offset, length) in [
+      (UInt64(tar.count), UInt64(1)), (0, UInt64(tar.count) + 1), (.max, .max), (1, .max),
+    ] {
+      #expect(errorCode { try reader.read(offset: offset, length: length) { _ in } } == .damaged)
     }
   }
 
   @Test func onlyTheFramesOfARangeAreRead() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededRandom(seed: 8)
-      try writeArchive([Sample("r", random.bytes(30_000_000))], to: directory + "/a")
-      let reader = try ArchiveReader(path: directory + "/a")
-      #expect(reader.bytesRead < 1000)
-      try reader.read(offset: 10_000_000, length: 10) { _ in }
-      #expect(reader.bytesRead < 5 << 20)
-      let before = reader.bytesRead
-      try reader.read(offset: 10_000_100, length: 10) { _ in }
-      #expect(reader.bytesRead == before)
-    }
+    let directory = try TemporaryDirectory()
+    var random = SeededRandom(seed: 8)
+    try writeArchive([Sample("r", random.bytes(30_000_000))], to: directory("a"))
+    let reader = try ArchiveReader(path: directory("a"))
+    #expect(reader.bytesRead < 1000)
+    try reader.read(offset: 10_000_000, length: 10) { _ in }
+    #expect(reader.bytesRead < 5 << 20)
+    let before = reader.bytesRead
+    try reader.read(offset: 10_000_100, length: 10) { _ in }
+    #expect(reader.bytesRead == before)
   }
 
   @Test func readingInsideOfReadingAndStoppingMidway() throws {
     struct Stop: Error {}
-    try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededRandom(seed: 9)
-      try writeArchive([Sample("r", random.bytes(40_000_000))], to: directory + "/a")
-      let reader = try ArchiveReader(path: directory + "/a")
-      let tar = try tarStream(reader)
-      var position = 0
-      try reader.read(offset: 0, length: reader.tarSize) { piece in
-        for place in [position, 0, tar.count - 1, tar.count / 2] {
-          try reader.read(offset: UInt64(place), length: 1) { #expect($0[0] == tar[place]) }
-        }
-        #expect(piece.elementsEqual(tar[position..<position + piece.count]))
-        position += piece.count
+    let directory = try TemporaryDirectory()
+    var random = SeededRandom(seed: 9)
+    try writeArchive([Sample("r", random.bytes(40_000_000))], to: directory("a"))
+    let reader = try ArchiveReader(path: directory("a"))
+    let tar = try tarStream(reader)
+    var position = 0
+    try reader.read(offset: 0, length: reader.tarSize) { piece in
+      for place in [position, 0, tar.count - 1, tar.count / 2] {
+        try reader.read(offset: UInt64(place), length: 1) { #expect($0[0] == tar[place]) }
       }
-      #expect(throws: Stop.self) { try reader.read(offset: 0, length: reader.tarSize) { _ in throw Stop() } }
-      #expect(throws: Stop.self) {
-        try reader.members { _, _, content in try content.read { _ in throw Stop() } }
-      }
-      #expect(try readAll(reader).count == 2)
+      #expect(piece.elementsEqual(tar[position..<position + piece.count]))
+      position += piece.count
     }
+    #expect(throws: Stop.self) { try reader.read(offset: 0, length: reader.tarSize) { _ in throw Stop() } }
+    #expect(throws: Stop.self) {
+      try reader.members { _, _, content in try content.read { _ in throw Stop() } }
+    }
+    #expect(try readAll(reader).count == 2)
   }
 
   @Test func offsetsBeyondFourGigabytes() throws {

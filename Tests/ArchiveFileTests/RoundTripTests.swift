@@ -50,78 +50,73 @@ import Testing
   }
 
   @Test func everyKindComesBack() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let samples = Self.everyKind()
-      let built = try writeArchive(samples, to: directory + "/a")
-      let reader = try ArchiveReader(path: directory + "/a")
-      let read = try readAll(reader)
-      #expect(read.map(\.sample.member).dropLast() == samples.map(\.member)[...])
-      #expect(read.map(\.sample.content).dropLast() == samples.map(\.content)[...])
-      #expect(read.map(\.offset) == built.offsets)
-      let tar = try tarStream(reader)
-      for entry in read {
-        let start = Int(entry.offset)
-        #expect(Array(tar[start..<start + entry.sample.content.count]) == entry.sample.content)
-      }
-      #expect(built.fileSize == UInt64(built.bytes.count))
-      #expect(reader.tarSize == UInt64(tar.count))
-      var manifest: [UInt8] = []
-      try reader.readManifest { manifest += $0 }
-      #expect(manifest == Array("the manifest".utf8))
+    let directory = try TemporaryDirectory()
+    let samples = Self.everyKind()
+    let built = try writeArchive(samples, to: directory("a"))
+    let reader = try ArchiveReader(path: directory("a"))
+    let read = try readAll(reader)
+    #expect(read.map(\.sample.member).dropLast() == samples.map(\.member)[...])
+    #expect(read.map(\.sample.content).dropLast() == samples.map(\.content)[...])
+    #expect(read.map(\.offset) == built.offsets)
+    let tar = try tarStream(reader)
+    for entry in read {
+      let start = Int(entry.offset)
+      #expect(Array(tar[start..<start + entry.sample.content.count]) == entry.sample.content)
     }
+    #expect(built.fileSize == UInt64(built.bytes.count))
+    #expect(reader.tarSize == UInt64(tar.count))
+    var manifest: [UInt8] = []
+    try reader.readManifest { manifest += $0 }
+    #expect(manifest == Array("the manifest".utf8))
   }
 
   @Test func severalFramesComeBackWithAnyNumberOfThreads() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededRandom(seed: 1)
-      let samples = (0..<40).map { index in
-        index % 2 == 0
-          ? Sample("f\(index)", random.bytes(Int(random.next() % 900_000)))
-          : Sample("f\(index)", Array(String(repeating: "line \(index) ", count: 70_000).utf8))
-      }
-      var first: [UInt8]?
-      for threads in [1, 2, 7] {
-        let built = try writeArchive(samples, to: directory + "/a", threads: threads)
-        #expect(try ArchiveReader(path: directory + "/a").frames.count > 4)
-        #expect(first == nil || first == built.bytes)
-        first = built.bytes
-        let read = try readAll(directory + "/a")
-        #expect(read.map(\.sample.content).dropLast() == samples.map(\.content)[...])
-      }
+    let directory = try TemporaryDirectory()
+    var random = SeededRandom(seed: 1)
+    let samples = (0..<40).map { index in
+      index % 2 == 0
+        ? Sample("f\(index)", random.bytes(Int(random.next() % 900_000)))
+        : Sample("f\(index)", Array(String(repeating: "line \(index) ", count: 70_000).utf8))
+    }
+    var first: [UInt8]?
+    for threads in [1, 2, 7] {
+      let built = try writeArchive(samples, to: directory("a"), threads: threads)
+      #expect(try ArchiveReader(path: directory("a")).frames.count > 4)
+      #expect(first == nil || first == built.bytes)
+      first = built.bytes
+      let read = try readAll(directory("a"))
+      #expect(read.map(\.sample.content).dropLast() == samples.map(\.content)[...])
     }
   }
 
   @Test func skippedContentsAreNotRead() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      var random = SeededRandom(seed: 2)
-      let samples = [Sample("big", random.bytes(40 << 20)), Sample("small", [1])]
-      try writeArchive(samples, to: directory + "/a")
-      let reader = try ArchiveReader(path: directory + "/a")
-      var names: [String] = []
-      try reader.members { member, _, _ in names.append(member.printableName) }
-      #expect(names == ["big", "small", "manifest.sqlite"])
-      #expect(reader.bytesRead < reader.fileSize / 2)
-    }
+    let directory = try TemporaryDirectory()
+    var random = SeededRandom(seed: 2)
+    let samples = [Sample("big", random.bytes(40 << 20)), Sample("small", [1])]
+    try writeArchive(samples, to: directory("a"))
+    let reader = try ArchiveReader(path: directory("a"))
+    var names: [String] = []
+    try reader.members { member, _, _ in names.append(member.printableName) }
+    #expect(names == ["big", "small", "manifest.sqlite"])
+    #expect(reader.bytesRead < reader.fileSize / 2)
   }
 
   @Test func filesBeyondEightGigabytesAreAnnounced() throws {
     // Zeros: 9 GiB would be slow, so the header alone is looked at, through the unfinished file.
-    try withTemporaryDirectory { (directory: String) throws in
-      let sink = try FrameSinkProbe(directory + "/a")
-      try sink.encoder.writeHeader(.file("huge", size: 9 << 30, modified: Self.time))
-      let text = String(decoding: try sink.contents(), as: UTF8.self)
-      #expect(text.contains("size=9663676416\n"))
-    }
+    let directory = try TemporaryDirectory()
+    let sink = try FrameSinkProbe(directory("a"))
+    try sink.encoder.writeHeader(.file("huge", size: 9 << 30, modified: Self.time))
+    let text = String(decoding: try sink.contents(), as: UTF8.self)
+    #expect(text.contains("size=9663676416\n"))
   }
 
   @Test func unusualNumbersOfBytes() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      // Members whose content ends at, before and behind a block's and a frame's end.
-      for size in [0, 1, 511, 512, 513, ArchiveFormat.frameSize - 4096, ArchiveFormat.frameSize, 9 << 20] {
-        let sample = Sample("f", [UInt8](repeating: 0x61, count: size))
-        try writeArchive([sample], to: directory + "/a")
-        #expect(try readAll(directory + "/a").first?.sample.content == sample.content)
-      }
+    let directory = try TemporaryDirectory()
+    // Members whose content ends at, before and behind a block's and a frame's end.
+    for size in [0, 1, 511, 512, 513, ArchiveFormat.frameSize - 4096, ArchiveFormat.frameSize, 9 << 20] {
+      let sample = Sample("f", [UInt8](repeating: 0x61, count: size))
+      try writeArchive([sample], to: directory("a"))
+      #expect(try readAll(directory("a")).first?.sample.content == sample.content)
     }
   }
 }

@@ -4,6 +4,7 @@ import DrydockErrors
 import FileSystem
 import Foundation
 import SystemPackage
+import TestSupport
 import Testing
 
 @testable import ArchiveFile
@@ -88,6 +89,12 @@ func tarStream(_ reader: ArchiveReader) throws -> [UInt8] {
   return tar
 }
 
+/// Runs a stock program to its end, with times in UTC.
+func run(_ program: String, _ arguments: [String], in directory: String? = nil) throws -> CommandResult {
+  try Command.run(
+    Tools.system(program), arguments, environment: ["LC_ALL": "C.UTF-8", "TZ": "UTC"], directory: directory)
+}
+
 func store(_ bytes: [UInt8], at path: String) throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
 
 /// The code of the `DrydockError` that a step throws; nil when it throws none.
@@ -121,7 +128,7 @@ struct FrameSinkProbe {
     encoder.flush()
     _ = try frames.finish()
     try output.finish()
-    return try run("zstd", ["-dcq", path]).output
+    return try run("zstd", ["-dcq", path]).outputBytes
   }
 }
 

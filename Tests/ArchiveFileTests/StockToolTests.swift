@@ -46,93 +46,90 @@ import Testing
   }
 
   @Test func toolsListAndTest() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      try writeArchive(Self.samples(), to: directory + "/a.tar.zst")
-      for (command, arguments) in [("bsdtar", ["-tf"]), ("tar", ["--zstd", "-tf"]), ("tar", ["-tf"])] {
-        let result = try run(command, arguments + ["a.tar.zst"], in: directory)
-        #expect(result.status == 0 && complaints(result).isEmpty, "\(command): \(result.errors)")
-        #expect(result.text.split(separator: "\n").count == 8)
-      }
-      let zstd = try run("zstd", ["-t", "a.tar.zst"], in: directory)
-      #expect(zstd.status == 0)
-      // The program counts data frames and skippable frames apart.
-      let list = try run("zstd", ["-l", "-v", "a.tar.zst"], in: directory).text
-      #expect(list.contains("# Skippable Frames: 2") && list.contains("Check: XXH64"))
+    let directory = try TemporaryDirectory()
+    try writeArchive(Self.samples(), to: directory("a.tar.zst"))
+    for (command, arguments) in [("bsdtar", ["-tf"]), ("tar", ["--zstd", "-tf"]), ("tar", ["-tf"])] {
+      let result = try run(command, arguments + ["a.tar.zst"], in: directory.path)
+      #expect(result.succeeded && complaints(result).isEmpty, "\(command): \(result.errors)")
+      #expect(result.output.split(separator: "\n").count == 8)
     }
+    let zstd = try run("zstd", ["-t", "a.tar.zst"], in: directory.path)
+    #expect(zstd.succeeded)
+    // The program counts data frames and skippable frames apart.
+    let list = try run("zstd", ["-l", "-v", "a.tar.zst"], in: directory.path).output
+    #expect(list.contains("# Skippable Frames: 2") && list.contains("Check: XXH64"))
   }
 
   @Test(arguments: ["bsdtar", "tar"]) func toolsExtract(_ tool: String) throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let samples = Self.samples()
-      try writeArchive(samples, to: directory + "/a.tar.zst")
-      try FileManager.default.createDirectory(atPath: directory + "/x", withIntermediateDirectories: false)
-      let arguments =
-        tool == "tar"
-        ? ["--xattrs", "--xattrs-include=*", "--zstd", "-xpf", "../a.tar.zst"]
-        : ["-xpf", "../a.tar.zst", "--xattrs"]
-      let result = try run(tool, arguments + ["--no-same-owner"], in: directory + "/x")
-      #expect(result.status == 0 && complaints(result).isEmpty, "\(result.errors)")
+    let directory = try TemporaryDirectory()
+    let samples = Self.samples()
+    try writeArchive(samples, to: directory("a.tar.zst"))
+    try FileManager.default.createDirectory(atPath: directory("x"), withIntermediateDirectories: false)
+    let arguments =
+      tool == "tar"
+      ? ["--xattrs", "--xattrs-include=*", "--zstd", "-xpf", "../a.tar.zst"]
+      : ["-xpf", "../a.tar.zst", "--xattrs"]
+    let result = try run(tool, arguments + ["--no-same-owner"], in: directory("x"))
+    #expect(result.succeeded && complaints(result).isEmpty, "\(result.errors)")
 
-      for sample in samples {
-        guard case .file = sample.member.kind else { continue }
-        let path = Array((directory + "/x/").utf8) + sample.member.name
-        var status = stat()
-        #expect(
-          (path.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
-            $0.baseAddress.map { lstat($0, &status) }
-          } == 0)
-        #expect(status.st_mode & 0o7777 == mode_t(sample.member.metadata.mode))
-        #expect(UInt64(status.st_size) == sample.member.contentSize)
-        #if os(Linux)
-          let time = status.st_mtim
-        #else
-          let time = status.st_mtimespec
-        #endif
-        let modified = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-        // GNU tar reads a fraction before 1970 with the sign of the seconds: known, and up to a second off.
-        if tool == "bsdtar" || sample.member.metadata.modified >= 0
-          || sample.member.metadata.modified % 1_000_000_000 == 0
-        {
-          #expect(modified == sample.member.metadata.modified)
-        }
+    for sample in samples {
+      guard case .file = sample.member.kind else { continue }
+      let path = Array((directory("x/")).utf8) + sample.member.name
+      var status = stat()
+      #expect(
+        (path.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
+          $0.baseAddress.map { lstat($0, &status) }
+        } == 0)
+      #expect(status.st_mode & 0o7777 == mode_t(sample.member.metadata.mode))
+      #expect(UInt64(status.st_size) == sample.member.contentSize)
+      #if os(Linux)
+        let time = status.st_mtim
+      #else
+        let time = status.st_mtimespec
+      #endif
+      let modified = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+      // GNU tar reads a fraction before 1970 with the sign of the seconds: known, and up to a second off.
+      if tool == "bsdtar" || sample.member.metadata.modified >= 0
+        || sample.member.metadata.modified % 1_000_000_000 == 0
+      {
+        #expect(modified == sample.member.metadata.modified)
       }
-      let random = try Data(contentsOf: URL(fileURLWithPath: directory + "/x/d/random"))
-      #expect(Array(random) == samples[2].content)
-      #expect(try run("readlink", ["d/link"], in: directory + "/x").text == "text\n")
-      #expect(try run("stat", ["-c", "%h", "d/hard"], in: directory + "/x").text == "2\n")
-      // What the file system got, seen by packing it again with a program that writes attributes as they are.
-      let packed = try run(
-        "tar", ["--xattrs", "--xattrs-include=user.*", "--format=pax", "-cf", "-", "d/text"],
-        in: directory + "/x")
-      for attribute in samples[1].member.metadata.attributes {
-        let record =
-          Array("SCHILY.xattr.".utf8) + Array(attribute.name.utf8) + [0x3D] + attribute.value + [0x0A]
-        #expect(packed.output.firstRange(of: record) != nil)
-      }
+    }
+    let random = try Data(contentsOf: URL(fileURLWithPath: directory("x/d/random")))
+    #expect(Array(random) == samples[2].content)
+    #expect(try run("readlink", ["d/link"], in: directory("x")).output == "text\n")
+    #expect(try run("stat", ["-c", "%h", "d/hard"], in: directory("x")).output == "2\n")
+    // What the file system got, seen by packing it again with a program that writes attributes as they are.
+    let packed = try run(
+      "tar", ["--xattrs", "--xattrs-include=user.*", "--format=pax", "-cf", "-", "d/text"],
+      in: directory("x"))
+    for attribute in samples[1].member.metadata.attributes {
+      let record =
+        Array("SCHILY.xattr.".utf8) + Array(attribute.name.utf8) + [0x3D] + attribute.value + [0x0A]
+      #expect(packed.outputBytes.firstRange(of: record) != nil)
     }
   }
 
   @Test func theLibraryReadsWhatItWrites() throws {
     // A sanity check of the seek table by an independent reader of the specification: the sizes lead from frame
     // to frame, and the checksums are those at the frames' ends.
-    try withTemporaryDirectory { (directory: String) throws in
-      let built = try writeArchive(Self.samples(), to: directory + "/a.tar.zst")
-      let bytes = built.bytes
-      func u32(_ at: Int) -> Int { (0..<4).reduce(0) { $0 | Int(bytes[at + $1]) << (8 * $1) } }
-      let end = bytes.count
-      #expect(u32(end - 4) == 0x8F92_EAB1 && bytes[end - 5] == 0x80)
-      let count = u32(end - 9)
-      let table = end - 9 - count * 12
-      #expect(u32(table - 8) == 0x184D_2A5E && u32(table - 4) == count * 12 + 9)
-      var at = 0
-      for index in 0..<count {
-        let size = u32(table + index * 12)
-        let isLast = index == count - 1
-        #expect(u32(at) == (isLast ? 0x184D_2A50 : 0xFD2F_B528))
-        if !isLast { #expect(u32(at + size - 4) == u32(table + index * 12 + 8)) }
-        at += size
-      }
-      #expect(at == table - 8)
+    let directory = try TemporaryDirectory()
+    let built = try writeArchive(Self.samples(), to: directory("a.tar.zst"))
+    let bytes = built.bytes
+    func u32(_ at: Int) -> Int { (0..<4).reduce(0) { $0 | Int(bytes[at + $1]) << (8 * $1) } }
+    let end = bytes.count
+    #expect(u32(end - 4) == 0x8F92_EAB1 && bytes[end - 5] == 0x80)
+    let count = u32(end - 9)
+    let table = end - 9 - count * 12
+    #expect(u32(table - 8) == 0x184D_2A5E && u32(table - 4) == count * 12 + 9)
+    var at = 0
+    for index in 0..<count {
+      let size = u32(table + index * 12)
+      let isLast = index == count - 1
+      #expect(u32(at) == (isLast ? 0x184D_2A50 : 0xFD2F_B528))
+      if !isLast { #expect(u32(at + size - 4) == u32(table + index * 12 + 8)) }
+      at += size
     }
+    #expect(at == table - 8)
   }
 }

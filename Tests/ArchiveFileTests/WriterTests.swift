@@ -10,11 +10,10 @@ import Testing
 /// The writer's rules, and what it does when things go wrong.
 @Suite struct WriterTests {
   private func withWriter<T>(_ body: (ArchiveWriter) throws -> T) throws -> T {
-    try withTemporaryDirectory { (directory: String) throws in
-      let file = try FileDescriptor.open(
-        FilePath(directory + "/a"), .readWrite, options: [.create], permissions: .ownerReadWrite)
-      return try file.closeAfter { try body(try ArchiveWriter(to: file, threads: 2)) }
-    }
+    let directory = try TemporaryDirectory()
+    let file = try FileDescriptor.open(
+      FilePath(directory("a")), .readWrite, options: [.create], permissions: .ownerReadWrite)
+    return try file.closeAfter { try body(try ArchiveWriter(to: file, threads: 2)) }
   }
 
   private func finish(_ writer: ArchiveWriter) throws -> UInt64 {
@@ -38,21 +37,20 @@ import Testing
   }
 
   @Test func paddedContentIsZeros() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      let file = try FileDescriptor.open(
-        FilePath(directory + "/a"), .readWrite, options: [.create], permissions: .ownerReadWrite)
-      try file.closeAfter {
-        let writer = try ArchiveWriter(to: file)
-        try writer.beginMember(.file("short", size: 9_000_000, modified: 0))
-        try [1, 2].withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-          try writer.write(UnsafeRawBufferPointer(rebasing: bytes[..<1]))
-        }
-        #expect(try writer.endMember(padding: true) == 8_999_999)
-        _ = try finish(writer)
-        #expect(
-          try readAll(try ArchiveReader(ArchiveSource(file)))[0].sample.content == [1]
-            + [UInt8](repeating: 0, count: 8_999_999))
+    let directory = try TemporaryDirectory()
+    let file = try FileDescriptor.open(
+      FilePath(directory("a")), .readWrite, options: [.create], permissions: .ownerReadWrite)
+    try file.closeAfter {
+      let writer = try ArchiveWriter(to: file)
+      try writer.beginMember(.file("short", size: 9_000_000, modified: 0))
+      try [1, 2].withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+        try writer.write(UnsafeRawBufferPointer(rebasing: bytes[..<1]))
       }
+      #expect(try writer.endMember(padding: true) == 8_999_999)
+      _ = try finish(writer)
+      #expect(
+        try readAll(try ArchiveReader(ArchiveSource(file)))[0].sample.content == [1]
+          + [UInt8](repeating: 0, count: 8_999_999))
     }
   }
 
@@ -92,14 +90,13 @@ import Testing
   }
 
   @Test func aLargeHeaderComesBack() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      var member = ArchiveMember.file("a", size: 0, modified: 0)
-      member.metadata.attributes = (0..<14).map {
-        .init(name: "user.\($0 + 10)", value: [UInt8](repeating: UInt8($0), count: 65_536))
-      }
-      try writeArchive([Sample(member)], to: directory + "/a")
-      #expect(try readAll(directory + "/a")[0].sample.member == member)
+    let directory = try TemporaryDirectory()
+    var member = ArchiveMember.file("a", size: 0, modified: 0)
+    member.metadata.attributes = (0..<14).map {
+      .init(name: "user.\($0 + 10)", value: [UInt8](repeating: UInt8($0), count: 65_536))
     }
+    try writeArchive([Sample(member)], to: directory("a"))
+    #expect(try readAll(directory("a"))[0].sample.member == member)
   }
 
   @Test func anAbandonedWriterLeavesNothingRunning() throws {
