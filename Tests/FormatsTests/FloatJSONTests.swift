@@ -1,20 +1,13 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Formats
 
 @Suite("JSON of 32-bit reals") struct FloatJSONTests {
-  private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return (state ^ state >> 29) &* 0xBF58_476D_1CE4_E5B9
-    }
-  }
-
   @Test("They read back exactly, as a Float and through a Double")
   func random() throws {
-    var random = Generator(state: 17)
+    var random = SeededRandom(seed: 17)
     let special: [Float] = [
       0, -0, .leastNonzeroMagnitude, .leastNormalMagnitude, .greatestFiniteMagnitude, 0.1, 16_777_216, 1e10,
     ]

@@ -1,5 +1,6 @@
 import DrydockErrors
 import Formats
+import TestSupport
 import Testing
 
 @Suite struct JSONDamageTests {
@@ -65,11 +66,8 @@ import Testing
     for cut in 0..<bytes.count - 1 {
       #expect(throws: DrydockError.self) { try JSONDocument(bytes: Array(bytes.prefix(cut))) }
     }
-    var state: UInt64 = 20_261_121
-    func random(_ bound: Int) -> Int {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int((state >> 33) % UInt64(bound))
-    }
+    var numbers = SeededRandom(seed: 20_261_121)
+    func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
     var survived = 0
     for _ in 0..<3000 {
       var damaged = bytes

@@ -100,8 +100,7 @@ import Testing
     ])
     let json = try #require(JSONValue(value))
     let text = JSONDocument(json, isIndented: false).text
-    #expect(
-      text == "{\"list\":[-1,18446744073709551615,1.5,false],\"single\":0.1,\"text\":\"ä\\n\"}")
+    #expect(text == "{\"list\":[-1,18446744073709551615,1.5,false],\"single\":0.1,\"text\":\"ä\\n\"}")
     #expect(
       json.propertyListValue
         == .dictionary([

@@ -1,6 +1,7 @@
 import DrydockErrors
 import Formats
 import Foundation
+import TestSupport
 import Testing
 
 @Suite struct PropertyListDamageTests {
@@ -72,11 +73,8 @@ import Testing
       "n": .dictionary(["list": .array((0..<40).map { .integer($0) })]),
     ]
     for index in 0..<30 { root["key\(index)"] = .string("välue \(index)") }
-    var state: UInt64 = 20_261_121
-    func random(_ bound: Int) -> Int {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int((state >> 33) % UInt64(bound))
-    }
+    var numbers = SeededRandom(seed: 20_261_121)
+    func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
     var survived = 0
     var files = try [PropertyListFile.Format.binary, .xml].map {
       try PropertyListFile(format: $0, root: root).encoded()

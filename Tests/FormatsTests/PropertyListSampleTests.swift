@@ -86,14 +86,13 @@ import Testing
   ])
   func gnustepReadsWhatIsWritten(_ name: String) throws {
     let file = try PropertyListFile(bytes: Self.sample(name))
-    try TemporaryDirectory.with { directory in
-      try Data(file.encoded()).write(to: URL(fileURLWithPath: directory("a.plist")))
-      let result = try Command.run(
-        Tools.system("plser"), [directory("a.plist"), "-Format", "NSPropertyListGNUstepFormat"],
-        environment: ["HOME": directory.path, "LC_ALL": "C.UTF-8"])
-      #expect(result.succeeded, "\(result)")
-      #expect(try PropertyListFile(bytes: result.outputBytes).root == file.root)
-    }
+    let directory = try TemporaryDirectory()
+    try Data(file.encoded()).write(to: URL(fileURLWithPath: directory("a.plist")))
+    let result = try Command.run(
+      Tools.system("plser"), [directory("a.plist"), "-Format", "NSPropertyListGNUstepFormat"],
+      environment: ["HOME": directory.path, "LC_ALL": "C.UTF-8"])
+    #expect(result.succeeded, "\(result)")
+    #expect(try PropertyListFile(bytes: result.outputBytes).root == file.root)
   }
 
   /// UTF-16 without a mark is not recognized by it.
@@ -110,16 +109,15 @@ import Testing
 
   @Test func libplistReadsWhatIsWritten() throws {
     for format in [PropertyListFile.Format.binary, .xml] {
-      try TemporaryDirectory.with { directory in
-        let file = PropertyListFile(format: format, root: Self.typed)
-        try Data(file.encoded()).write(to: URL(fileURLWithPath: directory("a.plist")))
-        let other = format == .binary ? "xml" : "bin"
-        let result = try Command.run(
-          Tools.system("plistutil"), ["-i", directory("a.plist"), "-o", directory("b.plist"), "-f", other])
-        #expect(result.succeeded, "\(result)")
-        let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: directory("b.plist"))))
-        #expect(try PropertyListFile(bytes: bytes).root == file.root)
-      }
+      let directory = try TemporaryDirectory()
+      let file = PropertyListFile(format: format, root: Self.typed)
+      try Data(file.encoded()).write(to: URL(fileURLWithPath: directory("a.plist")))
+      let other = format == .binary ? "xml" : "bin"
+      let result = try Command.run(
+        Tools.system("plistutil"), ["-i", directory("a.plist"), "-o", directory("b.plist"), "-f", other])
+      #expect(result.succeeded, "\(result)")
+      let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: directory("b.plist"))))
+      #expect(try PropertyListFile(bytes: bytes).root == file.root)
     }
   }
 }

@@ -1,4 +1,5 @@
 import Formats
+import TestSupport
 import Testing
 
 @Suite struct YAMLDocumentTests {
@@ -75,11 +76,8 @@ import Testing
       """
     let bytes = Array(text.utf8)
     let odd = Array("{}[]:,&*!|>%@`'\"#-?\\\t\n\r ~\u{0}\u{FF}".utf8)
-    var state: UInt64 = 20_261_121
-    func random(_ bound: Int) -> Int {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int((state >> 33) % UInt64(bound))
-    }
+    var numbers = SeededRandom(seed: 20_261_121)
+    func random(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
     for _ in 0..<3000 {
       var damaged = bytes
       for _ in 0...random(4) {
