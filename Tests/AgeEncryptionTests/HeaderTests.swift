@@ -21,8 +21,7 @@ import Testing
     func summary(_ name: String) throws -> String { try header(Vector(name).file).summary }
     #expect(try summary("x25519") == "encrypted to 1 recipient (X25519)")
     #expect(try summary("x25519_second_of_two") == "encrypted to 2 recipients (X25519)")
-    #expect(
-      try summary("unknown_body_48") == "encrypted to 1 recipient (X25519) and 1 of an unknown type")
+    #expect(try summary("unknown_body_48") == "encrypted to 1 recipient (X25519) and 1 of an unknown type")
     #expect(try summary("unknown_only") == "encrypted to 1 recipient of an unknown type")
     #expect(try summary("scrypt") == "encrypted with a passphrase (scrypt)")
   }

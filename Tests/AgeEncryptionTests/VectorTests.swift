@@ -41,17 +41,15 @@ import Testing
     let vector = try Vector(name)
     // With a passphrase it wants a terminal: `PassphraseTests` has one.
     guard let identity = vector.identities.first else { return }
-    try TemporaryDirectory.with { directory in
-      let text = vector.identities.joined(separator: "\n") + "\n"
-      let program = try AgeProgram(in: directory)
-      let result = try program.result(
-        ["-d", "-i", program.file("key", Array(text.utf8))], input: vector.file)
-      #expect(result.succeeded == (vector.expectedOfAge == .success), "\(identity) \(result)")
-      let complaints: [Vector.Outcome: String] = [
-        .noMatch: "no identity matched", .macFailure: "bad header MAC", .armorFailure: "invalid armor",
-      ]
-      if let complaint = complaints[vector.expectedOfAge] { #expect(result.errors.contains(complaint)) }
-    }
+    let directory = try TemporaryDirectory()
+    let text = vector.identities.joined(separator: "\n") + "\n"
+    let program = try AgeProgram(in: directory)
+    let result = try program.result(["-d", "-i", program.file("key", Array(text.utf8))], input: vector.file)
+    #expect(result.succeeded == (vector.expectedOfAge == .success), "\(identity) \(result)")
+    let complaints: [Vector.Outcome: String] = [
+      .noMatch: "no identity matched", .macFailure: "bad header MAC", .armorFailure: "invalid armor",
+    ]
+    if let complaint = complaints[vector.expectedOfAge] { #expect(result.errors.contains(complaint)) }
   }
 
   private func check(_ vector: Vector, _ open: () throws -> [UInt8]) throws {

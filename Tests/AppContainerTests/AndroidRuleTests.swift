@@ -16,12 +16,11 @@ import Testing
   private func leftOut(
     full: String? = nil, extraction: String? = nil, _ keys: [String] = [], also: [String] = []
   ) throws -> Set<String> {
-    try ContainerSandbox.with { sandbox in
-      try sandbox.make(Self.files + also)
-      sandbox.configuration = try configuration(sandbox, full: full, extraction: extraction, keys)
-      return Set(
-        try sandbox.scan().filter { !$0.value.isEmpty }.keys.filter { (Self.files + also).contains($0) })
-    }
+    var sandbox = try ContainerSandbox()
+    try sandbox.make(Self.files + also)
+    sandbox.configuration = try configuration(sandbox, full: full, extraction: extraction, keys)
+    return Set(
+      try sandbox.scan().filter { !$0.value.isEmpty }.keys.filter { (Self.files + also).contains($0) })
   }
 
   private func configuration(
@@ -47,22 +46,20 @@ import Testing
   // MARK: The layout
 
   @Test func theLayoutIsDetectedAndSkipsWhatAndroidSkips() throws {
-    try ContainerSandbox.with { sandbox in
-      try sandbox.make(Self.files + ["files/.drydock/history.json"])
-      try sandbox.root.createLink("files/link", target: Array("drop".utf8))
-      sandbox.configuration = ContainerConfiguration()
-      let container = try sandbox.container()
-      #expect(container.layout == .android && container.historyPath == "files/.drydock/history.json")
-      let found = try sandbox.scan()
-      #expect(found["cache/c"] == "layout @cache" && found["lib"] == "layout @lib")
-      #expect(found["files/link"] == "layout @files/link")
-      #expect(found["files/drop"] == "" && found["app_web/page"] == "")
-    }
-    try ContainerSandbox.with { sandbox in
-      try sandbox.make(["files/a", "databases/b", "cache/c"])
-      sandbox.configuration = ContainerConfiguration()
-      #expect(try sandbox.container().layout == .generic)
-    }
+    var sandbox = try ContainerSandbox()
+    try sandbox.make(Self.files + ["files/.drydock/history.json"])
+    try sandbox.root.createLink("files/link", target: Array("drop".utf8))
+    sandbox.configuration = ContainerConfiguration()
+    let container = try sandbox.container()
+    #expect(container.layout == .android && container.historyPath == "files/.drydock/history.json")
+    let found = try sandbox.scan()
+    #expect(found["cache/c"] == "layout @cache" && found["lib"] == "layout @lib")
+    #expect(found["files/link"] == "layout @files/link")
+    #expect(found["files/drop"] == "" && found["app_web/page"] == "")
+    sandbox = try ContainerSandbox()
+    try sandbox.make(["files/a", "databases/b", "cache/c"])
+    sandbox.configuration = ContainerConfiguration()
+    #expect(try sandbox.container().layout == .generic)
   }
 
   @Test func anotherDeviceGetsCachesToo() throws {
@@ -71,11 +68,10 @@ import Testing
   }
 
   @Test func thePackageIsNamedByItsSettings() throws {
-    try ContainerSandbox.with { sandbox in
-      try sandbox.make(["shared_prefs/org.example.app_preferences.xml", "shared_prefs/other.xml"])
-      sandbox.configuration = ContainerConfiguration()
-      #expect(try sandbox.container().app == "org.example.app")
-    }
+    var sandbox = try ContainerSandbox()
+    try sandbox.make(["shared_prefs/org.example.app_preferences.xml", "shared_prefs/other.xml"])
+    sandbox.configuration = ContainerConfiguration()
+    #expect(try sandbox.container().app == "org.example.app")
   }
 
   // MARK: Rules
@@ -218,44 +214,38 @@ import Testing
   }
 
   private func refused(_ row: (text: String, message: String)) throws {
-    try ContainerSandbox.with { sandbox in
-      let sandbox = sandbox
-      let error = #expect(throws: DrydockError.self) { try configuration(sandbox, full: row.text) }
-      #expect(
-        error?.code == .badConfiguration && error?.description.contains(row.message) == true,
-        "\(error as Any)")
-    }
+    let sandbox = try ContainerSandbox()
+    let error = #expect(throws: DrydockError.self) { try configuration(sandbox, full: row.text) }
+    #expect(
+      error?.code == .badConfiguration && error?.description.contains(row.message) == true,
+      "\(error as Any)")
   }
 
   @Test func errorsOfTheConfiguration() throws {
-    try ContainerSandbox.with { sandbox in
-      let sandbox = sandbox
-      let section = "<data-extraction-rules><cloud-backups/></data-extraction-rules>"
-      let error = #expect(throws: DrydockError.self) { try configuration(sandbox, extraction: section) }
-      #expect(error?.message.contains("did you mean `cloud-backup`?") == true, "\(error as Any)")
-      let missing = #expect(throws: DrydockError.self) {
-        try configuration(sandbox, ["full-backup-content: nowhere.xml"])
-      }
-      #expect(missing?.code == .badConfiguration)
-      let word = #expect(throws: DrydockError.self) { try configuration(sandbox, ["transfer: clouds"]) }
-      #expect(word?.message.contains("did you mean `cloud`?") == true)
-      let text = "layout: ios\nandroid: {transfer: device}\n"
-      let file = String(sandbox.path.dropLast(2)) + "/drydock.yaml"
-      try RawFiles.write(Array(text.utf8), to: Array(file.utf8))
-      let layout = #expect(throws: DrydockError.self) { try ContainerConfiguration(file: file, sections: []) }
-      #expect(layout?.message.contains("`android` needs the layout android") == true)
+    let sandbox = try ContainerSandbox()
+    let section = "<data-extraction-rules><cloud-backups/></data-extraction-rules>"
+    let error = #expect(throws: DrydockError.self) { try configuration(sandbox, extraction: section) }
+    #expect(error?.message.contains("did you mean `cloud-backup`?") == true, "\(error as Any)")
+    let missing = #expect(throws: DrydockError.self) {
+      try configuration(sandbox, ["full-backup-content: nowhere.xml"])
     }
+    #expect(missing?.code == .badConfiguration)
+    let word = #expect(throws: DrydockError.self) { try configuration(sandbox, ["transfer: clouds"]) }
+    #expect(word?.message.contains("did you mean `cloud`?") == true)
+    let text = "layout: ios\nandroid: {transfer: device}\n"
+    let file = String(sandbox.path.dropLast(2)) + "/drydock.yaml"
+    try RawFiles.write(Array(text.utf8), to: Array(file.utf8))
+    let layout = #expect(throws: DrydockError.self) { try ContainerConfiguration(file: file, sections: []) }
+    #expect(layout?.message.contains("`android` needs the layout android") == true)
   }
 
   @Test func rulesWithoutEffectAreReported() throws {
-    try ContainerSandbox.with { sandbox in
-      try sandbox.make(Self.files)
-      sandbox.configuration = try configuration(
-        sandbox, full: full("<exclude domain='nope'/>\n<include domain='file' path='../x'/>"))
-      let warnings = ContainerWarning.find(in: try sandbox.container(), excluded: [])
-      #expect(warnings.map(\.kind) == [.rule, .rule])
-      #expect(
-        warnings.first?.message.contains("full.xml:2: <exclude domain=\"nope\"/> has no effect") == true)
-    }
+    var sandbox = try ContainerSandbox()
+    try sandbox.make(Self.files)
+    sandbox.configuration = try configuration(
+      sandbox, full: full("<exclude domain='nope'/>\n<include domain='file' path='../x'/>"))
+    let warnings = ContainerWarning.find(in: try sandbox.container(), excluded: [])
+    #expect(warnings.map(\.kind) == [.rule, .rule])
+    #expect(warnings.first?.message.contains("full.xml:2: <exclude domain=\"nope\"/> has no effect") == true)
   }
 }

@@ -5,19 +5,19 @@ import TestSupport
 
 /// A container to try exclusion rules on.
 struct ContainerSandbox {
+  private let folder: TemporaryDirectory
   let path: String
   let root: Directory
   var configuration = ContainerConfiguration()
 
   /// Makes an empty container, laid out as on iOS, with patterns under `exclude:`.
-  static func with<T>(_ exclude: [String] = [], _ body: (inout ContainerSandbox) throws -> T) throws -> T {
-    try TemporaryDirectory.with { folder in
-      try Directory(folder.path).createDirectory("c")
-      var sandbox = ContainerSandbox(path: folder("c"), root: try Directory(folder("c")))
-      sandbox.configuration.layout = .ios
-      sandbox.configuration.exclude = PatternList(exclude)
-      return try body(&sandbox)
-    }
+  init(_ exclude: [String] = []) throws {
+    folder = try TemporaryDirectory()
+    path = folder("c")
+    try Directory(folder.path).createDirectory("c")
+    root = try Directory(path)
+    configuration.layout = .ios
+    configuration.exclude = PatternList(exclude)
   }
 
   func make(_ files: [String]) throws {

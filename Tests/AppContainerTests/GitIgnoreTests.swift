@@ -74,15 +74,14 @@ import Testing
       ["a/b/"], ["*/b"], ["*/*/a"], ["***"], ["a/***/a"], ["*", "!*/", "!a"], ["a", "!a/b", "a/b/ab"],
       ["/**/a"], ["[a/]b"], ["a[!/]b"], ["[\\]]"], ["[\\]a]"], ["[a\\-z]"], ["[--7]"], ["!", "a"], [" a"],
     ]
-    try TemporaryDirectory.with { folder in
-      let tree = try repository(folder)
-      for lines in lists {
-        let expected = try ask(folder, lines, tree)
-        let actual = excluded(tree, by: PatternList(lines))
-        #expect(
-          expected.symmetricDifference(actual).isEmpty,
-          "\(lines): \(expected.symmetricDifference(actual).sorted())")
-      }
+    let folder = try TemporaryDirectory()
+    let tree = try repository(folder)
+    for lines in lists {
+      let expected = try ask(folder, lines, tree)
+      let actual = excluded(tree, by: PatternList(lines))
+      #expect(
+        expected.symmetricDifference(actual).isEmpty,
+        "\(lines): \(expected.symmetricDifference(actual).sorted())")
     }
   }
 
@@ -100,21 +99,20 @@ import Testing
       "**/",
       "/**", "[[:alnum:]]", "\\*", "#", ".",
     ]
-    try TemporaryDirectory.with { folder in
-      let tree = try repository(folder)
-      var random = SeededRandom(seed: 20_261_121)
-      for _ in 0..<300 {
-        let lines = (0..<Int.random(in: 1...4, using: &random)).map { _ in
-          (0..<Int.random(in: 1...5, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }
-            .joined()
-        }
-        if lines.contains(where: isQuirk) { continue }
-        let expected = try ask(folder, lines, tree)
-        let actual = excluded(tree, by: PatternList(lines))
-        #expect(
-          expected.symmetricDifference(actual).isEmpty,
-          "\(lines): \(expected.symmetricDifference(actual).sorted())")
+    let folder = try TemporaryDirectory()
+    let tree = try repository(folder)
+    var random = SeededRandom(seed: 20_261_121)
+    for _ in 0..<300 {
+      let lines = (0..<Int.random(in: 1...4, using: &random)).map { _ in
+        (0..<Int.random(in: 1...5, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }
+          .joined()
       }
+      if lines.contains(where: isQuirk) { continue }
+      let expected = try ask(folder, lines, tree)
+      let actual = excluded(tree, by: PatternList(lines))
+      #expect(
+        expected.symmetricDifference(actual).isEmpty,
+        "\(lines): \(expected.symmetricDifference(actual).sorted())")
     }
   }
 
@@ -123,16 +121,15 @@ import Testing
     let patterns = [
       "a/b/a", "a/*/a", "**/b", "a/**", "a/**/ab", "*.part", "/7/b/[[]a]", "a", "[!b]/b/*", "\\!a/a",
     ]
-    try TemporaryDirectory.with { folder in
-      let tree = try repository(folder)
-      for text in patterns {
-        let list = PatternList([text])
-        for (path, isDirectory) in tree {
-          guard list.verdict(of: path, isDirectory: isDirectory) != .silent else { continue }
-          #expect(path.ancestors.allSatisfy { list.mayMatch(below: $0) }, "\(text): \(path)")
-        }
+    let folder = try TemporaryDirectory()
+    let tree = try repository(folder)
+    for text in patterns {
+      let list = PatternList([text])
+      for (path, isDirectory) in tree {
+        guard list.verdict(of: path, isDirectory: isDirectory) != .silent else { continue }
+        #expect(path.ancestors.allSatisfy { list.mayMatch(below: $0) }, "\(text): \(path)")
       }
-      #expect(!PatternList(["a/b/a"]).mayMatch(below: "b") && !PatternList(["/a"]).mayMatch(below: "a"))
     }
+    #expect(!PatternList(["a/b/a"]).mayMatch(below: "b") && !PatternList(["/a"]).mayMatch(below: "a"))
   }
 }

@@ -71,18 +71,17 @@ import Testing
   }
 
   @Test func places() throws {
-    try ContainerSandbox.with { sandbox in
-      sandbox.configuration.app = "com.example.notes"
-      let ios = try sandbox.container()
-      #expect(ios.suitePath("icloud") == "Library/SyncedPreferences/com.example.notes.plist")
-      #expect(ios.isKeyValueStore("Library/SyncedPreferences/other.plist"))
-      #expect(!ios.isKeyValueStore("Library/Preferences/com.example.notes.plist"))
-      #expect(ios.suite(of: "Library/SyncedPreferences/com.example.notes.plist") == "icloud")
-      sandbox.configuration.layout = .generic
-      #expect(try sandbox.container().suitePath("icloud") == nil)
-      sandbox.configuration.defaults["icloud"] = "cloud.plist"
-      let generic = try sandbox.container()
-      #expect(generic.isKeyValueStore("cloud.plist") && generic.isSettings("cloud.plist"))
-    }
+    var sandbox = try ContainerSandbox()
+    sandbox.configuration.app = "com.example.notes"
+    let ios = try sandbox.container()
+    #expect(ios.suitePath("icloud") == "Library/SyncedPreferences/com.example.notes.plist")
+    #expect(ios.isKeyValueStore("Library/SyncedPreferences/other.plist"))
+    #expect(!ios.isKeyValueStore("Library/Preferences/com.example.notes.plist"))
+    #expect(ios.suite(of: "Library/SyncedPreferences/com.example.notes.plist") == "icloud")
+    sandbox.configuration.layout = .generic
+    #expect(try sandbox.container().suitePath("icloud") == nil)
+    sandbox.configuration.defaults["icloud"] = "cloud.plist"
+    let generic = try sandbox.container()
+    #expect(generic.isKeyValueStore("cloud.plist") && generic.isSettings("cloud.plist"))
   }
 }

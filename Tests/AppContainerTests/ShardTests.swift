@@ -45,26 +45,25 @@ struct ShardTests {
 
   @Test("The shards of a directory together have all its containers once, and all other entries once")
   func directory() throws {
-    try TemporaryDirectory.with { folder in
-      for number in 0..<40 {
-        try FileManager.default.createDirectory(
-          atPath: folder("all/c\(number)/shared_prefs"), withIntermediateDirectories: true)
-        try Data().write(to: URL(fileURLWithPath: folder("all/f\(number)")))
-        try FileManager.default.createSymbolicLink(
-          atPath: folder("all/l\(number)"), withDestinationPath: "c\(number)")
-      }
-      let whole = try ContainerDirectory(folder("all"))
-      #expect(whole.containers.count == 40 && whole.skipped.count == 40)
-      for count in [1, 2, 7, 100] {
-        let parts = try (1...count).map { try ContainerDirectory(folder("all"), shard: Shard($0, of: count)) }
-        #expect(parts.flatMap(\.containers).map(\.name).sorted() == whole.containers.map(\.name))
-        #expect(parts.flatMap(\.skipped).sorted() == whole.skipped)
-      }
-      #expect(throws: DrydockError.self) { try ContainerDirectory(folder("gone"), shard: Shard(1, of: 2)) }
-      try FileManager.default.createDirectory(atPath: folder("empty"), withIntermediateDirectories: false)
-      #expect(throws: DrydockError.self, "a mistaken path is not an empty shard") {
-        try ContainerDirectory(folder("empty"), shard: Shard(1, of: 2))
-      }
+    let folder = try TemporaryDirectory()
+    for number in 0..<40 {
+      try FileManager.default.createDirectory(
+        atPath: folder("all/c\(number)/shared_prefs"), withIntermediateDirectories: true)
+      try Data().write(to: URL(fileURLWithPath: folder("all/f\(number)")))
+      try FileManager.default.createSymbolicLink(
+        atPath: folder("all/l\(number)"), withDestinationPath: "c\(number)")
+    }
+    let whole = try ContainerDirectory(folder("all"))
+    #expect(whole.containers.count == 40 && whole.skipped.count == 40)
+    for count in [1, 2, 7, 100] {
+      let parts = try (1...count).map { try ContainerDirectory(folder("all"), shard: Shard($0, of: count)) }
+      #expect(parts.flatMap(\.containers).map(\.name).sorted() == whole.containers.map(\.name))
+      #expect(parts.flatMap(\.skipped).sorted() == whole.skipped)
+    }
+    #expect(throws: DrydockError.self) { try ContainerDirectory(folder("gone"), shard: Shard(1, of: 2)) }
+    try FileManager.default.createDirectory(atPath: folder("empty"), withIntermediateDirectories: false)
+    #expect(throws: DrydockError.self, "a mistaken path is not an empty shard") {
+      try ContainerDirectory(folder("empty"), shard: Shard(1, of: 2))
     }
   }
 
@@ -90,20 +89,19 @@ struct ShardTests {
 
   @Test("A container that a list names twice is refused with both lines, however it is named")
   func again() throws {
-    try TemporaryDirectory.with { folder in
-      try FileManager.default.createDirectory(atPath: folder("a"), withIntermediateDirectories: false)
-      try FileManager.default.createSymbolicLink(atPath: folder("link"), withDestinationPath: "a")
-      for (other, shard) in [
-        ("a", nil), (folder("a"), try Shard(1, of: 2)), ("link", try Shard(2, of: 2)), ("./gone", nil),
-      ] as [(String, Shard?)] {
-        let text = "# all\ngone\na\n\(other)\n"
-        do {
-          _ = try ContainerDirectory(list: Array(text.utf8), at: "list", relativeTo: folder(""), shard: shard)
-          Issue.record("not refused: \(other)")
-        } catch let error as DrydockError {
-          #expect(error.code == .malformed && error.place == "list:4:1", "\(error)")
-          #expect(error.message.contains("as in line \(other == "./gone" ? 2 : 3)"), "\(error)")
-        }
+    let folder = try TemporaryDirectory()
+    try FileManager.default.createDirectory(atPath: folder("a"), withIntermediateDirectories: false)
+    try FileManager.default.createSymbolicLink(atPath: folder("link"), withDestinationPath: "a")
+    for (other, shard) in [
+      ("a", nil), (folder("a"), try Shard(1, of: 2)), ("link", try Shard(2, of: 2)), ("./gone", nil),
+    ] as [(String, Shard?)] {
+      let text = "# all\ngone\na\n\(other)\n"
+      do {
+        _ = try ContainerDirectory(list: Array(text.utf8), at: "list", relativeTo: folder(""), shard: shard)
+        Issue.record("not refused: \(other)")
+      } catch let error as DrydockError {
+        #expect(error.code == .malformed && error.place == "list:4:1", "\(error)")
+        #expect(error.message.contains("as in line \(other == "./gone" ? 2 : 3)"), "\(error)")
       }
     }
   }

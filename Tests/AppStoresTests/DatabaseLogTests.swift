@@ -28,41 +28,39 @@ import Testing
   @Test(arguments: [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536], [0, 2]) func pageSizes(
     size: Int, vacuum: Int
   ) throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.sqlite(
-        ".filectrl reserve_bytes \(vacuum * 16)", "PRAGMA page_size=\(size); CREATE TABLE t(x)")
-      try sandbox.root.removeFile(sandbox.main)
-      let made = try sandbox.sqlite(
-        ".filectrl reserve_bytes \(vacuum * 16)",
-        "PRAGMA page_size=\(size); PRAGMA auto_vacuum=\(vacuum); PRAGMA journal_mode=WAL; CREATE TABLE t(x);")
-      #expect(made.succeeded)
-      try sandbox.sqlite("INSERT INTO t VALUES (zeroblob(100000)), (1)")
-      try sandbox.leaveLog(
-        "CREATE TABLE account(x)", "INSERT INTO account VALUES (zeroblob(300000))",
-        "DELETE FROM t WHERE x = 1",
-        vacuum == 2 ? "DELETE FROM t; PRAGMA incremental_vacuum" : "SELECT 1")
-      let bytes = try sandbox.root.contents(sandbox.main, limit: 1 << 24)
-      #expect(
-        Int(bytes[16]) << 8 | Int(bytes[17]) == (size == 65536 ? 1 : size) && Int(bytes[20]) == vacuum * 16)
-      #expect(try compare(sandbox) == "in place")
-    }
+    let sandbox = try DatabaseSandbox()
+    try sandbox.sqlite(
+      ".filectrl reserve_bytes \(vacuum * 16)", "PRAGMA page_size=\(size); CREATE TABLE t(x)")
+    try sandbox.root.removeFile(sandbox.main)
+    let made = try sandbox.sqlite(
+      ".filectrl reserve_bytes \(vacuum * 16)",
+      "PRAGMA page_size=\(size); PRAGMA auto_vacuum=\(vacuum); PRAGMA journal_mode=WAL; CREATE TABLE t(x);")
+    #expect(made.succeeded)
+    try sandbox.sqlite("INSERT INTO t VALUES (zeroblob(100000)), (1)")
+    try sandbox.leaveLog(
+      "CREATE TABLE account(x)", "INSERT INTO account VALUES (zeroblob(300000))",
+      "DELETE FROM t WHERE x = 1",
+      vacuum == 2 ? "DELETE FROM t; PRAGMA incremental_vacuum" : "SELECT 1")
+    let bytes = try sandbox.root.contents(sandbox.main, limit: 1 << 24)
+    #expect(
+      Int(bytes[16]) << 8 | Int(bytes[17]) == (size == 65536 ? 1 : size) && Int(bytes[20]) == vacuum * 16)
+    #expect(try compare(sandbox) == "in place")
   }
 
   @Test func aRestartedLogHasOldFrames() throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("WAL")
-      let killed = try sandbox.open(
-        "UPDATE account SET note = hex(zeroblob(300))", "PRAGMA wal_checkpoint(RESTART)",
-        "UPDATE account SET balance = balance + 1 WHERE id = 1",
-        "UPDATE account SET balance = balance - 1 WHERE id = 2")
-      // In use, then idle.
-      #expect(try compare(sandbox) == "in place")
-      killed.kill()
-      _ = try killed.wait()
-      #expect(try compare(sandbox) == "in place")
-      try sandbox.root.removeFile("db.sqlite-shm")
-      #expect(try compare(sandbox) == "in place")
-    }
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("WAL")
+    let killed = try sandbox.open(
+      "UPDATE account SET note = hex(zeroblob(300))", "PRAGMA wal_checkpoint(RESTART)",
+      "UPDATE account SET balance = balance + 1 WHERE id = 1",
+      "UPDATE account SET balance = balance - 1 WHERE id = 2")
+    // In use, then idle.
+    #expect(try compare(sandbox) == "in place")
+    killed.kill()
+    _ = try killed.wait()
+    #expect(try compare(sandbox) == "in place")
+    try sandbox.root.removeFile("db.sqlite-shm")
+    #expect(try compare(sandbox) == "in place")
   }
 
   enum Damage: CaseIterable {
@@ -71,58 +69,55 @@ import Testing
   }
 
   @Test(arguments: Damage.allCases) func damagedLogs(_ damage: Damage) throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("WAL")
-      try sandbox.leaveLog(
-        "UPDATE account SET note = hex(zeroblob(300))", "UPDATE account SET balance = 1 WHERE id < 20",
-        "CREATE TABLE more(x)")
-      let log: ContainerPath = "db.sqlite-wal"
-      var bytes = try sandbox.root.contents(log)
-      switch damage {
-      case .cutInFrame: bytes.removeLast(5000)
-      case .cutInHeader: bytes = Array(bytes[..<31])
-      case .empty: bytes = []
-      case .zeros: bytes = [UInt8](repeating: 0, count: bytes.count)
-      case .header: bytes[9] ^= 0xff
-      case .headerChecksum: bytes[26] ^= 1
-      case .firstFrame: bytes[32 + 24 + 1000] ^= 1
-      case .middle: bytes[bytes.count / 2] ^= 1
-      case .last: bytes[bytes.count - 1] ^= 1
-      case .otherSalt: bytes[32 + (24 + 4096) * 2 + 8] ^= 1
-      case .appended: bytes += bytes[(bytes.count - 4120)...]
-      }
-      try sandbox.root.removeFile(log)
-      try sandbox.root.create(log, bytes)
-      #expect(try compare(sandbox) == "in place")
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("WAL")
+    try sandbox.leaveLog(
+      "UPDATE account SET note = hex(zeroblob(300))", "UPDATE account SET balance = 1 WHERE id < 20",
+      "CREATE TABLE more(x)")
+    let log: ContainerPath = "db.sqlite-wal"
+    var bytes = try sandbox.root.contents(log)
+    switch damage {
+    case .cutInFrame: bytes.removeLast(5000)
+    case .cutInHeader: bytes = Array(bytes[..<31])
+    case .empty: bytes = []
+    case .zeros: bytes = [UInt8](repeating: 0, count: bytes.count)
+    case .header: bytes[9] ^= 0xff
+    case .headerChecksum: bytes[26] ^= 1
+    case .firstFrame: bytes[32 + 24 + 1000] ^= 1
+    case .middle: bytes[bytes.count / 2] ^= 1
+    case .last: bytes[bytes.count - 1] ^= 1
+    case .otherSalt: bytes[32 + (24 + 4096) * 2 + 8] ^= 1
+    case .appended: bytes += bytes[(bytes.count - 4120)...]
     }
+    try sandbox.root.removeFile(log)
+    try sandbox.root.create(log, bytes)
+    #expect(try compare(sandbox) == "in place")
   }
 
   @Test func aLogWithBigEndianChecksums() throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("WAL")
-      try sandbox.leaveLog("UPDATE account SET note = hex(zeroblob(300))", "CREATE TABLE more(x)")
-      let log: ContainerPath = "db.sqlite-wal"
-      let bytes = try sandbox.root.contents(log)
-      try sandbox.root.removeFile(log)
-      try sandbox.root.create(log, Self.withBigEndianChecksums(bytes, pageSize: 4096))
-      let whole = try sandbox.oracle()
-      #expect(try compare(sandbox) == "in place")
-      try sandbox.root.removeFile(log)
-      #expect(try sandbox.oracle() != whole)
-    }
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("WAL")
+    try sandbox.leaveLog("UPDATE account SET note = hex(zeroblob(300))", "CREATE TABLE more(x)")
+    let log: ContainerPath = "db.sqlite-wal"
+    let bytes = try sandbox.root.contents(log)
+    try sandbox.root.removeFile(log)
+    try sandbox.root.create(log, Self.withBigEndianChecksums(bytes, pageSize: 4096))
+    let whole = try sandbox.oracle()
+    #expect(try compare(sandbox) == "in place")
+    try sandbox.root.removeFile(log)
+    #expect(try sandbox.oracle() != whole)
   }
 
   @Test func aLogOfAnotherPageSizeIsLeftToSQLite() throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("WAL")
-      try sandbox.leaveLog("UPDATE account SET balance = 2")
-      let stray = try sandbox.root.contents("db.sqlite-wal")
-      try sandbox.root.removeDatabase(sandbox.main)
-      try sandbox.sqlite("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE account(id, balance)")
-      try sandbox.root.create("db.sqlite-wal", stray)
-      let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
-      #expect(image.manner != "in place" || image.manner == "raw")
-    }
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("WAL")
+    try sandbox.leaveLog("UPDATE account SET balance = 2")
+    let stray = try sandbox.root.contents("db.sqlite-wal")
+    try sandbox.root.removeDatabase(sandbox.main)
+    try sandbox.sqlite("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE account(id, balance)")
+    try sandbox.root.create("db.sqlite-wal", stray)
+    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    #expect(image.manner != "in place" || image.manner == "raw")
   }
 
   /// The format's other byte order, which SQLite writes on other machines.

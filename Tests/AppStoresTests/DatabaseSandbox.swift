@@ -14,14 +14,11 @@ struct DatabaseSandbox {
   let main: ContainerPath = "db.sqlite"
   var path: String { folder("live/db.sqlite") }
 
-  static func with(_ body: (DatabaseSandbox) throws -> Void) throws {
-    try TemporaryDirectory.with { folder in
-      let top = try Directory(folder.path)
-      for name in ["live", "scratch"] as [ContainerPath] { try top.createDirectory(name) }
-      try body(
-        DatabaseSandbox(
-          folder: folder, root: try top.directory("live"), scratch: try top.directory("scratch")))
-    }
+  init() throws {
+    folder = try TemporaryDirectory()
+    let top = try Directory(folder.path)
+    for name in ["live", "scratch"] as [ContainerPath] { try top.createDirectory(name) }
+    (root, scratch) = (try top.directory("live"), try top.directory("scratch"))
   }
 
   /// Runs the real `sqlite3` to its end.

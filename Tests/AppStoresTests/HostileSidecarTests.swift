@@ -34,26 +34,25 @@ import Testing
     "A file that a journal names as its super-journal is neither opened nor removed",
     arguments: ["file", "pipe", "link", "nested"])
   func superJournal(_ kind: String) throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("DELETE")
-      let (victim, other) = (sandbox.folder("victim"), sandbox.folder("other"))
-      switch kind {
-      case "pipe": #expect(mkfifo(victim, 0o600) == 0)
-      case "link":
-        try RawFiles.write(Array("x".utf8), to: Array(other.utf8))
-        try FileManager.default.createSymbolicLink(atPath: victim, withDestinationPath: other)
-      default: try RawFiles.write(Array("x".utf8), to: Array(victim.utf8))
-      }
-      var bytes = Self.journal(pages: 20, naming: victim)
-      // A second record, which would be at the end if the first were cut off.
-      if kind == "nested" { bytes += Self.journal(pages: 20, naming: victim).suffix(from: 512) }
-      try sandbox.root.create(Self.journal, bytes)
-      let all = { try TreeListing(sandbox.folder.path).without("scratch") }
-      let before = try all()
-      let (manner, content) = try capture(sandbox)
-      #expect(manner == "copy" && content == DatabaseCaptureTests.whole)
-      #expect(try all().differences(from: before, comparing: TreeListing.untouched) == [])
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("DELETE")
+    let (victim, other) = (sandbox.folder("victim"), sandbox.folder("other"))
+    switch kind {
+    case "pipe": #expect(mkfifo(victim, 0o600) == 0)
+    case "link":
+      try RawFiles.write(Array("x".utf8), to: Array(other.utf8))
+      try FileManager.default.createSymbolicLink(atPath: victim, withDestinationPath: other)
+    default: try RawFiles.write(Array("x".utf8), to: Array(victim.utf8))
     }
+    var bytes = Self.journal(pages: 20, naming: victim)
+    // A second record, which would be at the end if the first were cut off.
+    if kind == "nested" { bytes += Self.journal(pages: 20, naming: victim).suffix(from: 512) }
+    try sandbox.root.create(Self.journal, bytes)
+    let all = { try TreeListing(sandbox.folder.path).without("scratch") }
+    let before = try all()
+    let (manner, content) = try capture(sandbox)
+    #expect(manner == "copy" && content == DatabaseCaptureTests.whole)
+    #expect(try all().differences(from: before, comparing: TreeListing.untouched) == [])
   }
 
   /// The first file that a commit removes is the super-journal: then it is committed.
@@ -61,57 +60,55 @@ import Testing
     "A transaction over two databases that was killed is undone in both, or committed in both",
     arguments: [1, 2, 3])
   func twoDatabases(removal: Int) throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("DELETE")
-      try sandbox.root.createDirectory("sub")
-      try sandbox.root.copyContents(of: sandbox.main, to: "sub/main.db", in: sandbox.root)
-      let killed = try Command.run(
-        Tools.system("strace"),
-        Tools.tracing("unlink", "signal=SIGKILL:when=\(removal)") + [
-          Tools.system("sqlite3"), "sub/main.db",
-          """
-          ATTACH 'db.sqlite' AS other; BEGIN; UPDATE account SET balance = balance + 1;
-          UPDATE other.account SET balance = balance + 1; COMMIT
-          """,
-        ], directory: sandbox.folder("live"))
-      #expect(killed.signal == SIGKILL, "\(killed)")
-      let names = try sandbox.root.directory("sub").names().map { String(decoding: $0, as: UTF8.self) }
-      #expect(names.contains { $0.contains("-mj") } == (removal == 1), "\(names)")
-      let expected = DatabaseSandbox.Content(sum: removal == 1 ? 20_000 : 20_200, rows: 200, integrity: "ok")
-      #expect(try capture(sandbox).1 == expected)
-      let main: ContainerPath = "sub/main.db"
-      let status = try #require(try sandbox.root.status(main))
-      let unit = try #require(try sandbox.root.databaseUnit(main, status: status))
-      let image = try sandbox.root.capture(unit, into: sandbox.scratch, as: "main", busyTimeout: 1)
-      #expect(try sandbox.content(image) == expected)
-    }
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("DELETE")
+    try sandbox.root.createDirectory("sub")
+    try sandbox.root.copyContents(of: sandbox.main, to: "sub/main.db", in: sandbox.root)
+    let killed = try Command.run(
+      Tools.system("strace"),
+      Tools.tracing("unlink", "signal=SIGKILL:when=\(removal)") + [
+        Tools.system("sqlite3"), "sub/main.db",
+        """
+        ATTACH 'db.sqlite' AS other; BEGIN; UPDATE account SET balance = balance + 1;
+        UPDATE other.account SET balance = balance + 1; COMMIT
+        """,
+      ], directory: sandbox.folder("live"))
+    #expect(killed.signal == SIGKILL, "\(killed)")
+    let names = try sandbox.root.directory("sub").names().map { String(decoding: $0, as: UTF8.self) }
+    #expect(names.contains { $0.contains("-mj") } == (removal == 1), "\(names)")
+    let expected = DatabaseSandbox.Content(sum: removal == 1 ? 20_000 : 20_200, rows: 200, integrity: "ok")
+    #expect(try capture(sandbox).1 == expected)
+    let main: ContainerPath = "sub/main.db"
+    let status = try #require(try sandbox.root.status(main))
+    let unit = try #require(try sandbox.root.databaseUnit(main, status: status))
+    let image = try sandbox.root.capture(unit, into: sandbox.scratch, as: "main", busyTimeout: 1)
+    #expect(try sandbox.content(image) == expected)
   }
 
   @Test(
     "A log that claims more pages than there are is not played",
     arguments: ["alone", "with a journal", "with a page of that number"])
   func largeLog(_ kind: String) throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("WAL")
-      try sandbox.leaveLog("UPDATE account SET balance = 7 WHERE id = 3")
-      var bytes = try sandbox.root.contents(Self.log)
-      let frame = bytes.count - 24 - 4096
-      #expect(bytes[frame + 4..<frame + 8] != [0, 0, 0, 0], "no commit")
-      bytes.replaceSubrange(frame + 4..<frame + 8, with: [0x7f, 0xff, 0xff, 0xff])
-      if kind.hasSuffix("number") {
-        bytes.replaceSubrange(frame..<frame + 4, with: [0x7f, 0xff, 0xff, 0xff])
-      }
-      let previous = frame == 32 ? 24 : frame - 24 - 4096 + 16
-      bytes.replaceSubrange(frame + 16..<frame + 24, with: Self.sum(bytes, frame, after: previous))
-      try sandbox.root.removeFile(Self.log)
-      try sandbox.root.create(Self.log, bytes)
-      // As on another machine.
-      try sandbox.root.removeFile("db.sqlite-shm")
-      if kind == "with a journal" { try sandbox.root.create(Self.journal, Self.journal(pages: 8)) }
-      let manner = try capture(sandbox).manner
-      let left = try sandbox.scratch.names()
-      #expect(manner == "raw" && left == [])
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("WAL")
+    try sandbox.leaveLog("UPDATE account SET balance = 7 WHERE id = 3")
+    var bytes = try sandbox.root.contents(Self.log)
+    let frame = bytes.count - 24 - 4096
+    #expect(bytes[frame + 4..<frame + 8] != [0, 0, 0, 0], "no commit")
+    bytes.replaceSubrange(frame + 4..<frame + 8, with: [0x7f, 0xff, 0xff, 0xff])
+    if kind.hasSuffix("number") {
+      bytes.replaceSubrange(frame..<frame + 4, with: [0x7f, 0xff, 0xff, 0xff])
     }
+    let previous = frame == 32 ? 24 : frame - 24 - 4096 + 16
+    bytes.replaceSubrange(frame + 16..<frame + 24, with: Self.sum(bytes, frame, after: previous))
+    try sandbox.root.removeFile(Self.log)
+    try sandbox.root.create(Self.log, bytes)
+    // As on another machine.
+    try sandbox.root.removeFile("db.sqlite-shm")
+    if kind == "with a journal" { try sandbox.root.create(Self.journal, Self.journal(pages: 8)) }
+    let manner = try capture(sandbox).manner
+    let left = try sandbox.scratch.names()
+    #expect(manner == "raw" && left == [])
   }
 
   /// The checksum of a frame, as SQLite writes it on this machine (<https://www.sqlite.org/fileformat2.html#checksum_algorithm>).
@@ -133,12 +130,11 @@ import Testing
 
   @Test("A journal that would make terabytes of a database is not played")
   func largeJournal() throws {
-    try DatabaseSandbox.with { sandbox in
-      try sandbox.make("DELETE")
-      try sandbox.root.create(Self.journal, Self.journal(pages: 0x7fff_ffff))
-      let manner = try capture(sandbox).manner
-      let left = try sandbox.scratch.names()
-      #expect(manner == "raw" && left == [])
-    }
+    let sandbox = try DatabaseSandbox()
+    try sandbox.make("DELETE")
+    try sandbox.root.create(Self.journal, Self.journal(pages: 0x7fff_ffff))
+    let manner = try capture(sandbox).manner
+    let left = try sandbox.scratch.names()
+    #expect(manner == "raw" && left == [])
   }
 }

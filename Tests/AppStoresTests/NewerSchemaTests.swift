@@ -8,19 +8,18 @@ import Testing
 struct NewerSchemaTests {
   /// A database of which one object is written in a language that no SQLite knows, as of a version of SQLite.
   private func database(_ change: String, version: [UInt8], _ body: (String) throws -> Void) throws {
-    try TemporaryDirectory.with { folder in
-      let path = folder("a.sqlite")
-      let queue = try DatabaseQueue(path: path)
-      try queue.writeWithoutTransaction {
-        try $0.execute(
-          sql: "CREATE TABLE t(x); CREATE VIEW v AS SELECT x FROM t; PRAGMA writable_schema = ON; \(change)")
-      }
-      try queue.close()
-      var bytes = try [UInt8](RawFiles.read(Array(path.utf8)))
-      bytes.replaceSubrange(96..<100, with: version)
-      try RawFiles.write(bytes, to: Array(path.utf8))
-      try body(path)
+    let folder = try TemporaryDirectory()
+    let path = folder("a.sqlite")
+    let queue = try DatabaseQueue(path: path)
+    try queue.writeWithoutTransaction {
+      try $0.execute(
+        sql: "CREATE TABLE t(x); CREATE VIEW v AS SELECT x FROM t; PRAGMA writable_schema = ON; \(change)")
     }
+    try queue.close()
+    var bytes = try [UInt8](RawFiles.read(Array(path.utf8)))
+    bytes.replaceSubrange(96..<100, with: version)
+    try RawFiles.write(bytes, to: Array(path.utf8))
+    try body(path)
   }
 
   @Test(

@@ -33,25 +33,23 @@ import Testing
   }
 
   @Test func theAgeProgramOpensIt() throws {
-    try TemporaryDirectory.with { folder in
-      let key = try AgeIdentity.generate()
-      let text = KeyFile.text(of: key, created: "2026-11-20T10:15:00Z")
-      try RawFiles.write(text.withBytes { Array($0) }, to: Array(folder("key.txt").utf8))
-      let keys = try #require(try DeviceKeys(files: [folder("key.txt")]))
-      #expect(keys.recipients == [key.recipient])
-      let vault = try vault(keys)
-      try RawFiles.write(vault.sealed(), to: Array(folder("vault.age").utf8))
-      let opened = try Command.run(
-        Tools.system("age"), ["-d", "-i", folder("key.txt"), folder("vault.age")])
-      #expect(opened.succeeded, "\(opened)")
-      #expect(try VaultDocument(decoding: SecretBytes(opened.outputBytes), path: nil) == vault.document)
-      // What it encrypts, armored or not, is opened again.
-      for flags in [["-a"], []] {
-        let sealed = try Command.run(
-          Tools.system("age"), flags + ["-r", key.recipient.description], input: opened.outputBytes)
-        #expect(try Vault(opening: sealed.outputBytes, with: keys, path: "v") == vault)
-        #expect(Vault.summary(of: sealed.outputBytes) == "encrypted to 1 recipient (X25519)")
-      }
+    let folder = try TemporaryDirectory()
+    let key = try AgeIdentity.generate()
+    let text = KeyFile.text(of: key, created: "2026-11-20T10:15:00Z")
+    try RawFiles.write(text.withBytes { Array($0) }, to: Array(folder("key.txt").utf8))
+    let keys = try #require(try DeviceKeys(files: [folder("key.txt")]))
+    #expect(keys.recipients == [key.recipient])
+    let vault = try vault(keys)
+    try RawFiles.write(vault.sealed(), to: Array(folder("vault.age").utf8))
+    let opened = try Command.run(Tools.system("age"), ["-d", "-i", folder("key.txt"), folder("vault.age")])
+    #expect(opened.succeeded, "\(opened)")
+    #expect(try VaultDocument(decoding: SecretBytes(opened.outputBytes), path: nil) == vault.document)
+    // What it encrypts, armored or not, is opened again.
+    for flags in [["-a"], []] {
+      let sealed = try Command.run(
+        Tools.system("age"), flags + ["-r", key.recipient.description], input: opened.outputBytes)
+      #expect(try Vault(opening: sealed.outputBytes, with: keys, path: "v") == vault)
+      #expect(Vault.summary(of: sealed.outputBytes) == "encrypted to 1 recipient (X25519)")
     }
   }
 
@@ -108,13 +106,12 @@ import Testing
   }
 
   @Test func errorsNameTheKeyFile() throws {
-    try TemporaryDirectory.with { folder in
-      try RawFiles.write(Array("# nothing\n".utf8), to: Array(folder("empty").utf8))
-      #expect(code { _ = try DeviceKeys(files: [folder("absent")]) } == .vaultLocked)
-      #expect(code { _ = try DeviceKeys(files: [folder("empty")]) } == .vaultLocked)
-      #expect(code { _ = try DeviceKeys(files: [folder.path]) } == .vaultLocked)
-      #expect(try DeviceKeys(files: []) == nil)
-    }
+    let folder = try TemporaryDirectory()
+    try RawFiles.write(Array("# nothing\n".utf8), to: Array(folder("empty").utf8))
+    #expect(code { _ = try DeviceKeys(files: [folder("absent")]) } == .vaultLocked)
+    #expect(code { _ = try DeviceKeys(files: [folder("empty")]) } == .vaultLocked)
+    #expect(code { _ = try DeviceKeys(files: [folder.path]) } == .vaultLocked)
+    #expect(try DeviceKeys(files: []) == nil)
   }
 
   /// The table of the design: what a backup brings back.

@@ -272,8 +272,7 @@ import Testing
     #expect(throws: DrydockError.self) { try repository.forget(keeping: .last(1)) }
     let after = try lab.storedNames()
     #expect(after == names)
-    let report = try repository.forget(
-      keeping: .last(1), keys: AgeKeys(identities: [identity]))
+    let report = try repository.forget(keeping: .last(1), keys: AgeKeys(identities: [identity]))
     #expect(report.kept.map(\.time) == ["2026-11-21T13:00:00Z"], "\(report.kept)")
   }
 }

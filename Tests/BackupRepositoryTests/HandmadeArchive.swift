@@ -142,27 +142,26 @@ struct HandmadeArchive {
   }
 
   private func makeManifest(_ offsets: [[UInt8]: UInt64], _ vault: VaultMember?) throws -> [UInt8] {
-    try TemporaryDirectory.with { directory in
-      let writer = try ManifestWriter(path: directory("manifest"), archive: id)
-      for var entry in entries {
-        if entry.isFile, entry.size > 0, entry.extents.isEmpty, entry.hardLink == nil,
-          let offset = offsets[MemberNames(groups: []).name(of: entry.path)]
-        {
-          entry.extents.append(Extent(offset: offset, length: entry.size))
-        }
-        try writer.add(entry)
+    let directory = try TemporaryDirectory()
+    let writer = try ManifestWriter(path: directory("manifest"), archive: id)
+    for var entry in entries {
+      if entry.isFile, entry.size > 0, entry.extents.isEmpty, entry.hardLink == nil,
+        let offset = offsets[MemberNames(groups: []).name(of: entry.path)]
+      {
+        entry.extents.append(Extent(offset: offset, length: entry.size))
       }
-      if let vault { try writer.add(vault) }
-      for path in skipped { try writer.add(path) }
-      for path in excluded { try writer.add(path) }
-      _ = try writer.finish()
-      if let sql {
-        // Another process, so that nothing of this one checks or caches anything.
-        let result = try Command.run(
-          Tools.system("sqlite3"), ["-bail", directory("manifest")], input: Array(sql.utf8))
-        guard result.succeeded else { throw SystemFailure("\(sql): \(result)") }
-      }
-      return Array(try RawFiles.read(Array(directory("manifest").utf8)))
+      try writer.add(entry)
     }
+    if let vault { try writer.add(vault) }
+    for path in skipped { try writer.add(path) }
+    for path in excluded { try writer.add(path) }
+    _ = try writer.finish()
+    if let sql {
+      // Another process, so that nothing of this one checks or caches anything.
+      let result = try Command.run(
+        Tools.system("sqlite3"), ["-bail", directory("manifest")], input: Array(sql.utf8))
+      guard result.succeeded else { throw SystemFailure("\(sql): \(result)") }
+    }
+    return Array(try RawFiles.read(Array(directory("manifest").utf8)))
   }
 }

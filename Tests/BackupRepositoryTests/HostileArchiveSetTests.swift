@@ -81,8 +81,7 @@ import Testing
 
   @Test func theLimitCanBeMoved() throws {
     let path = HostileArchive.directory + "/good.tar.zst"
-    #expect(
-      code(failure { _ = try Archive(path: path, limit: ExpansionLimit(bytes: 1000)) }) == "limit")
+    #expect(code(failure { _ = try Archive(path: path, limit: ExpansionLimit(bytes: 1000)) }) == "limit")
     let bomb = HostileArchive.directory + "/bomb.tar.zst"
     // Neither is it compared.
     #expect(code(failure { _ = try ArchiveSide(Archive(path: bomb)) }) == "limit")

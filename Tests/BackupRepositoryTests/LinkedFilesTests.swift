@@ -53,8 +53,7 @@ import Testing
     // Files with several names are not in the list.
     #expect(try lab.compared(with: first.path) == ["first", "second"])
     let second = try lab.incremental()
-    #expect(
-      try unread(second, since: first) == ["a", "b", "db", "folder/c", "folder/deep/d", "link"])
+    #expect(try unread(second, since: first) == ["a", "b", "db", "folder/c", "folder/deep/d", "link"])
     try change(lab, "3")
     #expect(try unread(lab.incremental(), since: second).contains("folder/deep/d"))
     // Too young to be trusted, or all is to be read.

@@ -174,8 +174,7 @@ import Testing
       _ = try Verification.run(Archive(path: reports[2].path, acceptsGap: true), data: false)
     }
     #expect(error?.code == .truncated && found.map(\.file) == [reports[1].path])
-    #expect(
-      found.first?.summary.first?.contains("is damaged, which affects 1 path and the unknown") == true)
+    #expect(found.first?.summary.first?.contains("is damaged, which affects 1 path and the unknown") == true)
     try lab.write("notes/4", "live")
     #expect(try restore(reports[2].path, lab).restoredPaths == ["notes/4"])
   }

@@ -96,8 +96,7 @@ struct RestoreMatrix {
     case .all: .all
     case .directory: .paths(["in"])
     case .eachPath:
-      .paths(
-        Set(model.stored.keys.filter { $0.hasSuffix("/x") && !model.excluded.contains($0) }))
+      .paths(Set(model.stored.keys.filter { $0.hasSuffix("/x") && !model.excluded.contains($0) }))
     case .files: .stores([.files])
     case .databases: .stores([.databases])
     case .settings: .stores([.defaults])

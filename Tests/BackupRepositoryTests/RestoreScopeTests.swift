@@ -70,8 +70,7 @@ import Testing
     try lab.remove("Library")
     try lab.remove("Documents")
     let report = try lab.restore(archive) { $0.stores = [.databases] }.value
-    #expect(
-      report.restoredPaths == ["Library", "Library/Application Support", Self.database])
+    #expect(report.restoredPaths == ["Library", "Library/Application Support", Self.database])
     #expect(!lab.exists("Documents") && !lab.exists("Library/Preferences"))
   }
 

@@ -67,8 +67,7 @@ import Testing
     if outcome == nil {
       #expect(reports.allSatisfy { $0.outcome == .old })
       let after = try TreeListing(lab.root).without(state)
-      #expect(
-        after.differences(from: before, comparing: TreeListing.untouched.subtracting([.changed])) == [])
+      #expect(after.differences(from: before, comparing: TreeListing.untouched.subtracting([.changed])) == [])
       #expect(try lab.restore(archive).transaction != nil)
     }
     #expect(try lab.restore(archive).transaction == nil, "everything is restored")
@@ -145,8 +144,7 @@ import Testing
     configuration.app = "com.example.else"
     let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }
     #expect(code(app) == "mismatch")
-    #expect(
-      code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "notFound")
+    #expect(code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "notFound")
   }
 
   @Test func aRestoredContainerTakesFurtherArchivesOfTheSameInstance() throws {

@@ -34,8 +34,7 @@ import Testing
       time: time
     )
     let bytes = try archive.bytes()
-    try lab.store(
-      name, sealed ? Age.seal(SecretBytes(bytes), to: .recipients([identity.recipient])) : bytes)
+    try lab.store(name, sealed ? Age.seal(SecretBytes(bytes), to: .recipients([identity.recipient])) : bytes)
     return path(name)
   }
 

@@ -40,17 +40,16 @@ struct AndroidBackupTests {
   func miui() throws {
     let plain = Array(try Data(contentsOf: URL(fileURLWithPath: Samples.path("plain-5.ab"))))
     let lines = Array("MIUI BACKUP\n2\ncom.example.notes Notizen ü\n-1\n0\n".utf8)
-    try TemporaryDirectory.with { directory in
-      let path = directory("Notes(com.example.notes).bak")
-      try RawFiles.write(lines + plain, to: Array(path.utf8))
-      #expect(DeviceSource.find(at: path) == .androidBackup)
-      let found = try Self.contents(of: path, Samples.password)
-      #expect(try found == Self.contents(of: Samples.path("plain-5.ab"), Samples.password))
-      // Without an ordinary backup behind them, the lines are none.
-      try RawFiles.write(lines + Array("PK".utf8), to: Array(path.utf8))
-      let error = #expect(throws: DrydockError.self) { try AndroidBackup(at: path) }
-      #expect(error?.code == .notAContainer)
-    }
+    let directory = try TemporaryDirectory()
+    let path = directory("Notes(com.example.notes).bak")
+    try RawFiles.write(lines + plain, to: Array(path.utf8))
+    #expect(DeviceSource.find(at: path) == .androidBackup)
+    let found = try Self.contents(of: path, Samples.password)
+    #expect(try found == Self.contents(of: Samples.path("plain-5.ab"), Samples.password))
+    // Without an ordinary backup behind them, the lines are none.
+    try RawFiles.write(lines + Array("PK".utf8), to: Array(path.utf8))
+    let error = #expect(throws: DrydockError.self) { try AndroidBackup(at: path) }
+    #expect(error?.code == .notAContainer)
   }
 
   @Test("The list has files and bytes of each app, without its program", arguments: samples)
@@ -75,33 +74,31 @@ struct AndroidBackupTests {
   @Test("Every prefix of a file is refused", arguments: samples)
   func prefixes(_ name: String) throws {
     let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: Samples.path(name + ".ab"))))
-    try TemporaryDirectory.with { directory in
-      // Each byte of the header, and of the last blocks; in between some.
-      // Without its last block of zeros a tar is whole; an encrypted or compressed one is not.
-      let end = name == "stored-1" ? bytes.count - 1024 : bytes.count
-      let lengths = Array(0..<700) + Array(stride(from: 700, to: end - 40, by: 997)) + Array(end - 40..<end)
-      for length in lengths {
-        try RawFiles.write(Array(bytes.prefix(length)), to: Array(directory("cut.ab").utf8))
-        let error = #expect(throws: DrydockError.self, "\(length)") {
-          try Self.contents(of: directory("cut.ab"), Self.password(name))
-        }
-        #expect(
-          [.truncated, .damaged, .notAContainer, .newerFormat, .badKey].contains(error?.code),
-          "\(length): \(error as Any)")
+    let directory = try TemporaryDirectory()
+    // Each byte of the header, and of the last blocks; in between some.
+    // Without its last block of zeros a tar is whole; an encrypted or compressed one is not.
+    let end = name == "stored-1" ? bytes.count - 1024 : bytes.count
+    let lengths = Array(0..<700) + Array(stride(from: 700, to: end - 40, by: 997)) + Array(end - 40..<end)
+    for length in lengths {
+      try RawFiles.write(Array(bytes.prefix(length)), to: Array(directory("cut.ab").utf8))
+      let error = #expect(throws: DrydockError.self, "\(length)") {
+        try Self.contents(of: directory("cut.ab"), Self.password(name))
       }
+      #expect(
+        [.truncated, .damaged, .notAContainer, .newerFormat, .badKey].contains(error?.code),
+        "\(length): \(error as Any)")
     }
   }
 
   @Test("Flipped bytes give errors or other contents, never a crash", arguments: samples)
   func flips(_ name: String) throws {
     let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: Samples.path(name + ".ab"))))
-    try TemporaryDirectory.with { directory in
-      for index in Array(0..<600) + Array(stride(from: 600, to: bytes.count, by: 641)) {
-        var changed = bytes
-        changed[index] ^= 0x11
-        try RawFiles.write(changed, to: Array(directory("changed.ab").utf8))
-        do { _ = try Self.contents(of: directory("changed.ab"), Self.password(name)) } catch is DrydockError {
-        }
+    let directory = try TemporaryDirectory()
+    for index in Array(0..<600) + Array(stride(from: 600, to: bytes.count, by: 641)) {
+      var changed = bytes
+      changed[index] ^= 0x11
+      try RawFiles.write(changed, to: Array(directory("changed.ab").utf8))
+      do { _ = try Self.contents(of: directory("changed.ab"), Self.password(name)) } catch is DrydockError {
       }
     }
   }
@@ -121,65 +118,62 @@ struct AndroidBackupTests {
       ("ANDROID BACKUP\n5\n0\nAES-256\n" + String(repeating: "AB", count: 9000), .truncated),
     ])
   func header(_ text: String, _ code: DrydockError.Code) throws {
-    try TemporaryDirectory.with { directory in
-      try RawFiles.write(Array(text.utf8), to: Array(directory("x.ab").utf8))
-      let error = #expect(throws: DrydockError.self) {
-        try Self.contents(of: directory("x.ab"), Samples.password)
-      }
-      #expect(error?.code == code, "\(error as Any)")
+    let directory = try TemporaryDirectory()
+    try RawFiles.write(Array(text.utf8), to: Array(directory("x.ab").utf8))
+    let error = #expect(throws: DrydockError.self) {
+      try Self.contents(of: directory("x.ab"), Samples.password)
     }
+    #expect(error?.code == code, "\(error as Any)")
   }
 
   @Test("Names that the container's file system takes for one are refused")
   func foldedNames() throws {
-    try TemporaryDirectory.with { directory in
-      let script = """
-        import tarfile
-        with open("x.ab", "wb") as f:
-          f.write(b"ANDROID BACKUP\\n5\\n0\\nnone\\n")
-          with tarfile.open(fileobj=f, mode="w|") as tar:
-            for name in ("a/x", "A/x"): tar.addfile(tarfile.TarInfo("apps/com.example.notes/f/" + name))
-        """
-      let made = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)
-      #expect(made.succeeded, "\(made)")
-      let backup = try AndroidBackup(at: directory("x.ab"))
-      let app = try AndroidApp("com.example.notes", in: backup, nil, limit: .standard)
-      let container = try #require(
-        try Container.planned(at: directory("Notes"), configuration: ContainerConfiguration()))
-      for folds in [true, false] {
-        var options = TransactionOptions()
-        options.seams.foldsNames = folds
-        let staged = try DiscardedStage(creating: container, options: options)
-        guard folds else {
-          #expect(try app.stage(into: staged).files == 2)
-          continue
-        }
-        let error = #expect(throws: DrydockError.self) { try app.stage(into: staged) }
-        #expect(error?.message.hasPrefix("cannot hold both files/A and files/a:") == true)
+    let directory = try TemporaryDirectory()
+    let script = """
+      import tarfile
+      with open("x.ab", "wb") as f:
+        f.write(b"ANDROID BACKUP\\n5\\n0\\nnone\\n")
+        with tarfile.open(fileobj=f, mode="w|") as tar:
+          for name in ("a/x", "A/x"): tar.addfile(tarfile.TarInfo("apps/com.example.notes/f/" + name))
+      """
+    let made = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)
+    #expect(made.succeeded, "\(made)")
+    let backup = try AndroidBackup(at: directory("x.ab"))
+    let app = try AndroidApp("com.example.notes", in: backup, nil, limit: .standard)
+    let container = try #require(
+      try Container.planned(at: directory("Notes"), configuration: ContainerConfiguration()))
+    for folds in [true, false] {
+      var options = TransactionOptions()
+      options.seams.foldsNames = folds
+      let staged = try DiscardedStage(creating: container, options: options)
+      guard folds else {
+        #expect(try app.stage(into: staged).files == 2)
+        continue
       }
+      let error = #expect(throws: DrydockError.self) { try app.stage(into: staged) }
+      #expect(error?.message.hasPrefix("cannot hold both files/A and files/a:") == true)
     }
   }
 
   @Test("Data that expands without end is stopped at the limit")
   func bomb() throws {
-    try TemporaryDirectory.with { directory in
-      let script = """
-        import zlib, tarfile, io
-        info = tarfile.TarInfo("apps/com.example.notes/f/zeros"); info.size = 300_000_000
-        head = info.tobuf(tarfile.USTAR_FORMAT)
-        c = zlib.compressobj(9)
-        with open("bomb.ab", "wb") as f:
-          f.write(b"ANDROID BACKUP\\n5\\n1\\nnone\\n" + c.compress(head))
-          for _ in range(300): f.write(c.compress(bytes(1_000_000)))
-          f.write(c.flush())
-        """
-      let made = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)
-      #expect(made.succeeded)
-      let backup = try AndroidBackup(at: directory("bomb.ab"))
-      let error = #expect(throws: DrydockError.self) {
-        try backup.list(nil, limit: ExpansionLimit(bytes: 10_000_000))
-      }
-      #expect(error?.code == .limit && error?.code.exitCode == 4)
+    let directory = try TemporaryDirectory()
+    let script = """
+      import zlib, tarfile, io
+      info = tarfile.TarInfo("apps/com.example.notes/f/zeros"); info.size = 300_000_000
+      head = info.tobuf(tarfile.USTAR_FORMAT)
+      c = zlib.compressobj(9)
+      with open("bomb.ab", "wb") as f:
+        f.write(b"ANDROID BACKUP\\n5\\n1\\nnone\\n" + c.compress(head))
+        for _ in range(300): f.write(c.compress(bytes(1_000_000)))
+        f.write(c.flush())
+      """
+    let made = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)
+    #expect(made.succeeded)
+    let backup = try AndroidBackup(at: directory("bomb.ab"))
+    let error = #expect(throws: DrydockError.self) {
+      try backup.list(nil, limit: ExpansionLimit(bytes: 10_000_000))
     }
+    #expect(error?.code == .limit && error?.code.exitCode == 4)
   }
 }

@@ -167,21 +167,20 @@ struct HostileServerTests {
 
   @Test("A certificate of an unknown authority is refused, unless AWS_CA_BUNDLE has it")
   func certificates() throws {
-    try TemporaryDirectory.with { directory in
-      let file = directory("certificate")
-      var (place, server) = try RemoteServers.hostile(bucket: "good", certificate: file)
-      let store = try place.store()
-      let error = #expect(throws: DrydockError.self) { try store.files("") }
-      #expect(
-        error?.message.contains("(GET): the server's certificate is refused: ") == true, "\(error as Any)")
-      #expect(error?.message.contains("; set AWS_CA_BUNDLE to the file") == true, "\(error as Any)")
-      #expect(requests(server) == [])
-      place.environment["AWS_CA_BUNDLE"] = file
-      let other = try place.store()
-      #expect(try other.files("") == [])
-      #expect(try other.uploadAll("x", random(9 << 20, seed: 1))?.size == 9 << 20)
-      server.closeInput()
-    }
+    let directory = try TemporaryDirectory()
+    let file = directory("certificate")
+    var (place, server) = try RemoteServers.hostile(bucket: "good", certificate: file)
+    let store = try place.store()
+    let error = #expect(throws: DrydockError.self) { try store.files("") }
+    #expect(
+      error?.message.contains("(GET): the server's certificate is refused: ") == true, "\(error as Any)")
+    #expect(error?.message.contains("; set AWS_CA_BUNDLE to the file") == true, "\(error as Any)")
+    #expect(requests(server) == [])
+    place.environment["AWS_CA_BUNDLE"] = file
+    let other = try place.store()
+    #expect(try other.files("") == [])
+    #expect(try other.uploadAll("x", random(9 << 20, seed: 1))?.size == 9 << 20)
+    server.closeInput()
   }
 
   @Test("Multipart uploads of killed processes are ended after a day")

@@ -10,51 +10,48 @@ import Testing
 struct LocalPlaceTests {
   @Test("Small files are written, found, read and removed; folders are listed")
   func files() throws {
-    try TemporaryDirectory.with { directory in
-      let place = try Places.open(directory.path)
-      #expect(try place.list().names.isEmpty && place.list("locks").names.isEmpty)
-      let made = try place.put("x", [1, 2, 3])
-      #expect(made.size == 3 && made.isFile && made.timeError == 0)
-      #expect(try place.file("x") == made)
-      let listing = try place.list()
-      #expect(listing.names == [ContainerPath("x").bytes])
-      #expect(try listing.file("x")?.isSame(as: made) == true)
-      #expect(try place.contents("x", limit: 3) == [1, 2, 3])
-      #expect(throws: DrydockError.self) { try place.contents("x", limit: 2) }
-      #expect(try place.open(made, usesCache: true).beginning(2) == [1, 2])
-      let replaced = try place.put("x", [4, 5, 6])
-      #expect(!replaced.isSame(as: made))
-      try place.remove("x")
-      try place.remove("x")
-      #expect(try place.file("x") == nil && listing.file("x") == nil)
-    }
+    let directory = try TemporaryDirectory()
+    let place = try Places.open(directory.path)
+    #expect(try place.list().names.isEmpty && place.list("locks").names.isEmpty)
+    let made = try place.put("x", [1, 2, 3])
+    #expect(made.size == 3 && made.isFile && made.timeError == 0)
+    #expect(try place.file("x") == made)
+    let listing = try place.list()
+    #expect(listing.names == [ContainerPath("x").bytes])
+    #expect(try listing.file("x")?.isSame(as: made) == true)
+    #expect(try place.contents("x", limit: 3) == [1, 2, 3])
+    #expect(throws: DrydockError.self) { try place.contents("x", limit: 2) }
+    #expect(try place.open(made, usesCache: true).beginning(2) == [1, 2])
+    let replaced = try place.put("x", [4, 5, 6])
+    #expect(!replaced.isSame(as: made))
+    try place.remove("x")
+    try place.remove("x")
+    #expect(try place.file("x") == nil && listing.file("x") == nil)
   }
 
   @Test("What is published is complete, and never replaces a file")
   func uploads() throws {
-    try TemporaryDirectory.with { directory in
-      let place = try Places.open(directory.path)
-      for byte in [UInt8(1), 2] {
-        let scratch = try place.makeScratch()
-        try scratch.directory.create("file", [byte])
-        let upload = try place.upload("file", in: scratch.directory, as: "x")
-        try upload.extend(to: 1)
-        #expect(try (upload.publish(size: 1) == nil) == (byte == 2))
-      }
-      #expect(try place.contents("x", limit: 1) == [1])
-      #expect(try place.list().names == [ContainerPath("x").bytes])
+    let directory = try TemporaryDirectory()
+    let place = try Places.open(directory.path)
+    for byte in [UInt8(1), 2] {
+      let scratch = try place.makeScratch()
+      try scratch.directory.create("file", [byte])
+      let upload = try place.upload("file", in: scratch.directory, as: "x")
+      try upload.extend(to: 1)
+      #expect(try (upload.publish(size: 1) == nil) == (byte == 2))
     }
+    #expect(try place.contents("x", limit: 1) == [1])
+    #expect(try place.list().names == [ContainerPath("x").bytes])
   }
 
   @Test("An exclusive lock keeps others out until it is released")
   func locks() throws {
-    try TemporaryDirectory.with { directory in
-      do {
-        let held = try #require(try Places.locked(directory.path, exclusive: true, timeout: 0))
-        #expect(try Places.locked(directory.path, exclusive: false, timeout: 0) == nil)
-        try held.requireLocked()
-      }
-      #expect(try Places.locked(directory.path, exclusive: false, timeout: 30) != nil)
+    let directory = try TemporaryDirectory()
+    do {
+      let held = try #require(try Places.locked(directory.path, exclusive: true, timeout: 0))
+      #expect(try Places.locked(directory.path, exclusive: false, timeout: 0) == nil)
+      try held.requireLocked()
     }
+    #expect(try Places.locked(directory.path, exclusive: false, timeout: 30) != nil)
   }
 }

@@ -13,13 +13,12 @@ struct SSHTests {
   }
 
   private func withKnownHosts(_ text: String, _ body: (any ServerPlace) throws -> Void) throws {
-    try TemporaryDirectory.with { directory in
-      var place = try RemoteServers.sftp()
-      try text.replacing("PORT", with: "\(place.port)").write(
-        toFile: directory("known_hosts"), atomically: true, encoding: .utf8)
-      place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("known_hosts")
-      try body(place.store())
-    }
+    let directory = try TemporaryDirectory()
+    var place = try RemoteServers.sftp()
+    try text.replacing("PORT", with: "\(place.port)").write(
+      toFile: directory("known_hosts"), atomically: true, encoding: .utf8)
+    place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("known_hosts")
+    try body(place.store())
   }
 
   @Test("An unknown server is refused, and nothing is added to known_hosts")
@@ -85,16 +84,15 @@ struct SSHTests {
       [127.0.0.1]:PORT \(key)
       """
     try withKnownHosts(text) { store throws in #expect(try store.files("") == []) }
-    try TemporaryDirectory.with { directory in
-      var place = try RemoteServers.sftp()
-      try "[127.0.0.1]:\(place.port) \(key)".write(
-        toFile: directory("hashed"), atomically: true, encoding: .utf8)
-      let made = try Command.run(Tools.system("ssh-keygen"), ["-q", "-H", "-f", directory("hashed")])
-      #expect(made.succeeded, "\(made)")
-      #expect(try String(contentsOfFile: directory("hashed"), encoding: .utf8).hasPrefix("|1|"))
-      place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("hashed")
-      #expect(try place.store().files("") == [])
-    }
+    let directory = try TemporaryDirectory()
+    var place = try RemoteServers.sftp()
+    try "[127.0.0.1]:\(place.port) \(key)".write(
+      toFile: directory("hashed"), atomically: true, encoding: .utf8)
+    let made = try Command.run(Tools.system("ssh-keygen"), ["-q", "-H", "-f", directory("hashed")])
+    #expect(made.succeeded, "\(made)")
+    #expect(try String(contentsOfFile: directory("hashed"), encoding: .utf8).hasPrefix("|1|"))
+    place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("hashed")
+    #expect(try place.store().files("") == [])
   }
 
   @Test("A refused key is reported; with several in ~/.ssh, each is tried")
@@ -120,46 +118,44 @@ struct SSHTests {
     }
     #expect(error?.code == .badConfiguration)
 
-    try TemporaryDirectory.with { home in
-      place.environment["DRYDOCK_SSH_KEY"] = nil
-      place.environment["HOME"] = home.path
-      error = #expect(throws: DrydockError.self) {
-        _ = try server(place.url, RemoteOptions(variables: place.environment))
-      }
-      #expect(error?.message.contains("no SSH key was found") == true)
-      let files = FileManager.default
-      try files.createDirectory(atPath: home(".ssh"), withIntermediateDirectories: false)
-      try files.copyItem(atPath: "\(base)/other_key", toPath: home(".ssh/id_ed25519"))
-      try files.copyItem(atPath: "\(base)/key", toPath: home(".ssh/id_ecdsa"))
-      try files.copyItem(atPath: "\(base)/known_hosts", toPath: home(".ssh/known_hosts"))
-      place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = nil
-      store = try place.store()
-      #expect(try store.files("") == [])
-      #expect(try store.put("x", [1]).size == 1)
+    let home = try TemporaryDirectory()
+    place.environment["DRYDOCK_SSH_KEY"] = nil
+    place.environment["HOME"] = home.path
+    error = #expect(throws: DrydockError.self) {
+      _ = try server(place.url, RemoteOptions(variables: place.environment))
     }
+    #expect(error?.message.contains("no SSH key was found") == true)
+    let files = FileManager.default
+    try files.createDirectory(atPath: home(".ssh"), withIntermediateDirectories: false)
+    try files.copyItem(atPath: "\(base)/other_key", toPath: home(".ssh/id_ed25519"))
+    try files.copyItem(atPath: "\(base)/key", toPath: home(".ssh/id_ecdsa"))
+    try files.copyItem(atPath: "\(base)/known_hosts", toPath: home(".ssh/known_hosts"))
+    place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = nil
+    store = try place.store()
+    #expect(try store.files("") == [])
+    #expect(try store.put("x", [1]).size == 1)
   }
 
   @Test("A key in ssh-agent is used")
   func agent() throws {
     let place = try RemoteServers.sftp()
     let base = try base(place)
-    try TemporaryDirectory.with { directory in
-      let agent = try Command.spawn(Tools.system("ssh-agent"), ["-D", "-a", directory("socket")])
-      try agent.waitForLine("SSH_AUTH_SOCK")
-      let added = try Command.run(
-        Tools.system("ssh-add"), ["-q", "\(base)/key"], environment: ["SSH_AUTH_SOCK": directory("socket")])
-      #expect(added.succeeded, "\(added)")
-      // libssh2 reads the variable of its process, and a process with threads cannot change its environment.
-      var environment: [String: String?] = place.environment.mapValues { $0 }
-      environment["DRYDOCK_SSH_KEY"] = .some(nil)
-      environment["HOME"] = directory.path
-      for socket in [nil, directory("socket")] {
-        environment["SSH_AUTH_SOCK"] = .some(socket)
-        let listed = try Command.run(Tools.drydock(), ["list", "-r", place.url], environment: environment)
-        #expect(listed.succeeded == (socket != nil), "\(listed)")
-      }
-      agent.kill()
+    let directory = try TemporaryDirectory()
+    let agent = try Command.spawn(Tools.system("ssh-agent"), ["-D", "-a", directory("socket")])
+    try agent.waitForLine("SSH_AUTH_SOCK")
+    let added = try Command.run(
+      Tools.system("ssh-add"), ["-q", "\(base)/key"], environment: ["SSH_AUTH_SOCK": directory("socket")])
+    #expect(added.succeeded, "\(added)")
+    // libssh2 reads the variable of its process, and a process with threads cannot change its environment.
+    var environment: [String: String?] = place.environment.mapValues { $0 }
+    environment["DRYDOCK_SSH_KEY"] = .some(nil)
+    environment["HOME"] = directory.path
+    for socket in [nil, directory("socket")] {
+      environment["SSH_AUTH_SOCK"] = .some(socket)
+      let listed = try Command.run(Tools.drydock(), ["list", "-r", place.url], environment: environment)
+      #expect(listed.succeeded == (socket != nil), "\(listed)")
     }
+    agent.kill()
   }
 
   @Test("What killed uploads have left is removed after a day; a replacement that was interrupted is read")
