@@ -56,6 +56,20 @@ public enum Command {
     return try command.wait(limit: limit)
   }
 
+  /// Runs a program to its end.
+  ///
+  /// - Throws: when it does not succeed, too.
+  @discardableResult
+  public static func succeed(
+    _ executable: String, _ arguments: [String] = [], environment: [String: String?] = [:],
+    input: [UInt8] = [], directory: String? = nil, limit: Double = 300
+  ) throws -> CommandResult {
+    let result = try run(
+      executable, arguments, environment: environment, input: input, directory: directory, limit: limit)
+    guard result.succeeded else { throw SystemFailure("\(executable) \(arguments): \(result)") }
+    return result
+  }
+
   /// Starts a program whose standard input stays open until ``RunningCommand/closeInput()``, unless `input` is given.
   public static func spawn(
     _ executable: String, _ arguments: [String] = [], environment: [String: String?] = [:],

@@ -56,6 +56,20 @@ public final class RunningCommand: Sendable {
     }
   }
 
+  /// Ends the program's standard input, and waits for the end.
+  @discardableResult
+  public func finish() throws -> CommandResult {
+    closeInput()
+    return try wait()
+  }
+
+  /// Kills the program, and waits for the end.
+  @discardableResult
+  public func end() throws -> CommandResult {
+    kill()
+    return try wait()
+  }
+
   /// Waits until a complete line of standard output contains the text, and returns that line.
   ///
   /// - Throws: when the program ends first, or after `limit` seconds.
