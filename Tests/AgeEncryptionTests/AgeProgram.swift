@@ -36,8 +36,7 @@ struct AgeProgram {
   /// Runs `age` at a terminal, and answers whatever it asks. Throws with what it said when it does not end well.
   func run(_ arguments: [String], answering answer: String) throws {
     let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/at_terminal.py"
-    let result = try Command.run(Tools.system("python3"), [script, answer, age] + arguments, limit: 60)
-    guard result.succeeded else { throw SystemFailure("age \(arguments): \(result.errors)") }
+    try Command.succeed(Tools.system("python3"), [script, answer, age] + arguments, limit: 60)
   }
 
   /// The output of `age-keygen`.

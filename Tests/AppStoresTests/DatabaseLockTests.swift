@@ -47,8 +47,7 @@ import Testing
     try sandbox.make("WAL")
     let holder = try sandbox.open("SELECT count(*) FROM account")
     #expect(try DatabaseLock.acquire(sandbox.main, in: sandbox.root) == nil)
-    holder.closeInput()
-    _ = try holder.wait()
+    try holder.finish()
     #expect(try DatabaseLock.acquire(sandbox.main, in: sandbox.root) != nil)
   }
 }

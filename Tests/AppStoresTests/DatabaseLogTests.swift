@@ -56,8 +56,7 @@ import Testing
       "UPDATE account SET balance = balance - 1 WHERE id = 2")
     // In use, then idle.
     #expect(try compare(sandbox) == "in place")
-    killed.kill()
-    _ = try killed.wait()
+    try killed.end()
     #expect(try compare(sandbox) == "in place")
     try sandbox.root.removeFile("db.sqlite-shm")
     #expect(try compare(sandbox) == "in place")
@@ -159,9 +158,8 @@ extension DatabaseSandbox {
       try scratch.removeFile(target, missingIsFine: true)
       if try root.status(source) != nil { try root.copyContents(of: source, to: target, in: scratch) }
     }
-    let put = try Command.run(
+    try Command.succeed(
       try Tools.system("sqlite3"), [scratch.full(ContainerPath(copy)), "PRAGMA wal_checkpoint(TRUNCATE)"])
-    guard put.succeeded else { throw SystemFailure("\(put)") }
     return try ContentDigest.of(ContainerPath(copy), in: scratch, isDatabase: true).hex
   }
 }

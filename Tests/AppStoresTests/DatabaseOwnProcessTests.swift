@@ -53,8 +53,7 @@ import Testing
       #expect(try log() == 0)
     }
     try queue.close()
-    other.closeInput()
-    _ = try other.wait()
+    try other.finish()
   }
 
   @Test func anAppThatOpensItDuringACaptureKeepsItsLocks() throws {

@@ -99,8 +99,7 @@ struct DatabaseSandbox {
   /// Commits that are in the log alone, left by an app that was killed.
   func leaveLog(_ commands: String...) throws {
     let killed = try open("PRAGMA wal_autocheckpoint=0", commands.joined(separator: ";"))
-    killed.kill()
-    _ = try killed.wait()
+    try killed.end()
   }
 }
 

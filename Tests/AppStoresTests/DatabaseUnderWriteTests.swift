@@ -18,8 +18,7 @@ import Testing
     let folder = try TemporaryDirectory()
     let app = try Tools.notesApp()
     let mode = load == .journal ? ["--rollback-journal"] : []
-    let made = try Command.run(app, ["create", folder("c"), "--tasks", "2000"] + mode)
-    #expect(made.succeeded, "\(made)")
+    try Command.succeed(app, ["create", folder("c"), "--tasks", "2000"] + mode)
     let root = try Directory(folder("c/Documents"))
     let top = try Directory(folder.path)
     try top.createDirectory("scratch")

@@ -45,31 +45,6 @@ import Testing
     }
   }
 
-  /// The end of an archive may fall on the end of a chunk, or just beside it.
-  @Test func theEndMayBeTheEndOfAChunk() throws {
-    let directory = try TemporaryDirectory()
-    let path = directory("a")
-    var random = SeededRandom(seed: 3)
-    let letters = random.bytes(400).map { 97 + $0 % 16 }
-    // The tar grows by whole blocks; what letters become grows by single bytes.
-    let samples = { (size: Int, count: Int) -> [Sample] in
-      [Sample("letters", Array(letters[..<count]))] + self.samples(size)
-    }
-    var content = 70_000
-    for _ in 0..<3 {
-      try writeArchive(samples(content, 200), to: path)
-      content += Int(131_072 - Int64(try ArchiveReader(path: path).contentSize))
-    }
-    var ends: Set<UInt64> = []
-    for count in 0...400 where ends.isDisjoint(with: [131_072]) || count % 100 == 0 {
-      try writeArchive(samples(content, count), to: path, encryption: target)
-      let reader = try ArchiveReader(path: path, keys: keys)
-      #expect(try readAll(reader).count == 5)
-      ends.insert(reader.contentSize)
-    }
-    #expect(ends.contains(131_072), "\(ends.sorted())")
-  }
-
   @Test func theAgeProgramAndTarOpenIt() throws {
     let directory = try TemporaryDirectory()
     let built = try writeArchive(samples(900_000), to: directory("a"), encryption: target)
@@ -166,15 +141,6 @@ import Testing
           _ = try writer.finish(manifest: ManifestLocation(offset: 0, length: 0, sha256: SHA256.hash([])))
         }
       } == .io)
-  }
-
-  @Test func aLockThatNobodyCouldUseIsRefused() throws {
-    let directory = try TemporaryDirectory()
-    for target in [
-      AgeTarget.recipients([]), .passphrase(SecretBytes([])), .passphrase(SecretBytes([1]), workFactor: 40),
-    ] {
-      #expect(errorCode { try writeArchive([], to: directory("a"), encryption: target) } == .invalidUse)
-    }
   }
 
   // MARK: Copies for others

@@ -28,8 +28,7 @@ import Testing
 
   /// The members of an archive with content, and their sizes.
   private func members(_ path: String, _ lab: Lab) throws -> [String: Int] {
-    let result = try Command.run(Tools.system("tar"), ["--zstd", "-tvf", lab.localCopy(of: path)])
-    guard result.succeeded else { throw SystemFailure("\(result)") }
+    let result = try Command.succeed(Tools.system("tar"), ["--zstd", "-tvf", lab.localCopy(of: path)])
     var sizes: [String: Int] = [:]
     for line in result.output.split(separator: "\n") where line.hasPrefix("-") {
       let words = line.split(separator: " ", maxSplits: 5)

@@ -356,8 +356,7 @@ import Testing
     #expect(code(failure { try repository.forgetEverything(instance: "box") }) == "locked")
     #expect(try repository.forget(keeping: .last(1), dryRun: true).removed.count == 1)
     #expect(try remaining() == [1, 2])
-    holder.closeInput()
-    _ = try holder.wait()
+    try holder.finish()
     let archive = try Archive(path: try #require(repository.list().items.first).path)
     try repository.forget(keeping: .last(1))
     // Who reads it can read it to its end.
@@ -411,8 +410,7 @@ import Testing
       _ = try lab.shell("rm -rf repository; cp -r master repository")
       let running = try Command.spawn(Tools.drydock(), arguments, input: [])
       usleep(UInt32.random(in: 0...60_000, using: &random))
-      running.kill()
-      _ = try running.wait()
+      try running.end()
       _ = try check("attempt \(attempt)")
     }
   }

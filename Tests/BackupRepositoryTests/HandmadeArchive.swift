@@ -158,9 +158,8 @@ struct HandmadeArchive {
     _ = try writer.finish()
     if let sql {
       // Another process, so that nothing of this one checks or caches anything.
-      let result = try Command.run(
+      try Command.succeed(
         Tools.system("sqlite3"), ["-bail", directory("manifest")], input: Array(sql.utf8))
-      guard result.succeeded else { throw SystemFailure("\(sql): \(result)") }
     }
     return Array(try RawFiles.read(Array(directory("manifest").utf8)))
   }

@@ -11,26 +11,15 @@ import Testing
 
 /// Incremental archives: what they hold, what they need, and that each snapshot of a chain is restored exactly.
 @Suite(.everyPlace) struct IncrementalSnapshotTests {
-  @discardableResult
-  private func snapshot(
-    _ lab: Lab, trusting: Bool = true, _ change: (inout SnapshotOptions) -> Void = { _ in }
-  ) throws -> SnapshotReport { try lab.incremental(trusting: trusting, change) }
-
   private func members(_ path: String, _ lab: Lab) throws -> [String] {
-    let result = try Command.run(Tools.system("tar"), ["--zstd", "-tf", lab.localCopy(of: path)])
-    guard result.succeeded else { throw SystemFailure("\(result)") }
+    let result = try Command.succeed(Tools.system("tar"), ["--zstd", "-tf", lab.localCopy(of: path)])
     return result.output.split(separator: "\n").map(String.init).filter { $0.hasPrefix("container") }
-  }
-
-  private static func bytes(_ count: Int, _ seed: UInt64) -> [UInt8] {
-    var random = SeededRandom(seed: seed)
-    return random.bytes(count)
   }
 
   private func scene() throws -> Lab {
     let lab = try Lab()
     for number in 1...20 { try lab.write("notes/\(number).txt", "note \(number)") }
-    try lab.write("large", Self.bytes(3 << 20, 1))
+    try lab.write("large", SeededRandom.noise(3 << 20, seed: 1))
     try lab.write("empty", "")
     _ = try lab.shell("ln notes/1.txt first; ln empty second; ln -s large link; mkdir -p a/b", in: lab.root)
     try lab.sql("db.sqlite", "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)")
@@ -39,8 +28,8 @@ import Testing
 
   @Test(arguments: [true, false]) func anUnchangedContainerCostsNothing(trusting: Bool) throws {
     let lab = try scene()
-    let first = try snapshot(lab)
-    let second = try snapshot(lab, trusting: trusting)
+    let first = try lab.incremental()
+    let second = try lab.incremental(trusting: trusting)
     #expect(first.header.kind == .full && second.header.kind == .incremental)
     #expect(second.header.parent == first.archive && second.snapshot == first.snapshot)
     #expect(second.archiveBytes < 4096, "\(second.archiveBytes)")
@@ -51,7 +40,7 @@ import Testing
 
   @Test(.atEachPlace, arguments: [true, false]) func onlyWhatChangedIsStored(trusting: Bool) throws {
     let lab = try scene()
-    try snapshot(lab)
+    try lab.incremental()
     try lab.write("notes/2.txt", "another text")
     _ = try lab.shell(
       """
@@ -59,7 +48,7 @@ import Testing
       touch -d 2001-01-01 notes/6.txt
       """, in: lab.root)
     let before = try TreeListing(lab.root)
-    let second = try snapshot(lab, trusting: trusting)
+    let second = try lab.incremental(trusting: trusting)
     // Attributes, moves and copies need no content.
     let expected = [
       "container/", "container/a/", "container/link/", "container/notes/", "container/notes/2.txt",
@@ -82,16 +71,16 @@ import Testing
       try self.members(report.path, lab).contains("container/db.sqlite")
     }
     try lab.sql("db.sqlite", "PRAGMA journal_mode=WAL; PRAGMA user_version=1")
-    try snapshot(lab)
-    #expect(try !stored(snapshot(lab)))
+    try lab.incremental()
+    #expect(try !stored(lab.incremental()))
     // The rows are in the log alone.
     _ = try lab.shell(Lab.leavingTheLog("INSERT INTO t VALUES (3)"), in: lab.root)
     #expect(lab.exists("db.sqlite-wal"))
-    #expect(try stored(snapshot(lab)))
-    #expect(try !stored(snapshot(lab)))
+    #expect(try stored(lab.incremental()))
+    #expect(try !stored(lab.incremental()))
     // A checkpoint changes the files, and not the content.
     try lab.sql("db.sqlite", "PRAGMA wal_checkpoint(TRUNCATE)")
-    let last = try snapshot(lab)
+    let last = try lab.incremental()
     #expect(try !stored(last))
     try lab.restore(last.path, to: lab.directory("new"))
     let count = try Command.run(
@@ -103,8 +92,8 @@ import Testing
 
   @Test func aParentIsFoundByItsID() throws {
     let lab = try scene()
-    let first = try snapshot(lab)
-    let second = try snapshot(lab)
+    let first = try lab.incremental()
+    let second = try lab.incremental()
     #expect(second.path.hasSuffix("-\(first.archive.short).tar.zst"))
     let renamed = lab.repository + "/renamed.tar.zst"
     try lab.changeRepository("cd repository; mv '\(lastName(first.path))' renamed.tar.zst")
@@ -117,38 +106,38 @@ import Testing
       return error?.code == .missingArchive && error?.message.contains(first.archive.short) == true
     }
     // The next snapshot says why it is full.
-    let third = try snapshot(lab)
+    let third = try lab.incremental()
     #expect(third.header.kind == .full)
     #expect(third.parentProblem?.contains(first.archive.short) == true)
   }
 
   @Test func aLongChainEnds() throws {
     let lab = try Lab()
-    try lab.write("file", Self.bytes(1 << 20, 2))
-    let kinds = try (0...31).map { _ in try snapshot(lab).header.kind }
+    try lab.write("file", SeededRandom.noise(1 << 20, seed: 2))
+    let kinds = try (0...31).map { _ in try lab.incremental().header.kind }
     #expect(kinds == [.full] + Array(repeating: .incremental, count: 30) + [.full])
     lab.configuration.fullArchives.after = 2
     #expect(
-      try (0..<4).map { _ in try snapshot(lab).header.kind } == [
+      try (0..<4).map { _ in try lab.incremental().header.kind } == [
         .incremental, .incremental, .full, .incremental,
       ])
     lab.configuration.fullArchives.after = 0
-    #expect(try snapshot(lab).header.kind == .full)
+    #expect(try lab.incremental().header.kind == .full)
   }
 
   @Test func aCostlyChainEnds() throws {
     let lab = try Lab()
     lab.configuration.fullArchives = FullArchiveRule()
     let kinds = try (0..<4).map { number in
-      try lab.write("file", Self.bytes(number == 0 ? 1 << 20 : 600 << 10, UInt64(number)))
-      return try snapshot(lab).header.kind
+      try lab.write("file", SeededRandom.noise(number == 0 ? 1 << 20 : 600 << 10, seed: UInt64(number)))
+      return try lab.incremental().header.kind
     }
     #expect(kinds == [.full, .incremental, .incremental, .full])
     lab.configuration.fullArchives.above = 10
-    try lab.write("file", Self.bytes(40 << 10, 9))
-    #expect(try (0..<2).map { _ in try snapshot(lab).header.kind } == [.incremental, .incremental])
-    try lab.write("file", Self.bytes(40 << 10, 10))
-    #expect(try (0..<2).map { _ in try snapshot(lab).header.kind } == [.incremental, .full])
+    try lab.write("file", SeededRandom.noise(40 << 10, seed: 9))
+    #expect(try (0..<2).map { _ in try lab.incremental().header.kind } == [.incremental, .incremental])
+    try lab.write("file", SeededRandom.noise(40 << 10, seed: 10))
+    #expect(try (0..<2).map { _ in try lab.incremental().header.kind } == [.incremental, .full])
   }
 
   /// What is wrong with the parent is found when its entries are read, after the new archive was begun.
@@ -169,7 +158,7 @@ import Testing
     try parent.addFile("b", "some text")
     parent.sql = sql
     let path = try parent.write()
-    let report = try snapshot(lab)
+    let report = try lab.incremental()
     #expect(report.header.kind == .full)
     #expect(report.parentProblem?.hasPrefix("\(lastName(path)) cannot be read: its manifest has") == true)
     _ = try Verification.run(Archive(path: report.path), data: true)
@@ -179,9 +168,9 @@ import Testing
   @Test func aParentOfAnotherInstanceIsNamed() throws {
     let lab = try Lab()
     try lab.write("a", "text")
-    let full = try snapshot(lab)
+    let full = try lab.incremental()
     try lab.write("a", "more text")
-    let next = try snapshot(lab)
+    let next = try lab.incremental()
     let other = try HandmadeArchive(lab, name: lastName(full.path), id: full.archive, instance: "other")
     _ = try other.write()
     let error = failure { _ = try Archive(path: next.path) }
@@ -191,9 +180,9 @@ import Testing
 
   @Test func aFullArchiveNeedsNoOther() throws {
     let lab = try scene()
-    let first = try snapshot(lab)
-    let second = try snapshot(lab)
-    let full = try snapshot(lab) { $0.isFull = true }
+    let first = try lab.incremental()
+    let second = try lab.incremental()
+    let full = try lab.incremental { $0.isFull = true }
     let exported = try SnapshotCopy.export(
       Archive(path: second.path), to: .file(lab.directory("exported.tar.zst")), tool: "test")
     try lab.removeStored(first.path)
@@ -210,10 +199,10 @@ import Testing
     let lab = try scene()
     let identity = try AgeIdentity.generate()
     let keys = AgeKeys(identities: [identity])
-    let first = try snapshot(lab) { $0.encryption = .recipients([identity.recipient]) }
-    let blind = try snapshot(lab) { $0.encryption = .recipients([identity.recipient]) }
+    let first = try lab.incremental { $0.encryption = .recipients([identity.recipient]) }
+    let blind = try lab.incremental { $0.encryption = .recipients([identity.recipient]) }
     #expect(blind.header.kind == .full)
-    let second = try snapshot(lab) {
+    let second = try lab.incremental {
       $0.encryption = .recipients([identity.recipient])
       $0.keys = keys
     }
@@ -227,7 +216,7 @@ import Testing
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let keys = AgeKeys(identities: [ada, bob])
     let take = { (identities: [AgeIdentity], keys: AgeKeys) in
-      try self.snapshot(lab) {
+      try lab.incremental() {
         $0.encryption = .recipients(identities.map(\.recipient))
         $0.keys = keys
       }
@@ -246,7 +235,7 @@ import Testing
   @Test(.local("sets the times of the files")) func archivesOfOneSecondAreInTheOrderOfTheirChain() throws {
     let lab = try scene()
     let now = Date()
-    let reports = try (0..<4).map { _ in try snapshot(lab) { $0.seams.now = { now } } }
+    let reports = try (0..<4).map { _ in try lab.incremental { $0.seams.now = { now } } }
     // As a copy may set the times of the files.
     for (number, report) in reports.enumerated() {
       try FileManager.default.setAttributes(
@@ -259,7 +248,7 @@ import Testing
 
   @Test func anArchiveThatCannotBeRestoredDoesNotCount() throws {
     let lab = try scene()
-    let reports = try (0..<3).map { _ in try snapshot(lab) }
+    let reports = try (0..<3).map { _ in try lab.incremental() }
     try lab.removeStored(reports[1].path)
     let report = try Repository(lab.repository).forget(keeping: .last(1))
     #expect(report.removed.isEmpty && report.unreadable.map(\.path) == [reports[2].path])
@@ -268,13 +257,13 @@ import Testing
 
   @Test func aRawDatabaseDoesNotShareTheContentOfADatabase() throws {
     let lab = try scene()
-    try snapshot(lab)
+    try lab.incremental()
     // The same bytes, but for those that a database's hash takes as zero; the log makes it unreadable for SQLite.
     var bytes = try RawFiles.read(lab.full("db.sqlite"))
     for index in Array(24..<28) + Array(92..<100) { bytes[index] = 0 }
     try lab.write("raw.db", Array(bytes))
     try lab.write("raw.db-wal", Self.logOfTheFuture())
-    let second = try snapshot(lab)
+    let second = try lab.incremental()
     _ = try Verification.run(Archive(path: second.path), data: true)
     try lab.restore(second.path, to: lab.directory("new"))
     #expect(try RawFiles.read(Array(lab.directory("new/raw.db").utf8)) == bytes)
@@ -295,12 +284,12 @@ import Testing
 
   @Test func sparseFilesInAChainStayBelowTheLimit() throws {
     let lab = try Lab()
-    try lab.write("file", Self.bytes(1 << 20, 3))
+    try lab.write("file", SeededRandom.noise(1 << 20, seed: 3))
     _ = try lab.shell("truncate -s 300M sparse", in: lab.root)
-    var last = try snapshot(lab)
+    var last = try lab.incremental()
     for _ in 0..<5 {
       _ = try lab.shell("touch sparse", in: lab.root)
-      last = try snapshot(lab)
+      last = try lab.incremental()
     }
     try lab.restore(last.path, to: lab.directory("new"))
     #expect(try RawFiles.status(Array(lab.directory("new/sparse").utf8)).st_size == 300 << 20)
@@ -308,9 +297,9 @@ import Testing
 
   @Test(.atEachPlace) func damageInAnEarlierArchiveIsFound() throws {
     let lab = try scene()
-    let first = try snapshot(lab)
+    let first = try lab.incremental()
     try lab.write("notes/2.txt", "another text")
-    let second = try snapshot(lab)
+    let second = try lab.incremental()
     var bytes = try lab.stored(first.path)
     bytes[bytes.count / 2] ^= 1
     try lab.store(first.path, bytes)
@@ -321,9 +310,9 @@ import Testing
 
   @Test func contentThatSnapshotsShareIsVerifiedOnce() throws {
     let lab = try scene()
-    var reports = [try snapshot(lab)]
+    var reports = [try lab.incremental()]
     _ = try lab.shell("touch -d 2001-01-01 large", in: lab.root)
-    for _ in 1...2 { reports.append(try snapshot(lab)) }
+    for _ in 1...2 { reports.append(try lab.incremental()) }
     var verification = Verification()
     func bytesRead(_ report: SnapshotReport) throws -> UInt64 {
       let archive = try Archive(path: report.path)
@@ -342,7 +331,7 @@ import Testing
 
   @Test func whatWasNotVerifiedIsReadAgain() throws {
     let lab = try scene()
-    let reports = try (1...3).map { _ in try snapshot(lab) }
+    let reports = try (1...3).map { _ in try lab.incremental() }
     let intact = try lab.stored(reports[0].path)
     var damaged = intact
     damaged[damaged.count / 2] ^= 1

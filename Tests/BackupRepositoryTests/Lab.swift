@@ -4,6 +4,7 @@ import DrydockErrors
 import FileSystem
 import Foundation
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 
@@ -44,9 +45,7 @@ final class Lab {
   /// Runs the sample app to its end.
   @discardableResult
   static func notes(_ arguments: [String]) throws -> String {
-    let result = try Command.run(Tools.notesApp(), arguments)
-    guard result.succeeded else { throw SystemFailure("NotesApp \(arguments): \(result)") }
-    return result.output
+    return try Command.succeed(Tools.notesApp(), arguments).output
   }
 
   func container(_ path: String? = nil) throws -> Container {
@@ -87,9 +86,7 @@ final class Lab {
   }
 
   func shell(_ script: String, in directory: String? = nil) throws -> String {
-    let result = try Command.run("/bin/sh", ["-ec", script], directory: directory ?? self.directory.path)
-    guard result.succeeded else { throw SystemFailure("\(script): \(result)") }
-    return result.output
+    return try Command.succeed("/bin/sh", ["-ec", script], directory: directory ?? self.directory.path).output
   }
 
   /// Makes a file whose path is longer than the 4,096 bytes that the kernel takes at once.
@@ -106,9 +103,7 @@ final class Lab {
   /// Runs SQL with a process of its own, which opens the database and closes it.
   @discardableResult
   func sql(_ database: String, _ statements: String) throws -> String {
-    let result = try Command.run(Tools.system("sqlite3"), ["-bail", root + "/" + database, statements])
-    guard result.succeeded else { throw SystemFailure("\(statements): \(result)") }
-    return result.output
+    return try Command.succeed(Tools.system("sqlite3"), ["-bail", root + "/" + database, statements]).output
   }
 
   // MARK: Commands
@@ -164,6 +159,22 @@ final class Lab {
     // What changes from here on gets another time: the kernel's clock ticks every few milliseconds.
     usleep(20_000)
     return report
+  }
+
+  /// Takes a snapshot during which something happens once, after that many paths were stored.
+  func incremental(
+    trusting: Bool = false, after count: Int, _ action: @escaping @Sendable () throws -> Void
+  ) throws -> SnapshotReport {
+    let stored = Mutex(0)
+    return try incremental(trusting: trusting) {
+      $0.seams.stores = {
+        let number = stored.withLock { stored in
+          stored += 1
+          return stored
+        }
+        if number == count { #expect(throws: Never.self) { try action() } }
+      }
+    }
   }
 
   /// A script that runs SQL and leaves a log behind, as an app does that is killed.

@@ -110,8 +110,7 @@ import Testing
       Seams {
         guard $0 == point else { return }
         usleep(20_000)
-        let result = try Command.run("/bin/sh", ["-ec", Self.quietEdit], directory: root)
-        guard result.succeeded else { throw SystemFailure("\(result)") }
+        try Command.succeed("/bin/sh", ["-ec", Self.quietEdit], directory: root)
         usleep(20_000)
       })
     #expect(try lab.read("a").hasPrefix("CONTENT"))
@@ -274,9 +273,8 @@ import Testing
         if $0 == .rewalked { usleep(60_000) }
         guard $0 == point else { return }
         let edit = "touch -r a ../time; printf CONTENT | dd of=a conv=notrunc status=none; touch -r ../time a"
-        let result = try Command.run(
+        try Command.succeed(
           "/bin/sh", ["-ec", edit], directory: (path as NSString).deletingLastPathComponent)
-        guard result.succeeded else { throw SystemFailure("\(result)") }
       }
     }
     #expect(try lab.read("a", in: target).hasPrefix("CONTENT"))

@@ -84,8 +84,7 @@ import Testing
     // Not even the log's index, which all share who have the database open, or the ctime that SQLite moves as root.
     expectSame(try TreeListing(lab.root), as: before, comparing: TreeListing.untouched)
     #expect(lab.exists("Documents/database.sqlite-shm") == (mode != ["--rollback-journal"]))
-    holder.closeInput()
-    _ = try holder.wait()
+    try holder.finish()
     let again = try lab.snapshot()
     #expect(idle.snapshot == busy.snapshot && idle.snapshot == again.snapshot)
   }
@@ -173,8 +172,7 @@ import Testing
     try app.waitForLine("ready")
     let report = try lab.snapshot()
     #expect(report.mapped.map(\.path) == ["written"] && report.isIncomplete)
-    app.closeInput()
-    _ = try app.wait()
+    try app.finish()
     #expect(try !lab.snapshot().isIncomplete)
   }
 }
@@ -207,23 +205,6 @@ struct FileGroupTests {
     try Data(text.utf8).write(to: URL(fileURLWithPath: path))
   }
 
-  /// A snapshot during which something happens to the container once, after that many paths were stored.
-  private func snapshot(
-    after count: Int, trusting: Bool = false, _ change: @escaping @Sendable (String) throws -> Void
-  ) throws -> SnapshotReport {
-    let stored = Mutex(0)
-    let root = lab.root
-    return try lab.incremental(trusting: trusting) {
-      $0.seams.stores = {
-        let number = stored.withLock {
-          $0 += 1
-          return $0
-        }
-        if number == count { #expect(throws: Never.self) { try change(root) } }
-      }
-    }
-  }
-
   /// Runs a body while a thread does something again and again, each time with the next number.
   private func repeating(_ change: @escaping @Sendable (Int) -> Void, during body: () throws -> Void) rethrows
   {
@@ -250,7 +231,7 @@ struct FileGroupTests {
 
   @Test("A LevelDB that is compacted before it is reached, and while it is stored", arguments: [1, 3])
   func compacted(after count: Int) throws {
-    let report = try snapshot(after: count, Self.compact)
+    let report = try lab.incremental(after: count) { [root = lab.root] in try Self.compact(in: root) }
     #expect(!report.isIncomplete)
     #expect(try content("db/MANIFEST-000004", in: report) == (count == 1 ? Self.compacted : "000005"))
     #expect(try content("db/000005.ldb", in: report) == (count == 1 ? nil : "one"))
@@ -280,7 +261,7 @@ struct FileGroupTests {
       // The checksum alone has another time: the file is not read.
       try lab.write("mmkv/settings.crc", "one")
     }
-    let report = try snapshot(after: 8, trusting: isIncremental) { root in
+    let report = try lab.incremental(trusting: isIncremental, after: 8) { [root = lab.root] in
       for name in ["settings", "settings.crc"] { try Self.write("two", to: root + "/mmkv/" + name) }
     }
     let sum = try content("mmkv/settings.crc", in: report)
@@ -294,13 +275,15 @@ struct FileGroupTests {
   @Test(
     "A pair of which one file was replaced is stored as it is then; one of which a file is missing, is not")
   func replaced() throws {
-    let whole = try snapshot(after: 1) { root in
+    let whole = try lab.incremental(after: 1) { [root = lab.root] in
       try Self.write("two", to: root + "/other")
       #expect(rename(root + "/other", root + "/mmkv/settings") == 0)
     }
     #expect(try !whole.isIncomplete && content("mmkv/settings", in: whole) == "two")
     #expect(try content("mmkv/settings.crc", in: whole) == "one")
-    let half = try snapshot(after: 1) { root in #expect(unlink(root + "/mmkv/settings") == 0) }
+    let half = try lab.incremental(after: 1) { [root = lab.root] in
+      #expect(unlink(root + "/mmkv/settings") == 0)
+    }
     #expect(half.skipped.map(\.path) == ["mmkv/settings", "mmkv/settings.crc"])
     #expect(try content("mmkv/settings", in: half) == nil && content("mmkv/settings.crc", in: half) == nil)
   }

@@ -24,22 +24,6 @@ import Testing
     return lab
   }
 
-  /// Takes a snapshot that runs a closure when it has stored some paths.
-  private func snapshot(_ lab: Lab, after count: Int, _ action: @escaping @Sendable () -> Void) throws
-    -> SnapshotReport
-  {
-    let stored = Mutex(0)
-    var options = SnapshotOptions()
-    options.seams.stores = {
-      let isNow = stored.withLock {
-        $0 += 1
-        return $0 == count
-      }
-      if isNow { action() }
-    }
-    return try lab.take(options)
-  }
-
   /// The stored paths with what they hold.
   private func contents(_ report: SnapshotReport) throws -> [String: String] {
     let archive = try Archive(path: report.path)
@@ -66,7 +50,7 @@ import Testing
       let step = TestExtent.isFull ? 2 : 4
       for moment in stride(from: from == "early" ? 1 : 1 + step / 2, through: count, by: step) {
         let (old, new) = ("\(lab.root)/\(from)/\(name)", "\(lab.root)/\(to)/moved")
-        let report = try snapshot(lab, after: moment) { rename(old, new) }
+        let report = try lab.incremental(after: moment) { rename(old, new) }
         #expect(!report.isIncomplete && report.entries == count, "\(from) \(moment) \(report.skipped)")
         #expect(try contents(report) == expected, "\(from) \(moment)")
         if moment % 5 == 0 { _ = try Verification.run(Archive(path: report.path), data: true) }
@@ -84,7 +68,7 @@ import Testing
       try lab.write("late/log", "old lines")
       try lab.write("late/saved", "old")
       usleep(30_000)
-      let report = try snapshot(lab, after: moment) {
+      let report = try lab.incremental(after: moment) {
         rename(root + "/late/log", root + "/late/log.1")
         try? RawFiles.write(Array("new lines".utf8), to: Array((root + "/late/log").utf8))
         try? RawFiles.write(Array("new".utf8), to: Array((root + "/late/.temporary").utf8))
@@ -109,7 +93,7 @@ import Testing
     let root = lab.root
     try lab.write("late/old", "removed")
     usleep(30_000)
-    let report = try snapshot(lab, after: 2) {
+    let report = try lab.incremental(after: 2) {
       unlink(root + "/late/old")
       // What is made at the moment of the list cannot be told from what is in it.
       usleep(30_000)
@@ -127,7 +111,7 @@ import Testing
     try lab.sql("late/notes.sqlite", "CREATE TABLE t(a); INSERT INTO t VALUES (1)")
     usleep(30_000)
     let root = lab.root
-    let report = try snapshot(lab, after: 2) {
+    let report = try lab.incremental(after: 2) {
       rename(root + "/late/notes.sqlite", root + "/early/notes.sqlite")
     }
     #expect(report.isIncomplete)

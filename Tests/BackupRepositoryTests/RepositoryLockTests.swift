@@ -20,8 +20,7 @@ import Testing
       let root = lab.directory(name)
       try lab.make(root)
       let script = "CREATE TABLE t(x); INSERT INTO t VALUES(1)"
-      let made = try Command.run(Tools.system("sqlite3"), [root + "/data.db", script])
-      guard made.succeeded else { throw SystemFailure("\(made)") }
+      try Command.succeed(Tools.system("sqlite3"), [root + "/data.db", script])
       let hold = "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; SELECT 'held';"
       holder = try Command.spawn(Tools.system("sqlite3"), ["-cmd", hold, root + "/data.db"])
       try holder.waitForLine("held")

@@ -28,8 +28,7 @@ import Testing
       c.execute("INSERT INTO t VALUES (100)"); c.commit()
       for end in ["-wal", "-shm"]: shutil.copy("s/db.sqlite" + end, "box/data/db.sqlite" + end)
       """
-    let result = try Command.run(Tools.system("python3"), ["-c", script], directory: lab.directory.path)
-    guard result.succeeded else { throw SystemFailure("\(result)") }
+    try Command.succeed(Tools.system("python3"), ["-c", script], directory: lab.directory.path)
     if flagged {
       try lab.flag("data/db.sqlite-wal")
       try lab.flag("data/db.sqlite-shm")

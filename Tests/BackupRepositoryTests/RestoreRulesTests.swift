@@ -65,22 +65,6 @@ import Testing
     #expect(try lab.read("cache/keep/file") == "kept" && lab.read("cache/drop") == "live")
   }
 
-  @Test func whatTheArchiveCouldNotStoreIsSpared() throws {
-    let lab = try Lab()
-    try lab.write("file", "content")
-    _ = try lab.shell("mkfifo pipe", in: lab.root)
-    let archive = try lab.snapshot().path
-    #expect(try lab.restore(archive).transaction == nil)
-    try lab.remove("pipe")
-    try lab.write("pipe", "a file now")
-    let report = try lab.restore(archive).value
-    #expect(report.preservedPaths == ["pipe"] && lab.exists("pipe"))
-    // One that came later is no data either.
-    try lab.remove("pipe")
-    _ = try lab.shell("mkfifo pipe other", in: lab.root)
-    #expect(try lab.restore(archive).value.preservedPaths == ["other", "pipe"])
-  }
-
   @Test func directoryThatCouldNotBeReadKeepsWhatIsInIt() throws {
     let lab = try Lab()
     var hostile = try HandmadeArchive(lab)

@@ -191,8 +191,7 @@ import Testing
     try holder.waitForLine("ready")
     #expect(code(failure { try lab.restore(archive) }) == "inUse")
     #expect(try lab.dryRun(archive).value.restored.isEmpty)
-    holder.closeInput()
-    _ = try holder.wait()
+    try holder.finish()
   }
 
   private func damage(_ lab: Lab) throws {

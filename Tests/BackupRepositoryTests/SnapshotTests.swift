@@ -109,19 +109,6 @@ import Testing
     #expect(lines == [])
   }
 
-  @Test func manyFilesInOneDirectory() throws {
-    let lab = try Lab()
-    let count = TestExtent.isFull ? 20_000 : 6000
-    _ = try lab.shell(
-      "mkdir many; cd many; seq -f file-%05g \(count) | xargs touch; echo content | tee file-00001 file-05999",
-      in: lab.root)
-    let report = try lab.snapshot()
-    #expect(report.entries == count + 2)
-    let file = try lab.localCopy(of: report.path)
-    #expect(try lab.shell("bsdtar -tf '\(file)' | wc -l").contains("\(count + 4)"))
-    #expect(try Verification.run(Archive(path: report.path), data: true).entries == count + 2)
-  }
-
   @Test func socketsAndDevicesAreReportedAndNotStored() throws {
     let lab = try Lab()
     try lab.write("file", "here")

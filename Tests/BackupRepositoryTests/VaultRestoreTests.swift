@@ -45,18 +45,6 @@ import Testing
     #expect(left.value.vault?.notRestored.first?.reason.contains("device key") == true)
   }
 
-  @Test func aNewKeySealsWhatItPutsIntoNothing() throws {
-    let lab = try VaultLab()
-    let old = try AgeIdentity.generate(), new = try AgeIdentity.generate()
-    try lab.write(vault(DeviceKeys(old), [VaultLab.item("a", "v")]))
-    let archive = try lab.snapshot(encrypted: false, nil).path
-    let place = lab.lab.directory("new")
-    _ = try lab.restore(archive, DeviceKeys(new, earlier: [old]), to: place)
-    let restored = try lab.vault(DeviceKeys(new), in: place)
-    #expect(restored.recipients == [new.recipient])
-    #expect(try restored.device == lab.vault(DeviceKeys(old)).device)
-  }
-
   // MARK: Without a vault in the archive
 
   @Test func anArchiveWithoutAVaultTakesWhatCouldHaveBeenInIt() throws {

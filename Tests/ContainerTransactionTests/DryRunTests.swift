@@ -67,8 +67,7 @@ import Testing
       options.isEmpty
       ? TreeListing.untouched : TreeListing.untouched.subtracting([.modified, .changed])
     expectNone(try listing().changes(from: before, comparing: aspects))
-    writer.closeInput()
-    #expect(try writer.wait().succeeded)
+    #expect(try writer.finish().succeeded)
   }
 
   @Test func nothingToChangeIsNoTransaction() throws {

@@ -19,8 +19,7 @@ import Testing
     expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     // A refusal leaves nothing behind.
     #expect(try sandbox.state() == nil)
-    running.closeInput()
-    _ = try running.wait()
+    try running.finish()
     #expect(try sandbox.run().transaction != nil)
   }
 

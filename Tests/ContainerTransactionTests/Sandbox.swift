@@ -27,8 +27,7 @@ struct Sandbox {
   /// A container as the sample app leaves it.
   init(notes options: [String]) throws {
     self.init(folder: try TemporaryDirectory())
-    let made = try Command.run(Tools.notesApp(), ["create", root] + options)
-    #expect(made.succeeded, "\(made)")
+    try Command.succeed(Tools.notesApp(), ["create", root] + options)
   }
 
   /// A small container of plain files.

@@ -230,8 +230,7 @@ private struct Model {
         "INSERT INTO t VALUES (5)", ".shell echo ready", ".shell cat >/dev/null",
       ])
     try killed.waitForLine("ready")
-    killed.kill()
-    _ = try killed.wait()
+    try killed.end()
     let before = try sandbox.listing()
     #expect(before["data/notes.sqlite-wal"]?.size ?? 0 > 0)
     // As part of its directory, and by itself.

@@ -51,11 +51,6 @@ import Testing
     for (name, objects) in cases {
       #expect(throws: DrydockError.self, "\(name)") { try PropertyListFile(bytes: binary(objects)) }
     }
-    // Each array holds the next one twice: 2^40 values in 200 bytes.
-    var doubling: [[UInt8]] = [[0xD1, 1, 2], key]
-    for level in 2..<42 { doubling.append([0xA2, UInt8(level + 1), UInt8(level + 1)]) }
-    doubling.append([0x09])
-    #expect(throws: DrydockError.self) { try PropertyListFile(bytes: binary(doubling)) }
     // Two hundred levels and one, of which the inner ones are read first: the list on top holds each of them.
     var steps: [[UInt8]] = [[0xD1, 1, 2], key, [0xAF, 0x10, 201] + (3..<204).reversed().map { UInt8($0) }]
     for level in 3..<203 { steps.append([0xA1, UInt8(level + 1)]) }

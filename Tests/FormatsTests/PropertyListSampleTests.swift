@@ -88,10 +88,9 @@ import Testing
     let file = try PropertyListFile(bytes: Self.sample(name))
     let directory = try TemporaryDirectory()
     try Data(file.encoded()).write(to: URL(fileURLWithPath: directory("a.plist")))
-    let result = try Command.run(
+    let result = try Command.succeed(
       Tools.system("plser"), [directory("a.plist"), "-Format", "NSPropertyListGNUstepFormat"],
       environment: ["HOME": directory.path, "LC_ALL": "C.UTF-8"])
-    #expect(result.succeeded, "\(result)")
     #expect(try PropertyListFile(bytes: result.outputBytes).root == file.root)
   }
 
@@ -102,8 +101,7 @@ import Testing
     let script =
       "import plistlib, sys; sys.stdout.buffer.write("
       + "plistlib.dumps(plistlib.loads(sys.stdin.buffer.read()), fmt=plistlib.FMT_BINARY))"
-    let result = try Command.run(Tools.system("python3"), ["-c", script], input: file.encoded())
-    #expect(result.succeeded, "\(result)")
+    let result = try Command.succeed(Tools.system("python3"), ["-c", script], input: file.encoded())
     #expect(try PropertyListFile(bytes: result.outputBytes).root == file.root)
   }
 
@@ -113,9 +111,8 @@ import Testing
       let file = PropertyListFile(format: format, root: Self.typed)
       try Data(file.encoded()).write(to: URL(fileURLWithPath: directory("a.plist")))
       let other = format == .binary ? "xml" : "bin"
-      let result = try Command.run(
+      try Command.succeed(
         Tools.system("plistutil"), ["-i", directory("a.plist"), "-o", directory("b.plist"), "-f", other])
-      #expect(result.succeeded, "\(result)")
       let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: directory("b.plist"))))
       #expect(try PropertyListFile(bytes: bytes).root == file.root)
     }

@@ -99,8 +99,7 @@ struct HostileServerTests {
   @Test("Nothing listens at the address")
   func nothingListens() throws {
     var (place, server) = try RemoteServers.hostile(bucket: "gone")
-    server.kill()
-    _ = try server.wait()
+    try server.end()
     let store = try place.store { $0.attempts = 2 }
     let error = #expect(throws: DrydockError.self) { try store.files("") }
     #expect(error?.message.contains("cannot be listed (GET, 2 attempts") == true, "\(error as Any)")

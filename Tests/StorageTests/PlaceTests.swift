@@ -56,29 +56,26 @@ struct PlaceTests {
     #expect(error?.description.contains("secret") == false)
   }
 
-  @Test("An endpoint with a password is refused because of it")
-  func endpointWithPassword() {
-    let error = #expect(throws: DrydockError.self) {
-      _ = try s3("s3://bucket", ["AWS_ENDPOINT_URL": "http://u:secret@x"])
-    }
-    #expect(error?.message.contains("has a user or a password") == true)
-  }
-
   @Test("A URL of another kind is not a directory", arguments: ["S3://bucket/x", "ftp://h/x", "file:///x"])
   func otherURLs(_ url: String) {
     #expect(throws: DrydockError.self) { try Places.refuseOtherURL(url) }
     #expect(throws: Never.self) { try Places.refuseOtherURL("a/" + url) }
   }
 
-  @Test("Why a path with .. is refused is said", arguments: ["s3://bucket/a/../b", "sftp://host/a/.."])
-  func dots(_ url: String) {
-    let all = Self.credentials.merging(["DRYDOCK_SSH_KEY": "/dev/null"]) { $1 }
+  @Test(
+    "Why they are refused is said",
+    arguments: [
+      ("s3://bucket", "http://u:secret@x", "has a user or a password"),
+      ("s3://bucket/a/../b", "", "a remote path with `..` is refused, because a link may lead elsewhere"),
+      ("sftp://host/a/..", "", "a remote path with `..` is refused, because a link may lead elsewhere"),
+    ])
+  func reasons(_ url: String, _ endpoint: String, _ message: String) {
+    let variables = ["AWS_ENDPOINT_URL": endpoint, "DRYDOCK_SSH_KEY": "/dev/null"]
+    let all = Self.credentials.merging(variables) { $1 }
     let error = #expect(throws: DrydockError.self) {
       _ = try Places.connect(url, RemoteOptions(variables: all))
     }
-    #expect(
-      error?.message.contains("a remote path with `..` is refused, because a link may lead elsewhere") == true
-    )
+    #expect(error?.message.contains(message) == true, "\(error as Any)")
   }
 
   @Test("Missing credentials are named")

@@ -88,8 +88,7 @@ struct SSHTests {
     var place = try RemoteServers.sftp()
     try "[127.0.0.1]:\(place.port) \(key)".write(
       toFile: directory("hashed"), atomically: true, encoding: .utf8)
-    let made = try Command.run(Tools.system("ssh-keygen"), ["-q", "-H", "-f", directory("hashed")])
-    #expect(made.succeeded, "\(made)")
+    try Command.succeed(Tools.system("ssh-keygen"), ["-q", "-H", "-f", directory("hashed")])
     #expect(try String(contentsOfFile: directory("hashed"), encoding: .utf8).hasPrefix("|1|"))
     place.environment["DRYDOCK_SSH_KNOWN_HOSTS"] = directory("hashed")
     #expect(try place.store().files("") == [])
@@ -143,9 +142,8 @@ struct SSHTests {
     let directory = try TemporaryDirectory()
     let agent = try Command.spawn(Tools.system("ssh-agent"), ["-D", "-a", directory("socket")])
     try agent.waitForLine("SSH_AUTH_SOCK")
-    let added = try Command.run(
+    try Command.succeed(
       Tools.system("ssh-add"), ["-q", "\(base)/key"], environment: ["SSH_AUTH_SOCK": directory("socket")])
-    #expect(added.succeeded, "\(added)")
     // libssh2 reads the variable of its process, and a process with threads cannot change its environment.
     var environment: [String: String?] = place.environment.mapValues { $0 }
     environment["DRYDOCK_SSH_KEY"] = .some(nil)
