@@ -224,39 +224,7 @@ struct RandomRepository {
 
   /// The snapshots that rules keep, computed in another way than the product does.
   func kept(_ policy: RetentionPolicy) throws -> Set<Int> {
-    var kept: Set<Int> = []
-    func admit(_ count: Int, _ period: (Int) -> String) {
-      var (left, latest) = (count, String?.none)
-      for index in expected.indices.reversed() where left > 0 {
-        guard period(index) != latest || index == 0 else { continue }
-        kept.insert(index)
-        (latest, left) = (period(index), left - 1)
-      }
-    }
-    var calendar = Calendar(identifier: .iso8601)
-    calendar.timeZone = .gmt
-    let dates = try expected.map { try Date($0.time, strategy: .iso8601) }
-    func start(_ unit: Calendar.Component) -> (Int) -> String {
-      { "\(calendar.dateInterval(of: unit, for: dates[$0])?.start ?? .distantPast)" }
-    }
-    admit(policy.last) { "\($0)" }
-    admit(policy.hourly, start(.hour))
-    admit(policy.daily, start(.day))
-    admit(policy.weekly, start(.weekOfYear))
-    admit(policy.monthly, start(.month))
-    admit(policy.yearly, start(.year))
-    for (index, snapshot) in expected.enumerated() {
-      let isTagged = policy.tags.contains {
-        $0.isEmpty ? snapshot.tags.isEmpty : snapshot.tags.isSuperset(of: $0)
-      }
-      let limit = policy.within.flatMap { period in
-        dates.last.flatMap {
-          calendar.date(byAdding: .hour, value: -(period.days * 24 + period.hours), to: $0)
-        }
-      }
-      if isTagged || limit.map({ dates[index] > $0 }) ?? false { kept.insert(index) }
-    }
-    return kept
+    try RetentionModel.kept(expected.map { (try Date($0.time, strategy: .iso8601), $0.tags) }, policy)
   }
 
   // MARK: Restoring

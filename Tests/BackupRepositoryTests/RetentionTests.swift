@@ -164,8 +164,7 @@ import Testing
     #expect(kept(archives) { $0.within = day }.keys.sorted() == newer())
   }
 
-  /// A model written from restic's documentation, over sets: for the last n periods with archives the newest one of each;
-  /// the oldest one too if there are fewer periods; all within; and whatever these need.
+  /// Those that the model keeps, and whatever these need.
   @Test func randomPoliciesAgreeWithTheModel() throws {
     var random = SeededRandom(seed: 0x7265_7465)
     for round in 0..<400 {
@@ -196,7 +195,14 @@ import Testing
       let days = Int.random(in: 1...60, using: &random)
       if Bool.random(using: &random) { policy.within = try RetentionPolicy.Period("\(days)d") }
       if Bool.random(using: &random) { policy.tags = [["keep"]] }
-      let wanted = model(archives, times, policy, days: days)
+      let dated = zip(times, archives).map { (Date(timeIntervalSince1970: Double($0)), Set($1.tags)) }
+      var wanted = RetentionModel.kept(dated, policy)
+      var needed = wanted
+      repeat {
+        wanted.formUnion(needed)
+        needed = Set(
+          wanted.compactMap { index in archives.firstIndex { $0.id == archives[index].label?.parent } })
+      } while !needed.isSubset(of: wanted)
       let found = Retention(policy: policy, now: Self.now).reasons(archives).enumerated().filter {
         !$1.isEmpty
       }.map(\.offset)
@@ -210,10 +216,14 @@ import Testing
   private static func text(_ seconds: Int) -> String {
     Date(timeIntervalSince1970: Double(seconds)).ISO8601Format()
   }
+}
 
-  private func model(_ archives: [StoredArchive], _ times: [Int], _ policy: RetentionPolicy, days: Int)
-    -> Set<Int>
-  {
+/// The rules, written from restic's documentation over sets: for the last n periods with archives the newest one of each, and
+/// the oldest one if there are fewer periods; all within; all with the tags.
+enum RetentionModel {
+  /// The numbers of those that are kept, of archives in the order of their times.
+  static func kept(_ archives: [(time: Date, tags: Set<String>)], _ policy: RetentionPolicy) -> Set<Int> {
+    guard let newest = archives.last?.time else { return [] }
     var calendar = Calendar(identifier: .iso8601)
     calendar.timeZone = .gmt
     let rules: [(Int, Set<Calendar.Component>)] = [
@@ -224,21 +234,22 @@ import Testing
     var kept = Set(archives.indices.suffix(policy.last))
     for (count, components) in rules where count > 0 {
       let periods = Dictionary(grouping: Array(archives.indices)) { index in
-        calendar.dateComponents(components, from: Date(timeIntervalSince1970: Double(times[index])))
+        calendar.dateComponents(components, from: archives[index].time)
       }.values.map { (indices: [Int]) in indices.max() ?? 0 }
       kept.formUnion(periods.sorted().suffix(count))
       if periods.count < count { kept.insert(0) }
     }
-    if policy.within != nil {
-      kept.formUnion(archives.indices.filter { times[$0] > (times.last ?? 0) - days * 86_400 })
+    if let within = policy.within {
+      let limit = newest.addingTimeInterval(-Double(within.days * 24 + within.hours) * 3600)
+      kept.formUnion(archives.indices.filter { archives[$0].time > limit })
     }
-    if !policy.tags.isEmpty { kept.formUnion(archives.indices.filter { !archives[$0].tags.isEmpty }) }
-    while true {
-      let needed = Set(
-        kept.compactMap { index in archives.firstIndex { $0.id == archives[index].label?.parent } })
-      if needed.isSubset(of: kept) { return kept }
-      kept.formUnion(needed)
+    for tags in policy.tags {
+      kept.formUnion(
+        archives.indices.filter { index in
+          tags.isEmpty ? archives[index].tags.isEmpty : archives[index].tags.isSuperset(of: tags)
+        })
     }
+    return kept
   }
 }
 

@@ -53,21 +53,6 @@ import Testing
         "200000"))
   }
 
-  @Test func excludedPathsAreRecordedAndNotStored() throws {
-    let lab = try Lab(name: "notes", notes: [])
-    let report = try lab.snapshot()
-    #expect(Set(report.excluded.map(\.path.description)) == Set(Self.left))
-    let rules = Dictionary(
-      uniqueKeysWithValues: report.excluded.map { ($0.path.description, $0.exclusion.rule) })
-    #expect(rules["tmp"] == .layout && rules["Library/Caches"] == .layout)
-    #expect(rules["Library/Application Support/Downloads"] == .appleAttribute)
-    let archive = try Archive(path: report.path)
-    #expect(try archive.manifest.excluded() == report.excluded)
-    for path in Self.left { #expect(try archive.manifest.entry(ContainerPath(path)) == nil) }
-    let names = try lab.shell("bsdtar -tf '\(lab.localCopy(of: report.path))'")
-    #expect(!names.contains("Caches") && !names.contains("Downloads") && !names.contains("tmp"))
-  }
-
   @Test func sourceIsUnchangedAndSameContentHasTheSameId() throws {
     for arguments in [["--leave-wal"], ["--rollback-journal"], []] {
       let lab = try Lab(name: "notes", notes: arguments)
@@ -78,35 +63,6 @@ import Testing
       #expect(first.snapshot == second.snapshot && first.path != second.path)
       #expect(first.archive != second.archive)
     }
-  }
-
-  @Test func odditiesAreStored() throws {
-    let lab = try Lab()
-    try lab.write("empty", [])
-    try lab.directory(in: "hollow/deeper")
-    try lab.write("mega", SeededRandom.noise(1 << 20))
-    try lab.write("mega-1", SeededRandom.noise((1 << 20) - 1))
-    try lab.write("mega+1", SeededRandom.noise((1 << 20) + 1))
-    try lab.write("frame", SeededRandom.noise(4 << 20))
-    try lab.write(String(repeating: "ü", count: 127) + "x", "long name")
-    _ = try lab.shell(
-      "truncate -s 9M sparse && printf x | dd of=sparse bs=1 seek=5000000 conv=notrunc 2>&1", in: lab.root)
-    // Deeper than the 4,096 bytes that a path given to the kernel may have.
-    try lab.deepen()
-    let report = try lab.snapshot()
-    #expect(!report.isIncomplete)
-    let file = try lab.localCopy(of: report.path)
-    _ = try lab.shell("bsdtar -tf '\(file)' | grep -c leaf; zstd -qt '\(file)'")
-    #expect(try Verification.run(Archive(path: report.path), data: true).entries == report.entries)
-    try lab.restore(report.path, to: lab.directory("back"))
-    // What reads a path in one piece cannot look so deep: it is looked at by another way, and taken away then.
-    for tree in [lab.root, lab.directory("back")] {
-      #expect(try lab.shell("find . -name leaf | wc -l", in: tree) == "1\n")
-      _ = try lab.shell("rm -rf ddd*", in: tree)
-    }
-    let lines = try TreeListing(lab.directory("back")).differences(
-      from: TreeListing(lab.root), ignoringTimesOf: [""])
-    #expect(lines == [])
   }
 
   @Test func socketsAndDevicesAreReportedAndNotStored() throws {
@@ -202,18 +158,6 @@ import Testing
     try lab.restore(report.path, to: out)
     let rows = try lab.shell("sqlite3 db.sqlite 'SELECT a FROM t; PRAGMA integrity_check'", in: out)
     #expect(rows == "1\nok\n")
-  }
-
-  @Test func genericLayoutStoresEverything() throws {
-    let lab = try Lab()
-    try lab.write("Library/Caches/kept", "kept")
-    try lab.write("tmp/kept", "kept")
-    try lab.write("secret/flagged", "not kept")
-    try lab.flag("secret")
-    let report = try lab.snapshot()
-    #expect(report.excluded.map(\.path) == ["secret"])
-    #expect(report.header.layout == .generic && report.header.instance == "box")
-    #expect(try Archive(path: report.path).manifest.entry("tmp/kept") != nil)
   }
 }
 

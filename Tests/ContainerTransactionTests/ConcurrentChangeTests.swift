@@ -15,10 +15,15 @@ import Testing
   ]
   static let before: [FaultPoint] = [.staged, .checked, .treeBuilt, .synced]
   static let between: [FaultPoint] = [.rewalked, .committed]
-  static let after: [FaultPoint] = [.exchanged, .carried, .undoKept, .oldRemoved, .done]
+  static let after: [FaultPoint] = [.exchanged, .placed, .carried, .undoKept, .oldRemoved, .done]
+  static let ofExchange = points(.exchange)
 
-  static let ofExchange = FaultPoint.allCases.filter {
-    ![.moved, .placed, .sealed, .partlyExchanged, .reverted].contains($0)
+  /// Those that a commit by a strategy reaches once.
+  private static func points(_ commit: CommitPreference) -> [FaultPoint] {
+    let others: [FaultPoint] = [
+      commit == .exchange ? .placed : .exchanged, .moved, .sealed, .partlyExchanged, .reverted,
+    ]
+    return FaultPoint.allCases.filter { !others.contains($0) }
   }
 
   /// Runs the usual transaction with something done at one point.
@@ -181,34 +186,37 @@ import Testing
     }
   }
 
-  @Test(arguments: ofExchange) func stoppedAtEveryPoint(point: FaultPoint) throws {
-    let sandbox = try Sandbox(files: Self.files)
-    let old = try sandbox.listing()
-    let isNew = Self.after.contains(point)
-    do {
-      let outcome = try run(sandbox, at: point) { throw Stop() }
-      #expect(isNew)
-      #expect(point == .done || outcome.notes.contains { $0.contains("drydock recover") }, "\(outcome.notes)")
-    } catch is Stop {
-      #expect(!isNew)
+  @Test(arguments: [CommitPreference.exchange, .inPlace])
+  func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
+    for point in Self.points(commit) {
+      let sandbox = try commit == .exchange ? Sandbox(files: Self.files) : Sandbox(notes: [])
+      let old = try sandbox.listing()
+      let isNew = Self.after.contains(point)
+      do {
+        let outcome = try sandbox.run(faults: .at(point), commit: commit)
+        #expect(isNew && (point == .done || !outcome.isFinished), "\(point) \(outcome.notes)")
+        let isTold = outcome.notes.contains { $0.contains("drydock recover") }
+        #expect(point == .done || commit == .inPlace || isTold, "\(point) \(outcome.notes)")
+      } catch is Stop {
+        #expect(!isNew, "\(point)")
+      }
+      let reports = try Transaction.recover(sandbox.container()).map(\.outcome)
+      // A clean failure before the commit record needs no recovery; the record itself does, but for moves, which are taken back.
+      let isRecorded = commit == .exchange && point == .committed
+      #expect(reports == (isNew && point != .done ? [.new] : isRecorded ? [.old] : []), "\(point)")
+      #expect(try sandbox.stages().isEmpty && (commit == .exchange || sandbox.state() == nil), "\(point)")
+      #expect(try Transaction.recover(sandbox.container()).isEmpty, "\(point)")
+      if isNew {
+        #expect(
+          try sandbox.text("Documents/empty.txt") == "replaced"
+            && sandbox.text("Documents/new/sub/deep.txt") == "deep", "\(point)")
+        #expect(try !sandbox.exists("Documents/Inbox") && sandbox.log().map(\.state) == [.undoable])
+        try sandbox.rollback(commit: commit)
+      } else {
+        #expect(try sandbox.log().isEmpty, "\(point)")
+      }
+      expectNone(try sandbox.listing().changes(from: old), "\(point)")
     }
-    let reports = try Transaction.recover(sandbox.container())
-    // A clean failure before the commit record needs no recovery; the record itself does.
-    #expect(
-      reports.map(\.outcome) == (isNew ? (point == .done ? [] : [.new]) : point == .committed ? [.old] : [])
-    )
-    #expect(try sandbox.stages().isEmpty)
-    #expect(try Transaction.recover(sandbox.container()).isEmpty)
-    if isNew {
-      #expect(
-        try sandbox.text("Documents/empty.txt") == "replaced"
-          && sandbox.text("Documents/new/sub/deep.txt") == "deep")
-      #expect(try !sandbox.exists("Documents/Inbox") && sandbox.log().map(\.state) == [.undoable])
-      try sandbox.rollback()
-    } else {
-      #expect(try sandbox.log().isEmpty)
-    }
-    expectNone(try sandbox.listing().changes(from: old))
   }
 }
 

@@ -8,32 +8,6 @@ import Testing
 
 /// The commit in place: what happens when it stops, and when others write, at each of its moments.
 @Suite struct InPlaceTests {
-
-  static let points = FaultPoint.allCases.filter {
-    ![.exchanged, .partlyExchanged, .moved, .sealed, .reverted].contains($0)
-  }
-  static let after: [FaultPoint] = [.placed, .carried, .undoKept, .oldRemoved, .done]
-
-  @Test(arguments: points) func stoppedAtEveryPoint(point: FaultPoint) throws {
-    let sandbox = try Sandbox(notes: [])
-    let old = try sandbox.listing()
-    let isNew = Self.after.contains(point)
-    do {
-      let outcome = try sandbox.run(faults: .at(point), commit: .inPlace)
-      #expect(isNew && (point == .done || !outcome.isFinished), "\(outcome.notes)")
-    } catch is Stop {
-      #expect(!isNew)
-    }
-    let reports = try Transaction.recover(sandbox.container())
-    #expect(reports.map(\.outcome) == (isNew && point != .done ? [.new] : []))
-    #expect(try sandbox.stages().isEmpty && sandbox.state() == nil)
-    if isNew {
-      #expect(try sandbox.text("Documents/empty.txt") == "replaced")
-      try sandbox.rollback(commit: .inPlace)
-    }
-    expectNone(try sandbox.listing().changes(from: old), "\(point)")
-  }
-
   @Test func stoppedAfterEveryMove() throws {
     let sandbox = try Sandbox(notes: ["--leave-wal"])
     let old = try sandbox.listing()
