@@ -114,27 +114,8 @@ import Testing
     #expect(try DeviceKeys(files: []) == nil)
   }
 
-  /// The table of the design: what a backup brings back.
-  @Test func restoredClasses() {
-    func returns(_ class: VaultItem.Accessibility) -> [Bool] {
-      [(true, true), (true, false), (false, true), (false, false)].map {
-        VaultReturn(toSameDevice: $0.0, fromEncrypted: $0.1).refusal(
-          of: `class`, nil, isSynchronizable: false)
-          == nil
-      }
-    }
-    for accessibility in [VaultItem.Accessibility.whenUnlocked, .afterFirstUnlock, .always] {
-      #expect(returns(accessibility) == [true, true, true, false])
-      #expect(accessibility.leavesDevice)
-    }
-    let bound: [VaultItem.Accessibility] = [
-      .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
-    ]
-    for accessibility in bound {
-      #expect(returns(accessibility) == [true, true, false, false])
-      #expect(!accessibility.leavesDevice)
-    }
-    #expect(returns(.whenPasscodeSetThisDeviceOnly) == [false, false, false, false])
+  /// What a backup brings back of each: `VaultRestoreMatrixTests`.
+  @Test func classes() {
     let codes = VaultItem.Accessibility.allCases.map(\.code)
     #expect(codes == ["ak", "ck", "dk", "aku", "cku", "dku", "akpu"])
     #expect(VaultItem.Accessibility("cku") == .afterFirstUnlockThisDeviceOnly)

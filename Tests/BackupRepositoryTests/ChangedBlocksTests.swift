@@ -72,7 +72,7 @@ import Testing
     let first = try exact(lab)
     #expect(try members(first.path, lab).keys.sorted() == ["container/db.sqlite", "container/large"])
     for round in 0..<3 {
-      _ = try lab.shell(
+      try lab.shell(
         Lab.leavingTheLog("UPDATE t SET b = 'changed \(round)' WHERE a % 2000 = \(round)"), in: lab.root)
       let members = try members(exact(lab, trusting: trusting).path, lab)
       #expect(members.keys.sorted() == [Self.database])
@@ -99,18 +99,18 @@ import Testing
       ("printf more >> large", 1), ("head -c 100000 /dev/urandom >> large", 4),
       ("truncate -s 4M large", 0), ("truncate -s -5 large", 1), ("touch large; chmod 600 large", 0),
     ] {
-      _ = try lab.shell(change, in: lab.root)
+      try lab.shell(change, in: lab.root)
       let members = try members(exact(lab).path, lab)
       #expect(members.keys.sorted() == (blocks == 0 ? [] : [Self.file]), "\(change)")
       #expect((members[Self.file] ?? 0) <= blocks * block, "\(change): \(members)")
     }
     // Moved, and changed later: the content is found by its hash, and then the blocks that changed.
-    _ = try lab.shell("cp large copy; mv copy moved", in: lab.root)
+    try lab.shell("cp large copy; mv copy moved", in: lab.root)
     #expect(try members(exact(lab).path, lab).isEmpty)
-    _ = try lab.shell("printf x | dd of=moved bs=1 seek=70000 conv=notrunc status=none", in: lab.root)
+    try lab.shell("printf x | dd of=moved bs=1 seek=70000 conv=notrunc status=none", in: lab.root)
     #expect(try members(exact(lab).path, lab).keys.sorted() == ["pages/container/moved"])
     // Hard links to a file of which only some blocks are stored.
-    _ = try lab.shell(
+    try lab.shell(
       "ln large second; printf y | dd of=large bs=1 seek=70000 conv=notrunc status=none", in: lab.root)
     let linked = try exact(lab)
     #expect(try members(linked.path, lab).keys.sorted() == [Self.file])
@@ -119,7 +119,7 @@ import Testing
     let exported = try SnapshotCopy.export(Archive(path: linked.path), to: .file(path), tool: "test")
     #expect(try Archive(path: exported.path).snapshot == linked.snapshot)
     _ = try Verification.run(Archive(path: path), data: true)
-    _ = try lab.shell(
+    try lab.shell(
       "mkdir out; tar --zstd -xf exported.tar.zst -C out; cmp out/container/large '\(lab.root)/large'")
   }
 
@@ -162,13 +162,13 @@ import Testing
 
   @Test func aSparseFileIsNotReadWhereItHasHoles() throws {
     let lab = try Lab()
-    _ = try lab.shell(
+    try lab.shell(
       "printf start > sparse; truncate -s 100M sparse; printf end >> sparse; head -c 3000000 /dev/zero > zeros",
       in: lab.root)
     let report = try lab.incremental()
     let archive = try Archive(path: report.path)
     // The same digests as without holes.
-    _ = try lab.shell(
+    try lab.shell(
       "mkdir copy; cp --sparse=never zeros copy/zeros; fallocate -p -o 0 -l 3000000 zeros", in: lab.root)
     let entry = try #require(try archive.manifest.entry("zeros"))
     #expect(try ContentDigest.of("copy/zeros", in: Directory(lab.root), isDatabase: false) == entry.digest)
@@ -179,7 +179,7 @@ import Testing
     let limited = try Archive(path: second.path, limit: ExpansionLimit(bytes: 20 << 20))
     _ = try Verification.run(limited, data: true)
     _ = try Restore.run(limited, lab.target(limited, lab.directory("new")), RestoreOptions())
-    _ = try lab.shell(
+    try lab.shell(
       "cmp '\(lab.root)/sparse' new/sparse; test $(stat -c %b new/sparse) -lt 1000; test $(stat -c %s new/sparse) -gt 100000000"
     )
   }

@@ -107,7 +107,7 @@ import Testing
       (request.isFull, request.seams.now) = (number % 2 == 1, { Self.now })
       return try lab.take(request).path
     }
-    _ = try lab.shell("mkdir other")
+    try lab.shell("mkdir other")
     for path in paths.reversed() {
       let archive = try Archive(path: path)
       _ = try SnapshotCopy.export(archive, to: .repository(lab.repository), tool: "test")
@@ -195,13 +195,13 @@ import Testing
       }.path
     }
     let paths = [try snapshot(-72), try snapshot(-48), try snapshot(-24)]
-    _ = try lab.shell("touch -d '2026-01-01' '\(paths[2])'; touch -d '2027-01-01' '\(paths[0])'")
+    try lab.shell("touch -d '2026-01-01' '\(paths[2])'; touch -d '2027-01-01' '\(paths[0])'")
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == paths)
     #expect(try listing.find("latest") == paths[2])
     #expect(listing.clockWarnings(now: Self.now).isEmpty)
     // Without its signature the file's time counts, but it is newer than its parent.
-    _ = try lab.shell("rm '\(paths[2])'.statement*")
+    try lab.shell("rm '\(paths[2])'.statement*")
     #expect(try Repository(lab.repository).list().items.map(\.path) == paths)
   }
 

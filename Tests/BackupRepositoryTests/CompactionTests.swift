@@ -45,17 +45,17 @@ import Testing
     for number in 0..<20 { try lab.write("notes/\(number)", random.bytes(3000)) }
     try lab.write("large", random.bytes(2 << 20))
     try lab.write("gone", random.bytes(900_000))
-    _ = try lab.shell(
+    try lab.shell(
       "ln notes/1 first; ln large second; ln -s large link; mkdir empty; : > zero; ln zero none", in: lab.root
     )
     return try (0..<6).map { number in
       switch number {
       case 1: try lab.write("once", random.bytes(1_500_000))
       case 2:
-        _ = try lab.shell("rm once gone; mv notes/2 moved; chmod 600 notes/3", in: lab.root)
+        try lab.shell("rm once gone; mv notes/2 moved; chmod 600 notes/3", in: lab.root)
         try lab.sql("db.sqlite", "UPDATE t SET b = 'x' WHERE a % 50 = 0")
       case 3:
-        _ = try lab.shell(
+        try lab.shell(
           "cp large copy; printf changed | dd of=large bs=1 seek=500000 conv=notrunc status=none",
           in: lab.root)
       case 4: try lab.sql("db.sqlite", "UPDATE t SET b = 'y' WHERE a % 70 = 0; DELETE FROM t WHERE a > 390")
@@ -90,7 +90,7 @@ import Testing
     #expect(archive.snapshot == taken.report.snapshot, "\(context)", sourceLocation: place)
     #expect(archive.header.time == taken.report.header.time && archive.header.app == taken.report.header.app)
     _ = try Verification.run(archive, data: true)
-    _ = try lab.shell("rm -rf restored")
+    try lab.shell("rm -rf restored")
     let target = lab.directory("restored")
     var options = RestoreOptions()
     options.keepsSetID = true
@@ -146,7 +146,7 @@ import Testing
       Archive(path: next.path), to: .file(lab.directory("exported.tar.zst")), tool: "test")
     #expect(try Archive(path: exported.path).snapshot == next.snapshot)
     _ = try Verification.run(Archive(path: exported.path), data: true)
-    _ = try lab.shell(
+    try lab.shell(
       """
       mkdir full exported; tar --zstd -xf '\(lab.localCopy(of: items[0].path))' -C full; tar --zstd -xf exported.tar.zst -C exported
       cmp exported/container/large box/large; cmp full/container/moved box/moved; cmp full/container/large box/copy
@@ -413,10 +413,10 @@ import Testing
     let lab = try Lab()
     let kept = [1, 2, 4]
     let taken = try chain(lab, kept: Set(kept))
-    _ = try lab.shell("mv repository master")
+    try lab.shell("mv repository master")
     let arguments = ["forget", "-r", lab.repository, "--keep-tag", "keep"]
     func compact(_ change: String? = nil) throws -> CommandResult {
-      _ = try lab.shell("rm -rf repository; cp -a master repository")
+      try lab.shell("rm -rf repository; cp -a master repository")
       return try Command.run(
         Tools.system("strace"),
         Tools.tracing(call, change, log: lab.directory("trace")) + [Tools.drydock()] + arguments

@@ -45,7 +45,7 @@ import Testing
     // Another byte, the same size and times.
     let names = before.entries.keys.map { String(decoding: $0, as: UTF8.self) }
     let photo = try #require(names.sorted().first { $0.hasSuffix(".jpg") && $0.hasPrefix("Documents/") })
-    _ = try lab.shell(
+    try lab.shell(
       "cp -p '\(photo)' /tmp/keep$$; printf X | dd of='\(photo)' bs=1 seek=100 conv=notrunc 2>/dev/null; touch -r /tmp/keep$$ '\(photo)'; rm /tmp/keep$$",
       in: lab.root)
     let flipped = Self.text(try compare(lab, a).comparison.difference)
@@ -59,7 +59,7 @@ import Testing
     }
     try lab.flag("was-hidden")
     try lab.directory(in: "folder")
-    _ = try lab.shell("ln -s same link; ln same hard; mkfifo pipe; mkdir empty", in: lab.root)
+    try lab.shell("ln -s same link; ln same hard; mkfifo pipe; mkdir empty", in: lab.root)
     try lab.sql("data.db", "CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 'a')")
     try lab.write("raw.db", Array("SQLite format 3\0".utf8) + Array(repeating: 7, count: 1008))
     let archive = try lab.snapshot().path
@@ -68,13 +68,13 @@ import Testing
 
     try lab.write("content", "text of CONTENT")
     try lab.write("size", "other")
-    _ = try lab.shell(
+    try lab.shell(
       """
       chmod 600 mode; rm gone kind; mkdir kind; ln -sfn other link; touch same; rmdir empty; chmod 700 folder
       """, in: lab.root)
     try ExtendedAttributes.set("user.note", [1], of: lab.full("flag"))
     try lab.flag("hidden")
-    _ = try lab.shell(
+    try lab.shell(
       "setfattr -x user.com.apple.metadata:com_apple_backup_excludeItem was-hidden || python3 -c \"import os; os.removexattr('was-hidden', 'user.com.apple.metadata:com_apple_backup_excludeItem')\"",
       in: lab.root)
     try lab.write("new", "new")
@@ -125,7 +125,7 @@ import Testing
     try lab.sql("d", "CREATE TABLE t(v)")
     let archive = try lab.snapshot().path
     try lab.sql("d", "INSERT INTO t VALUES (1)")
-    _ = try lab.shell("printf XXXX | dd of='\(archive)' bs=1 seek=600 conv=notrunc 2>/dev/null")
+    try lab.shell("printf XXXX | dd of='\(archive)' bs=1 seek=600 conv=notrunc 2>/dev/null")
     #expect(code(failure { _ = try compare(lab, archive) }) == "damaged")
   }
 }

@@ -43,7 +43,7 @@ import Testing
       try lab.restore(archive.path)
       #expect(try lab.read("cache/deep/a") == "cached" && lab.read("cache/CACHEDIR.TAG") == Self.tag)
     }
-    _ = try lab.shell("rm -r cache/deep", in: lab.root)
+    try lab.shell("rm -r cache/deep", in: lab.root)
     try lab.restore(archive.path)
     #expect(!RawFiles.exists(Array((lab.root + "/cache").utf8)))
   }
@@ -76,8 +76,7 @@ import Testing
     for path in ["off/deep/in/kept", "off/deep/other", "off/more/x"] { try lab.write(path, "x") }
     try lab.flag("off")
     lab.configuration.include = ["off/deep/in"]
-    _ = try lab.shell(
-      "chmod 750 off; chmod 711 off/deep; touch -d @1600000000.123 off/deep off", in: lab.root)
+    try lab.shell("chmod 750 off; chmod 711 off/deep; touch -d @1600000000.123 off/deep off", in: lab.root)
     let archive = try Archive(path: snapshot(lab).path)
     #expect(
       try entries(archive).keys.sorted() == [".", "off", "off/deep", "off/deep/in", "off/deep/in/kept"])
@@ -89,7 +88,7 @@ import Testing
     // Drydock and a stock tar alike.
     try lab.restore(archive.path, to: lab.directory("new"))
     try lab.make(lab.directory("stock"))
-    _ = try lab.shell(
+    try lab.shell(
       "zstd -dqc '\(lab.localCopy(of: archive.path))' | tar -xp -C stock --xattrs 2>/dev/null",
       in: lab.directory.path)
     for root in ["new", "stock/container"] {
@@ -115,7 +114,7 @@ import Testing
 
     try lab.restore(report.path, to: lab.directory("new"))
     try lab.make(lab.directory("stock"))
-    _ = try lab.shell("bsdtar -xpf '\(lab.localCopy(of: report.path))' -C stock", in: lab.directory.path)
+    try lab.shell("bsdtar -xpf '\(lab.localCopy(of: report.path))' -C stock", in: lab.directory.path)
     for root in ["new", "stock/container"] {
       let place = try Directory(lab.directory(root))
       // ext4 gives what a stock tool makes in a flagged directory the flag too.
@@ -129,7 +128,7 @@ import Testing
     #expect(try snapshot(lab).snapshot != report.snapshot)
     // And a restore puts it back where all else is right, also on what nobody may read.
     try setNoDump(lab, "dir", false)
-    _ = try lab.shell("chmod 200 flagged; chmod 300 dir", in: lab.root)
+    try lab.shell("chmod 200 flagged; chmod 300 dir", in: lab.root)
     let outcome = try lab.restore(report.path)
     #expect(try Directory(lab.root).status("flagged")?.isNoDump == true)
     #expect(try Directory(lab.root).status("dir")?.isNoDump == true)
@@ -144,7 +143,7 @@ import Testing
     let plain = try snapshot(lab).snapshot
     try lab.flag("a")
     let flagged = try snapshot(lab).snapshot
-    _ = try lab.shell(
+    try lab.shell(
       "setfattr -x user.com.apple.metadata:com_apple_backup_excludeItem a; setfattr -n user.com.apple.MobileBackup -v 0x01 a",
       in: lab.root)
     #expect(plain != flagged)

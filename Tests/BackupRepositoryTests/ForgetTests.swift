@@ -381,7 +381,7 @@ import Testing
     let parents: [Int?] = [nil, 0, 1, 2, 1, nil, 5, 6, nil, nil]
     for (number, parent) in parents.enumerated() { try add(number + 16, parent: parent.map { $0 + 16 }) }
     for number in [17, 20] { try repository.tag(id(number), adding: ["t"]) }
-    _ = try lab.shell("mv repository master")
+    try lab.shell("mv repository master")
     let arguments = ["forget", "-r", lab.repository, "--keep-last", "1"]
     func check(_ context: String) throws -> Int {
       let left = Set(try remaining().map { $0 - 16 })
@@ -398,7 +398,7 @@ import Testing
     }
     var counts: Set<Int> = []
     for number in 1...12 {
-      _ = try lab.shell("rm -rf repository; cp -r master repository")
+      try lab.shell("rm -rf repository; cp -r master repository")
       let traced = try Command.run(
         Tools.system("strace"),
         Tools.tracing("unlinkat", "signal=SIGKILL:when=\(number)") + [Tools.drydock()] + arguments)
@@ -407,7 +407,7 @@ import Testing
     #expect(counts.isSuperset(of: Set(2...9)), "every number of archives was met: \(counts)")
     var random = SeededRandom(seed: 5)
     for attempt in 0..<8 {
-      _ = try lab.shell("rm -rf repository; cp -r master repository")
+      try lab.shell("rm -rf repository; cp -r master repository")
       let running = try Command.spawn(Tools.drydock(), arguments, input: [])
       usleep(UInt32.random(in: 0...60_000, using: &random))
       try running.end()

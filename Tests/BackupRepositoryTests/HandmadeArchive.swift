@@ -158,8 +158,7 @@ struct HandmadeArchive {
     _ = try writer.finish()
     if let sql {
       // Another process, so that nothing of this one checks or caches anything.
-      try Command.succeed(
-        Tools.system("sqlite3"), ["-bail", directory("manifest")], input: Array(sql.utf8))
+      try Command.succeed(Tools.system("sqlite3"), ["-bail", directory("manifest")], input: Array(sql.utf8))
     }
     return Array(try RawFiles.read(Array(directory("manifest").utf8)))
   }

@@ -13,7 +13,7 @@ import Testing
     try lab.make(lab.directory("outside"))
     try RawFiles.write(Array("untouched".utf8), to: Array(lab.directory("outside/file").utf8))
     try lab.write("file", "older")
-    _ = try lab.shell("ln -s ../outside out; mkdir sub; ln -s ../../outside/file sub/file", in: lab.root)
+    try lab.shell("ln -s ../outside out; mkdir sub; ln -s ../../outside/file sub/file", in: lab.root)
     return lab
   }
 

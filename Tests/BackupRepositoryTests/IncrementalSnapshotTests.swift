@@ -21,7 +21,7 @@ import Testing
     for number in 1...20 { try lab.write("notes/\(number).txt", "note \(number)") }
     try lab.write("large", SeededRandom.noise(3 << 20, seed: 1))
     try lab.write("empty", "")
-    _ = try lab.shell("ln notes/1.txt first; ln empty second; ln -s large link; mkdir -p a/b", in: lab.root)
+    try lab.shell("ln notes/1.txt first; ln empty second; ln -s large link; mkdir -p a/b", in: lab.root)
     try lab.sql("db.sqlite", "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)")
     return lab
   }
@@ -42,7 +42,7 @@ import Testing
     let lab = try scene()
     try lab.incremental()
     try lab.write("notes/2.txt", "another text")
-    _ = try lab.shell(
+    try lab.shell(
       """
       chmod 600 notes/3.txt; rm notes/4.txt; mv notes/5.txt a/moved.txt; cp large copy; rm link; mkdir link
       touch -d 2001-01-01 notes/6.txt
@@ -60,7 +60,7 @@ import Testing
     try lab.restore(second.path, to: lab.directory("new"))
     #expect(try TreeListing(lab.directory("new")).differences(from: before) == [])
     // In place, over what was changed since.
-    _ = try lab.shell("rm -r notes copy; echo x > a/moved.txt", in: lab.root)
+    try lab.shell("rm -r notes copy; echo x > a/moved.txt", in: lab.root)
     try lab.restore(second.path)
     #expect(try TreeListing(lab.root).differences(from: before) == [])
   }
@@ -74,7 +74,7 @@ import Testing
     try lab.incremental()
     #expect(try !stored(lab.incremental()))
     // The rows are in the log alone.
-    _ = try lab.shell(Lab.leavingTheLog("INSERT INTO t VALUES (3)"), in: lab.root)
+    try lab.shell(Lab.leavingTheLog("INSERT INTO t VALUES (3)"), in: lab.root)
     #expect(lab.exists("db.sqlite-wal"))
     #expect(try stored(lab.incremental()))
     #expect(try !stored(lab.incremental()))
@@ -285,10 +285,10 @@ import Testing
   @Test func sparseFilesInAChainStayBelowTheLimit() throws {
     let lab = try Lab()
     try lab.write("file", SeededRandom.noise(1 << 20, seed: 3))
-    _ = try lab.shell("truncate -s 300M sparse", in: lab.root)
+    try lab.shell("truncate -s 300M sparse", in: lab.root)
     var last = try lab.incremental()
     for _ in 0..<5 {
-      _ = try lab.shell("touch sparse", in: lab.root)
+      try lab.shell("touch sparse", in: lab.root)
       last = try lab.incremental()
     }
     try lab.restore(last.path, to: lab.directory("new"))
@@ -311,7 +311,7 @@ import Testing
   @Test func contentThatSnapshotsShareIsVerifiedOnce() throws {
     let lab = try scene()
     var reports = [try lab.incremental()]
-    _ = try lab.shell("touch -d 2001-01-01 large", in: lab.root)
+    try lab.shell("touch -d 2001-01-01 large", in: lab.root)
     for _ in 1...2 { reports.append(try lab.incremental()) }
     var verification = Verification()
     func bytesRead(_ report: SnapshotReport) throws -> UInt64 {

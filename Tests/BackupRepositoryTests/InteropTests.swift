@@ -25,7 +25,7 @@ import Testing
     try RawFiles.write([7], to: lab.full("dir/odd") + [0xE9, 0xFF])
     try ExtendedAttributes.set("user.note", [0, 10, 61, 255], of: lab.full("text"))
     try ExtendedAttributes.set("user.odd", [1], of: lab.full("dir/odd") + [0xE9, 0xFF])
-    _ = try lab.shell(
+    try lab.shell(
       """
       ln text dir/hard; ln -s ../outside link; ln -s nowhere dir/dangling; chmod 640 big; chmod 500 dir/nothing
       touch -d '1969-12-31 12:00:00.25' empty; touch -d '2020-02-02 02:02:02.123456789' dir/nothing

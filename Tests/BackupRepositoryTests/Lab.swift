@@ -85,6 +85,7 @@ final class Lab {
       "user.com.apple.metadata:com_apple_backup_excludeItem", Array("com.apple.backupd".utf8), of: full(path))
   }
 
+  @discardableResult
   func shell(_ script: String, in directory: String? = nil) throws -> String {
     return try Command.succeed("/bin/sh", ["-ec", script], directory: directory ?? self.directory.path).output
   }

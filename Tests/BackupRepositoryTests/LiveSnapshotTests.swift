@@ -24,7 +24,7 @@ import Testing
     #expect(others == [])
     for report in reports {
       #expect(!report.isIncomplete)
-      _ = try lab.shell("rm -rf out")
+      try lab.shell("rm -rf out")
       try lab.restore(report.path, to: lab.directory("out"))
       let copy = lab.directory("out/Documents/database.sqlite")
       #expect(try Lab.notes(["check", copy]).contains("200000"))
@@ -48,7 +48,7 @@ import Testing
       #expect(report.raw.isEmpty && !report.isIncomplete)
       #expect(
         try Archive(path: report.path).manifest.entry("Documents/database.sqlite")?.kind == .rawDatabase)
-      _ = try lab.shell("rm -rf out")
+      try lab.shell("rm -rf out")
       try lab.restore(report.path, to: lab.directory("out"))
       #expect(try Lab.notes(["check", lab.directory("out/Documents/database.sqlite")]).contains("200000"))
     }
@@ -67,7 +67,7 @@ import Testing
       _ = try writer.wait()
     }
     for report in reports {
-      _ = try lab.shell("rm -rf out")
+      try lab.shell("rm -rf out")
       try lab.restore(report.path, to: lab.directory("out"))
       #expect(try Lab.notes(["check", lab.directory("out/Documents/database.sqlite")]).contains("200000"))
     }

@@ -40,7 +40,7 @@ import Testing
 
   private func restored(_ path: String) throws -> TreeListing {
     let target = lab.directory("restored")
-    _ = try lab.shell("rm -rf restored")
+    try lab.shell("rm -rf restored")
     let archive = try Archive(path: path, keys: keys)
     _ = try Verification.run(archive, data: true)
     _ = try Restore.run(
@@ -102,9 +102,9 @@ import Testing
     expectFull(try snapshot { $0.cache = nil }, nil)
     expectFull(try snapshot(), "no key opens the newest archive")
     #expect(try snapshot().header.kind == .incremental)
-    _ = try lab.shell("rm -r cache")
+    try lab.shell("rm -r cache")
     expectFull(try snapshot(), "the cache does not have its manifest")
-    _ = try lab.shell("rm -r cache")
+    try lab.shell("rm -r cache")
     // With a key it is not needed.
     #expect(try snapshot { $0.keys = keys }.header.kind == .incremental)
     // Only the newest manifest is in the cache now.
@@ -118,10 +118,10 @@ import Testing
     try snapshot()
     try lab.write("notes/1", "changed")
     try snapshot()
-    _ = try lab.shell("cp -r cache good")
+    try lab.shell("cp -r cache good")
     var random = SeededRandom(seed: 8)
     for attempt in 0..<12 {
-      _ = try lab.shell("rm -rf cache; cp -r good cache")
+      try lab.shell("rm -rf cache; cp -r good cache")
       let file = lab.directory(try files()[attempt % 2])
       var bytes = try RawFiles.read(Array(file.utf8))
       switch attempt / 2 {
@@ -147,13 +147,13 @@ import Testing
   @Test func foreignFilesAreLeftUnchanged() throws {
     try snapshot()
     let folder = (try files()[0] as NSString).deletingLastPathComponent
-    _ = try lab.shell(
+    try lab.shell(
       "echo text > \(folder)/foreign; mkdir \(folder)/directory; echo text > cache/manifests/foreign")
     #expect(try snapshot().header.kind == .incremental)
     #expect(try files().count == 4)
     // Another archive's file under this one's name.
     let names = try files().filter { $0.hasSuffix(".age") }
-    _ = try lab.shell("cp \(names[0]) \(names[1])")
+    try lab.shell("cp \(names[0]) \(names[1])")
     #expect(try snapshot().header.kind == .full)
   }
 
@@ -201,7 +201,7 @@ import Testing
   }
 
   @Test func anInstanceHasItsOwn() throws {
-    _ = try lab.shell("cp -a box red; cp -a box blue")
+    try lab.shell("cp -a box red; cp -a box blue")
     for number in 0..<2 {
       for name in ["red", "blue"] {
         let container = try lab.container(lab.directory(name))
@@ -228,7 +228,7 @@ import Testing
       try snapshot { $0.seams.now = { Date().addingTimeInterval(Double(number * 2 - 60)) } }
     }
     #expect(try files().count == 3)
-    _ = try lab.shell("mkdir cache/manifests/old; touch -d '1 year ago' cache/manifests/old")
+    try lab.shell("mkdir cache/manifests/old; touch -d '1 year ago' cache/manifests/old")
     try Repository(lab.repository).forget(keeping: .last(1))
     try snapshot()
     #expect(try files().count == 1 && lab.shell("ls cache/manifests | wc -l") == "1\n")
@@ -236,11 +236,11 @@ import Testing
 
   @Test func itIsNotUsedWhenOthersCanChangeIt() throws {
     try snapshot()
-    _ = try lab.shell("chmod 770 cache/manifests")
+    try lab.shell("chmod 770 cache/manifests")
     let report = try snapshot()
     expectFull(report, "the cache does not have its manifest")
     #expect(report.cacheProblem?.contains("not private") == true)
-    _ = try lab.shell("chmod 700 cache/manifests; rm -r cache; echo file > cache")
+    try lab.shell("chmod 700 cache/manifests; rm -r cache; echo file > cache")
     let blocked = try snapshot()
     expectFull(blocked, "no key opens")
     #expect(blocked.cacheProblem != nil)
@@ -261,11 +261,11 @@ import Testing
     ]
     let environment = ["DRYDOCK_CACHE": cache]
     _ = try Command.run(Tools.drydock(), arguments, environment: environment)
-    _ = try lab.shell("cp -a repository master; cp -a cache kept")
+    try lab.shell("cp -a repository master; cp -a cache kept")
     var (wasKept, wasLost) = (false, false)
     for call in ["fsync", "renameat2", "renameat"] {
       for number in 1...6 {
-        _ = try lab.shell("rm -rf repository cache; cp -a master repository; cp -a kept cache")
+        try lab.shell("rm -rf repository cache; cp -a master repository; cp -a kept cache")
         let killed = try Command.run(
           Tools.system("strace"),
           Tools.tracing(call, "signal=SIGKILL:when=\(number)") + [Tools.drydock()] + arguments,

@@ -17,9 +17,9 @@ import Testing
   ) throws -> (Lab, reports: [SnapshotReport], whole: TreeListing) {
     let lab = try Lab()
     // A frame has 4 MiB.
-    _ = try lab.shell("head -c 9M /dev/urandom > large", in: lab.root)
+    try lab.shell("head -c 9M /dev/urandom > large", in: lab.root)
     for number in 1...20 { try lab.write("notes/\(number)", "note \(number)") }
-    _ = try lab.shell("ln large other; mkdir a", in: lab.root)
+    try lab.shell("ln large other; mkdir a", in: lab.root)
     try lab.sql(
       "db.sqlite",
       """
@@ -28,7 +28,7 @@ import Testing
       """)
     let full = try snapshot(lab, change)
     try lab.write("notes/2", "another text")
-    _ = try lab.shell("mv notes/3 a/moved", in: lab.root)
+    try lab.shell("mv notes/3 a/moved", in: lab.root)
     let second = try snapshot(lab, change)
     try lab.write("notes/4", "the last text")
     let third = try snapshot(lab, change)
@@ -109,8 +109,8 @@ import Testing
     try damage("large", in: reports[2].path, lab)
     try damage("db.sqlite", in: reports[2].path, lab)
     try lab.sql("db.sqlite", "PRAGMA journal_mode=WAL; DELETE FROM t WHERE a > 5")
-    _ = try lab.shell(Lab.leavingTheLog("DELETE FROM t WHERE a > 3"), in: lab.root)
-    _ = try lab.shell(
+    try lab.shell(Lab.leavingTheLog("DELETE FROM t WHERE a > 3"), in: lab.root)
+    try lab.shell(
       "rm -r notes; echo new > extra; rm other large; mkdir large; echo x > large/own", in: lab.root)
     try #require(lab.exists("db.sqlite-wal"))
     let before = try TreeListing(lab.root)

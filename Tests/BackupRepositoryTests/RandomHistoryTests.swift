@@ -90,7 +90,7 @@ import Testing
         if let statement {
           try lab.sql("db.sqlite", statement)
         } else {
-          _ = try lab.shell(
+          try lab.shell(
             Lab.leavingTheLog(
               "UPDATE t SET b = b || 'x' WHERE a % \(Int.random(in: 2...90, using: &random)) = 0"),
             in: lab.root)

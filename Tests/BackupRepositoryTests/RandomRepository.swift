@@ -241,7 +241,7 @@ struct RandomRepository {
     #expect(differences == [], "snapshot of \(snapshot.time), \(path); \(context)")
     let rows = try RandomHistoryTests.RandomRun.rows(target + "/db.sqlite")
     #expect(rows == snapshot.rows, "rows of \(snapshot.time), \(path); \(context)")
-    _ = try lab.shell("rm -rf restored")
+    try lab.shell("rm -rf restored")
   }
 
   /// Restores all that is there, each copy, and verifies the whole repository.

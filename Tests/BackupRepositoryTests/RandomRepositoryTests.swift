@@ -340,13 +340,13 @@ extension RandomRepository {
       let isThere = RawFiles.exists(Array(file.utf8))
       #expect(isThere || !killed.succeeded, "\(killed); \(context)")
       if isThere { try expectRestored(snapshot, from: file) }
-      _ = try lab.shell("rm -f exports/made.tar.zst")
+      try lab.shell("rm -f exports/made.tar.zst")
     }
     let result = try program(arguments)
     #expect(result.succeeded, "\(result); \(context)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: lab.directory("exports")).count == 1, context)
     try expectRestored(snapshot, from: file)
-    _ = try lab.shell("rm exports/made.tar.zst")
+    try lab.shell("rm exports/made.tar.zst")
   }
 
   /// Makes the container what it was, where nothing is excluded.

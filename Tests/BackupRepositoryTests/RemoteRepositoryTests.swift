@@ -34,7 +34,7 @@ import Testing
     let first = try lab.snapshot()
     let object = first.path.dropFirst("s3://".count)
     let endpoint = place.environment["AWS_ENDPOINT_URL_S3"] ?? ""
-    _ = try lab.shell(
+    try lab.shell(
       """
       curl -sSf --aws-sigv4 aws:amz:us-east-1:s3 --user drydock:testing -X PUT -H 'x-amz-storage-class: GLACIER' \
         -H 'x-amz-copy-source: /\(object)' '\(endpoint)/\(object)'
@@ -272,8 +272,7 @@ import Testing
     try lab.write("note", "small")
     let path = try lab.incremental { _ in }.path
     let names = ["directory", "fifo", "link"].map { "\($0)_20260101T000000Z_0123456789abcdef.tar.zst" }
-    _ = try lab.shell(
-      "mkdir \(names[0]); mkfifo \(names[1]); ln -s \(lastName(path)) \(names[2])", in: folder)
+    try lab.shell("mkdir \(names[0]); mkfifo \(names[1]); ln -s \(lastName(path)) \(names[2])", in: folder)
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == [path])
     #expect(listing.unreadable.map { lastName($0.path) }.sorted() == names)

@@ -15,7 +15,7 @@ import Testing
     for directory in ["early", "late"] {
       for number in 0..<3 { try lab.write("\(directory)/file-\(number)", "\(directory) \(number)") }
       try lab.write("\(directory)/box/inner/deep", "deep in \(directory)")
-      _ = try lab.shell(
+      try lab.shell(
         "ln -s target '\(directory)/link'; ln \(directory)/file-1 \(directory)/twin", in: lab.root)
     }
     try lab.write("middle", "between the two")
@@ -124,7 +124,7 @@ import Testing
   @Test("Renamed back and forth by another process, every few milliseconds", arguments: [0.03, 0.002])
   func renamedAllTheTime(_ pause: Double) throws {
     let lab = try Lab()
-    _ = try lab.shell(
+    try lab.shell(
       "mkdir a z; (cd a; seq -f a-%g 150 | xargs touch); (cd z; seq -f z-%g 150 | xargs touch); echo only >a/it",
       in: lab.root)
     let script = """

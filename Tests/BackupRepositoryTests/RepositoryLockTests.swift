@@ -134,7 +134,7 @@ import Testing
     // Each waits for the others' locks: with requests, and pauses of half a second.
     let (threads, rounds) = lab.place == nil || TestExtent.isFull ? (6, 4) : (3, 1)
     let roots = (0..<threads).map { lab.directory("box\($0)") }
-    for root in roots { _ = try lab.shell("cp -a '\(lab.root)' '\(root)'") }
+    for root in roots { try lab.shell("cp -a '\(lab.root)' '\(root)'") }
     DispatchQueue.concurrentPerform(iterations: threads) { number in
       do {
         let repository = Repository(path)

@@ -161,7 +161,7 @@ import Testing
   @Test(.local("sets the times of the files")) func theLaterOneOfASecondIsTheLatest() throws {
     let lab = try Lab()
     let paths = try ["z", "m", "a", "q"].map { try add(lab, $0 + ".tar.zst") }
-    _ = try lab.shell(
+    try lab.shell(
       "cd repository; n=1; for f in z m a q; do touch -d \"2026-11-20 10:15:00.00000000$n\" $f.tar.zst; n=$((n+1)); done"
     )
     let listing = try Repository(lab.repository).list()

@@ -41,10 +41,10 @@ import Testing
   func staleLogGoes(_ flagged: Bool, _ damage: String) throws {
     let (lab, archive) = try lab()
     try leaveLog(lab, flagged: flagged)
-    _ = try lab.shell(damage, in: lab.root)
+    try lab.shell(damage, in: lab.root)
     for options in [RestoreOptions(), scoped("data/db.sqlite"), keeping()] {
       let copy = try Lab()
-      _ = try copy.shell("rm -rf box && cp -a '\(lab.root)' box")
+      try copy.shell("rm -rf box && cp -a '\(lab.root)' box")
       try copy.restore(archive) { $0 = options }
       #expect(!copy.exists("data/db.sqlite-wal"))
       #expect(try sum(copy) == "6\n")
@@ -128,7 +128,7 @@ import Testing
     for hasLog in [false, true] {
       let (lab, archive) = try lab()
       if hasLog { try leaveLog(lab) }
-      _ = try lab.shell(damage, in: lab.root)
+      try lab.shell(damage, in: lab.root)
       let damaged = try TreeListing(lab.root)
       let dry = try lab.dryRun(archive).value
       let report = try lab.restore(archive).value
@@ -136,7 +136,7 @@ import Testing
       #expect(try lab.restore(archive).transaction == nil)
       #expect(try RawFiles.names(in: lab.full("data")).count == 2)
       // SQLite would change the directory's time.
-      _ = try lab.shell("rm -rf copy; cp -a box/data copy")
+      try lab.shell("rm -rf copy; cp -a box/data copy")
       #expect(try lab.sql("../copy/db.sqlite", "SELECT sum(a) FROM t") == "6\n")
       _ = try Transaction.rollback(lab.container())
       let lines = try TreeListing(lab.root).differences(from: damaged)
@@ -157,7 +157,7 @@ import Testing
       "chmod 600 bad", "chmod 600 bad-wal", "echo x > bad-shm; rm bad-wal",
     ]
     for damage in damages {
-      _ = try lab.shell(damage, in: lab.root)
+      try lab.shell(damage, in: lab.root)
       try lab.restore(archive)
       let lines = try TreeListing(lab.root).differences(from: before)
       #expect(lines == [], "\(damage)")

@@ -13,7 +13,7 @@ import Testing
     try lab.directory(in: "b/empty/below")
     try lab.write("closed/file", "not to be written")
     try lab.write(String(repeating: "n", count: 255), "the longest name")
-    _ = try lab.shell(
+    try lab.shell(
       """
       ln a/first b/second; ln a/first closed/third
       truncate -s 64M sparse; printf data | dd of=sparse bs=1 seek=33554432 conv=notrunc status=none
@@ -22,7 +22,7 @@ import Testing
       chmod 555 closed
       """, in: lab.root)
     if geteuid() == 0 {
-      _ = try lab.shell("chown 1234:5678 sparse b b/empty; chown -h 7:8 hole", in: lab.root)
+      try lab.shell("chown 1234:5678 sparse b b/empty; chown -h 7:8 hole", in: lab.root)
     }
   }
 
@@ -39,7 +39,7 @@ import Testing
       #expect(blocks * 512 <= 256 << 10, "\(name) takes \(blocks) blocks")
     }
     // Over what was damaged.
-    _ = try lab.shell(
+    try lab.shell(
       """
       chmod 755 closed; rm -r closed a/first b/empty; echo x > b/second; echo more >> sparse; chmod 700 b
       touch hole; rm nnn*

@@ -58,10 +58,10 @@ struct RestoreMatrix {
         }
       }
     }
-    _ = try lab.shell(
+    try lab.shell(
       "find live -exec touch -h -d 2021-01-01 {} +; find source -exec touch -h -d 2020-01-01 {} +")
     for place in copies {
-      _ = try lab.shell("[ ! -e source/\(place)/x ] || cp -a source/\(place)/x live/\(place)/x")
+      try lab.shell("[ ! -e source/\(place)/x ] || cp -a source/\(place)/x live/\(place)/x")
     }
     archive = try lab.take(options).path
     source = try TreeListing(lab.root)
@@ -83,7 +83,7 @@ struct RestoreMatrix {
         try RawFiles.write(Array(RawFiles.read(Array(lab.directory(String(number)).utf8))), to: bytes)
       case .link:
         try FileManager.default.createSymbolicLink(atPath: full(rest), withDestinationPath: "../nowhere")
-      case .fifo: _ = try lab.shell("mkfifo '\(full(rest))'")
+      case .fifo: try lab.shell("mkfifo '\(full(rest))'")
       }
       if node.isFlagged {
         try ExtendedAttributes.set("user.xdg.robots.backup", Array("false".utf8), of: bytes)
@@ -124,11 +124,10 @@ struct RestoreMatrix {
       !conflicting.contains { path == $0 || path.hasPrefix($0 + "/") }
     }
     let list = conflicting.map { "box/" + $0 }.joined(separator: " ")
-    _ = try lab.shell("rm -rf box .drydock-*; cp -a live box; rm -rf \(list.isEmpty ? "none" : list)")
+    try lab.shell("rm -rf box .drydock-*; cp -a live box; rm -rf \(list.isEmpty ? "none" : list)")
     try checkRestore(rest)
     for (number, place) in conflicting.enumerated() where (number + seed) % 29 == 0 {
-      _ = try lab.shell(
-        "rm -rf box; mkdir -p box/\(place); rmdir box/\(place); cp -a live/\(place) box/\(place)")
+      try lab.shell("rm -rf box; mkdir -p box/\(place); rmdir box/\(place); cp -a live/\(place) box/\(place)")
       let error = failure { try lab.restore(archive, to: lab.directory("box")) { apply(model, &$0) } }
       #expect(code(error) == "conflict", "\(place)")
     }

@@ -50,21 +50,6 @@ import Testing
     #expect(attributes.keys.contains(Array("user.com.apple.metadata:com_apple_backup_excludeItem".utf8)))
   }
 
-  @Test func includedPathBelowAnExcludedOneIsRestored() throws {
-    let lab = try Lab()
-    lab.configuration.exclude = ["cache"]
-    lab.configuration.include = ["cache/keep/**"]
-    try lab.write("cache/keep/file", "kept")
-    try lab.write("cache/drop", "dropped")
-    let report = try lab.snapshot()
-    #expect(try Archive(path: report.path).manifest.entry("cache/keep/file") != nil)
-    #expect(try Archive(path: report.path).manifest.entry("cache/drop") == nil)
-    try lab.write("cache/keep/file", "damaged")
-    try lab.write("cache/drop", "live")
-    try lab.restore(report.path)
-    #expect(try lab.read("cache/keep/file") == "kept" && lab.read("cache/drop") == "live")
-  }
-
   @Test func directoryThatCouldNotBeReadKeepsWhatIsInIt() throws {
     let lab = try Lab()
     var hostile = try HandmadeArchive(lab)
@@ -110,7 +95,7 @@ import Testing
   @Test func scopeMirrorsInsideOnly() throws {
     let lab = try Lab()
     for path in ["a/one", "a/two", "b/one", "c"] { try lab.write(path, "archive") }
-    _ = try lab.shell("chmod 711 a; touch -d 2020-02-02 a", in: lab.root)
+    try lab.shell("chmod 711 a; touch -d 2020-02-02 a", in: lab.root)
     let archive = try lab.snapshot().path
     let before = try TreeListing(lab.root)
     for path in ["a/one", "a/extra", "b/one", "b/extra", "c"] { try lab.write(path, "live") }
@@ -136,7 +121,7 @@ import Testing
     try lab.write("file", "content")
     try lab.write("locked/file", "content")
     try ExtendedAttributes.set("user.color", [1, 2, 3], of: lab.full("file"))
-    _ = try lab.shell(
+    try lab.shell(
       "chmod 555 locked; chmod 4750 file; ln -s file link; touch -h -d '2021-01-01 00:00:00.123456789' link",
       in: lab.root)
     try lab.sql("db", "CREATE TABLE t(a)")
@@ -144,7 +129,7 @@ import Testing
     let before = try TreeListing(lab.root)
     try ExtendedAttributes.remove("user.color", of: lab.full("file"))
     try ExtendedAttributes.set("user.new", [9], of: lab.full("locked"))
-    _ = try lab.shell("chmod 600 file db; chmod 755 locked; touch -h link; chmod 700 .", in: lab.root)
+    try lab.shell("chmod 600 file db; chmod 755 locked; touch -h link; chmod 700 .", in: lab.root)
     let outcome = try lab.restore(archive) { $0.keepsSetID = true }
     #expect(try TreeListing(lab.root).differences(from: before, ignoringTimesOf: ["db"]) == [])
     #expect(outcome.value.bytesRead < 100_000)
@@ -155,7 +140,7 @@ import Testing
   func linksNamedAsLogs() throws {
     let lab = try Lab()
     try lab.write("a", "shared")
-    _ = try lab.shell("ln a b; ln -s none a-wal; ln -s a a-journal; ln -s none b-wal", in: lab.root)
+    try lab.shell("ln a b; ln -s none a-wal; ln -s a a-journal; ln -s none b-wal", in: lab.root)
     let archive = try lab.snapshot().path
     try lab.restore(archive, to: lab.directory("new"))
     #expect(try TreeListing(lab.directory("new")).differences(from: TreeListing(lab.root)) == [])
@@ -165,7 +150,7 @@ import Testing
     let lab = try Lab()
     try lab.write("a", "shared")
     try lab.write("own", "shared")
-    _ = try lab.shell("ln a b; ln a sub", in: lab.root)
+    try lab.shell("ln a b; ln a sub", in: lab.root)
     let archive = try lab.snapshot().path
     let before = try TreeListing(lab.root)
     let damages = [
@@ -173,7 +158,7 @@ import Testing
       "rm own; ln a own; chmod 600 own", "rm a; cp -p b a; touch a", "rm sub; mkdir sub; echo live > sub/x",
     ]
     for damage in damages {
-      _ = try lab.shell(damage, in: lab.root)
+      try lab.shell(damage, in: lab.root)
       try lab.restore(archive)
       let lines = try TreeListing(lab.root).differences(from: before)
       #expect(lines == [], "\(damage)")
@@ -181,12 +166,12 @@ import Testing
     }
     #expect(try lab.restore(archive) { $0.scope = ["b", "sub"] }.transaction == nil)
     // Part of a set of links, and a first name that is preserved: the archive's content, not the live one's.
-    _ = try lab.shell("echo changed > a", in: lab.root)
+    try lab.shell("echo changed > a", in: lab.root)
     try lab.restore(archive) { $0.scope = ["b"] }
     #expect(try lab.read("b") == "shared" && lab.read("a") == "changed\n")
     #expect(try lab.restore(archive) { $0.scope = ["b"] }.transaction == nil)
     try lab.restore(archive)
-    _ = try lab.shell("rm a b; echo changed > a", in: lab.root)
+    try lab.shell("rm a b; echo changed > a", in: lab.root)
     try lab.flag("a")
     try lab.restore(archive)
     #expect(try lab.read("b") == "shared" && lab.read("a") == "changed\n")

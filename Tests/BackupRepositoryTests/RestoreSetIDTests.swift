@@ -16,7 +16,7 @@ import Testing
   private func lab() throws -> Lab {
     let lab = try Lab()
     for name in ["tool", "group", "net", "plain"] { try lab.write(name, name) }
-    _ = try lab.shell("mkdir shared; chmod 4755 tool; chmod 2755 group; chmod 2775 shared", in: lab.root)
+    try lab.shell("mkdir shared; chmod 4755 tool; chmod 2755 group; chmod 2775 shared", in: lab.root)
     try setCapability(lab)
     return lab
   }
@@ -66,7 +66,7 @@ import Testing
     let archive = try lab.snapshot().path
     #expect(try lab.restore(archive).transaction == nil)
     // Other times alone.
-    _ = try lab.shell("touch tool group net shared; rm plain", in: lab.root)
+    try lab.shell("touch tool group net shared; rm plain", in: lab.root)
     let report = try lab.restore(archive).value
     #expect(report.withoutSetID.isEmpty && report.restoredPaths.contains("tool"))
     #expect(try modes(lab.root) == ["4755", "2755", "2775"] && hasCapability(lab.root) == (geteuid() == 0))
@@ -75,9 +75,9 @@ import Testing
   @Test func otherContentAndOtherOwnersGetNone() throws {
     let lab = try lab()
     let archive = try lab.snapshot().path
-    _ = try lab.shell("echo other > tool; echo other > net; chmod 4755 tool", in: lab.root)
+    try lab.shell("echo other > tool; echo other > net; chmod 4755 tool", in: lab.root)
     try setCapability(lab)
-    if geteuid() == 0 { _ = try lab.shell("chown 1234 group shared; chmod g+s group shared", in: lab.root) }
+    if geteuid() == 0 { try lab.shell("chown 1234 group shared; chmod g+s group shared", in: lab.root) }
     let report = try lab.restore(archive).value
     #expect(try lab.read("tool") == "tool" && !hasCapability(lab.root))
     let modes = try modes(lab.root)

@@ -13,7 +13,7 @@ import Testing
   @Test(arguments: [[], ["--leave-wal"], ["--rollback-journal"], ["--version", "4"]] as [[String]])
   func absentPlaceAndEmptyDirectory(_ arguments: [String]) throws {
     let lab = try Lab(name: "notes", notes: arguments)
-    _ = try lab.shell("chmod 555 Documents/Inbox; chmod 1777 Documents/Notes", in: lab.root)
+    try lab.shell("chmod 555 Documents/Inbox; chmod 1777 Documents/Notes", in: lab.root)
     let archive = try lab.snapshot().path
     let places = [RestoreTests.database, "Library/Application Support/database.sqlite"]
     let sidecars = places.flatMap { [$0 + "-wal", $0 + "-shm"] }
@@ -114,10 +114,10 @@ import Testing
 
   @Test(.atEachPlace) func onlyWhatDiffersIsRead() throws {
     let lab = try Lab()
-    _ = try lab.shell("for i in $(seq -w 24); do head -c 1048576 /dev/urandom > photo$i; done", in: lab.root)
+    try lab.shell("for i in $(seq -w 24); do head -c 1048576 /dev/urandom > photo$i; done", in: lab.root)
     let archive = try lab.snapshot().path
     try lab.write("photo07", "damaged")
-    _ = try lab.shell("chmod 600 photo23", in: lab.root)
+    try lab.shell("chmod 600 photo23", in: lab.root)
     let outcome = try lab.restore(archive)
     #expect(outcome.value.restoredPaths == ["photo07", "photo23"] && outcome.value.unchanged == 22)
     #expect(outcome.value.bytesRead < 9 << 20)
@@ -160,8 +160,7 @@ import Testing
     #expect(try Restore.run(archive, target(archive)).transaction == nil)
     let other = try Lab(name: "other", notes: ["--uuid", "11111111-3D7E-4B8A-9C11-0E5D2F7A4B90"])
     let foreign = try Archive(path: other.snapshot().path)
-    let error = failure { _ = try target(foreign) }
-    #expect(code(error) == "mismatch")
+    #expect(code(failure { _ = try target(foreign) }) == "mismatch")
   }
 
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
@@ -205,6 +204,6 @@ import Testing
     try lab.write("tmp/new", "temporary")
     try lab.write("Library/Caches/new", "cached")
     try lab.remove("Library/Application Support/Downloads/episode-2.mp3")
-    _ = try lab.shell("chmod 700 Documents/export.sh; touch Documents/empty.txt", in: lab.root)
+    try lab.shell("chmod 700 Documents/export.sh; touch Documents/empty.txt", in: lab.root)
   }
 }

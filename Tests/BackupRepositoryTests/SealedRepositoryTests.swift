@@ -167,13 +167,6 @@ import Testing
     ArchiveName.mark(app: "com.example.lab", instance: instance)
   }
 
-  @Test(.local("without files")) func namesFitALine() throws {
-    let names = ArchiveName.candidates(
-      app: "com.example.notes", instance: UUID().uuidString, time: "20261120T101500Z",
-      id: try Archive.ID.new())
-    #expect(names[0].count == 59)
-  }
-
   /// An archive of which only the name is known is no one's where its mark is that of two instances.
   @Test func aMarkOfTwoInstancesIsOfNeither() throws {
     let name = "com.example.lab_20261114T080000Z_0123abcd\(mark("box")).tar.zst.age"

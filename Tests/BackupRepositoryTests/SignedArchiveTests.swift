@@ -22,7 +22,7 @@ struct SigningLab {
     self.lab = lab
     try lab.write("file", "content")
     try lab.write("Documents/other", SeededRandom.noise(200_000))
-    _ = try lab.shell(
+    try lab.shell(
       """
       minisign -G -W -p key.pub -s key.sec; minisign -G -W -p stranger.pub -s stranger.sec
       ssh-keygen -q -t ed25519 -N '' -C builder@example.com -f ssh

@@ -100,7 +100,7 @@ private final class VaultScene {
 
   func check(_ reach: VaultRestoreMatrixTests.Reach) throws {
     let comment = Comment(rawValue: "\(model) \(reach)")
-    _ = try lab.lab.shell("rm -rf box .drydock-*; mkdir box")
+    try lab.lab.shell("rm -rf box .drydock-*; mkdir box")
     try lab.write(model.hasVault ? live : nil, file: "live")
     let before = try TreeListing(lab.root)
     let options = { (options: inout RestoreOptions) in

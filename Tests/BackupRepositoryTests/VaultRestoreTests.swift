@@ -113,15 +113,15 @@ import Testing
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     let archive = try lab.snapshot(encrypted: false, nil).path
     for make in ["ln -s nowhere", "mkdir -p"] {
-      _ = try lab.lab.shell("rm box/\(VaultLab.vault); \(make) box/\(VaultLab.vault)")
+      try lab.lab.shell("rm box/\(VaultLab.vault); \(make) box/\(VaultLab.vault)")
       #expect(try lab.restore(archive, nil).value.isIncomplete)
       #expect(try !lab.restore(archive, keys).value.isIncomplete && lab.values(keys) == ["s/a": "v"])
     }
     // The other way round, a vault does not go for a link.
     let live = try lab.bytes()
-    _ = try lab.lab.shell("mv box/\(VaultLab.vault) kept; ln -s nowhere box/\(VaultLab.vault)")
+    try lab.lab.shell("mv box/\(VaultLab.vault) kept; ln -s nowhere box/\(VaultLab.vault)")
     let link = try lab.snapshot(encrypted: false, nil).path
-    _ = try lab.lab.shell("mv -f kept box/\(VaultLab.vault)")
+    try lab.lab.shell("mv -f kept box/\(VaultLab.vault)")
     #expect(try lab.restore(link, keys).value.isIncomplete && lab.bytes() == live)
   }
 
@@ -130,10 +130,10 @@ import Testing
     let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     for link in ["AAA", "zzz"] {
-      _ = try lab.lab.shell("ln box/\(VaultLab.vault) box/\(link)")
+      try lab.lab.shell("ln box/\(VaultLab.vault) box/\(link)")
       let archive = try lab.snapshot(encrypted: true, keys).path
       let sealed = try lab.bytes()
-      _ = try lab.lab.shell("rm box/\(link)")
+      try lab.lab.shell("rm box/\(link)")
       try lab.write(vault(keys, [VaultLab.item("a", "other"), VaultLab.item("b", "w")]))
       _ = try lab.restore(archive, keys)
       #expect(try lab.values(keys) == ["s/a": "v"])

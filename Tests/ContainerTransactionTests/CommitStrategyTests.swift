@@ -119,8 +119,7 @@ import Testing
     let root = sandbox.root
     let faults = Seams { point in
       guard point == .committed else { return }
-      try Command.succeed(
-        "mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", root + "/Documents"])
+      try Command.succeed("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", root + "/Documents"])
     }
     // Whatever becomes of it, what is mounted is not emptied.
     _ = try? sandbox.run(faults: faults)

@@ -58,15 +58,14 @@ import Testing
   @Test(arguments: strategies) func whatWasWrittenMeanwhileIsKept(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
     let sandbox = try Sandbox(files: CommitFaultTests.files)
-    let own = sandbox
     let path = sandbox.root + "/Documents/empty.txt"
     let faults = Seams {
       if $0 == .committed { try app.open(strategy.rawValue, .hold, path) }
       if $0 == .marked {
-        try own.put("Documents/written.txt", "written into the new file")
-        try own.put("Documents/fresh.txt", "made beside it")
-        try own.put("Library/x/y/z", "an untouched one")
-        try own.live().removeFile("Documents/saved")
+        try sandbox.put("Documents/written.txt", "written into the new file")
+        try sandbox.put("Documents/fresh.txt", "made beside it")
+        try sandbox.put("Library/x/y/z", "an untouched one")
+        try sandbox.live().removeFile("Documents/saved")
       }
     }
     let error = try #require(failure { try sandbox.run(faults: faults, commit: strategy) })
@@ -87,10 +86,9 @@ import Testing
   @Test(arguments: strategies) func aNewcomerInTheWayIsTakenBack(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
     let sandbox = try Sandbox(files: CommitFaultTests.files)
-    let own = sandbox
     let path = sandbox.root + "/Documents/written.txt"
     let faults = Seams.at(.committed) {
-      try own.put("Documents/written.txt", "the app's")
+      try sandbox.put("Documents/written.txt", "the app's")
       try app.open(strategy.rawValue, .append, path)
     }
     let error = failure { try sandbox.run(faults: faults, commit: strategy) }

@@ -22,10 +22,9 @@ import Testing
     #expect(outcome.transaction != nil && outcome.notes.isEmpty)
     #expect(try sandbox.live().contents("a/b") == [1])
     #expect(try sandbox.stages().isEmpty)
-    let again = failure {
+    expect(.exists) {
       _ = try Transaction.create(created(sandbox), .restore, summary: "x") { _ in }
     }
-    #expect(again?.code == .exists)
     let dry = try sandbox.listing()
     _ = try Transaction.dryRun(on: sandbox.container()) { try $0.write([2], to: "a/b") }
     expectNone(try sandbox.listing().changes(from: dry, comparing: TreeListing.untouched))

@@ -316,11 +316,10 @@ import Testing
     try withSecrets { sandbox, keys in
       let path: ContainerPath = "Documents/notes.age"
       try sandbox.live().create(path, Array("before".utf8), mode: 0o640)
-      let own = sandbox
       let app = Seams { point in
         guard point == .committed else { return }
-        try own.live().create("new", Array("age-encryption.org/v1\ncanary-0123456789abcdef".utf8))
-        try own.live().rename("new", in: own.live(), to: path)
+        try sandbox.live().create("new", Array("age-encryption.org/v1\ncanary-0123456789abcdef".utf8))
+        try sandbox.live().rename("new", in: sandbox.live(), to: path)
       }
       let outcome = try sandbox.run(faults: app) { try $0.write(Array("written".utf8), to: path) }
       #expect(outcome.conflicts == [path])
