@@ -30,7 +30,7 @@ import Testing
     do {
       try lab.restore(path)
     } catch {
-      #expect(error is DrydockError || error is DrydockError, "\(error)")
+      #expect(error is DrydockError, "\(error)")
       let lines = try TreeListing(lab.root).differences(from: before, comparing: TreeListing.unread)
       #expect(lines == [])
       #expect(throws: (any Error).self) { _ = try Verification.run(Archive(path: path), data: true) }
@@ -65,10 +65,9 @@ import Testing
     for path in ["small", "big", "dir", "db"] { try lab.remove(path) }
     let damaged = try TreeListing(lab.root)
     var random = SeededRandom(seed: 6)
-    let starts = [0] + frames
-    let positions =
-      starts.flatMap { [$0, $0 + 4, $0 + 6, $0 + 12] } + (bytes.count - 30..<bytes.count)
-      + (0..<25).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
+    var positions = ([0] + frames).flatMap { [$0, $0 + 4, $0 + 6, $0 + 12] }
+    positions += bytes.count - 30..<bytes.count
+    positions += (0..<25).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
     for position in lab.sample(positions, 8) where position < bytes.count {
       var copy = bytes
       copy[position] ^= UInt8(1 << Int.random(in: 0..<8, using: &random))

@@ -204,9 +204,11 @@ extension RandomRepository {
       ("last", policy.last), ("hourly", policy.hourly), ("daily", policy.daily), ("weekly", policy.weekly),
       ("monthly", policy.monthly), ("yearly", policy.yearly),
     ]
-    return counts.filter { $1 > 0 }.flatMap { ["--keep-\($0)", "\($1)"] }
-      + (policy.within.map { ["--keep-within", "\($0)"] } ?? [])
-      + policy.tags.flatMap { ["--keep-tag", $0.joined(separator: ",")] }
+    var arguments: [String] = []
+    for (name, count) in counts where count > 0 { arguments += ["--keep-\(name)", "\(count)"] }
+    if let within = policy.within { arguments += ["--keep-within", "\(within)"] }
+    for tags in policy.tags { arguments += ["--keep-tag", tags.joined(separator: ",")] }
+    return arguments
   }
 
   mutating func forget() throws {
