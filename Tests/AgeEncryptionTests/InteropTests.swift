@@ -6,11 +6,14 @@ import Testing
 
 /// What one side seals, the other opens: this module and the `age` program.
 @Suite("Interoperation with age") struct InteropTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
   static let sizes = [0, 1, 65_535, 65_536, 65_537, 131_072, 400_000]
 
   @Test("age opens what is sealed here, for each of three recipients", arguments: sizes)
   func theyOpen(size: Int) throws {
-    let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let identities = try (0..<3).map { _ in try AgeIdentity.generate() }
     let plain = Samples.bytes(size)
@@ -27,7 +30,6 @@ import Testing
 
   @Test("What age seals to three recipients is opened here, armored or not", arguments: sizes, [[], ["-a"]])
   func weOpen(size: Int, options: [String]) throws {
-    let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let identities = try (0..<3).map { _ in try AgeIdentity.generate() }
     let plain = Samples.bytes(size)
@@ -44,7 +46,6 @@ import Testing
   }
 
   @Test("What age seals is read at random here") func random() throws {
-    let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let identity = try AgeIdentity.generate()
     let plain = Samples.bytes(1_000_000)
@@ -59,7 +60,6 @@ import Testing
   }
 
   @Test("More chunks than one byte counts, both ways") func manyChunks() throws {
-    let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let identity = try AgeIdentity.generate()
     let plain = Samples.bytes(258 * PayloadCipher.chunkLength + 1)
@@ -70,7 +70,6 @@ import Testing
   }
 
   @Test("Keys that age-keygen makes are read here") func theirKeys() throws {
-    let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let made = try program.keygen([])
     let identities = try KeyFile.identities(in: SecretBytes(made.outputBytes), path: nil)
@@ -82,7 +81,6 @@ import Testing
 
   @Test("Keys made here are read by age-keygen and age, with comments and CRLF", arguments: ["\n", "\r\n"])
   func ourKeys(end: String) throws {
-    let directory = try TemporaryDirectory()
     let program = try AgeProgram(in: directory)
     let identities = [try AgeIdentity.generate(), try AgeIdentity.generate()]
     let texts = identities.map { KeyTests.text(KeyFile.text(of: $0, created: "2026-11-20T10:15:00Z")) }

@@ -7,6 +7,10 @@ import Testing
 @testable import FileSystem
 
 @Suite struct ContainerDetectionTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
   private func plist(_ values: [String: String]) throws -> [UInt8] {
     Array(try PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0))
   }
@@ -17,7 +21,6 @@ import Testing
   }
 
   @Test func metadataNamesAppAndInstance() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectory("x")
     try root.create(
@@ -36,7 +39,6 @@ import Testing
   }
 
   @Test func bundle() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectories("My App.xcappdata/AppData/Documents")
     try root.create("My App.xcappdata/AppDataInfo.plist", plist(["CFBundleIdentifier": "com.example.b"]))
@@ -53,7 +55,6 @@ import Testing
   }
 
   @Test func aDataStoreIsAndroids() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     for path in ["app/files/datastore", "other/files/datastore"] as [ContainerPath] {
       try root.createDirectories(path)
@@ -65,7 +66,6 @@ import Testing
   }
 
   @Test func bareAndGeneric() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     for path in [
       "com.example.bare/Documents", "com.example.bare/Library", "plain/Documents",
@@ -85,7 +85,6 @@ import Testing
   }
 
   @Test func aLinkToTheContainerIsResolvedAndOneInItIsFine() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectories("real/Documents")
     try root.createDirectories("elsewhere/Preferences")
@@ -97,7 +96,6 @@ import Testing
   }
 
   @Test func otherPathsAreRejected() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.create("file", [])
     try root.createLink("dangling", target: Array("nowhere".utf8))
@@ -114,7 +112,6 @@ import Testing
   }
 
   @Test func configurationOverrides() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectories("c/deep")
     try root.create(

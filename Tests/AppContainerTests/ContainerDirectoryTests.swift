@@ -7,6 +7,10 @@ import Testing
 @testable import FileSystem
 
 @Suite struct ContainerDirectoryTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
   private func make(_ folder: TemporaryDirectory, _ paths: String...) throws {
     for path in paths {
       try FileManager.default.createDirectory(
@@ -25,7 +29,6 @@ import Testing
 
   @Test("What has a container's layout or its history is one; the rest is passed over, by name")
   func shape() throws {
-    let folder = try TemporaryDirectory()
     try make(
       folder, "b/Documents", "b/Library", "a/shared_prefs", "c/.drydock", "B/.drydock-state",
       "plain/deep/Documents",
@@ -43,7 +46,6 @@ import Testing
 
   @Test("A store, a marker or a layout of drydock.yaml shows a container")
   func configured() throws {
-    let folder = try TemporaryDirectory()
     try make(folder, "a/data", "b/config", "c/other", "d/Documents", "e/box")
     for file in ["a/data/new.db", "b/config/v.json", "e/box/s.plist"] {
       try Data().write(to: URL(fileURLWithPath: folder("all/" + file)))
@@ -65,7 +67,6 @@ import Testing
     "A link leads to a container, which is there once; what cannot be followed or named has failed, but no file"
   )
   func links() throws {
-    let folder = try TemporaryDirectory()
     try make(folder, "one/shared_prefs", "../elsewhere/shared_prefs")
     try link(folder, "current", to: "one")
     try link(folder, "far", to: folder("elsewhere"))
@@ -85,7 +86,6 @@ import Testing
 
   @Test("A group beside the containers that share it is none of them")
   func group() throws {
-    let folder = try TemporaryDirectory()
     try make(folder, "a/Documents", "b/Documents", "group/Library/Preferences")
     var configuration = ContainerConfiguration()
     configuration.layout = .ios
@@ -96,7 +96,6 @@ import Testing
 
   @Test("A container itself, a directory without any, a file and nothing are refused")
   func refused() throws {
-    let folder = try TemporaryDirectory()
     try make(folder, "a/Documents", "a/Library/Preferences", "empty")
     let itself = error { _ = try ContainerDirectory(folder("all/a")) }
     #expect(itself?.code == .notAContainer && itself?.message.contains("name its parent directory") == true)

@@ -6,6 +6,10 @@ import Testing
 @testable import AppStores
 
 @Suite struct DatabaseCaptureTests {
+  private let sandbox: DatabaseSandbox
+
+  init() throws { sandbox = try DatabaseSandbox() }
+
   static let whole = DatabaseSandbox.Content(sum: 20_000, rows: 200, integrity: "ok")
 
   /// Captures an idle database, and checks that nobody could tell.
@@ -30,7 +34,6 @@ import Testing
   }
 
   @Test(arguments: ["DELETE", "WAL", "TRUNCATE", "PERSIST"]) func idle(mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     if mode == "PERSIST" { #expect(try sandbox.unit().sidecars == ["db.sqlite-journal"]) }
     // Without a log the lock would keep writers out as long as the image is read: it is copied.
@@ -38,7 +41,6 @@ import Testing
   }
 
   @Test(arguments: ["DELETE", "WAL"]) func anImageDoesNotBlockWriters(mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
     let writer = try sandbox.open("UPDATE account SET balance = balance + 1 WHERE id = 1")
@@ -49,7 +51,6 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func allRowsInTheLog(withoutSharedMemory: Bool) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     let killed = try sandbox.open("PRAGMA wal_autocheckpoint=0", "UPDATE account SET note = 'x' WHERE id = 3")
     try killed.end()
@@ -59,7 +60,6 @@ import Testing
   }
 
   @Test func theMainFileIsEmptyAndEverythingIsInTheLog() throws {
-    let sandbox = try DatabaseSandbox()
     let running = try sandbox.open(
       "PRAGMA journal_mode=WAL", "PRAGMA wal_autocheckpoint=0", "CREATE TABLE account(id, balance)",
       "INSERT INTO account VALUES (1, 7)")
@@ -68,7 +68,6 @@ import Testing
   }
 
   @Test func aHotJournalIsRolledBackInTheCopy() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("DELETE")
     let running = try sandbox.open(
       "PRAGMA cache_size=1; BEGIN; UPDATE account SET balance = balance + id, note = hex(zeroblob(200))")
@@ -79,7 +78,6 @@ import Testing
   }
 
   @Test func aCorruptDatabaseIsCapturedRaw() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     let running = try sandbox.open("PRAGMA wal_autocheckpoint=0", "UPDATE account SET balance = 1")
     try running.end()
@@ -93,7 +91,6 @@ import Testing
   }
 
   @Test func anEncryptedDatabaseIsCapturedRaw() throws {
-    let sandbox = try DatabaseSandbox()
     var random = SeededRandom(seed: 1)
     try sandbox.root.create(sandbox.main, random.bytes(8192))
     try sandbox.root.create("db.sqlite-wal", [0x37, 0x7f, 0x06, 0x83] + random.bytes(4096))
@@ -108,7 +105,6 @@ import Testing
     ("DELETE", "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE"),
     ("WAL", "PRAGMA locking_mode=EXCLUSIVE; UPDATE account SET balance = balance WHERE id = 1"),
   ]) func aPermanentLockIsAnError(mode: String, commands: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     let holder = try sandbox.open(commands)
     let unit = try sandbox.unit()
@@ -127,7 +123,6 @@ import Testing
   // MARK: The way of capture makes no difference
 
   @Test(arguments: ["WAL", "DELETE"]) func theDigestDoesNotDependOnTheCapture(mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     // Changes after the first commit, so that the change counter and the schema cookie are not what a new file has.
     try sandbox.make(
       mode,

@@ -5,9 +5,12 @@ import Testing
 
 /// Databases of every kind, in use and left by a crash.
 @Suite struct DatabaseKindsTests {
+  private let sandbox: DatabaseSandbox
+
+  init() throws { sandbox = try DatabaseSandbox() }
+
   @Test(arguments: ["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "OFF", "WAL"]) func inUse(mode: String) throws
   {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     let idle = try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "idle"))
     let reader = try sandbox.open("PRAGMA journal_mode=\(mode); BEGIN; SELECT count(*) FROM account")
@@ -22,7 +25,6 @@ import Testing
   }
 
   @Test(arguments: ["DELETE", "PERSIST", "TRUNCATE"]) func writersInTheMiddle(mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     // RESERVED: the changes are in memory still, and readers are let in.
     let writer = try sandbox.open(
@@ -35,7 +37,6 @@ import Testing
   }
 
   @Test func aHotJournalBesideAReader() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("DELETE")
     let running = try sandbox.open(
       "PRAGMA cache_size=1; BEGIN; UPDATE account SET balance = balance + id, note = hex(zeroblob(200))")
@@ -48,7 +49,6 @@ import Testing
   }
 
   @Test func aLogInUseWhoseSharedMemoryACrashLeft() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     try sandbox.leaveLog("UPDATE account SET note = 'x' WHERE id < 20")
     let before = try sandbox.listing()
@@ -61,7 +61,6 @@ import Testing
   }
 
   @Test func anAppThatWritesDuringACaptureOfAnIdleOneIsNoticed() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     guard
       case .inPlace(let pages) = try sandbox.root.capture(
@@ -87,7 +86,6 @@ import Testing
 
   /// Nothing is read that a writer's later commits could change, and nothing is waited for.
   @Test func aCaptureOutlivesCommitsAndCheckpoints() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     let app = try sandbox.open("UPDATE account SET note = 'a'")
     guard
@@ -107,14 +105,12 @@ import Testing
   }
 
   @Test func anEmptyFileIsAFile() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.root.create(sandbox.main, [])
     let status = try #require(try sandbox.root.status(sandbox.main))
     #expect(try sandbox.root.databaseUnit(sandbox.main, status: status) == nil)
   }
 
   @Test func namesDoNotMatterAndFilesMayBeLongerThanTheirPages() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     let whole = try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image"))
     // As an app does that lets its file grow in chunks.
@@ -129,7 +125,6 @@ import Testing
   /// What the header and page 1 give away.
   @Test(arguments: [16, 19, 21, 31, 38, 44, 59, 100, 103], ["WAL", "DELETE"])
   func damageOfTheFirstPage(offset: Int, mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     var bytes = try sandbox.root.contents(sandbox.main)
     bytes[offset] = offset == 31 ? 0xf0 : 0xee
@@ -146,7 +141,6 @@ import Testing
   @Test(arguments: [(0, false), (1000, false), (1000, true)]) func aDatabaseThatWasCut(
     bytes lost: Int, isOld: Bool
   ) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     var bytes = try sandbox.root.contents(sandbox.main)
     bytes.removeLast(lost > 0 ? lost : (bytes.count + 4096) / 8192 * 4096)
@@ -159,7 +153,6 @@ import Testing
 
   /// Zeros are what SQLite writes itself, in chunks.
   @Test(arguments: ["WAL", "DELETE"]) func whatIsBehindTheLastPageIsCounted(mode: String) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make(mode)
     let whole = try sandbox.root.contents(sandbox.main)
     for (added, count) in [([UInt8](repeating: 0, count: 70_000), 0), ([0, 1], 70_002)]

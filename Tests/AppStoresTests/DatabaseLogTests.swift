@@ -6,6 +6,10 @@ import Testing
 
 /// Main file and log read as one: always what SQLite makes of them.
 @Suite struct DatabaseLogTests {
+  private let sandbox: DatabaseSandbox
+
+  init() throws { sandbox = try DatabaseSandbox() }
+
   /// Captures, and compares with what SQLite makes of a copy of the files; gives the manner.
   @discardableResult
   private func compare(_ sandbox: DatabaseSandbox) throws -> String {
@@ -28,7 +32,6 @@ import Testing
   @Test(arguments: [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536], [0, 2]) func pageSizes(
     size: Int, vacuum: Int
   ) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.sqlite(
       ".filectrl reserve_bytes \(vacuum * 16)", "PRAGMA page_size=\(size); CREATE TABLE t(x)")
     try sandbox.root.removeFile(sandbox.main)
@@ -48,7 +51,6 @@ import Testing
   }
 
   @Test func aRestartedLogHasOldFrames() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     let killed = try sandbox.open(
       "UPDATE account SET note = hex(zeroblob(300))", "PRAGMA wal_checkpoint(RESTART)",
@@ -68,7 +70,6 @@ import Testing
   }
 
   @Test(arguments: Damage.allCases) func damagedLogs(_ damage: Damage) throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     try sandbox.leaveLog(
       "UPDATE account SET note = hex(zeroblob(300))", "UPDATE account SET balance = 1 WHERE id < 20",
@@ -94,7 +95,6 @@ import Testing
   }
 
   @Test func aLogWithBigEndianChecksums() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     try sandbox.leaveLog("UPDATE account SET note = hex(zeroblob(300))", "CREATE TABLE more(x)")
     let log: ContainerPath = "db.sqlite-wal"
@@ -108,7 +108,6 @@ import Testing
   }
 
   @Test func aLogOfAnotherPageSizeIsLeftToSQLite() throws {
-    let sandbox = try DatabaseSandbox()
     try sandbox.make("WAL")
     try sandbox.leaveLog("UPDATE account SET balance = 2")
     let stray = try sandbox.root.contents("db.sqlite-wal")

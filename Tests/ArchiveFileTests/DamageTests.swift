@@ -9,6 +9,10 @@ import Testing
 
 /// Whatever happens to the file, a reader says so, and never gives wrong bytes.
 @Suite struct DamageTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
   /// Four frames, some of random bytes and some of text.
   private static func build(_ path: String) throws -> BuiltArchive {
     var random = SeededRandom(seed: 4)
@@ -21,7 +25,6 @@ import Testing
   }
 
   @Test func everyCutIsFound() throws {
-    let directory = try TemporaryDirectory()
     let built = try Self.build(directory("a"))
     let frames = try ArchiveReader(path: directory("a")).frames
     #expect(frames.count >= 3)
@@ -43,7 +46,6 @@ import Testing
   }
 
   @Test func everyFlippedByteIsFound() throws {
-    let directory = try TemporaryDirectory()
     let path = directory("a")
     let built = try Self.build(path)
     let reader = try ArchiveReader(path: path)
@@ -82,7 +84,6 @@ import Testing
   /// All bits of a small archive, one by one. A reader sees the file as its tar stream and its manifest's place: where
   /// both are the same, no command can tell the difference, and need not.
   @Test func everyBitOfASmallArchive() throws {
-    let directory = try TemporaryDirectory()
     let path = directory("a")
     let text = Array(String(repeating: "all work and no play\n", count: 20).utf8)
     let built = try writeArchive([Sample("text", text), Sample("more", text)], to: path)
@@ -111,7 +112,6 @@ import Testing
   }
 
   @Test func aLyingSeekTableIsFound() throws {
-    let directory = try TemporaryDirectory()
     let path = directory("a")
     let built = try Self.build(path)
     let reader = try ArchiveReader(path: path)
@@ -155,7 +155,6 @@ import Testing
   }
 
   @Test func aFrameLargerThanTheLimitIsRefused() throws {
-    let directory = try TemporaryDirectory()
     // A real frame of 5 MiB, by the zstd program, under a table that admits it and under one that does not.
     try store([UInt8](repeating: 0, count: 5 << 20), at: directory("zeros"))
     #expect(try run("zstd", ["-q", "zeros"], in: directory.path).succeeded)
@@ -174,7 +173,6 @@ import Testing
   }
 
   @Test func aWrongManifestIsFound() throws {
-    let directory = try TemporaryDirectory()
     let built = try Self.build(directory("a"))
     let reader = try ArchiveReader(path: directory("a"))
     let dataSize = reader.frames.reduce(0) { $0 + $1.compressedSize }

@@ -6,6 +6,10 @@ import Testing
 
 @Suite("Signatures: forged and malformed ones, and files of keys")
 struct ForgeryTests {
+  private let programs: SigningPrograms
+
+  init() throws { programs = try SigningPrograms() }
+
   private static let message = Array("# a statement\n".utf8)
   private let time = Date(timeIntervalSince1970: 1_795_000_000)
 
@@ -23,7 +27,6 @@ struct ForgeryTests {
     "No byte of a signature can be changed",
     arguments: [SigningPrograms.Kind.minisign, .signify, .ed25519, .p256])
   func changedBytes(_ kind: SigningPrograms.Kind) throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(kind, "one")
     let file = try programs.write("statement", Self.message)
     let signature = try programs.sign(kind, file, with: secret)
@@ -47,7 +50,6 @@ struct ForgeryTests {
 
   @Test("Hostile files of signatures are refused, and none stops the program")
   func hostile() throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(.ed25519, "one")
     let trusted = try TrustedKeys(files: [open])
     let file = try programs.write("statement", Self.message)
@@ -84,7 +86,6 @@ struct ForgeryTests {
 
   @Test("Lines of allowed signers")
   func allowedSigners() throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(.ed25519, "one")
     let file = try programs.write("statement", Self.message)
     let signature = try programs.sign(.ed25519, file, with: secret)
@@ -123,7 +124,6 @@ struct ForgeryTests {
     "A secret key in the wrong place is refused, and its text is in no message",
     arguments: SigningPrograms.Kind.allCases)
   func secretInPlaceOfPublic(_ kind: SigningPrograms.Kind) throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(kind, "one")
     let error = #expect(throws: DrydockError.self) { try TrustedKeys(files: [secret]) }
     #expect(error?.code == .badKey)
@@ -150,7 +150,6 @@ struct ForgeryTests {
 
   @Test("A key shows its public half alone")
   func description() throws {
-    let programs = try SigningPrograms()
     let (secret, _) = try programs.makeKey(.minisign, "one")
     let key = try SigningKey(file: secret)
     var text = ""

@@ -7,13 +7,16 @@ import Testing
 
 @Suite("Signatures: stock programs and Drydock accept each other's")
 struct InteropTests {
+  private let programs: SigningPrograms
+
+  init() throws { programs = try SigningPrograms() }
+
   private static let text = "# a statement\nof two lines\n"
   private let time = Date(timeIntervalSince1970: 1_795_000_000)
 
   @Test(
     "minisign, signify and ssh-keygen accept what is signed here", arguments: SigningPrograms.Kind.allCases)
   func signedHere(_ kind: SigningPrograms.Kind) throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(kind, "one")
     // Drydock itself signs with Ed25519 only; ssh-agent with the others.
     guard !kind.isSSH || kind == .ed25519 else {
@@ -33,7 +36,6 @@ struct InteropTests {
 
   @Test("What they sign is accepted here, and nothing else", arguments: SigningPrograms.Kind.allCases)
   func signedThere(_ kind: SigningPrograms.Kind) throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(kind, "one")
     let file = try programs.write("statement", Self.text)
     let signature = try programs.sign(kind, file, with: secret)
@@ -56,7 +58,6 @@ struct InteropTests {
 
   @Test("minisign's older form, of the file and not of its hash, is accepted")
   func legacyMinisign() throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(.minisign, "one")
     let file = try programs.write("statement", Self.text)
     try programs.must(
@@ -69,7 +70,6 @@ struct InteropTests {
 
   @Test("A key of minisign with a passphrase")
   func encryptedMinisign() throws {
-    let programs = try SigningPrograms()
     let (secret, open) = (programs.directory("sealed.key"), programs.directory("sealed.pub"))
     // With less memory minisign derives the key at less cost; by default each derivation takes 1 GiB and three seconds.
     let limit = TestExtent.isFull ? "" : "ulimit -v 60000; "
@@ -86,7 +86,6 @@ struct InteropTests {
 
   @Test("Keys in ssh-agent sign, also those of encrypted files", arguments: SigningPrograms.Kind.ssh)
   func agent(_ kind: SigningPrograms.Kind) throws {
-    let programs = try SigningPrograms()
     let (secret, open) = try programs.makeKey(kind, "one")
     let socket = programs.directory("agent")
     let agent = try Command.spawn(Tools.system("ssh-agent"), ["-D", "-a", socket], input: [])

@@ -11,6 +11,10 @@ import Testing
 
 /// Archives whose times cannot be right: a clock was ahead, or was set back.
 @Suite(.everyPlace) struct ClockTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let now = Date(timeIntervalSince1970: 1_795_262_400)
 
   /// Adds an archive; gives its path.
@@ -43,7 +47,6 @@ import Testing
     "Written before the time that it says: the time of the file counts", .local("sets the times of the files")
   )
   func writtenBefore() throws {
-    let lab = try Lab()
     try add(lab, "a1", "2026-11-20T10:00:00Z")
     let ahead = try add(lab, "b2", "2026-11-22T09:00:00Z", written: "2026-11-20T11:00:00Z")
     let newest = try add(lab, "c3", "2026-11-20T12:00:00Z")
@@ -61,7 +64,6 @@ import Testing
     "Files that were copied later, or have no time, are in the order of their own times",
     .local("sets the times of the files"))
   func filesWithOtherTimes() throws {
-    let lab = try Lab()
     try add(lab, "c3", "2026-11-20T12:00:00Z", written: "1970-01-01T00:00:01Z")
     try add(lab, "a1", "2026-11-18T10:00:00Z", written: "2026-11-20T18:00:00Z")
     try add(lab, "b2", "2026-11-19T10:00:00Z", written: "2026-11-19T09:59:30Z")
@@ -72,7 +74,6 @@ import Testing
   /// An SFTP server lists it as of January 10, without a time.
   @Test("The rounded time of a file contradicts no archive", .atEachPlace)
   func roundedTimes() throws {
-    let lab = try Lab()
     let path = try add(lab, "a1", "2024-01-10T22:30:00Z")
     try lab.changeRepository("touch -d 2024-01-10T22:30:05Z repository/*")
     let listing = try Repository(lab.repository).list()
@@ -85,7 +86,6 @@ import Testing
     "Full archives of one second are in the order of their writing, whatever the times of their files",
     .atEachPlace)
   func sameSecond() throws {
-    let lab = try Lab()
     let paths = try (0..<5).map { _ in
       var request = lab.options()
       (request.isFull, request.seams.now) = (true, { Self.now })
@@ -100,7 +100,6 @@ import Testing
   @Test(
     "A copy is where the archive is that it was made of, and copies of one second are in the order of those")
   func copies() throws {
-    let lab = try Lab()
     let paths = try (1...4).map { number in
       try lab.write("v", "\(number)")
       var request = lab.options()
@@ -131,7 +130,6 @@ import Testing
     "Made after one of a later time: newer all the same, as are those that follow both",
     .local("sets the times of the files"))
   func follows() throws {
-    let lab = try Lab()
     try add(lab, "a1", "2026-11-19T10:00:00Z")
     // The clock was a year ahead, and the file's time with it.
     let ahead = try add(lab, "b2", "2027-11-19T10:00:00Z")
@@ -156,7 +154,6 @@ import Testing
   @Test(
     "Two clocks ahead by different times; a parent from a clock ahead", .local("sets the times of the files"))
   func ahead() throws {
-    let lab = try Lab()
     try add(lab, "a1", "2026-11-20T10:00:50Z", written: "2026-11-20T10:00:00Z")
     try add(lab, "b2", "2026-11-30T10:00:00Z", written: "2026-11-20T10:00:02Z")
     try add(lab, "c3", "2026-11-29T10:00:00Z", instance: "red")
@@ -169,7 +166,6 @@ import Testing
   /// The server lists times in its zone, 11 hours behind.
   @Test("Written before the time that it says, over SFTP: the exact time of the file counts")
   func listedHoursAway() throws {
-    let lab = try Lab()
     try PlaceKind.sftp.use(for: lab)
     try add(lab, "a1", "2026-11-20T10:00:00Z")
     try add(lab, "b2", "2026-11-20T11:00:00Z")
@@ -207,7 +203,6 @@ import Testing
 
   @Test("Archives that name each other are listed")
   func circle() throws {
-    let lab = try Lab()
     try add(lab, "a1", "2026-11-19T10:00:00Z", follows: "b2000000")
     try add(lab, "b2", "2026-11-20T10:00:00Z", follows: "a1000000")
     try add(lab, "c3", "2026-11-20T10:00:00Z", follows: "c3000000")
@@ -218,7 +213,6 @@ import Testing
 
   @Test("A snapshot by a clock that was set back is the latest one, and says so")
   func snapshotsByAChangingClock() throws {
-    let lab = try Lab()
     func snapshot(_ hours: Double) throws -> SnapshotReport {
       var options = lab.options()
       options.seams.now = { Self.now.addingTimeInterval(hours * 3600) }
@@ -249,7 +243,6 @@ import Testing
 
   @Test("Without a key the order after a wrong clock is not known, and nothing is removed")
   func sealedOrder() throws {
-    let lab = try Lab()
     let identity = try AgeIdentity.generate()
     var newest = ""
     for hours in [24.0, 0, 1] {

@@ -11,6 +11,10 @@ import Testing
 
 /// Chains that are written again without the archives that no rule keeps.
 @Suite(.everyPlace) struct CompactionTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let keep: RetentionPolicy = {
     var policy = RetentionPolicy()
     policy.tags = [["keep"]]
@@ -105,7 +109,6 @@ import Testing
   }
 
   @Test(.atEachPlace) func onlyWhatIsKeptIsWrittenAgain() throws {
-    let lab = try Lab()
     let kept: Set<Int> = [2, 3, 5]
     let taken = try chain(lab, kept: kept)
     let repository = Repository(lab.repository)
@@ -160,7 +163,6 @@ import Testing
   // MARK: Encrypted
 
   @Test(.atEachPlace) func encryptedOnesStayEncryptedToTheSame() throws {
-    let lab = try Lab()
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let (recipients, keys) = ([ada.recipient, bob.recipient], AgeKeys(identities: [ada]))
     let taken = try chain(lab, kept: [2, 5]) {
@@ -194,7 +196,6 @@ import Testing
   }
 
   @Test func afterARekeyTheRecipientsAreNotKnown() throws {
-    let lab = try Lab()
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let keys = AgeKeys(identities: [ada, bob])
     let taken = try chain(lab, kept: [5]) { ($0.encryption, $0.keys) = (.recipients([ada.recipient]), keys) }
@@ -209,7 +210,6 @@ import Testing
   }
 
   @Test func aPassphraseOpensAndEncryptsAgain() throws {
-    let lab = try Lab()
     let taken = try chain(lab, kept: [5])
     let secret = SecretBytes(Array("correct horse".utf8))
     let keys = AgeKeys(passphrases: [secret])
@@ -259,7 +259,6 @@ import Testing
   // MARK: What is not compacted
 
   @Test func whatCannotBeWrittenAgainExactlyStays() throws {
-    let lab = try Lab()
     let taken = try chain(lab, kept: [3])
     let repository = Repository(lab.repository)
     func expectRefusal(_ words: String, _ script: String, at place: SourceLocation = #_sourceLocation) throws
@@ -290,7 +289,6 @@ import Testing
 
   /// Both chains are there, or a part of the new one: the next removal leaves one of each.
   @Test func theNextForgetRemovesWhatIsThereTwice() throws {
-    let lab = try Lab()
     let taken = try chain(lab, kept: [1, 3, 5])
     let repository = Repository(lab.repository)
     try lab.changeRepository("cp -a repository old")
@@ -331,7 +329,6 @@ import Testing
   }
 
   @Test func aTagOfOneOfTwoCopiesKeepsTheSnapshot() throws {
-    let lab = try Lab()
     let taken = try both(lab)
     let repository = Repository(lab.repository)
     // Only the old archive gets it: by its id.
@@ -351,7 +348,6 @@ import Testing
   }
 
   @Test(arguments: [true, false]) func aDamagedCopyIsNotTheOneThatStays(damagesNew: Bool) throws {
-    let lab = try Lab()
     let taken = try both(lab)
     let repository = Repository(lab.repository)
     let items = try repository.list().items
@@ -373,7 +369,6 @@ import Testing
   }
 
   @Test func nothingIsWrittenAgainWhileAnArchiveIsMissing() throws {
-    let lab = try Lab()
     let taken = try chain(lab, kept: [3])
     let repository = Repository(lab.repository)
     let missing = lastName(taken[4].report.path)
@@ -410,7 +405,6 @@ import Testing
     .local("kills at calls of the file system; RandomRepositoryTests kills at remote places, too"),
     arguments: [("unlinkat", 4), ("renameat2", 3), ("fsync", 3)])
   func killedAtAnyMoment(call: String, points: Int) throws {
-    let lab = try Lab()
     let kept = [1, 2, 4]
     let taken = try chain(lab, kept: Set(kept))
     try lab.shell("mv repository master")

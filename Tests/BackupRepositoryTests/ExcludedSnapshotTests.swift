@@ -8,6 +8,10 @@ import Testing
 
 /// What an archive says of paths that rules keep out, and of flags that stay on paths that are stored.
 @Suite(.everyPlace) struct ExcludedSnapshotTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let tag = "Signature: 8a477f597d28d172789f06886806bc55"
 
   private func entries(_ archive: Archive) throws -> [String: ManifestEntry] {
@@ -34,7 +38,6 @@ import Testing
 
   /// The tag is why a restore preserves the directory: without it, the next one would remove that.
   @Test func aTagStaysAsLongAsItProtectsSomething() throws {
-    let lab = try Lab()
     try lab.write("kept", "x")
     let archive = try lab.snapshot()
     try lab.write("cache/CACHEDIR.TAG", Self.tag)
@@ -49,7 +52,6 @@ import Testing
   }
 
   @Test func eachRuleIsRecordedWithWhereItWasFound() throws {
-    let lab = try Lab()
     for path in ["flagged/x", "robots", "dump", "cache/a", "cache/d/b", "p.part", ".drydock-state/s", "kept"]
     {
       try lab.write(path, "x")
@@ -72,7 +74,6 @@ import Testing
   }
 
   @Test func directoriesAboveAnIncludedPathComeBackAsTheyWere() throws {
-    let lab = try Lab()
     for path in ["off/deep/in/kept", "off/deep/other", "off/more/x"] { try lab.write(path, "x") }
     try lab.flag("off")
     lab.configuration.include = ["off/deep/in"]
@@ -98,7 +99,6 @@ import Testing
   }
 
   @Test func theFlagNodumpSurvives() throws {
-    let lab = try Lab()
     try lab.write("flagged", "x")
     try lab.write("dir/inside", "x")
     try lab.write("plain", "x")
@@ -137,7 +137,6 @@ import Testing
   }
 
   @Test func anExclusionFlagIsPartOfTheSnapshotIDHoweverItIsSpelled() throws {
-    let lab = try Lab()
     try lab.write("a", "x")
     lab.configuration.include = ["a"]
     let plain = try snapshot(lab).snapshot
@@ -151,7 +150,6 @@ import Testing
   }
 
   @Test func includingTheExcludedStoresAllButDrydocksState() throws {
-    let lab = try Lab()
     for path in ["flagged/x/y", "p.part", ".drydock-state/s", "kept"] { try lab.write(path, path) }
     try lab.flag("flagged")
     try lab.sql("flagged/db", "CREATE TABLE t (x)")

@@ -10,6 +10,10 @@ import Testing
 
 /// Archives whose parts are each well formed and do not agree, beyond those of `HostileArchiveSetTests`.
 @Suite struct HostileArchiveTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   /// How an archive is spoilt, and who must notice: the data check always, the structure check and the restore
   /// where they read what is wrong.
   struct Case: CustomStringConvertible, Sendable {
@@ -113,7 +117,6 @@ import Testing
   }
 
   @Test func handmadeArchiveIsGood() throws {
-    let lab = try Lab()
     let path = try Self.good(lab).write()
     _ = try Verification.run(Archive(path: path), data: false)
     #expect(try Verification.run(Archive(path: path), data: true).entries == 5)
@@ -122,7 +125,6 @@ import Testing
   }
 
   @Test func whatIsStoredAlthoughExcludedIsGoodWhenTheManifestSaysSo() throws {
-    let lab = try Lab()
     var archive = try Self.good(lab)
     archive.sql = """
       INSERT INTO property VALUES ('stores-excluded', 1);
@@ -132,7 +134,6 @@ import Testing
   }
 
   @Test(arguments: cases) func disagreementIsFound(_ spoilt: Case) throws {
-    let lab = try Lab()
     var archive = try Self.good(lab)
     try spoilt.spoil(&archive)
     let path = try archive.write()
@@ -152,7 +153,6 @@ import Testing
 
   @Test(arguments: [(1, "unsupported"), (3, "newerFormat")])
   func otherFormatIsNamed(_ format: Int, _ expected: String) throws {
-    let lab = try Lab()
     var archive = try Self.good(lab)
     archive.header = Array(
       String(decoding: archive.header, as: UTF8.self).replacing(
@@ -173,7 +173,6 @@ import Testing
     ("flags", "NULL"), ("flags", "1"), ("flags", "'uchg'"),
     ("path", "NULL"), ("path", "7"), ("path", "'a//b'"), ("path", "x'00'"),
   ]) func valuesOfOtherTypesAreDamage(_ column: String, _ value: String) throws {
-    let lab = try Lab()
     var archive = try Self.good(lab)
     archive.sql = """
       PRAGMA writable_schema=ON;
@@ -189,7 +188,6 @@ import Testing
   }
 
   @Test func nothingIsWrittenOutside() throws {
-    let lab = try Lab()
     let outside = lab.directory("outside")
     try lab.make(outside)
     try RawFiles.write([1], to: Array((outside + "/file").utf8))

@@ -8,8 +8,11 @@ import Testing
 
 /// Where archives go, and what is refused.
 @Suite struct PublicationTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   @Test func neverReplacesAFile() throws {
-    let lab = try Lab()
     try lab.write("file", "content")
     let target = lab.directory("mine.tar.zst")
     #expect(try lab.snapshot(to: target).path == target)
@@ -19,7 +22,6 @@ import Testing
   }
 
   @Test func placesThatOverlapAreRefused() throws {
-    let lab = try Lab()
     try lab.directory(in: "Documents/backups")
     try lab.write("file", "content")
     let before = try TreeListing(lab.directory.path)
@@ -42,14 +44,12 @@ import Testing
   }
 
   @Test func linkIntoTheContainerIsRefused() throws {
-    let lab = try Lab()
     try lab.directory(in: "inside")
     try lab.shell("ln -s box/inside way")
     #expect(code(failure { try lab.snapshot(to: lab.directory("way/x.tar.zst")) }) == "overlap")
   }
 
   @Test func whatAKilledSnapshotLeftIsRemoved() throws {
-    let lab = try Lab()
     try lab.write("file", "content")
     let stale =
       lab.repository + "/.drydock-writing-\(MachineIdentity.current)-00000000000000000000000000000000"
@@ -69,7 +69,6 @@ import Testing
   }
 
   @Test(.everyPlace, .atEachPlace) func twoSnapshotsAtOnceBothArrive() throws {
-    let lab = try Lab()
     try lab.write("file", SeededRandom.noise(2 << 20))
     let (root, repository) = (lab.root, lab.repository)
     let count = lab.place == nil ? 12 : 5
@@ -87,7 +86,6 @@ import Testing
   }
 
   @Test(.everyPlace) func lockedContainerIsNotRead() throws {
-    let lab = try Lab()
     let root = try Directory(lab.root)
     #expect(try root.tryLock(exclusive: true))
     #expect(code(failure { try lab.snapshot() }) == "locked")

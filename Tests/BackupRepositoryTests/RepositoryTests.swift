@@ -7,6 +7,10 @@ import Testing
 
 /// Finding archives.
 @Suite(.everyPlace) struct RepositoryTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   /// A repository with archives of several instances over some days; gives each one's path by name.
   private func repository(_ lab: Lab) throws -> [String: String] {
     var paths: [String: String] = [:]
@@ -31,7 +35,6 @@ import Testing
   }
 
   @Test(.atEachPlace) func archivesAreFoundByWhatAPersonSays() throws {
-    let lab = try Lab()
     let paths = try repository(lab)
     let listing = try Repository(lab.repository + "//").list()
     #expect(listing.items.map(\.time) == listing.items.map(\.time).sorted())
@@ -54,7 +57,6 @@ import Testing
   }
 
   @Test func whatDoesNotFitIsRefused() throws {
-    let lab = try Lab()
     _ = try repository(lab)
     let repository = Repository(lab.repository)
     for name in ["latest", "2026-11-30", "com.example.lab@latest"] {
@@ -85,7 +87,6 @@ import Testing
   }
 
   @Test func anOlderArchiveIsNotTakenForTheNewest() throws {
-    let lab = try Lab()
     let taken = try (0..<3).map { number in
       try lab.incremental {
         ($0.isFull, $0.seams.now) = (
@@ -103,7 +104,6 @@ import Testing
   }
 
   @Test func oneInstanceNameInTwoApps() throws {
-    let lab = try Lab()
     let one = try add(lab, "1.tar.zst", app: "org.one", instance: "main")
     let two = try add(lab, "2.tar.zst", app: "org.two", instance: "main")
     let other = try add(lab, "3.tar.zst", app: "org.two", instance: "other")
@@ -119,7 +119,6 @@ import Testing
   }
 
   @Test func prefixOfSeveralIsAmbiguous() throws {
-    let lab = try Lab()
     let ids = [
       "abcdef0123456789" + String(repeating: "0", count: 16),
       "abcdef0123" + String(repeating: "1", count: 22),
@@ -137,7 +136,6 @@ import Testing
   }
 
   @Test func copiesOfOneArchiveAreTheSame() throws {
-    let lab = try Lab()
     try lab.write("file", "content")
     let report = try lab.snapshot()
     // The header names it, not its file.
@@ -159,7 +157,6 @@ import Testing
   }
 
   @Test(.local("sets the times of the files")) func theLaterOneOfASecondIsTheLatest() throws {
-    let lab = try Lab()
     let paths = try ["z", "m", "a", "q"].map { try add(lab, $0 + ".tar.zst") }
     try lab.shell(
       "cd repository; n=1; for f in z m a q; do touch -d \"2026-11-20 10:15:00.00000000$n\" $f.tar.zst; n=$((n+1)); done"
@@ -170,7 +167,6 @@ import Testing
   }
 
   @Test func unreadableFilesAreListed() throws {
-    let lab = try Lab()
     let good = try lab.snapshot().path
     let bytes = try lab.stored(good)
     try lab.store("empty.tar.zst", [])
@@ -205,7 +201,6 @@ import Testing
   }
 
   @Test func whatAnArchiveSaysOfItselfDoesNothingToATerminal() throws {
-    let lab = try Lab()
     let path = try add(lab, "1.tar.zst", instance: "a\u{1B}[2Jb")
     try add(lab, "2.tar.zst", instance: "c")
     try lab.write("file", "content")
@@ -222,7 +217,6 @@ import Testing
   }
 
   @Test func onlyHeadersAreRead() throws {
-    let lab = try Lab()
     try lab.write("file", SeededRandom.noise(9 << 20))
     let path = try lab.snapshot().path
     var bytes = try lab.stored(path)
@@ -236,7 +230,6 @@ import Testing
   }
 
   @Test(.local("it looks into the directory")) func namesThatCollide() throws {
-    let lab = try Lab()
     try lab.write("file", "content")
     let id = try Archive.ID.new()
     let mark = ArchiveName.mark(app: "an app/", instance: "..é")

@@ -8,10 +8,13 @@ import Testing
 
 /// Parts of the nine rules that `RestoreMatrixTests` does not have.
 @Suite struct RestoreRulesTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   /// Names of directories that a file system without case, or without Unicode forms, takes for one.
   @Test(arguments: [("A", "a"), ("STRASSE", "straße"), ("e\u{301}", "\u{E9}")])
   func namesThatBecomeOneAreRefused(_ one: String, _ other: String) throws {
-    let lab = try Lab()
     for name in [one, other] { try lab.write("top/\(name)/x", name) }
     try lab.write("more/\(one)", "the same name in another directory")
     let archive = try lab.snapshot().path
@@ -36,7 +39,6 @@ import Testing
   }
 
   @Test func storedPathComesBackUnderADirectoryThatIsFlaggedNow() throws {
-    let lab = try Lab()
     try lab.write("media/a", "a")
     try lab.write("media/b", "b")
     let archive = try lab.snapshot().path
@@ -51,7 +53,6 @@ import Testing
   }
 
   @Test func directoryThatCouldNotBeReadKeepsWhatIsInIt() throws {
-    let lab = try Lab()
     var hostile = try HandmadeArchive(lab)
     hostile.addDirectory("locked")
     hostile.skipped.append(SkippedPath(path: "locked", reason: .unreadable))
@@ -66,7 +67,6 @@ import Testing
   }
 
   @Test func conflictThatWouldDeleteASparedPath() throws {
-    let lab = try Lab()
     try lab.write("x", "a file in the archive")
     try lab.write("y/file", "a directory in the archive")
     let archive = try lab.snapshot().path
@@ -93,7 +93,6 @@ import Testing
   // MARK: Scope
 
   @Test func scopeMirrorsInsideOnly() throws {
-    let lab = try Lab()
     for path in ["a/one", "a/two", "b/one", "c"] { try lab.write(path, "archive") }
     try lab.shell("chmod 711 a; touch -d 2020-02-02 a", in: lab.root)
     let archive = try lab.snapshot().path
@@ -117,7 +116,6 @@ import Testing
   // MARK: Metadata
 
   @Test func modesTimesAndAttributesComeBackAlone() throws {
-    let lab = try Lab()
     try lab.write("file", "content")
     try lab.write("locked/file", "content")
     try ExtendedAttributes.set("user.color", [1, 2, 3], of: lab.full("file"))
@@ -138,7 +136,6 @@ import Testing
 
   @Test("Links that are named as a database's log, beside a file with several names, come back as links")
   func linksNamedAsLogs() throws {
-    let lab = try Lab()
     try lab.write("a", "shared")
     try lab.shell("ln a b; ln -s none a-wal; ln -s a a-journal; ln -s none b-wal", in: lab.root)
     let archive = try lab.snapshot().path
@@ -147,7 +144,6 @@ import Testing
   }
 
   @Test func hardLinksComeBack() throws {
-    let lab = try Lab()
     try lab.write("a", "shared")
     try lab.write("own", "shared")
     try lab.shell("ln a b; ln a sub", in: lab.root)

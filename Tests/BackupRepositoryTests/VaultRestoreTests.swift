@@ -8,6 +8,10 @@ import Testing
 
 /// Restores of a vault beyond the matrix: without one in the archive, damaged ones, several keys, further names.
 @Suite struct VaultRestoreTests {
+  private let lab: VaultLab
+
+  init() throws { lab = try VaultLab() }
+
   private func vault(_ keys: DeviceKeys, _ items: [VaultItem]) throws -> Vault {
     var vault = try Vault(new: keys)
     for item in items { vault.put(item) }
@@ -15,7 +19,6 @@ import Testing
   }
 
   @Test func theSameFileNeedsNoKey() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("never", "v", .whenPasscodeSetThisDeviceOnly)]))
     let archive = try lab.snapshot(encrypted: false, nil).path
@@ -28,7 +31,6 @@ import Testing
 
   /// On the same device the very file comes back, so that a second restore needs no key.
   @Test func intoNothingTheVeryFileComesBack() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate(), earlier: [.generate()])
     var several = try vault(keys, [VaultLab.item("a", "v"), VaultLab.item("b", "w", .alwaysThisDeviceOnly)])
     try several.rekey(to: keys.recipients)
@@ -48,7 +50,6 @@ import Testing
   // MARK: Without a vault in the archive
 
   @Test func anArchiveWithoutAVaultTakesWhatCouldHaveBeenInIt() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(nil)
     let archive = try lab.snapshot(encrypted: false, keys).path
@@ -77,7 +78,6 @@ import Testing
   // MARK: Damage and oddities
 
   @Test func aDamagedVaultInTheArchiveLeavesTheRestWhole() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(nil)
     try lab.lab.write(VaultLab.vault, "not an age file")
@@ -90,7 +90,6 @@ import Testing
   }
 
   @Test func aDamagedVaultInTheContainerStays() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     let archive = try lab.snapshot(encrypted: true, keys).path
@@ -108,7 +107,6 @@ import Testing
   }
 
   @Test func otherThingsInItsPlace() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     let archive = try lab.snapshot(encrypted: false, nil).path
@@ -126,7 +124,6 @@ import Testing
   }
 
   @Test func aFurtherNameOfTheVaultIsAFileLikeAnyOther() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     for link in ["AAA", "zzz"] {
@@ -143,7 +140,6 @@ import Testing
   }
 
   @Test func aVaultThatIsKeptOutOfBackupsIsSpared() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     let archive = try lab.snapshot(encrypted: true, keys).path
@@ -157,7 +153,6 @@ import Testing
 
   /// A vault that someone may open and could not write again stays, and the rest comes back.
   @Test func aVaultSealedToOthersStays() throws {
-    let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     let archive = try lab.snapshot(encrypted: false, nil).path

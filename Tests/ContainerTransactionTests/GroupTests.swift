@@ -128,10 +128,12 @@ import Testing
 
 /// Groups that others have a part in: containers that share one, programs that have one open, roots that cannot be.
 @Suite struct GroupSharingTests {
+  private let sandbox: GroupSandbox
+
+  init() throws { sandbox = try GroupSandbox() }
 
   @Test(arguments: GroupCommitTests.ways)
   func nobodyBuildsOnHalfOfAnothersChange(_ commit: CommitPreference) throws {
-    let sandbox = try GroupSandbox()
     let point: FaultPoint = commit == .exchange ? .exchanged : .placed
     _ = try sandbox.run(commit: commit, faults: Seams { if $0 == point { throw Stop() } })
     #expect(try !sandbox.traces().isEmpty)
@@ -151,7 +153,6 @@ import Testing
   }
 
   @Test func aContainerThatIsGoneIsNotForgotten() throws {
-    let sandbox = try GroupSandbox()
     _ = try sandbox.run(faults: Seams { if $0 == .exchanged { throw Stop() } })
     let base = try Directory(sandbox.folder.path)
     for name in try base.names() where name.starts(with: ".drydock-".utf8) {
@@ -163,7 +164,6 @@ import Testing
   }
 
   @Test func oneAtATime() throws {
-    let sandbox = try GroupSandbox()
     try sandbox.run { _ in
       let error = failure { try sandbox.run("d") { try $0.write([1], to: "x") } }
       #expect(error?.code == .locked && error?.path == sandbox.folder("Shared/one"))
@@ -177,7 +177,6 @@ import Testing
   }
 
   @Test func aGroupInUse() throws {
-    let sandbox = try GroupSandbox()
     let file = try Directory(sandbox.folder("Shared/one")).open("note.txt", .readOnly)
     defer { try? file.close() }
     let error = failure { try sandbox.run { _ in throw Stop() } }
@@ -188,7 +187,6 @@ import Testing
   // MARK: Paths
 
   @Test func pathsThatLeadNowhere() throws {
-    let sandbox = try GroupSandbox()
     let before = try sandbox.listings()
     var configuration = try sandbox.container().configuration
     configuration.groups["group.absent"] = "../Shared/absent"
@@ -224,7 +222,6 @@ import Testing
   }
 
   @Test func rootsThatOverlap() throws {
-    let sandbox = try GroupSandbox()
     let base = try Directory(sandbox.folder.path)
     try base.createLink("link", target: Array("Shared/one".utf8))
     try base.createLink("into", target: Array("c/Documents".utf8))
@@ -249,7 +246,6 @@ import Testing
   }
 
   @Test func aGroupOnAnotherFileSystem() throws {
-    let sandbox = try GroupSandbox()
     let other = "/dev/shm/drydock-group-\(ProcessInfo.processInfo.processIdentifier)"
     let shm = try Directory("/dev/shm")
     let name = try ContainerPath(String(other.dropFirst("/dev/shm/".count)))

@@ -286,8 +286,11 @@ import Testing
 
 /// A rollback undoes what a transaction did to a vault, item by item.
 @Suite struct VaultRollbackTests {
+  private let sandbox: VaultSandbox
+
+  init() throws { sandbox = try VaultSandbox() }
+
   @Test func untouchedSinceTheVeryFileComesBackWithoutAKey() throws {
-    let sandbox = try VaultSandbox()
     let before = try sandbox.sealed()
     try sandbox.change { $0.put(VaultSandbox.item("a", "new")) }
     try sandbox.rollback(nil)
@@ -297,7 +300,6 @@ import Testing
   }
 
   @Test func whatTheAppWroteSinceStays() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.change { vault in
       vault.put(VaultSandbox.item("a", "changed"))
       vault.remove(VaultSandbox.id("b"))
@@ -312,7 +314,6 @@ import Testing
   }
 
   @Test func bothChangedTheSameItem() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.change { $0.put(VaultSandbox.item("a", "by drydock")) }
     try sandbox.appChanges { $0.put(VaultSandbox.item("a", "by the app")) }
     let before = try sandbox.sealed()
@@ -332,7 +333,6 @@ import Testing
   }
 
   @Test func bothChangedItTheSameWay() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
     try sandbox.appChanges { vault in
       vault.put(VaultSandbox.item("a", "a"))
@@ -343,7 +343,6 @@ import Testing
   }
 
   @Test func aRenamedItemThatTheAppChangedIsAConflict() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.change { vault in
       vault.remove(VaultSandbox.id("a"))
       vault.put(VaultSandbox.item("renamed", "a"))
@@ -353,7 +352,6 @@ import Testing
   }
 
   @Test func withoutTheKeyItSaysWhatToDo() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
     try sandbox.appChanges { $0.put(VaultSandbox.item("c", "c")) }
     let before = try sandbox.sealed()
@@ -383,7 +381,6 @@ import Testing
   }
 
   @Test func aVaultThatTheTransactionRemovedComesBack() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.base.run { try $0.remove(VaultSandbox.path) }
     try sandbox.rollback(nil)
     #expect(try sandbox.values() == ["a = a", "b = b"])
@@ -398,7 +395,6 @@ import Testing
   }
 
   @Test func whatTheAppRemovedAltogetherIsAConflictOrStaysRemoved() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
     try sandbox.base.live().removeFile(VaultSandbox.path)
     expect(.conflict) { try sandbox.rollback(sandbox.keys) }
@@ -407,7 +403,6 @@ import Testing
   }
 
   @Test func otherKeysGoBackWithTheTransactionThatBroughtThem() throws {
-    let sandbox = try VaultSandbox()
     let later = try DeviceKeys(.generate())
     let both = DeviceKeys(later.present, earlier: sandbox.keys.identities)
     let options = sandbox.options(both)
@@ -428,7 +423,6 @@ import Testing
   }
 
   @Test func aDamagedVaultIsComparedAsAFile() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.change { $0.put(VaultSandbox.item("a", "x")) }
     try sandbox.write(Array("damaged".utf8))
     expect(.conflict) { try sandbox.rollback(sandbox.keys) }

@@ -273,6 +273,10 @@ private struct Model {
 
 /// The vault on the stage.
 @Suite struct VaultStagingTests {
+  private let sandbox: VaultSandbox
+
+  init() throws { sandbox = try VaultSandbox() }
+
   @Test func aVaultIsMadeForItsOwnerOnly() throws {
     let sandbox = try VaultSandbox(items: [])
     try sandbox.change { $0.put(VaultSandbox.item("a", "1")) }
@@ -286,7 +290,6 @@ private struct Model {
   }
 
   @Test func withoutAKeyNothingIsStaged() throws {
-    let sandbox = try VaultSandbox()
     let before = try sandbox.base.listing()
     expect(.vaultLocked) {
       _ = try sandbox.base.run { staged in
@@ -305,7 +308,6 @@ private struct Model {
   }
 
   @Test func whatIsTheSameIsNotWritten() throws {
-    let sandbox = try VaultSandbox()
     let before = try sandbox.sealed()
     #expect(try sandbox.change { _ in }.transaction == nil)
     #expect(try sandbox.change { $0.put(VaultSandbox.item("a", "a")) }.transaction == nil)
@@ -313,7 +315,6 @@ private struct Model {
   }
 
   @Test func severalKeysStaySeveral() throws {
-    let sandbox = try VaultSandbox()
     let other = try DeviceKeys(.generate())
     try sandbox.change { try $0.rekey(to: sandbox.keys.recipients + other.recipients) }
     try sandbox.change { $0.put(VaultSandbox.item("c", "c")) }
@@ -322,7 +323,6 @@ private struct Model {
   }
 
   @Test func nobodyIsLockedOutBySurprise() throws {
-    let sandbox = try VaultSandbox()
     // Sealed by hand to another key than the document says.
     let document = try sandbox.vault().document
     let hand = try DeviceKeys(.generate())
@@ -344,7 +344,6 @@ private struct Model {
   }
 
   @Test func aDryRunTellsItemsAndTouchesNothing() throws {
-    let sandbox = try VaultSandbox()
     let before = try sandbox.base.listing()
     let run = { (keys: DeviceKeys?, body: (StagedContainer) throws -> Void) in
       try Transaction.dryRun(on: sandbox.base.container(), options: sandbox.options(keys), body: body)
@@ -381,7 +380,6 @@ private struct Model {
   }
 
   @Test func aStagedVaultIsChecked() throws {
-    let sandbox = try VaultSandbox()
     let before = try sandbox.sealed()
     func stage(_ bytes: [UInt8], _ keys: DeviceKeys?) throws {
       _ = try Transaction.run(
@@ -402,7 +400,6 @@ private struct Model {
 
   /// A vault that cannot be opened keeps nothing else from being changed.
   @Test func aDamagedVaultIsAFileLikeAnother() throws {
-    let sandbox = try VaultSandbox()
     try sandbox.write(Array("damaged".utf8))
     expect(.badVault) { try sandbox.change { $0.put(VaultSandbox.item("c", "c")) } }
     try sandbox.base.run { try $0.write([1], to: "Documents/b.txt") }

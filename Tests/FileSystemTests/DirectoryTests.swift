@@ -6,8 +6,11 @@ import Testing
 @testable import FileSystem
 
 @Suite struct DirectoryTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
   @Test func binaryAndLongNames() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     let odd = ContainerPath(name: [0x61, 0xff, 0xfe])
     let long = ContainerPath(name: Array(repeating: 0x6e, count: 255))
@@ -24,7 +27,6 @@ import Testing
 
   /// As when another thread starts a program: that has copies of all descriptors until it runs.
   @Test func aLockIsReleasedAlsoWhileACopyOfItsDescriptorIsOpen() throws {
-    let folder = try TemporaryDirectory()
     var locked: Directory? = try Directory(folder.path)
     #expect(try locked?.tryLock(exclusive: true) == true)
     let copy = dup(try #require(locked).descriptor.rawValue)
@@ -36,7 +38,6 @@ import Testing
   }
 
   @Test func pathsLongerThanTheKernelAccepts() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     var path = ContainerPath.root
     // Names of 255 bytes first, then short ones, so that the cuts fall at odd places.
@@ -70,7 +71,6 @@ import Testing
   }
 
   @Test func linksAreNeverFollowed() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectory("real")
     try root.create("real/file", [1])
@@ -95,7 +95,6 @@ import Testing
   }
 
   @Test func attributesOfFilesDirectoriesAndTheRoot() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectory("directory")
     try root.create("file", [])
@@ -113,7 +112,6 @@ import Testing
   }
 
   @Test func metadataRoundTrip() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.create("a", [1], mode: 0o640)
     try root.setAttribute(ExtendedAttribute(name: "user.a", value: [1]), of: "a")
@@ -129,7 +127,6 @@ import Testing
   }
 
   @Test func everythingIsClosedAgain() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectories("a/b/c")
     try root.create("a/b/c/file", [1])
@@ -151,7 +148,6 @@ import Testing
   }
 
   @Test func replaceIsAtomicAndContentsHasALimit() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.replace("file", with: [1, 2, 3])
     try root.replace("file", with: [4])
@@ -164,7 +160,6 @@ import Testing
   }
 
   @Test func aFailedReplacementLeavesNothing() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.createDirectory("taken")
     #expect(throws: DrydockError.self) { try root.replace("taken", with: [1]) }
@@ -173,7 +168,6 @@ import Testing
 
   /// As if the link had come after the status was read.
   @Test func aModeIsNotSetThroughALink() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     try root.create("file", [1])
     try root.createLink("link", target: Array("file".utf8))
@@ -183,7 +177,6 @@ import Testing
 
   /// To open a FIFO lets its writer go on, and to open a device may do anything.
   @Test func whatIsNoFileIsNotOpened() throws {
-    let folder = try TemporaryDirectory()
     let root = try Directory(folder.path)
     #expect(mkfifo(folder("pipe"), 0o600) == 0)
     let writer = try Command.spawn(
