@@ -29,8 +29,7 @@ struct AdoptionTests {
       for arguments in [["migrate", "Notes"], ["migrate", "Notes", "--dry-run"]] {
         try sandbox.expectRefusal(arguments, exit: 4, ["`schemaVersion` is 2", "never released (up to 2)"])
       }
-      let status = try sandbox.drydock("status", "Notes")
-      #expect(status.exitCode == 4, "\(status)")
+      let status = try sandbox.drydock("status", "Notes").expect(exit: 4)
       for way in ["at: {0: 2}", "set the version to 2"] {
         #expect(status.errors.contains(way), "\(status)")
       }
@@ -49,7 +48,7 @@ struct AdoptionTests {
       func written() throws -> String {
         try sandbox.remove("drydock.yaml")
         try sandbox.succeed("init", "Notes")
-        return String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+        return try sandbox.text("drydock.yaml")
       }
       #expect(try written().contains("version-markers:\n  - {defaults: \"schemaVersion\", at: {0: 7}}\n"))
       #expect(
@@ -61,8 +60,8 @@ struct AdoptionTests {
       // Without a number it is a proposal only.
       try sandbox.shell("sed -i 's/schemaVersion/other/' \(settings)")
       #expect(try written().contains("\n#   - {defaults: dataSchemaVersion, absent: 0}\n"))
-      try sandbox.run(
-        Tools.system("sqlite3"), sandbox("Notes/Documents/notes.sqlite"),
+      try sandbox.sqlite(
+        "Notes/Documents/notes.sqlite",
         "CREATE TABLE t(x); PRAGMA user_version = 4")
       #expect(try written().contains("version-markers:\n  - {pragma: notes, at: {0: 4}}\n"))
     }
@@ -76,8 +75,7 @@ struct AdoptionTests {
         try prepare(sandbox, "All/" + name, number: number)
       }
       try sandbox.succeed("migrate", "All/carl", "--to", "1")
-      let result = try sandbox.drydock("baseline", "--all", "All", "--to", "2")
-      #expect(result.exitCode == 0, "\(result)")
+      let result = try sandbox.drydock("baseline", "--all", "All", "--to", "2").expect()
       let rows = result.output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
       #expect(
         rows.dropLast() == [
@@ -86,14 +84,13 @@ struct AdoptionTests {
         ], "\(result)")
       #expect(rows.last?.hasPrefix("run ") == true, "\(result)")
       try sandbox.write("Own/0001_m.yaml", "steps: []\n")
-      #expect(try sandbox.drydock("migrate", "--all", "All").exitCode == 3)
-      let repaired = try sandbox.drydock("repair", "--all", "All", "--accept", "1", "--json")
-      #expect(repaired.exitCode == 0, "\(repaired)")
+      try sandbox.drydock("migrate", "--all", "All").expect(exit: 3)
+      let repaired = try sandbox.drydock("repair", "--all", "All", "--accept", "1", "--json").expect()
       let states = repaired.output.matches(of: #/"state":"(\w+)"/#).map { String($0.1) }
       #expect(states == ["unchanged", "unchanged", "changed"], "\(repaired)")
-      let unknown = try sandbox.drydock("repair", "--all", "All", "--accept", "9")
-      #expect(unknown.exitCode == 64 && unknown.errors.contains("no migration has that number"), "\(unknown)")
-      #expect(try sandbox.drydock("migrate", "--all", "All").exitCode == 0)
+      try sandbox.drydock("repair", "--all", "All", "--accept", "9").expect(
+        exit: 64, errors: "no migration has that number")
+      try sandbox.drydock("migrate", "--all", "All").expect()
     }
   }
 
@@ -117,18 +114,15 @@ struct AdoptionTests {
         try Command.run(
           sandbox.program, arguments, environment: sandbox.environment, directory: sandbox(directory))
       }
-      let result = try drydock("migrate", ".", "--each", "-m", "../Own", in: "Notes")
-      #expect(result.exitCode == 0, "\(result)")
+      try drydock("migrate", ".", "--each", "-m", "../Own", in: "Notes").expect()
       #expect(try sandbox.succeed("status", "Notes").hasPrefix("version 2 of 2"))
-      let below = try drydock("rollback", "..", "--to", "0", "-m", "../../Own", in: "Notes/Documents")
-      #expect(below.exitCode == 0, "\(below)")
+      try drydock("rollback", "..", "--to", "0", "-m", "../../Own", in: "Notes/Documents").expect()
       // A shell would be left in a directory that is gone.
       let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; read x"], directory: sandbox("Notes"))
       try shell.waitForLine("ready")
       try sandbox.expectRefusal(
         ["migrate", "Notes"], exit: 5, ["process \(shell.process)", "leave that directory and run it again"])
-      shell.closeInput()
-      _ = try shell.wait()
+      try shell.finish()
     }
   }
 
@@ -154,13 +148,13 @@ struct AdoptionTests {
       ] {
         try sandbox.expectRefusal(arguments, exit: 4, ["0005_m", "--allow-out-of-order"])
       }
-      #expect(try sandbox.drydock("status", "Notes").exitCode == 4)
+      try sandbox.drydock("status", "Notes").expect(exit: 4)
       try sandbox.succeed("migrate", "Notes", "--each", "--allow-out-of-order")
-      let tables = try sandbox.run(
-        Tools.system("sqlite3"), sandbox("Notes/Documents/notes.sqlite"),
+      let tables = try sandbox.sqlite(
+        "Notes/Documents/notes.sqlite",
         "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE name LIKE 't%' ORDER BY rowid)")
       #expect(tables == "t1,t20,t5,t6,t21\n")
-      #expect(try sandbox.drydock("status", "Notes").exitCode == 0)
+      try sandbox.drydock("status", "Notes").expect()
     }
   }
 }

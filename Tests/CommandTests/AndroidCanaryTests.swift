@@ -61,7 +61,7 @@ struct AndroidCanaryTests {
       func quiet(_ arguments: [String], code: Int32 = 0) throws {
         for form in [[], ["--json"]] {
           let run = try Command.run(sandbox.program, arguments + form, directory: sandbox.directory.path)
-          #expect(run.exitCode == code, "\(arguments): \(run)")
+            .expect(exit: code)
           #expect(needles.found(in: Data(run.outputBytes)) == [], "\(arguments) \(run)")
           #expect(needles.found(in: Data(run.errorBytes)) == [], "\(arguments) \(run)")
         }
@@ -96,10 +96,10 @@ struct AndroidCanaryTests {
     try Sandbox.with { sandbox in
       try sandbox.write("drydock.yaml", "app: com.example.notes\nlayout: android\n")
       try write(sandbox, "one")
-      let run = try Command.run(
+      try Command.run(
         sandbox.program, ["fixture", "capture", "one", "caught", "--fixtures", "Fixtures", "--at", "0"],
-        directory: sandbox.directory.path)
-      #expect(run.succeeded, "\(run)")
+        directory: sandbox.directory.path
+      ).expect()
       let files = try #require(FileManager.default.enumerator(atPath: sandbox("Fixtures")))
       var names: [String] = []
       for case let name as String in files {

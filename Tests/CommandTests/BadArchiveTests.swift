@@ -34,9 +34,9 @@ struct BadArchiveTests {
       let lengths = Set(frames + percent + [bytes.count - 1]).sorted()
       func archive(_ length: Int) -> String { "Bad/\(length).tar.zst" }
       for length in lengths { try sandbox.write(archive(length), bytes: Array(bytes.prefix(length))) }
-      let stock = try Command.run(
-        Tools.system("zstd"), ["-q", "-t"] + frames.map { sandbox(archive($0)) })
-      #expect(stock.succeeded, "these cuts are at a frame's end: \(stock)")
+      try Command.run(
+        Tools.system("zstd"), ["-q", "-t"] + frames.map { sandbox(archive($0)) }
+      ).expect()
       // Every way to read them says so; nothing is changed by trying.
       try sandbox.expectUnchanged {
         for length in lengths {
@@ -73,9 +73,9 @@ struct BadArchiveTests {
         // A restore needs not every byte; what it gives is right, or it gives nothing.
         let restored = try sandbox.drydock("restore", archive, "Notes")
         if restored.succeeded {
-          #expect(try sandbox.drydock("rollback", "Notes").succeeded)
+          try sandbox.succeed("rollback", "Notes")
         } else {
-          sandbox.expect(restored, refusedWith: 4, [archive], #_sourceLocation)
+          restored.expectError(exit: 4, [archive])
         }
         try sandbox.tree().expectSame(as: before, archive)
       }

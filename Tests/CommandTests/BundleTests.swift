@@ -25,7 +25,7 @@ struct BundleTests {
         """)
     }
     // Detected, not configured.
-    let text = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+    let text = try sandbox.text("drydock.yaml")
     try sandbox.write("drydock.yaml", text.replacing(/(?m)^(app|layout|defaults):.*\n/, with: ""))
     return root
   }
@@ -35,14 +35,14 @@ struct BundleTests {
     try Sandbox.with { sandbox in
       let root = try make(shape, in: sandbox)
       let whole = try sandbox.tree(shape.rawValue)
-      let inspected = try JSONTests.document(sandbox.drydock("inspect", shape.rawValue, "--json"))
-      let container = try #require(inspected["container"] as? [String: Any])
-      #expect(container["root"] as? String == sandbox(root))
-      #expect(container["app"] as? String == "com.example.notes")
-      #expect(container["layout"] as? String == "ios")
-      #expect(container["schema_version"] as? Int == 0)
+      let inspected = try sandbox.document("inspect", shape.rawValue)
+      let container = inspected["container"]
+      #expect(container["root"].text == sandbox(root))
+      #expect(container["app"].text == "com.example.notes")
+      #expect(container["layout"].text == "ios")
+      #expect(container["schema_version"].number == 0)
       let instance = shape == .bundle ? "Ada's iPhone" : "com.example.notes"
-      #expect(container["instance"] as? String == instance)
+      #expect(container["instance"].text == instance)
 
       let archive = try sandbox.snapshot(shape.rawValue)
       try sandbox.tree(shape.rawValue).expectSame(as: whole, comparing: TreeListing.untouched)
@@ -72,18 +72,17 @@ struct BundleTests {
       let archive = try sandbox.snapshot("com.example.notes")
       try sandbox.succeed("restore", archive, "Plain")
       let plain = try sandbox.tree("Plain")
-      let trial = try sandbox.drydock("restore", archive, "New.xcappdata/", "--dry-run")
-      #expect(trial.succeeded && !sandbox.exists("New.xcappdata"), "\(trial)")
+      let trial = try sandbox.drydock("restore", archive, "New.xcappdata/", "--dry-run").expect()
+      #expect(!sandbox.exists("New.xcappdata"), "\(trial)")
 
       try sandbox.succeed("restore", archive, "New.xcappdata/")
       #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
       try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
-      let info = String(decoding: try sandbox.read("New.xcappdata/AppDataInfo.plist"), as: UTF8.self)
+      let info = try sandbox.text("New.xcappdata/AppDataInfo.plist")
       #expect(
         info.contains("<key>CFBundleIdentifier</key>") && info.contains("<string>com.example.notes</string>"))
-      let container = try #require(
-        try sandbox.document("inspect", "New.xcappdata")["container"] as? [String: Any])
-      #expect(container["app"] as? String == "com.example.notes" && container["instance"] as? String == "New")
+      let container = try sandbox.document("inspect", "New.xcappdata")["container"]
+      #expect(container["app"].text == "com.example.notes" && container["instance"].text == "New")
       let again = try sandbox.succeed("restore", archive, "New.xcappdata")
       #expect(again.contains("nothing to change"), "\(again)")
       // The bundle stays, so that the restore can be redone into it.
@@ -102,10 +101,9 @@ struct BundleTests {
       let archive = try sandbox.snapshot("com.example.notes")
       try sandbox.succeed("restore", archive, "Plain")
       let words = ["restore", archive, "New.xcappdata"]
-      let killed = try sandbox.drydock(words, environment: ["DRYDOCK_KILL_AT": point])
-      #expect(killed.signal != nil, "\(killed)")
-      #expect(try sandbox.drydock("recover", "New.xcappdata").succeeded)
-      #expect(try sandbox.drydock(words).succeeded)
+      try sandbox.kill(words, at: point)
+      try sandbox.succeed("recover", "New.xcappdata")
+      try sandbox.succeed(words)
       #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
       try sandbox.tree("New.xcappdata/AppData").expectSame(as: sandbox.tree("Plain"), ignoringTimesOf: [""])
     }
@@ -119,8 +117,8 @@ struct BundleTests {
       var bytes = try sandbox.read("whole.tar.zst")
       for place in bytes.count / 3..<bytes.count / 3 + 100 { bytes[place] ^= 0xFF }
       try sandbox.write("damaged.tar.zst", bytes: bytes)
-      let failed = try sandbox.drydock("restore", "damaged.tar.zst", "Failed.xcappdata")
-      #expect(failed.exitCode == 4 && !sandbox.exists("Failed.xcappdata"), "\(failed)")
+      let failed = try sandbox.drydock("restore", "damaged.tar.zst", "Failed.xcappdata").expect(exit: 4)
+      #expect(!sandbox.exists("Failed.xcappdata"), "\(failed)")
     }
   }
 
@@ -128,9 +126,7 @@ struct BundleTests {
   func innerRoot() throws {
     try Sandbox.with { sandbox in
       let root = try make(.bundle, in: sandbox)
-      let result = try sandbox.drydock("inspect", root, "--json")
-      let container = try #require(try JSONTests.document(result)["container"] as? [String: Any])
-      #expect(container["layout"] as? String == "ios")
+      #expect(try sandbox.document("inspect", root)["container"]["layout"].text == "ios")
     }
   }
 }

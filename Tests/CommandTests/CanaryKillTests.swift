@@ -111,8 +111,7 @@ struct CanaryKillTests {
     // A restore that was to make it may have left its stage, and no container yet.
     try canaries.run(["recover", "Fresh"])
     try canaries.searchDisk("\(context), recovered")
-    let result = try canaries.run(Self.files)
-    #expect(result.succeeded, "\(context)\n\(result)")
+    try canaries.run(Self.files).expect()
     canaries.moved = ["Trial"]
     try canaries.searchDisk("\(context), migrated")
   }

@@ -56,8 +56,8 @@ struct CanaryPlants {
     let hex = Data("bplist00 \(secret)".utf8).map { String(format: "%02x", $0) }.joined()
     let database =
       sandbox.exists("\(container)/\(Sandbox.newDatabase)") ? Sandbox.newDatabase : Sandbox.oldDatabase
-    try sandbox.run(
-      Tools.system("sqlite3"), sandbox("\(container)/\(database)"),
+    try sandbox.sqlite(
+      "\(container)/\(database)",
       """
       CREATE TABLE IF NOT EXISTS login(id INTEGER PRIMARY KEY, user TEXT, password TEXT CHECK (password <> 'x'), pin);
       CREATE TABLE IF NOT EXISTS setting(name TEXT PRIMARY KEY, value) WITHOUT ROWID;

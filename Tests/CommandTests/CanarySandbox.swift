@@ -27,7 +27,7 @@ final class CanarySandbox {
     try sandbox.run(Tools.system("mkdir"), "-m", "700", sandbox("Keys"))
     for name in ["device", "device2", "identity", "other"] {
       try sandbox.run(Tools.system("age-keygen"), "-o", sandbox("Keys/\(name).txt"))
-      let lines = String(decoding: try sandbox.read("Keys/\(name).txt"), as: UTF8.self).split(separator: "\n")
+      let lines = try sandbox.text("Keys/\(name).txt").split(separator: "\n")
       let key = try #require(lines.first { $0.hasPrefix("AGE-SECRET-KEY-1") })
       keys.append(String(key.dropFirst("AGE-SECRET-KEY-1".count)))
       let recipient = try #require(lines.first { $0.contains("public key: ") }?.split(separator: " ").last)
@@ -36,7 +36,7 @@ final class CanarySandbox {
     // A key that signs archives; the secret part of its file is the end.
     try sandbox.run(
       Tools.system("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "notes", "-f", sandbox("Keys/sign"))
-    let signing = String(decoding: try sandbox.read("Keys/sign"), as: UTF8.self).split(separator: "\n")
+    let signing = try sandbox.text("Keys/sign").split(separator: "\n")
     keys += signing.dropFirst(3).dropLast(1).map(String.init)
     needles = Canary.allCases.map { ($0, Canary.needles($0, keys: keys)) }
     try sandbox.write("Keys/passphrase.txt", Canary.sealed.value("passphrase") + "\n")
@@ -71,7 +71,7 @@ final class CanarySandbox {
   }
 
   func recipient(_ name: String) throws -> String {
-    String(decoding: try sandbox.read("Keys/\(name).pub"), as: UTF8.self).trimmingCharacters(in: .newlines)
+    try sandbox.text("Keys/\(name).pub").trimmingCharacters(in: .newlines)
   }
 
   // MARK: Running

@@ -138,9 +138,7 @@ struct CanaryTests {
   func nonsense() throws {
     try Sandbox.with { sandbox in
       let canaries = try CanarySandbox(sandbox)
-      let key =
-        String(decoding: try sandbox.read(CanarySandbox.identity), as: UTF8.self).split(separator: "\n").last
-        ?? ""
+      let key = try sandbox.text(CanarySandbox.identity).split(separator: "\n").last ?? ""
       let token = "gh" + "p_" + Canary.sealed.value("argument") + Canary.sealed.value("argument")
       let address = "https://ada:\(Canary.sealed.value("url"))@example.com/x"
       var tried: Set<String> = []

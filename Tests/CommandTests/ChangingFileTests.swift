@@ -44,25 +44,21 @@ struct ChangingFileTests {
         let result = try sandbox.drydock("snapshot", "Notes", "-o", "\(number).tar.zst")
         // 3: done, and something never stood still.
         #expect([0, 3].contains(result.exitCode), "\(result)")
-        let verified = try sandbox.drydock("verify", "--data", "\(number).tar.zst")
-        #expect(verified.succeeded, "\(verified)")
+        try sandbox.succeed("verify", "--data", "\(number).tar.zst")
         let held = try sandbox.run(
           "/bin/sh", "-c", "zstd -dcq '\(sandbox("\(number).tar.zst"))' | grep -ac 5f3a9c || true")
         #expect(held.trimmingCharacters(in: .newlines) == "0")
         try sandbox.succeed("restore", "\(number).tar.zst", "Restored-\(number)")
       }
       #expect(hammer.isRunning)
-      hammer.closeInput()
-      _ = try hammer.wait()
+      try hammer.finish()
       #expect(try sandbox.names("tmp") == [])
     }
   }
 
   @Test("A migration stops in words, or is done", arguments: ["exchange", "in-place"])
   func migrate(_ way: String) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = way
+    try Sandbox.with(commit: way) { sandbox in
       try sandbox.create()
       try sandbox.run(Tools.system("mkdir"), sandbox("Notes/Documents/Hammer"))
       let hammer = try Command.spawn(
@@ -78,8 +74,7 @@ struct ChangingFileTests {
           sandbox.exists("Notes/" + Sandbox.newDatabase) != sandbox.exists("Notes/" + Sandbox.oldDatabase))
         #expect(sandbox.exists("Notes/" + Sandbox.newDatabase) || [1, 5].contains(result.exitCode))
       }
-      hammer.closeInput()
-      _ = try hammer.wait()
+      try hammer.finish()
       try sandbox.succeed("recover", "Notes")
       try sandbox.succeed("migrate", "Notes")
       #expect(try sandbox.names("tmp") == [] && sandbox.exists("Notes/" + Sandbox.newDatabase))

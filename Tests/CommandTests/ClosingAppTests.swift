@@ -28,9 +28,7 @@ import Testing
       let removed = try #require(names.last { links($0) == 1 })
       try sandbox.remove(removed)
       before = before.without(String(removed.dropFirst("Notes/".count)))
-      let result = try running.wait()
-      #expect(result.exitCode == 5, "\(result)")
-      #expect(result.errors.contains("run it again"), "\(result)")
+      try running.wait().expect(exit: 5, errors: "run it again")
       #expect(try sandbox.tree().differences(from: before, comparing: [.content, .mode]) == [])
       try sandbox.succeed("migrate", "Notes", "--to", "1")
     }

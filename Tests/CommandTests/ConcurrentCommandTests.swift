@@ -46,16 +46,12 @@ struct ConcurrentCommandTests {
       for exclusive in [true, false] {
         let other = try holder(sandbox, exclusive: exclusive)
         let before = try sandbox.tree()
-        let result = try sandbox.drydock(arguments)
-        sandbox.expect(
-          result, refusedWith: 5,
-          ["Notes", "locked by process \(other.process)", "python", "--lock-timeout"], #_sourceLocation)
+        try sandbox.drydock(arguments).expectError(
+          exit: 5, ["Notes", "locked by process \(other.process)", "python", "--lock-timeout"])
         try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-        other.closeInput()
-        _ = try other.wait()
+        try other.finish()
       }
-      let result = try sandbox.drydock(arguments)
-      #expect(result.succeeded, "\(result)")
+      try sandbox.succeed(arguments)
     }
   }
 
@@ -66,16 +62,12 @@ struct ConcurrentCommandTests {
       let archive = try prepare(sandbox)
       let arguments = command.map { $0 == "{A}" ? archive : $0 }
       let writer = try holder(sandbox, exclusive: true)
-      let refused = try sandbox.drydock(arguments)
-      sandbox.expect(
-        refused, refusedWith: 5, ["Notes", "locked by process \(writer.process)"], #_sourceLocation)
-      writer.closeInput()
-      _ = try writer.wait()
+      try sandbox.drydock(arguments).expectError(exit: 5, ["Notes", "locked by process \(writer.process)"])
+      try writer.finish()
 
       let reader = try holder(sandbox, exclusive: false)
       let before = try sandbox.tree()
-      let result = try sandbox.drydock(arguments)
-      #expect(result.succeeded, "\(result)")
+      try sandbox.succeed(arguments)
       try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
       reader.closeInput()
     }
@@ -86,19 +78,15 @@ struct ConcurrentCommandTests {
     try Sandbox.with { sandbox in
       let archive = try prepare(sandbox)
       let remover = try holder(sandbox, of: "Backups", exclusive: true)
-      let refused = try sandbox.drydock("snapshot", "Notes", "-r", "Backups")
-      sandbox.expect(
-        refused, refusedWith: 5, ["Backups", "locked by process \(remover.process)", "--lock-timeout"],
-        #_sourceLocation)
+      try sandbox.drydock("snapshot", "Notes", "-r", "Backups").expectError(
+        exit: 5, ["Backups", "locked by process \(remover.process)", "--lock-timeout"])
       for reader in [["list"], ["verify"], ["show", "latest"], ["restore", "latest", "Notes"]] {
-        let result = try sandbox.drydock(reader + ["-r", "Backups"])
-        #expect(result.succeeded, "\(result)")
+        try sandbox.succeed(reader + ["-r", "Backups"])
       }
       let waiting = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "60"])
       remover.kill()
       _ = try remover.wait()
-      let result = try waiting.wait()
-      #expect(result.succeeded, "a killed remover holds nothing: \(result)")
+      try waiting.wait().expect()
       #expect(
         try sandbox.names("Backups").count == 2
           && sandbox.exists("Backups/" + (archive as NSString).lastPathComponent))
@@ -117,10 +105,8 @@ struct ConcurrentCommandTests {
       // It cannot be seen from outside that somebody waits; what would end wrongly ends well within this time.
       usleep(500_000)
       #expect(waiting.isRunning)
-      other.closeInput()
-      _ = try other.wait()
-      let result = try waiting.wait()
-      #expect(result.succeeded, "\(result)")
+      try other.finish()
+      try waiting.wait().expect()
       #expect(sandbox.exists("Notes/" + Sandbox.newDatabase))
     }
   }
@@ -130,8 +116,8 @@ struct ConcurrentCommandTests {
     try Sandbox.with { sandbox in
       _ = try prepare(sandbox)
       let other = try holder(sandbox, exclusive: true)
-      let result = try sandbox.drydock("migrate", "Notes", "--lock-timeout", "0.2")
-      sandbox.expect(result, refusedWith: 5, ["locked by process \(other.process)"], #_sourceLocation)
+      try sandbox.drydock("migrate", "Notes", "--lock-timeout", "0.2").expectError(
+        exit: 5, ["locked by process \(other.process)"])
     }
   }
 

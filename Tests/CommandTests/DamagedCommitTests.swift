@@ -20,12 +20,9 @@ struct DamagedCommitTests {
   @Test("Nothing is removed, and no command says that all is well", arguments: damages)
   func nothingIsRemoved(_ damage: String) throws {
     for (way, step) in Self.moments {
-      try Sandbox.with { sandbox in
-        var sandbox = sandbox
-        sandbox.commit = way
+      try Sandbox.with(commit: way) { sandbox in
         try sandbox.create()
-        let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
-        #expect(killed.signal == SIGKILL, "\(killed)")
+        try sandbox.kill(["migrate", "Notes"], at: step)
         let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
         try sandbox.run("/bin/sh", "-c", damage, sandbox(state + "/journal"))
         let before = try (sandbox.tree(), sandbox.tree(state))
@@ -33,10 +30,7 @@ struct DamagedCommitTests {
           ["recover", "Notes"], ["migrate", "Notes"], ["rollback", "Notes"],
           ["snapshot", "Notes", "-o", "A"],
         ] {
-          let refused = try sandbox.drydock(command)
-          #expect(
-            refused.exitCode == 1 && refused.errors.contains("journal"),
-            "\(damage) \(way) \(step): \(refused)")
+          try sandbox.drydock(command).expect(exit: 1, errors: "journal")
         }
         try sandbox.tree().expectSame(as: before.0, comparing: TreeListing.untouched)
         try sandbox.tree(state).expectSame(as: before.1, comparing: TreeListing.copied)
@@ -47,9 +41,7 @@ struct DamagedCommitTests {
   /// A double fault: the container is moved away right before the exchange, and the exchange back fails.
   @Test("Another directory at the container's place is never removed")
   func anotherDirectory() throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = "exchange"
+    try Sandbox.with(commit: "exchange") { sandbox in
       try sandbox.create()
       let running = try Command.spawn(
         Tools.system("strace"),
@@ -62,7 +54,7 @@ struct DamagedCommitTests {
         guard let state = try sandbox.names().first(where: { $0.hasPrefix(".drydock-") }),
           sandbox.exists(state + "/journal")
         else { return false }
-        return String(decoding: try sandbox.read(state + "/journal"), as: UTF8.self).contains(#""commit""#)
+        return try sandbox.text(state + "/journal").contains(#""commit""#)
       }
       while try running.isRunning && !isCommitted() { usleep(1000) }
       let script = "cd \"$0\"; mv Notes Moved; mkdir Notes; echo 1 > Notes/precious"
@@ -81,18 +73,14 @@ struct DamagedCommitTests {
     "Killed while what a commit is going to do was being written down: the container is the old one",
     arguments: [("exchange", "trees"), ("in-place", "plan")])
   func halfAList(way: String, file: String) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = way
+    try Sandbox.with(commit: way) { sandbox in
       try sandbox.create()
       let folders = ["Notes/Documents", "Notes/Library"]
       let old = try folders.map { try sandbox.tree($0) }
-      let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": "tree-built"])
-      #expect(killed.signal == SIGKILL, "\(killed)")
+      try sandbox.kill(["migrate", "Notes"], at: "tree-built")
       let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
       try sandbox.run("/bin/sh", "-c", "cd \"$0\"/stage/*/ && : > $1.new && rm $1", sandbox(state), file)
-      let recovered = try sandbox.drydock(["recover", "Notes"])
-      #expect(recovered.exitCode == 0, "\(recovered)")
+      try sandbox.succeed(["recover", "Notes"])
       for (folder, old) in zip(folders, old) {
         try sandbox.tree(folder).expectSame(as: old, comparing: TreeListing.copied)
       }

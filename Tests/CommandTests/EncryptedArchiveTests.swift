@@ -124,8 +124,7 @@ struct EncryptedArchiveTests {
       // Nothing but the header is read: the rest of the archive may be missing.
       try sandbox.write("Start", bytes: Array(sandbox.read("A").prefix(600)))
       for archive in ["A", "Start"] {
-        let verified = try sandbox.drydock("verify", archive, "--data", "--identity", "k3")
-        #expect(verified.exitCode == 4)
+        let verified = try sandbox.drydock("verify", archive, "--data", "--identity", "k3").expect(exit: 4)
         #expect(verified.output.hasPrefix("BAD \(archive)  the archive is encrypted to 2 recipients"))
       }
       try sandbox.expectRefusal(
@@ -150,30 +149,28 @@ struct EncryptedArchiveTests {
       let names = try prepare(sandbox)
       try sandbox.write(
         "drydock.yaml",
-        String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+        sandbox.text("drydock.yaml")
           + "\nrecipients: [\(names["{R1}"] ?? "")]\n")
       // A key that must not be needed: reading it would fail.
       try sandbox.write("unreadable", "AGE-SECRET-KEY-1 is not one\n")
       let result = try sandbox.drydock(
-        ["snapshot", "Notes", "-r", "Backups"], environment: ["DRYDOCK_IDENTITY": "unreadable"])
-      #expect(result.succeeded && result.errors.contains(", encrypted; "), "\(result)")
+        ["snapshot", "Notes", "-r", "Backups"], environment: ["DRYDOCK_IDENTITY": "unreadable"]
+      ).expect(errors: ", encrypted; ")
       let path = result.output.trimmingCharacters(in: .newlines)
       #expect(path.hasSuffix(".tar.zst.age"))
       try sandbox.expectRefusal(["show", path], exit: 4, ["no identity was given"])
       try sandbox.succeed("show", path, "--identity", "k1")
-      #expect(try sandbox.drydock(["show", path], environment: ["DRYDOCK_IDENTITY": "k2:k1"]).succeeded)
+      try sandbox.succeed(["show", path], environment: ["DRYDOCK_IDENTITY": "k2:k1"])
       // What drydock.yaml says gives way to the variable, that to the flag.
-      let other = try sandbox.drydock(
+      try sandbox.succeed(
         ["snapshot", "Notes", "-o", "Two"],
         environment: ["DRYDOCK_RECIPIENTS": names["{R2}"], "DRYDOCK_IDENTITY": nil])
-      #expect(other.succeeded)
       try sandbox.expectRefusal(
         ["show", "Two", "--identity", "k1"], exit: 4, ["the identity does not match"])
       try sandbox.succeed("show", "Two", "--identity", "k2")
-      let flag = try sandbox.drydock(
+      try sandbox.succeed(
         ["snapshot", "Notes", "-o", "Three", "--recipient", names["{R3}"] ?? ""],
         environment: ["DRYDOCK_RECIPIENTS": names["{R2}"]])
-      #expect(flag.succeeded)
       try sandbox.succeed("show", "Three", "--identity", "k3")
       try sandbox.succeed("snapshot", "Notes", "-o", "Open", "--no-encryption")
       try sandbox.succeed("show", "Open")
@@ -193,9 +190,7 @@ struct EncryptedArchiveTests {
         (["--passphrase-file", "others"], ["is not a passphrase file"]),
         (["--passphrase-file", "/dev/null"], ["is not a passphrase file"]),
       ] { try sandbox.expectRefusal(["snapshot", "Notes", "-o", "A"] + arguments, exit: 64, words) }
-      let secret =
-        String(decoding: try sandbox.read("k1"), as: UTF8.self).split(separator: "\n").last.map(String.init)
-        ?? ""
+      let secret = try sandbox.text("k1").split(separator: "\n").last.map(String.init) ?? ""
       #expect(secret.hasPrefix("AGE-SECRET-KEY-1"))
       let refused = try sandbox.expectRefusal(
         ["snapshot", "Notes", "-o", "A", "--recipient", secret], exit: 64, ["secret key"])
@@ -224,18 +219,15 @@ struct EncryptedArchiveTests {
     try Sandbox.with { sandbox in
       _ = try prepare(sandbox)
       let words = "correct horse battery staple"
-      let written = try sandbox.atTerminal(words, ["snapshot", "Notes", "-o", "A", "--passphrase"])
-      #expect(written.succeeded, "\(written)")
-      let shown = try sandbox.atTerminal(words, ["show", "A"])
-      #expect(shown.succeeded && !shown.errors.contains("horse"), "\(shown)")
+      try sandbox.atTerminal(words, ["snapshot", "Notes", "-o", "A", "--passphrase"]).expect()
+      let shown = try sandbox.atTerminal(words, ["show", "A"]).expect()
+      #expect(!shown.errors.contains("horse"), "\(shown)")
       try sandbox.succeed("show", "A", "--passphrase-file", "words")
-      let wrong = try sandbox.atTerminal("no horse", ["show", "A"])
-      #expect(wrong.exitCode == 4 && !wrong.errors.contains("horse"), "\(wrong)")
+      let wrong = try sandbox.atTerminal("no horse", ["show", "A"]).expect(exit: 4)
+      #expect(!wrong.errors.contains("horse"), "\(wrong)")
       // Control and C at the question, and control and U, and a letter of two bytes taken back.
-      let given = try sandbox.atTerminal("secret\u{3}", ["show", "A"])
-      #expect(given.exitCode == 64, "\(given)")
-      let corrected = try sandbox.atTerminal("nonsense\u{15}é\u{7F}" + words, ["show", "A"])
-      #expect(corrected.succeeded, "\(corrected)")
+      try sandbox.atTerminal("secret\u{3}", ["show", "A"]).expect(exit: 64)
+      try sandbox.atTerminal("nonsense\u{15}é\u{7F}" + words, ["show", "A"]).expect()
     }
   }
 
@@ -247,18 +239,18 @@ struct EncryptedArchiveTests {
         try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--recipient", names[recipient] ?? "")
       }
       try sandbox.sealed("Backups/by-hand.tar.zst.age", to: names["{R2}"] ?? "")
-      let plain = try sandbox.drydock("list", "-r", "Backups")
-      #expect(plain.succeeded && plain.errors.isEmpty, "\(plain)")
+      let plain = try sandbox.drydock("list", "-r", "Backups").expect()
+      #expect(plain.errors.isEmpty, "\(plain)")
       #expect(plain.output.components(separatedBy: "encrypted to 1 recipient (X25519), not read").count == 4)
       #expect(plain.output.contains("by-hand.tar.zst.age") && plain.output.contains("com.example.notes"))
       let document = try sandbox.document("list", "-r", "Backups", "--identity", "k1")
       #expect(
-        (document["archives"] as? [Any])?.count == 1 && (document["unreadable"] as? [Any])?.isEmpty == true)
-      let sealed = try #require(document["encrypted"] as? [[String: Any]])
-      #expect(sealed.count == 2 && sealed.contains { $0["app"] as? String == "com.example.notes" })
+        document["archives"].list.count == 1 && document["unreadable"].list.isEmpty)
+      let sealed = document["encrypted"].list
+      #expect(sealed.count == 2 && sealed.contains { $0["app"].text == "com.example.notes" })
       #expect(
         sealed.contains {
-          $0["app"] == nil && ($0["path"] as? String)?.hasSuffix("by-hand.tar.zst.age") == true
+          !$0["app"].exists && $0["path"].text?.hasSuffix("by-hand.tar.zst.age") == true
         })
       // The newest is the second one's, by its name alone: not quietly an older one that can be opened.
       try sandbox.expectRefusal(
@@ -269,9 +261,8 @@ struct EncryptedArchiveTests {
       #expect(
         filtered.split(separator: "\n").count == 2,
         "the one without a name that tells may be of any app: \(filtered)")
-      let verified = try sandbox.drydock("verify", "-r", "Backups", "--identity", "k2")
-      #expect(
-        verified.exitCode == 4 && verified.output.components(separatedBy: "ok ").count == 3, "\(verified)")
+      let verified = try sandbox.drydock("verify", "-r", "Backups", "--identity", "k2").expect(exit: 4)
+      #expect(verified.output.components(separatedBy: "ok ").count == 3, "\(verified)")
     }
   }
 }

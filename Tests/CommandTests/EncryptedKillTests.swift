@@ -117,8 +117,7 @@ struct EncryptedKillTests {
       let open = try sandbox.shell(
         "find tmp/drydock-scratch-* .drydock-* -maxdepth 0 -perm /077 2>/dev/null || true")
       #expect(open.isEmpty, "\(scene.name): \(open)")
-      let next = try sandbox.drydock(scene.next)
-      #expect(next.succeeded, "\(next)")
+      try sandbox.succeed(scene.next)
       #expect(try remaining(sandbox) == [], "\(scene.name), attempt \(attempt)")
       #expect(try sandbox.names("tmp") == [], "\(scene.name), attempt \(attempt)")
       try sandbox.shell(scene.reset)

@@ -20,11 +20,10 @@ import Testing
       try sandbox.create()
       try change(sandbox, "Notes") { $0.root["place"] = .string(Self.composed) }
       let archive = try sandbox.snapshot()
-      #expect(try sandbox.drydock("verify", archive, "--container", "Notes").exitCode == 0)
+      try sandbox.drydock("verify", archive, "--container", "Notes").expect()
       try sandbox.copy("Notes", to: "Other")
       try change(sandbox, "Other") { $0.root["place"] = .string(Self.decomposed) }
-      let diff = try sandbox.drydock("diff", "Notes", "Other", "--exit-code")
-      #expect(diff.exitCode == 2 && diff.output.contains("~ place"), "\(diff)")
+      try sandbox.drydock("diff", "Notes", "Other", "--exit-code").expect(exit: 2, output: "~ place")
       let verified = try sandbox.drydock("verify", archive, "--container", "Other")
       #expect(verified.exitCode != 0, "\(verified)")
     }
@@ -79,17 +78,15 @@ import Testing
     try Sandbox.with { sandbox in
       try sandbox.create()
       let path = "Notes/Documents/odd.db"
-      try sandbox.run(
-        Tools.system("sqlite3"), sandbox(path), "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
+      try sandbox.sqlite(path, "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
       let whole = try sandbox.read(path)
       try sandbox.write(path, bytes: whole + [1, 2, 3])
       #expect(try sandbox.drydock("inspect", "Notes").output.contains("Documents/odd.db"))
       let archive = try sandbox.snapshot()
-      #expect(try sandbox.succeed("show", archive, "--json").contains("odd.db"))
+      try sandbox.drydock("show", archive, "--json").expect(output: "odd.db")
       try sandbox.succeed("restore", archive, "Again")
       #expect(try sandbox.read("Again/Documents/odd.db").count == whole.count)
-      let rows = try sandbox.run(
-        Tools.system("sqlite3"), sandbox("Again/Documents/odd.db"), "SELECT sum(a) FROM t")
+      let rows = try sandbox.sqlite("Again/Documents/odd.db", "SELECT sum(a) FROM t")
       #expect(rows == "6\n")
     }
   }

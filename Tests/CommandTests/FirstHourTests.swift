@@ -26,11 +26,11 @@ struct FirstHourTests {
       try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
       #expect(try sandbox.succeed("validate").hasPrefix("1 migration, in order"))
       try sandbox.succeed("baseline", "Own", "--to", "0")
-      #expect(try sandbox.succeed("status", "Own").contains("pending  theme"))
-      #expect(try sandbox.succeed("inspect", "Own").contains("pending migrations: 0001_theme"))
+      try sandbox.drydock("status", "Own").expect(output: "pending  theme")
+      try sandbox.drydock("inspect", "Own").expect(output: "pending migrations: 0001_theme")
       try sandbox.succeed("fixture", "capture", "Own", "v0")
       try sandbox.succeed("test", "--record")
-      #expect(try sandbox.succeed("test").contains("1 fixture: 1 passed"))
+      try sandbox.drydock("test").expect(output: "1 fixture: 1 passed")
       #expect(try sandbox.succeed("migrate", "Own").hasPrefix("version 0 → 1\n"))
     }
   }
@@ -41,7 +41,7 @@ struct FirstHourTests {
       try sandbox.write("drydock.yaml", "app: com.example.own\n")
       try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
       try sandbox.shell("mkdir -p deep/Migrations; cd deep && '\(sandbox.program)' validate > ../said")
-      #expect(String(decoding: try sandbox.read("said"), as: UTF8.self).hasPrefix("1 migration, in order"))
+      #expect(try sandbox.text("said").hasPrefix("1 migration, in order"))
     }
   }
 
@@ -49,12 +49,10 @@ struct FirstHourTests {
   func nothingYet() throws {
     try bare { sandbox in
       try sandbox.succeed("init", "Own")
-      let inspected = try sandbox.drydock("inspect", "Own")
-      #expect(inspected.succeeded && inspected.errors.isEmpty, "\(inspected)")
+      let inspected = try sandbox.drydock("inspect", "Own").expect()
+      #expect(inspected.errors.isEmpty, "\(inspected)")
       try sandbox.succeed("baseline", "Own", "--to", "0", "-m", sandbox.emptyDirectory())
-      let status = try sandbox.drydock("status", "Own")
-      #expect(
-        status.succeeded && status.errors.contains("no migrations yet; `drydock new NAME`"), "\(status)")
+      try sandbox.drydock("status", "Own").expect(errors: "no migrations yet; `drydock new NAME`")
       for arguments in [["validate"], ["migrate", "Own"], ["release", "1"], ["test"]] {
         try sandbox.expectRefusal(
           arguments, exit: 4, ["no migrations yet", "`drydock new NAME`"], container: "Own")
@@ -88,15 +86,14 @@ struct FirstHourTests {
         ["status", "Own"], exit: 4, ["no drydock.yaml", "`drydock init CONTAINER`"], container: "Own")
       try sandbox.succeed("defaults", "write", "Own", "dataSchemaVersion", "4")
       try sandbox.succeed("init", "Own")
-      #expect(
-        try sandbox.succeed("inspect", "Own").contains("schema version: 0 (the app's 4), by the setting"))
+      try sandbox.drydock("inspect", "Own").expect(output: "schema version: 0 (the app's 4), by the setting")
       try sandbox.succeed("new", "theme")
       #expect(try sandbox.succeed("status", "Own").hasPrefix("version 0 (the app's 4) of 1, by the setting"))
       try sandbox.shell(
         "rm drydock.yaml; sqlite3 Own/Documents/own.sqlite \"CREATE TABLE grdb_migrations (identifier TEXT PRIMARY KEY); INSERT INTO grdb_migrations VALUES ('v1')\""
       )
       try sandbox.succeed("init", "Own")
-      let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      let written = try sandbox.text("drydock.yaml")
       #expect(
         written.contains(
           "version-markers:\n  - {grdb: own, at: {0: \"v1\"}}\n  # - {defaults: \"dataSchemaVersion\""),
@@ -125,7 +122,7 @@ struct FirstHourTests {
     try bare { sandbox in
       try sandbox.shell("sqlite3 Own/Documents/own.sqlite \"\(sql.replacing("\"", with: "\\\""))\"")
       try sandbox.succeed("init", "Own")
-      let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      let written = try sandbox.text("drydock.yaml")
       #expect(written.contains(words), "\(written)")
       // It is valid as it is.
       try sandbox.succeed("inspect", "Own")
@@ -142,7 +139,7 @@ struct FirstHourTests {
       #expect(!sandbox.exists("drydock.yaml") && !sandbox.exists("Fixtures"))
       let output = try sandbox.succeed("init", "Own", "--fixture", "v0")
       #expect(output.contains("schema version: 0") && sandbox.exists("Fixtures/v0/fixture.yaml"), "\(output)")
-      let attributes = String(decoding: try sandbox.read("Fixtures/.gitattributes"), as: UTF8.self)
+      let attributes = try sandbox.text("Fixtures/.gitattributes")
       #expect(attributes.contains("\n* -text\n"))
     }
   }
@@ -164,9 +161,8 @@ struct FirstHourTests {
       // The app has gone on without Drydock.
       try sandbox.shell("sqlite3 All/old/Documents/a.db 'PRAGMA user_version = 12'")
       let before = try sandbox.tree("All/old")
-      let result = try sandbox.drydock("baseline", "--all", "All", "--to", "0")
-      #expect(result.exitCode == 3 && result.output.contains("old  failed     exit 4: "), "\(result)")
-      #expect(result.output.contains("new  changed    version 0"), "\(result)")
+      try sandbox.drydock("baseline", "--all", "All", "--to", "0").expect(
+        exit: 3, output: "old  failed     exit 4: ", "new  changed    version 0")
       try sandbox.tree("All/old").expectSame(as: before, comparing: TreeListing.untouched)
     }
   }
@@ -176,19 +172,18 @@ struct FirstHourTests {
   func snapshotWarnings() throws {
     try bare { sandbox in
       try sandbox.shell("mkdir Unmounted")
-      let bare = try sandbox.drydock("snapshot", "Unmounted", "-r", "Backups", "-q")
+      let bare = try sandbox.drydock("snapshot", "Unmounted", "-r", "Backups", "-q").expect()
       #expect(
-        bare.succeeded && bare.output.isEmpty
-          && bare.errors.hasPrefix("drydock: warning: the archive holds nothing"), "\(bare)")
+        bare.output.isEmpty && bare.errors.hasPrefix("drydock: warning: the archive holds nothing"), "\(bare)"
+      )
       let recipient = try sandbox.succeed("keygen", "-y", "device.key").trimmingCharacters(in: .newlines)
-      let first = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "--recipient", recipient)
-      #expect(first.succeeded && !first.errors.contains("not encrypted"), "\(first)")
-      let plain = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q")
-      #expect(
-        plain.succeeded && plain.errors.contains("warning: the archive is not encrypted, and others"),
-        "\(plain)")
+      let first = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "--recipient", recipient).expect()
+      #expect(!first.errors.contains("not encrypted"), "\(first)")
+      try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q").expect(
+        errors: "warning: the archive is not encrypted, and others")
       let other = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q", "--instance", "other")
-      #expect(other.succeeded && other.errors.isEmpty, "\(other)")
+        .expect()
+      #expect(other.errors.isEmpty, "\(other)")
     }
   }
 
@@ -196,8 +191,8 @@ struct FirstHourTests {
   func renamedBundle() throws {
     try bare { sandbox in
       try sandbox.shell("mkdir renamed; mv Own renamed/AppData")
-      let refused = try sandbox.drydock("snapshot", "renamed", "-r", "Backups")
-      #expect(refused.exitCode == 1 && refused.errors.contains("renamed .xcappdata bundle"), "\(refused)")
+      try sandbox.drydock("snapshot", "renamed", "-r", "Backups").expect(
+        exit: 1, errors: "renamed .xcappdata bundle")
       try sandbox.succeed("inspect", "renamed/AppData")
     }
   }
@@ -205,13 +200,12 @@ struct FirstHourTests {
   @Test("Words that are no command, also behind help; a path that is a word of the message")
   func words() throws {
     try bare { sandbox in
-      let help = try sandbox.drydock("help", "migrate2")
-      #expect(help.exitCode == 64 && help.errors.contains("did you mean `migrate`"), "\(help)")
-      #expect(try sandbox.succeed("help", "vault", "list").contains("USAGE: drydock vault list"))
+      try sandbox.drydock("help", "migrate2").expect(exit: 64, errors: "did you mean `migrate`")
+      try sandbox.drydock("help", "vault", "list").expect(output: "USAGE: drydock vault list")
       let missing = try sandbox.drydock("validate", "-m", "migrations")
       #expect(missing.errors.contains("drydock: error: migrations: no migrations yet"), "\(missing)")
       try sandbox.succeed("new", "true")
-      #expect(try sandbox.succeed("validate").contains("0001_true  True"))
+      try sandbox.drydock("validate").expect(output: "0001_true  True")
     }
   }
 
@@ -227,9 +221,7 @@ struct FirstHourTests {
         ["audit", "Own", "--sarif", "Own/" + Self.settings], ["diff", "Own", "Own", "--html", archive],
         ["audit", "Own", "--html", "-"], ["audit", "Own", "--sarif", ""],
       ] {
-        let refused = try sandbox.drydock(arguments)
-        #expect(
-          refused.exitCode == 64 && refused.errors.contains("drydock: error: --"), "\(arguments) \(refused)")
+        try sandbox.drydock(arguments).expect(exit: 64, errors: "drydock: error: --")
       }
       try sandbox.tree("Own").expectSame(as: before, comparing: TreeListing.untouched)
       try sandbox.succeed("verify", archive, "--data")
@@ -243,8 +235,8 @@ struct FirstHourTests {
   func narrowHelp() throws {
     try bare { sandbox in
       for width in [1, 20, 39] {
-        let help = try sandbox.drydock(["help", "audit"], environment: ["COLUMNS": "\(width)"])
-        #expect(help.succeeded && help.output.contains("drydock audit"), "\(help)")
+        try sandbox.drydock(["help", "audit"], environment: ["COLUMNS": "\(width)"]).expect(
+          output: "drydock audit")
       }
     }
   }
@@ -261,8 +253,7 @@ struct FirstHourTests {
         INSERT INTO "c"" WHERE (SELECT count(*) FROM ""d" VALUES ('x');
         """)
       try sandbox.shell("sqlite3 Own/Documents/own.sqlite < hostile.sql")
-      let audit = try sandbox.drydock("audit", "Own")
-      #expect(audit.succeeded && audit.output.contains("a\"b.token"), "\(audit)")
+      let audit = try sandbox.drydock("audit", "Own").expect(output: "a\"b.token")
       #expect(!audit.output.contains("not examined: Documents") && !audit.output.contains("ghp_"), "\(audit)")
       try sandbox.shell(
         "sqlite3 Own/Documents/own.sqlite \"PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES ('view', 'bad', 'bad', 0, 'CREATE VIEW bad AS SELEC')\""
@@ -281,7 +272,7 @@ struct FirstHourTests {
         "Migrations/0002_wrong.yaml", "steps: [defaults.rename: {keys: {nothing: x}, if-missing: fail}]\n")
       try sandbox.succeed("baseline", "Own", "--to", "0")
       let log = try sandbox.succeed("log", "Own")
-      #expect(try sandbox.drydock("migrate", "Own").exitCode == 1)
+      try sandbox.drydock("migrate", "Own").expect(exit: 1)
       #expect(try sandbox.succeed("log", "Own") == log && !log.contains("(0 paths"))
     }
   }

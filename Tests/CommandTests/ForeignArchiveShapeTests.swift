@@ -11,7 +11,7 @@ struct ForeignArchiveShapeTests {
     """
 
   private func detecting(_ sandbox: Sandbox) throws {
-    let text = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+    let text = try sandbox.text("drydock.yaml")
     try sandbox.write("drydock.yaml", text.replacing(/(?m)^(app|layout|defaults):.*\n/, with: ""))
   }
 
@@ -29,14 +29,14 @@ struct ForeignArchiveShapeTests {
       try sandbox.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
       try sandbox.removeOddNames("Ada.xcappdata")
       try detecting(sandbox)
-      let result = try Command.run(
+      try Command.run(
         Tools.system("bsdtar"), ["--format", "zip", "-cf", file] + names, environment: ["LC_ALL": "C.UTF-8"],
-        directory: sandbox.directory.path)
-      #expect(result.succeeded, "\(result)")
-      let container = try #require(try sandbox.document("inspect", file)["container"] as? [String: Any])
-      #expect(container["app"] as? String == "com.example.notes")
-      #expect(container["instance"] as? String == instance)
-      #expect(container["layout"] as? String == "ios")
+        directory: sandbox.directory.path
+      ).expect()
+      let container = try sandbox.document("inspect", file)["container"]
+      #expect(container["app"].text == "com.example.notes")
+      #expect(container["instance"].text == instance)
+      #expect(container["layout"].text == "ios")
     }
   }
 
@@ -51,14 +51,13 @@ struct ForeignArchiveShapeTests {
       try sandbox.remove("drydock.yaml")
       try sandbox.write("Data/files/a.txt", "a")
       try sandbox.write("Data/more/b.txt", "b")
-      let result = try Command.run(
-        Tools.system("tar"), ["-cf", file] + arguments, directory: sandbox.directory.path)
-      #expect(result.succeeded, "\(result)")
-      let container = try #require(try sandbox.document("inspect", file)["container"] as? [String: Any])
-      #expect(container["instance"] as? String == instance)
-      let given = try #require(
-        try sandbox.document("inspect", file, "--instance", "Mine")["container"] as? [String: Any])
-      #expect(given["instance"] as? String == "Mine")
+      try Command.run(
+        Tools.system("tar"), ["-cf", file] + arguments, directory: sandbox.directory.path
+      ).expect()
+      let container = try sandbox.document("inspect", file)["container"]
+      #expect(container["instance"].text == instance)
+      let given = try sandbox.document("inspect", file, "--instance", "Mine")["container"]
+      #expect(given["instance"].text == "Mine")
     }
   }
 
@@ -95,8 +94,8 @@ struct ForeignArchiveShapeTests {
           z.close()
           """)
       let shown = try sandbox.document("snapshot", "Notes.zip", "-o", "A.tar.zst")
-      let excluded = try #require(shown["excluded"] as? [[String: Any]])
-      #expect(excluded.compactMap { $0["path"] as? String }.contains("Documents/flagged.txt"), "\(shown)")
+      let excluded = shown["excluded"].list
+      #expect(excluded.compactMap { $0["path"].text }.contains("Documents/flagged.txt"), "\(shown)")
       let text = try sandbox.succeed("show", "A.tar.zst")
       #expect(text.contains("Documents/kept.txt") && text.contains("Documents/._own"))
       #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
@@ -114,10 +113,9 @@ struct ForeignArchiveShapeTests {
           z.writestr('Notes/Documents/._b', double('own', b'2', fork=bytes(70000)))
           z.close()
           """)
-      let taken = try sandbox.drydock("snapshot", "Notes.zip", "-o", "A.tar.zst")
-      #expect(taken.exitCode == 3, "\(taken)")
-      #expect(taken.errors.contains("file system below TMPDIR: Documents/._b\n"), "\(taken)")
-      #expect(try sandbox.succeed("show", "A.tar.zst").contains("Documents/._b"))
+      try sandbox.drydock("snapshot", "Notes.zip", "-o", "A.tar.zst").expect(
+        exit: 3, errors: "file system below TMPDIR: Documents/._b\n")
+      try sandbox.drydock("show", "A.tar.zst").expect(output: "Documents/._b")
       try sandbox.succeed("restore", "A.tar.zst", "Back")
       try sandbox.python(
         """

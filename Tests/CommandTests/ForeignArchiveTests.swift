@@ -17,17 +17,14 @@ struct ForeignArchiveTests {
       let file = try packing.pack(in: sandbox)
       let before = try sandbox.tree(file)
       let packed = try sandbox.document("snapshot", file, "-o", "P.tar.zst")
-      #expect(packed["snapshot"] as? String == directory["snapshot"] as? String)
+      #expect(packed["snapshot"].text == directory["snapshot"].text)
       try sandbox.tree(file).expectSame(as: before, comparing: TreeListing.untouched)
-      let (one, other) = (
-        try sandbox.document("show", "D.tar.zst"), try sandbox.document("show", "P.tar.zst")
-      )
+      let one = try sandbox.document("show", "D.tar.zst"), other = try sandbox.document("show", "P.tar.zst")
       for key in ["entries", "excluded", "skipped"] {
-        #expect(one[key] as? NSArray == other[key] as? NSArray, "\(key)")
+        #expect(one[key].exists && one[key].canonical == other[key].canonical, "\(key)")
       }
-      let headers = [one, other].compactMap { $0["header"] as? [String: Any] }
       for key in ["app", "instance", "layout", "schema_version"] {
-        #expect(headers[0][key] as? NSObject == headers[1][key] as? NSObject, "\(key)")
+        #expect(one["header"][key].canonical == other["header"][key].canonical, "\(key)")
       }
       #expect(try sandbox.names("tmp") == [])
       #expect(try sandbox.names().filter { $0.hasPrefix(".drydock") } == [])
@@ -44,11 +41,10 @@ struct ForeignArchiveTests {
       try sandbox.succeed("snapshot", "Notes", "-o", "D.tar.zst")
       try sandbox.succeed("snapshot", try packing.pack(in: sandbox), "-o", "P.tar.zst", "--include-excluded")
       let contents = { (name: String) in
-        let entries = try sandbox.document("show", name)["entries"] as? [[String: Any]] ?? []
+        let entries = try sandbox.document("show", name)["entries"].list
         return Dictionary(
           entries.map { entry in
-            let parts = ["kind", "mode", "sha256", "link_target"].map { "\(entry[$0] ?? "")" }
-            return (entry["path"] as? String ?? "", parts)
+            (entry["path"].text ?? "", ["kind", "mode", "sha256", "link_target"].map { "\(entry[$0])" })
           }, uniquingKeysWith: { $1 })
       }
       let (directory, packed) = (try contents("D.tar.zst"), try contents("P.tar.zst"))
@@ -63,29 +59,25 @@ struct ForeignArchiveTests {
       try sandbox.create()
       try sandbox.removeOddNames()
       let file = try packing.pack(in: sandbox)
-      let inspected = try #require(try sandbox.document("inspect", file)["container"] as? [String: Any])
-      let own = try #require(try sandbox.document("inspect", "Notes")["container"] as? [String: Any])
-      #expect(inspected["root"] as? String == sandbox(file))
+      let inspected = try sandbox.document("inspect", file)["container"]
+      let own = try sandbox.document("inspect", "Notes")["container"]
+      #expect(inspected["root"].text == sandbox(file))
       for key in ["app", "instance", "layout", "schema_version", "settings", "databases"] {
-        #expect(inspected[key] as? NSObject == own[key] as? NSObject, "\(key)")
+        #expect(own[key].exists && inspected[key].canonical == own[key].canonical, "\(key)")
       }
       for arguments in [["explain", "tmp"], ["status"], ["migrate", "--dry-run"]] {
         let rest = arguments.dropFirst()
-        let packed = try sandbox.drydock([arguments[0], file] + rest)
-        #expect(packed.succeeded, "\(packed)")
+        let packed = try sandbox.drydock([arguments[0], file] + rest).expect()
         let plain = try sandbox.drydock([arguments[0], "Notes"] + rest).output
         // Times, and fingerprints of secrets, are others each time.
         let varying = #/\d+(\.\d+)? ms|#[0-9a-f]{8}/#
         #expect(packed.output.replacing(varying, with: "") == plain.replacing(varying, with: ""))
       }
-      let log = try sandbox.drydock("log", file)
-      #expect(
-        log.succeeded && log.output == "no transactions yet\n" && log.errors.contains("has no log"), "\(log)")
+      let log = try sandbox.drydock("log", file).expect(errors: "has no log")
+      #expect(log.output == "no transactions yet\n", "\(log)")
       try sandbox.remove("drydock.yaml")
       try sandbox.succeed("init", file)
-      #expect(
-        String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self).contains(
-          "app: \"com.example.notes\""))
+      #expect(try sandbox.text("drydock.yaml").contains("app: \"com.example.notes\""))
       #expect(try sandbox.names("tmp") == [])
     }
   }

@@ -20,8 +20,7 @@ struct FullDiskTests {
       rm -f Disk/filler; left=$(df -k --output=avail Disk | tail -1)
       head -c $(( (left - \(free)) * 1024 )) /dev/zero > Disk/filler
       """
-    let result = try disk.run("/bin/sh", ["-ec", script])
-    #expect(result.succeeded, "\(result)")
+    try disk.run("/bin/sh", ["-ec", script]).expect()
   }
 
   @Test("A rollback in which a copy fails is refused, or can be redone: no record is made of half a copy")
@@ -41,8 +40,7 @@ struct FullDiskTests {
           try sandbox.succeed("rollback", "Notes", "--redo")
           continue
         }
-        sandbox.expect(
-          result, refusedWith: 1, ["No space left on device", sandbox(".drydock-")], #_sourceLocation)
+        result.expectError(exit: 1, ["No space left on device", sandbox(".drydock-")])
         let aspects = TreeListing.untouched.subtracting([.changed])
         #expect(try sandbox.tree().differences(from: before, comparing: aspects) == [], "\(count)")
       }
@@ -53,9 +51,7 @@ struct FullDiskTests {
   /// Runs `drydock` under `strace`, which makes one of its calls fail.
   private func traced(_ sandbox: Sandbox, _ fault: String, _ arguments: [String]) throws -> CommandResult {
     let parts = fault.split(separator: ":", maxSplits: 1).map(String.init)
-    return try Command.run(
-      Tools.system("strace"), Tools.tracing(parts[0], parts[1]) + [sandbox.program] + arguments,
-      environment: sandbox.environment, directory: sandbox.directory.path)
+    return try sandbox.traced(parts[0], parts[1], arguments)
   }
 
   @Test("A disk that is full in the middle of a migration's SQL is no mistake at its line")
@@ -71,14 +67,12 @@ struct FullDiskTests {
           SELECT i, randomblob(1000) AS x FROM n;
         """)
       let disk = try disk(sandbox, megabytes: 6, "Notes")
-      let result = try disk.drydock("migrate", "Disk/Notes")
-      sandbox.expect(
-        result, refusedWith: 1, [sandbox("Disk/.drydock-"), "no space is left here"], #_sourceLocation)
+      let result = try disk.drydock("migrate", "Disk/Notes").expectError(
+        exit: 1, [sandbox("Disk/.drydock-"), "no space is left here"])
       #expect(!result.errors.contains("0007_grow.sql"), "\(result)")
       // With another database that does not fit, before any statement.
-      let json = try disk.drydock("migrate", "Disk/Notes", "--json")
-      let error = try #require(try JSONTests.document(json)["error"] as? [String: Any])
-      #expect(error["code"] as? String == "noSpace", "\(json)")
+      let json = try disk.drydock("migrate", "Disk/Notes", "--json").json()
+      #expect(json["error"]["code"].text == "noSpace", "\(json)")
     }
   }
 
@@ -107,7 +101,7 @@ struct FullDiskTests {
           #expect(cleared.output == "filler\n", "\(arguments) \(cleared)")
           if result.succeeded || arguments[0] == "diff" && result.exitCode == 2 { continue }
           failures += 1
-          sandbox.expect(result, refusedWith: 1, [sandbox("Disk")], #_sourceLocation)
+          result.expectError(exit: 1, [sandbox("Disk")])
           #expect(result.errors.contains("space") || result.errors.contains("disk is full"), "\(result)")
         }
       }
@@ -126,9 +120,8 @@ struct FullDiskTests {
       let space = try Namespace(
         sandbox,
         #"mkdir "$0/\#(state)/undo/\#(undo)/held"; mount -t tmpfs none "$0/\#(state)/undo/\#(undo)/held""#)
-      let result = try space.drydock("rollback", "Notes")
-      #expect(result.exitCode == 3, "\(result)")
-      #expect(result.errors.contains("the change is committed, but its cleanup failed"), "\(result)")
+      let result = try space.drydock("rollback", "Notes").expect(
+        exit: 3, errors: "the change is committed, but its cleanup failed")
       for words in ["nothing was changed", "run it again"] {
         #expect(!result.errors.contains(words), "\(result)")
       }
@@ -161,19 +154,15 @@ struct FullDiskTests {
 
   @Test("A state that may not be read is not taken for none")
   func unreadableState() throws {
-    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try Sandbox.with { sandbox in
       try sandbox.create()
       try sandbox.succeed("migrate", "Notes")
-      try sandbox.shell(
-        "chmod 0755 . Migrations; chmod 0777 tmp; chmod 0644 device.key; chown -Rh 65534:65534 Notes")
+      try sandbox.openToOthers("Migrations")
+      try sandbox.mode("device.key", 0o644)
+      try sandbox.giveToOther("Notes")
       for command in ["rollback", "log"] {
-        let result = try Command.run(
-          Tools.system("setpriv"),
-          ["--reuid=65534", "--regid=65534", "--clear-groups", sandbox.program, command, "Notes"],
-          environment: sandbox.environment, directory: sandbox.directory.path)
-        sandbox.expect(
-          result, refusedWith: 1, [".drydock-", "cannot be read", "belongs to root"], #_sourceLocation)
+        try sandbox.asOther([command, "Notes"]).expectError(
+          exit: 1, [".drydock-", "cannot be read", "belongs to root"])
       }
       try sandbox.succeed("rollback", "Notes")
     }

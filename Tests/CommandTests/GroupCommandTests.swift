@@ -26,8 +26,7 @@ struct GroupCommandTests {
       try sandbox.write("Groups/one/keep.txt", "changed")
       try sandbox.write("Groups/two/keep.txt", "changed")
       let part = ["--path", ".groups/group.one", "--migrate", "-m", "Shares", "--yes"]
-      let restored = try sandbox.drydock(["restore", archive, "Notes"] + part)
-      #expect(restored.succeeded, "\(restored)")
+      try sandbox.succeed(["restore", archive, "Notes"] + part)
       #expect(try sandbox.read("Groups/one/keep.txt") == Array("one".utf8))
       #expect(try sandbox.read("Groups/one/Library/Preferences/group.one.plist") == settings)
       #expect(
@@ -64,21 +63,16 @@ struct GroupCommandTests {
     "Killed between two roots: the next command finds all of them old, or makes all of them new",
     arguments: steps)
   func killed(_ way: String, _ step: String, _ isNew: Bool) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = way
+    try Sandbox.with(commit: way) { sandbox in
       try share(sandbox)
       let before = try (sandbox.tree(), sandbox.tree("Groups"))
-      let killed = try sandbox.drydock(
-        ["migrate", "Notes", "-m", "Shares"], environment: ["DRYDOCK_KILL_AT": step])
-      #expect(killed.signal == SIGKILL, "\(killed)")
+      try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: step)
 
       // Another container that shares the groups does not build on half of it.
       let other = try sandbox.drydock("snapshot", "Other", "-r", "Backups")
       #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on it"), "\(other)")
       #expect(other.errors.contains(sandbox("Notes")))
-      let recovered = try sandbox.drydock("recover", "Notes")
-      #expect(recovered.succeeded, "\(recovered)")
+      try sandbox.succeed("recover", "Notes")
       if isNew {
         #expect(sandbox.exists("Groups/two/moved.txt") && !sandbox.exists("Notes/Documents/empty.txt"))
         #expect(sandbox.exists("Groups/one/Library/Preferences/group.one.plist"))
@@ -95,15 +89,13 @@ struct GroupCommandTests {
   func renamed() throws {
     try Sandbox.with { sandbox in
       try share(sandbox)
-      let killed = try sandbox.drydock(
-        ["migrate", "Notes", "-m", "Shares"], environment: ["DRYDOCK_KILL_AT": "partly-exchanged"])
-      #expect(killed.signal == SIGKILL, "\(killed)")
+      try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: "partly-exchanged")
       try sandbox.shell(
         """
         state() { echo .drydock-$(printf %s "$1" | sha256sum | cut -c1-16); }
         mv $(state Notes) $(state Renamed); mv Notes Renamed
         """)
-      #expect(try sandbox.succeed("recover", "Renamed").contains("its change is now complete"))
+      try sandbox.drydock("recover", "Renamed").expect(output: "its change is now complete")
       for name in ["Other", "Renamed"] { try sandbox.succeed("snapshot", name, "-r", "Backups") }
       try sandbox.succeed("rollback", "Renamed")
     }

@@ -73,17 +73,14 @@ struct HiddenAppTests {
     let other = strategy == "exchange" ? "placed" : "exchanged"
     for isLogged in [false, true] {
       for step in Self.steps where step != other {
-        try Sandbox.with { sandbox in
-          var sandbox = sandbox
-          sandbox.commit = strategy
+        try Sandbox.with(commit: strategy) { sandbox in
           try prepare(sandbox, isLogged: isLogged)
           let name = "\(strategy)-\(isLogged)-\(step)"
           try app.open(name, .early, sandbox(Self.path))
           let result = try hidden(sandbox, ["migrate", "Notes"], killedAt: step)
           try #require(result.exitCode == 137 || result.exitCode == 5, "\(name): \(result)")
           let report = try app.wait(name)
-          let recovered = try sandbox.drydock("recover", "Notes")
-          #expect(recovered.succeeded, "\(name): \(recovered)")
+          try sandbox.succeed("recover", "Notes")
           let now = try state(sandbox)
           #expect(
             now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
@@ -97,9 +94,7 @@ struct HiddenAppTests {
   func whole(_ strategy: String) throws {
     let app = try WritingApp()
     for isLogged in [false, true] {
-      try Sandbox.with { sandbox in
-        var sandbox = sandbox
-        sandbox.commit = strategy
+      try Sandbox.with(commit: strategy) { sandbox in
         try prepare(sandbox, isLogged: isLogged)
         let before = try sandbox.read(Self.path)
         let name = "\(strategy)-\(isLogged)"
@@ -122,9 +117,7 @@ struct HiddenAppTests {
   func slow(_ strategy: String) throws {
     let app = try WritingApp()
     for number in 0..<6 {
-      try Sandbox.with { sandbox in
-        var sandbox = sandbox
-        sandbox.commit = strategy
+      try Sandbox.with(commit: strategy) { sandbox in
         try prepare(sandbox, isLogged: number % 2 == 0)
         let name = "\(strategy)-slow-\(number)"
         try app.start(name, .late, sandbox(Self.path))
@@ -147,9 +140,7 @@ struct HiddenAppTests {
     let app = try WritingApp()
     for (number, step) in ["committed", "moved:1", "moved:2", "placed"].enumerated() {
       for delay in [0.0, 100, 250, 400] {
-        try Sandbox.with { sandbox in
-          var sandbox = sandbox
-          sandbox.commit = "in-place"
+        try Sandbox.with(commit: "in-place") { sandbox in
           try prepare(sandbox, isLogged: number % 2 == 0)
           let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
           let name = "recovery-\(step)-\(delay)"

@@ -103,7 +103,7 @@ struct HostileForeignArchiveTests {
   func refused(_ sample: Sample) throws {
     try Sandbox.with { sandbox in
       try sandbox.python(sample.script)
-      let limit = sandbox.exists("max") ? String(decoding: try sandbox.read("max"), as: UTF8.self) : nil
+      let limit = sandbox.exists("max") ? try sandbox.text("max") : nil
       try sandbox.expectRefusal(
         ["snapshot", "H", "-o", "A.tar.zst"], exit: sample.exit, [sample.says], container: nil,
         environment: ["DRYDOCK_MAX_SIZE": limit])
@@ -122,8 +122,7 @@ struct HostileForeignArchiveTests {
             for name, type in [("N/file", tarfile.REGTYPE), ("N/pipe", tarfile.FIFOTYPE), ("N/device", tarfile.CHRTYPE)]:
                 entry = tarfile.TarInfo(name); entry.type = type; tar.addfile(entry)
         """)
-      let taken = try sandbox.drydock("snapshot", "H", "-o", "A.tar.zst")
-      #expect(taken.exitCode == 0, "\(taken)")
+      try sandbox.succeed("snapshot", "H", "-o", "A.tar.zst")
       let shown = try sandbox.succeed("show", "A.tar.zst")
       for part in ["file", "pipe", "device"] { #expect(shown.contains(part), "\(shown)") }
     }

@@ -22,7 +22,7 @@ struct HostileMemoryTests {
     let result = try Command.run(
       Tools.system("python3"), ["-c", script, sandbox("memory"), sandbox.program] + arguments,
       environment: sandbox.environment, directory: sandbox.directory.path)
-    let memory = try #require(Int(String(decoding: sandbox.read("memory"), as: UTF8.self)))
+    let memory = try #require(Int(sandbox.text("memory")))
     return (result, memory)
   }
 

@@ -85,8 +85,7 @@ struct InstallTests {
     defer { server.kill() }
     let sum = try String(text(directory("releases/good/1.2.0/SHA256SUMS")).prefix(64))
     for given in [nil, sum] {
-      let result = try install("good", sum: given)
-      #expect(result.succeeded, "\(result)")
+      let result = try install("good", sum: given).expect()
       #expect(result.output == "drydock 1.2.0 is installed in \(directory("target"))\n")
       #expect(try Command.run(directory("target/drydock")).output == "1.2.0\n")
       try FileManager.default.removeItem(atPath: directory("target"))
@@ -129,13 +128,10 @@ struct InstallTests {
   @Test("A program that does not run, or is another version, is not added to the PATH")
   func broken() throws {
     defer { server.kill() }
-    let other = try install("other-version")
-    #expect(
-      other.exitCode == 1 && other.errors.contains("the program is version 9.9.9, not 1.2.0"), "\(other)")
-    let missing = try install("missing-library")
-    #expect(missing.exitCode == 1 && missing.errors.contains("missing: libsqliteX.so.0"), "\(missing)")
-    #expect(
-      missing.errors.contains("\n  on Debian and Ubuntu: apt-get install -y libarchive13 "), "\(missing)")
+    try install("other-version").expect(exit: 1, errors: "the program is version 9.9.9, not 1.2.0")
+    try install("missing-library").expect(
+      exit: 1, errors: "missing: libsqliteX.so.0",
+      "\n  on Debian and Ubuntu: apt-get install -y libarchive13 ")
     #expect(!exists("path"))
   }
 
@@ -160,8 +156,9 @@ struct InstallTests {
       "GITHUB_PATH": nil,
     ]
     let result = try Command.run(
-      Tools.system("bash"), ["-euo", "pipefail", "-c", step], environment: environment)
-    #expect(result.succeeded && exists("temp/drydock/drydock"), "\(result)")
+      Tools.system("bash"), ["-euo", "pipefail", "-c", step], environment: environment
+    ).expect()
+    #expect(exists("temp/drydock/drydock"), "\(result)")
     environment["URL"] = ""
     let absent = try Command.run(
       Tools.system("bash"), ["-euo", "pipefail", "-c", step], environment: environment)
@@ -180,7 +177,8 @@ struct InstallTests {
     let step = try block(after: "    - |", in: file).replacing("$[[ inputs.version ]]", with: "1.2.0")
       .replacing("$[[ inputs.url ]]", with: url + "/good").replacing("$[[ inputs.checksum ]]", with: "")
     let result = try Command.run(
-      "/bin/sh", ["-ec", step], environment: ["CI_BUILDS_DIR": directory("builds"), "GITHUB_PATH": nil])
-    #expect(result.succeeded && exists("builds/drydock/drydock"), "\(result)")
+      "/bin/sh", ["-ec", step], environment: ["CI_BUILDS_DIR": directory("builds"), "GITHUB_PATH": nil]
+    ).expect()
+    #expect(exists("builds/drydock/drydock"), "\(result)")
   }
 }

@@ -9,17 +9,11 @@ struct InterruptedLeftoverTests {
   func killedRecovery() throws {
     for (commit, step) in [("exchange", "committed"), ("in-place", "tree-built")] {
       for number in [1, 4, 8] {
-        try Sandbox.with { sandbox in
-          var sandbox = sandbox
-          sandbox.commit = commit
+        try Sandbox.with(commit: commit) { sandbox in
           try sandbox.create()
           let before = try sandbox.tree().without(".drydock-state")
-          let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
-          #expect(killed.signal == SIGKILL, "\(killed)")
-          _ = try Command.run(
-            Tools.system("strace"),
-            Tools.tracing("unlinkat", "signal=KILL:when=\(number)") + [sandbox.program, "recover", "Notes"],
-            environment: sandbox.environment, directory: sandbox.directory.path)
+          try sandbox.kill(["migrate", "Notes"], at: step)
+          _ = try sandbox.traced("unlinkat", "signal=KILL:when=\(number)", ["recover", "Notes"])
           for command in ["log", "recover", "log"] { try sandbox.succeed(command, "Notes") }
           try sandbox.tree().without(".drydock-state").expectSame(as: before, ignoringTimesOf: [""])
         }
@@ -35,14 +29,11 @@ struct InterruptedLeftoverTests {
       try sandbox.succeed("migrate", "Notes")
       var kills = 0
       for number in 1...20 {
-        let result = try Command.run(
-          Tools.system("strace"),
-          Tools.tracing("utimensat", "signal=KILL:when=\(number)") + [sandbox.program, "rollback", "Notes"],
-          environment: sandbox.environment, directory: sandbox.directory.path)
+        let result = try sandbox.traced("utimensat", "signal=KILL:when=\(number)", ["rollback", "Notes"])
         guard result.signal == SIGKILL else { break }
         kills += 1
-        let recovered = try sandbox.drydock("recover", "Notes")
-        #expect(recovered.succeeded && !recovered.output.contains("conflict"), "\(number): \(recovered)")
+        let recovered = try sandbox.drydock("recover", "Notes").expect()
+        #expect(!recovered.output.contains("conflict"), "\(number): \(recovered)")
       }
       #expect(kills > 2)
       _ = try sandbox.drydock("rollback", "Notes")
@@ -51,8 +42,7 @@ struct InterruptedLeftoverTests {
   }
 
   private func kill(_ sandbox: Sandbox, _ step: String) throws -> (state: String, stage: String) {
-    let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
-    #expect(killed.signal == SIGKILL, "\(killed)")
+    try sandbox.kill(["migrate", "Notes"], at: step)
     let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
     return (state, state + "/stage/" + (try #require(try sandbox.names(state + "/stage").first)))
   }
@@ -64,13 +54,11 @@ struct InterruptedLeftoverTests {
       ("exchange", "exchanged", ["the container is whole, but"]),
       ("exchange", "done", ["the container is whole: no transaction was interrupted"]),
     ] {
-      try Sandbox.with { sandbox in
-        var sandbox = sandbox
-        sandbox.commit = way
+      try Sandbox.with(commit: way) { sandbox in
         try sandbox.create()
         let (state, stage) = try kill(sandbox, step)
         if step == "done" { try sandbox.remove(record == "commit" ? stage : state + "/stage") }
-        let journal = String(decoding: try sandbox.read(state + "/journal"), as: UTF8.self)
+        let journal = try sandbox.text(state + "/journal")
         try sandbox.write(
           state + "/journal", journal.replacing("\"step\":\"\(record)\"", with: "\"step\":\"c"))
         for command in [
@@ -78,7 +66,7 @@ struct InterruptedLeftoverTests {
         ] {
           let refused = try sandbox.drydock(command)
           let place = step == "done" ? [] : [sandbox(stage)]
-          sandbox.expect(refused, refusedWith: 1, ["journal"] + words + place, #_sourceLocation)
+          refused.expectError(exit: 1, ["journal"] + words + place)
         }
       }
     }
@@ -91,11 +79,9 @@ struct InterruptedLeftoverTests {
       let (state, _) = try kill(sandbox, "exchanged")
       try sandbox.remove(state + "/journal")
       try sandbox.shell("mkfifo \(state)/journal")
-      for command in [["recover", "Notes"], ["migrate", "Notes"], ["status", "Notes"]] {
-        sandbox.expect(
-          try sandbox.drydock(command), refusedWith: 1,
-          ["the journal is not a file", "the container is whole, but"],
-          #_sourceLocation)
+      for command in ["recover", "migrate", "status"] {
+        try sandbox.drydock(command, "Notes").expectError(
+          exit: 1, ["the journal is not a file", "the container is whole, but"])
       }
     }
   }
@@ -106,16 +92,14 @@ struct InterruptedLeftoverTests {
       try sandbox.create()
       try sandbox.succeed("migrate", "Notes")
       for step in ["exchanged", "carried", "undo-kept", "old-removed", "done"] {
-        let killed = try sandbox.drydock(["rollback", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
-        #expect(killed.signal == SIGKILL, "\(step): \(killed)")
+        try sandbox.kill(["rollback", "Notes"], at: step)
         for _ in 0..<2 {
-          try sandbox.run(
-            Tools.system("sqlite3"), sandbox("Notes/" + Sandbox.oldDatabase),
-            "CREATE TABLE IF NOT EXISTS later(x)",
-            "INSERT INTO later VALUES (1)")
+          try sandbox.sqlite(
+            "Notes/" + Sandbox.oldDatabase,
+            "CREATE TABLE IF NOT EXISTS later(x); INSERT INTO later VALUES (1)")
           for command in [["recover", "Notes"], ["status", "Notes"]] {
-            let result = try sandbox.drydock(command)
-            #expect(result.succeeded && !result.errors.contains("still had them open"), "\(step): \(result)")
+            let result = try sandbox.drydock(command).expect()
+            #expect(!result.errors.contains("still had them open"), "\(step): \(result)")
           }
         }
         try sandbox.succeed("rollback", "Notes", "--redo", "--discard-newer")
@@ -149,13 +133,9 @@ struct InterruptedLeftoverTests {
       try sandbox.create()
       let (_, stage) = try kill(sandbox, "exchanged")
       try sandbox.write(stage + "/tree/Documents/late.txt", "late")
-      let traced = try Command.run(
-        Tools.system("strace"),
-        Tools.tracing("renameat2,renameat,syncfs,pwrite64", log: sandbox("trace"))
-          + [sandbox.program, "recover", "Notes"],
-        environment: sandbox.environment, directory: sandbox.directory.path)
-      #expect(traced.succeeded, "\(traced)")
-      let calls = String(decoding: try sandbox.read("trace"), as: UTF8.self).split(separator: "\n")
+      try sandbox.traced("renameat2,renameat,syncfs,pwrite64", log: sandbox("trace"), ["recover", "Notes"])
+        .expect()
+      let calls = try sandbox.text("trace").split(separator: "\n")
       let moved = try #require(calls.firstIndex { $0.contains("late.txt") })
       let carried = try #require(calls.firstIndex { $0.contains("pwrite64") && $0.contains("carried") })
       #expect(moved < carried && calls[moved..<carried].contains { $0.contains("syncfs") }, "\(calls)")
@@ -176,14 +156,10 @@ struct InterruptedLeftoverTests {
           Tools.system("prlimit"), ["--nofile=\(soft):\(hard)", sandbox.program, "migrate", "Notes"],
           environment: sandbox.environment, directory: sandbox.directory.path)
       }
-      let refused = try migrate(100, 200)
-      sandbox.expect(
-        refused, refusedWith: 1,
-        ["databases, which are kept locked", "200", "ulimit -n", "nothing was changed"],
-        #_sourceLocation)
+      try migrate(100, 200).expectError(
+        exit: 1, ["databases, which are kept locked", "200", "ulimit -n", "nothing was changed"])
       try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-      let done = try migrate(100, 1000)
-      #expect(done.succeeded, "\(done)")
+      try migrate(100, 1000).expect()
     }
   }
 }

@@ -99,9 +99,7 @@ struct InterruptedUseTests {
     "In place, killed at each move: the row is in the database, or in one that is kept",
     arguments: Mode.allCases, Writing.allCases)
   func everyMove(_ mode: Mode, _ writing: Writing) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = "in-place"
+    try Sandbox.with(commit: "in-place") { sandbox in
       try prepare(sandbox, mode)
       try sandbox.run(Tools.system("mv"), sandbox("Notes"), sandbox("Template"))
       var (told, back, moves) = (0, 0, 0)
@@ -137,31 +135,23 @@ struct InterruptedUseTests {
     "While the app runs, nothing is ended, and only what is whole is read",
     arguments: ["in-place", "exchange"])
   func inUse(_ way: String) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = way
+    try Sandbox.with(commit: way) { sandbox in
       try prepare(sandbox, .wal)
       let step = way == "in-place" ? "committed" : "exchanged"
-      let killed = try sandbox.drydock(
-        ["migrate", "Notes", "-m", "Own"], environment: ["DRYDOCK_KILL_AT": step])
-      #expect(killed.signal == SIGKILL, "\(killed)")
+      try sandbox.kill(["migrate", "Notes", "-m", "Own"], at: step)
       let app = try Command.spawn(sandbox.app, ["hold", sandbox("Notes")])
       try app.waitForLine("ready")
       let before = try sandbox.tree()
-      sandbox.expect(
-        try sandbox.drydock("recover", "Notes"), refusedWith: 5,
-        ["interrupted", "in use", "drydock recover"],
-        #_sourceLocation)
-      let refused = try sandbox.drydock("rollback", "Notes")
-      #expect(refused.exitCode == 5 && refused.errors.contains("when the app is closed"), "\(refused)")
+      try sandbox.drydock("recover", "Notes").expectError(
+        exit: 5, ["interrupted", "in use", "drydock recover"])
+      try sandbox.drydock("rollback", "Notes").expect(exit: 5, errors: "when the app is closed")
       for command in [["snapshot", "Notes", "-r", "Backups"], ["inspect", "Notes"]] {
         let read = try sandbox.drydock(command)
         #expect(read.exitCode == (way == "in-place" ? 5 : 0), "\(read)")
         #expect(read.errors.contains("when the app is closed"), "\(read)")
       }
       try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-      app.closeInput()
-      _ = try app.wait()
+      try app.finish()
       #expect(try sandbox.drydock("recover", "Notes").output.contains("its change is now complete"))
       #expect(try rows(sandbox, "Notes/" + Self.database) == ["ok", "one"])
     }

@@ -55,45 +55,40 @@ struct JSONTests {
     ["convert", "settings.plist", "--as", "binary", "--output", "settings.bin"],
   ]
 
+  /// All of them, with the path of the archive.
+  static func commands(_ archive: String) -> [[String]] {
+    let all = successes + vaultSuccesses.map { ["vault"] + $0 } + defaultsSuccesses.map { ["defaults"] + $0 }
+    return all.map { $0.map { $0 == "{A}" ? archive : $0 } }
+  }
+
   @Test("Every command prints one document, and keys are snake case")
   func success() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
       try sandbox.addFixture("v0")
       let archive = try sandbox.snapshot()
-      try sandbox.write(
-        "results.jsonl", sandbox.drydock("status", "--all", ".", "--json").output)
+      try sandbox.write("results.jsonl", sandbox.drydock("status", "--all", ".", "--json").output)
       var seen: Set<String> = []
-      for arguments in Self.successes + Self.vaultSuccesses.map({ ["vault"] + $0 })
-        + Self.defaultsSuccesses.map({ ["defaults"] + $0 })
-      {
-        let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
-        let result = try sandbox.drydock(words)
-        #expect(result.succeeded, "\(words) \(result)")
-        let document = try Self.document(result)
-        #expect(document["error"] == nil)
-        #expect(Self.oddKeys(document) == [], "\(words) \(result.output)")
+      func document(_ words: [String]) throws -> JSONNode {
+        let document = try sandbox.drydock(words + ["--json"]).expect().json()
+        #expect(!document["error"].exists && document.oddKeys == [], "\(words) \(document)")
         seen.insert(words[0])
+        return document
       }
+      for words in Self.commands(archive) { _ = try document(words) }
       // An applied migration is edited, and the edit accepted.
       let edited = "Migrations/0001_default_settings.yaml"
-      _ = try sandbox.succeed("migrate", "Again", "--to", "1")
-      try sandbox.write(edited, String(decoding: sandbox.read(edited), as: UTF8.self) + "# edited\n")
-      let repaired = try Self.document(sandbox.drydock("repair", "Again", "--accept", "1", "--json"))
-      #expect((repaired["notes"] as? [String])?.count == 1)
-      let imported = try sandbox.drydock(
-        "import", ImportTests.sample("plain-5.ab"), "--list", "--json")
-      #expect(try Self.oddKeys(Self.document(imported)) == [], "\(imported)")
+      try sandbox.succeed("migrate", "Again", "--to", "1")
+      try sandbox.edit(edited) { $0 + "# edited\n" }
+      #expect(try document(["repair", "Again", "--accept", "1"])["notes"].list.count == 1)
+      _ = try document(["import", ImportTests.sample("plain-5.ab"), "--list"])
       try sandbox.shell("minisign -G -W -p sign.pub -s sign.key > tmp/made")
-      let signed = try Self.document(sandbox.drydock("sign", archive, "--sign", "sign.key", "--json"))
-      #expect((signed["archives"] as? [Any])?.count == 1 && Self.oddKeys(signed) == [], "\(signed)")
-      let text = try sandbox.drydock("init", "--json", "Notes")
-      #expect(text.exitCode == 1, "drydock.yaml is there already: \(text)")
+      #expect(try document(["sign", archive, "--sign", "sign.key"])["archives"].list.count == 1)
+      // One is there already.
+      try sandbox.drydock("init", "--json", "Notes").expect(exit: 1)
       try sandbox.remove("drydock.yaml")
-      _ = try Self.document(sandbox.drydock("init", "--json", "Notes"))
-      #expect(
-        seen.union(["init", "repair", "import", "sign"]) == Set(try ProgramCommand.top()),
-        "a command is not tried here")
+      _ = try document(["init", "Notes"])
+      #expect(seen == Set(try ProgramCommand.top()), "a command is not tried here")
     }
   }
 
@@ -102,9 +97,8 @@ struct JSONTests {
     try Sandbox.with { sandbox in
       try sandbox.create()
       try Self.breakDatabase(in: sandbox)
-      let document = try Self.document(sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
-      let raw = try #require(document["raw_databases"] as? [String: String])
-      #expect(Array(raw.keys) == [Self.brokenDatabase])
+      let document = try sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--json").json()
+      #expect(document["raw_databases"].keys == [Self.brokenDatabase])
     }
   }
 
@@ -112,27 +106,23 @@ struct JSONTests {
   func content() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
-      let inspected = try Self.document(sandbox.drydock("inspect", "Notes", "--json"))
-      let container = try #require(inspected["container"] as? [String: Any])
-      #expect(container["app"] as? String == "com.example.notes")
-      #expect(container["schema_version"] as? Int == 0)
-      #expect((inspected["pending"] as? [String])?.count == Sandbox.latest)
+      let inspected = try sandbox.document("inspect", "Notes")
+      #expect(inspected["container"]["app"].text == "com.example.notes")
+      #expect(inspected["container"]["schema_version"].number == 0)
+      #expect(inspected["pending"].list.count == Sandbox.latest)
 
-      let snapshot = try Self.document(sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
-      let path = try #require(snapshot["path"] as? String)
-      #expect(snapshot["archive_bytes"] as? Int == (try RawFiles.read(Array(path.utf8)).count))
+      let snapshot = try sandbox.document("snapshot", "Notes", "-r", "Backups")
+      let path = try #require(snapshot["path"].text)
+      #expect(snapshot["archive_bytes"].number == (try RawFiles.read(Array(path.utf8)).count))
 
-      let pending = try sandbox.drydock("status", "Notes", "--json", "--exit-code")
-      #expect(pending.exitCode == 2)
-      let entries = try #require(try Self.document(pending)["migrations"] as? [[String: Any]])
-      #expect(entries.map { $0["state"] as? String } == Array(repeating: "pending", count: Sandbox.latest))
+      let pending = try sandbox.drydock("status", "Notes", "--json", "--exit-code").expect(exit: 2).json()
+      let states = pending["migrations"].list.map { $0["state"].text }
+      #expect(states == Array(repeating: "pending", count: Sandbox.latest))
 
-      let migrated = try Self.document(sandbox.drydock("migrate", "Notes", "--json"))
-      let transaction = try #require(migrated["transaction"] as? String)
-      let log = try Self.document(sandbox.drydock("log", "Notes", "--json"))
-      let transactions = try #require(log["transactions"] as? [[String: Any]])
-      #expect(transactions.map { $0["transaction"] as? String } == [transaction])
-      #expect(transactions.map { $0["state"] as? String } == ["undoable"])
+      let transaction = try sandbox.document("migrate", "Notes")["transaction"].text
+      let transactions = try sandbox.document("log", "Notes")["transactions"]
+      #expect(transaction != nil && transactions.list.map { $0["transaction"].text } == [transaction])
+      #expect(transactions[0]["state"].text == "undoable")
     }
   }
 
@@ -156,18 +146,18 @@ struct JSONTests {
     (64, ["new", "two words"]), (64, ["new", "x", "--sql", "--database", "nots"]), (64, ["release", ""]),
   ]
 
-  @Test("A failure is one document too, with the exit code; words go to standard error", arguments: failures)
-  func failure(_ exit: Int32, _ arguments: [String]) throws {
+  @Test("A failure is one document too, with the exit code; words go to standard error")
+  func failures() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
-      let result = try sandbox.drydock(arguments + ["--json"])
-      #expect(result.exitCode == exit, "\(result)")
-      let error = try #require(try Self.document(result)["error"] as? [String: Any], "\(result)")
-      #expect(error["exit_code"] as? Int == Int(exit))
-      #expect((error["code"] as? String)?.isEmpty == false)
-      let message = try #require(error["message"] as? String)
-      #expect(!message.isEmpty && result.errors.contains(message), "\(result)")
-      #expect(Self.oddKeys(error) == [])
+      // None of them changes anything for the next.
+      for (exit, arguments) in Self.failures {
+        let result = try sandbox.drydock(arguments + ["--json"]).expect(exit: exit)
+        let error = try result.json()["error"]
+        #expect(error["exit_code"].number == Int(exit) && error["code"].text?.isEmpty == false, "\(result)")
+        let message = error["message"].text ?? ""
+        #expect(!message.isEmpty && result.errors.contains(message) && error.oddKeys == [], "\(result)")
+      }
     }
   }
 
@@ -176,30 +166,21 @@ struct JSONTests {
     try Sandbox.with { sandbox in
       try sandbox.create()
       let archive = try sandbox.snapshot()
-      try sandbox.run(
-        Tools.system("sqlite3"), sandbox("Notes/" + Sandbox.oldDatabase),
-        "UPDATE task SET title = 'New' WHERE id = 1"
-      )
+      try sandbox.sqlite("Notes/" + Sandbox.oldDatabase, "UPDATE task SET title = 'New' WHERE id = 1")
       try sandbox.write("Notes/Documents/new.txt", "new")
-      let result = try sandbox.drydock("diff", archive, "Notes", "--json", "--exit-code")
-      #expect(result.exitCode == 2)
-      let document = try Self.document(result)
-      #expect(Self.oddKeys(document) == [] && document["equal"] as? Bool == false)
-      #expect((document["a"] as? [String: Any])?["kind"] as? String == "archive")
-      #expect((document["b"] as? [String: Any])?["kind"] as? String == "container")
-      let difference = try #require(document["difference"] as? [String: Any])
-      let files = try #require(difference["files"] as? [[String: Any]])
-      #expect(files.map { $0["path"] as? String } == ["Documents/new.txt"])
-      let database = try #require((difference["databases"] as? [[String: Any]])?.first)
-      let table = try #require((database["tables"] as? [[String: Any]])?.first)
-      #expect(table["changed"] as? Int == 1 && table["name"] as? String == "task")
-      let row = try #require((table["rows"] as? [[String: Any]])?.first)
-      #expect((row["columns"] as? [[String: Any]])?.first?["after"] as? String == "\"New\"")
+      let document = try sandbox.drydock("diff", archive, "Notes", "--json", "--exit-code")
+        .expect(exit: 2).json()
+      #expect(document.oddKeys == [] && document["equal"].flag == false)
+      #expect(document["a"]["kind"].text == "archive" && document["b"]["kind"].text == "container")
+      let difference = document["difference"]
+      #expect(difference["files"].list.map { $0["path"].text } == ["Documents/new.txt"])
+      let table = difference["databases"][0]["tables"][0]
+      #expect(table["changed"].number == 1 && table["name"].text == "task")
+      #expect(table["rows"][0]["columns"][0]["after"].text == "\"New\"")
 
       let verified = try sandbox.drydock("verify", archive, "--container", "Notes", "--json")
-      #expect(verified.exitCode == 2)
-      let container = try #require(try Self.document(verified)["container"] as? [String: Any])
-      #expect(container["equal"] as? Bool == false && container["difference"] != nil)
+        .expect(exit: 2).json()["container"]
+      #expect(verified["equal"].flag == false && verified["difference"].exists)
     }
   }
 
@@ -207,11 +188,10 @@ struct JSONTests {
   func damaged() throws {
     try Sandbox.with { sandbox in
       try sandbox.write("text.tar.zst", "not an archive\n")
-      let result = try sandbox.drydock("verify", "text.tar.zst", "--json")
-      #expect(result.exitCode == 4)
-      let archives = try #require(try Self.document(result)["archives"] as? [[String: Any]])
-      #expect(archives.map { $0["ok"] as? Bool } == [false])
-      #expect((archives.first?["error"] as? String)?.isEmpty == false)
+      let archives = try sandbox.drydock("verify", "text.tar.zst", "--json").expect(exit: 4).json()[
+        "archives"]
+      #expect(archives.list.map { $0["ok"].flag } == [false])
+      #expect(archives[0]["error"].text?.isEmpty == false)
     }
   }
 
@@ -223,22 +203,5 @@ struct JSONTests {
     try sandbox.write("Notes/" + brokenDatabase, bytes: header + Array(repeating: 7, count: 5104))
     try sandbox.write(
       "Notes/\(brokenDatabase)-wal", bytes: [0x37, 0x7f, 0x06, 0x82] + Array(repeating: 7, count: 5000))
-  }
-
-  // MARK: Reading
-
-  /// Standard output as the one JSON object that it must be.
-  static func document(_ result: CommandResult) throws -> [String: Any] {
-    let value = try? JSONSerialization.jsonObject(with: Data(result.outputBytes))
-    return try #require(value as? [String: Any], "standard output is not one JSON object: \(result)")
-  }
-
-  /// Keys that are not snake case, at any depth.
-  static func oddKeys(_ value: Any) -> [String] {
-    if let list = value as? [Any] { return list.flatMap(oddKeys) }
-    guard let object = value as? [String: Any] else { return [] }
-    return object.flatMap { key, value in
-      (key.wholeMatch(of: /[a-z][a-z0-9]*(_[a-z0-9]+)*/) == nil ? [key] : []) + oddKeys(value)
-    }
   }
 }

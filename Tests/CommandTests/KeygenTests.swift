@@ -11,8 +11,9 @@ struct KeygenTests {
       for (number, mask) in ["000", "022", "077"].enumerated() {
         let result = try Command.run(
           "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", sandbox.program],
-          environment: sandbox.environment, directory: sandbox.directory.path)
-        #expect(result.succeeded && result.output.isEmpty, "\(result)")
+          environment: sandbox.environment, directory: sandbox.directory.path
+        ).expect()
+        #expect(result.output.isEmpty, "\(result)")
         let status = try RawFiles.status(Array(sandbox("key\(number)").utf8))
         #expect(status.st_mode & 0o7777 == 0o600)
       }
@@ -28,8 +29,7 @@ struct KeygenTests {
       try FileManager.default.createSymbolicLink(atPath: sandbox("link"), withDestinationPath: "file")
       try FileManager.default.createSymbolicLink(atPath: sandbox("dangling"), withDestinationPath: "new")
       for name in ["file", "link", "dangling", "tmp"] {
-        let result = try sandbox.drydock("keygen", "-o", name)
-        #expect(result.exitCode == 1 && result.errors.contains("already exists"), "\(result)")
+        let result = try sandbox.drydock("keygen", "-o", name).expect(exit: 1, errors: "already exists")
         #expect(!result.errors.contains("AGE-SECRET") && !result.errors.contains("Public key"))
       }
       #expect(try RawFiles.read(Array(sandbox("file").utf8)) == Data("kept".utf8))
@@ -41,13 +41,13 @@ struct KeygenTests {
   func fullDisk() throws {
     try Sandbox.with { sandbox in
       // A limit on the size of files stands for a full disk; its signal is ignored, so that the call fails.
-      let result = try Command.run(
+      try Command.run(
         "/bin/sh",
         [
           "-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program,
         ],
-        environment: sandbox.environment, directory: sandbox.directory.path)
-      #expect(result.exitCode == 1, "\(result)")
+        environment: sandbox.environment, directory: sandbox.directory.path
+      ).expect(exit: 1)
       #expect(!RawFiles.exists(Array(sandbox("key.txt").utf8)))
     }
   }
@@ -57,9 +57,9 @@ struct KeygenTests {
     try Sandbox.with { sandbox in
       let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
       let result = try Command.run(
-        Tools.system("python3"), [script, "", sandbox.program, "keygen"], environment: sandbox.environment)
-      #expect(result.succeeded)
-      #expect(result.errors.contains("# public key: age1") && !result.errors.contains("Public key:"))
+        Tools.system("python3"), [script, "", sandbox.program, "keygen"], environment: sandbox.environment
+      ).expect(errors: "# public key: age1")
+      #expect(!result.errors.contains("Public key:"))
     }
   }
 }

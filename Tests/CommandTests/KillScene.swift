@@ -55,8 +55,8 @@ struct KillScene {
       try sandbox.write("\(trial)/Documents/Stranger/new.txt", "a stranger\n")
       try sandbox.write("\(trial)/Library/Caches/fresh.bin", "spared\n")
       try sandbox.run(sandbox.app, "touch-settings", sandbox(trial), "theme", "light")
-      try sandbox.run(
-        Tools.system("sqlite3"), sandbox("\(trial)/\(Sandbox.newDatabase)"),
+      try sandbox.sqlite(
+        "\(trial)/\(Sandbox.newDatabase)",
         "DELETE FROM task; PRAGMA user_version = 9")
     case .rollback:
       try sandbox.create(trial, version: 0, "--leave-wal")
@@ -165,8 +165,7 @@ struct KillScene {
   func checkWhatFollows(
     _ outcome: Outcome, interrupted: String?, next: [String], _ before: TreeListing, _ context: String
   ) throws {
-    let result = try sandbox.drydock(next)
-    #expect(result.succeeded, "\(operation), \(context): \(result)")
+    let result = try sandbox.drydock(next).expect()
     let said = result.errors + (next.first == "recover" ? result.output : "")
     if let interrupted {
       #expect(said.contains(interrupted), "\(operation), \(context), \(outcome): it is not told: \(result)")
@@ -193,15 +192,13 @@ struct KillScene {
         after.differences(from: before, comparing: aspects, ignoringTimesOf: timesOfTheState) == [],
         "\(operation), \(context)")
       // The lock is free, nothing is in the way: the same command completes.
-      let again = try sandbox.drydock(arguments)
-      #expect(again.succeeded, "\(operation), \(context), once more: \(again)")
+      try sandbox.succeed(arguments)
       #expect(differencesFromNew(try Self.tree(sandbox)) == [], "\(operation), \(context), once more")
     case .new:
       #expect(differencesFromNew(after) == [], "\(operation), \(context)")
       // What an interrupted command has done can be undone like anything else.
-      let undo = try sandbox.drydock(
+      try sandbox.succeed(
         operation == .rollback ? ["rollback", Self.trial, "--redo"] : ["rollback", Self.trial])
-      #expect(undo.succeeded, "\(operation), \(context), undone: \(undo)")
       let undone = try Self.tree(sandbox)
       #expect(
         undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")

@@ -31,13 +31,10 @@ struct KillTests {
 
   @Test("At every step of a commit", arguments: KillScene.Operation.tried, ["exchange", "in-place"])
   func everyStep(_ operation: KillScene.Operation, _ way: String) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = way
+    try Sandbox.with(commit: way) { sandbox in
       let scene = try KillScene(operation, in: sandbox)
       // The program itself names the steps: one that is new must be tried here too.
-      let known = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": "?"])
-      #expect(known.exitCode == 64)
+      let known = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": "?"]).expect(exit: 64)
       let list = known.errors.trimmingCharacters(in: .newlines).split(separator: "one of ").last ?? ""
       let common = list.split(separator: ", ").map(String.init).filter { !Self.specialSteps.contains($0) }
       #expect(common == Self.steps.map(\.0).filter { !Self.specialSteps.contains($0) })
@@ -84,8 +81,7 @@ struct KillTests {
         if sandbox.exists("Made") { try sandbox.tree("Made").expectSame(as: wanted, step) }
         // Once made it is an instance of its own, named by its directory.
         let again = ["restore", archive, "Made", "--from-other"]
-        let next = try sandbox.drydock(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
-        #expect(next.succeeded, "\(step): \(next)")
+        try sandbox.succeed(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
         if !sandbox.exists("Made") { try sandbox.succeed("restore", archive, "Made") }
         try sandbox.tree("Made").expectSame(as: wanted, "\(step), at the end")
         try sandbox.succeed("rollback", "Made")
@@ -133,23 +129,17 @@ struct KillTests {
       ["migrate", "Trial", "--dry-run"], ["status", "Trial"],
     ])
   func mixture(_ reader: [String]) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = "in-place"
+    try Sandbox.with(commit: "in-place") { sandbox in
       try sandbox.create("Trial", version: 0, "--leave-wal")
-      let killed = try sandbox.drydock(["migrate", "Trial"], environment: ["DRYDOCK_KILL_AT": "moved:3"])
-      #expect(killed.signal == SIGKILL)
+      try sandbox.kill(["migrate", "Trial"], at: "moved:3")
       // Somebody who reads keeps the recovery out.
       let holder = try Command.spawn(
         Tools.system("flock"), ["-s", sandbox("Trial"), "-c", "echo locked; exec cat"])
       try holder.waitForLine("locked")
-      let refused = try sandbox.drydock(reader)
-      sandbox.expect(refused, refusedWith: 5, ["Trial", "interrupted", "drydock recover"], #_sourceLocation)
-      holder.closeInput()
-      _ = try holder.wait()
+      try sandbox.drydock(reader).expectError(exit: 5, ["Trial", "interrupted", "drydock recover"])
+      try holder.finish()
       // Nobody in the way: it is recovered first.
-      let result = try sandbox.drydock(reader)
-      #expect(result.succeeded && result.errors.contains("recovered"), "\(result)")
+      try sandbox.drydock(reader).expect(errors: "recovered")
       #expect(
         sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
     }
@@ -166,9 +156,7 @@ struct RandomKillTests {
 
   @Test("At random moments", arguments: KillScene.Operation.tried, ["exchange", "in-place"])
   func randomMoments(_ operation: KillScene.Operation, _ way: String) throws {
-    try Sandbox.with { sandbox in
-      var sandbox = sandbox
-      sandbox.commit = way
+    try Sandbox.with(commit: way) { sandbox in
       let scene = try KillScene(operation, in: sandbox)
       var random = SeededRandom(seed: 0x6472_7964)
       var counts: [String: Int] = [:]
@@ -233,8 +221,7 @@ struct RandomKillTests {
         running.kill()
         _ = try running.wait()
         if try !sandbox.names("tmp").isEmpty { left += 1 }
-        let result = try sandbox.drydock(arguments)
-        #expect(result.succeeded, "\(result)")
+        try sandbox.succeed(arguments)
         #expect(try sandbox.names("tmp") == [])
       }
       #expect(left > 0, "no kill came while there was something to leave")

@@ -13,8 +13,7 @@ struct LatestArchiveTests {
       try sandbox.create("Other", version: 0, photos: 2, "--uuid", Self.other)
       try sandbox.write("words", "correct horse\n")
       for name in ["Notes", "Other"] {
-        let taken = try sandbox.drydock(["snapshot", name, "-r", "Backups"] + options)
-        #expect(taken.succeeded, "\(taken)")
+        try sandbox.succeed(["snapshot", name, "-r", "Backups"] + options)
       }
       try body(sandbox)
     }
@@ -30,32 +29,29 @@ struct LatestArchiveTests {
       }
       // The newest archive of all is the other's.
       try sandbox.remove("Notes/Documents/private.txt")
-      let restored = try run("restore", "latest", "Notes")
-      #expect(restored.succeeded && sandbox.exists("Notes/Documents/private.txt"), "\(restored)")
+      let restored = try run("restore", "latest", "Notes").expect()
+      #expect(sandbox.exists("Notes/Documents/private.txt"), "\(restored)")
       for name in ["Notes", "Other"] {
-        let difference = try run("diff", "latest", name, "--exit-code")
-        #expect(difference.succeeded, "\(difference)")
-        let verified = try run("verify", "latest", "--container", name)
-        #expect(verified.succeeded, "\(verified)")
+        try run("diff", "latest", name, "--exit-code").expect()
+        try run("verify", "latest", "--container", name).expect()
       }
 
       let candidates =
         "use INSTANCE@latest: \(Self.other)@latest, 6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90@latest"
-      let new = try run("restore", "latest", "New")
-      #expect(new.exitCode == 1 && !sandbox.exists("New"), "\(new)")
+      let new = try run("restore", "latest", "New").expect(exit: 1)
+      #expect(!sandbox.exists("New"), "\(new)")
       if options.isEmpty { #expect(new.errors.contains(candidates), "\(new)") }
       // A container without Apple's metadata is named after its directory.
-      let made = try run("restore", "\(Self.other)@latest", "New")
-      #expect(made.succeeded, "\(made)")
+      try run("restore", "\(Self.other)@latest", "New").expect()
       try sandbox.remove("New/Documents/private.txt")
-      let again = try run("restore", "latest", "New")
-      #expect(again.succeeded && sandbox.exists("New/Documents/private.txt"), "\(again)")
+      let again = try run("restore", "latest", "New").expect()
+      #expect(sandbox.exists("New/Documents/private.txt"), "\(again)")
       // As soon as it has archives of its own, these.
       try sandbox.write("New/Documents/own.txt", "own\n")
       #expect(try run("snapshot", "New").succeeded)
       try sandbox.remove("New/Documents/own.txt")
-      let own = try run("restore", "latest", "New")
-      #expect(own.succeeded && sandbox.exists("New/Documents/own.txt"), "\(own)")
+      let own = try run("restore", "latest", "New").expect()
+      #expect(sandbox.exists("New/Documents/own.txt"), "\(own)")
     }
   }
 
@@ -63,11 +59,11 @@ struct LatestArchiveTests {
   func unknown() throws {
     try with { sandbox in
       try sandbox.write("Stranger/Documents/a.txt", "a\n")
-      let ambiguous = try sandbox.drydock("restore", "latest", "Stranger", "-r", "Backups", "--from-other")
-      #expect(ambiguous.exitCode == 1 && ambiguous.errors.contains("archives of 2 instances"), "\(ambiguous)")
+      try sandbox.drydock("restore", "latest", "Stranger", "-r", "Backups", "--from-other").expect(
+        exit: 1, errors: "archives of 2 instances")
       try sandbox.succeed("snapshot", "Other", "-r", "One")
-      let refused = try sandbox.drydock("restore", "latest", "Stranger", "-r", "One")
-      #expect(refused.exitCode == 4 && refused.errors.contains("--from-other"), "\(refused)")
+      try sandbox.drydock("restore", "latest", "Stranger", "-r", "One").expect(
+        exit: 4, errors: "--from-other")
       try sandbox.succeed("restore", "latest", "Stranger", "-r", "One", "--from-other")
       try sandbox.succeed("restore", "latest", "New", "-r", "One")
       try sandbox.tree("New").expectSame(as: sandbox.tree("Stranger"), ignoringTimesOf: [""])

@@ -21,17 +21,16 @@ struct MigrationBackupTests {
       #expect(sandbox.exists("Notes/\(Sandbox.oldDatabase)-wal"))
       try sandbox.succeed("snapshot", "Notes", "-o", "Before")
       for options in [["--dry-run"], ["--no-snapshot", "--to", "2"]] {
-        let result = try sandbox.drydock(["migrate", "Notes", "-r", "Backups"] + options)
-        #expect(try result.succeeded && archives(sandbox).isEmpty, "\(result)")
+        let result = try sandbox.drydock(["migrate", "Notes", "-r", "Backups"] + options).expect()
+        #expect(try archives(sandbox).isEmpty, "\(result)")
       }
       try sandbox.succeed("rollback", "Notes")
-      let migrated = try sandbox.drydock("migrate", "Notes", "-r", "Backups", "--json")
-      #expect(migrated.succeeded, "\(migrated)")
+      let migrated = try sandbox.drydock("migrate", "Notes", "-r", "Backups", "--json").expect()
       let archive = try #require(try archives(sandbox).first)
       #expect(try archives(sandbox).count == 1 && migrated.output.contains(archive), "\(migrated)")
-      #expect(try sandbox.succeed("log", "Notes", "--json").contains(archive))
-      #expect(try sandbox.succeed("log", "Notes").contains("after the snapshot \(archive)"))
-      #expect(try sandbox.succeed("diff", "Before", "Backups/" + archive).contains("no difference in"))
+      try sandbox.drydock("log", "Notes", "--json").expect(output: archive)
+      try sandbox.drydock("log", "Notes").expect(output: "after the snapshot \(archive)")
+      try sandbox.drydock("diff", "Before", "Backups/" + archive).expect(output: "no difference in")
       let versions = try ["Before", "Backups/" + archive].map {
         try sandbox.succeed("show", $0).split(separator: "\n").first { $0.hasPrefix("schema version") }
       }
@@ -39,8 +38,8 @@ struct MigrationBackupTests {
       try sandbox.succeed("migrate", "Notes", "-r", "Backups")
       #expect(try archives(sandbox).count == 1)
       try sandbox.succeed("restore", "Backups/" + archive, "Again")
-      let rows = try sandbox.run(
-        Tools.system("sqlite3"), sandbox("Again/" + Sandbox.oldDatabase),
+      let rows = try sandbox.sqlite(
+        "Again/" + Sandbox.oldDatabase,
         "SELECT title FROM task WHERE id = 77777")
       #expect(rows == "logged\n")
     }
@@ -50,11 +49,10 @@ struct MigrationBackupTests {
   func forms() throws {
     try Sandbox.with { sandbox in
       for name in ["A", "B"] { try sandbox.create("All/\(name)") }
-      let each = try sandbox.drydock("migrate", "All/A", "-r", "Backups", "--each", "--to", "3")
-      #expect(try each.succeeded && archives(sandbox).count == 1, "\(each)")
+      let each = try sandbox.drydock("migrate", "All/A", "-r", "Backups", "--each", "--to", "3").expect()
+      #expect(try archives(sandbox).count == 1, "\(each)")
       let key = try sandbox.key("key")
-      let all = try sandbox.drydock("migrate", "--all", "All", "-r", "Backups", "--recipient", key)
-      #expect(all.succeeded, "\(all)")
+      try sandbox.succeed("migrate", "--all", "All", "-r", "Backups", "--recipient", key)
       #expect(try archives(sandbox).count == 3 && archives(sandbox).count { $0.hasSuffix(".age") } == 2)
     }
   }
@@ -65,10 +63,9 @@ struct MigrationBackupTests {
       try sandbox.create()
       let holder = try Command.spawn(sandbox.app, ["hold", sandbox("Notes")])
       try holder.waitForLine("ready")
-      let used = try sandbox.drydock("migrate", "Notes", "-r", "Backups")
-      #expect(try used.exitCode == 5 && archives(sandbox).isEmpty, "\(used)")
-      holder.closeInput()
-      _ = try holder.wait()
+      let used = try sandbox.drydock("migrate", "Notes", "-r", "Backups").expect(exit: 5)
+      #expect(try archives(sandbox).isEmpty, "\(used)")
+      try holder.finish()
       let before = try sandbox.tree()
       try sandbox.write(
         "Migrations/0007_fails.yaml", "steps:\n  - sql: {database: notes, up: \"SELECT * FROM nowhere\"}\n")

@@ -32,9 +32,7 @@ struct MovedAsideTests {
   }
 
   private func kill(_ sandbox: Sandbox, _ step: String) throws {
-    let killed = try sandbox.drydock(
-      ["migrate", "Notes", "-m", "Drop"], environment: ["DRYDOCK_KILL_AT": step])
-    #expect(killed.signal == SIGKILL, "\(killed)")
+    try sandbox.kill(["migrate", "Notes", "-m", "Drop"], at: step)
   }
 
   @Test(
@@ -51,10 +49,8 @@ struct MovedAsideTests {
       let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
       let before = try sandbox.tree(state)
       for command in [["recover", "Notes"], ["restore", archive, "Notes"]] {
-        let refused = try sandbox.drydock(command)
-        sandbox.expect(
-          refused, refusedWith: 5, [sandbox("Notes"), "interrupted", sandbox(state) + "/stage/"],
-          #_sourceLocation)
+        try sandbox.drydock(command).expectError(
+          exit: 5, [sandbox("Notes"), "interrupted", sandbox(state) + "/stage/"])
       }
       try sandbox.tree(state).expectSame(as: before, comparing: TreeListing.copied)
       #expect(!sandbox.exists("Notes"))
@@ -73,10 +69,8 @@ struct MovedAsideTests {
       let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
       let before = try (sandbox.tree(state), sandbox.tree("Notes"), sandbox.tree("Groups/one"))
       func expectRefusal() throws {
-        let refused = try sandbox.drydock("recover", "Notes")
-        sandbox.expect(
-          refused, refusedWith: 5, [sandbox("Groups/one"), "group.one", sandbox(state) + "/stage/"],
-          #_sourceLocation)
+        try sandbox.drydock("recover", "Notes").expectError(
+          exit: 5, [sandbox("Groups/one"), "group.one", sandbox(state) + "/stage/"])
         try sandbox.tree(state).expectSame(as: before.0)
         try sandbox.tree("Notes").expectSame(as: before.1)
       }

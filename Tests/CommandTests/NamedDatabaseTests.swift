@@ -17,15 +17,15 @@ struct NamedDatabaseTests {
       "steps: [sql: {database: store, up: \"INSERT INTO t VALUES ('new')\", down: \"DELETE FROM t WHERE x = 'new'\"}]\n"
     )
     try sandbox.shell("mkdir -p Notes/Documents")
-    try sandbox.run(
-      Tools.system("sqlite3"), sandbox("Notes/" + Self.path),
+    try sandbox.sqlite(
+      "Notes/" + Self.path,
       "CREATE TABLE t(x); INSERT INTO t VALUES ('old')")
     // As some tools do that sign what they write; SQLite does not mind.
     try sandbox.shell("printf 'appended' >> Notes/\(Self.path)")
   }
 
   private func rows(_ sandbox: Sandbox, _ path: String) throws -> String {
-    try sandbox.run(Tools.system("sqlite3"), sandbox(path), "SELECT x FROM t")
+    try sandbox.sqlite(path, "SELECT x FROM t")
   }
 
   @Test("It is captured, migrated, locked and restored as a database")
@@ -36,7 +36,7 @@ struct NamedDatabaseTests {
       let shown = try sandbox.succeed("inspect", "Notes", "--json")
       #expect(shown.contains("\"tables\" : 1"), "\(shown)")
       try sandbox.succeed("snapshot", "Notes", "-o", "A")
-      #expect(try sandbox.succeed("show", "A", "--json").contains("\"kind\" : \"database\""))
+      try sandbox.drydock("show", "A", "--json").expect(output: "\"kind\" : \"database\"")
       // Somebody holds SQLite's lock, and nothing else of it is seen.
       let script = """
         import sqlite3, sys
@@ -47,10 +47,8 @@ struct NamedDatabaseTests {
         """
       let app = try Command.spawn(Tools.system("python3"), ["-c", script, sandbox("Notes/" + Self.path)])
       try app.waitForLine("ready")
-      let refused = try sandbox.drydock("migrate", "Notes")
-      #expect(refused.exitCode == 5, "\(refused)")
-      app.closeInput()
-      _ = try app.wait()
+      try sandbox.drydock("migrate", "Notes").expect(exit: 5)
+      try app.finish()
       try sandbox.succeed("migrate", "Notes")
       #expect(try rows(sandbox, "Notes/" + Self.path) == "old\nnew\n")
       try sandbox.succeed("rollback", "Notes")

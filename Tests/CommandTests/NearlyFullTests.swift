@@ -24,8 +24,7 @@ import Testing
         """
         cd "$0"; truncate -s 8M disk; mkfs.ext4 -q -F -b 1024 -m 0 disk; mkdir Place; mount -o loop disk Place
         """)
-      let result = try space.run("/bin/sh", ["-ec", Self.migrations, sandbox.program])
-      #expect(result.succeeded, "\(result)")
+      let result = try space.run("/bin/sh", ["-ec", Self.migrations, sandbox.program]).expect()
       let codes = result.output.split(separator: "\n").map { $0.split(separator: " ").last }
       #expect(codes.count == 5 && codes.allSatisfy { $0 == "0" || $0 == "1" }, "\(result.output)")
     }

@@ -31,16 +31,17 @@ struct NightlyGuideTests {
       let command = line.dropFirst("30 2 * * * ".count).trimmingCharacters(in: .newlines)
       for number in 1...2 {
         let result = try Command.run(
-          Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/")
-        #expect(result.succeeded && result.output.isEmpty && result.errors.isEmpty, "\(result)")
+          Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/"
+        ).expect()
+        #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
         // Of two archives of a day the newer one is kept, and the oldest one.
         #expect(try sandbox.names("Backups").count == number)
         #expect(try sandbox.names("Backups").allSatisfy { $0.hasSuffix(".tar.zst.age") })
       }
       try sandbox.shell(
         "rm -r Notes; mkdir Notes; mkfifo Notes/pipe; sed -i 's/daily: 14/dayly: 14/' etc/drydock.yaml")
-      let wrong = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/")
-      #expect(wrong.exitCode == 4 && wrong.errors.contains("did you mean `daily`"), "\(wrong)")
+      try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/").expect(
+        exit: 4, errors: "did you mean `daily`")
       #expect(try sandbox.names("Backups").count == 2)
     }
   }
@@ -54,7 +55,8 @@ struct NightlyGuideTests {
       for name in ["ada", "bob"] { try sandbox.write("Containers/\(name)/file", name) }
       for number in 1...2 {
         let result = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/")
-        #expect(result.succeeded && result.output.isEmpty && result.errors.isEmpty, "\(result)")
+          .expect()
+        #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
         #expect(try sandbox.names("Backups").count == 2 * number)
       }
       try sandbox.shell("sed -i 's/retention: .*/retention: {last: 1}/' etc/drydock.yaml")
@@ -62,11 +64,10 @@ struct NightlyGuideTests {
         Tools.system("flock"), ["-x", sandbox("Containers/bob"), "-c", "echo locked; exec cat"])
       try holder.waitForLine("locked")
       let short = script.replacing("--lock-timeout 600", with: "--lock-timeout 0")
-      let locked = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", short], directory: "/")
-      #expect(locked.exitCode == 1 && locked.errors.contains("locked by"), "\(locked)")
+      try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", short], directory: "/").expect(
+        exit: 1, errors: "locked by")
       #expect(try sandbox.names("Backups").count == 5)
-      holder.closeInput()
-      _ = try holder.wait()
+      try holder.finish()
       // Of archives of one second that no key opens, all are kept: they may be of a compaction.
       try sandbox.shell("sleep 1")
       #expect(
@@ -90,8 +91,9 @@ struct NightlyGuideTests {
       for command in commands {
         let result = try Command.run(
           Tools.system("env"), ["-i"] + command.split(separator: " ").map(String.init),
-          directory: sandbox("etc"))
-        #expect(result.succeeded && result.output.isEmpty && result.errors.isEmpty, "\(result)")
+          directory: sandbox("etc")
+        ).expect()
+        #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
       }
       guard let analyze = try? Tools.system("systemd-analyze") else {
         return print("systemd-analyze is not installed: the units were not verified")
@@ -108,10 +110,10 @@ struct NightlyGuideTests {
     try Sandbox.with { sandbox in
       try sandbox.create()
       try JSONTests.breakDatabase(in: sandbox)
-      let result = try sandbox.drydock(["snapshot", "Notes", "-r", "Backups", "-q"])
-      #expect(result.exitCode == 3 && result.output.isEmpty, "\(result)")
-      #expect(
-        result.errors.split(separator: "\n").count == 1 && result.errors.contains("raw bytes"), "\(result)")
+      let result = try sandbox.drydock(["snapshot", "Notes", "-r", "Backups", "-q"]).expect(
+        exit: 3, errors: "raw bytes")
+      #expect(result.output.isEmpty, "\(result)")
+      #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
     }
   }
 

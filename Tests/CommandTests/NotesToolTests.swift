@@ -44,9 +44,9 @@ struct NotesToolTests {
       let inspected = try succeed(sandbox, ["inspect", "Notes"])
       #expect(
         inspected.contains("pending migrations: 0001_rename_settings, 0002_move_database"), "\(inspected)")
-      let dry = try tool(sandbox, "migrate", "Notes", "--dry-run", "--exit-code")
-      #expect(dry.exitCode == 2 && dry.output.contains("+ theme: \"dark\""), "\(dry)")
-      #expect(dry.output.contains("+ column isCompleted") && !dry.output.contains(Sandbox.token))
+      let dry = try tool(sandbox, "migrate", "Notes", "--dry-run", "--exit-code").expect(
+        exit: 2, output: "+ theme: \"dark\"", "+ column isCompleted")
+      #expect(!dry.output.contains(Sandbox.token))
       #expect(try sandbox.tree().differences(from: before, comparing: TreeListing.untouched) == [])
 
       let migrated = try succeed(sandbox, ["migrate", "Notes"])
@@ -91,7 +91,7 @@ struct NotesToolTests {
         #expect(others == [], "\(help)")
         #expect(!help.contains(" -m "), "\(help)")
       }
-      #expect(try sandbox.succeed("--help").contains("  drydock migrate Notes -m Migrations --dry-run\n"))
+      try sandbox.drydock("--help").expect(output: "  drydock migrate Notes -m Migrations --dry-run\n")
       let refused: [([String], String)] = [
         (["migrate", "Notes", "-m", "Migrations"], "NotesTool has built-in migrations: leave -m out"),
         (["new", "name"], "the migrations of NotesTool are in Swift, in NotesPlan, not in files"),
@@ -102,8 +102,9 @@ struct NotesToolTests {
       for (arguments, message) in refused {
         let result = try Command.run(
           Tools.built("NotesTool"), arguments, environment: sandbox.environment,
-          directory: sandbox.directory.path)
-        #expect(result.exitCode == 64 && result.errors.hasPrefix("NotesTool: error: \(message)"), "\(result)")
+          directory: sandbox.directory.path
+        ).expect(exit: 64)
+        #expect(result.errors.hasPrefix("NotesTool: error: \(message)"), "\(result)")
       }
     }
   }

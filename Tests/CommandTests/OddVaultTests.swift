@@ -7,67 +7,65 @@ import Testing
   /// On a device the keychain outlives the app: the container is new, its vault is not.
   @Test func aVaultFromBeforeInANewContainer() throws {
     for layout in ["ios", "android", "generic"] {
-      try VaultSandbox.with { sandbox in
-        try sandbox.set("s/a", "kept")
-        let sealed = try sandbox.sandbox.read(VaultSandbox.path)
-        try sandbox.sandbox.remove("Notes")
+      try Sandbox.withVault { sandbox in
+        try sandbox.setItem("s/a", "kept")
+        let sealed = try sandbox.read(Sandbox.vault)
+        try sandbox.remove("Notes")
         let place = ["ios": "Library/Vault/vault.age", "android": "files/vault.age"][layout] ?? "vault.age"
-        let yaml = try String(decoding: sandbox.sandbox.read("drydock.yaml"), as: UTF8.self)
-        try sandbox.sandbox.write("drydock.yaml", yaml.replacing("layout: ios", with: "layout: \(layout)"))
-        try sandbox.sandbox.write("Notes/\(place)", bytes: sealed)
-        #expect(try sandbox.succeed("status", "Notes").contains("version 0 of"), "\(layout)")
+        let yaml = try sandbox.text("drydock.yaml")
+        try sandbox.write("drydock.yaml", yaml.replacing("layout: ios", with: "layout: \(layout)"))
+        try sandbox.write("Notes/\(place)", bytes: sealed)
+        try sandbox.drydock("status", "Notes").expect(output: "version 0 of")
         try sandbox.succeed("migrate", "Notes", "--to", "4")
-        #expect(try sandbox.sandbox.read("Notes/\(place)") == sealed)
-        #expect(try sandbox.value("s/a") == Array("kept".utf8))
-        #expect(try sandbox.succeed("status", "Notes").contains("version 4 of"))
+        #expect(try sandbox.read("Notes/\(place)") == sealed)
+        #expect(try sandbox.item("s/a") == Array("kept".utf8))
+        try sandbox.drydock("status", "Notes").expect(output: "version 4 of")
       }
     }
   }
 
   @Test func anythingElseInItIsNoNewContainer() throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.set("s/a", "x")
-      let sealed = try sandbox.sandbox.read(VaultSandbox.path)
-      try sandbox.sandbox.remove("Notes")
-      try sandbox.sandbox.write(VaultSandbox.path, bytes: sealed)
-      try sandbox.sandbox.write("Notes/Library/Vault/notes.txt", "mine")
-      let result = try sandbox.drydock("status", "Notes")
-      #expect(result.exitCode == 4 && result.errors.contains("version is unknown"), "\(result)")
+    try Sandbox.withVault { sandbox in
+      try sandbox.setItem("s/a", "x")
+      let sealed = try sandbox.read(Sandbox.vault)
+      try sandbox.remove("Notes")
+      try sandbox.write(Sandbox.vault, bytes: sealed)
+      try sandbox.write("Notes/Library/Vault/notes.txt", "mine")
+      try sandbox.drydock("status", "Notes").expect(exit: 4, errors: "version is unknown")
     }
   }
 
   /// Vault commands say what is wrong, and everything else goes on.
   @Test(arguments: ["damaged", "cut", "text", "empty", "passphrase", "json", "newer", "twice"])
   func aVaultThatCannotBeOpened(kind: String) throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.set("s/a", "x")
+    try Sandbox.withVault { sandbox in
+      try sandbox.setItem("s/a", "x")
       let words = try spoil(kind, sandbox)
-      let damaged = try sandbox.sandbox.read(VaultSandbox.path)
+      let damaged = try sandbox.read(Sandbox.vault)
       for command in [["list", "Notes"], ["get", "Notes", "s/a"], ["remove", "Notes", "s/a"]] {
-        try sandbox.sandbox.expectRefusal(
-          ["vault"] + command, exit: 4, ["Library/Vault/vault.age"] + words,
-          environment: ["DRYDOCK_DEVICE_KEY": "device.txt"])
+        try sandbox.expectRefusal(
+          ["vault"] + command, exit: 4, ["Library/Vault/vault.age"] + words)
       }
-      let set = try sandbox.drydock("vault", "set", "Notes", "s/b", input: [1])
-      #expect(set.exitCode == 4 && words.allSatisfy(set.errors.contains), "\(set)")
+      let set = try sandbox.drydock(["vault", "set", "Notes", "s/b"], input: [1]).expect(exit: 4)
+      #expect(words.allSatisfy(set.errors.contains), "\(set)")
       // All else is as ever.
       let inspected = try sandbox.succeed("inspect", "Notes")
       #expect(inspected.contains("cannot be opened: "), "\(inspected)")
       try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
       try sandbox.succeed("migrate", "Notes", "--to", "4")
-      #expect(try sandbox.sandbox.read(VaultSandbox.path) == damaged)
+      #expect(try sandbox.read(Sandbox.vault) == damaged)
       let difference = try sandbox.succeed("diff", "A.tar.zst", "Notes")
       #expect(!difference.contains("vault "), "its bytes are the same: \(difference)")
       try sandbox.succeed("rollback", "Notes")
-      try sandbox.sandbox.write("Notes/Documents/new.txt", "x")
+      try sandbox.write("Notes/Documents/new.txt", "x")
       try sandbox.succeed("restore", "A.tar.zst", "Notes", "--yes")
-      try sandbox.sandbox.remove(VaultSandbox.path)
+      try sandbox.remove(Sandbox.vault)
       try sandbox.succeed("restore", "A.tar.zst", "Notes", "--only", "defaults", "--only", "files")
-      #expect(!sandbox.sandbox.exists(VaultSandbox.path))
+      #expect(!sandbox.exists(Sandbox.vault))
       // An item that nobody can look into does not come back; the rest does.
       let restored = try sandbox.drydock("restore", "A.tar.zst", "Notes")
       #expect([0, 3].contains(restored.exitCode), "\(restored)")
-      #expect(!sandbox.sandbox.exists("Notes/Documents/new.txt"))
+      #expect(!sandbox.exists("Notes/Documents/new.txt"))
     }
   }
 
@@ -84,100 +82,100 @@ import Testing
     """
 
   /// Makes the vault one that cannot be opened; gives words of the message.
-  private func spoil(_ kind: String, _ sandbox: VaultSandbox) throws -> [String] {
-    var bytes = try sandbox.sandbox.read(VaultSandbox.path)
+  private func spoil(_ kind: String, _ sandbox: Sandbox) throws -> [String] {
+    var bytes = try sandbox.read(Sandbox.vault)
     switch kind {
     case "damaged":
       bytes[bytes.count - 30] ^= 1
-      try sandbox.sandbox.write(VaultSandbox.path, bytes: bytes)
+      try sandbox.write(Sandbox.vault, bytes: bytes)
       return ["the vault's file is corrupt"]
     case "cut":
-      try sandbox.sandbox.write(VaultSandbox.path, bytes: Array(bytes.prefix(120)))
+      try sandbox.write(Sandbox.vault, bytes: Array(bytes.prefix(120)))
       return ["the vault's file is corrupt"]
     case "text":
-      try sandbox.sandbox.write(VaultSandbox.path, "password: made-up\n")
+      try sandbox.write(Sandbox.vault, "password: made-up\n")
       return ["not an age file"]
     case "empty":
-      try sandbox.sandbox.write(VaultSandbox.path, "")
+      try sandbox.write(Sandbox.vault, "")
       return ["empty"]
     case "passphrase":
-      try sandbox.sandbox.write(VaultSandbox.path, Self.sealedWithAPassphrase)
+      try sandbox.write(Sandbox.vault, Self.sealedWithAPassphrase)
       return ["encrypted with a passphrase (scrypt)", "age -r"]
     case "json":
-      try sandbox.write("{\"format\": 1, ")
+      try sandbox.writeVault("{\"format\": 1, ")
       return ["the vault document is not valid JSON", "line 1, column"]
     case "newer":
-      try sandbox.write(sandbox.document([]).replacing("\"format\": 1", with: "\"format\": 7"))
+      try sandbox.writeVault(sandbox.vaultDocument([]).replacing("\"format\": 1", with: "\"format\": 7"))
       return ["format 7", "use a newer Drydock"]
     default:
-      try sandbox.write(sandbox.document([#", "account": "a""#, #", "account": "a", "label": "x""#]))
+      try sandbox.writeVault(
+        sandbox.vaultDocument([#", "account": "a""#, #", "account": "a", "label": "x""#]))
       return ["two items /a"]
     }
   }
 
   @Test func armoredIsReadAndRewrittenBinary() throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.write(
-        sandbox.document([#", "service": "s""#]), ["-a", "-r", sandbox.recipient(of: "device.txt")])
-      #expect(try sandbox.sandbox.read(VaultSandbox.path).starts(with: "-----BEGIN AGE".utf8))
-      #expect(try sandbox.value("s") == Array("made-up".utf8))
-      #expect(try sandbox.succeed("inspect", "Notes").contains("1 item, encrypted to 1 recipient (X25519)"))
-      try sandbox.set("t", "x")
-      #expect(try sandbox.sandbox.read(VaultSandbox.path).starts(with: "age-encryption.org/v1\n".utf8))
-      #expect(try sandbox.names() == ["s", "t"])
+    try Sandbox.withVault { sandbox in
+      try sandbox.writeVault(
+        sandbox.vaultDocument([#", "service": "s""#]), armored: true)
+      #expect(try sandbox.read(Sandbox.vault).starts(with: "-----BEGIN AGE".utf8))
+      #expect(try sandbox.item("s") == Array("made-up".utf8))
+      try sandbox.drydock("inspect", "Notes").expect(output: "1 item, encrypted to 1 recipient (X25519)")
+      try sandbox.setItem("t", "x")
+      #expect(try sandbox.read(Sandbox.vault).starts(with: "age-encryption.org/v1\n".utf8))
+      #expect(try sandbox.itemNames() == ["s", "t"])
     }
   }
 
   @Test func itemsThatLackWhatOthersHave() throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.write(
-        sandbox.document([
+    try Sandbox.withVault { sandbox in
+      try sandbox.writeVault(
+        sandbox.vaultDocument([
           "", #", "account": "a""#, #", "service": "s""#, #", "service": "s", "account": "a""#,
           #", "service": "s", "account": "a", "access_group": "g1""#,
           #", "service": "s", "account": "a", "access_group": "g2""#,
           #", "service": "s", "account": "a", "synchronizable": true"#,
         ]))
       #expect(
-        try sandbox.names() == [
+        try sandbox.itemNames() == [
           "(no name)", "/a", "s", "s/a", "s/a [synchronizable]", "s/a [g1]", "s/a [g2]",
         ])
       // An address that fits several lists them, and changes nothing.
       let several = ["4 items match s/a: s/a, s/a [synchronizable], s/a [g1], s/a [g2]"]
-      try sandbox.expectRefusal("vault", "get", "Notes", "s/a", exit: 4, several)
-      try sandbox.expectRefusal("vault", "remove", "Notes", "s/a", exit: 4, several)
+      try sandbox.expectRefusal(["vault", "get", "Notes", "s/a"], exit: 4, several)
+      try sandbox.expectRefusal(["vault", "remove", "Notes", "s/a"], exit: 4, several)
       try sandbox.expectRefusal(
-        "vault", "remove", "Notes", "s/a", "--access-group", "", exit: 4,
-        ["2 items match s/a, no access group"]
-      )
+        ["vault", "remove", "Notes", "s/a", "--access-group", ""], exit: 4,
+        ["2 items match s/a, no access group"])
       for arguments in [
         ["s/a [g2]"], ["s/a", "--access-group", "g1"], ["s/a [synchronizable]"],
         ["s/a", "--access-group", "", "--no-synchronizable"], ["s"], ["/a"],
         ["--service", "", "--account", ""],
       ] {
-        let removed = try sandbox.sandbox.drydock(
-          ["vault", "remove", "Notes"] + arguments, environment: ["DRYDOCK_DEVICE_KEY": "device.txt"])
-        #expect(removed.succeeded, "\(arguments): \(removed)")
+        try sandbox.drydock(
+          ["vault", "remove", "Notes"] + arguments
+        ).expect()
       }
-      #expect(try sandbox.names() == [])
+      #expect(try sandbox.itemNames() == [])
       // An empty vault is a vault.
-      #expect(try sandbox.succeed("vault", "list", "Notes").contains("0 items, sealed to 1 key"))
-      try sandbox.set("again", "x")
+      try sandbox.drydock("vault", "list", "Notes").expect(output: "0 items, sealed to 1 key")
+      try sandbox.setItem("again", "x")
     }
   }
 
   @Test func anEmptyFileInsideIsNoDocument() throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.write("")
-      try sandbox.expectRefusal("vault", "list", "Notes", exit: 4, ["unexpected end of input"])
-      try sandbox.write("{}")
-      try sandbox.expectRefusal("vault", "list", "Notes", exit: 4, ["has no format"])
+    try Sandbox.withVault { sandbox in
+      try sandbox.writeVault("")
+      try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["unexpected end of input"])
+      try sandbox.writeVault("{}")
+      try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["has no format"])
     }
   }
 
   @Test func namesOfAllKinds() throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.write(
-        sandbox.document([
+    try Sandbox.withVault { sandbox in
+      try sandbox.writeVault(
+        sandbox.vaultDocument([
           #", "service": "Zoë 😀", "account": "日本""#,
           #", "service": "a\nb\u001b[2J", "account": "\u202eevil""#,
           #", "service": "é""#, #", "service": "e\u0301""#,
@@ -186,62 +184,57 @@ import Testing
       #expect(list.split(separator: "\n").count == 5, "one line each: \(list)")
       #expect(list.contains("Zoë 😀/日本") && list.contains("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil"))
       #expect(!list.unicodeScalars.contains("\u{1b}") && !list.unicodeScalars.contains("\u{202e}"))
-      #expect(try sandbox.value("Zoë 😀/日本") == Array("made-up".utf8))
-      #expect(try sandbox.value("a\nb\u{1b}[2J/\u{202e}evil") == Array("made-up".utf8))
+      #expect(try sandbox.item("Zoë 😀/日本") == Array("made-up".utf8))
+      #expect(try sandbox.item("a\nb\u{1b}[2J/\u{202e}evil") == Array("made-up".utf8))
       #expect(
-        try sandbox.value("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil") == Array("made-up".utf8), "as it is printed")
+        try sandbox.item("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil") == Array("made-up".utf8), "as it is printed")
       let removed = try sandbox.succeed("vault", "remove", "Notes", "a\nb\u{1b}[2J/\u{202e}evil")
       #expect(removed.hasPrefix("removed a\\x0ab\\x1b[2J/"))
       #expect(!(try sandbox.succeed("log", "Notes")).unicodeScalars.contains("\u{1b}"))
       // Texts that Unicode takes for equal are two names.
-      #expect(try sandbox.names().count == 3)
+      #expect(try sandbox.itemNames().count == 3)
     }
   }
 
   @Test func whatIsUnknownStays() throws {
-    try VaultSandbox.with { sandbox in
-      let document = try sandbox.document([#", "service": "s", "later": {"a": [1, "x"]}"#])
-      try sandbox.write(document.replacing("\"format\": 1,", with: #""format": 1, "app": {"v": 2},"#))
-      try sandbox.set("s", "new", "--if-exists", "replace")
-      let opened = try sandbox.sandbox.run(
-        Tools.system("age"), "-d", "-i", sandbox.sandbox("device.txt"), sandbox.sandbox(VaultSandbox.path))
+    try Sandbox.withVault { sandbox in
+      let document = try sandbox.vaultDocument([#", "service": "s", "later": {"a": [1, "x"]}"#])
+      try sandbox.writeVault(document.replacing("\"format\": 1,", with: #""format": 1, "app": {"v": 2},"#))
+      try sandbox.setItem("s", "new", "--if-exists", "replace")
+      let opened = try sandbox.openedVault()
       #expect(opened.contains(#""app": {"v": 2}"#) && opened.contains(#""later": {"a": [1, "x"]}"#))
     }
   }
 
   @Test func tenThousandItems() throws {
-    try VaultSandbox.with { sandbox in
-      try sandbox.write(
-        sandbox.document((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
-      #expect(try sandbox.names().count == 10_000)
+    try Sandbox.withVault { sandbox in
+      try sandbox.writeVault(
+        sandbox.vaultDocument((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
+      #expect(try sandbox.itemNames().count == 10_000)
       try sandbox.expectRefusal(
-        "vault", "get", "Notes", "s3", exit: 4, ["items match s3", "more; name more attributes"])
-      try sandbox.set("s3/4711", "x")
-      #expect(try sandbox.value("s3/4711") == Array("x".utf8))
+        ["vault", "get", "Notes", "s3"], exit: 4, ["items match s3", "more; name more attributes"])
+      try sandbox.setItem("s3/4711", "x")
+      #expect(try sandbox.item("s3/4711") == Array("x".utf8))
       let inspected = try sandbox.succeed("inspect", "Notes")
       #expect(inspected.contains("10001 items") && inspected.contains("… and 9981 more"), "\(inspected)")
     }
   }
 
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {
-    try VaultSandbox.with { sandbox in
-      let yaml = try String(decoding: sandbox.sandbox.read("drydock.yaml"), as: UTF8.self)
-      try sandbox.sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
-      try sandbox.set("s", "x")
+    try Sandbox.withVault { sandbox in
+      let yaml = try sandbox.text("drydock.yaml")
+      try sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
+      try sandbox.setItem("s", "x")
       for command in [["inspect", "Notes"], ["snapshot", "Notes", "-o", "A.tar.zst"]] {
-        let result = try sandbox.sandbox.drydock(command)
-        #expect(
-          result.succeeded
-            && result.errors.contains("Library/Caches/vault.age: the vault is excluded from backups"),
-          "\(result)")
+        try sandbox.drydock(command).expect(
+          errors: "Library/Caches/vault.age: the vault is excluded from backups")
       }
     }
   }
 
   /// What the app had before may open something still.
   @Test func anEarlierValueOfAMovedSetting() throws {
-    try VaultSandbox.with { vault in
-      let sandbox = vault.sandbox
+    try Sandbox.withVault { sandbox in
       try sandbox.succeed("migrate", "Notes", "--to", "2")
       try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "auth_token", "second-made-up-token")
       try sandbox.succeed("migrate", "Notes", "--to", "5")

@@ -30,8 +30,7 @@ struct OutputTests {
         ["help"], ["help", "migrate"], ["--help"], ["--version"], ["--generate-completion-script", "bash"],
       ]
       // What prints a document prints a text, too: `JSONTests` keeps the list complete.
-      for words in JSONTests.successes + JSONTests.vaultSuccesses.map({ ["vault"] + $0 }) + others {
-        let words = words.map { $0 == "{A}" ? archive : $0 }
+      for words in JSONTests.commands(archive).filter({ $0[0] != "defaults" }) + others {
         let result = try drydock(sandbox, words, "> /dev/full")
         if silent.contains(words) {
           #expect(result.succeeded, "\(words) \(result)")
@@ -48,22 +47,20 @@ struct OutputTests {
       #expect(try sandbox.succeed("log", "Notes").split(separator: "\n").count > 5)
       #expect(try sandbox.names("tmp") == [])
       // Whatever failed before keeps its code and its message.
-      let failed = try drydock(sandbox, ["show", "drydock.yaml", "--json"], "> /dev/full")
-      #expect(failed.exitCode == 4 && failed.errors.contains("not an archive"), "\(failed)")
+      try drydock(sandbox, ["show", "drydock.yaml", "--json"], "> /dev/full").expect(
+        exit: 4, errors: "not an archive")
     }
   }
 
   @Test("A value that does not fit on the disk is an error, not a part of a value")
   func partOfAValue() throws {
-    try VaultSandbox.with { vault in
-      let sandbox = vault.sandbox
+    try Sandbox.withVault { sandbox in
       let value = Array(String(repeating: "made-up ", count: 25_000).utf8)
-      try vault.run(["vault", "set", "Notes", "s/big"], value)
+      try sandbox.succeed(["vault", "set", "Notes", "s/big"], input: value)
       try sandbox.shell("mkdir small")
       let small = try Namespace(sandbox, #"mount -t tmpfs -o size=64k tmpfs "$0/small""#)
-      let get = #"exec "$0" vault get Notes s/big --device-key device.txt > small/value"#
-      let full = try small.run("/bin/sh", ["-c", get, sandbox.program])
-      #expect(full.exitCode == 1 && full.errors.contains(Self.device), "\(full)")
+      let get = #"exec "$0" vault get Notes s/big --device-key device.key > small/value"#
+      try small.run("/bin/sh", ["-c", get, sandbox.program]).expect(exit: 1, errors: Self.device)
 
       // A pipe that its owner made non-blocking is slow, and no error.
       let reader = """
@@ -80,7 +77,7 @@ struct OutputTests {
         try sandbox.run(
           Tools.system("python3"), "-c", reader, sandbox.program, "vault", "get", "Notes", "s/big",
           "--device-key",
-          "device.txt") == "\(value.count) 0\n")
+          "device.key") == "\(value.count) 0\n")
     }
   }
 
@@ -89,17 +86,14 @@ struct OutputTests {
     try Sandbox.with { sandbox in
       try sandbox.create()
       for words in [["snapshot", "Notes", "-o", "A"], ["migrate", "Notes"], ["log", "Notes"]] {
-        let result = try drydock(sandbox, words, "<&- >&-")
-        #expect(result.exitCode == 1, "\(words) \(result)")
-        #expect(
-          result.errors.contains("cannot write standard output: Bad file descriptor"), "\(words) \(result)"
-        )
+        try drydock(sandbox, words, "<&- >&-").expect(
+          exit: 1, errors: "cannot write standard output: Bad file descriptor")
       }
       try sandbox.succeed("verify", "A", "--data")
-      #expect(try sandbox.succeed("status", "Notes").contains("version \(Sandbox.latest)"))
+      try sandbox.drydock("status", "Notes").expect(output: "version \(Sandbox.latest)")
       // Nobody hears it, but it is done.
-      let silent = try drydock(sandbox, ["rollback", "Notes"], "2>&-")
-      #expect(silent.succeeded && silent.errors.isEmpty, "\(silent)")
+      let silent = try drydock(sandbox, ["rollback", "Notes"], "2>&-").expect()
+      #expect(silent.errors.isEmpty, "\(silent)")
       try sandbox.succeed("verify", "A", "--container", "Notes")
     }
   }
@@ -119,17 +113,15 @@ struct OutputTests {
         #expect(result.signal == SIGPIPE && !result.errors.contains("error"), "\(words) \(result)")
         #expect(try sandbox.names("tmp") == [], "\(words)")
       }
-      #expect(try sandbox.succeed("status", "Notes").contains("version \(Sandbox.latest)"))
+      try sandbox.drydock("status", "Notes").expect(output: "version \(Sandbox.latest)")
       #expect(try sandbox.succeed("recover", "Notes") == "nothing was interrupted\n")
       // A script of a migration has the signal as it is in a shell.
       try sandbox.write(
         "Migrations/0007_piped/migration.yaml", "steps:\n  - script: {run: piped}\n")
       try sandbox.write("Migrations/0007_piped/piped", "#!/bin/sh\nkill -PIPE $$\necho deaf >&2\n")
       try sandbox.shell("chmod +x Migrations/0007_piped/piped")
-      let script = try sandbox.drydock("migrate", "Notes")
-      #expect(
-        script.exitCode == 1 && script.errors.contains("signal") && !script.errors.contains("deaf"),
-        "\(script)")
+      let script = try sandbox.drydock("migrate", "Notes").expect(exit: 1, errors: "signal")
+      #expect(!script.errors.contains("deaf"), "\(script)")
     }
   }
 }

@@ -38,20 +38,9 @@ enum Packing: String, CaseIterable, Sendable {
 }
 
 extension Sandbox {
-  /// Runs a Python program in the sandbox, which must succeed.
-  @discardableResult
-  func python(_ script: String) throws -> String { try run(Tools.system("python3"), "-c", script) }
-
   /// Removes files whose names are not UTF-8, which zip programs cannot write.
   func removeOddNames(_ name: String = "Notes") throws {
     try python(
       "import os\nfor d, _, n in os.walk(b'\(name)'):\n [os.remove(d+b'/'+f) for f in n if b'\\xff' in f]")
-  }
-
-  /// The document of a command that must succeed.
-  func document(_ arguments: String...) throws -> [String: Any] {
-    let result = try drydock(arguments + ["--json"])
-    guard result.succeeded else { throw SystemFailure("drydock \(arguments): \(result)") }
-    return try JSONTests.document(result)
   }
 }

@@ -42,8 +42,8 @@ struct ProgressTests {
     let variables = sandbox.environment.merging(["TERM": "xterm"]) { $1 }.merging(environment) { $1 }
     let result = try Command.run(
       Tools.system("python3"), [script, "", sandbox.program] + arguments, environment: variables,
-      directory: sandbox.directory.path, limit: 60)
-    #expect(result.succeeded, "\(result)")
+      directory: sandbox.directory.path, limit: 60
+    ).expect()
     return result.errors
   }
 
@@ -64,8 +64,7 @@ struct ProgressTests {
         (["rollback", "check", "commit"], ["rollback", "Notes"]),
       ]
       for (phases, command) in all {
-        let result = try sandbox.drydock(command + ["--progress", "json"])
-        #expect(result.succeeded, "\(result)")
+        let result = try sandbox.drydock(command + ["--progress", "json"]).expect()
         let lines = try lines(result)
         let last = try #require(lines.last, "\(result)")
         #expect(last.ended && !lines.dropLast().contains(where: \.ended), "\(result)")
@@ -79,8 +78,8 @@ struct ProgressTests {
         }
         if command[0] == "snapshot" { #expect(last.bytes > 40_000 && last.files > 40, "\(last)") }
       }
-      let both = try sandbox.drydock("verify", "-r", "Backups", "--json", "--progress", "json")
-      #expect(try both.succeeded && lines(both).last?.ended == true)
+      let both = try sandbox.drydock("verify", "-r", "Backups", "--json", "--progress", "json").expect()
+      #expect(try lines(both).last?.ended == true)
       #expect(try JSONSerialization.jsonObject(with: Data(both.outputBytes)) is [String: Any])
     }
   }
@@ -93,8 +92,8 @@ struct ProgressTests {
       var bytes = try sandbox.read(archive.replacing(sandbox.directory.path + "/", with: ""))
       for index in bytes.count / 4..<bytes.count / 2 { bytes[index] ^= 0xff }
       try sandbox.write("damaged.tar.zst", bytes: bytes)
-      let result = try sandbox.drydock("export", "damaged.tar.zst", "-o", "x", "--progress", "json")
-      #expect(result.exitCode == 4)
+      let result = try sandbox.drydock("export", "damaged.tar.zst", "-o", "x", "--progress", "json").expect(
+        exit: 4)
       let ends = result.errors.split(separator: "\n").suffix(2)
       #expect(
         ends.first?.contains("\"ended\":true") == true && ends.last?.hasPrefix("drydock: error") == true)
@@ -113,12 +112,13 @@ struct ProgressTests {
       ]
       for (options, variable, isShown) in shown {
         let result = try sandbox.drydock(command + options, environment: ["DRYDOCK_PROGRESS": variable])
-        #expect(result.succeeded && !result.errors.contains("\u{1B}"), "\(result)")
+          .expect()
+        #expect(!result.errors.contains("\u{1B}"), "\(result)")
         #expect(try lines(result).isEmpty != isShown, "\(options) \(variable ?? "")")
       }
       for (options, variable) in [(["--progress", "lots"], nil), ([], "lots")] as [([String], String?)] {
-        let result = try sandbox.drydock(command + options, environment: ["DRYDOCK_PROGRESS": variable])
-        #expect(result.exitCode == 64 && result.errors.contains("lots"), "\(result)")
+        try sandbox.drydock(command + options, environment: ["DRYDOCK_PROGRESS": variable]).expect(
+          exit: 64, errors: "lots")
       }
     }
   }

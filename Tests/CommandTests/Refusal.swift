@@ -36,37 +36,40 @@ extension Sandbox {
     return result
   }
 
-  /// Runs a command line that is refused: the exit code as documented, one message with all these words, nothing on standard
-  /// output and no stack trace; and the command before it left nothing to recover.
+  /// Runs a command line that is refused; the command before it left nothing to recover.
   @discardableResult
   func expectError(
     _ arguments: [String], exit: Int32, _ words: [String], environment: [String: String?] = [:],
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> CommandResult {
     let result = try drydock(arguments, environment: environment)
-    expect(result, refusedWith: exit, words, sourceLocation)
+    result.expectError(exit: exit, words, sourceLocation: sourceLocation)
     #expect(!result.errors.contains("note: recovered"), "\(result)", sourceLocation: sourceLocation)
     return result
-  }
-
-  func expect(
-    _ result: CommandResult, refusedWith exit: Int32, _ words: [String], _ sourceLocation: SourceLocation
-  ) {
-    #expect(result.exitCode == exit, "\(result)", sourceLocation: sourceLocation)
-    #expect(result.output.isEmpty, "\(result)", sourceLocation: sourceLocation)
-    let errors = result.errors.split(separator: "\n").filter { $0.hasPrefix("drydock: error: ") }
-    #expect(errors.count == 1, "\(result)", sourceLocation: sourceLocation)
-    let message = errors.first.map(String.init) ?? ""
-    let missing = words.filter { !message.contains($0) }
-    #expect(missing == [], "\(result)", sourceLocation: sourceLocation)
-    for text in ["Fatal error", ".swift:", "Errno(", "Optional(", "Code(", "Stack dump"] {
-      #expect(!result.errors.contains(text), "\(result)", sourceLocation: sourceLocation)
-    }
   }
 
   /// The names in the sandbox but for Drydock's own state, which a transaction makes before it can know more.
   private func visibleNames() throws -> [String] {
     try names().filter { !$0.hasPrefix(".drydock-") }
+  }
+}
+
+extension CommandResult {
+  /// Expects a refusal: the exit code as documented, one message with all these words, nothing on standard output and no stack
+  /// trace.
+  @discardableResult
+  func expectError(exit: Int32, _ words: [String], sourceLocation: SourceLocation = #_sourceLocation)
+    -> CommandResult
+  {
+    let messages = errors.split(separator: "\n").filter { $0.hasPrefix("drydock: error: ") }
+    let missing = words.filter { messages.first?.contains($0) != true }
+    #expect(
+      exitCode == exit && output.isEmpty && messages.count == 1 && missing == [], "\(self)",
+      sourceLocation: sourceLocation)
+    for text in ["Fatal error", ".swift:", "Errno(", "Optional(", "Code(", "Stack dump"] {
+      #expect(!errors.contains(text), "\(self)", sourceLocation: sourceLocation)
+    }
+    return self
   }
 }
 

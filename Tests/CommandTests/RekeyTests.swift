@@ -31,7 +31,7 @@ struct RekeyTests {
       try sandbox.shell("mkdir One; cp A One/given-by-hand.tar.zst.age")
       let document = try sandbox.document(
         "rekey", "-r", "One", "--identity", "old", "--recipient", new, "--into", "One")
-      let path = try #require((document["archives"] as? [[String: Any]])?.first?["path"] as? String)
+      let path = try #require(document["archives"][0]["path"].text)
       #expect(path.hasSuffix(".tar.zst.age") && path.contains("com.example.notes_"))
       try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "--into", "One")
       #expect(try sandbox.names("One").count == 3)
@@ -69,9 +69,9 @@ struct RekeyTests {
       #expect(listed.contains("with a passphrase (scrypt), not read"), "\(listed)")
       // What cannot be opened is told, and the rest is done all the same.
       let some = try sandbox.drydock(
-        "rekey", "-r", "Backups", "--identity", "new", "--recipient", old, "--replace")
-      #expect(some.exitCode == 3 && some.output.split(separator: "\n").count == 1, "\(some)")
-      #expect(some.errors.contains("rekey failed: "))
+        "rekey", "-r", "Backups", "--identity", "new", "--recipient", old, "--replace"
+      ).expect(exit: 3, errors: "rekey failed: ")
+      #expect(some.output.split(separator: "\n").count == 1, "\(some)")
     }
   }
 
@@ -86,19 +86,15 @@ struct RekeyTests {
       let parent = try #require(names.first { !$0.contains("-", after: "Z_") })
       let child = try #require(names.first { $0.hasSuffix("-\(parent.dropLast(20).suffix(8)).tar.zst.age") })
       let rekey = ["rekey", parent, "--identity", "old", "--recipient", new]
-      let copy = try sandbox.drydock(rekey + ["-o", "alone.tar.zst.age"])
-      #expect(copy.succeeded && copy.errors == "", "\(copy)")
+      let copy = try sandbox.drydock(rekey + ["-o", "alone.tar.zst.age"]).expect()
+      #expect(copy.errors == "", "\(copy)")
       try sandbox.shell("mkdir Alone")
-      let part = try sandbox.drydock([
+      try sandbox.drydock([
         "rekey", child, "--identity", "old", "--recipient", new, "-o", "Alone/part.age",
-      ])
-      #expect(
-        part.succeeded && part.errors.contains("part.age is incremental, and its parent is not beside it"),
-        "\(part)")
-      let replaced = try sandbox.drydock(rekey + ["--replace"])
-      #expect(replaced.succeeded && replaced.errors.split(separator: "\n").count == 1, "\(replaced)")
-      #expect(
-        replaced.errors.contains("warning: \(child.dropFirst(8)) needs \(parent.dropFirst(8)), and only one"))
+      ]).expect(errors: "part.age is incremental, and its parent is not beside it")
+      let replaced = try sandbox.drydock(rekey + ["--replace"]).expect(
+        errors: "warning: \(child.dropFirst(8)) needs \(parent.dropFirst(8)), and only one")
+      #expect(replaced.errors.split(separator: "\n").count == 1, "\(replaced)")
       for (keys, works) in [(["old"], false), (["new"], false), (["old", "new"], true)] {
         let verified = try sandbox.drydock(
           ["verify", child, "--data"] + keys.flatMap { ["--identity", $0] })
@@ -108,13 +104,13 @@ struct RekeyTests {
         [
           "rekey", "-r", "Backups", "--identity", "old", "--identity", "new", "--recipient", new, "--replace",
           "--json",
-        ])
-      #expect(all.succeeded && !all.output.contains("needs"), "\(all)")
+        ]).expect()
+      #expect(!all.output.contains("needs"), "\(all)")
       try sandbox.succeed("verify", "-r", "Backups", "--data", "--identity", "new")
       // The next one is for others, and so a full one.
-      let next = try sandbox.drydock(
-        ["snapshot", "Notes", "-r", "Backups", "--recipient", new, "--identity", "new", "--json"])
-      #expect(next.succeeded && next.output.contains("\"kind\" : \"full\""), "\(next)")
+      try sandbox.drydock(
+        ["snapshot", "Notes", "-r", "Backups", "--recipient", new, "--identity", "new", "--json"]).expect(
+          output: "\"kind\" : \"full\"")
     }
   }
 
@@ -145,8 +141,8 @@ struct RekeyTests {
         (["rekey", "None", "--replace"] + to, 1, ["no such archive"]),
       ] as [([String], Int32, [String])] { try sandbox.expectRefusal(arguments, exit: exit, words) }
       try sandbox.tree(".").without("tmp").expectSame(as: before, ignoringTimesOf: [""])
-      let none = try sandbox.drydock(["rekey", "-r", "Empty", "--replace"] + from + to)
-      #expect(none.succeeded && none.output == "no archives\n", "\(none)")
+      let none = try sandbox.drydock(["rekey", "-r", "Empty", "--replace"] + from + to).expect()
+      #expect(none.output == "no archives\n", "\(none)")
     }
   }
 
@@ -166,8 +162,7 @@ struct RekeyTests {
       try sandbox.expectRefusal(
         ["rekey", "Link", "--identity", "new", "--recipient", old, "--replace"], exit: 5, ["locked by"])
       try sandbox.succeed("show", "Real/A.age", "--identity", "new")
-      holder.closeInput()
-      _ = try holder.wait()
+      try holder.finish()
     }
   }
 
@@ -213,9 +208,7 @@ struct RekeyTests {
   private func traced(_ sandbox: Sandbox, _ call: String, _ what: String, _ arguments: [String]) throws
     -> CommandResult
   {
-    try Command.run(
-      Tools.system("strace"), Tools.tracing(call, what) + [sandbox.program] + arguments,
-      environment: sandbox.environment, directory: sandbox.directory.path)
+    try sandbox.traced(call, what, arguments)
   }
 
   @Test("A plain archive, killed or failing at any call: it is there, and the same command finishes")

@@ -19,14 +19,13 @@ struct RestoreConfirmationTests {
     try Sandbox.with { sandbox in
       let archive = try change(sandbox)
       let before = try sandbox.tree("Notes")
-      let refused = try sandbox.atTerminal("n", ["restore", archive, "Notes"])
-      #expect(refused.exitCode == 1, "\(refused)")
+      let refused = try sandbox.atTerminal("n", ["restore", archive, "Notes"]).expect(exit: 1)
       let asked = try sandbox.shell(
         "printf 'n\\n' | script -qec '\(sandbox.program) restore \(archive) Notes' /dev/null || true")
       #expect(asked.contains("1 path that the archive does not have will be removed. Continue? [y/N]"))
       #expect(refused.errors.contains("nothing was changed; --keep-extra leaves them"), "\(refused)")
       try sandbox.tree("Notes").expectSame(as: before)
-      #expect(try sandbox.succeed("recover", "Notes").contains("nothing was interrupted"))
+      try sandbox.drydock("recover", "Notes").expect(output: "nothing was interrupted")
     }
   }
 
@@ -37,9 +36,8 @@ struct RestoreConfirmationTests {
       let meanwhile = """
         \(sandbox.program) restore \(archive) Notes --yes >/dev/null 2>other.txt; echo "exit $?" >>other.txt
         """
-      let done = try sandbox.atTerminal("y", ["restore", archive, "Notes"], before: meanwhile)
-      #expect(done.succeeded, "\(done)")
-      let other = String(decoding: try sandbox.read("other.txt"), as: UTF8.self)
+      try sandbox.atTerminal("y", ["restore", archive, "Notes"], before: meanwhile).expect()
+      let other = try sandbox.text("other.txt")
       #expect(other.contains("locked by process") && other.contains("exit 5"), "\(other)")
       #expect(!sandbox.exists("Notes/Documents/extra.txt") && sandbox.exists("Notes/Documents/empty.txt"))
     }
@@ -49,9 +47,9 @@ struct RestoreConfirmationTests {
   func changed() throws {
     try Sandbox.with { sandbox in
       let archive = try change(sandbox)
-      let refused = try sandbox.atTerminal(
-        "y", ["restore", archive, "Notes"], before: "echo late >Notes/Documents/late.txt")
-      #expect(refused.exitCode == 5 && refused.errors.contains("nothing was changed"), "\(refused)")
+      try sandbox.atTerminal(
+        "y", ["restore", archive, "Notes"], before: "echo late >Notes/Documents/late.txt"
+      ).expect(exit: 5, errors: "nothing was changed")
       for name in ["extra", "late"] { #expect(sandbox.exists("Notes/Documents/\(name).txt")) }
       #expect(!sandbox.exists("Notes/Documents/empty.txt"))
     }
@@ -61,8 +59,8 @@ struct RestoreConfirmationTests {
   func unasked(_ options: [String]) throws {
     try Sandbox.with { sandbox in
       let archive = try change(sandbox)
-      let done = try sandbox.atTerminal("n", ["restore", archive, "Notes"] + options)
-      #expect(done.succeeded && !done.errors.contains("[y/N]"), "\(done)")
+      let done = try sandbox.atTerminal("n", ["restore", archive, "Notes"] + options).expect()
+      #expect(!done.errors.contains("[y/N]"), "\(done)")
       #expect(sandbox.exists("Notes/Documents/extra.txt") == (options == ["--keep-extra"]))
       #expect(sandbox.exists("Notes/Documents/empty.txt"))
     }

@@ -31,7 +31,7 @@ struct RoomCommandTests {
   }
 
   private func sql(_ sandbox: Sandbox, _ path: String, _ sql: String) throws -> String {
-    try sandbox.run(Tools.system("sqlite3"), sandbox(path), sql)
+    try sandbox.sqlite(path, sql)
   }
 
   @Test("A Room container from the first look to the newest version, and back")
@@ -46,7 +46,7 @@ struct RoomCommandTests {
         #expect(
           inspected.contains(words.replacing("version 1, by", with: "schema version: 1, by")), "\(inspected)")
       }
-      #expect(try sandbox.succeed("status", "Notes").contains("version 1 of 4"))
+      try sandbox.drydock("status", "Notes").expect(output: "version 1 of 4")
       try sandbox.succeed("migrate", "Notes")
       #expect(
         try sql(sandbox, Self.place, "PRAGMA user_version; SELECT title FROM note;") == "4\nMilk\nPaint\n")
@@ -66,12 +66,9 @@ struct RoomCommandTests {
       try sandbox.write(
         "migrations/1_2.sql", "CREATE TABLE tag (id INTEGER NOT NULL, label TEXT, PRIMARY KEY(id));\n")
       let difference = "table note: column pinned: missing"
-      let validated = try sandbox.drydock("validate")
-      #expect(validated.exitCode == 4 && validated.errors.contains(difference), "\(validated)")
-      let migrated = try sandbox.drydock("migrate", "Notes")
-      #expect(migrated.exitCode == 1 && migrated.errors.contains(difference), "\(migrated)")
-      #expect(
-        migrated.errors.contains("table tag: column label: NOT NULL expected, found nullable"), "\(migrated)")
+      try sandbox.drydock("validate").expect(exit: 4, errors: difference)
+      try sandbox.drydock("migrate", "Notes").expect(
+        exit: 1, errors: difference, "table tag: column label: NOT NULL expected, found nullable")
       #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
     }
   }
@@ -95,7 +92,7 @@ struct RoomCommandTests {
       try sandbox.remove("drydock.yaml")
       let next = try sandbox.drydock("init", "Notes", "--fixture", "first")
       #expect(next.output.contains("Room's migrations, such as Migrations/1_2.sql"), "\(next)")
-      let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      let written = try sandbox.text("drydock.yaml")
       #expect(
         written.contains(
           "\nmigrations: {path: Migrations, format: room, database: notes, schemas: \"app/schemas/com.example.Notes\"}"
@@ -103,7 +100,7 @@ struct RoomCommandTests {
         "\(written)")
       // Room counts its versions itself.
       #expect(!written.contains("\nversion-markers:"), "\(written)")
-      let fixture = String(decoding: try sandbox.read("Fixtures/first/fixture.yaml"), as: UTF8.self)
+      let fixture = try sandbox.text("Fixtures/first/fixture.yaml")
       #expect(fixture.contains("version: 1\n"), "\(fixture)")
     }
   }
@@ -118,13 +115,10 @@ struct RoomCommandTests {
       _ = try sql(
         sandbox, "Fixtures/drifted/container/databases/notes.db",
         "ALTER TABLE folder ADD COLUMN color TEXT; DROP INDEX index_note_title")
-      let result = try sandbox.drydock("test")
-      #expect(result.exitCode == 1, "\(result)")
-      #expect(result.output.contains("table folder: column color"), "\(result)")
-      #expect(result.output.contains("table note: index index_note_title (title)"), "\(result)")
+      try sandbox.drydock("test").expect(
+        exit: 1, output: "table folder: column color", "table note: index index_note_title (title)")
       try sandbox.succeed("test", "good", "--record")
-      let good = try sandbox.drydock("test", "good")
-      #expect(good.exitCode == 0, "\(good)")
+      try sandbox.succeed("test", "good")
     }
   }
 
@@ -150,8 +144,7 @@ struct RoomCommandTests {
       try sandbox.succeed("test", "--record")
       try sandbox.succeed("test")
       try sandbox.shell("rm -r Fixtures/with")
-      let proven = try sandbox.drydock("test")
-      #expect(proven.exitCode == 1, "\(proven)")
+      let proven = try sandbox.drydock("test").expect(exit: 1)
       for line in [3, 4] {
         #expect(proven.output.contains("migrations/2_theme.yaml:\(line)"), "\(proven)")
       }
@@ -162,17 +155,13 @@ struct RoomCommandTests {
       #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
       try sandbox.succeed("migrate", "Notes")
       #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "4\n")
-      #expect(
-        try sandbox.succeed("defaults", "read", "Notes", "--suite", "settings", "theme").contains("dark"))
+      try sandbox.drydock("defaults", "read", "Notes", "--suite", "settings", "theme").expect(output: "dark")
       try sandbox.succeed("rollback", "Notes")
       #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-      #expect(String(decoding: try sandbox.read(settings), as: UTF8.self).contains("dark"))
+      #expect(try sandbox.text(settings).contains("dark"))
       try sandbox.succeed("release", "1.0")
       try sandbox.write("migrations/2_theme.yaml", "steps: []\n")
-      let edited = try sandbox.drydock("validate")
-      #expect(
-        edited.exitCode == 4 && edited.errors.contains("was modified since its release with 1.0"), "\(edited)"
-      )
+      try sandbox.drydock("validate").expect(exit: 4, errors: "was modified since its release with 1.0")
     }
   }
 
@@ -197,10 +186,7 @@ struct RoomCommandTests {
         migrations: {path: migrations, format: sqldelight, database: books, sources: sources}
         """)
       try sandbox.succeed("validate")
-      let result = try sandbox.drydock("test")
-      #expect(result.exitCode == 1, "\(result)")
-      #expect(result.output.contains("table book: column shelf"), "\(result)")
-      #expect(result.output.contains("trigger book_log"), "\(result)")
+      try sandbox.drydock("test").expect(exit: 1, output: "table book: column shelf", "trigger book_log")
       try sandbox.succeed("test", "old", "--record")
       try sandbox.succeed("test", "old")
     }
@@ -222,31 +208,29 @@ struct RoomCommandTests {
       #expect(places.count == 3 && places == places.sorted())
       try sandbox.remove("drydock.yaml")
       try sandbox.succeed("init", "Notes")
-      let written = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      let written = try sandbox.text("drydock.yaml")
       #expect(written.contains("- {grdb: notes, at: {0: \"a: tags\"}}"), "\(written)")
-      #expect(
-        try sandbox.succeed("inspect", "Notes").contains("schema version: 0, by the table grdb_migrations"))
+      try sandbox.drydock("inspect", "Notes").expect(
+        output: "schema version: 0, by the table grdb_migrations")
     }
   }
 
   @Test("Keys that belong to another format are errors with their place")
   func configuration() throws {
     try withRoom { sandbox in
-      let text = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+      let text = try sandbox.text("drydock.yaml")
       for (old, new, message) in [
         (", schemas: app/schemas/com.example.Notes", "", "needs the key `schemas`"),
         ("schemas:", "sources:", "`sources` is for the format sqldelight, not for room"),
         ("format: room", "format: goose", "`schemas` is for the format room, not for goose"),
       ] {
         try sandbox.write("drydock.yaml", text.replacing(old, with: new))
-        let result = try sandbox.drydock("validate")
-        #expect(result.exitCode == 4 && result.errors.contains(message), "\(result)")
-        #expect(result.errors.contains("drydock.yaml:4:"), "\(result)")
+        try sandbox.drydock("validate").expect(exit: 4, errors: message, "drydock.yaml:4:")
       }
       try sandbox.write("drydock.yaml", text.replacing(/migrations: \{.*\n?/, with: ""))
-      let options = try sandbox.drydock(
-        "validate", "-m", "migrations", "--format", "room", "--database", "notes")
-      #expect(options.exitCode == 64 && options.errors.contains("needs the exported schemas"), "\(options)")
+      try sandbox.drydock(
+        "validate", "-m", "migrations", "--format", "room", "--database", "notes"
+      ).expect(exit: 64, errors: "needs the exported schemas")
     }
   }
 }

@@ -9,8 +9,9 @@ struct Sandbox {
   let directory: TemporaryDirectory
   let program: String
   let app: String
-  /// `DRYDOCK_COMMIT` of the program under test.
-  var commit: String?
+  /// `DRYDOCK_COMMIT` and `DRYDOCK_DEVICE_KEY` of the program under test.
+  private(set) var commit: String?
+  private var deviceKey: String?
 
   static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path
@@ -21,14 +22,16 @@ struct Sandbox {
   /// What the sample app keeps in its settings up to version 4, and in its vault from version 5 on.
   static let token = "made-up-token-of-ada-lovelace"
   /// The device key of this run of the tests, as `drydock keygen` writes it.
-  private static let deviceKey = Result {
+  private static let newKey = Result {
     let made = try Command.run(Tools.drydock(), ["keygen"])
     guard made.succeeded else { throw SystemFailure("drydock keygen: \(made)") }
     return made.output
   }
 
-  private init(_ directory: TemporaryDirectory) throws {
+  private init(_ directory: TemporaryDirectory, commit: String?) throws {
     self.directory = directory
+    self.commit = commit
+    deviceKey = directory("device.key")
     program = try Tools.drydock()
     app = try Tools.notesApp()
     try FileManager.default.copyItem(
@@ -36,7 +39,7 @@ struct Sandbox {
     try write("drydock.yaml", Self.configuration().replacing(/(?m)^(groups|  journal): .*\n/, with: ""))
     for later in ["0007_widget", "releases.yaml"] { try remove("Migrations/" + later) }
     try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
-    try write("device.key", Self.deviceKey.get())
+    try write("device.key", Self.newKey.get())
   }
 
   /// The sample app's `drydock.yaml`, with its paths as they are in a sandbox.
@@ -50,8 +53,15 @@ struct Sandbox {
   }
 
   /// Runs a test with a sandbox that is removed afterwards.
-  static func with<T>(_ body: (Sandbox) throws -> T) throws -> T {
-    try TemporaryDirectory.with { try body(Sandbox($0)) }
+  static func with<T>(commit: String? = nil, _ body: (Sandbox) throws -> T) throws -> T {
+    try TemporaryDirectory.with { try body(Sandbox($0, commit: commit)) }
+  }
+
+  /// The same with another device key, or none.
+  func with(key: String?) -> Sandbox {
+    var sandbox = self
+    sandbox.deviceKey = key
+    return sandbox
   }
 
   /// The path of something in the sandbox.
@@ -64,16 +74,19 @@ struct Sandbox {
   var environment: [String: String?] {
     [
       "TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1", "DRYDOCK_COMMIT": commit,
-      "DRYDOCK_DEVICE_KEY": directory("device.key"),
+      "DRYDOCK_DEVICE_KEY": deviceKey,
       // The tests may run in a pipeline; what a command does there is said by those that are about it.
       "CI": nil, "GITHUB_ACTIONS": nil, "GITHUB_WORKSPACE": nil, "GITHUB_STEP_SUMMARY": nil,
     ]
   }
 
   /// Runs `drydock`.
-  func drydock(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> CommandResult {
+  func drydock(
+    _ arguments: [String], environment extra: [String: String?] = [:], input: [UInt8] = []
+  ) throws -> CommandResult {
     try Command.run(
-      program, arguments, environment: environment.merging(extra) { $1 }, directory: directory.path)
+      program, arguments, environment: environment.merging(extra) { $1 }, input: input,
+      directory: directory.path)
   }
 
   /// Runs `drydock`.
@@ -88,12 +101,98 @@ struct Sandbox {
 
   /// Runs `drydock`, which must succeed; gives its output.
   @discardableResult
-  func succeed(_ arguments: String...) throws -> String {
-    let result = try drydock(arguments)
+  func succeed(
+    _ arguments: [String], environment extra: [String: String?] = [:], input: [UInt8] = []
+  ) throws -> String {
+    let result = try drydock(arguments, environment: extra, input: input)
     guard result.succeeded else {
       throw SystemFailure("drydock \(arguments.joined(separator: " ")): \(result)")
     }
     return result.output
+  }
+
+  /// Runs `drydock`, which must succeed; gives its output.
+  @discardableResult
+  func succeed(_ arguments: String...) throws -> String { try succeed(arguments) }
+
+  /// The document of a command that must succeed.
+  func document(_ arguments: String...) throws -> JSONNode {
+    try JSONNode(succeed(arguments + ["--json"]))
+  }
+
+  /// Runs `drydock`, which kills itself at a step.
+  func kill(
+    _ arguments: [String], at step: String, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let killed = try drydock(arguments, environment: ["DRYDOCK_KILL_AT": step])
+    #expect(killed.signal == SIGKILL, "\(step): \(killed)", sourceLocation: sourceLocation)
+  }
+
+  /// Runs `drydock` under `strace`; see `Tools.tracing`.
+  func traced(
+    _ calls: String, _ change: String? = nil, log: String = "/dev/null", _ arguments: [String]
+  ) throws -> CommandResult {
+    try Command.run(
+      Tools.system("strace"), Tools.tracing(calls, change, log: log) + [program] + arguments,
+      environment: environment, directory: directory.path)
+  }
+
+  /// The arguments of `setpriv` for another user.
+  static let otherUser = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+
+  /// Runs `drydock` as another user.
+  func asOther(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> CommandResult {
+    try Command.run(
+      Tools.system("setpriv"), Self.otherUser + [program] + arguments,
+      environment: environment.merging(extra) { $1 }, directory: directory.path)
+  }
+
+  /// Lets another user enter the sandbox and these directories of it, and write temporary files.
+  func openToOthers(_ directories: String...) throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    for path in [""] + directories { try mode(path, 0o755) }
+    try mode("tmp", 0o777)
+  }
+
+  /// Gives a path to the other user, with all below it.
+  func giveToOther(_ path: String) throws {
+    try run(Tools.system("chown"), "-Rh", "65534:65534", directory(path))
+  }
+
+  func mode(_ path: String, _ mode: mode_t) throws {
+    try #require(chmod(directory(path), mode) == 0, "\(path)")
+  }
+
+  /// Runs `drydock` at a terminal, where each of its questions gets this answer, after a shell command.
+  func atTerminal(
+    _ answer: String, _ arguments: [String], before command: String? = nil,
+    environment extra: [String: String?] = [:]
+  ) throws -> CommandResult {
+    let script = Self.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
+    return try Command.run(
+      Tools.system("python3"), [script, answer, program] + arguments,
+      environment: environment.merging(["BEFORE_ANSWER": command]) { $1 }.merging(extra) { $1 },
+      directory: directory.path, limit: 60)
+  }
+
+  /// Somebody who holds the lock of a file or directory until `finish()`, as another command would.
+  func lock(_ path: String, shared: Bool = false) throws -> RunningCommand {
+    let script = """
+      import fcntl, os, sys
+      fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.\(shared ? "LOCK_SH" : "LOCK_EX"))
+      print("locked", flush=True)
+      sys.stdin.read()
+      """
+    let holder = try Command.spawn(Tools.system("python3"), ["-c", script, directory(path)])
+    try holder.waitForLine("locked")
+    return holder
+  }
+
+  /// The sample app, with a container open until `finish()`.
+  func hold(_ container: String = "Notes") throws -> RunningCommand {
+    let holder = try Command.spawn(app, ["hold", directory(container)])
+    try holder.waitForLine("ready")
+    return holder
   }
 
   /// Runs the sample app, or another program, which must succeed; gives its output.
@@ -102,6 +201,25 @@ struct Sandbox {
     let result = try Command.run(program, arguments, directory: directory.path)
     guard result.succeeded else { throw SystemFailure("\(program) \(arguments): \(result)") }
     return result.output
+  }
+
+  /// Runs a shell script in the sandbox, which must succeed; gives its output.
+  @discardableResult
+  func shell(_ script: String) throws -> String {
+    let result = try Command.run(
+      "/bin/bash", ["-euo", "pipefail", "-c", script], environment: environment, directory: directory.path)
+    guard result.succeeded else { throw SystemFailure("\(script): \(result)") }
+    return result.output
+  }
+
+  /// Runs a Python program in the sandbox, which must succeed.
+  @discardableResult
+  func python(_ script: String) throws -> String { try run(Tools.system("python3"), "-c", script) }
+
+  /// Runs SQL on a database of the sandbox; gives the rows.
+  @discardableResult
+  func sqlite(_ path: String, _ sql: String) throws -> String {
+    try run(Tools.system("sqlite3"), directory(path), sql)
   }
 
   // MARK: Containers
@@ -155,7 +273,7 @@ struct Sandbox {
       Self.token.data(using: .utf16BigEndian) ?? Data(),
     ]
     return try tree(path).entries.filter { _, entry in
-      forms.contains { entry.content.range(of: $0) != nil }
+      forms.contains { entry.content.holds($0) }
     }.keys.map { String(decoding: $0, as: UTF8.self) }.sorted()
   }
 
@@ -173,6 +291,13 @@ struct Sandbox {
     Array(try RawFiles.read(Array(directory(path).utf8)))
   }
 
+  func text(_ path: String) throws -> String { String(decoding: try read(path), as: UTF8.self) }
+
+  /// Changes a text.
+  func edit(_ path: String, _ change: (String) throws -> String) throws {
+    try write(path, change(text(path)))
+  }
+
   func exists(_ path: String) -> Bool { RawFiles.exists(Array(directory(path).utf8)) }
 
   func remove(_ path: String) throws { try RawFiles.remove(Array(directory(path).utf8)) }
@@ -182,5 +307,33 @@ struct Sandbox {
   func settings(_ name: String = "Notes") throws -> [String] {
     try run(app, "settings", directory(name)).split(separator: "\n").map(String.init)
       .filter { !$0.hasPrefix("window.frame") }
+  }
+
+  // MARK: Encryption
+
+  /// Makes a key file with age's own program; gives its public key.
+  func key(_ file: String) throws -> String {
+    try run(Tools.system("age-keygen"), "-o", directory(file))
+    return try recipient(of: file)
+  }
+
+  func recipient(of file: String) throws -> String {
+    try run(Tools.system("age-keygen"), "-y", directory(file)).trimmingCharacters(in: .newlines)
+  }
+
+  /// Takes an encrypted snapshot as a file in the sandbox.
+  func sealed(_ file: String, to recipients: String..., container: String = "Notes") throws {
+    try succeed(["snapshot", container, "-o", file] + recipients.flatMap { ["--recipient", $0] })
+  }
+
+  /// The files of the sandbox, hidden ones too, that have a text in their content or name; containers aside.
+  func files(with text: String, except containers: [String]) throws -> [String] {
+    let skipped = containers.map { "-path ./\($0) -prune -o" }.joined(separator: " ")
+    return try shell(
+      """
+      find . \(skipped) -name '*\(text)*' -print
+      find . \(skipped) -type f -print0 | xargs -0 --no-run-if-empty grep -laF -- '\(text)' || true
+      """
+    ).split(separator: "\n").map(String.init)
   }
 }

@@ -25,29 +25,26 @@ struct SigningCommandTests {
       try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full")
       try sandbox.shell("printf 'trusted: [keys/key.pub]\\n' >> drydock.yaml")
       for arguments in [["restore", "latest", "New", "-r", "Backups"], ["verify", "-r", "Backups"]] {
-        let refused = try sandbox.drydock(arguments)
-        #expect(
-          refused.exitCode == 4 && (refused.output + refused.errors).contains("not signed"), "\(refused)")
+        let refused = try sandbox.drydock(arguments).expect(exit: 4)
+        #expect((refused.output + refused.errors).contains("not signed"), "\(refused)")
       }
       #expect(try !sandbox.names(".").contains("New"))
-      let unsigned = try sandbox.drydock("snapshot", "Notes", "-r", "Backups")
-      #expect(unsigned.succeeded && unsigned.errors.contains("the archive is not signed"))
+      try sandbox.drydock("snapshot", "Notes", "-r", "Backups").expect(errors: "the archive is not signed")
       // Its parent is not signed, so it is full.
-      let signed = try sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec")
-      #expect(signed.succeeded && signed.errors.contains("is a full one"), "\(signed)")
+      try sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec").expect(
+        errors: "is a full one")
       let next = try sandbox.drydock(
         ["snapshot", "Notes", "-r", "Backups", "--json"], environment: ["DRYDOCK_SIGN": "keys/key.sec"])
       #expect(
         next.output.contains("\"kind\" : \"incremental\"") && next.output.contains("\"minisign "), "\(next)")
-      let restored = try sandbox.drydock("restore", "latest", "New", "-r", "Backups")
-      #expect(restored.succeeded && restored.errors.contains("signed by minisign "), "\(restored)")
+      try sandbox.drydock("restore", "latest", "New", "-r", "Backups").expect(errors: "signed by minisign ")
 
       // Another key, on the command line and in a newer archive.
-      let other = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/other.pub")
-      #expect(other.exitCode == 4)
+      try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/other.pub").expect(
+        exit: 4)
       try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/other.sec")
-      let foreign = try sandbox.drydock("restore", "latest", "New", "-r", "Backups", "--yes")
-      #expect(foreign.exitCode == 4 && foreign.errors.contains("not a trusted key"), "\(foreign)")
+      try sandbox.drydock("restore", "latest", "New", "-r", "Backups", "--yes").expect(
+        exit: 4, errors: "not a trusted key")
       let list = try sandbox.succeed("list", "-r", "Backups")
       #expect(list.contains("signed by minisign ") && list.contains("not trusted: "), "\(list)")
     }
@@ -110,13 +107,14 @@ struct SigningCommandTests {
       ]
       for (arguments, exit) in runs {
         let result = try sandbox.drydock(
-          ["snapshot", "Notes", "-r", "Backups", "--full"] + arguments, environment: ["SSH_AUTH_SOCK": nil])
-        #expect(result.exitCode == exit, "\(arguments): \(result)")
+          ["snapshot", "Notes", "-r", "Backups", "--full"] + arguments, environment: ["SSH_AUTH_SOCK": nil]
+        ).expect(exit: exit)
         #expect(needles.found(in: result.output + result.allErrors) == [])
       }
       for name in ["key.sec", "sealed.sec", "ssh", "encrypted", "passphrase"] {
-        let result = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/\(name)")
-        #expect(result.exitCode == 4 && needles.found(in: result.output + result.allErrors) == [], "\(name)")
+        let result = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/\(name)").expect(
+          exit: 4)
+        #expect(needles.found(in: result.output + result.allErrors) == [], "\(name)")
       }
       let files = try sandbox.shell("cat Backups/*.statement*; find tmp -type f -exec cat {} +")
       #expect(needles.found(in: files) == [])
@@ -126,8 +124,8 @@ struct SigningCommandTests {
   @Test("A variable for trusted keys that names no file is refused", arguments: [":", "::"])
   func emptyVariable(_ value: String) throws {
     try with { sandbox in
-      let result = try sandbox.drydock(["verify", "-r", "Backups"], environment: ["DRYDOCK_TRUSTED": value])
-      #expect(result.exitCode == 64 && result.errors.contains("DRYDOCK_TRUSTED has no file"), "\(result)")
+      try sandbox.drydock(["verify", "-r", "Backups"], environment: ["DRYDOCK_TRUSTED": value]).expect(
+        exit: 64, errors: "DRYDOCK_TRUSTED has no file")
     }
   }
 
@@ -139,21 +137,20 @@ struct SigningCommandTests {
         try sandbox.drydock(arguments, environment: place.environment.mapValues { $0 })
       }
       for _ in 0..<2 {
-        let made = try drydock("snapshot", "Notes", "-r", place.url, "--sign", "keys/key.sec")
-        #expect(made.succeeded, "\(made)")
+        try drydock("snapshot", "Notes", "-r", place.url, "--sign", "keys/key.sec").expect()
       }
-      let verified = try drydock("verify", "-r", place.url, "--data", "--trusted", "keys/key.pub")
-      #expect(verified.succeeded && verified.output.contains("signed by minisign "), "\(verified)")
-      let restored = try drydock("restore", "latest", "New", "-r", place.url, "--trusted", "keys/key.pub")
-      #expect(restored.succeeded && restored.errors.contains("signed by minisign "), "\(restored)")
-      let refused = try drydock("restore", "latest", "Other", "-r", place.url, "--trusted", "keys/other.pub")
-      #expect(refused.exitCode == 4 && refused.errors.contains("not a trusted key"), "\(refused)")
+      try drydock("verify", "-r", place.url, "--data", "--trusted", "keys/key.pub").expect(
+        output: "signed by minisign ")
+      try drydock("restore", "latest", "New", "-r", place.url, "--trusted", "keys/key.pub").expect(
+        errors: "signed by minisign ")
+      try drydock("restore", "latest", "Other", "-r", place.url, "--trusted", "keys/other.pub").expect(
+        exit: 4, errors: "not a trusted key")
       let list = try drydock("list", "-r", place.url, "--trusted", "keys/key.pub")
       #expect(
         list.output.split(separator: "\n").dropFirst().allSatisfy { $0.contains("signed by minisign ") })
-      let forgotten = try drydock(
-        "forget", "-r", place.url, "--app", "com.example.notes", "--everything", "--yes")
-      #expect(forgotten.succeeded, "\(forgotten)")
+      try drydock(
+        "forget", "-r", place.url, "--app", "com.example.notes", "--everything", "--yes"
+      ).expect()
       if let directory = place.directory {
         let left = try sandbox.shell("find '\(directory)' -type f -name '*.statement*'")
         #expect(left.isEmpty)
@@ -168,8 +165,7 @@ struct SigningCommandTests {
       let kills = try killAtEachStep(
         sandbox, ["snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec"]
       ) { step in
-        let verified = try sandbox.drydock("verify", "-r", "Backups", "--data", "--trusted", "keys/key.pub")
-        #expect(verified.succeeded, "step \(step): \(verified)")
+        try sandbox.succeed("verify", "-r", "Backups", "--data", "--trusted", "keys/key.pub")
       }
       #expect(kills >= 3)
       // What they left goes with the next forget.
@@ -194,10 +190,10 @@ struct SigningCommandTests {
         ]
       ) { step in
         let whole = try sandbox.drydock("verify", "-r", "Backups", "--data", "--identity", "identity")
-        #expect(whole.succeeded && whole.output.hasPrefix("ok"), "step \(step): \(whole)")
-        let signed = try sandbox.drydock(
+          .expect()
+        #expect(whole.output.hasPrefix("ok"), "step \(step): \(whole)")
+        try sandbox.succeed(
           "verify", "-r", "Backups", "--data", "--identity", "identity", "--trusted", "keys/key.pub")
-        #expect(signed.succeeded, "step \(step): \(signed)")
         try sandbox.shell("rm -rf Backups; cp -a Template Backups")
       }
     }
@@ -234,8 +230,7 @@ struct SigningCommandTests {
     try with { sandbox in
       try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec")
       try killAtEachStep(sandbox, ["sign", "-r", "Backups", "latest", "--sign", "keys/key.sec"]) { step in
-        let verified = try sandbox.drydock("verify", "-r", "Backups", "--data", "--trusted", "keys/key.pub")
-        #expect(verified.succeeded, "step \(step): \(verified)")
+        try sandbox.succeed("verify", "-r", "Backups", "--data", "--trusted", "keys/key.pub")
       }
     }
   }
@@ -252,16 +247,14 @@ struct SigningCommandTests {
         }
         let ends = try running.map { try $0.wait() }
         #expect(ends.contains { $0.succeeded }, "\(ends)")
-        let verified = try sandbox.drydock("verify", name, "--data", "--trusted", "keys/key.pub")
-        #expect(verified.succeeded, "\(verified)")
+        try sandbox.succeed("verify", name, "--data", "--trusted", "keys/key.pub")
       }
       let holder = try Command.spawn(
         Tools.system("flock"), ["-x", sandbox("Backups"), "-c", "echo locked; exec cat"])
       try holder.waitForLine("locked")
       try sandbox.expectRefusal(
         ["export", archive, "-o", "Backups/third.tar.zst"], exit: 5, ["locked by"])
-      holder.closeInput()
-      _ = try holder.wait()
+      try holder.finish()
     }
   }
 
@@ -274,11 +267,8 @@ struct SigningCommandTests {
     _ sandbox: Sandbox, _ arguments: [String], check: (_ step: Int) throws -> Void
   ) throws -> Int {
     for step in 1...40 {
-      let result = try Command.run(
-        Tools.system("strace"),
-        Tools.tracing("rename,renameat,renameat2,unlink,unlinkat,link,linkat", "signal=KILL:when=\(step)")
-          + [sandbox.program] + arguments, environment: sandbox.environment, directory: sandbox.directory.path
-      )
+      let result = try sandbox.traced(
+        "rename,renameat,renameat2,unlink,unlinkat,link,linkat", "signal=KILL:when=\(step)", arguments)
       try check(step)
       if result.succeeded { return step - 1 }
     }

@@ -88,8 +88,7 @@ struct StoryTests {
         try sandbox.succeed("verify", archive, "--data")
       }
       app.closeInput()
-      let ended = try app.wait()
-      #expect(ended.succeeded, "the app noticed nothing: \(ended)")
+      try app.wait().expect()
     }
   }
 
@@ -114,7 +113,7 @@ struct StoryTests {
       let again = try sandbox.succeed(
         "snapshot", "Again", "-r", "Backups", "--instance", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
       let snapshots = try [archive, again.trimmingCharacters(in: .newlines)].map {
-        try JSONTests.document(sandbox.drydock("show", $0, "--json"))["snapshot"] as? String
+        try sandbox.document("show", $0)["snapshot"].text
       }
       #expect(snapshots[0] != nil && snapshots[0] == snapshots[1])
     }
@@ -162,8 +161,7 @@ struct StoryTests {
       try app?.waitForLine("ready")
       let before = try sandbox.tree()
       let names = try sandbox.names()
-      let result = try sandbox.drydock(command.map { $0 == "{A}" ? archive : $0 })
-      #expect(result.succeeded, "\(result)")
+      try sandbox.succeed(command.map { $0 == "{A}" ? archive : $0 })
       let after = try sandbox.tree()
       let sidecars = inUse ? ["-wal", "-shm"].map { Sandbox.oldDatabase + $0 } : []
       after.without(sidecars).expectSame(as: before.without(sidecars), comparing: TreeListing.untouched)

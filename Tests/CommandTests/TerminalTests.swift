@@ -12,8 +12,8 @@ struct TerminalTests {
   func colours() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
-      let plain = try sandbox.drydock("migrate", "Notes", "--dry-run", "--device-key", "device.key")
-      #expect(plain.succeeded && !plain.output.contains("\u{1B}"), "\(plain)")
+      let plain = try sandbox.drydock("migrate", "Notes", "--dry-run", "--device-key", "device.key").expect()
+      #expect(!plain.output.contains("\u{1B}"), "\(plain)")
       let always = try sandbox.drydock(
         "migrate", "Notes", "--dry-run", "--device-key", "device.key", "--color", "always")
       #expect(always.output.contains("\(red)  - dark_mode (was true)\(end)\n"), "\(always)")
@@ -22,8 +22,8 @@ struct TerminalTests {
       #expect(Self.untimed(withoutColours) == Self.untimed(plain.output), "colours only add")
       let failed = try sandbox.drydock("inspect", "Nowhere", "--color", "always")
       #expect(failed.errors.hasPrefix("\(red)drydock: error:\(end) Nowhere: "), "\(failed)")
-      let wrong = try sandbox.drydock("inspect", "Nowhere", "--color", "sometimes")
-      #expect(wrong.exitCode == 64 && wrong.errors.contains("'auto', 'always'"), "\(wrong)")
+      try sandbox.drydock("inspect", "Nowhere", "--color", "sometimes").expect(
+        exit: 64, errors: "'auto', 'always'")
     }
   }
 
@@ -115,12 +115,12 @@ struct TerminalTests {
         ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--device-key", "device.key"],
         ["rollback", "Notes", "--device-key", "device.key"], ["restore", "latest", "Notes", "-r", "Backups"],
       ] {
-        let result = try sandbox.drydock(arguments + ["--quiet"])
-        #expect(result.succeeded && result.output.isEmpty && result.errors.isEmpty, "\(arguments) \(result)")
+        let result = try sandbox.drydock(arguments + ["--quiet"]).expect()
+        #expect(result.output.isEmpty && result.errors.isEmpty, "\(arguments) \(result)")
       }
-      #expect(try sandbox.succeed("log", "Notes", "-q").contains("migrate"))
-      let refused = try sandbox.drydock("rollback", "Nowhere", "-q")
-      #expect(refused.exitCode == 1 && refused.errors.hasPrefix("drydock: error: Nowhere"), "\(refused)")
+      try sandbox.drydock("log", "Notes", "-q").expect(output: "migrate")
+      let refused = try sandbox.drydock("rollback", "Nowhere", "-q").expect(exit: 1)
+      #expect(refused.errors.hasPrefix("drydock: error: Nowhere"), "\(refused)")
     }
   }
 }

@@ -10,7 +10,7 @@ struct TestCommandTests {
     try Sandbox.with { sandbox in
       for name in ["v5", "v6"] { try sandbox.addFixture(name) }
       let file = "Fixtures/v5/fixture.yaml"
-      let text = String(decoding: try sandbox.read(file), as: UTF8.self)
+      let text = try sandbox.text(file)
       let wrong = text.replacing(/theme: \w+\n/, with: "theme: sepia\n")
       #expect(text != wrong)
       try sandbox.write(file, wrong)
@@ -21,20 +21,19 @@ struct TestCommandTests {
   @Test("A failure is exit code 1 and one document, which names the fixture and what is wrong")
   func json() throws {
     try withFixtures { sandbox in
-      let result = try sandbox.drydock("test", "v5", "v6", "--json", "--jobs", "2")
-      #expect(result.exitCode == 1 && result.errors.isEmpty, "\(result)")
-      let document = try JSONTests.document(result)
-      #expect(JSONTests.oddKeys(document) == [])
-      #expect(document["passed"] as? Bool == false && document["error"] == nil)
-      let fixtures = try #require(document["fixtures"] as? [[String: Any]])
-      #expect(fixtures.map { $0["name"] as? String } == ["v5", "v6"])
-      #expect(fixtures.map { $0["state"] as? String } == ["failed", "passed"])
-      let finding = try #require((fixtures[0]["findings"] as? [[String: Any]])?.first)
-      #expect(finding["check"] as? String == "expectation" && finding["count"] as? Int == 1)
-      let groups = try #require(document["groups"] as? [[String: Any]])
-      #expect(groups.count == 1 && groups.first?["checks"] as? [String] == ["expectation"], "\(groups)")
-      #expect((groups.first?["fixtures"] as? [[String: Any]])?.map { $0["name"] as? String } == ["v5"])
-      #expect((try sandbox.drydock("test", "v6", "--json")).exitCode == 0)
+      let result = try sandbox.drydock("test", "v5", "v6", "--json", "--jobs", "2").expect(exit: 1)
+      #expect(result.errors.isEmpty, "\(result)")
+      let document = try result.json()
+      #expect(document.oddKeys == [])
+      #expect(document["passed"].flag == false && !document["error"].exists)
+      let fixtures = document["fixtures"].list.map { [$0["name"].text, $0["state"].text] }
+      #expect(fixtures == [["v5", "failed"], ["v6", "passed"]])
+      let finding = document["fixtures"][0]["findings"][0]
+      #expect(finding["check"].text == "expectation" && finding["count"].number == 1)
+      let groups = document["groups"]
+      #expect(groups.list.count == 1 && groups[0]["checks"].texts == ["expectation"], "\(groups)")
+      #expect(groups[0]["fixtures"].list.map { $0["name"].text } == ["v5"])
+      try sandbox.drydock("test", "v6", "--json").expect()
     }
   }
 
@@ -43,22 +42,21 @@ struct TestCommandTests {
     try withFixtures { sandbox in
       for (name, exit, failures) in [("v5", Int32(1), 1), ("v6", 0, 0)] {
         let file = "reports/\(name)/drydock.xml"
-        let result = try sandbox.drydock("test", name, "--junit", file)
-        #expect(result.exitCode == exit, "\(result)")
+        try sandbox.drydock("test", name, "--junit", file).expect(exit: exit)
         let schema = Sandbox.repository + "/Tests/ReportsTests/Schemas/junit-10.xsd"
-        let checked = try Command.run(
-          Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)])
-        #expect(checked.succeeded, "\(checked)")
-        let text = String(decoding: try sandbox.read(file), as: UTF8.self)
+        try Command.run(
+          Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)]
+        ).expect()
+        let text = try sandbox.text(file)
         #expect(text.contains("failures=\"\(failures)\"") && text.contains("<testcase name=\"\(name)\""))
       }
       // Before minutes of checks, not after.
-      let directory = try sandbox.drydock("test", "v5", "--junit", "reports")
-      #expect(directory.exitCode == 64 && directory.output.isEmpty, "\(directory)")
-      let keep = try sandbox.drydock("test", "v5", "--save-failures", "drydock.yaml")
-      #expect(keep.exitCode == 64 && keep.output.isEmpty, "\(keep)")
-      let file = try sandbox.drydock("test", "v5", "--junit", "drydock.yaml/report.xml")
-      #expect(file.exitCode == 1 && file.output.isEmpty, "\(file)")
+      for options in [["--junit", "reports"], ["--save-failures", "drydock.yaml"]] {
+        let refused = try sandbox.drydock(["test", "v5"] + options).expect(exit: 64)
+        #expect(refused.output.isEmpty, "\(refused)")
+      }
+      let file = try sandbox.drydock("test", "v5", "--junit", "drydock.yaml/report.xml").expect(exit: 1)
+      #expect(file.output.isEmpty, "\(file)")
       #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
     }
   }
@@ -66,16 +64,16 @@ struct TestCommandTests {
   @Test("Markdown and SARIF are written, too: of the fixtures, and of migrations that are invalid")
   func documents() throws {
     try withFixtures { sandbox in
-      let result = try sandbox.drydock("test", "v5", "v6", "--markdown", "out/a.md", "--sarif", "out/a.sarif")
-      #expect(result.exitCode == 1, "\(result)")
-      let text = String(decoding: try sandbox.read("out/a.md"), as: UTF8.self)
+      try sandbox.drydock("test", "v5", "v6", "--markdown", "out/a.md", "--sarif", "out/a.sarif").expect(
+        exit: 1)
+      let text = try sandbox.text("out/a.md")
       #expect(text.hasPrefix("### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
       #expect(try Self.places(sandbox, "out/a.sarif") == ["test/expectation Fixtures/v5/fixture.yaml"])
       try sandbox.write("Migrations/0003_move_database.yaml", "steps:\n  - files.mve: {}\n  - sql: {}\n")
       for words in [["validate"], ["test", "v6"]] {
         let invalid = try sandbox.drydock(
-          words + ["--sarif", "out/b.sarif"], environment: ["GITHUB_ACTIONS": "true"])
-        #expect(invalid.exitCode == 4, "\(invalid)")
+          words + ["--sarif", "out/b.sarif"], environment: ["GITHUB_ACTIONS": "true"]
+        ).expect(exit: 4)
         #expect(
           try Self.places(sandbox, "out/b.sarif")
             == Array(repeating: "validate/catalog Migrations/0003_move_database.yaml", count: 2))
@@ -87,26 +85,19 @@ struct TestCommandTests {
           ], "\(invalid)")
         try sandbox.remove("out/b.sarif")
       }
-      let document = try JSONTests.document(try sandbox.drydock("validate", "--json"))
-      let problems = try #require(document["problems"] as? [[String: Any]])
-      #expect(
-        problems.map { $0["line"] as? Int } == [2, 3] && problems.map { $0["column"] as? Int } == [5, 10])
-      #expect((problems.first?["file"] as? String)?.hasSuffix("Migrations/0003_move_database.yaml") == true)
+      let problems = try sandbox.drydock("validate", "--json").json()["problems"]
+      #expect(problems.list.map { [$0["line"].number, $0["column"].number] } == [[2, 5], [3, 10]])
+      #expect(problems[0]["file"].text?.hasSuffix("Migrations/0003_move_database.yaml") == true)
       // The first problem is the error of a command that needs valid migrations.
-      let failed = try JSONTests.document(try sandbox.drydock("test", "v6", "--json"))
-      let error = try #require(failed["error"] as? [String: Any])
-      #expect((error["message"] as? String)?.contains("unknown operation `files.mve`") == true, "\(error)")
+      let error = try sandbox.drydock("test", "v6", "--json").json()["error"]
+      #expect(error["message"].text?.contains("unknown operation `files.mve`") == true, "\(error)")
     }
   }
 
   /// The rule and the file of each result.
   private static func places(_ sandbox: Sandbox, _ file: String) throws -> [String] {
-    let log = try JSONSerialization.jsonObject(with: Data(try sandbox.read(file))) as? [String: Any]
-    let run = try #require((log?["runs"] as? [[String: Any]])?.first)
-    return (run["results"] as? [[String: Any]] ?? []).map { result in
-      let location = (result["locations"] as? [[String: Any]])?.first?["physicalLocation"] as? [String: Any]
-      let uri = (location?["artifactLocation"] as? [String: Any])?["uri"] as? String
-      return "\(result["ruleId"] ?? "") \(uri ?? "")"
+    try JSONNode(sandbox.text(file))["runs"][0]["results"].list.map { result in
+      "\(result["ruleId"]) \(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])"
     }
   }
 
@@ -119,13 +110,13 @@ struct TestCommandTests {
         environment: [
           "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": sandbox.directory.path,
           "GITHUB_STEP_SUMMARY": sandbox("summary.md"),
-        ])
-      #expect(result.exitCode == 1)
+        ]
+      ).expect(exit: 1)
       let lines = result.errors.split(separator: "\n")
       #expect(lines.count == 1, "\(result)")
       #expect(lines.first?.hasPrefix("::error file=Fixtures/v5/fixture.yaml,") == true, "\(result)")
       #expect(lines.first?.contains("title=fixture v5%3A expectation::expectation: ") == true, "\(result)")
-      let summary = String(decoding: try sandbox.read("summary.md"), as: UTF8.self)
+      let summary = try sandbox.text("summary.md")
       #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
       #expect(summary.contains("| ❌ | v5 |") && summary.contains("sepia"))
     }
@@ -139,12 +130,10 @@ struct TestCommandTests {
       let whole = try sandbox.drydock("test", "elsewhere", "--filter", "v6")
       #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
       // Twice the same, once by its directory.
-      let twice = try sandbox.drydock("test", "v6", "Fixtures/v6")
-      #expect(twice.exitCode == 0 && twice.output.contains("1 fixture: 1 passed"), "\(twice)")
-      let two = try sandbox.drydock("test", "v6", "elsewhere/v6")
-      #expect(two.exitCode == 64 && two.errors.contains("two fixtures are called v6, "), "\(two)")
-      let variable = try sandbox.drydock(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
-      #expect(variable.exitCode == 0, "\(variable)")
+      try sandbox.drydock("test", "v6", "Fixtures/v6").expect(output: "1 fixture: 1 passed")
+      try sandbox.drydock("test", "v6", "elsewhere/v6").expect(
+        exit: 64, errors: "two fixtures are called v6, ")
+      try sandbox.succeed(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
     }
   }
 
@@ -188,10 +177,8 @@ struct TestCommandTests {
           Tools.built("NotesTool"), ["test"] + words, environment: sandbox.environment,
           directory: sandbox.directory.path)
       }
-      let result = try test("v0")
-      #expect(result.exitCode == 0 && result.output.contains("v0  passed         version 0 → 4"), "\(result)")
-      let refused = try test("v0", "-m", "Migrations")
-      #expect(refused.exitCode == 64, "\(refused)")
+      try test("v0").expect(output: "v0  passed         version 0 → 4")
+      try test("v0", "-m", "Migrations").expect(exit: 64)
     }
   }
 }

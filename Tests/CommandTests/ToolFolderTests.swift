@@ -11,7 +11,7 @@ struct ToolFolderTests {
   /// Schema and rows as text, without what the tool keeps; blanks aside, which a stripped type of a column leaves.
   private func dump(_ sandbox: Sandbox, _ path: String) throws -> [String] {
     let tables = ["schema_migrations", "goose_db_version", "sqlite_sequence", "version_unique"]
-    return try sandbox.run(Tools.system("sqlite3"), sandbox(path), ".dump --nosys")
+    return try sandbox.sqlite(path, ".dump --nosys")
       .replacing(/\s+/, with: " ").replacing(/\ (?=[,)])/, with: "").split(separator: "; ").map(String.init)
       .filter { line in !tables.contains { line.contains($0) } && !line.hasPrefix("PRAGMA") }.sorted()
   }
@@ -26,8 +26,8 @@ struct ToolFolderTests {
       let path = "Notes/Documents/books.sqlite"
       try sandbox.write("Notes/Documents/readme.txt", "a container")
       if format == "sqldelight" {
-        try sandbox.run(
-          Tools.system("sqlite3"), sandbox(path),
+        try sandbox.sqlite(
+          path,
           """
           CREATE TABLE book (id INTEGER PRIMARY KEY, title TEXT NOT NULL); INSERT INTO book VALUES (1, 'One');
           PRAGMA user_version = 1;
@@ -35,10 +35,10 @@ struct ToolFolderTests {
       }
       try sandbox.succeed("validate")
       try sandbox.succeed("migrate", "Notes")
-      let made = try Command.run(
+      try Command.run(
         Tools.system("sqlite3"), [sandbox("expected.sqlite")],
-        input: Array(RawFiles.read(Array("\(Self.folders)/\(format).sql".utf8))))
-      #expect(made.succeeded, "\(made)")
+        input: Array(RawFiles.read(Array("\(Self.folders)/\(format).sql".utf8)))
+      ).expect()
       #expect(try dump(sandbox, path) == dump(sandbox, "expected.sqlite"))
       guard format != "sqldelight" else { return }
       try sandbox.succeed("rollback", "Notes", "--down", "--to", "0")
@@ -60,12 +60,11 @@ struct ToolFolderTests {
       )
       try sandbox.write("Tests/old/fixture.yaml", "version: 0\n")
       try sandbox.write("Tests/old/container/readme.txt", "a container")
-      try sandbox.run(
-        Tools.system("sqlite3"), sandbox("Tests/old/container/books.sqlite"),
+      try sandbox.sqlite(
+        "Tests/old/container/books.sqlite",
         "CREATE TABLE schema_migrations (version); CREATE TABLE book (id, shelf); INSERT INTO book VALUES (1, 2)"
       )
-      let lost = try sandbox.drydock("test", "--record")
-      #expect(lost.exitCode == 1 && lost.output.contains("`loses: {book.shelf: \"why\"}`"), "\(lost)")
+      try sandbox.drydock("test", "--record").expect(exit: 1, output: "`loses: {book.shelf: \"why\"}`")
       try sandbox.write(
         "db/1_losses.yaml",
         "steps: []\nloses: {book.shelf: nobody reads it}\ndown-loses: {book.shelf: it is gone}\n")
@@ -88,8 +87,8 @@ struct ToolFolderTests {
       try sandbox.write("db/3_author.up.sql", "CREATE TABLE author (id);\n")
       for (name, version) in [("A", 1), ("B", 2), ("C", 3)] {
         try sandbox.write("All/\(name)/readme.txt", "a container")
-        try sandbox.run(
-          Tools.system("sqlite3"), sandbox("All/\(name)/books.sqlite"),
+        try sandbox.sqlite(
+          "All/\(name)/books.sqlite",
           """
           CREATE TABLE schema_migrations (version uint64,dirty bool); INSERT INTO schema_migrations VALUES (\(version), 0);
           CREATE TABLE book (id, title);
@@ -104,11 +103,10 @@ struct ToolFolderTests {
 
         """
       for command in [["status"], ["migrate"], ["migrate", "--dry-run"]] {
-        let result = try sandbox.drydock(command + ["All/B"])
-        #expect(result.exitCode == 4 && result.errors.hasSuffix(message), "\(result)")
+        let result = try sandbox.drydock(command + ["All/B"]).expect(exit: 4)
+        #expect(result.errors.hasSuffix(message), "\(result)")
       }
-      #expect(
-        try sandbox.succeed("inspect", "All/B").contains("schema version: 2, by golang-migrate's table"))
+      try sandbox.drydock("inspect", "All/B").expect(output: "schema version: 2, by golang-migrate's table")
       // Another version is not set where the record has one.
       let all = try sandbox.drydock(["baseline", "--all", "All", "--to", "3"])
       #expect(all.output.contains("version 1 already") && all.output.contains("version 2 already"), "\(all)")
@@ -117,7 +115,7 @@ struct ToolFolderTests {
         all.errors.contains(
           "the database lacks what its migrations make: table author (0003_author), table book: column done"))
       try sandbox.succeed("baseline", "All/B", "--to", "1")
-      #expect(try sandbox.succeed("migrate", "All/B").contains("version 1 → 3"))
+      try sandbox.drydock("migrate", "All/B").expect(output: "version 1 → 3")
     }
   }
 }

@@ -4,7 +4,6 @@ import Testing
 
 /// Processes that use a container and cannot be seen, or only by other numbers than those of `stat`.
 @Suite("Who can be seen") struct VisibilityTests {
-  private static let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
   private static let note = "drydock: note: not all processes can be seen: "
 
   /// Whether the migration is done with a note, said in JSON too, and refused with `--require-visible`.
@@ -12,16 +11,12 @@ import Testing
     _ words: String, _ key: String, _ drydock: (_ arguments: [String]) throws -> CommandResult
   ) throws {
     let refused = try drydock(["migrate", "Notes", "--to", "1", "--require-visible", "--json"])
-    #expect(refused.exitCode == 5, "\(refused)")
-    let error = try #require(JSONTests.document(refused)["error"] as? [String: Any])
-    #expect(error["code"] as? String == "notVisible")
-    #expect((error["message"] as? String)?.contains(words) == true, "\(error)")
-    let done = try drydock(["migrate", "Notes", "--to", "1", "--json"])
-    #expect(done.exitCode == 0, "\(done)")
+    let error = try refused.expect(exit: 5).json()["error"]
+    #expect(error["code"].text == "notVisible" && error["message"].text?.contains(words) == true, "\(error)")
+    let done = try drydock(["migrate", "Notes", "--to", "1", "--json"]).expect()
     let notes = done.allErrors.split(separator: "\n").filter { $0.hasPrefix(Self.note) }
     #expect(notes.count == 1 && notes.first?.contains(words) == true, "\(done)")
-    let unseen = try #require(JSONTests.document(done)["unseen_processes"] as? [String: Any])
-    #expect(unseen[key] as? Bool == true, "\(unseen)")
+    #expect(try done.json()["unseen_processes"][key].flag == true)
   }
 
   @Test("A PID namespace of its own") func namespace() throws {
@@ -39,10 +34,10 @@ import Testing
   func outerProcesses() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
-      let done = try Command.run(
+      try Command.run(
         Tools.system("unshare"), ["--pid", "--fork", sandbox.program, "migrate", "Notes", "--to", "1"],
-        environment: sandbox.environment, directory: sandbox.directory.path)
-      #expect(done.exitCode == 0, "\(done)")
+        environment: sandbox.environment, directory: sandbox.directory.path
+      ).expect()
     }
   }
 
@@ -50,18 +45,16 @@ import Testing
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try Sandbox.with { sandbox in
       try sandbox.create()
-      for path in ["", "Migrations"] { try sandbox.run(Tools.system("chmod"), "0755", sandbox(path)) }
-      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
-      try sandbox.run(Tools.system("chown"), "-Rh", "65534:65534", sandbox("Notes"))
+      try sandbox.openToOthers("Migrations")
+      try sandbox.giveToOther("Notes")
       let space = try Namespace(sandbox, "mount -t proc -o hidepid=2 proc /proc")
       let app = try Command.spawn(
         "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox("Notes/Documents")])
       try app.waitForLine("ready")
       try expectNote("hidepid", "hidden") { arguments in
-        try space.run(Tools.system("setpriv"), Self.user + [sandbox.program] + arguments)
+        try space.run(Tools.system("setpriv"), Sandbox.otherUser + [sandbox.program] + arguments)
       }
-      app.closeInput()
-      _ = try app.wait()
+      try app.finish()
     }
   }
 
@@ -70,22 +63,17 @@ import Testing
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try Sandbox.with { sandbox in
       try sandbox.create()
-      for path in ["", "Migrations"] { try sandbox.run(Tools.system("chmod"), "0755", sandbox(path)) }
-      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"), sandbox.directory.path)
-      try sandbox.run(Tools.system("chown"), "-Rh", "65534:65534", sandbox("Notes"))
-      func drydock(_ arguments: String...) throws -> CommandResult {
-        try Command.run(
-          Tools.system("setpriv"), Self.user + [sandbox.program] + arguments,
-          environment: sandbox.environment,
-          directory: sandbox.directory.path)
-      }
-      let refused = try drydock("migrate", "Notes", "--to", "1", "--require-visible")
-      #expect(refused.exitCode == 5 && refused.errors.contains("cannot be inspected"), "\(refused)")
-      let done = try drydock("migrate", "Notes", "--to", "1")
-      #expect(done.exitCode == 0 && !done.allErrors.contains("cannot be inspected"), "\(done)")
+      try sandbox.openToOthers("Migrations")
+      try sandbox.giveToOther("Notes")
+      try sandbox.mode("", 0o777)
+      func drydock(_ arguments: String...) throws -> CommandResult { try sandbox.asOther(arguments) }
+      try drydock("migrate", "Notes", "--to", "1", "--require-visible").expect(
+        exit: 5, errors: "cannot be inspected")
+      let done = try drydock("migrate", "Notes", "--to", "1").expect()
+      #expect(!done.allErrors.contains("cannot be inspected"), "\(done)")
       try sandbox.run(Tools.system("chmod"), "0777", sandbox("Notes"))
-      let open = try drydock("migrate", "Notes", "--to", "2")
-      #expect(open.exitCode == 0 && open.allErrors.contains(Self.note), "\(open)")
+      let open = try drydock("migrate", "Notes", "--to", "2").expect()
+      #expect(open.allErrors.contains(Self.note), "\(open)")
       #expect(open.allErrors.contains(#/cannot be inspected: \d+ \(.+\)/#), "\(open)")
     }
   }
@@ -102,11 +90,11 @@ import Testing
           "--pid", "--fork", "--mount-proc", "/bin/sh", "-c", "\"$@\"; exit $?", "sh",
           Tools.system("setpriv"),
           "--bounding-set=-sys_ptrace", sandbox.program, "migrate", "Notes", "--to", "1", "--json",
-        ], environment: sandbox.environment, directory: sandbox.directory.path)
-      #expect(done.exitCode == 0, "\(done)")
-      let unseen = try #require(JSONTests.document(done)["unseen_processes"] as? [String: Any])
-      #expect(
-        unseen["uninvolved"] as? Int == 1 && (unseen["unreadable"] as? [Any])?.isEmpty == true, "\(unseen)")
+        ], environment: sandbox.environment, directory: sandbox.directory.path
+      ).expect()
+      let unseen = try done.json()["unseen_processes"]
+      #expect(unseen["uninvolved"].number == 1 && unseen["unreadable"].exists, "\(unseen)")
+      #expect(unseen["unreadable"].list.isEmpty, "\(unseen)")
     }
   }
 
@@ -135,9 +123,8 @@ import Testing
       try sandbox.create()
       try sandbox.write("map.py", Self.map)
       let space = try Namespace(sandbox, Self.overlay)
-      let refused = try space.drydock("migrate", "Place/Notes", "--to", "1")
-      #expect(refused.exitCode == 5, "\(refused)")
-      #expect(refused.errors.contains("has \(Sandbox.settings) mapped into memory"), "\(refused)")
+      try space.drydock("migrate", "Place/Notes", "--to", "1").expect(
+        exit: 5, errors: "has \(Sandbox.settings) mapped into memory")
     }
   }
 
@@ -150,10 +137,8 @@ import Testing
         mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
         """
       let space = try Namespace(sandbox, mount)
-      let migrated = try space.drydock("migrate", "Place/Notes")
-      #expect(migrated.succeeded && migrated.errors.contains("overlay"), "\(migrated)")
-      let back = try space.drydock("rollback", "Place/Notes")
-      #expect(back.succeeded, "\(back)")
+      try space.drydock("migrate", "Place/Notes").expect(errors: "overlay")
+      try space.drydock("rollback", "Place/Notes").expect()
     }
   }
 
@@ -170,10 +155,10 @@ import Testing
       let before = try sandbox.tree()
       let space = try Namespace(sandbox, setup)
       for (arguments, expected) in zip(independent, expected) {
-        let result = try space.run(sandbox.program, arguments)
-        #expect(result.exitCode == 0 && result.output == expected.output, "\(arguments) \(result)")
+        let result = try space.run(sandbox.program, arguments).expect()
+        #expect(result.output == expected.output, "\(arguments) \(result)")
       }
-      #expect(try space.drydock("no-such-command").exitCode == 64)
+      try space.drydock("no-such-command").expect(exit: 64)
       for arguments in [
         ["status", "Notes"], ["inspect", "Notes"], ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"],
         ["snapshot", "Notes", "-r", "Backups"], ["restore", archive, "Notes"], ["restore", archive, "New"],
@@ -181,9 +166,7 @@ import Testing
         ["rollback", "Notes"], ["recover", "Notes"], ["vault", "list", "Notes"], ["list", "-r", "Backups"],
         ["show", archive], ["verify", archive], ["keygen", "-o", "key"],
       ] {
-        let result = try space.run(sandbox.program, arguments)
-        #expect(
-          result.exitCode == 1 && result.errors.contains("/proc, which is needed"), "\(arguments) \(result)")
+        try space.run(sandbox.program, arguments).expect(exit: 1, errors: "/proc, which is needed")
       }
       try sandbox.tree().expectSame(as: before)
       #expect(try sandbox.names("Backups").count == 1)

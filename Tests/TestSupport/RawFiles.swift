@@ -106,3 +106,21 @@ public enum RawFiles {
     return Array(UnsafeBufferPointer(start: text, count: strlen(pointer.assumingMemoryBound(to: CChar.self))))
   }
 }
+
+extension Data {
+  /// Whether bytes occur in it, by the C library: Foundation's search takes twenty times as long, and tests search whole disks for
+  /// dozens of texts.
+  public func holds(_ bytes: Data) -> Bool {
+    withUnsafeBytes { all in
+      bytes.withUnsafeBytes { find(all.baseAddress, all.count, $0.baseAddress, $0.count) } != nil
+    }
+  }
+}
+
+private typealias Finder = @convention(c) (UnsafeRawPointer?, Int, UnsafeRawPointer?, Int)
+  -> UnsafeMutableRawPointer?
+#if canImport(Darwin)
+  private let find: Finder = { memmem($0, $1, $2, $3) }
+#else
+  private let find: Finder = hiddenFunction("memmem", Finder.self) ?? { _, _, _, _ in abort() }
+#endif
