@@ -52,7 +52,7 @@ struct CanaryNeedles {
 
   /// What is found in bytes, in words.
   func found(in bytes: Data) -> [String] {
-    needles.compactMap { bytes.range(of: $0.bytes) == nil ? nil : $0.name }
+    needles.compactMap { bytes.holds($0.bytes) ? $0.name : nil }
   }
 
   func found(in text: String) -> [String] { found(in: Data(text.utf8)) }

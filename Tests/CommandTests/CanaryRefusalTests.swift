@@ -87,12 +87,13 @@ struct CanaryRefusalTests {
       var (done, refused) = (0, 0)
       for (number, body) in bodies.enumerated() where number.isMultiple(of: 2) == isInPlace {
         try sandbox.write("Own/0001_own.yaml", body)
-        try canaries.run(["migrate", "Notes", "-m", "Own", "--dry-run"] + (isInPlace ? ["--json"] : []))
         let result = try canaries.run(["migrate", "Notes", "-m", "Own"])
         #expect(!result.errors.contains("0001_own.yaml:") || result.exitCode == 1, "\(body)\n\(result)")
         if result.succeeded { done += 1 } else { refused += 1 }
-        guard result.succeeded else { continue }
-        try canaries.run(["rollback", "Notes"])
+        if result.succeeded { try canaries.run(["rollback", "Notes"]) }
+        // What is refused is so on a stage that is discarded: a dry run says the same.
+        guard result.succeeded || TestExtent.isFull else { continue }
+        try canaries.run(["migrate", "Notes", "-m", "Own", "--dry-run"] + (isInPlace ? ["--json"] : []))
       }
       #expect(done > 5 && refused > 8, "\(done) done, \(refused) refused")
       try canaries.searchDisk("at the end")

@@ -16,26 +16,27 @@ final class CanarySandbox {
   /// Containers whose token is in the vault by now: it must be nowhere else.
   var moved: Set<String> = []
   private let needles: [(kind: Canary, needles: CanaryNeedles)]
-  private var states: [String: String] = [:]
 
   static let device = "Keys/device.txt"
   static let identity = "Keys/identity.txt"
 
   init(_ sandbox: Sandbox, container: String = "Notes", version: Int = 2) throws {
     self.sandbox = sandbox
+    try sandbox.shell(
+      """
+      mkdir -m 700 Keys; cd Keys
+      for name in device device2 identity other; do
+        age-keygen -o $name.txt 2> made; age-keygen -y $name.txt > $name.pub
+      done
+      ssh-keygen -q -t ed25519 -N '' -C notes -f sign; rm made
+      """)
     var keys: [String] = []
-    try sandbox.run(Tools.system("mkdir"), "-m", "700", sandbox("Keys"))
     for name in ["device", "device2", "identity", "other"] {
-      try sandbox.run(Tools.system("age-keygen"), "-o", sandbox("Keys/\(name).txt"))
       let lines = try sandbox.text("Keys/\(name).txt").split(separator: "\n")
       let key = try #require(lines.first { $0.hasPrefix("AGE-SECRET-KEY-1") })
       keys.append(String(key.dropFirst("AGE-SECRET-KEY-1".count)))
-      let recipient = try #require(lines.first { $0.contains("public key: ") }?.split(separator: " ").last)
-      try sandbox.write("Keys/\(name).pub", "\(recipient)\n")
     }
     // A key that signs archives; the secret part of its file is the end.
-    try sandbox.run(
-      Tools.system("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "notes", "-f", sandbox("Keys/sign"))
     let signing = try sandbox.text("Keys/sign").split(separator: "\n")
     keys += signing.dropFirst(3).dropLast(1).map(String.init)
     needles = Canary.allCases.map { ($0, Canary.needles($0, keys: keys)) }
@@ -178,15 +179,11 @@ final class CanarySandbox {
       && (kind == .plain || container.map { !moved.contains($0) } == true)
   }
 
-  /// Whose state a directory beside the containers is.
-  private func owner(ofState name: String) -> String? {
-    if states[name] == nil {
-      // A container may be gone, and its state still there.
-      for container in Self.containers {
-        let sum = try? Command.run(Tools.system("sha256sum"), input: Array(container.utf8)).output
-        if let sum { states[".drydock-" + sum.prefix(16)] = container }
-      }
-    }
-    return states[name]
+  /// The containers, by the names of their states: a container may be gone, and its state still there.
+  private static let states = Result {
+    try Dictionary(uniqueKeysWithValues: containers.map { (try Sandbox.state(of: $0), $0) })
   }
+
+  /// Whose state a directory beside the containers is.
+  private func owner(ofState name: String) -> String? { try? Self.states.get()[name] }
 }

@@ -53,7 +53,7 @@ struct ForeignArchiveTests {
     }
   }
 
-  @Test("Every reading command takes every format, and tells the same", arguments: Packing.allCases)
+  @Test("Every reading command takes every format, and tells the same", arguments: Packing.tried)
   func reading(_ packing: Packing) throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
@@ -82,22 +82,22 @@ struct ForeignArchiveTests {
     }
   }
 
-  @Test(
-    "What would change it is refused, and says what to do",
-    arguments: [
-      ["migrate", "Notes.tar"], ["rollback", "Notes.tar"], ["recover", "Notes.tar"],
-      ["baseline", "Notes.tar", "--to", "1"], ["restore", "A.tar.zst", "Notes.tar"],
-      ["restore", "A.tar.zst", "Notes.tar", "--dry-run"],
-    ])
-  func changing(_ arguments: [String]) throws {
+  @Test("What would change it is refused, and says what to do")
+  func changing() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
       try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
       try Packing.gnuTar.pack(in: sandbox)
       let before = try sandbox.tree("Notes.tar")
-      try sandbox.expectRefusal(
-        arguments, exit: 64, ["Notes.tar is a foreign archive", "unpack it"], container: nil)
-      try sandbox.tree("Notes.tar").expectSame(as: before, comparing: TreeListing.untouched)
+      for arguments in [
+        ["migrate", "Notes.tar"], ["rollback", "Notes.tar"], ["recover", "Notes.tar"],
+        ["baseline", "Notes.tar", "--to", "1"], ["restore", "A.tar.zst", "Notes.tar"],
+        ["restore", "A.tar.zst", "Notes.tar", "--dry-run"],
+      ] {
+        try sandbox.expectRefusal(
+          arguments, exit: 64, ["Notes.tar is a foreign archive", "unpack it"], container: nil)
+        try sandbox.tree("Notes.tar").expectSame(as: before, comparing: TreeListing.untouched)
+      }
     }
   }
 

@@ -15,6 +15,8 @@ enum Packing: String, CaseIterable, Sendable {
   /// Those that keep extended attributes, hard links and names of any bytes.
   static let whole: [Packing] = [.gnuTar, .gnuTarOfContent, .gzip, .zstd, .bsdtar]
   static let zips: [Packing] = [.bsdtarZip, .pythonZip]
+  /// One of each format for what is read alike.
+  static let tried = TestExtent.isFull ? allCases : [.gzip, .bsdtar, .bsdtarZip]
 
   /// Packs the container `Notes`; gives the file's name.
   @discardableResult

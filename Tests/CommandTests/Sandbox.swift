@@ -1,3 +1,5 @@
+import AgeEncryption
+import Cryptography
 import Foundation
 import TestSupport
 import Testing
@@ -252,6 +254,15 @@ struct Sandbox {
     try RawFiles.names(in: Array(directory(path).utf8)).map { String(decoding: $0, as: UTF8.self) }
   }
 
+  /// The name of the state beside a container.
+  static func state(of container: String) throws -> String {
+    let sum = try Command.run(Tools.system("sha256sum"), input: Array(container.utf8)).output
+    return ".drydock-" + sum.prefix(16)
+  }
+
+  /// The state beside the only container that has one.
+  func state() throws -> String { try #require(try names().first { $0.hasPrefix(".drydock-") }) }
+
   /// Copies a fixture of the sample app into the sandbox's directory of fixtures. From then on the app is that of the newest
   /// version, with its group.
   func addFixture(_ name: String) throws {
@@ -324,6 +335,16 @@ struct Sandbox {
   /// Takes an encrypted snapshot as a file in the sandbox.
   func sealed(_ file: String, to recipients: String..., container: String = "Notes") throws {
     try succeed(["snapshot", container, "-o", file] + recipients.flatMap { ["--recipient", $0] })
+  }
+
+  /// Replaces a plain archive, by its full path, with one for a passphrase that opens in no time: the program's own take a
+  /// second for each try.
+  func seal(_ archive: String, passphrase: String) throws {
+    let plain = try RawFiles.read(Array(archive.utf8))
+    let target = AgeTarget.passphrase(SecretBytes(Array(passphrase.utf8)), workFactor: 4)
+    let sealed = try plain.withUnsafeBytes { try Age.seal($0, to: target) }
+    try RawFiles.write(sealed, to: Array((archive + ".age").utf8))
+    try RawFiles.remove(Array(archive.utf8))
   }
 
   /// The files of the sandbox, hidden ones too, that have a text in their content or name; containers aside.

@@ -108,8 +108,8 @@ public enum RawFiles {
 }
 
 extension Data {
-  /// Whether bytes occur in it, by the C library: Foundation's search takes twenty times as long, and tests search whole disks for
-  /// dozens of texts.
+  /// Whether bytes occur in it, by the C library: Foundation's search takes twenty times as long, and tests search whole
+  /// disks for dozens of texts.
   public func holds(_ bytes: Data) -> Bool {
     withUnsafeBytes { all in
       bytes.withUnsafeBytes { find(all.baseAddress, all.count, $0.baseAddress, $0.count) } != nil
@@ -117,7 +117,8 @@ extension Data {
   }
 }
 
-private typealias Finder = @convention(c) (UnsafeRawPointer?, Int, UnsafeRawPointer?, Int)
+private typealias Finder =
+  @convention(c) (UnsafeRawPointer?, Int, UnsafeRawPointer?, Int)
   -> UnsafeMutableRawPointer?
 #if canImport(Darwin)
   private let find: Finder = { memmem($0, $1, $2, $3) }
