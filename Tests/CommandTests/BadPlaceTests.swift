@@ -4,6 +4,10 @@ import Testing
 
 @Suite("Full, read-only and mounted places", .serialized)
 struct BadPlaceTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   // MARK: No space left
 
   /// A tmpfs of 8 MB in the sandbox, at `Disk`.
@@ -28,89 +32,83 @@ struct BadPlaceTests {
 
   @Test("No space for a migration, a restore and a rollback: nothing changes; with space each does its work")
   func fullContainer() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("Notes", version: 0, photos: 8, "--bulk-mb", "1")
-      let archive = try sandbox.snapshot()
-      try sandbox.remove("Notes/Documents/Photos")
-      try sandbox.write("Notes/Documents/new.txt", "new\n")
-      let disk = try fullDisk(sandbox, "cp -a \"$0/Notes\" \"$0/Disk/Notes\"")
-      func expectFull(leaving sizes: [Int], _ arguments: [String]) throws {
-        let before = try disk.tree("Disk/Notes")
-        let aspects = TreeListing.untouched.subtracting([.changed])
-        for free in sizes {
-          try fill(disk, leaving: free)
-          let result = try disk.run(sandbox.program, arguments).expectError(exit: 1, ["free some space"])
-          let after = try disk.tree("Disk/Notes").differences(from: before, comparing: aspects)
-          #expect(after == [], "\(arguments) \(free) \(result)")
-          // A container that is not there yet does not appear in part.
-          let names = try RawFiles.names(in: Array(disk("Disk").utf8)).map { readable($0) }
-          #expect(names.filter { !$0.hasPrefix(".drydock-") } == ["Notes", "filler"], "\(arguments) \(free)")
-        }
+    try sandbox.create("Notes", version: 0, photos: 8, "--bulk-mb", "1")
+    let archive = try sandbox.snapshot()
+    try sandbox.remove("Notes/Documents/Photos")
+    try sandbox.write("Notes/Documents/new.txt", "new\n")
+    let disk = try fullDisk(sandbox, "cp -a \"$0/Notes\" \"$0/Disk/Notes\"")
+    func expectFull(leaving sizes: [Int], _ arguments: [String]) throws {
+      let before = try disk.tree("Disk/Notes")
+      let aspects = TreeListing.untouched.subtracting([.changed])
+      for free in sizes {
+        try fill(disk, leaving: free)
+        let result = try disk.run(sandbox.program, arguments).expectError(exit: 1, ["free some space"])
+        let after = try disk.tree("Disk/Notes").differences(from: before, comparing: aspects)
+        #expect(after == [], "\(arguments) \(free) \(result)")
+        // A container that is not there yet does not appear in part.
+        let names = try RawFiles.names(in: Array(disk("Disk").utf8)).map { readable($0) }
+        #expect(names.filter { !$0.hasPrefix(".drydock-") } == ["Notes", "filler"], "\(arguments) \(free)")
       }
-      func expectDone(_ arguments: [String]) throws {
-        let before = try disk.tree("Disk/Notes")
-        try disk.drydock("inspect", "Disk/Notes").expect()
-        try empty(disk)
-        try disk.run(sandbox.program, arguments).expect()
-        #expect(try !disk.tree("Disk/Notes").differences(from: before).isEmpty, "\(arguments)")
-      }
-      let (migrate, rollback) = (["migrate", "Disk/Notes"], ["rollback", "Disk/Notes"])
-      let restore = ["restore", archive, "Disk/Notes"]
-      try expectFull(leaving: [0, 16, 60], migrate)
-      try expectFull(leaving: [0, 16, 100], ["restore", archive, "Disk/New"])
-      try expectFull(leaving: [100, 16, 0], restore)
-      try expectDone(restore)
-      try fill(disk, leaving: 0)
-      try expectDone(migrate)
-      try disk.run(sandbox.app, ["touch-settings", "Disk/Notes", "lastSearch", "dock"]).expect()
-      try expectFull(leaving: [0], rollback)
-      try expectDone(rollback)
     }
+    func expectDone(_ arguments: [String]) throws {
+      let before = try disk.tree("Disk/Notes")
+      try disk.drydock("inspect", "Disk/Notes").expect()
+      try empty(disk)
+      try disk.run(sandbox.program, arguments).expect()
+      #expect(try !disk.tree("Disk/Notes").differences(from: before).isEmpty, "\(arguments)")
+    }
+    let (migrate, rollback) = (["migrate", "Disk/Notes"], ["rollback", "Disk/Notes"])
+    let restore = ["restore", archive, "Disk/Notes"]
+    try expectFull(leaving: [0, 16, 60], migrate)
+    try expectFull(leaving: [0, 16, 100], ["restore", archive, "Disk/New"])
+    try expectFull(leaving: [100, 16, 0], restore)
+    try expectDone(restore)
+    try fill(disk, leaving: 0)
+    try expectDone(migrate)
+    try disk.run(sandbox.app, ["touch-settings", "Disk/Notes", "lastSearch", "dock"]).expect()
+    try expectFull(leaving: [0], rollback)
+    try expectDone(rollback)
   }
 
   @Test("No space for an archive, at once and in the middle: none appears, nothing stays")
   func fullRepository() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("Notes", version: 4, photos: 8)
-      let before = try sandbox.tree()
-      let disk = try fullDisk(sandbox, "mkdir \"$0/Disk/Backups\"")
-      for free in [0, 8, 64, 300, 400] {
-        try fill(disk, leaving: free)
-        for place in [["-r", "Disk/Backups"], ["-o", "Disk/a.tar.zst"]] {
-          try disk.run(sandbox.program, ["snapshot", "Notes"] + place).expectError(
-            exit: 1, ["No space left on device"])
-          let names = try TreeListing(disk("Disk")).paths
-          #expect(names == ["Backups", "filler"], "neither an archive nor a part of one is left: \(free)")
-        }
+    try sandbox.create("Notes", version: 4, photos: 8)
+    let before = try sandbox.tree()
+    let disk = try fullDisk(sandbox, "mkdir \"$0/Disk/Backups\"")
+    for free in [0, 8, 64, 300, 400] {
+      try fill(disk, leaving: free)
+      for place in [["-r", "Disk/Backups"], ["-o", "Disk/a.tar.zst"]] {
+        try disk.run(sandbox.program, ["snapshot", "Notes"] + place).expectError(
+          exit: 1, ["No space left on device"])
+        let names = try TreeListing(disk("Disk")).paths
+        #expect(names == ["Backups", "filler"], "neither an archive nor a part of one is left: \(free)")
       }
-      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-      try empty(disk)
-      try disk.drydock("snapshot", "Notes", "-r", "Disk/Backups").expect()
     }
+    try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
+    try empty(disk)
+    try disk.drydock("snapshot", "Notes", "-r", "Disk/Backups").expect()
   }
 
   // MARK: Read-only
 
   @Test("A read-only file system: changes are refused, nothing is changed; what only reads works")
   func readOnly() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      let space = try Namespace(
-        sandbox, "mount --bind \"$0/Place\" \"$0/Place\"; mount -o remount,bind,ro \"$0/Place\"")
-      let before = try space.tree("Place")
-      for command in [
-        ["migrate", "Place/Notes"], ["restore", archive, "Place/Notes"],
-        ["baseline", "Place/Notes", "--to", "1"],
-      ] {
-        try space.run(sandbox.program, command).expectError(exit: 1, ["Place", "cannot be written"])
-      }
-      for reader in [
-        ["inspect"], ["status"], ["migrate", "--dry-run"], ["snapshot", "-r", "Backups"], ["log"],
-      ] {
-        try space.run(sandbox.program, [reader[0], "Place/Notes"] + reader.dropFirst()).expect()
-      }
-      try space.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+    let archive = try placed(sandbox)
+    let space = try Namespace(
+      sandbox, "mount --bind \"$0/Place\" \"$0/Place\"; mount -o remount,bind,ro \"$0/Place\"")
+    let before = try space.tree("Place")
+    for command in [
+      ["migrate", "Place/Notes"], ["restore", archive, "Place/Notes"],
+      ["baseline", "Place/Notes", "--to", "1"],
+    ] {
+      try space.run(sandbox.program, command).expectError(exit: 1, ["Place", "cannot be written"])
     }
+    for reader in [
+      ["inspect"], ["status"], ["migrate", "--dry-run"], ["snapshot", "-r", "Backups"], ["log"],
+    ] {
+      try space.run(sandbox.program, [reader[0], "Place/Notes"] + reader.dropFirst()).expect()
+    }
+    try space.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
   // MARK: Other users
@@ -123,25 +121,23 @@ struct BadPlaceTests {
 
   @Test("Another user's directory around the container: changed in place")
   func otherUser() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      // The sandbox may be entered and the container is the user's own; the directory around it is not.
-      try open(sandbox, archive)
-      try sandbox.mode("Place", 0o755)
-      try sandbox.giveToOther("Place/Notes")
-      try expectInPlace(
-        sandbox, archive, "cannot be written",
-        readers: Self.readers + [["snapshot", "-o", "tmp/A.tar.zst"]],
-        tree: { try sandbox.tree("Place/Notes") }
-      ) { try sandbox.asOther($0) }
-      // Where only the owner of a name may move it, it is no use that the directory can be written.
-      try sandbox.mode("Place", 0o1777)
-      try #require(chown(sandbox("Place/Notes"), 0, 65534) == 0)
-      try sandbox.mode("Place/Notes", 0o777)
-      try expectInPlace(
-        sandbox, archive, "move the container", restores: false, tree: { try sandbox.tree("Place/Notes") }
-      ) { try sandbox.asOther($0) }
-    }
+    let archive = try placed(sandbox)
+    // The sandbox may be entered and the container is the user's own; the directory around it is not.
+    try open(sandbox, archive)
+    try sandbox.mode("Place", 0o755)
+    try sandbox.giveToOther("Place/Notes")
+    try expectInPlace(
+      sandbox, archive, "cannot be written",
+      readers: Self.readers + [["snapshot", "-o", "tmp/A.tar.zst"]],
+      tree: { try sandbox.tree("Place/Notes") }
+    ) { try sandbox.asOther($0) }
+    // Where only the owner of a name may move it, it is no use that the directory can be written.
+    try sandbox.mode("Place", 0o1777)
+    try #require(chown(sandbox("Place/Notes"), 0, 65534) == 0)
+    try sandbox.mode("Place/Notes", 0o777)
+    try expectInPlace(
+      sandbox, archive, "move the container", restores: false, tree: { try sandbox.tree("Place/Notes") }
+    ) { try sandbox.asOther($0) }
   }
 
   @Test("A neighbour that belongs to another user, and may not be linked: changed in place")
@@ -162,20 +158,18 @@ struct BadPlaceTests {
 
   @Test("Who may only read a container, as another user: a snapshot of its databases, nothing changed")
   func readOnlyDatabases() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      try open(sandbox, archive)
-      try sandbox.run(Tools.system("chmod"), "-R", "a+rX,a-w", sandbox("Place/Notes"))
-      var before = try sandbox.tree("Place")
-      try sandbox.asOther(["snapshot", "Place/Notes", "-o", "tmp/idle.tar.zst"]).expect()
-      try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
-      let app = try Command.spawn(Tools.notesApp(), ["hold", sandbox("Place/Notes")])
-      try app.waitForLine("ready")
-      before = try sandbox.tree("Place")
-      try sandbox.asOther(["snapshot", "Place/Notes", "-o", "tmp/used.tar.zst"]).expect()
-      try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
-      try app.finish()
-    }
+    let archive = try placed(sandbox)
+    try open(sandbox, archive)
+    try sandbox.run(Tools.system("chmod"), "-R", "a+rX,a-w", sandbox("Place/Notes"))
+    var before = try sandbox.tree("Place")
+    try sandbox.asOther(["snapshot", "Place/Notes", "-o", "tmp/idle.tar.zst"]).expect()
+    try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+    let app = try Command.spawn(Tools.notesApp(), ["hold", sandbox("Place/Notes")])
+    try app.waitForLine("ready")
+    before = try sandbox.tree("Place")
+    try sandbox.asOther(["snapshot", "Place/Notes", "-o", "tmp/used.tar.zst"]).expect()
+    try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+    try app.finish()
   }
 
   // MARK: Other file systems
@@ -201,108 +195,102 @@ struct BadPlaceTests {
   /// The kernel writes times seconds after the content that a program has synced: the disk is copied in between.
   @Test("What a power cut has left newer than its times is read by the next snapshot, and by a restore")
   func powerCut() throws {
-    try Sandbox.with { sandbox in
-      try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
-      let space = try Namespace(
-        sandbox,
+    try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
+    let space = try Namespace(
+      sandbox,
+      """
+      cd "$0"
+      truncate -s 16m disk.img
+      /sbin/mkfs.ext4 -q disk.img > tmp/made 2>&1
+      mkdir Disk
+      mount -o loop disk.img Disk
+      mkdir -p Disk/Box/Documents
+      printf old1 > Disk/Box/Documents/file
+      umount Disk
+      for time in ctime mtime; do
+        /sbin/debugfs -w -R "set_inode_field /Box/Documents/file $time 20260101101010" disk.img > tmp/made 2>&1
+      done
+      rm tmp/made
+      /sbin/losetup -f --show disk.img > loop
+      mount -o commit=300 "$(cat loop)" Disk
+      """)
+    try space.drydock("snapshot", "Disk/Box", "-r", "Backups").expect()
+    let cut = try space.run(
+      "/bin/bash",
+      [
+        "-ec",
         """
-        cd "$0"
-        truncate -s 16m disk.img
-        /sbin/mkfs.ext4 -q disk.img > tmp/made 2>&1
-        mkdir Disk
-        mount -o loop disk.img Disk
-        mkdir -p Disk/Box/Documents
-        printf old1 > Disk/Box/Documents/file
+        stat -c %Z.%Y Disk/Box/Documents/file
+        python3 -c 'import os; f = os.open("Disk/Box/Documents/file", os.O_RDWR); os.pwrite(f, b"new2", 0); os.fdatasync(f)'
+        cp disk.img later
         umount Disk
-        for time in ctime mtime; do
-          /sbin/debugfs -w -R "set_inode_field /Box/Documents/file $time 20260101101010" disk.img > tmp/made 2>&1
-        done
-        rm tmp/made
-        /sbin/losetup -f --show disk.img > loop
-        mount -o commit=300 "$(cat loop)" Disk
-        """)
-      try space.drydock("snapshot", "Disk/Box", "-r", "Backups").expect()
-      let cut = try space.run(
-        "/bin/bash",
-        [
-          "-ec",
-          """
-          stat -c %Z.%Y Disk/Box/Documents/file
-          python3 -c 'import os; f = os.open("Disk/Box/Documents/file", os.O_RDWR); os.pwrite(f, b"new2", 0); os.fdatasync(f)'
-          cp disk.img later
-          umount Disk
-          cat later > disk.img
-          blockdev --flushbufs "$(cat loop)"
-          mount "$(cat loop)" Disk
-          /sbin/losetup -d "$(cat loop)"
-          stat -c %Z.%Y Disk/Box/Documents/file
-          cat Disk/Box/Documents/file
-          cat /proc/sys/kernel/random/uuid > boot
-          mount --bind boot /proc/sys/kernel/random/boot_id
-          """,
-        ])
-      let lines = cut.output.split(separator: "\n")
-      try #require(cut.succeeded && lines.count == 3 && lines[0] == lines[1] && lines[2] == "new2", "\(cut)")
-      let back = try space.drydock("restore", "-r", "Backups", "latest", "Disk/Box", "--dry-run")
-      #expect(back.output.contains("Documents/file"), "\(back)")
-      try space.drydock("snapshot", "Disk/Box", "-r", "Backups").expect()
-      let restored = try space.drydock("restore", "-r", "Backups", "latest", "New")
-      let content = try sandbox.read("New/Documents/file")
-      #expect(restored.succeeded && content == Array("new2".utf8), "\(restored)")
-    }
+        cat later > disk.img
+        blockdev --flushbufs "$(cat loop)"
+        mount "$(cat loop)" Disk
+        /sbin/losetup -d "$(cat loop)"
+        stat -c %Z.%Y Disk/Box/Documents/file
+        cat Disk/Box/Documents/file
+        cat /proc/sys/kernel/random/uuid > boot
+        mount --bind boot /proc/sys/kernel/random/boot_id
+        """,
+      ])
+    let lines = cut.output.split(separator: "\n")
+    try #require(cut.succeeded && lines.count == 3 && lines[0] == lines[1] && lines[2] == "new2", "\(cut)")
+    let back = try space.drydock("restore", "-r", "Backups", "latest", "Disk/Box", "--dry-run")
+    #expect(back.output.contains("Documents/file"), "\(back)")
+    try space.drydock("snapshot", "Disk/Box", "-r", "Backups").expect()
+    let restored = try space.drydock("restore", "-r", "Backups", "latest", "New")
+    let content = try sandbox.read("New/Documents/file")
+    #expect(restored.succeeded && content == Array("new2".utf8), "\(restored)")
   }
 
   @Test("Times of whole seconds: directories are changed, and an edit within the second is seen")
   func wholeSeconds() throws {
-    try Sandbox.with { sandbox in
-      _ = try placed(sandbox)
-      let space = try disk(sandbox, "/sbin/mkfs.ext4 -q -I 128", megabytes: 32, "")
-      let place = "Disk/Place/Notes"
-      let before = try space.tree(place)
-      let migrated = try space.drydock("migrate", place).expect()
-      #expect(!migrated.errors.contains("in place"), "\(migrated)")
-      try space.drydock("rollback", place).expect()
-      try space.tree(place).expectSame(as: before)
-      for text in ["abcd", "efgh", "ijkl"] {
-        _ = try space.run("/bin/sh", ["-c", "printf \(text) > \(place)/Documents/odd"])
-        try space.drydock("snapshot", place, "-r", "Backups").expect()
-        let restored = try space.drydock("restore", "-r", "Backups", "latest", "New-\(text)")
-        let content = try sandbox.read("New-\(text)/Documents/odd")
-        #expect(restored.succeeded && content == Array(text.utf8), "\(restored)")
-      }
+    _ = try placed(sandbox)
+    let space = try disk(sandbox, "/sbin/mkfs.ext4 -q -I 128", megabytes: 32, "")
+    let place = "Disk/Place/Notes"
+    let before = try space.tree(place)
+    let migrated = try space.drydock("migrate", place).expect()
+    #expect(!migrated.errors.contains("in place"), "\(migrated)")
+    try space.drydock("rollback", place).expect()
+    try space.tree(place).expectSame(as: before)
+    for text in ["abcd", "efgh", "ijkl"] {
+      _ = try space.run("/bin/sh", ["-c", "printf \(text) > \(place)/Documents/odd"])
+      try space.drydock("snapshot", place, "-r", "Backups").expect()
+      let restored = try space.drydock("restore", "-r", "Backups", "latest", "New-\(text)")
+      let content = try sandbox.read("New-\(text)/Documents/odd")
+      #expect(restored.succeeded && content == Array(text.utf8), "\(restored)")
     }
   }
 
   /// exFAT keeps the case of a name, and ignores it.
   @Test("Names that a file system takes for one are refused before anything is staged; others come back")
   func foldedNames() throws {
-    try Sandbox.with { sandbox in
-      try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
-      let space = try Namespace(
-        sandbox,
-        """
-        cd "$0"
-        truncate -s 8m disk.img
-        /sbin/mkfs.exfat disk.img > tmp/made
-        mkdir -p Disk Twins/Documents Single/Documents
-        printf 1 > Twins/Documents/a
-        printf 2 > Twins/Documents/A
-        printf 3 > Single/Documents/a
-        mount -t exfat-fuse -o loop,umask=077 disk.img Disk > tmp/made
-        """)
-      // The program behind the mount ends with it.
-      defer { _ = try? space.run("umount", ["Disk"]) }
-      for (name, isRefused) in [("Twins", true), ("Single", false)] {
-        try space.drydock("snapshot", name, "-o", "\(name).tar.zst").expect()
-        let restored = try space.drydock("restore", "\(name).tar.zst", "Disk/\(name)")
-        #expect(restored.succeeded == !isRefused, "\(restored)")
-        #expect(
-          restored.errors.contains("cannot hold both Documents/A and Documents/a") == isRefused, "\(restored)"
-        )
-      }
-      let seen = try space.run("/bin/sh", ["-c", "ls Disk; cat Disk/Single/Documents/A"])
-      #expect(seen.output == "Single\n3", "\(seen)")
+    try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
+    let space = try Namespace(
+      sandbox,
+      """
+      cd "$0"
+      truncate -s 8m disk.img
+      /sbin/mkfs.exfat disk.img > tmp/made
+      mkdir -p Disk Twins/Documents Single/Documents
+      printf 1 > Twins/Documents/a
+      printf 2 > Twins/Documents/A
+      printf 3 > Single/Documents/a
+      mount -t exfat-fuse -o loop,umask=077 disk.img Disk > tmp/made
+      """)
+    // The program behind the mount ends with it.
+    defer { _ = try? space.run("umount", ["Disk"]) }
+    for (name, isRefused) in [("Twins", true), ("Single", false)] {
+      try space.drydock("snapshot", name, "-o", "\(name).tar.zst").expect()
+      let restored = try space.drydock("restore", "\(name).tar.zst", "Disk/\(name)")
+      #expect(restored.succeeded == !isRefused, "\(restored)")
+      #expect(
+        restored.errors.contains("cannot hold both Documents/A and Documents/a") == isRefused, "\(restored)"
+      )
     }
+    let seen = try space.run("/bin/sh", ["-c", "ls Disk; cat Disk/Single/Documents/A"])
+    #expect(seen.output == "Single\n3", "\(seen)")
   }
 
   /// The flags and projects of all directories and files, as `lsattr` shows them.
@@ -315,76 +303,72 @@ struct BadPlaceTests {
 
   @Test("btrfs: a subvolume inside is changed in place; flags of directories stay")
   func subvolume() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      let space = try disk(
-        sandbox, "mkfs.btrfs -q", megabytes: 128,
-        """
-        chattr +C Notes/Library
-        chattr +c Notes/Documents
-        chattr +m Notes/Documents/Photos
-        """)
-      let (before, tree) = (try flags(space, "Disk/Place/Notes"), try space.tree("Disk/Place/Notes"))
-      let migrated = try space.drydock("migrate", "Disk/Place/Notes").expect()
-      #expect(!migrated.errors.contains("in place"), "\(migrated)")
-      let after = try flags(space, "Disk/Place/Notes")
-      for directory in ["Library", "Documents", "Documents/Photos"] {
-        let line = try #require(before.split(separator: "\n").first { $0.hasSuffix(" ./\(directory)") })
-        #expect(after.contains(line + "\n"), "\(after)")
-      }
-      try space.drydock("rollback", "Disk/Place/Notes").expect()
-      // A database that was sealed in the undo log comes back as a new file, which btrfs compresses as its directory.
-      let back = try flags(space, "Disk/Place/Notes").split(separator: "\n")
-      let changed = Set(back).symmetricDifference(before.split(separator: "\n"))
-      #expect(changed.allSatisfy { $0.hasSuffix(" ./Documents/database.sqlite") }, "\(changed)")
-      let differences = try space.tree("Disk/Place/Notes").differences(
-        from: tree, comparing: TreeListing.copied)
-      #expect(differences.filter { !$0.hasSuffix("attributes was , is btrfs.compression=zlib") } == [])
-
-      try space.run(
-        "/bin/sh",
-        ["-c", "cd Disk/Place/Notes/Documents && btrfs subvolume create Sub > ../../made && date > Sub/file"]
-      ).expect()
-      try expectInPlace(
-        sandbox, archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", restores: false,
-        tree: { try space.tree("Disk/Place/Notes") }
-      ) { try space.run(sandbox.program, $0) }
+    let archive = try placed(sandbox)
+    let space = try disk(
+      sandbox, "mkfs.btrfs -q", megabytes: 128,
+      """
+      chattr +C Notes/Library
+      chattr +c Notes/Documents
+      chattr +m Notes/Documents/Photos
+      """)
+    let (before, tree) = (try flags(space, "Disk/Place/Notes"), try space.tree("Disk/Place/Notes"))
+    let migrated = try space.drydock("migrate", "Disk/Place/Notes").expect()
+    #expect(!migrated.errors.contains("in place"), "\(migrated)")
+    let after = try flags(space, "Disk/Place/Notes")
+    for directory in ["Library", "Documents", "Documents/Photos"] {
+      let line = try #require(before.split(separator: "\n").first { $0.hasSuffix(" ./\(directory)") })
+      #expect(after.contains(line + "\n"), "\(after)")
     }
+    try space.drydock("rollback", "Disk/Place/Notes").expect()
+    // A database that was sealed in the undo log comes back as a new file, which btrfs compresses as its directory.
+    let back = try flags(space, "Disk/Place/Notes").split(separator: "\n")
+    let changed = Set(back).symmetricDifference(before.split(separator: "\n"))
+    #expect(changed.allSatisfy { $0.hasSuffix(" ./Documents/database.sqlite") }, "\(changed)")
+    let differences = try space.tree("Disk/Place/Notes").differences(
+      from: tree, comparing: TreeListing.copied)
+    #expect(differences.filter { !$0.hasSuffix("attributes was , is btrfs.compression=zlib") } == [])
+
+    try space.run(
+      "/bin/sh",
+      ["-c", "cd Disk/Place/Notes/Documents && btrfs subvolume create Sub > ../../made && date > Sub/file"]
+    ).expect()
+    try expectInPlace(
+      sandbox, archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", restores: false,
+      tree: { try space.tree("Disk/Place/Notes") }
+    ) { try space.run(sandbox.program, $0) }
   }
 
   @Test("XFS: what counts for a project counts for it afterwards, also what is new")
   func projects() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      let space = try disk(
-        sandbox, "mkfs.xfs -q", megabytes: 320,
-        """
-        cp -a Notes Other
-        find Notes Other ! -type l -exec chattr -p 77 {} +
-        find Notes Other -type d -exec chattr +P {} +
-        """)
-      let before = try flags(space, "Disk/Place/Notes")
-      for number in 1...2 {
-        let migrated = try space.drydock("migrate", "Disk/Place/Notes").expect()
-        #expect(!migrated.errors.contains("in place"), "\(migrated)")
-        let lines = try flags(space, "Disk/Place/Notes").split(separator: "\n")
-        #expect(lines.count > 20 && lines.allSatisfy { $0.drop { $0 == " " }.hasPrefix("77 ") }, "\(lines)")
-        try space.drydock("rollback", "Disk/Place/Notes").expect()
-        let back = try flags(space, "Disk/Place/Notes")
-        #expect(back == before)
-        // The second time the state beside it begins in a directory that counts for another project.
-        if number == 1 {
-          try space.run(
-            "/bin/sh", ["-c", "cd Disk/Place && rm -rf .drydock-* && chattr -p 77 . && chattr +P ."]
-          ).expect()
-        }
+    let archive = try placed(sandbox)
+    let space = try disk(
+      sandbox, "mkfs.xfs -q", megabytes: 320,
+      """
+      cp -a Notes Other
+      find Notes Other ! -type l -exec chattr -p 77 {} +
+      find Notes Other -type d -exec chattr +P {} +
+      """)
+    let before = try flags(space, "Disk/Place/Notes")
+    for number in 1...2 {
+      let migrated = try space.drydock("migrate", "Disk/Place/Notes").expect()
+      #expect(!migrated.errors.contains("in place"), "\(migrated)")
+      let lines = try flags(space, "Disk/Place/Notes").split(separator: "\n")
+      #expect(lines.count > 20 && lines.allSatisfy { $0.drop { $0 == " " }.hasPrefix("77 ") }, "\(lines)")
+      try space.drydock("rollback", "Disk/Place/Notes").expect()
+      let back = try flags(space, "Disk/Place/Notes")
+      #expect(back == before)
+      // The second time the state beside it begins in a directory that counts for another project.
+      if number == 1 {
+        try space.run(
+          "/bin/sh", ["-c", "cd Disk/Place && rm -rf .drydock-* && chattr -p 77 . && chattr +P ."]
+        ).expect()
       }
-      try space.run("/bin/sh", ["-c", "cd Disk/Place && chattr -p 5 ."]).expect()
-      try expectInPlace(
-        sandbox, archive, "counts for another project", place: "Disk/Place/Other", restores: false,
-        tree: { try space.tree("Disk/Place/Other") }
-      ) { try space.run(sandbox.program, $0) }
     }
+    try space.run("/bin/sh", ["-c", "cd Disk/Place && chattr -p 5 ."]).expect()
+    try expectInPlace(
+      sandbox, archive, "counts for another project", place: "Disk/Place/Other", restores: false,
+      tree: { try space.tree("Disk/Place/Other") }
+    ) { try space.run(sandbox.program, $0) }
   }
 
   @Test(
@@ -392,42 +376,38 @@ struct BadPlaceTests {
     // Not every kernel has it.
     .enabled(if: RawFiles.exists(Array("/sys/fs/ext4/features/casefold".utf8))))
   func casefold() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("Place/Notes")
-      for name in ["a", "A"] { try sandbox.write("Place/Notes/Documents/" + name, name) }
-      let archive = try sandbox.snapshot("Place/Notes")
-      let space = try disk(
-        sandbox, "/sbin/mkfs.ext4 -q -O casefold -E encoding=utf8", megabytes: 64,
-        "mkdir Folded; chattr +F Folded")
-      try space.run(sandbox.program, ["restore", archive, "Disk/Place/Folded/New"]).expectError(
-        exit: 1, ["Folded/New", "both Documents/A and Documents/a"])
-      let names = try RawFiles.names(in: Array(space("Disk/Place/Folded").utf8)).map { readable($0) }
-      #expect(names.filter { !$0.hasPrefix(".drydock-") } == [])
-    }
+    try sandbox.create("Place/Notes")
+    for name in ["a", "A"] { try sandbox.write("Place/Notes/Documents/" + name, name) }
+    let archive = try sandbox.snapshot("Place/Notes")
+    let space = try disk(
+      sandbox, "/sbin/mkfs.ext4 -q -O casefold -E encoding=utf8", megabytes: 64,
+      "mkdir Folded; chattr +F Folded")
+    try space.run(sandbox.program, ["restore", archive, "Disk/Place/Folded/New"]).expectError(
+      exit: 1, ["Folded/New", "both Documents/A and Documents/a"])
+    let names = try RawFiles.names(in: Array(space("Disk/Place/Folded").utf8)).map { readable($0) }
+    #expect(names.filter { !$0.hasPrefix(".drydock-") } == [])
   }
 
   // MARK: Mount points
 
   @Test("A container that is a mount point, or has one inside, is changed in place")
   func mountPoint() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      let space = try Namespace(
-        sandbox,
-        """
-        cd "$0"; mkdir Bound Memory; cp -a Place/Notes Inside; mkdir Inside/Documents/Mounted
-        mount --bind Place/Notes Bound
-        mount -t tmpfs none Memory; cp -a Place/Notes/. Memory/
-        mount -t tmpfs none Inside/Documents/Mounted; echo mail > Inside/Documents/Mounted/mail
-        """)
-      for (place, real) in [("Bound", "Place/Notes"), ("Memory", "Memory"), ("Inside", "Inside")] {
-        let readers = (place == "Bound" ? Self.readers : []) + [["snapshot", "-r", "Backups"]]
-        try expectInPlace(
-          sandbox, archive, "mounted", place: place, readers: readers, tree: { try space.tree(real) }
-        ) { try space.run(sandbox.program, $0) }
-      }
-      #expect(try RawFiles.read(Array(space("Inside/Documents/Mounted/mail").utf8)).count == 5)
+    let archive = try placed(sandbox)
+    let space = try Namespace(
+      sandbox,
+      """
+      cd "$0"; mkdir Bound Memory; cp -a Place/Notes Inside; mkdir Inside/Documents/Mounted
+      mount --bind Place/Notes Bound
+      mount -t tmpfs none Memory; cp -a Place/Notes/. Memory/
+      mount -t tmpfs none Inside/Documents/Mounted; echo mail > Inside/Documents/Mounted/mail
+      """)
+    for (place, real) in [("Bound", "Place/Notes"), ("Memory", "Memory"), ("Inside", "Inside")] {
+      let readers = (place == "Bound" ? Self.readers : []) + [["snapshot", "-r", "Backups"]]
+      try expectInPlace(
+        sandbox, archive, "mounted", place: place, readers: readers, tree: { try space.tree(real) }
+      ) { try space.run(sandbox.program, $0) }
     }
+    #expect(try RawFiles.read(Array(space("Inside/Documents/Mounted/mail").utf8)).count == 5)
   }
 
   /// What only reads a container.
@@ -462,45 +442,41 @@ struct BadPlaceTests {
 
   @Test("A repository on a medium that cannot be written: read, and refused as a place for archives")
   func readOnlyRepository() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      let space = try Namespace(
-        sandbox, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
-      for reader in [
-        ["list"], ["verify", "--data"], ["show", "latest"],
-        ["restore", "latest", "Place/Notes", "--dry-run"],
-        ["restore", "latest", "Place/Notes"],
-      ] {
-        try space.run(sandbox.program, reader + ["-r", "Backups"]).expect()
-      }
-      try space.drydock("snapshot", "Place/Notes", "-r", "Backups").expectError(
-        exit: 1, ["Backups", "Read-only file system", "choose another place"])
-      #expect(try sandbox.names("Backups") == [(archive as NSString).lastPathComponent])
+    let archive = try placed(sandbox)
+    let space = try Namespace(
+      sandbox, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
+    for reader in [
+      ["list"], ["verify", "--data"], ["show", "latest"],
+      ["restore", "latest", "Place/Notes", "--dry-run"],
+      ["restore", "latest", "Place/Notes"],
+    ] {
+      try space.run(sandbox.program, reader + ["-r", "Backups"]).expect()
     }
+    try space.drydock("snapshot", "Place/Notes", "-r", "Backups").expectError(
+      exit: 1, ["Backups", "Read-only file system", "choose another place"])
+    #expect(try sandbox.names("Backups") == [(archive as NSString).lastPathComponent])
   }
 
   @Test("A repository of another user: read when it may be, and refused as a place for archives")
   func otherUsersRepository() throws {
-    try Sandbox.with { sandbox in
-      let archive = try placed(sandbox)
-      try open(sandbox, archive)
-      try sandbox.giveToOther("Place")
-      func run(_ arguments: String...) throws -> CommandResult {
-        try sandbox.asOther(arguments + ["-r", "Backups"])
-      }
-      for result in try [run("list"), run("verify", "latest"), run("restore", "latest", "Place/Notes")] {
-        #expect(result.succeeded, "\(result)")
-      }
-      try run("snapshot", "Place/Notes").expectError(
-        exit: 1, ["Backups", "Permission denied", "as its owner"])
-      // An archive that may not be read is named; a repository that may not be entered, too.
-      try sandbox.run(Tools.system("chmod"), "600", archive)
-      let listed = try run("list")
-      let reason = (archive as NSString).lastPathComponent + ": permission denied"
-      #expect(listed.exitCode == 3 && listed.errors.contains(reason), "\(listed)")
-      try sandbox.mode("Backups", 0o700)
-      try run("list").expectError(exit: 1, ["Backups", "Permission denied"])
+    let archive = try placed(sandbox)
+    try open(sandbox, archive)
+    try sandbox.giveToOther("Place")
+    func run(_ arguments: String...) throws -> CommandResult {
+      try sandbox.asOther(arguments + ["-r", "Backups"])
     }
+    for result in try [run("list"), run("verify", "latest"), run("restore", "latest", "Place/Notes")] {
+      #expect(result.succeeded, "\(result)")
+    }
+    try run("snapshot", "Place/Notes").expectError(
+      exit: 1, ["Backups", "Permission denied", "as its owner"])
+    // An archive that may not be read is named; a repository that may not be entered, too.
+    try sandbox.run(Tools.system("chmod"), "600", archive)
+    let listed = try run("list")
+    let reason = (archive as NSString).lastPathComponent + ": permission denied"
+    #expect(listed.exitCode == 3 && listed.errors.contains(reason), "\(listed)")
+    try sandbox.mode("Backups", 0o700)
+    try run("list").expectError(exit: 1, ["Backups", "Permission denied"])
   }
 
   /// A container in a directory of its own, with an archive of it, and something for a restore to do.

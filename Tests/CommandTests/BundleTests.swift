@@ -5,6 +5,10 @@ import Testing
 /// A container as Xcode downloads it (`.xcappdata`), and as other tools copy it (a directory named by bundle id).
 @Suite("Bundles and bare directories")
 struct BundleTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   enum Shape: String, CaseIterable, Sendable {
     case bundle = "Ada's iPhone.xcappdata"
     case bare = "com.example.notes"
@@ -32,101 +36,91 @@ struct BundleTests {
 
   @Test("Inspect, snapshot, migrate, rollback and restore", arguments: Shape.allCases)
   func wholeLife(_ shape: Shape) throws {
-    try Sandbox.with { sandbox in
-      let root = try make(shape, in: sandbox)
-      let whole = try sandbox.tree(shape.rawValue)
-      let inspected = try sandbox.document("inspect", shape.rawValue)
-      let container = inspected["container"]
-      #expect(container["root"].text == sandbox(root))
-      #expect(container["app"].text == "com.example.notes")
-      #expect(container["layout"].text == "ios")
-      #expect(container["schema_version"].number == 0)
-      let instance = shape == .bundle ? "Ada's iPhone" : "com.example.notes"
-      #expect(container["instance"].text == instance)
+    let root = try make(shape, in: sandbox)
+    let whole = try sandbox.tree(shape.rawValue)
+    let inspected = try sandbox.document("inspect", shape.rawValue)
+    let container = inspected["container"]
+    #expect(container["root"].text == sandbox(root))
+    #expect(container["app"].text == "com.example.notes")
+    #expect(container["layout"].text == "ios")
+    #expect(container["schema_version"].number == 0)
+    let instance = shape == .bundle ? "Ada's iPhone" : "com.example.notes"
+    #expect(container["instance"].text == instance)
 
-      let archive = try sandbox.snapshot(shape.rawValue)
-      try sandbox.tree(shape.rawValue).expectSame(as: whole, comparing: TreeListing.untouched)
-      let members = try sandbox.run(Tools.system("bsdtar"), "-tf", archive)
-      #expect(members.contains("container/Documents/database.sqlite\n") && !members.contains("AppDataInfo"))
+    let archive = try sandbox.snapshot(shape.rawValue)
+    try sandbox.tree(shape.rawValue).expectSame(as: whole, comparing: TreeListing.untouched)
+    let members = try sandbox.run(Tools.system("bsdtar"), "-tf", archive)
+    #expect(members.contains("container/Documents/database.sqlite\n") && !members.contains("AppDataInfo"))
 
-      try sandbox.succeed("migrate", shape.rawValue)
-      #expect(sandbox.exists(root + "/" + Sandbox.newDatabase))
-      // State is kept beside the bundle, never in it.
-      if shape == .bundle { #expect(try sandbox.names(shape.rawValue) == ["AppData", "AppDataInfo.plist"]) }
-      #expect(try sandbox.names().filter { $0.hasPrefix(".drydock-") }.count == 1)
-      // A bundle's own directory saw one of its names change.
-      try sandbox.succeed("rollback", shape.rawValue)
-      try sandbox.tree(shape.rawValue).expectSame(as: whole, ignoringTimesOf: shape == .bundle ? [""] : [])
+    try sandbox.succeed("migrate", shape.rawValue)
+    #expect(sandbox.exists(root + "/" + Sandbox.newDatabase))
+    // State is kept beside the bundle, never in it.
+    if shape == .bundle { #expect(try sandbox.names(shape.rawValue) == ["AppData", "AppDataInfo.plist"]) }
+    #expect(try sandbox.names().filter { $0.hasPrefix(".drydock-") }.count == 1)
+    // A bundle's own directory saw one of its names change.
+    try sandbox.succeed("rollback", shape.rawValue)
+    try sandbox.tree(shape.rawValue).expectSame(as: whole, ignoringTimesOf: shape == .bundle ? [""] : [])
 
-      try sandbox.remove(root + "/Documents/private.txt")
-      try sandbox.write(root + "/Documents/new.txt", "new\n")
-      try sandbox.succeed("restore", archive, shape.rawValue)
-      try sandbox.tree(shape.rawValue).expectSame(as: whole, ignoringTimesOf: shape == .bundle ? [""] : [])
-    }
+    try sandbox.remove(root + "/Documents/private.txt")
+    try sandbox.write(root + "/Documents/new.txt", "new\n")
+    try sandbox.succeed("restore", archive, shape.rawValue)
+    try sandbox.tree(shape.rawValue).expectSame(as: whole, ignoringTimesOf: shape == .bundle ? [""] : [])
   }
 
   @Test("A restore makes a bundle of a new path that is named like one")
   func restoredBundle() throws {
-    try Sandbox.with { sandbox in
-      _ = try make(.bare, in: sandbox)
-      let archive = try sandbox.snapshot("com.example.notes")
-      try sandbox.succeed("restore", archive, "Plain")
-      let plain = try sandbox.tree("Plain")
-      let trial = try sandbox.drydock("restore", archive, "New.xcappdata/", "--dry-run").expect()
-      #expect(!sandbox.exists("New.xcappdata"), "\(trial)")
+    _ = try make(.bare, in: sandbox)
+    let archive = try sandbox.snapshot("com.example.notes")
+    try sandbox.succeed("restore", archive, "Plain")
+    let plain = try sandbox.tree("Plain")
+    let trial = try sandbox.drydock("restore", archive, "New.xcappdata/", "--dry-run").expect()
+    #expect(!sandbox.exists("New.xcappdata"), "\(trial)")
 
-      try sandbox.succeed("restore", archive, "New.xcappdata/")
-      #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
-      try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
-      let info = try sandbox.text("New.xcappdata/AppDataInfo.plist")
-      #expect(
-        info.contains("<key>CFBundleIdentifier</key>") && info.contains("<string>com.example.notes</string>"))
-      let container = try sandbox.document("inspect", "New.xcappdata")["container"]
-      #expect(container["app"].text == "com.example.notes" && container["instance"].text == "New")
-      let again = try sandbox.succeed("restore", archive, "New.xcappdata")
-      #expect(again.contains("nothing to change"), "\(again)")
-      // The bundle stays, so that the restore can be redone into it.
-      try sandbox.succeed("rollback", "New.xcappdata")
-      try sandbox.succeed("rollback", "New.xcappdata", "--redo")
-      try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
-    }
+    try sandbox.succeed("restore", archive, "New.xcappdata/")
+    #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
+    try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
+    let info = try sandbox.text("New.xcappdata/AppDataInfo.plist")
+    #expect(
+      info.contains("<key>CFBundleIdentifier</key>") && info.contains("<string>com.example.notes</string>"))
+    let container = try sandbox.document("inspect", "New.xcappdata")["container"]
+    #expect(container["app"].text == "com.example.notes" && container["instance"].text == "New")
+    let again = try sandbox.succeed("restore", archive, "New.xcappdata")
+    #expect(again.contains("nothing to change"), "\(again)")
+    // The bundle stays, so that the restore can be redone into it.
+    try sandbox.succeed("rollback", "New.xcappdata")
+    try sandbox.succeed("rollback", "New.xcappdata", "--redo")
+    try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
   }
 
   @Test(
     "A killed restore leaves no part of a bundle's data, and the next one completes it",
     arguments: ["staged", "committed", "exchanged"])
   func killed(_ point: String) throws {
-    try Sandbox.with { sandbox in
-      _ = try make(.bare, in: sandbox)
-      let archive = try sandbox.snapshot("com.example.notes")
-      try sandbox.succeed("restore", archive, "Plain")
-      let words = ["restore", archive, "New.xcappdata"]
-      try sandbox.kill(words, at: point)
-      try sandbox.succeed("recover", "New.xcappdata")
-      try sandbox.succeed(words)
-      #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
-      try sandbox.tree("New.xcappdata/AppData").expectSame(as: sandbox.tree("Plain"), ignoringTimesOf: [""])
-    }
+    _ = try make(.bare, in: sandbox)
+    let archive = try sandbox.snapshot("com.example.notes")
+    try sandbox.succeed("restore", archive, "Plain")
+    let words = ["restore", archive, "New.xcappdata"]
+    try sandbox.kill(words, at: point)
+    try sandbox.succeed("recover", "New.xcappdata")
+    try sandbox.succeed(words)
+    #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
+    try sandbox.tree("New.xcappdata/AppData").expectSame(as: sandbox.tree("Plain"), ignoringTimesOf: [""])
   }
 
   @Test("A restore that fails leaves no bundle")
   func failed() throws {
-    try Sandbox.with { sandbox in
-      _ = try make(.bare, in: sandbox)
-      try sandbox.succeed("snapshot", "com.example.notes", "-o", "whole.tar.zst")
-      var bytes = try sandbox.read("whole.tar.zst")
-      for place in bytes.count / 3..<bytes.count / 3 + 100 { bytes[place] ^= 0xFF }
-      try sandbox.write("damaged.tar.zst", bytes: bytes)
-      let failed = try sandbox.drydock("restore", "damaged.tar.zst", "Failed.xcappdata").expect(exit: 4)
-      #expect(!sandbox.exists("Failed.xcappdata"), "\(failed)")
-    }
+    _ = try make(.bare, in: sandbox)
+    try sandbox.succeed("snapshot", "com.example.notes", "-o", "whole.tar.zst")
+    var bytes = try sandbox.read("whole.tar.zst")
+    for place in bytes.count / 3..<bytes.count / 3 + 100 { bytes[place] ^= 0xFF }
+    try sandbox.write("damaged.tar.zst", bytes: bytes)
+    let failed = try sandbox.drydock("restore", "damaged.tar.zst", "Failed.xcappdata").expect(exit: 4)
+    #expect(!sandbox.exists("Failed.xcappdata"), "\(failed)")
   }
 
   @Test("A bundle's data root is the same container")
   func innerRoot() throws {
-    try Sandbox.with { sandbox in
-      let root = try make(.bundle, in: sandbox)
-      #expect(try sandbox.document("inspect", root)["container"]["layout"].text == "ios")
-    }
+    let root = try make(.bundle, in: sandbox)
+    #expect(try sandbox.document("inspect", root)["container"]["layout"].text == "ios")
   }
 }

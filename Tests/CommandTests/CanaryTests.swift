@@ -6,6 +6,10 @@ import Testing
 /// is searched for them.
 @Suite("Canaries")
 struct CanaryTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   @Test("The search finds a canary in every form, and at every place")
   func search() throws {
     let needles = Canary.needles(.plain)
@@ -52,60 +56,56 @@ struct CanaryTests {
 
   @Test("No command sings, in words or JSON, by flags or variables", arguments: ["text", "json"])
   func story(_ mode: String) throws {
-    try Sandbox.with { sandbox in
-      let canaries = try CanarySandbox(sandbox)
-      let isJSON = mode == "json"
-      canaries.environment = [
-        "DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device), "DRYDOCK_CACHE": sandbox("Cache"),
-        "DRYDOCK_COMMIT": isJSON ? "in-place" : "exchange",
-      ]
-      if isJSON { canaries.environment.merge(try Self.variables(canaries)) { $1 } }
-      // A passphrase costs a second each time, by design.
-      let steps = CanaryStory.steps.filter { !isJSON || !$0.words.contains("--passphrase-file") }
-      var wasCached = false
-      for (number, step) in steps.enumerated() {
-        try step.before?(canaries)
-        let words = step.words + (isJSON ? ["--json"] : [])
-        let result = try canaries.run(words, input: Array(step.input.utf8), prints: step.prints)
-        #expect(step.exits.contains(result.exitCode), "\(step.words.joined(separator: " "))\n\(result)")
-        if step.prints { #expect(!Canary.needles(.sealed).found(in: Data(result.outputBytes)).isEmpty) }
-        let isCached = (try? sandbox.names("Cache/manifests").isEmpty) == false
-        if isCached && !wasCached {
-          try canaries.searchDisk("the cache after \(step.words.joined(separator: " "))")
-        }
-        wasCached = wasCached || isCached
-        if number.isMultiple(of: 8) { try canaries.searchDisk("after \(step.words.joined(separator: " "))") }
+    let canaries = try CanarySandbox(sandbox)
+    let isJSON = mode == "json"
+    canaries.environment = [
+      "DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device), "DRYDOCK_CACHE": sandbox("Cache"),
+      "DRYDOCK_COMMIT": isJSON ? "in-place" : "exchange",
+    ]
+    if isJSON { canaries.environment.merge(try Self.variables(canaries)) { $1 } }
+    // A passphrase costs a second each time, by design.
+    let steps = CanaryStory.steps.filter { !isJSON || !$0.words.contains("--passphrase-file") }
+    var wasCached = false
+    for (number, step) in steps.enumerated() {
+      try step.before?(canaries)
+      let words = step.words + (isJSON ? ["--json"] : [])
+      let result = try canaries.run(words, input: Array(step.input.utf8), prints: step.prints)
+      #expect(step.exits.contains(result.exitCode), "\(step.words.joined(separator: " "))\n\(result)")
+      if step.prints { #expect(!Canary.needles(.sealed).found(in: Data(result.outputBytes)).isEmpty) }
+      let isCached = (try? sandbox.names("Cache/manifests").isEmpty) == false
+      if isCached && !wasCached {
+        try canaries.searchDisk("the cache after \(step.words.joined(separator: " "))")
       }
-      try canaries.searchDisk("at the end")
-      #expect(wasCached, "manifests were cached, and searched")
-      try canaries.searchArchives([.sealed])
-      for archive in ["plain.tar.zst", "signed.tar.zst", "copied.tar.zst"] { try sandbox.remove(archive) }
-      try sandbox.remove("Backups")
-      try canaries.searchArchives([.moved])
+      wasCached = wasCached || isCached
+      if number.isMultiple(of: 8) { try canaries.searchDisk("after \(step.words.joined(separator: " "))") }
     }
+    try canaries.searchDisk("at the end")
+    #expect(wasCached, "manifests were cached, and searched")
+    try canaries.searchArchives([.sealed])
+    for archive in ["plain.tar.zst", "signed.tar.zst", "copied.tar.zst"] { try sandbox.remove(archive) }
+    try sandbox.remove("Backups")
+    try canaries.searchArchives([.moved])
   }
 
   @Test("What is plain, or a key, can be read by its owner only")
   func modes() throws {
-    try Sandbox.with { sandbox in
-      let canaries = try CanarySandbox(sandbox)
-      canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device)]
-      for line in [
-        "snapshot Notes -o plain.tar.zst", "export plain.tar.zst -o copy.tar.zst",
-        "snapshot Notes -r Backups",
-        "keygen -o new.txt", "vault set Notes a/b --value-file Keys/first",
-        "vault get Notes a/b --output got", "inspect Notes --html page.html",
-      ] { #expect(try canaries.run(line.split(separator: " ").map(String.init)).succeeded, "\(line)") }
-      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
-      let wanted: [(String, mode_t)] = [
-        ("plain.tar.zst", 0o600), ("copy.tar.zst", 0o600), ("new.txt", 0o600), ("got", 0o600),
-        ("page.html", 0o600),
-        ("Backups", 0o700),
-        (state, 0o700), ("Notes/Library/Vault/vault.age", 0o600),
-      ]
-      for (path, mode) in wanted {
-        #expect(try RawFiles.status(Array(sandbox(path).utf8)).st_mode & 0o777 == mode, "\(path)")
-      }
+    let canaries = try CanarySandbox(sandbox)
+    canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device)]
+    for line in [
+      "snapshot Notes -o plain.tar.zst", "export plain.tar.zst -o copy.tar.zst",
+      "snapshot Notes -r Backups",
+      "keygen -o new.txt", "vault set Notes a/b --value-file Keys/first",
+      "vault get Notes a/b --output got", "inspect Notes --html page.html",
+    ] { #expect(try canaries.run(line.split(separator: " ").map(String.init)).succeeded, "\(line)") }
+    let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+    let wanted: [(String, mode_t)] = [
+      ("plain.tar.zst", 0o600), ("copy.tar.zst", 0o600), ("new.txt", 0o600), ("got", 0o600),
+      ("page.html", 0o600),
+      ("Backups", 0o700),
+      (state, 0o700), ("Notes/Library/Vault/vault.age", 0o600),
+    ]
+    for (path, mode) in wanted {
+      #expect(try RawFiles.status(Array(sandbox(path).utf8)).st_mode & 0o777 == mode, "\(path)")
     }
   }
 
@@ -136,40 +136,38 @@ struct CanaryTests {
 
   @Test("Command lines that make no sense do not repeat what is secret in them")
   func nonsense() throws {
-    try Sandbox.with { sandbox in
-      let canaries = try CanarySandbox(sandbox)
-      let key = try sandbox.text(CanarySandbox.identity).split(separator: "\n").last ?? ""
-      let token = "gh" + "p_" + Canary.sealed.value("argument") + Canary.sealed.value("argument")
-      let address = "https://ada:\(Canary.sealed.value("url"))@example.com/x"
-      var tried: Set<String> = []
-      for (words, command) in try ProgramCommand.all() where command.subcommands == nil {
-        // One of those that the parser treats alike.
-        guard tried.insert(command.values).inserted || TestExtent.isFull else { continue }
-        try canaries.run(words + ["--help"])
-        try canaries.run(words + [String(key)])
-        try canaries.run(words + ["Notes", token, address, token, "--json"])
-        try canaries.run(words + ["Notes", "--nonsense", String(key)])
-        if words[0] == "vault" {
-          try canaries.run(words + ["Notes", "a", "whenUnlocked", "c", Canary.sealed.value("argument")])
-        }
+    let canaries = try CanarySandbox(sandbox)
+    let key = try sandbox.text(CanarySandbox.identity).split(separator: "\n").last ?? ""
+    let token = "gh" + "p_" + Canary.sealed.value("argument") + Canary.sealed.value("argument")
+    let address = "https://ada:\(Canary.sealed.value("url"))@example.com/x"
+    var tried: Set<String> = []
+    for (words, command) in try ProgramCommand.all() where command.subcommands == nil {
+      // One of those that the parser treats alike.
+      guard tried.insert(command.values).inserted || TestExtent.isFull else { continue }
+      try canaries.run(words + ["--help"])
+      try canaries.run(words + [String(key)])
+      try canaries.run(words + ["Notes", token, address, token, "--json"])
+      try canaries.run(words + ["Notes", "--nonsense", String(key)])
+      if words[0] == "vault" {
+        try canaries.run(words + ["Notes", "a", "whenUnlocked", "c", Canary.sealed.value("argument")])
       }
-      for option in [
-        "--identity", "--passphrase-file", "--recipient", "--recipients-file", "--device-key", "--config",
-        "-r",
-      ] {
-        try canaries.run(["snapshot", "Notes", "-o", "x.tar.zst", option, String(key)])
-        try canaries.run(["show", address, option, String(key), "--json"])
-      }
-      for variable in [
-        "IDENTITY", "RECIPIENTS", "DEVICE_KEY", "CONFIG", "REPOSITORY", "MAX_SIZE", "COMMIT", "KILL_AT",
-      ] {
-        let extra = ["DRYDOCK_" + variable: String(key)]
-        for line in ["snapshot Notes -r Backups", "vault list Notes --json"] {
-          let words = line.split(separator: " ").map(String.init)
-          try canaries.run(words, environment: extra)
-        }
-      }
-      try canaries.searchDisk("at the end")
     }
+    for option in [
+      "--identity", "--passphrase-file", "--recipient", "--recipients-file", "--device-key", "--config",
+      "-r",
+    ] {
+      try canaries.run(["snapshot", "Notes", "-o", "x.tar.zst", option, String(key)])
+      try canaries.run(["show", address, option, String(key), "--json"])
+    }
+    for variable in [
+      "IDENTITY", "RECIPIENTS", "DEVICE_KEY", "CONFIG", "REPOSITORY", "MAX_SIZE", "COMMIT", "KILL_AT",
+    ] {
+      let extra = ["DRYDOCK_" + variable: String(key)]
+      for line in ["snapshot Notes -r Backups", "vault list Notes --json"] {
+        let words = line.split(separator: " ").map(String.init)
+        try canaries.run(words, environment: extra)
+      }
+    }
+    try canaries.searchDisk("at the end")
   }
 }

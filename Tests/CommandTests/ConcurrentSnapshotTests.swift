@@ -4,26 +4,28 @@ import Testing
 
 /// What a snapshot must see at one moment, and what it cannot see.
 @Suite struct ConcurrentSnapshotTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   @Test("Migrated while a snapshot waits: header and content are of one version")
   func migratedInBetween() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.run(Tools.system("mkdir"), "Backups")
-      let holder = try Command.spawn(
-        Tools.system("flock"), ["-x", sandbox("Backups"), "sh", "-c", "echo held; exec cat"])
-      try holder.waitForLine("held")
-      let snapshot = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "600"])
-      // Between two tries for the repository's lock; the container is free for others.
-      while snapshot.isRunning && !sleeps(snapshot.process) { usleep(1000) }
-      try sandbox.succeed("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")
-      holder.closeInput()
-      let result = try snapshot.wait().expect()
-      let list = try sandbox.succeed("list", "-r", "Backups", "--json")
-      #expect(
-        list.contains("\"schema_version\" : \(Sandbox.latest)")
-          || list.contains("schemaVersion\" : \(Sandbox.latest)"), "\(list)")
-      try sandbox.drydock("show", result.output.trimmingCharacters(in: .newlines)).expect(output: "vault.age")
-    }
+    try sandbox.create()
+    try sandbox.run(Tools.system("mkdir"), "Backups")
+    let holder = try Command.spawn(
+      Tools.system("flock"), ["-x", sandbox("Backups"), "sh", "-c", "echo held; exec cat"])
+    try holder.waitForLine("held")
+    let snapshot = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "600"])
+    // Between two tries for the repository's lock; the container is free for others.
+    while snapshot.isRunning && !sleeps(snapshot.process) { usleep(1000) }
+    try sandbox.succeed("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")
+    holder.closeInput()
+    let result = try snapshot.wait().expect()
+    let list = try sandbox.succeed("list", "-r", "Backups", "--json")
+    #expect(
+      list.contains("\"schema_version\" : \(Sandbox.latest)")
+        || list.contains("schemaVersion\" : \(Sandbox.latest)"), "\(list)")
+    try sandbox.drydock("show", result.output.trimmingCharacters(in: .newlines)).expect(output: "vault.age")
   }
 
   /// Whether a process waits until a time has passed.
@@ -34,75 +36,71 @@ import Testing
 
   @Test("Listed slowly while a file changes its directory: it is in the archive, or named")
   func slowListing() throws {
-    try Sandbox.with { sandbox in
-      for name in ["early", "middle", "zlate"] {
-        for number in 0..<5 { try sandbox.write("Box/Documents/\(name)/file-\(number)", name) }
-      }
-      try sandbox.write("Box/Documents/zlate/wanderer", "mine")
-      let script = """
-        import os, sys, time
-        os.chdir(sys.argv[1])
-        places = ["zlate/wanderer", "early/wanderer"]
-        print("ready", flush=True)
-        while os.getppid() != 1:
-            time.sleep(float(sys.argv[2]))
-            os.rename(*places)
-            places.reverse()
-        """
-      var whole = 0
-      for pause in [0.005, 0.02, 0.05, 0.2] {
-        let app = try Command.spawn(
-          Tools.system("python3"), ["-c", script, sandbox("Box/Documents"), String(pause)])
-        defer { app.kill() }
-        try app.waitForLine("ready")
-        for delay in [5_000, 30_000] {
-          let archive = "\(pause)-\(delay)"
-          let result = try sandbox.traced(
-            "getdents64", "delay_enter=\(delay)", ["snapshot", "Box", "-o", archive])
-          let found = try sandbox.succeed("show", archive).split(separator: "\n")
-            .filter { $0.hasSuffix("/wanderer") && !$0.contains("skipped") }
-          if result.exitCode == 0 {
-            #expect(found.count == 1, "\(archive): \(found)")
-            whole += 1
-          } else {
-            #expect(result.exitCode == 3 && result.errors.contains("Documents"), "\(archive): \(result)")
-          }
-        }
-        app.kill()
-        _ = try app.wait()
-        try sandbox.shell("cd Box/Documents; [ ! -e early/wanderer ] || mv early/wanderer zlate")
-      }
-      #expect(whole > 0)
+    for name in ["early", "middle", "zlate"] {
+      for number in 0..<5 { try sandbox.write("Box/Documents/\(name)/file-\(number)", name) }
     }
+    try sandbox.write("Box/Documents/zlate/wanderer", "mine")
+    let script = """
+      import os, sys, time
+      os.chdir(sys.argv[1])
+      places = ["zlate/wanderer", "early/wanderer"]
+      print("ready", flush=True)
+      while os.getppid() != 1:
+          time.sleep(float(sys.argv[2]))
+          os.rename(*places)
+          places.reverse()
+      """
+    var whole = 0
+    for pause in [0.005, 0.02, 0.05, 0.2] {
+      let app = try Command.spawn(
+        Tools.system("python3"), ["-c", script, sandbox("Box/Documents"), String(pause)])
+      defer { app.kill() }
+      try app.waitForLine("ready")
+      for delay in [5_000, 30_000] {
+        let archive = "\(pause)-\(delay)"
+        let result = try sandbox.traced(
+          "getdents64", "delay_enter=\(delay)", ["snapshot", "Box", "-o", archive])
+        let found = try sandbox.succeed("show", archive).split(separator: "\n")
+          .filter { $0.hasSuffix("/wanderer") && !$0.contains("skipped") }
+        if result.exitCode == 0 {
+          #expect(found.count == 1, "\(archive): \(found)")
+          whole += 1
+        } else {
+          #expect(result.exitCode == 3 && result.errors.contains("Documents"), "\(archive): \(result)")
+        }
+      }
+      app.kill()
+      _ = try app.wait()
+      try sandbox.shell("cd Box/Documents; [ ! -e early/wanderer ] || mv early/wanderer zlate")
+    }
+    #expect(whole > 0)
   }
 
   @Test("Times of archives that cannot be right are warned of")
   func clocks() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("Box/Documents/file", "1")
-      func snapshot() throws -> CommandResult { try sandbox.drydock("snapshot", "Box", "-r", "Backups") }
-      let first = try snapshot().expect()
-      #expect(!first.errors.contains("clock"), "\(first)")
-      let path = first.output.trimmingCharacters(in: .newlines)
-      // As if its clock had been a day ahead.
-      try sandbox.run(Tools.system("touch"), "-d", "1 day ago", path)
-      try sandbox.drydock("list", "-r", "Backups").expect(
-        errors: (path as NSString).lastPathComponent + ": of 20", "and written at 20")
-      try sandbox.drydock("list", "-r", "Backups", "--json").expect(output: "\"kind\" : \"published\"")
-      try sandbox.drydock("restore", "latest", "Box", "-r", "Backups").expect(errors: "a clock was wrong")
-      // Of the future, as far as its name tells.
-      let name = (path as NSString).lastPathComponent.replacing(/\d{8}T\d{6}Z/, with: "20990101T000000Z")
-      try sandbox.run(Tools.system("mv"), path, sandbox("Backups/" + name))
-      try sandbox.write("Box/Documents/file", "2")
-      let second = try snapshot().expect(errors: "is in the future")
-      let made = second.output.trimmingCharacters(in: .newlines)
-      let header = try sandbox.run(Tools.system("bsdtar"), "-xOf", made, "drydock.json")
-      #expect(header.contains("\"follows\""))
-      let json = try sandbox.succeed("snapshot", "Box", "-r", "Backups", "--json")
-      #expect(json.contains("clock_warnings") && json.contains("\"kind\" : \"future\""))
-      try sandbox.succeed("restore", "latest", "Box", "-r", "Backups")
-      #expect(try sandbox.read("Box/Documents/file") == Array("2".utf8))
-    }
+    try sandbox.write("Box/Documents/file", "1")
+    func snapshot() throws -> CommandResult { try sandbox.drydock("snapshot", "Box", "-r", "Backups") }
+    let first = try snapshot().expect()
+    #expect(!first.errors.contains("clock"), "\(first)")
+    let path = first.output.trimmingCharacters(in: .newlines)
+    // As if its clock had been a day ahead.
+    try sandbox.run(Tools.system("touch"), "-d", "1 day ago", path)
+    try sandbox.drydock("list", "-r", "Backups").expect(
+      errors: (path as NSString).lastPathComponent + ": of 20", "and written at 20")
+    try sandbox.drydock("list", "-r", "Backups", "--json").expect(output: "\"kind\" : \"published\"")
+    try sandbox.drydock("restore", "latest", "Box", "-r", "Backups").expect(errors: "a clock was wrong")
+    // Of the future, as far as its name tells.
+    let name = (path as NSString).lastPathComponent.replacing(/\d{8}T\d{6}Z/, with: "20990101T000000Z")
+    try sandbox.run(Tools.system("mv"), path, sandbox("Backups/" + name))
+    try sandbox.write("Box/Documents/file", "2")
+    let second = try snapshot().expect(errors: "is in the future")
+    let made = second.output.trimmingCharacters(in: .newlines)
+    let header = try sandbox.run(Tools.system("bsdtar"), "-xOf", made, "drydock.json")
+    #expect(header.contains("\"follows\""))
+    let json = try sandbox.succeed("snapshot", "Box", "-r", "Backups", "--json")
+    #expect(json.contains("clock_warnings") && json.contains("\"kind\" : \"future\""))
+    try sandbox.succeed("restore", "latest", "Box", "-r", "Backups")
+    #expect(try sandbox.read("Box/Documents/file") == Array("2".utf8))
   }
 
   // MARK: What cannot be decided
@@ -111,35 +109,31 @@ import Testing
     "An attribute that cannot be read: what it may exclude is not stored, and named",
     arguments: ["EIO", "EPERM"])
   func attributeCannotBeRead(_ error: String) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("Box/Documents/private/diary", "not for backups")
-      try sandbox.write("Box/Documents/other", "stored")
-      try ExtendedAttributes.set(
-        "user.xdg.robots.backup", Array("false".utf8), of: Array(sandbox("Box/Documents/private").utf8))
-      try sandbox.traced("lgetxattr", "error=\(error)", ["snapshot", "Box", "-o", "Box.tar.zst"]).expect(
-        exit: 3, errors: "not stored, unreadable: Documents/private")
-      let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("Box.tar.zst"))
-      #expect(names.contains("container/Documents/other") && !names.contains("diary"))
-      try sandbox.write("Box/Documents/extra", "removed")
-      try sandbox.succeed("restore", "Box.tar.zst", "Box")
-      #expect(sandbox.exists("Box/Documents/private/diary") && !sandbox.exists("Box/Documents/extra"))
-    }
+    try sandbox.write("Box/Documents/private/diary", "not for backups")
+    try sandbox.write("Box/Documents/other", "stored")
+    try ExtendedAttributes.set(
+      "user.xdg.robots.backup", Array("false".utf8), of: Array(sandbox("Box/Documents/private").utf8))
+    try sandbox.traced("lgetxattr", "error=\(error)", ["snapshot", "Box", "-o", "Box.tar.zst"]).expect(
+      exit: 3, errors: "not stored, unreadable: Documents/private")
+    let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("Box.tar.zst"))
+    #expect(names.contains("container/Documents/other") && !names.contains("diary"))
+    try sandbox.write("Box/Documents/extra", "removed")
+    try sandbox.succeed("restore", "Box.tar.zst", "Box")
+    #expect(sandbox.exists("Box/Documents/private/diary") && !sandbox.exists("Box/Documents/extra"))
   }
 
   @Test("A cache tag that cannot be read: what it may exclude is not stored, and named")
   func tagCannotBeRead() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("Box/Documents/cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
-      try sandbox.write("Box/Documents/cache/made", "can be made again")
-      try sandbox.write("Box/Documents/other", "stored")
-      try sandbox.run(Tools.system("chmod"), "0600", sandbox("Box/Documents/cache/CACHEDIR.TAG"))
-      try sandbox.openToOthers("Box", "Box/Documents", "Box/Documents/cache")
-      try sandbox.asOther(["snapshot", "Box", "-o", "tmp/Box.tar.zst"]).expect(
-        exit: 3, errors: "not stored, unreadable: Documents/cache")
-      let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("tmp/Box.tar.zst"))
-      #expect(names.contains("container/Documents/other") && !names.contains("made"))
-      try sandbox.succeed("restore", "tmp/Box.tar.zst", "Box")
-      #expect(sandbox.exists("Box/Documents/cache/made"))
-    }
+    try sandbox.write("Box/Documents/cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
+    try sandbox.write("Box/Documents/cache/made", "can be made again")
+    try sandbox.write("Box/Documents/other", "stored")
+    try sandbox.run(Tools.system("chmod"), "0600", sandbox("Box/Documents/cache/CACHEDIR.TAG"))
+    try sandbox.openToOthers("Box", "Box/Documents", "Box/Documents/cache")
+    try sandbox.asOther(["snapshot", "Box", "-o", "tmp/Box.tar.zst"]).expect(
+      exit: 3, errors: "not stored, unreadable: Documents/cache")
+    let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("tmp/Box.tar.zst"))
+    #expect(names.contains("container/Documents/other") && !names.contains("made"))
+    try sandbox.succeed("restore", "tmp/Box.tar.zst", "Box")
+    #expect(sandbox.exists("Box/Documents/cache/made"))
   }
 }

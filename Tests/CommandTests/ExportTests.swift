@@ -4,100 +4,96 @@ import Testing
 
 @Suite("Export")
 struct ExportTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   @Test(
     "The same snapshot under a new id: verified, restored, and opened by stock tools",
     arguments: [false, true])
   func roundTrip(_ includesExcluded: Bool) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.succeed(
-        "snapshot", "Notes", "-o", "A.tar.zst", includesExcluded ? "--include-excluded" : "--json")
-      let exported = try sandbox.document("export", "A.tar.zst", "-o", "B.tar.zst")
-      #expect(exported["path"].text == sandbox("B.tar.zst"))
-      let one = try sandbox.document("show", "A.tar.zst"), other = try sandbox.document("show", "B.tar.zst")
-      for key in ["snapshot", "entries", "excluded", "skipped"] {
-        #expect(one[key].exists && one[key].canonical == other[key].canonical, "\(key)")
-      }
-      let (header, new) = (one["header"], other["header"])
-      #expect(new["exported_from"].text == header["archive"].text)
-      #expect(new["archive"].text != header["archive"].text)
-      for key in Set(header.keys + new.keys).subtracting(["archive", "exported_from"]) {
-        #expect(header[key].canonical == new[key].canonical, "\(key)")
-      }
-
-      try sandbox.drydock("verify", "B.tar.zst", "--data").expect(output: "every byte")
-      let option = includesExcluded ? "--include-excluded" : "--yes"
-      try sandbox.succeed("restore", "A.tar.zst", "FromA", option)
-      try sandbox.succeed("restore", "B.tar.zst", "FromB", option)
-      try sandbox.tree("FromB").expectSame(as: sandbox.tree("FromA"))
-      #expect(try sandbox.names("FromB").contains("Documents"))
-      let list = {
-        try sandbox.run(Tools.system("tar"), "--zstd", "-tvf", $0).replacing(
-          #/(manifest.sqlite|drydock.json)$/#, with: "")
-      }
-      let plain = { (name: String) in
-        try list(name).split(separator: "\n").filter { $0.contains("container") }
-      }
-      #expect(try plain("A.tar.zst") == plain("B.tar.zst") && plain("B.tar.zst").count > 15)
+    try sandbox.create()
+    try sandbox.succeed(
+      "snapshot", "Notes", "-o", "A.tar.zst", includesExcluded ? "--include-excluded" : "--json")
+    let exported = try sandbox.document("export", "A.tar.zst", "-o", "B.tar.zst")
+    #expect(exported["path"].text == sandbox("B.tar.zst"))
+    let one = try sandbox.document("show", "A.tar.zst"), other = try sandbox.document("show", "B.tar.zst")
+    for key in ["snapshot", "entries", "excluded", "skipped"] {
+      #expect(one[key].exists && one[key].canonical == other[key].canonical, "\(key)")
     }
+    let (header, new) = (one["header"], other["header"])
+    #expect(new["exported_from"].text == header["archive"].text)
+    #expect(new["archive"].text != header["archive"].text)
+    for key in Set(header.keys + new.keys).subtracting(["archive", "exported_from"]) {
+      #expect(header[key].canonical == new[key].canonical, "\(key)")
+    }
+
+    try sandbox.drydock("verify", "B.tar.zst", "--data").expect(output: "every byte")
+    let option = includesExcluded ? "--include-excluded" : "--yes"
+    try sandbox.succeed("restore", "A.tar.zst", "FromA", option)
+    try sandbox.succeed("restore", "B.tar.zst", "FromB", option)
+    try sandbox.tree("FromB").expectSame(as: sandbox.tree("FromA"))
+    #expect(try sandbox.names("FromB").contains("Documents"))
+    let list = {
+      try sandbox.run(Tools.system("tar"), "--zstd", "-tvf", $0).replacing(
+        #/(manifest.sqlite|drydock.json)$/#, with: "")
+    }
+    let plain = { (name: String) in
+      try list(name).split(separator: "\n").filter { $0.contains("container") }
+    }
+    #expect(try plain("A.tar.zst") == plain("B.tar.zst") && plain("B.tar.zst").count > 15)
   }
 
   @Test("Into a repository, from one, and what is there is never replaced")
   func places() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.succeed("snapshot", "Notes", "-r", "Backups")
-      try sandbox.run(Tools.system("mkdir"), "Elsewhere")
-      try sandbox.succeed("export", "latest", "-r", "Backups", "--into", "Elsewhere")
-      #expect(try sandbox.names("Elsewhere").count == 1)
-      let name = try #require(try sandbox.names("Elsewhere").first)
-      #expect(name.hasPrefix("com.example.notes_2"))
-      try sandbox.succeed("export", "Elsewhere/" + name, "-r", "Backups")
-      #expect(try sandbox.names("Backups").count == 2)
-      #expect(try sandbox.succeed("verify", "-r", "Backups", "--data").split(separator: "\n").count == 2)
-      try sandbox.write("there", "mine")
-      try sandbox.expectRefusal(["export", "Elsewhere/" + name, "-o", "there"], exit: 1, ["already exists"])
-      #expect(try sandbox.read("there") == Array("mine".utf8))
-      try sandbox.expectRefusal(["export", "Elsewhere/" + name], exit: 64, ["no place for the archive"])
-      try sandbox.expectRefusal(
-        ["export", "Elsewhere/" + name, "-o", "x", "--into", "Elsewhere"], exit: 64, ["either -o FILE"])
-    }
+    try sandbox.create()
+    try sandbox.succeed("snapshot", "Notes", "-r", "Backups")
+    try sandbox.run(Tools.system("mkdir"), "Elsewhere")
+    try sandbox.succeed("export", "latest", "-r", "Backups", "--into", "Elsewhere")
+    #expect(try sandbox.names("Elsewhere").count == 1)
+    let name = try #require(try sandbox.names("Elsewhere").first)
+    #expect(name.hasPrefix("com.example.notes_2"))
+    try sandbox.succeed("export", "Elsewhere/" + name, "-r", "Backups")
+    #expect(try sandbox.names("Backups").count == 2)
+    #expect(try sandbox.succeed("verify", "-r", "Backups", "--data").split(separator: "\n").count == 2)
+    try sandbox.write("there", "mine")
+    try sandbox.expectRefusal(["export", "Elsewhere/" + name, "-o", "there"], exit: 1, ["already exists"])
+    #expect(try sandbox.read("there") == Array("mine".utf8))
+    try sandbox.expectRefusal(["export", "Elsewhere/" + name], exit: 64, ["no place for the archive"])
+    try sandbox.expectRefusal(
+      ["export", "Elsewhere/" + name, "-o", "x", "--into", "Elsewhere"], exit: 64, ["either -o FILE"])
   }
 
   @Test("A flipped bit anywhere leaves no file")
   func damaged() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      let bytes = try sandbox.read("A.tar.zst")
-      var random = SeededRandom(seed: 7)
-      for _ in 0..<12 {
-        var damaged = bytes
-        damaged[Int.random(in: 0..<bytes.count, using: &random)] ^= 0x10
-        try sandbox.write("D.tar.zst", bytes: damaged)
-        try sandbox.drydock("export", "D.tar.zst", "-o", "E.tar.zst").expect(exit: 4)
-        #expect(try !sandbox.names().contains { $0 == "E.tar.zst" || $0.hasPrefix(".drydock") })
-        #expect(try sandbox.names("tmp") == [])
-      }
+    try sandbox.create()
+    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    let bytes = try sandbox.read("A.tar.zst")
+    var random = SeededRandom(seed: 7)
+    for _ in 0..<12 {
+      var damaged = bytes
+      damaged[Int.random(in: 0..<bytes.count, using: &random)] ^= 0x10
+      try sandbox.write("D.tar.zst", bytes: damaged)
+      try sandbox.drydock("export", "D.tar.zst", "-o", "E.tar.zst").expect(exit: 4)
+      #expect(try !sandbox.names().contains { $0 == "E.tar.zst" || $0.hasPrefix(".drydock") })
+      #expect(try sandbox.names("tmp") == [])
     }
   }
 
   @Test("A killed export leaves nothing after the next one")
   func killed() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
-      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      try sandbox.run(Tools.system("mkdir"), "Elsewhere")
-      let command = try sandbox.start(["export", "A.tar.zst", "--into", "Elsewhere"])
-      while try sandbox.names("Elsewhere").isEmpty, command.isRunning { usleep(1000) }
-      command.kill()
-      let result = try command.wait()
-      #expect(result.signal == SIGKILL, "\(result)")
-      #expect(try sandbox.names("Elsewhere").allSatisfy { $0.hasPrefix(".drydock-writing-") })
-      try sandbox.succeed("export", "A.tar.zst", "--into", "Elsewhere")
-      #expect(try sandbox.names("Elsewhere").count == 1)
-      try sandbox.succeed("verify", "-r", "Elsewhere", "--data")
-    }
+    try sandbox.create()
+    try sandbox.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
+    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.run(Tools.system("mkdir"), "Elsewhere")
+    let command = try sandbox.start(["export", "A.tar.zst", "--into", "Elsewhere"])
+    while try sandbox.names("Elsewhere").isEmpty, command.isRunning { usleep(1000) }
+    command.kill()
+    let result = try command.wait()
+    #expect(result.signal == SIGKILL, "\(result)")
+    #expect(try sandbox.names("Elsewhere").allSatisfy { $0.hasPrefix(".drydock-writing-") })
+    try sandbox.succeed("export", "A.tar.zst", "--into", "Elsewhere")
+    #expect(try sandbox.names("Elsewhere").count == 1)
+    try sandbox.succeed("verify", "-r", "Elsewhere", "--data")
   }
 }

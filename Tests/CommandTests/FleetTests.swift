@@ -5,16 +5,16 @@ import Testing
 /// Many processes that share the work of one run, as a scheduler starts them.
 @Suite("Fleets")
 struct FleetTests {
-  private static let names = (1...6).map { "c\($0)" }
+  private let sandbox: Sandbox
 
   /// Six containers in `All`, copies of one.
-  private func with(_ body: (Sandbox) throws -> Void) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("All/c1", photos: 0)
-      try sandbox.shell("for n in 2 3 4 5 6; do cp -a All/c1 All/c$n; done")
-      try body(sandbox)
-    }
+  init() throws {
+    sandbox = try Sandbox()
+    try sandbox.create("All/c1", photos: 0)
+    try sandbox.shell("for n in 2 3 4 5 6; do cp -a All/c1 All/c$n; done")
   }
+
+  private static let names = (1...6).map { "c\($0)" }
 
   private func states(_ result: CommandResult) throws -> [String] {
     try JSONNode.lines(result.output).filter { $0["container"].exists }.map {
@@ -28,150 +28,140 @@ struct FleetTests {
 
   @Test("Shards do all containers once; one that was killed is run again, and nothing is done twice")
   func killed() throws {
-    try with { sandbox in
-      let migrate = { (shard: Int) in
-        [
-          "migrate", "--all", "All", "--jobs", "1", "--run", "r1", "--shard", "\(shard)/3", "--result",
-          "\(shard).jsonl",
-        ]
-      }
-      // The largest shard, so that a container is done before the kill.
-      let sizes = try (1...3).map { shard in
-        try states(
-          sandbox.drydock("status", "--all", "All", "--run", "s", "--shard", "\(shard)/3", "--json")
-        ).count
-      }
-      #expect(sizes.reduce(0, +) == Self.names.count)
-      let largest = try #require((1...3).max { sizes[$0 - 1] < sizes[$1 - 1] })
-      let others = (1...3).filter { $0 != largest }
-      let runs = try others.map { try sandbox.start(migrate($0)) }
-      try sandbox.kill(migrate(largest), at: "exchanged:2")
-      for run in runs { try run.wait().expect() }
-      let files = (1...3).map { "\($0).jsonl" }
-      let first = try summary(sandbox, files, exit: 3)
-      #expect(first["shards"][0]["incomplete"].texts == ["\(largest)/3"], "\(first)")
-      try sandbox.drydock(["summary"] + files).expect(
-        exit: 3,
-        errors:
-          "did not finish, or results of it are missing; run it again with --shard \(largest)/3 --run r1")
+    let migrate = { (shard: Int) in
+      [
+        "migrate", "--all", "All", "--jobs", "1", "--run", "r1", "--shard", "\(shard)/3", "--result",
+        "\(shard).jsonl",
+      ]
+    }
+    // The largest shard, so that a container is done before the kill.
+    let sizes = try (1...3).map { shard in
+      try states(
+        sandbox.drydock("status", "--all", "All", "--run", "s", "--shard", "\(shard)/3", "--json")
+      ).count
+    }
+    #expect(sizes.reduce(0, +) == Self.names.count)
+    let largest = try #require((1...3).max { sizes[$0 - 1] < sizes[$1 - 1] })
+    let others = (1...3).filter { $0 != largest }
+    let runs = try others.map { try sandbox.start(migrate($0)) }
+    try sandbox.kill(migrate(largest), at: "exchanged:2")
+    for run in runs { try run.wait().expect() }
+    let files = (1...3).map { "\($0).jsonl" }
+    let first = try summary(sandbox, files, exit: 3)
+    #expect(first["shards"][0]["incomplete"].texts == ["\(largest)/3"], "\(first)")
+    try sandbox.drydock(["summary"] + files).expect(
+      exit: 3,
+      errors:
+        "did not finish, or results of it are missing; run it again with --shard \(largest)/3 --run r1")
 
-      try sandbox.drydock(migrate(largest)).expect(errors: "its change is now complete")
-      let second = try summary(sandbox, files)
-      #expect(second["containers"].number == Self.names.count && second["changed_again_count"].number == 0)
-      // Also the one that the killed job could not record.
-      #expect(second["states"]["changed"].number == Self.names.count, "\(second)")
-      for name in Self.names {
-        let log = try sandbox.document("log", "All/" + name)["transactions"]
-        #expect(log.list.count == 1 && log[0]["run"].text == "r1", "\(log)")
-      }
+    try sandbox.drydock(migrate(largest)).expect(errors: "its change is now complete")
+    let second = try summary(sandbox, files)
+    #expect(second["containers"].number == Self.names.count && second["changed_again_count"].number == 0)
+    // Also the one that the killed job could not record.
+    #expect(second["states"]["changed"].number == Self.names.count, "\(second)")
+    for name in Self.names {
+      let log = try sandbox.document("log", "All/" + name)["transactions"]
+      #expect(log.list.count == 1 && log[0]["run"].text == "r1", "\(log)")
     }
   }
 
   @Test("A full disk fails the containers on it, and no other; they are done when there is room")
   func fullDisk() throws {
-    try with { sandbox in
-      let disk = try Namespace(
-        sandbox,
-        """
-        cd "$0"; mkdir Disk; mount -t tmpfs -o size=8m none Disk
-        for n in c2 c5; do mv All/$n Disk/$n; ln -s ../Disk/$n All/$n; done
-        head -c 100000000 /dev/zero > Disk/filler || true
-        """)
-      let migrate = ["migrate", "--all", "All", "--run", "r1", "--shard", "1/1", "--result", "results.jsonl"]
-      try disk.run(sandbox.program, migrate).expect(exit: 3)
-      let first = try summary(sandbox, ["results.jsonl"], exit: 3)
-      #expect(first["failures"].list.map { $0["code"].text } == ["noSpace"], "\(first)")
-      let failure = first["failures"][0]
-      #expect(failure["count"].number == 2 && failure["container"].text == "c2")
-      _ = try disk.run("/bin/rm", ["Disk/filler"])
-      try disk.run(sandbox.program, migrate).expect()
-      let second = try summary(sandbox, ["results.jsonl"])
-      let versions = second["versions"].list.map {
-        [$0["before"].number, $0["after"].number, $0["count"].number]
-      }
-      #expect(versions == [[0, Sandbox.latest, 6]] && second["changed_again_count"].number == 0, "\(second)")
+    let disk = try Namespace(
+      sandbox,
+      """
+      cd "$0"; mkdir Disk; mount -t tmpfs -o size=8m none Disk
+      for n in c2 c5; do mv All/$n Disk/$n; ln -s ../Disk/$n All/$n; done
+      head -c 100000000 /dev/zero > Disk/filler || true
+      """)
+    let migrate = ["migrate", "--all", "All", "--run", "r1", "--shard", "1/1", "--result", "results.jsonl"]
+    try disk.run(sandbox.program, migrate).expect(exit: 3)
+    let first = try summary(sandbox, ["results.jsonl"], exit: 3)
+    #expect(first["failures"].list.map { $0["code"].text } == ["noSpace"], "\(first)")
+    let failure = first["failures"][0]
+    #expect(failure["count"].number == 2 && failure["container"].text == "c2")
+    _ = try disk.run("/bin/rm", ["Disk/filler"])
+    try disk.run(sandbox.program, migrate).expect()
+    let second = try summary(sandbox, ["results.jsonl"])
+    let versions = second["versions"].list.map {
+      [$0["before"].number, $0["after"].number, $0["count"].number]
     }
+    #expect(versions == [[0, Sandbox.latest, 6]] && second["changed_again_count"].number == 0, "\(second)")
   }
 
   @Test("A wave does the first ones by hash; too many failures end the run, and what was not started is said")
   func waves() throws {
-    try with { sandbox in
-      let wave = ["migrate", "--all", "All", "--json", "--first", "2"]
-      let first = try sandbox.drydock(wave).expect(errors: "4 containers left for later")
-      let chosen = try states(first)
-      #expect(chosen.count == 2 && chosen.allSatisfy { $0.contains("changed 0") })
-      #expect(try JSONNode.lines(first.output).last?["left_out"].number == 4)
-      // A percentage is rounded up; and it is the same containers each time.
-      let same = try states(sandbox.drydock("migrate", "--all", "All", "--json", "--first", "30%"))
-      #expect(same == chosen.map { $0.replacing("changed", with: "unchanged") })
+    let wave = ["migrate", "--all", "All", "--json", "--first", "2"]
+    let first = try sandbox.drydock(wave).expect(errors: "4 containers left for later")
+    let chosen = try states(first)
+    #expect(chosen.count == 2 && chosen.allSatisfy { $0.contains("changed 0") })
+    #expect(try JSONNode.lines(first.output).last?["left_out"].number == 4)
+    // A percentage is rounded up; and it is the same containers each time.
+    let same = try states(sandbox.drydock("migrate", "--all", "All", "--json", "--first", "30%"))
+    #expect(same == chosen.map { $0.replacing("changed", with: "unchanged") })
 
-      for name in Self.names { try sandbox.write("All/\(name)/" + Sandbox.settings, "bplist00 and no more") }
-      let stop = ["migrate", "--all", "All", "--jobs", "1", "--json", "--max-failures"]
-      let stopped = try sandbox.drydock(stop + ["1"]).expect(exit: 3)
-      let failed = try states(stopped)
-      #expect(failed.filter { $0.hasSuffix("failed 1") }.count == 2, "\(failed)")
-      #expect(failed.filter { $0.hasSuffix("skipped 3") }.count == 4, "\(failed)")
-      #expect(stopped.errors.contains("4 containers not started"), "\(stopped)")
-      // Half of six may fail.
-      let half = try states(sandbox.drydock(stop + ["50%"]))
-      #expect(half.filter { $0.hasSuffix("skipped 3") }.count == 2, "\(half)")
-      try sandbox.drydock(stop + ["100%"]).expect(exit: 1)
-    }
+    for name in Self.names { try sandbox.write("All/\(name)/" + Sandbox.settings, "bplist00 and no more") }
+    let stop = ["migrate", "--all", "All", "--jobs", "1", "--json", "--max-failures"]
+    let stopped = try sandbox.drydock(stop + ["1"]).expect(exit: 3)
+    let failed = try states(stopped)
+    #expect(failed.filter { $0.hasSuffix("failed 1") }.count == 2, "\(failed)")
+    #expect(failed.filter { $0.hasSuffix("skipped 3") }.count == 4, "\(failed)")
+    #expect(stopped.errors.contains("4 containers not started"), "\(stopped)")
+    // Half of six may fail.
+    let half = try states(sandbox.drydock(stop + ["50%"]))
+    #expect(half.filter { $0.hasSuffix("skipped 3") }.count == 2, "\(half)")
+    try sandbox.drydock(stop + ["100%"]).expect(exit: 1)
   }
 
   @Test("What a run changed is rolled back in each container, unless something followed; once")
   func rollback() throws {
-    try with { sandbox in
-      let before = try sandbox.tree("All/c2")
-      try sandbox.succeed("migrate", "--all", "All", "--to", "2", "--run", "older")
-      let older = try sandbox.tree("All/c2")
-      // Three transactions of one run.
-      try sandbox.succeed("migrate", "--all", "All", "--to", "5", "--each", "--run", "newer")
-      try sandbox.succeed("migrate", "All/c1", "--to", "6")
-      try sandbox.create("All/c7", photos: 0)
-      let undo = ["rollback", "--all", "All", "--transaction-of", "newer", "--json"]
-      let dry = try sandbox.drydock(undo + ["--dry-run"])
-      #expect(try states(dry)[1] == "c2 pending 0", "\(dry)")
-      let result = try sandbox.drydock(undo).expect(
-        exit: 3, errors: "a later transaction is not of run newer")
-      #expect(
-        try states(result) == [
-          "c1 failed 6", "c2 changed 0", "c3 changed 0", "c4 changed 0", "c5 changed 0", "c6 changed 0",
-          "c7 unchanged 0",
-        ], "\(result)")
-      try sandbox.tree("All/c2").expectSame(as: older)
-      #expect(try states(sandbox.drydock(undo))[1...].allSatisfy { $0.hasSuffix("unchanged 0") })
-      // The one before is the newest now.
-      try sandbox.succeed("rollback", "All/c2", "--transaction-of", "older")
-      try sandbox.tree("All/c2").expectSame(as: before)
-      try sandbox.drydock("rollback", "All/c2", "--transaction-of", "older").expect(output: "nothing to do")
-      let unknown = ["rollback", "--all", "All", "--transaction-of", "unknown"]
-      try sandbox.drydock(unknown).expect(
-        exit: 1, output: "7 containers: 7 unchanged", errors: "no container has a transaction of run unknown")
-      try sandbox.drydock(unknown + ["--run", "u", "--shard", "1/2"]).expect(
-        errors: "no container of shard 1/2 has a")
-      try sandbox.drydock("rollback", "All/c2", "--transaction-of", "unknown").expect(
-        exit: 1, errors: "has no transaction of run unknown")
-    }
+    let before = try sandbox.tree("All/c2")
+    try sandbox.succeed("migrate", "--all", "All", "--to", "2", "--run", "older")
+    let older = try sandbox.tree("All/c2")
+    // Three transactions of one run.
+    try sandbox.succeed("migrate", "--all", "All", "--to", "5", "--each", "--run", "newer")
+    try sandbox.succeed("migrate", "All/c1", "--to", "6")
+    try sandbox.create("All/c7", photos: 0)
+    let undo = ["rollback", "--all", "All", "--transaction-of", "newer", "--json"]
+    let dry = try sandbox.drydock(undo + ["--dry-run"])
+    #expect(try states(dry)[1] == "c2 pending 0", "\(dry)")
+    let result = try sandbox.drydock(undo).expect(
+      exit: 3, errors: "a later transaction is not of run newer")
+    #expect(
+      try states(result) == [
+        "c1 failed 6", "c2 changed 0", "c3 changed 0", "c4 changed 0", "c5 changed 0", "c6 changed 0",
+        "c7 unchanged 0",
+      ], "\(result)")
+    try sandbox.tree("All/c2").expectSame(as: older)
+    #expect(try states(sandbox.drydock(undo))[1...].allSatisfy { $0.hasSuffix("unchanged 0") })
+    // The one before is the newest now.
+    try sandbox.succeed("rollback", "All/c2", "--transaction-of", "older")
+    try sandbox.tree("All/c2").expectSame(as: before)
+    try sandbox.drydock("rollback", "All/c2", "--transaction-of", "older").expect(output: "nothing to do")
+    let unknown = ["rollback", "--all", "All", "--transaction-of", "unknown"]
+    try sandbox.drydock(unknown).expect(
+      exit: 1, output: "7 containers: 7 unchanged", errors: "no container has a transaction of run unknown")
+    try sandbox.drydock(unknown + ["--run", "u", "--shard", "1/2"]).expect(
+      errors: "no container of shard 1/2 has a")
+    try sandbox.drydock("rollback", "All/c2", "--transaction-of", "unknown").expect(
+      exit: 1, errors: "has no transaction of run unknown")
   }
 
   @Test("A redo of what a run changed is undone with the run; versions before and after are known")
   func redone() throws {
-    try with { sandbox in
-      let before = try sandbox.tree("All/c2")
-      try sandbox.succeed("migrate", "--all", "All", "--to", "2", "--run", "r1")
-      let undone = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1")
-      let name = try #require(
-        undone.output.firstMatch(of: /run ([0-9a-f]{16}); `(.*)` undoes it/), "\(undone)")
-      #expect(name.output.2 == "drydock rollback --all All --redo")
-      let redone = try sandbox.drydock("rollback", "--all", "All", "--redo", "--json")
-      let again = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1", "--json")
-      #expect(try states(again).allSatisfy { $0.hasSuffix(" changed 0") }, "\(again)")
-      try sandbox.tree("All/c2").expectSame(as: before)
-      for (result, versions) in [(redone, [0, 2]), (again, [2, 0])] {
-        for line in try JSONNode.lines(result.output).dropLast() {
-          #expect([line["version_before"].number, line["version_after"].number] == versions, "\(line)")
-        }
+    let before = try sandbox.tree("All/c2")
+    try sandbox.succeed("migrate", "--all", "All", "--to", "2", "--run", "r1")
+    let undone = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1")
+    let name = try #require(
+      undone.output.firstMatch(of: /run ([0-9a-f]{16}); `(.*)` undoes it/), "\(undone)")
+    #expect(name.output.2 == "drydock rollback --all All --redo")
+    let redone = try sandbox.drydock("rollback", "--all", "All", "--redo", "--json")
+    let again = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1", "--json")
+    #expect(try states(again).allSatisfy { $0.hasSuffix(" changed 0") }, "\(again)")
+    try sandbox.tree("All/c2").expectSame(as: before)
+    for (result, versions) in [(redone, [0, 2]), (again, [2, 0])] {
+      for line in try JSONNode.lines(result.output).dropLast() {
+        #expect([line["version_before"].number, line["version_after"].number] == versions, "\(line)")
       }
     }
   }
@@ -180,41 +170,35 @@ struct FleetTests {
     "Results have times to milliseconds; quiet prints what failed and the sum; directories of results are made"
   )
   func results() throws {
-    try with { sandbox in
-      try sandbox.write("All/c3/" + Sandbox.settings, "bplist00 and no more")
-      let result = try sandbox.drydock("migrate", "--all", "All", "-q", "--result", "new/results/1.jsonl")
-        .expect(exit: 3, output: "6 containers: 5 changed, 1 failed")
-      #expect(result.output.split(separator: "\n").count == 2, "\(result)")
-      #expect(result.output.hasPrefix("  c3"))
-      let times = try JSONNode.lines(sandbox.text("new/results/1.jsonl")).compactMap { $0["time"].text }
-      #expect(times.count == 6)
-      #expect(times.allSatisfy { $0.wholeMatch(of: /[-0-9]{10}T[:0-9]{8}\.[0-9]{3}Z/) != nil }, "\(times)")
-    }
+    try sandbox.write("All/c3/" + Sandbox.settings, "bplist00 and no more")
+    let result = try sandbox.drydock("migrate", "--all", "All", "-q", "--result", "new/results/1.jsonl")
+      .expect(exit: 3, output: "6 containers: 5 changed, 1 failed")
+    #expect(result.output.split(separator: "\n").count == 2, "\(result)")
+    #expect(result.output.hasPrefix("  c3"))
+    let times = try JSONNode.lines(sandbox.text("new/results/1.jsonl")).compactMap { $0["time"].text }
+    #expect(times.count == 6)
+    #expect(times.allSatisfy { $0.wholeMatch(of: /[-0-9]{10}T[:0-9]{8}\.[0-9]{3}Z/) != nil }, "\(times)")
   }
 
   @Test("A link that leads nowhere has failed; the others are done")
   func brokenLink() throws {
-    try with { sandbox in
-      try FileManager.default.createSymbolicLink(atPath: sandbox("All/away"), withDestinationPath: "gone")
-      try sandbox.write("All/README", "text")
-      let result = try sandbox.drydock("migrate", "--all", "All", "--json").expect(
-        exit: 3, errors: "the link cannot be followed")
-      #expect(try states(result).first == "away failed 1" && states(result).count == 7, "\(result)")
-      #expect(try JSONNode.lines(result.output).last?["passed_over"].texts == ["README"])
-    }
+    try FileManager.default.createSymbolicLink(atPath: sandbox("All/away"), withDestinationPath: "gone")
+    try sandbox.write("All/README", "text")
+    let result = try sandbox.drydock("migrate", "--all", "All", "--json").expect(
+      exit: 3, errors: "the link cannot be followed")
+    #expect(try states(result).first == "away failed 1" && states(result).count == 7, "\(result)")
+    #expect(try JSONNode.lines(result.output).last?["passed_over"].texts == ["README"])
   }
 
   @Test("A number that is none is refused with the reason")
   func portions() throws {
-    try Sandbox.with { sandbox in
-      for (option, value, reason) in [
-        ("--first", "200%", "give a percentage of at most 100%"),
-        ("--first", "-1", "give a number such as 20"), ("--max-failures", "-1%", "give a percentage"),
-        ("--max-failures", "1.5", "give a number such as 20"),
-      ] {
-        try sandbox.drydock("status", "--all", "All", option, value).expect(
-          exit: 64, errors: "the value '\(value)' is invalid for '\(option) <number>': \(reason)")
-      }
+    for (option, value, reason) in [
+      ("--first", "200%", "give a percentage of at most 100%"),
+      ("--first", "-1", "give a number such as 20"), ("--max-failures", "-1%", "give a percentage"),
+      ("--max-failures", "1.5", "give a number such as 20"),
+    ] {
+      try sandbox.drydock("status", "--all", "All", option, value).expect(
+        exit: 64, errors: "the value '\(value)' is invalid for '\(option) <number>': \(reason)")
     }
   }
 
@@ -244,16 +228,14 @@ struct FleetTests {
 
   @Test("The scheduler's variables name the shard and the run")
   func scheduler() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("list", (1...40).map { "c\($0)\n" }.joined())
-      for (option, variables, shard, run) in Self.schedulers {
-        let result = try sandbox.drydock(
-          ["status", "--all", "list", "--json", "--shard", option], environment: variables)
-        let last = try #require(try JSONNode.lines(result.output).last, "\(result)")
-        #expect(last["shard"].text == shard && last["run"].text == run, "\(last)")
-        let same = try sandbox.drydock("status", "--all", "list", "--json", "--run", "s", "--shard", shard)
-        #expect(try states(result) == states(same) && !states(same).isEmpty)
-      }
+    try sandbox.write("list", (1...40).map { "c\($0)\n" }.joined())
+    for (option, variables, shard, run) in Self.schedulers {
+      let result = try sandbox.drydock(
+        ["status", "--all", "list", "--json", "--shard", option], environment: variables)
+      let last = try #require(try JSONNode.lines(result.output).last, "\(result)")
+      #expect(last["shard"].text == shard && last["run"].text == run, "\(last)")
+      let same = try sandbox.drydock("status", "--all", "list", "--json", "--run", "s", "--shard", shard)
+      #expect(try states(result) == states(same) && !states(same).isEmpty)
     }
   }
 
@@ -286,113 +268,101 @@ struct FleetTests {
 
   @Test("Missing and impossible variables are a usage error that names them")
   func badScheduler() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("list", "a\n")
-      for (option, variables, message) in Self.wrongSchedulers {
-        try sandbox.drydock(["status", "--all", "list", "--shard", option], environment: variables).expect(
-          exit: 64, errors: message)
-      }
+    try sandbox.write("list", "a\n")
+    for (option, variables, message) in Self.wrongSchedulers {
+      try sandbox.drydock(["status", "--all", "list", "--shard", option], environment: variables).expect(
+        exit: 64, errors: message)
     }
   }
 
   @Test("A list names containers, from a file or standard input; a missing one has failed, and stops nothing")
   func list() throws {
-    try with { sandbox in
-      try sandbox.write("All/list", "c2\n# comment\n\ngone\n./c1/\n")
-      let listed = try sandbox.drydock("status", "--all", "All/list", "--json").expect(exit: 3)
-      #expect(try states(listed) == ["c1 pending 0", "c2 pending 0", "gone failed 1"], "\(listed)")
-      let piped = try Command.run(
-        "/bin/sh", ["-c", "printf 'All/c3\\n' | \"$0\" status --all - --json", sandbox.program],
-        environment: sandbox.environment, directory: sandbox.directory.path)
-      #expect(try states(piped) == ["All/c3 pending 0"], "\(piped)")
-      let empty = try sandbox.drydock("status", "--all", "drydock.yaml")
-      #expect(!empty.succeeded)
-    }
+    try sandbox.write("All/list", "c2\n# comment\n\ngone\n./c1/\n")
+    let listed = try sandbox.drydock("status", "--all", "All/list", "--json").expect(exit: 3)
+    #expect(try states(listed) == ["c1 pending 0", "c2 pending 0", "gone failed 1"], "\(listed)")
+    let piped = try Command.run(
+      "/bin/sh", ["-c", "printf 'All/c3\\n' | \"$0\" status --all - --json", sandbox.program],
+      environment: sandbox.environment, directory: sandbox.directory.path)
+    #expect(try states(piped) == ["All/c3 pending 0"], "\(piped)")
+    let empty = try sandbox.drydock("status", "--all", "drydock.yaml")
+    #expect(!empty.succeeded)
   }
 
   @Test("A file of results has complete lines only, is appended to, and belongs to one job")
   func resultFile() throws {
-    try with { sandbox in
-      let status = ["status", "--all", "All", "--jobs", "1", "--result", "r.jsonl"]
-      #expect(try sandbox.drydock(status + ["--json"]).output == sandbox.text("r.jsonl"))
-      let whole = try sandbox.read("r.jsonl")
-      try sandbox.write("r.jsonl", bytes: whole + whole.prefix(100))
-      try sandbox.succeed(status)
-      let text = try sandbox.text("r.jsonl")
-      #expect(try JSONNode.lines(text).count == 14 && text.hasPrefix(String(decoding: whole, as: UTF8.self)))
+    let status = ["status", "--all", "All", "--jobs", "1", "--result", "r.jsonl"]
+    #expect(try sandbox.drydock(status + ["--json"]).output == sandbox.text("r.jsonl"))
+    let whole = try sandbox.read("r.jsonl")
+    try sandbox.write("r.jsonl", bytes: whole + whole.prefix(100))
+    try sandbox.succeed(status)
+    let text = try sandbox.text("r.jsonl")
+    #expect(try JSONNode.lines(text).count == 14 && text.hasPrefix(String(decoding: whole, as: UTF8.self)))
 
-      let holder = try sandbox.lock("r.jsonl")
-      defer { holder.kill() }
-      try sandbox.drydock(status).expect(exit: 5, errors: "another job writes its results here")
-      for (path, message) in [
-        ("drydock.yaml", "exists, and has no results"), ("All", "cannot be written"),
-        ("/dev/null", "not a regular file"),
-        ("drydock.yaml/r.jsonl", "cannot be written"), ("", "needs the name of a file"),
-      ] {
-        let result = try sandbox.drydock("status", "--all", "All", "--result", path)
-        #expect(!result.succeeded && result.errors.contains(message), "\(result)")
-      }
-      #expect(try sandbox.text("drydock.yaml").contains("migrations:"))
+    let holder = try sandbox.lock("r.jsonl")
+    defer { holder.kill() }
+    try sandbox.drydock(status).expect(exit: 5, errors: "another job writes its results here")
+    for (path, message) in [
+      ("drydock.yaml", "exists, and has no results"), ("All", "cannot be written"),
+      ("/dev/null", "not a regular file"),
+      ("drydock.yaml/r.jsonl", "cannot be written"), ("", "needs the name of a file"),
+    ] {
+      let result = try sandbox.drydock("status", "--all", "All", "--result", path)
+      #expect(!result.succeeded && result.errors.contains(message), "\(result)")
     }
+    #expect(try sandbox.text("drydock.yaml").contains("migrations:"))
   }
 
   @Test("Results that do not fit on their disk are missing as whole lines, and the job has not succeeded")
   func fullResults() throws {
-    try with { sandbox in
-      let disk = try Namespace(sandbox, #"cd "$0"; mkdir Disk; mount -t tmpfs -o size=4k none Disk"#)
-      try disk.drydock("status", "--all", "All", "--result", "Disk/r.jsonl").expect(
-        exit: 1, output: "6 containers: 6 pending",
-        errors: "Disk/r.jsonl: cannot write: No space left on device")
-      let kept = try disk.run("/bin/cat", ["Disk/r.jsonl"]).output
-      #expect(kept.isEmpty || kept.hasSuffix("\n"))
-      #expect(try JSONNode.lines(kept).count < 7)
-    }
+    let disk = try Namespace(sandbox, #"cd "$0"; mkdir Disk; mount -t tmpfs -o size=4k none Disk"#)
+    try disk.drydock("status", "--all", "All", "--result", "Disk/r.jsonl").expect(
+      exit: 1, output: "6 containers: 6 pending",
+      errors: "Disk/r.jsonl: cannot write: No space left on device")
+    let kept = try disk.run("/bin/cat", ["Disk/r.jsonl"]).output
+    #expect(kept.isEmpty || kept.hasSuffix("\n"))
+    #expect(try JSONNode.lines(kept).count < 7)
   }
 
   @Test("A snapshot of a run is taken once for each container, also of copies with one instance")
   func snapshots() throws {
-    try with { sandbox in
-      let snapshot = ["snapshot", "--all", "All", "-r", "Backups", "--run", "night-1", "--json"]
-      try FileManager.default.moveItem(atPath: sandbox("All/c4"), toPath: sandbox("c4"))
-      #expect(try states(sandbox.drydock(snapshot)).allSatisfy { $0.hasSuffix(" changed 0") })
-      // A job that was killed before its last container, and is run again.
-      try FileManager.default.moveItem(atPath: sandbox("c4"), toPath: sandbox("All/c4"))
-      let again = try sandbox.drydock(snapshot)
-      #expect(
-        try states(again) == Self.names.map { "\($0) \($0 == "c4" ? "changed" : "unchanged") 0" }, "\(again)")
-      #expect(try states(sandbox.drydock(snapshot)).allSatisfy { $0.hasSuffix(" unchanged 0") })
-      let next = try sandbox.drydock(
-        "snapshot", "--all", "All", "-r", "Backups", "--run", "night-2", "--json")
-      #expect(try states(next).allSatisfy { $0.hasSuffix(" changed 0") })
-      let archives = try sandbox.names("Backups").filter { $0.hasSuffix(".tar.zst") }
-      #expect(archives.count == 12)
+    let snapshot = ["snapshot", "--all", "All", "-r", "Backups", "--run", "night-1", "--json"]
+    try FileManager.default.moveItem(atPath: sandbox("All/c4"), toPath: sandbox("c4"))
+    #expect(try states(sandbox.drydock(snapshot)).allSatisfy { $0.hasSuffix(" changed 0") })
+    // A job that was killed before its last container, and is run again.
+    try FileManager.default.moveItem(atPath: sandbox("c4"), toPath: sandbox("All/c4"))
+    let again = try sandbox.drydock(snapshot)
+    #expect(
+      try states(again) == Self.names.map { "\($0) \($0 == "c4" ? "changed" : "unchanged") 0" }, "\(again)")
+    #expect(try states(sandbox.drydock(snapshot)).allSatisfy { $0.hasSuffix(" unchanged 0") })
+    let next = try sandbox.drydock(
+      "snapshot", "--all", "All", "-r", "Backups", "--run", "night-2", "--json")
+    #expect(try states(next).allSatisfy { $0.hasSuffix(" changed 0") })
+    let archives = try sandbox.names("Backups").filter { $0.hasSuffix(".tar.zst") }
+    #expect(archives.count == 12)
 
-      let verified = try sandbox.drydock("verify", "--all", "All", "-r", "Backups", "--data", "--json")
-        .expect()
-      #expect(try states(verified).count == 6, "\(verified)")
-      try FileManager.default.createDirectory(atPath: sandbox("Empty"), withIntermediateDirectories: false)
-      try sandbox.drydock("verify", "--all", "All", "-r", "Empty").expect(
-        exit: 1, output: "no archive of this container")
-      for shard in 1...2 {
-        try sandbox.succeed(
-          "verify", "-r", "Backups", "--run", "v", "--shard", "\(shard)/2", "--result", "v\(shard).jsonl")
-      }
-      let document = try summary(sandbox, ["v1.jsonl", "v2.jsonl"])
-      #expect(document["containers"].number == 12 && document["kind"].text == "archive")
-      try sandbox.drydock("snapshot", "--all", "All", "-o", "x.tar.zst").expect(exit: 64)
+    let verified = try sandbox.drydock("verify", "--all", "All", "-r", "Backups", "--data", "--json")
+      .expect()
+    #expect(try states(verified).count == 6, "\(verified)")
+    try FileManager.default.createDirectory(atPath: sandbox("Empty"), withIntermediateDirectories: false)
+    try sandbox.drydock("verify", "--all", "All", "-r", "Empty").expect(
+      exit: 1, output: "no archive of this container")
+    for shard in 1...2 {
+      try sandbox.succeed(
+        "verify", "-r", "Backups", "--run", "v", "--shard", "\(shard)/2", "--result", "v\(shard).jsonl")
     }
+    let document = try summary(sandbox, ["v1.jsonl", "v2.jsonl"])
+    #expect(document["containers"].number == 12 && document["kind"].text == "archive")
+    try sandbox.drydock("snapshot", "--all", "All", "-o", "x.tar.zst").expect(exit: 64)
   }
 
   @Test("Audits of many containers and shards of fixtures are results like others")
   func others() throws {
-    try with { sandbox in
-      try sandbox.succeed("audit", "--all", "All", "--result", "a.jsonl")
-      try sandbox.drydock("audit", "--all", "All", "--fail-on", "warning", "--result", "b.jsonl").expect(
-        exit: 4)
-      let audit = try summary(sandbox, ["b.jsonl"], exit: 4)
-      #expect(audit["failures"].list.count == 1 && audit["failures"][0]["count"].number == 6, "\(audit)")
-      try sandbox.drydock("audit", "--all", "All", "--html", "x.html").expect(exit: 64)
-    }
+    try sandbox.succeed("audit", "--all", "All", "--result", "a.jsonl")
+    try sandbox.drydock("audit", "--all", "All", "--fail-on", "warning", "--result", "b.jsonl").expect(
+      exit: 4)
+    let audit = try summary(sandbox, ["b.jsonl"], exit: 4)
+    #expect(audit["failures"].list.count == 1 && audit["failures"][0]["count"].number == 6, "\(audit)")
+    try sandbox.drydock("audit", "--all", "All", "--html", "x.html").expect(exit: 64)
     try Sandbox.with { sandbox in
       for name in ["v0", "v3"] { try sandbox.addFixture(name) }
       for shard in 1...2 {

@@ -5,6 +5,10 @@ import Testing
 /// Where the container is in a foreign archive, whose it is, and what macOS packs beside it.
 @Suite("What is in a foreign archive")
 struct ForeignArchiveShapeTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   private static let info = """
     <?xml version="1.0" encoding="UTF-8"?>
     <plist version="1.0"><dict><key>CFBundleIdentifier</key><string>com.example.notes</string></dict></plist>
@@ -23,21 +27,19 @@ struct ForeignArchiveShapeTests {
       (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Cleo.zip", "Cleo"),
     ])
   func bundle(_ names: [String], _ file: String, _ instance: String) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("Ada.xcappdata/AppData")
-      try sandbox.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
-      try sandbox.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
-      try sandbox.removeOddNames("Ada.xcappdata")
-      try detecting(sandbox)
-      try Command.run(
-        Tools.system("bsdtar"), ["--format", "zip", "-cf", file] + names, environment: ["LC_ALL": "C.UTF-8"],
-        directory: sandbox.directory.path
-      ).expect()
-      let container = try sandbox.document("inspect", file)["container"]
-      #expect(container["app"].text == "com.example.notes")
-      #expect(container["instance"].text == instance)
-      #expect(container["layout"].text == "ios")
-    }
+    try sandbox.create("Ada.xcappdata/AppData")
+    try sandbox.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
+    try sandbox.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
+    try sandbox.removeOddNames("Ada.xcappdata")
+    try detecting(sandbox)
+    try Command.run(
+      Tools.system("bsdtar"), ["--format", "zip", "-cf", file] + names, environment: ["LC_ALL": "C.UTF-8"],
+      directory: sandbox.directory.path
+    ).expect()
+    let container = try sandbox.document("inspect", file)["container"]
+    #expect(container["app"].text == "com.example.notes")
+    #expect(container["instance"].text == instance)
+    #expect(container["layout"].text == "ios")
   }
 
   @Test(
@@ -47,18 +49,16 @@ struct ForeignArchiveShapeTests {
       ("Odd.tar.gz", ["-C", "Data", "files"], "Odd"), ("Two.tar", ["-C", "Data", "files", "more"], "Two"),
     ])
   func names(_ file: String, _ arguments: [String], _ instance: String) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.remove("drydock.yaml")
-      try sandbox.write("Data/files/a.txt", "a")
-      try sandbox.write("Data/more/b.txt", "b")
-      try Command.run(
-        Tools.system("tar"), ["-cf", file] + arguments, directory: sandbox.directory.path
-      ).expect()
-      let container = try sandbox.document("inspect", file)["container"]
-      #expect(container["instance"].text == instance)
-      let given = try sandbox.document("inspect", file, "--instance", "Mine")["container"]
-      #expect(given["instance"].text == "Mine")
-    }
+    try sandbox.remove("drydock.yaml")
+    try sandbox.write("Data/files/a.txt", "a")
+    try sandbox.write("Data/more/b.txt", "b")
+    try Command.run(
+      Tools.system("tar"), ["-cf", file] + arguments, directory: sandbox.directory.path
+    ).expect()
+    let container = try sandbox.document("inspect", file)["container"]
+    #expect(container["instance"].text == instance)
+    let given = try sandbox.document("inspect", file, "--instance", "Mine")["container"]
+    #expect(given["instance"].text == "Mine")
   }
 
   /// An AppleDouble file with one attribute, Finder information and a resource fork, as `copyfile` writes it.
@@ -82,62 +82,56 @@ struct ForeignArchiveShapeTests {
       "__MACOSX/Notes/Documents/._flagged.txt", "Notes/Documents/._flagged.txt",
     ])
   func appleDouble(_ name: String) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.python(
-        Self.double + """
-          z = zipfile.ZipFile('Notes.zip', 'w')
-          z.writestr('\(name)',
-                     double('com.apple.metadata:com_apple_backup_excludeItem', b'com.apple.backupd'))
-          z.writestr('Notes/Documents/flagged.txt', 'f'); z.writestr('Notes/Documents/kept.txt', 'k')
-          z.writestr('Notes/Documents/._own', 'a file of the app that is called so')
-          z.writestr('Notes/Library/x', ''); z.writestr('Notes/.DS_Store', '')
-          z.close()
-          """)
-      let shown = try sandbox.document("snapshot", "Notes.zip", "-o", "A.tar.zst")
-      let excluded = shown["excluded"].list
-      #expect(excluded.compactMap { $0["path"].text }.contains("Documents/flagged.txt"), "\(shown)")
-      let text = try sandbox.succeed("show", "A.tar.zst")
-      #expect(text.contains("Documents/kept.txt") && text.contains("Documents/._own"))
-      #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
-    }
+    try sandbox.python(
+      Self.double + """
+        z = zipfile.ZipFile('Notes.zip', 'w')
+        z.writestr('\(name)',
+                   double('com.apple.metadata:com_apple_backup_excludeItem', b'com.apple.backupd'))
+        z.writestr('Notes/Documents/flagged.txt', 'f'); z.writestr('Notes/Documents/kept.txt', 'k')
+        z.writestr('Notes/Documents/._own', 'a file of the app that is called so')
+        z.writestr('Notes/Library/x', ''); z.writestr('Notes/.DS_Store', '')
+        z.close()
+        """)
+    let shown = try sandbox.document("snapshot", "Notes.zip", "-o", "A.tar.zst")
+    let excluded = shown["excluded"].list
+    #expect(excluded.compactMap { $0["path"].text }.contains("Documents/flagged.txt"), "\(shown)")
+    let text = try sandbox.succeed("show", "A.tar.zst")
+    #expect(text.contains("Documents/kept.txt") && text.contains("Documents/._own"))
+    #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
   }
 
   @Test("A resource fork and Finder information become attributes; what does not fit is named, exit code 3")
   func resourceFork() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.python(
-        Self.double + """
-          z = zipfile.ZipFile('Notes.zip', 'w')
-          for name in ('Documents/a', 'Documents/b', 'Library/x'): z.writestr('Notes/' + name, name)
-          z.writestr('__MACOSX/Notes/Documents/._a', double('own', b'1', b'TEXT' + bytes(28), b'fork'))
-          z.writestr('Notes/Documents/._b', double('own', b'2', fork=bytes(70000)))
-          z.close()
-          """)
-      try sandbox.drydock("snapshot", "Notes.zip", "-o", "A.tar.zst").expect(
-        exit: 3, errors: "file system below TMPDIR: Documents/._b\n")
-      try sandbox.drydock("show", "A.tar.zst").expect(output: "Documents/._b")
-      try sandbox.succeed("restore", "A.tar.zst", "Back")
-      try sandbox.python(
-        """
-        import os
-        have = lambda path: {name: os.getxattr(path, name) for name in os.listxattr(path)}
-        assert have('Back/Documents/a') == {'user.own': b'1', 'user.com.apple.FinderInfo': b'TEXT' + bytes(28),
-                                            'user.com.apple.ResourceFork': b'fork'}, have('Back/Documents/a')
-        assert have('Back/Documents/b') == {'user.own': b'2'}, have('Back/Documents/b')
-        assert sorted(os.listdir('Back/Documents')) == ['a', 'b']
+    try sandbox.python(
+      Self.double + """
+        z = zipfile.ZipFile('Notes.zip', 'w')
+        for name in ('Documents/a', 'Documents/b', 'Library/x'): z.writestr('Notes/' + name, name)
+        z.writestr('__MACOSX/Notes/Documents/._a', double('own', b'1', b'TEXT' + bytes(28), b'fork'))
+        z.writestr('Notes/Documents/._b', double('own', b'2', fork=bytes(70000)))
+        z.close()
         """)
-    }
+    try sandbox.drydock("snapshot", "Notes.zip", "-o", "A.tar.zst").expect(
+      exit: 3, errors: "file system below TMPDIR: Documents/._b\n")
+    try sandbox.drydock("show", "A.tar.zst").expect(output: "Documents/._b")
+    try sandbox.succeed("restore", "A.tar.zst", "Back")
+    try sandbox.python(
+      """
+      import os
+      have = lambda path: {name: os.getxattr(path, name) for name in os.listxattr(path)}
+      assert have('Back/Documents/a') == {'user.own': b'1', 'user.com.apple.FinderInfo': b'TEXT' + bytes(28),
+                                          'user.com.apple.ResourceFork': b'fork'}, have('Back/Documents/a')
+      assert have('Back/Documents/b') == {'user.own': b'2'}, have('Back/Documents/b')
+      assert sorted(os.listdir('Back/Documents')) == ['a', 'b']
+      """)
   }
 
   @Test("An archive is not a foreign archive, and is told from one")
   func archive() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      try sandbox.expectRefusal(
-        ["inspect", "A.tar.zst"], exit: 1,
-        ["A.tar.zst: an archive of drydock", "drydock show", "drydock restore"],
-        container: nil)
-    }
+    try sandbox.create()
+    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.expectRefusal(
+      ["inspect", "A.tar.zst"], exit: 1,
+      ["A.tar.zst: an archive of drydock", "drydock show", "drydock restore"],
+      container: nil)
   }
 }

@@ -5,6 +5,10 @@ import Testing
 /// A symbolic link of another user in the path of a container: who owns it chooses what a command would change.
 @Suite("Links of other users")
 struct ForeignLinkTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   private static let user = "65534"
 
   /// `Link` leads to the container, and `Way` to the directory that it is in; both are another user's.
@@ -19,61 +23,55 @@ struct ForeignLinkTests {
 
   @Test("No command goes through one, and each says where it leads")
   func refused() throws {
-    try Sandbox.with { sandbox in
-      try prepare(sandbox)
-      let archive = try sandbox.snapshot("Place/Notes")
-      try sandbox.write("Place/Notes/Documents/new.txt", "newer than the archive\n")
-      for container in ["Link", "Way/Notes", "Way/../Way/Notes/"] {
-        let link = container == "Link" ? "Link" : "Way"
-        for arguments in [
-          ["restore", archive, container], ["migrate", container], ["rollback", container],
-          ["snapshot", container, "-r", "Backups"], ["inspect", container], ["recover", container],
-        ] {
-          try sandbox.expectRefusal(
-            arguments, exit: 1,
-            [sandbox(link), "link of another user (uid \(Self.user))", "name its target instead"],
-            container: "Place/Notes")
-        }
-      }
-      // One that leads to a container that is to be made.
-      try sandbox.expectRefusal(
-        ["restore", archive, "Way/New"], exit: 1, [sandbox("Way"), "another user"], container: "Place/Notes")
-      // An archive is not written through one either.
-      for place in [["-o", "Way/A.tar.zst"], ["-r", "Way"]] {
+    try prepare(sandbox)
+    let archive = try sandbox.snapshot("Place/Notes")
+    try sandbox.write("Place/Notes/Documents/new.txt", "newer than the archive\n")
+    for container in ["Link", "Way/Notes", "Way/../Way/Notes/"] {
+      let link = container == "Link" ? "Link" : "Way"
+      for arguments in [
+        ["restore", archive, container], ["migrate", container], ["rollback", container],
+        ["snapshot", container, "-r", "Backups"], ["inspect", container], ["recover", container],
+      ] {
         try sandbox.expectRefusal(
-          ["snapshot", "Place/Notes"] + place, exit: 1, ["Way", "another user"], container: "Place/Notes"
-        )
+          arguments, exit: 1,
+          [sandbox(link), "link of another user (uid \(Self.user))", "name its target instead"],
+          container: "Place/Notes")
       }
+    }
+    // One that leads to a container that is to be made.
+    try sandbox.expectRefusal(
+      ["restore", archive, "Way/New"], exit: 1, [sandbox("Way"), "another user"], container: "Place/Notes")
+    // An archive is not written through one either.
+    for place in [["-o", "Way/A.tar.zst"], ["-r", "Way"]] {
+      try sandbox.expectRefusal(
+        ["snapshot", "Place/Notes"] + place, exit: 1, ["Way", "another user"], container: "Place/Notes"
+      )
     }
   }
 
   @Test("A group behind one is not touched")
   func group() throws {
-    try Sandbox.with { sandbox in
-      try prepare(sandbox)
-      try sandbox.write("Place/Group/file", "shared\n")
-      try sandbox.write(
-        "drydock.yaml", "app: com.example.notes\ngroups: {group.sandbox: \(sandbox("Way/Group"))}\n")
-      let before = try sandbox.tree("Place")
-      try sandbox.drydock("snapshot", "Place/Notes", "-r", "Place").expectError(
-        exit: 1, [sandbox("Way"), "another user"])
-      try sandbox.tree("Place").expectSame(as: before)
-    }
+    try prepare(sandbox)
+    try sandbox.write("Place/Group/file", "shared\n")
+    try sandbox.write(
+      "drydock.yaml", "app: com.example.notes\ngroups: {group.sandbox: \(sandbox("Way/Group"))}\n")
+    let before = try sandbox.tree("Place")
+    try sandbox.drydock("snapshot", "Place/Notes", "-r", "Place").expectError(
+      exit: 1, [sandbox("Way"), "another user"])
+    try sandbox.tree("Place").expectSame(as: before)
   }
 
   @Test("The caller's own links, and root's, are followed")
   func followed() throws {
-    try Sandbox.with { sandbox in
-      try prepare(sandbox)
-      for path in ["", "Place"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
-      for path in ["tmp"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
-      try sandbox.run(Tools.system("chown"), "-Rh", Self.user, sandbox("Place"))
-      try FileManager.default.createSymbolicLink(atPath: sandbox("Root"), withDestinationPath: "Way/Notes")
-      for container in ["Link", "Root"] {
-        try sandbox.asOther(["snapshot", container, "-o", container + ".tar.zst"]).expect()
-      }
-      try sandbox.run(Tools.system("chown"), "-h", "0", sandbox("Link"), sandbox("Way"))
-      for container in ["Link", "Root"] { try sandbox.succeed("inspect", container) }
+    try prepare(sandbox)
+    for path in ["", "Place"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
+    for path in ["tmp"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
+    try sandbox.run(Tools.system("chown"), "-Rh", Self.user, sandbox("Place"))
+    try FileManager.default.createSymbolicLink(atPath: sandbox("Root"), withDestinationPath: "Way/Notes")
+    for container in ["Link", "Root"] {
+      try sandbox.asOther(["snapshot", container, "-o", container + ".tar.zst"]).expect()
     }
+    try sandbox.run(Tools.system("chown"), "-h", "0", sandbox("Link"), sandbox("Way"))
+    for container in ["Link", "Root"] { try sandbox.succeed("inspect", container) }
   }
 }

@@ -5,6 +5,10 @@ import Testing
 /// What other users can put beside or into their own containers, for root to find.
 @Suite("The state of another user")
 struct ForeignStateTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   private static let transaction = "20260101T000000Z-00000001"
   private static let readers = [
     ["snapshot", "Place/Notes", "-r", "Backups"], ["inspect", "Place/Notes"], ["log", "Place/Notes"],
@@ -59,81 +63,74 @@ struct ForeignStateTests {
 
   @Test("A planted one changes nothing: who reads goes on without it, who writes is refused")
   func planted() throws {
-    try Sandbox.with { sandbox in
-      try placed(sandbox)
-      let state = try plant(sandbox)
-      let before = try (sandbox.tree("Victim"), sandbox.tree("Place"))
-      for command in Self.readers {
-        try sandbox.drydock(command).expect(errors: "belongs to user 65534")
-      }
-      for command in [["recover", "Place/Notes"], ["migrate", "Place/Notes"], ["rollback", "Place/Notes"]] {
-        try sandbox.drydock(command).expectError(
-          exit: 1, [sandbox(state), "belongs to user 65534", "as that user"])
-      }
-      try sandbox.tree("Victim").expectSame(as: before.0, comparing: TreeListing.untouched)
-      try sandbox.tree("Place").expectSame(as: before.1)
+    try placed(sandbox)
+    let state = try plant(sandbox)
+    let before = try (sandbox.tree("Victim"), sandbox.tree("Place"))
+    for command in Self.readers {
+      try sandbox.drydock(command).expect(errors: "belongs to user 65534")
     }
+    for command in [["recover", "Place/Notes"], ["migrate", "Place/Notes"], ["rollback", "Place/Notes"]] {
+      try sandbox.drydock(command).expectError(
+        exit: 1, [sandbox(state), "belongs to user 65534", "as that user"])
+    }
+    try sandbox.tree("Victim").expectSame(as: before.0, comparing: TreeListing.untouched)
+    try sandbox.tree("Place").expectSame(as: before.1)
   }
 
   @Test("One that seems root's own opens nothing that the configuration does not name")
   func trusted() throws {
-    try Sandbox.with { sandbox in
-      try placed(sandbox)
-      let state = try plant(sandbox)
-      _ = try shell(sandbox, "chown -hR 0:0 \(state)")
-      let before = try sandbox.tree("Victim")
-      for command in Self.readers + [["recover", "Place/Notes"], ["migrate", "Place/Notes"]] {
-        try sandbox.drydock(command).expectError(exit: 5, [sandbox("Victim"), "does not name"])
-      }
-      // A path that leads out, and an id that is one.
-      let journal = try sandbox.text(state + "/journal")
-      for (text, by) in [
-        ("\"rootBefore\"", "\"place\":\"../../Victim\",\"rootBefore\""),
-        ("\"tree\":\"tree-1\"", "\"tree\":\"../../../../Victim\""),
-        ("\"tree\":\"tree-1\"", "\"tree\":\"tree-1/file\""),
-        (Self.transaction, "../../Victim"), ("\"groups\"", "\"undoes\":[\"../../Victim\"],\"groups\""),
-      ] {
-        try sandbox.write(state + "/journal", journal.replacing(text, with: by))
-        try sandbox.drydock("recover", "Place/Notes").expectError(exit: 1, ["/journal", "cannot be read"])
-      }
-      try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
+    try placed(sandbox)
+    let state = try plant(sandbox)
+    _ = try shell(sandbox, "chown -hR 0:0 \(state)")
+    let before = try sandbox.tree("Victim")
+    for command in Self.readers + [["recover", "Place/Notes"], ["migrate", "Place/Notes"]] {
+      try sandbox.drydock(command).expectError(exit: 5, [sandbox("Victim"), "does not name"])
     }
+    // A path that leads out, and an id that is one.
+    let journal = try sandbox.text(state + "/journal")
+    for (text, by) in [
+      ("\"rootBefore\"", "\"place\":\"../../Victim\",\"rootBefore\""),
+      ("\"tree\":\"tree-1\"", "\"tree\":\"../../../../Victim\""),
+      ("\"tree\":\"tree-1\"", "\"tree\":\"tree-1/file\""),
+      (Self.transaction, "../../Victim"), ("\"groups\"", "\"undoes\":[\"../../Victim\"],\"groups\""),
+    ] {
+      try sandbox.write(state + "/journal", journal.replacing(text, with: by))
+      try sandbox.drydock("recover", "Place/Notes").expectError(exit: 1, ["/journal", "cannot be read"])
+    }
+    try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
   @Test(
     "One in which others can write, and what is no directory",
     arguments: ["chmod 770 S", "rm -r S; ln -s ../Victim S"])
   func writable(_ change: String) throws {
-    try Sandbox.with { sandbox in
-      try placed(sandbox)
-      let state = try plant(sandbox)
-      _ = try shell(sandbox, "chown -hR 0:0 \(state); " + change.replacing("S", with: state))
-      let before = try sandbox.tree("Victim")
-      try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups").expect(errors: "is not used")
-      try sandbox.drydock("migrate", "Place/Notes").expectError(exit: 1, [sandbox(state), "is not used"])
-      try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
-    }
+    try placed(sandbox)
+    let state = try plant(sandbox)
+    _ = try shell(sandbox, "chown -hR 0:0 \(state); " + change.replacing("S", with: state))
+    let before = try sandbox.tree("Victim")
+    try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups").expect(errors: "is not used")
+    try sandbox.drydock("migrate", "Place/Notes").expectError(exit: 1, [sandbox(state), "is not used"])
+    try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
   @Test("One inside is believed only as far as it forbids")
   func inside() throws {
-    try Sandbox.with(commit: "in-place") { sandbox in
-      try placed(sandbox)
-      try sandbox.kill(["migrate", "Place/Notes"], at: "moved:2")
-      _ = try shell(sandbox, "chown -hR 65534:65534 Place")
-      let before = try sandbox.tree("Place")
-      for command in [["snapshot", "Place/Notes", "-r", "Backups"], ["inspect", "Place/Notes"]] {
-        try sandbox.drydock(command).expectError(exit: 5, ["interrupted", "neither old nor new"])
-      }
-      try sandbox.drydock("recover", "Place/Notes").expectError(
-        exit: 1, [".drydock-state", "belongs to user 65534"])
-      try sandbox.drydock("migrate", "Place/Notes").expectError(
-        exit: 5, ["interrupted", "neither old nor new"])
-      try sandbox.tree("Place").expectSame(as: before)
-      // Its owner ends it; what is left of it is in nobody's way who reads.
-      try sandbox.openToOthers("Migrations")
-      try sandbox.asOther(["recover", "Place/Notes"]).expect()
-      try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups").expect(errors: "belongs to user 65534")
+    let sandbox = self.sandbox.with(commit: "in-place")
+    try placed(sandbox)
+    try sandbox.kill(["migrate", "Place/Notes"], at: "moved:2")
+    _ = try shell(sandbox, "chown -hR 65534:65534 Place")
+    let before = try sandbox.tree("Place")
+    for command in [["snapshot", "Place/Notes", "-r", "Backups"], ["inspect", "Place/Notes"]] {
+      try sandbox.drydock(command).expectError(exit: 5, ["interrupted", "neither old nor new"])
     }
+    try sandbox.drydock("recover", "Place/Notes").expectError(
+      exit: 1, [".drydock-state", "belongs to user 65534"])
+    try sandbox.drydock("migrate", "Place/Notes").expectError(
+      exit: 5, ["interrupted", "neither old nor new"])
+    try sandbox.tree("Place").expectSame(as: before)
+    // Its owner ends it; what is left of it is in nobody's way who reads.
+    try sandbox.openToOthers("Migrations")
+    try sandbox.asOther(["recover", "Place/Notes"]).expect()
+    try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups").expect(errors: "belongs to user 65534")
   }
 }

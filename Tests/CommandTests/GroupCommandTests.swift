@@ -5,6 +5,10 @@ import Testing
 /// The real program with groups, killed between the exchanges of two roots.
 @Suite("Groups")
 struct GroupCommandTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   private static let migration = """
     steps:
       - defaults.set: {suite: group.one, values: {shared: true}}
@@ -13,26 +17,24 @@ struct GroupCommandTests {
 
   @Test("A part of an older archive is migrated on its way into a group")
   func migratedPart() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.write("Groups/one/keep.txt", "one")
-      try sandbox.write("Groups/two/keep.txt", "two")
-      try sandbox.write("Shares/0001_share.yaml", Self.migration)
-      try sandbox.write("drydock.yaml", Self.configuration)
-      let archive = try sandbox.snapshot()
-      try sandbox.succeed("migrate", "Notes", "-m", "Shares")
-      let settings = try sandbox.read("Groups/one/Library/Preferences/group.one.plist")
-      try sandbox.remove("Groups/one/Library")
-      try sandbox.write("Groups/one/keep.txt", "changed")
-      try sandbox.write("Groups/two/keep.txt", "changed")
-      let part = ["--path", ".groups/group.one", "--migrate", "-m", "Shares", "--yes"]
-      try sandbox.succeed(["restore", archive, "Notes"] + part)
-      #expect(try sandbox.read("Groups/one/keep.txt") == Array("one".utf8))
-      #expect(try sandbox.read("Groups/one/Library/Preferences/group.one.plist") == settings)
-      #expect(
-        try sandbox.read("Groups/two/keep.txt") == Array("changed".utf8)
-          && sandbox.exists("Groups/two/moved.txt"))
-    }
+    try sandbox.create()
+    try sandbox.write("Groups/one/keep.txt", "one")
+    try sandbox.write("Groups/two/keep.txt", "two")
+    try sandbox.write("Shares/0001_share.yaml", Self.migration)
+    try sandbox.write("drydock.yaml", Self.configuration)
+    let archive = try sandbox.snapshot()
+    try sandbox.succeed("migrate", "Notes", "-m", "Shares")
+    let settings = try sandbox.read("Groups/one/Library/Preferences/group.one.plist")
+    try sandbox.remove("Groups/one/Library")
+    try sandbox.write("Groups/one/keep.txt", "changed")
+    try sandbox.write("Groups/two/keep.txt", "changed")
+    let part = ["--path", ".groups/group.one", "--migrate", "-m", "Shares", "--yes"]
+    try sandbox.succeed(["restore", archive, "Notes"] + part)
+    #expect(try sandbox.read("Groups/one/keep.txt") == Array("one".utf8))
+    #expect(try sandbox.read("Groups/one/Library/Preferences/group.one.plist") == settings)
+    #expect(
+      try sandbox.read("Groups/two/keep.txt") == Array("changed".utf8)
+        && sandbox.exists("Groups/two/moved.txt"))
   }
 
   private static let configuration = """
@@ -63,41 +65,38 @@ struct GroupCommandTests {
     "Killed between two roots: the next command finds all of them old, or makes all of them new",
     arguments: steps)
   func killed(_ way: String, _ step: String, _ isNew: Bool) throws {
-    try Sandbox.with(commit: way) { sandbox in
-      try share(sandbox)
-      let before = try (sandbox.tree(), sandbox.tree("Groups"))
-      try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: step)
+    let sandbox = self.sandbox.with(commit: way)
+    try share(sandbox)
+    let before = try (sandbox.tree(), sandbox.tree("Groups"))
+    try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: step)
 
-      // Another container that shares the groups does not build on half of it.
-      let other = try sandbox.drydock("snapshot", "Other", "-r", "Backups")
-      #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on it"), "\(other)")
-      #expect(other.errors.contains(sandbox("Notes")))
-      try sandbox.succeed("recover", "Notes")
-      if isNew {
-        #expect(sandbox.exists("Groups/two/moved.txt") && !sandbox.exists("Notes/Documents/empty.txt"))
-        #expect(sandbox.exists("Groups/one/Library/Preferences/group.one.plist"))
-        try sandbox.succeed("rollback", "Notes")
-      }
-      let state = ".drydock-state"
-      #expect(try sandbox.tree().without(state).differences(from: before.0, ignoringTimesOf: []) == [])
-      #expect(try sandbox.tree("Groups").differences(from: before.1, ignoringTimesOf: [""]) == [])
-      try sandbox.succeed("snapshot", "Other", "-r", "Backups")
+    // Another container that shares the groups does not build on half of it.
+    let other = try sandbox.drydock("snapshot", "Other", "-r", "Backups")
+    #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on it"), "\(other)")
+    #expect(other.errors.contains(sandbox("Notes")))
+    try sandbox.succeed("recover", "Notes")
+    if isNew {
+      #expect(sandbox.exists("Groups/two/moved.txt") && !sandbox.exists("Notes/Documents/empty.txt"))
+      #expect(sandbox.exists("Groups/one/Library/Preferences/group.one.plist"))
+      try sandbox.succeed("rollback", "Notes")
     }
+    let state = ".drydock-state"
+    #expect(try sandbox.tree().without(state).differences(from: before.0, ignoringTimesOf: []) == [])
+    #expect(try sandbox.tree("Groups").differences(from: before.1, ignoringTimesOf: [""]) == [])
+    try sandbox.succeed("snapshot", "Other", "-r", "Backups")
   }
 
   @Test("Killed between two roots and renamed then: once it is recovered, nobody is held up")
   func renamed() throws {
-    try Sandbox.with { sandbox in
-      try share(sandbox)
-      try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: "partly-exchanged")
-      try sandbox.shell(
-        """
-        state() { echo .drydock-$(printf %s "$1" | sha256sum | cut -c1-16); }
-        mv $(state Notes) $(state Renamed); mv Notes Renamed
-        """)
-      try sandbox.drydock("recover", "Renamed").expect(output: "its change is now complete")
-      for name in ["Other", "Renamed"] { try sandbox.succeed("snapshot", name, "-r", "Backups") }
-      try sandbox.succeed("rollback", "Renamed")
-    }
+    try share(sandbox)
+    try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: "partly-exchanged")
+    try sandbox.shell(
+      """
+      state() { echo .drydock-$(printf %s "$1" | sha256sum | cut -c1-16); }
+      mv $(state Notes) $(state Renamed); mv Notes Renamed
+      """)
+    try sandbox.drydock("recover", "Renamed").expect(output: "its change is now complete")
+    for name in ["Other", "Renamed"] { try sandbox.succeed("snapshot", name, "-r", "Backups") }
+    try sandbox.succeed("rollback", "Renamed")
   }
 }

@@ -5,6 +5,10 @@ import Testing
 /// The guides for the first day, followed to the letter: every command is run, and prints what is written.
 @Suite("Guides that tell a story")
 struct GuideStoryTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   /// The app of the stories, as Xcode downloads its container: settings in XML, one database with a number of its own.
   private static let container = """
     bundle=Downloads/com.example.trips.xcappdata/AppData
@@ -49,30 +53,26 @@ struct GuideStoryTests {
 
   @Test("The guide to imports goes as it is written")
   func imports() throws {
-    try Sandbox.with { sandbox in
-      let story = try GuideStory("ImportingContainers")
-      #expect(story.parts.count >= 3)
-      try sandbox.shell(
-        """
-        mkdir -p imports/Backup; cd imports; cp -r '\(ImportTests.sample("encrypted"))' Backup/00008030-001A2B3C4D5E6F70
-        cp '\(ImportTests.sample("plain-5.ab"))' backup.ab; echo 'correct horse' > password
-        '\(sandbox.program)' keygen -o device.txt
-        """)
-      let found = try story.differences(in: sandbox, at: "imports", home: "/Users/ada")
-      #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
-    }
+    let story = try GuideStory("ImportingContainers")
+    #expect(story.parts.count >= 3)
+    try sandbox.shell(
+      """
+      mkdir -p imports/Backup; cd imports; cp -r '\(ImportTests.sample("encrypted"))' Backup/00008030-001A2B3C4D5E6F70
+      cp '\(ImportTests.sample("plain-5.ab"))' backup.ab; echo 'correct horse' > password
+      '\(sandbox.program)' keygen -o device.txt
+      """)
+    let found = try story.differences(in: sandbox, at: "imports", home: "/Users/ada")
+    #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
   }
 
   @Test("The guide to signatures goes as it is written")
   func signatures() throws {
-    try Sandbox.with { sandbox in
-      let story = try GuideStory("SigningArchives")
-      #expect(story.parts.count >= 4)
-      try sandbox.create("signing/Notes", version: 4)
-      try sandbox.write("signing/drydock.yaml", "app: com.example.notes\n")
-      let found = try story.differences(in: sandbox, at: "signing", home: "/srv")
-      #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
-    }
+    let story = try GuideStory("SigningArchives")
+    #expect(story.parts.count >= 4)
+    try sandbox.create("signing/Notes", version: 4)
+    try sandbox.write("signing/drydock.yaml", "app: com.example.notes\n")
+    let found = try story.differences(in: sandbox, at: "signing", home: "/srv")
+    #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
   }
 
   @Test(
@@ -86,13 +86,11 @@ struct GuideStoryTests {
       ),
     ])
   func story(_ name: String, preparation: String) throws {
-    try Sandbox.with { sandbox in
-      let story = try GuideStory(name)
-      #expect(story.parts.count >= 2)
-      try sandbox.shell(Self.container)
-      try sandbox.shell("DRYDOCK='\(sandbox.program)'\n" + preparation)
-      let found = try story.differences(in: sandbox, at: "trips", home: "/Users/ada")
-      #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
-    }
+    let story = try GuideStory(name)
+    #expect(story.parts.count >= 2)
+    try sandbox.shell(Self.container)
+    try sandbox.shell("DRYDOCK='\(sandbox.program)'\n" + preparation)
+    let found = try story.differences(in: sandbox, at: "trips", home: "/Users/ada")
+    #expect(found.isEmpty, "\(found.joined(separator: "\n\n"))")
   }
 }

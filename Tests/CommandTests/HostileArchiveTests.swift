@@ -4,6 +4,10 @@ import Testing
 
 @Suite("The committed hostile archives, by the program")
 struct HostileArchiveTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   /// The hostile ones as a repository of their own, beside which nothing may change.
   private func prepare(_ sandbox: Sandbox) throws -> [HostileArchive] {
     try sandbox.write("Notes/file", "mine\n")
@@ -16,59 +20,53 @@ struct HostileArchiveTests {
 
   @Test("verify --data says of each what is wrong")
   func verify() throws {
-    try Sandbox.with { sandbox in
-      let archives = try prepare(sandbox)
-      let before = try sandbox.tree(".").without("tmp")
-      let files = archives.map { "Hostile/" + $0.description + ".tar.zst" }
-      let verified = try sandbox.drydock(["verify", "--data"] + files).expect(exit: 4)
-      // The paths that one affects follow it.
-      let lines = verified.output.split(separator: "\n").filter { !$0.hasPrefix("  ") }
-      #expect(lines.count == files.count)
-      for (line, file) in zip(lines, files) { #expect(line.hasPrefix("BAD \(file)  "), "\(line)") }
-      let structure = try sandbox.drydock(["verify"] + files)
-      let bad = structure.output.split(separator: "\n").filter { $0.hasPrefix("BAD ") }
-      #expect(bad.count == archives.filter { $0.noticed != .data }.count)
-      #expect(structure.exitCode == 4)
-      // A list tells which it cannot read, and goes on.
-      let listed = try sandbox.drydock("list", "-r", "Hostile").expect(exit: 3)
-      #expect(!listed.errors.contains("error:"), "\(listed)")
-      try sandbox.tree(".").without("tmp").expectSame(as: before)
-    }
+    let archives = try prepare(sandbox)
+    let before = try sandbox.tree(".").without("tmp")
+    let files = archives.map { "Hostile/" + $0.description + ".tar.zst" }
+    let verified = try sandbox.drydock(["verify", "--data"] + files).expect(exit: 4)
+    // The paths that one affects follow it.
+    let lines = verified.output.split(separator: "\n").filter { !$0.hasPrefix("  ") }
+    #expect(lines.count == files.count)
+    for (line, file) in zip(lines, files) { #expect(line.hasPrefix("BAD \(file)  "), "\(line)") }
+    let structure = try sandbox.drydock(["verify"] + files)
+    let bad = structure.output.split(separator: "\n").filter { $0.hasPrefix("BAD ") }
+    #expect(bad.count == archives.filter { $0.noticed != .data }.count)
+    #expect(structure.exitCode == 4)
+    // A list tells which it cannot read, and goes on.
+    let listed = try sandbox.drydock("list", "-r", "Hostile").expect(exit: 3)
+    #expect(!listed.errors.contains("error:"), "\(listed)")
+    try sandbox.tree(".").without("tmp").expectSame(as: before)
   }
 
   @Test("What would command the terminal is shown as text")
   func escapes() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create(version: 4)
-      let link = sandbox("Notes/Documents/link")
-      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
-      let shown = try sandbox.succeed("show", try sandbox.snapshot())
-      #expect(!shown.contains("\u{1B}"))
-      #expect(shown.contains("Documents/link → \\x1b[2Jgone"))
-    }
+    try sandbox.create(version: 4)
+    let link = sandbox("Notes/Documents/link")
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
+    let shown = try sandbox.succeed("show", try sandbox.snapshot())
+    #expect(!shown.contains("\u{1B}"))
+    #expect(shown.contains("Documents/link → \\x1b[2Jgone"))
   }
 
   @Test("show and restore refuse what they would have to read")
   func restore() throws {
-    try Sandbox.with { sandbox in
-      let archives = try prepare(sandbox)
-      // One of each kind: the library's tests try all.
-      let examples = [
-        "bomb", "entry-path-up-file", "extent-shared", "sql-view", "tree-cycle", "location-hash",
-        "table-frame-4-gib",
-        "age", "header-bomb", "frame-window-of-2-gib",
-      ]
-      for archive in archives where examples.contains(archive.description) {
-        let file = "Hostile/" + archive.description + ".tar.zst"
-        try sandbox.expectRefusal(["restore", file, "Notes", "--from-other"], exit: 4, [file])
-        try sandbox.expectRefusal(["restore", file, "New"], exit: 4, [file])
-        if archive.noticed == .open { try sandbox.expectRefusal(["show", file], exit: 4, [file]) }
-      }
-      #expect(try sandbox.read("outside/file") == Array("untouched\n".utf8))
-      try sandbox.expectRefusal(
-        ["show", "Hostile/bomb.tar.zst", "--max-size", "many"], exit: 64, ["is not a size"])
-      try sandbox.expectRefusal(
-        ["show", "Hostile/name-dot.tar.zst", "--max-size", "1kB"], exit: 4, ["--max-size"])
+    let archives = try prepare(sandbox)
+    // One of each kind: the library's tests try all.
+    let examples = [
+      "bomb", "entry-path-up-file", "extent-shared", "sql-view", "tree-cycle", "location-hash",
+      "table-frame-4-gib",
+      "age", "header-bomb", "frame-window-of-2-gib",
+    ]
+    for archive in archives where examples.contains(archive.description) {
+      let file = "Hostile/" + archive.description + ".tar.zst"
+      try sandbox.expectRefusal(["restore", file, "Notes", "--from-other"], exit: 4, [file])
+      try sandbox.expectRefusal(["restore", file, "New"], exit: 4, [file])
+      if archive.noticed == .open { try sandbox.expectRefusal(["show", file], exit: 4, [file]) }
     }
+    #expect(try sandbox.read("outside/file") == Array("untouched\n".utf8))
+    try sandbox.expectRefusal(
+      ["show", "Hostile/bomb.tar.zst", "--max-size", "many"], exit: 64, ["is not a size"])
+    try sandbox.expectRefusal(
+      ["show", "Hostile/name-dot.tar.zst", "--max-size", "1kB"], exit: 4, ["--max-size"])
   }
 }

@@ -5,6 +5,13 @@ import Testing
 /// `drydock import` on the samples that make_device_backup.py wrote, and on hostile ones that it writes here.
 @Suite("Importing from backups of devices")
 struct ImportTests {
+  private let sandbox: Sandbox
+
+  init() throws {
+    sandbox = try Sandbox()
+    try sandbox.write("password", "correct horse\n")
+  }
+
   static let app = "com.example.notes"
   static let folder = Sandbox.repository + "/Tests/DeviceBackupsTests"
 
@@ -20,19 +27,14 @@ struct ImportTests {
     guard result.succeeded else { throw SystemFailure("\(result)") }
   }
 
-  /// Imports into `Notes`.
-  static func run(
-    _ backup: String, in sandbox: Sandbox, _ more: String..., to target: [String] = ["Notes"]
-  ) throws -> CommandResult {
-    try sandbox.drydock(
-      ["import", backup, "--app", app, "--password-file", "password"] + target + more)
-  }
+  private func make(_ script: String) throws { try Self.make(script, in: sandbox) }
 
-  static func with(_ body: (Sandbox) throws -> Void) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("password", "correct horse\n")
-      try body(sandbox)
-    }
+  /// Imports into `Notes`.
+  private func run(
+    _ backup: String, _ more: String..., to target: [String] = ["Notes"], key: String? = "device.key"
+  ) throws -> CommandResult {
+    try sandbox.with(key: key).drydock(
+      ["import", backup, "--app", Self.app, "--password-file", "password"] + target + more)
   }
 
   // MARK: What comes
@@ -46,192 +48,175 @@ struct ImportTests {
     "Contents, modes, times, links and attributes come from a backup, plain and encrypted",
     arguments: ["plain", "encrypted"])
   func iphone(_ name: String) throws {
-    try Self.with { sandbox in
-      let before = try TreeListing(Self.sample(name))
-      let result = try Self.run(Self.sample(name), in: sandbox, "--json")
-      #expect(result.exitCode == (name == "plain" ? 0 : 3), "\(result)")
-      let tree = try sandbox.tree("Notes").without("Library/Vault")
-      #expect(
-        tree.paths.sorted() == [
-          "Documents", "Documents/Empty", "Documents/Photos", "Documents/Photos/a.jpg", "Documents/block.bin",
-          "Documents/empty.txt", "Documents/link", "Documents/zwölf ü.txt", "Library",
-          "Library/Application Support",
-          "Library/Application Support/notes.sqlite", "Library/Preferences",
-          "Library/Preferences/com.example.notes.plist",
-        ])
-      for (path, text) in Self.contents {
-        #expect(try sandbox.read("Notes/" + path).starts(with: text.utf8), "\(path)")
-      }
-      try Self.make(
-        """
-        import os, plistlib, sqlite3
-        check = lambda path: open("Notes/" + path, "rb").read()
-        assert check("Documents/Photos/a.jpg") == m.secret("photo", 20001)
-        assert check("Documents/block.bin") == m.secret("block", 4096)
-        assert plistlib.loads(check("Library/Preferences/com.example.notes.plist")) == {"theme": "dark", "launches": 41}
-        db = sqlite3.connect("file:Notes/Library/Application Support/notes.sqlite?immutable=1", uri=True)
-        assert db.execute("SELECT * FROM note").fetchall() == [(1, "made up")]
-        status = lambda path: (oct(os.lstat("Notes/" + path).st_mode), os.lstat("Notes/" + path).st_mtime_ns)
-        time = lambda seconds: (m.DAY + seconds) * 10**9
-        assert status("Documents/Photos/a.jpg") == ("0o100644", time(3)), status("Documents/Photos/a.jpg")
-        assert status("Documents/zwölf ü.txt") == ("0o100444", time(0))
-        assert status("Documents/Empty") == ("0o40700", time(-100))
-        assert status("Documents") == ("0o40755", time(9))
-        assert status("Library/Preferences/com.example.notes.plist") == ("0o100600", time(1))
-        for place in ("Notes", "Notes.groups", "Notes.groups/group.example.shared"):
-            assert oct(os.stat(place).st_mode) == "0o40700", place
-        assert os.readlink("Notes/Documents/link") == "Photos/a.jpg" and status("Documents/link")[1] == time(0)
-        names = {name: os.getxattr("Notes/Documents/Photos/a.jpg", name) for name in os.listxattr("Notes/Documents/Photos/a.jpg")}
-        assert names == {"user.com.example.tag": b"red", "user.com.apple.metadata:kMDItemWhereFroms": b"bplist00",
-                         "user.drydock.protection-class": b"NSFileProtectionComplete"}, names
-        assert open("Notes.groups/group.example.shared/shared.txt", "rb").read() == b"of two apps\\n"
-        assert os.listdir("Notes.groups/group.com.example.notes/Library/Preferences") == ["group.com.example.notes.plist"]
-        """, in: sandbox)
-      #expect(try sandbox.names("Notes.groups") == ["group.com.example.notes", "group.example.shared"])
-      #expect(try sandbox.names("tmp") == [])
-      try TreeListing(Self.sample(name)).expectSame(as: before, comparing: TreeListing.untouched)
+    let before = try TreeListing(Self.sample(name))
+    let result = try run(Self.sample(name), "--json")
+    #expect(result.exitCode == (name == "plain" ? 0 : 3), "\(result)")
+    let tree = try sandbox.tree("Notes").without("Library/Vault")
+    #expect(
+      tree.paths.sorted() == [
+        "Documents", "Documents/Empty", "Documents/Photos", "Documents/Photos/a.jpg", "Documents/block.bin",
+        "Documents/empty.txt", "Documents/link", "Documents/zwölf ü.txt", "Library",
+        "Library/Application Support",
+        "Library/Application Support/notes.sqlite", "Library/Preferences",
+        "Library/Preferences/com.example.notes.plist",
+      ])
+    for (path, text) in Self.contents {
+      #expect(try sandbox.read("Notes/" + path).starts(with: text.utf8), "\(path)")
     }
+    try make(
+      """
+      import os, plistlib, sqlite3
+      check = lambda path: open("Notes/" + path, "rb").read()
+      assert check("Documents/Photos/a.jpg") == m.secret("photo", 20001)
+      assert check("Documents/block.bin") == m.secret("block", 4096)
+      assert plistlib.loads(check("Library/Preferences/com.example.notes.plist")) == {"theme": "dark", "launches": 41}
+      db = sqlite3.connect("file:Notes/Library/Application Support/notes.sqlite?immutable=1", uri=True)
+      assert db.execute("SELECT * FROM note").fetchall() == [(1, "made up")]
+      status = lambda path: (oct(os.lstat("Notes/" + path).st_mode), os.lstat("Notes/" + path).st_mtime_ns)
+      time = lambda seconds: (m.DAY + seconds) * 10**9
+      assert status("Documents/Photos/a.jpg") == ("0o100644", time(3)), status("Documents/Photos/a.jpg")
+      assert status("Documents/zwölf ü.txt") == ("0o100444", time(0))
+      assert status("Documents/Empty") == ("0o40700", time(-100))
+      assert status("Documents") == ("0o40755", time(9))
+      assert status("Library/Preferences/com.example.notes.plist") == ("0o100600", time(1))
+      for place in ("Notes", "Notes.groups", "Notes.groups/group.example.shared"):
+          assert oct(os.stat(place).st_mode) == "0o40700", place
+      assert os.readlink("Notes/Documents/link") == "Photos/a.jpg" and status("Documents/link")[1] == time(0)
+      names = {name: os.getxattr("Notes/Documents/Photos/a.jpg", name) for name in os.listxattr("Notes/Documents/Photos/a.jpg")}
+      assert names == {"user.com.example.tag": b"red", "user.com.apple.metadata:kMDItemWhereFroms": b"bplist00",
+                       "user.drydock.protection-class": b"NSFileProtectionComplete"}, names
+      assert open("Notes.groups/group.example.shared/shared.txt", "rb").read() == b"of two apps\\n"
+      assert os.listdir("Notes.groups/group.com.example.notes/Library/Preferences") == ["group.com.example.notes.plist"]
+      """)
+    #expect(try sandbox.names("Notes.groups") == ["group.com.example.notes", "group.example.shared"])
+    #expect(try sandbox.names("tmp") == [])
+    try TreeListing(Self.sample(name)).expectSame(as: before, comparing: TreeListing.untouched)
   }
 
   @Test("The keychain items of the app's access groups come into the vault, value for value")
   func keychain() throws {
-    try Self.with { sandbox in
-      try Self.run(
-        Self.sample("encrypted"), in: sandbox, "--access-group",
-        "A1B2C3D4E5.com.example.billing"
-      ).expect(exit: 3, errors: "com.example.notes/local", "2 keychain items of the device")
-      let items = try sandbox.document("vault", "list", "Notes")["items"].list
-      #expect(items.count == 7)
-      for (name, value) in [
-        ("com.example.notes/auth", "made-up-token-of-ada"), ("com.example.notes/sync", "pässword"),
-        ("shared/widget", "of the group"), ("billing/key", "of a named access group"),
-        ("imap://ada@mail.example.com:143/", "mail"),
-      ] { #expect(try sandbox.succeed("vault", "get", "Notes", name) == value, "\(name)") }
-      let named = { (account: String) in
-        try #require(items.first { $0["attributes"]["account"].text == account })
-      }
-      let auth = try named("auth")
-      #expect(auth["accessible"].text == "whenUnlocked" && auth["attributes"]["label"].text == "Sign-in")
-      #expect(auth["attributes"]["access_group"].text == "A1B2C3D4E5.com.example.notes")
-      #expect(auth["created"].text == "2026-11-01T10:15:00Z")
-      #expect(try named("sync")["synchronizable"].flag == true)
-      // What a vault has no name for is kept in its document.
-      #expect(try sandbox.openedVault().contains(#""keychain_gena": "AP8=""#))
+    try run(
+      Self.sample("encrypted"), "--access-group",
+      "A1B2C3D4E5.com.example.billing"
+    ).expect(exit: 3, errors: "com.example.notes/local", "2 keychain items of the device")
+    let items = try sandbox.document("vault", "list", "Notes")["items"].list
+    #expect(items.count == 7)
+    for (name, value) in [
+      ("com.example.notes/auth", "made-up-token-of-ada"), ("com.example.notes/sync", "pässword"),
+      ("shared/widget", "of the group"), ("billing/key", "of a named access group"),
+      ("imap://ada@mail.example.com:143/", "mail"),
+    ] { #expect(try sandbox.succeed("vault", "get", "Notes", name) == value, "\(name)") }
+    let named = { (account: String) in
+      try #require(items.first { $0["attributes"]["account"].text == account })
     }
+    let auth = try named("auth")
+    #expect(auth["accessible"].text == "whenUnlocked" && auth["attributes"]["label"].text == "Sign-in")
+    #expect(auth["attributes"]["access_group"].text == "A1B2C3D4E5.com.example.notes")
+    #expect(auth["created"].text == "2026-11-01T10:15:00Z")
+    #expect(try named("sync")["synchronizable"].flag == true)
+    // What a vault has no name for is kept in its document.
+    #expect(try sandbox.openedVault().contains(#""keychain_gena": "AP8=""#))
   }
 
   @Test("Without a device key the items are named, and nothing else stays behind")
   func noDeviceKey() throws {
-    try Self.with { sandbox in
-      let document = try Self.run(Self.sample("encrypted"), in: sandbox.with(key: nil), "--json")
-        .expect(exit: 3).json()
-      let left = document["left_out"].list.filter { $0["reason"].text?.contains("no device key") == true }
-      #expect(left.count == 6)
-      #expect(document["files"].number == 8 && !sandbox.exists("Notes/Library/Vault"))
-    }
+    let document = try run(Self.sample("encrypted"), "--json", key: nil)
+      .expect(exit: 3).json()
+    let left = document["left_out"].list.filter { $0["reason"].text?.contains("no device key") == true }
+    #expect(left.count == 6)
+    #expect(document["files"].number == 8 && !sandbox.exists("Notes/Library/Vault"))
   }
 
   @Test(
     "An Android backup becomes the app's directory, whatever its form",
     arguments: ["plain-5", "stored-1", "encrypted-5"])
   func android(_ name: String) throws {
-    try Self.with { sandbox in
-      let result = try Self.run(Self.sample(name + ".ab"), in: sandbox).expect(exit: 3)
-      #expect(result.errors.contains("key-value") == false, "\(result)")
-      #expect(
-        try sandbox.tree("Notes").paths.sorted() == [
-          "app_webview", "app_webview/x.bin", "databases", "databases/notes.db", "files", "files/empty",
-          "files/photos",
-          "files/photos/a.jpg", "no_backup", "no_backup/token", "shared_prefs",
-          "shared_prefs/com.example.notes_preferences.xml",
-        ])
-      try Self.make(
-        """
-        import os
-        assert open("Notes/files/photos/a.jpg", "rb").read() == m.secret("photo", 20001)
-        status = lambda path: (oct(os.lstat("Notes/" + path).st_mode), os.lstat("Notes/" + path).st_mtime_ns)
-        assert status("files/photos/a.jpg") == ("0o100600", (m.DAY + 9) * 10**9)
-        assert status("files/photos") == ("0o40700", (m.DAY + 8) * 10**9)
-        assert status("shared_prefs/com.example.notes_preferences.xml")[0] == "0o100660"
-        assert open("Notes.groups/external-files/export.txt").read() == "on shared storage"
-        assert open("Notes.groups/device-protected/files/early.txt").read() == "before the first unlock"
-        """, in: sandbox)
-    }
+    let result = try run(Self.sample(name + ".ab")).expect(exit: 3)
+    #expect(result.errors.contains("key-value") == false, "\(result)")
+    #expect(
+      try sandbox.tree("Notes").paths.sorted() == [
+        "app_webview", "app_webview/x.bin", "databases", "databases/notes.db", "files", "files/empty",
+        "files/photos",
+        "files/photos/a.jpg", "no_backup", "no_backup/token", "shared_prefs",
+        "shared_prefs/com.example.notes_preferences.xml",
+      ])
+    try make(
+      """
+      import os
+      assert open("Notes/files/photos/a.jpg", "rb").read() == m.secret("photo", 20001)
+      status = lambda path: (oct(os.lstat("Notes/" + path).st_mode), os.lstat("Notes/" + path).st_mtime_ns)
+      assert status("files/photos/a.jpg") == ("0o100600", (m.DAY + 9) * 10**9)
+      assert status("files/photos") == ("0o40700", (m.DAY + 8) * 10**9)
+      assert status("shared_prefs/com.example.notes_preferences.xml")[0] == "0o100660"
+      assert open("Notes.groups/external-files/export.txt").read() == "on shared storage"
+      assert open("Notes.groups/device-protected/files/early.txt").read() == "before the first unlock"
+      """)
   }
 
   @Test(
     "Straight into an archive, with the same content as of the container, and no copy left on disk",
     arguments: ["plain", "plain-5.ab"])
   func archive(_ name: String) throws {
-    try Self.with { sandbox in
-      _ = try Self.run(Self.sample(name), in: sandbox)
-      let groups = try sandbox.names("Notes.groups").filter { !$0.hasPrefix(".") }
-      let layout = name == "plain" ? "ios" : "android"
-      try sandbox.write(
-        "own.yaml",
-        "app: \(Self.app)\nlayout: \(layout)\ngroups:\n"
-          + groups.map { "  \($0): ../Notes.groups/\($0)\n" }.joined())
-      try sandbox.succeed("snapshot", "Notes", "-o", "own.tar.zst", "--config", "own.yaml")
-      let paths = { (archive: JSONNode) in archive["entries"].list.map { $0["path"].text } }
-      let wanted = try paths(sandbox.document("show", "own.tar.zst"))
-      for target in [["-o", "made.tar.zst"], ["-r", "Backups"]] {
-        let result = try Self.run(
-          Self.sample(name), in: sandbox, "--json", "--instance", "phone", to: target)
-        #expect([0, 3].contains(result.exitCode), "\(result)")
-        let shown = try sandbox.document("show", #require(result.json()["path"].text))
-        #expect(paths(shown) == wanted && !wanted.isEmpty)
-        let header = shown["header"]
-        #expect(header["instance"].text == "phone" && header["app"].text == Self.app)
-      }
-      #expect(try sandbox.names("tmp") == [])
-      let restored = try sandbox.drydock("restore", "made.tar.zst", "Restored")
-      #expect([0, 3].contains(restored.exitCode), "\(restored)")
-      // What a rule excludes is not in an archive.
-      try sandbox.tree("Restored").expectSame(
-        as: sandbox.tree("Notes").without("no_backup"), comparing: TreeListing.timeless)
+    _ = try run(Self.sample(name))
+    let groups = try sandbox.names("Notes.groups").filter { !$0.hasPrefix(".") }
+    let layout = name == "plain" ? "ios" : "android"
+    try sandbox.write(
+      "own.yaml",
+      "app: \(Self.app)\nlayout: \(layout)\ngroups:\n"
+        + groups.map { "  \($0): ../Notes.groups/\($0)\n" }.joined())
+    try sandbox.succeed("snapshot", "Notes", "-o", "own.tar.zst", "--config", "own.yaml")
+    let paths = { (archive: JSONNode) in archive["entries"].list.map { $0["path"].text } }
+    let wanted = try paths(sandbox.document("show", "own.tar.zst"))
+    for target in [["-o", "made.tar.zst"], ["-r", "Backups"]] {
+      let result = try run(Self.sample(name), "--json", "--instance", "phone", to: target)
+      #expect([0, 3].contains(result.exitCode), "\(result)")
+      let shown = try sandbox.document("show", #require(result.json()["path"].text))
+      #expect(paths(shown) == wanted && !wanted.isEmpty)
+      let header = shown["header"]
+      #expect(header["instance"].text == "phone" && header["app"].text == Self.app)
     }
+    #expect(try sandbox.names("tmp") == [])
+    let restored = try sandbox.drydock("restore", "made.tar.zst", "Restored")
+    #expect([0, 3].contains(restored.exitCode), "\(restored)")
+    // What a rule excludes is not in an archive.
+    try sandbox.tree("Restored").expectSame(
+      as: sandbox.tree("Notes").without("no_backup"), comparing: TreeListing.timeless)
   }
 
   @Test("A target in the backup is refused")
   func overlap() throws {
-    try Self.with { sandbox in
-      try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("B"))
-      let before = try sandbox.tree("B")
-      for target in [["B/Notes"], ["-o", "B/x.tar.zst"], ["-r", "B/Repository"], ["-r", "B"]] {
-        try Self.run("B", in: sandbox, to: target).expect(exit: 1, errors: "is in the backup")
-      }
-      try sandbox.tree("B").expectSame(as: before, comparing: TreeListing.untouched)
+    try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("B"))
+    let before = try sandbox.tree("B")
+    for target in [["B/Notes"], ["-o", "B/x.tar.zst"], ["-r", "B/Repository"], ["-r", "B"]] {
+      try run("B", to: target).expect(exit: 1, errors: "is in the backup")
     }
+    try sandbox.tree("B").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
   @Test("One app's damaged records do not prevent the import of another's")
   func otherDamaged() throws {
-    try Self.with { sandbox in
-      try Self.make(
-        "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.add('AppDomain-com.example.other', 'x', b'x', id='0' * 40); b.finish()",
-        in: sandbox)
-      try sandbox.drydock("import", "B", "--list").expect(output: "1 damaged")
-      #expect(try Self.run("B", in: sandbox).succeeded)
-    }
+    try make(
+      "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.add('AppDomain-com.example.other', 'x', b'x', id='0' * 40); b.finish()"
+    )
+    try sandbox.drydock("import", "B", "--list").expect(output: "1 damaged")
+    #expect(try run("B").succeeded)
   }
 
   @Test("An empty directory is filled; one with data is refused, and so are the groups'")
   func targets() throws {
-    try Self.with { sandbox in
-      try FileManager.default.createDirectory(atPath: sandbox("Notes"), withIntermediateDirectories: false)
-      #expect(try Self.run(Self.sample("plain"), in: sandbox).succeeded)
-      let before = try sandbox.tree(".").without("tmp")
-      try Self.run(Self.sample("plain"), in: sandbox).expect(exit: 1, errors: "has data already")
-      try sandbox.write("Other.groups/group.example.shared/x", "here")
-      try Self.run(Self.sample("plain"), in: sandbox, to: ["Other"]).expect(
-        exit: 1, errors: "has data already")
-      #expect(!sandbox.exists("Other") && !sandbox.exists("Other.groups/group.com.example.notes"))
-      try sandbox.tree(".").without("tmp", "Other.groups").without(Self.states(sandbox)).expectSame(
-        as: before.without(Self.states(sandbox)), comparing: TreeListing.timeless)
-    }
+    try FileManager.default.createDirectory(atPath: sandbox("Notes"), withIntermediateDirectories: false)
+    #expect(try run(Self.sample("plain")).succeeded)
+    let before = try sandbox.tree(".").without("tmp")
+    try run(Self.sample("plain")).expect(exit: 1, errors: "has data already")
+    try sandbox.write("Other.groups/group.example.shared/x", "here")
+    try run(Self.sample("plain"), to: ["Other"]).expect(
+      exit: 1, errors: "has data already")
+    #expect(!sandbox.exists("Other") && !sandbox.exists("Other.groups/group.com.example.notes"))
+    try sandbox.tree(".").without("tmp", "Other.groups").without(states()).expectSame(
+      as: before.without(states()), comparing: TreeListing.timeless)
   }
 
-  private static func states(_ sandbox: Sandbox) throws -> [String] {
+  private func states() throws -> [String] {
     try sandbox.names().filter { $0.hasPrefix(".drydock-") }
   }
 
@@ -263,33 +248,31 @@ struct ImportTests {
 
   @Test("A hostile backup is refused, and nothing is left", arguments: TestExtent.isFull ? [0, 1] : [0])
   func hostilePaths(_ offset: Int) throws {
-    try Self.with { sandbox in
-      let scripts = Self.hostile.enumerated().map { number, hostile in
-        let keybag = (number + offset).isMultiple(of: 2) ? "m.Keybag()" : "None"
-        return
-          "b = m.IPhoneBackup('B\(number)', \(keybag)); b.add(m.APP, 'Documents/a', b'a')\n\(hostile.line)\nb.finish()\n"
-      }
-      try Self.make(scripts.joined(), in: sandbox)
-      for (number, (name, _, message)) in Self.hostile.enumerated() {
-        try Self.expectRefusal("B\(number)", "\(name): \(message)", message, 4, sandbox, isAlso: 1)
-      }
+    let scripts = Self.hostile.enumerated().map { number, hostile in
+      let keybag = (number + offset).isMultiple(of: 2) ? "m.Keybag()" : "None"
+      return
+        "b = m.IPhoneBackup('B\(number)', \(keybag)); b.add(m.APP, 'Documents/a', b'a')\n\(hostile.line)\nb.finish()\n"
+    }
+    try make(scripts.joined())
+    for (number, (name, _, message)) in Self.hostile.enumerated() {
+      try expectRefusal("B\(number)", "\(name): \(message)", message, 4, isAlso: 1)
     }
   }
 
   /// Runs an import that must fail without a trace.
-  private static func expectRefusal(
-    _ backup: String, _ name: String, _ message: String, _ code: Int32, _ sandbox: Sandbox,
+  private func expectRefusal(
+    _ backup: String, _ name: String, _ message: String, _ code: Int32,
     isAlso other: Int32? = nil
   ) throws {
     let outside = try sandbox.tree(".").without("tmp")
     for target in [["Notes"], ["-o", "x.tar.zst"]] {
-      let result = try run(backup, in: sandbox, to: target)
+      let result = try run(backup, to: target)
       #expect(result.exitCode == code || result.exitCode == other, "\(name)\n\(result)")
       #expect(result.errors.contains(message), "\(name)\n\(result)")
       #expect(result.signal == nil && !sandbox.exists("Notes") && !sandbox.exists("x.tar.zst"))
     }
     #expect(try sandbox.names("tmp") == [])
-    let states = try states(sandbox)
+    let states = try states()
     try sandbox.tree(".").without("tmp").without(states).expectSame(
       as: outside.without(states), comparing: TreeListing.timeless)
     #expect(!FileManager.default.fileExists(atPath: "/tmp/outside.txt"))
@@ -351,146 +334,130 @@ struct ImportTests {
 
   @Test("A damaged backup is refused, or the file left out")
   func damagedBackups() throws {
-    try Self.with { sandbox in
-      let scripts = Self.damaged.enumerated().map { number, damaged in
-        "import os; os.mkdir('\(number)'); os.chdir('\(number)')\n"
-          + "b = m.IPhoneBackup('B'); b.add(m.APP, 'Documents/a', b'a' * 100); b.finish()\n\(damaged.script)\n"
-          + "os.chdir('..')\n"
+    let scripts = Self.damaged.enumerated().map { number, damaged in
+      "import os; os.mkdir('\(number)'); os.chdir('\(number)')\n"
+        + "b = m.IPhoneBackup('B'); b.add(m.APP, 'Documents/a', b'a' * 100); b.finish()\n\(damaged.script)\n"
+        + "os.chdir('..')\n"
+    }
+    try make(scripts.joined())
+    for (number, (name, _, message, code)) in Self.damaged.enumerated() {
+      let backup = "\(number)/B"
+      if code != 3 {
+        try expectRefusal(backup, name, message, code)
+        continue
       }
-      try Self.make(scripts.joined(), in: sandbox)
-      for (number, (name, _, message, code)) in Self.damaged.enumerated() {
-        let backup = "\(number)/B"
-        if code != 3 {
-          try Self.expectRefusal(backup, name, message, code, sandbox)
-          continue
-        }
-        try Self.run(backup, in: sandbox, to: ["Part\(number)"]).expect(
-          exit: 3, errors: "Documents/a: \(message)")
-        #expect(!sandbox.exists("Part\(number)/Documents/a"))
-      }
+      try run(backup, to: ["Part\(number)"]).expect(
+        exit: 3, errors: "Documents/a: \(message)")
+      #expect(!sandbox.exists("Part\(number)/Documents/a"))
     }
   }
 
   @Test("Sizes and flags of single files that lie are reported, and everything else comes")
   func lies() throws {
-    try Self.with { sandbox in
-      try Self.make(
-        """
-        b = m.IPhoneBackup('B', m.Keybag())
-        b.add(m.APP, 'good', b'good')
-        b.add(m.APP, 'longer', b'0123456789', size=3)
-        b.add(m.APP, 'shorter', b'0123456789', size=1 << 60)
-        b.add(m.APP, 'gone', size=10)
-        b.add(m.APP, 'empty', size=0)
-        b.add(m.GROUP, 'longer', b'0123456789', size=3)
-        b.add(m.GROUP, 'odd', flags=8)
-        b.rows.append((__import__('hashlib').sha1((m.APP + '-plain').encode()).hexdigest(), m.APP, 'plain', 1, m.record('plain', 0o100644, 4, m.DAY, 3)))
-        b.finish()
-        name = __import__('hashlib').sha1((m.APP + '-plain').encode()).hexdigest()
-        import os; os.makedirs('B/' + name[:2], exist_ok=True); open('B/' + name[:2] + '/' + name, 'w').write('nope')
-        """, in: sandbox)
-      let result = try Self.run("B", in: sandbox).expect(exit: 3)
-      for line in [
-        "note: files that have another size than the backup's index says, as databases often do, were imported as they are: 3\n",
-        "warning: 2 of 7 files missing\n",
-        ".groups/group.com.example.notes/odd: neither a file nor",
-        "gone: the backup does not have its content", "plain: it has no key, in an encrypted backup",
-      ] { #expect(result.errors.contains(line), "\(result)") }
-      #expect(try sandbox.tree("Notes").paths.sorted() == ["empty", "good", "longer", "shorter"])
-    }
+    try make(
+      """
+      b = m.IPhoneBackup('B', m.Keybag())
+      b.add(m.APP, 'good', b'good')
+      b.add(m.APP, 'longer', b'0123456789', size=3)
+      b.add(m.APP, 'shorter', b'0123456789', size=1 << 60)
+      b.add(m.APP, 'gone', size=10)
+      b.add(m.APP, 'empty', size=0)
+      b.add(m.GROUP, 'longer', b'0123456789', size=3)
+      b.add(m.GROUP, 'odd', flags=8)
+      b.rows.append((__import__('hashlib').sha1((m.APP + '-plain').encode()).hexdigest(), m.APP, 'plain', 1, m.record('plain', 0o100644, 4, m.DAY, 3)))
+      b.finish()
+      name = __import__('hashlib').sha1((m.APP + '-plain').encode()).hexdigest()
+      import os; os.makedirs('B/' + name[:2], exist_ok=True); open('B/' + name[:2] + '/' + name, 'w').write('nope')
+      """)
+    let result = try run("B").expect(exit: 3)
+    for line in [
+      "note: files that have another size than the backup's index says, as databases often do, were imported as they are: 3\n",
+      "warning: 2 of 7 files missing\n",
+      ".groups/group.com.example.notes/odd: neither a file nor",
+      "gone: the backup does not have its content", "plain: it has no key, in an encrypted backup",
+    ] { #expect(result.errors.contains(line), "\(result)") }
+    #expect(try sandbox.tree("Notes").paths.sorted() == ["empty", "good", "longer", "shorter"])
   }
 
   @Test("Files of other sizes alone are counted in a note, and many missing ones in a line")
   func counts() throws {
-    try Self.with { sandbox in
-      try Self.make(
-        """
-        b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a', size=2); b.add(m.APP, 'b', b'b', size=0); b.add(m.APP, 'c', b'c'); b.finish()
-        b = m.IPhoneBackup('C'); b.add(m.APP, 'a', b'a')
-        for number in range(1234): b.add(m.APP, 'gone %d' % number, size=10)
-        b.finish()
-        """, in: sandbox)
-      let other = try Self.run("B", in: sandbox).expect(errors: "were imported as they are: 2\n")
-      #expect(!other.errors.contains("missing") && !other.errors.contains("warning"), "\(other)")
-      let missing = try Self.run("C", in: sandbox, to: ["Missing"]).expect(exit: 3)
-      #expect(missing.errors.hasSuffix("warning: 1,234 of 1,235 files missing\n"), "\(missing)")
-      let result = try Self.run("C", in: sandbox, "--json", to: ["-o", "x.tar.zst"])
-      #expect(try result.expect(exit: 3).json()["missing_files"].number == 1234)
-    }
+    try make(
+      """
+      b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a', size=2); b.add(m.APP, 'b', b'b', size=0); b.add(m.APP, 'c', b'c'); b.finish()
+      b = m.IPhoneBackup('C'); b.add(m.APP, 'a', b'a')
+      for number in range(1234): b.add(m.APP, 'gone %d' % number, size=10)
+      b.finish()
+      """)
+    let other = try run("B").expect(errors: "were imported as they are: 2\n")
+    #expect(!other.errors.contains("missing") && !other.errors.contains("warning"), "\(other)")
+    let missing = try run("C", to: ["Missing"]).expect(exit: 3)
+    #expect(missing.errors.hasSuffix("warning: 1,234 of 1,235 files missing\n"), "\(missing)")
+    let result = try run("C", "--json", to: ["-o", "x.tar.zst"])
+    #expect(try result.expect(exit: 3).json()["missing_files"].number == 1234)
   }
 
   @Test("Only -r makes an archive in a repository", arguments: ["plain", "plain-5.ab"])
   func noTarget(_ name: String) throws {
-    try Self.with { sandbox in
-      let yaml = try sandbox.text("drydock.yaml")
-      try sandbox.write("drydock.yaml", yaml + "repository: Backups\n")
-      let variables = ["DRYDOCK_REPOSITORY": sandbox("Backups")]
-      let words = ["import", Self.sample(name), "--app", Self.app]
-      try sandbox.drydock(words, environment: variables).expect(exit: 64, errors: "where to?")
-      #expect(!sandbox.exists("Backups"))
-      let made = try sandbox.drydock(words + ["Notes"], environment: variables)
-      #expect(
-        [0, 3].contains(made.exitCode) && sandbox.exists("Notes") && !sandbox.exists("Backups"), "\(made)")
-      let archived = try sandbox.drydock(words + ["-r", "Backups"])
-      #expect([0, 3].contains(archived.exitCode), "\(archived)")
-      #expect(try sandbox.names("Backups").contains { $0.hasSuffix(".tar.zst") })
-    }
+    let yaml = try sandbox.text("drydock.yaml")
+    try sandbox.write("drydock.yaml", yaml + "repository: Backups\n")
+    let variables = ["DRYDOCK_REPOSITORY": sandbox("Backups")]
+    let words = ["import", Self.sample(name), "--app", Self.app]
+    try sandbox.drydock(words, environment: variables).expect(exit: 64, errors: "where to?")
+    #expect(!sandbox.exists("Backups"))
+    let made = try sandbox.drydock(words + ["Notes"], environment: variables)
+    #expect(
+      [0, 3].contains(made.exitCode) && sandbox.exists("Notes") && !sandbox.exists("Backups"), "\(made)")
+    let archived = try sandbox.drydock(words + ["-r", "Backups"])
+    #expect([0, 3].contains(archived.exitCode), "\(archived)")
+    #expect(try sandbox.names("Backups").contains { $0.hasSuffix(".tar.zst") })
   }
 
   @Test("What is no backup is refused, with what a backup is")
   func noBackup() throws {
-    try Self.with { sandbox in
-      try sandbox.write("Partial/Manifest.plist", "<plist version=\"1.0\"><dict/></plist>")
-      try sandbox.write("Device/data/Containers/Data/Application/x", "")
-      for (path, message) in [
-        ("password", "not a device backup: a file of `adb backup` begins with ANDROID BACKUP"),
-        ("Migrations", "it has no Manifest.plist and no Manifest.db"), ("Partial", "it has no Manifest.db;"),
-        ("Device", "name a container in its data/Containers/Data/Application"), ("Nowhere", "Nowhere"),
-      ] {
-        try Self.run(path, in: sandbox).expect(exit: 1, errors: message)
-      }
-      try Self.run(Self.sample("plain-5.ab"), in: sandbox, "--group", "group.x").expect(
-        exit: 64, errors: "are for the backup of an iPhone")
-      #expect(!sandbox.exists("Notes"))
+    try sandbox.write("Partial/Manifest.plist", "<plist version=\"1.0\"><dict/></plist>")
+    try sandbox.write("Device/data/Containers/Data/Application/x", "")
+    for (path, message) in [
+      ("password", "not a device backup: a file of `adb backup` begins with ANDROID BACKUP"),
+      ("Migrations", "it has no Manifest.plist and no Manifest.db"), ("Partial", "it has no Manifest.db;"),
+      ("Device", "name a container in its data/Containers/Data/Application"), ("Nowhere", "Nowhere"),
+    ] {
+      try run(path).expect(exit: 1, errors: message)
     }
+    try run(Self.sample("plain-5.ab"), "--group", "group.x").expect(
+      exit: 64, errors: "are for the backup of an iPhone")
+    #expect(!sandbox.exists("Notes"))
   }
 
   @Test("A backup of an iPhone becomes a bundle with its groups beside it")
   func bundle() throws {
-    try Self.with { sandbox in
-      try Self.run(Self.sample("plain"), in: sandbox, to: ["Ada.xcappdata"]).expect(
-        output: "    group.example.shared: ../../Ada.xcappdata.groups/group.example.shared\n")
-      #expect(try sandbox.names("Ada.xcappdata") == ["AppData", "AppDataInfo.plist"])
-      _ = try Self.run(Self.sample("plain"), in: sandbox)
-      try sandbox.tree("Ada.xcappdata/AppData").expectSame(
-        as: sandbox.tree("Notes"), comparing: TreeListing.timeless)
-      try sandbox.tree("Ada.xcappdata.groups").expectSame(
-        as: sandbox.tree("Notes.groups"), comparing: TreeListing.timeless)
-    }
+    try run(Self.sample("plain"), to: ["Ada.xcappdata"]).expect(
+      output: "    group.example.shared: ../../Ada.xcappdata.groups/group.example.shared\n")
+    #expect(try sandbox.names("Ada.xcappdata") == ["AppData", "AppDataInfo.plist"])
+    _ = try run(Self.sample("plain"))
+    try sandbox.tree("Ada.xcappdata/AppData").expectSame(
+      as: sandbox.tree("Notes"), comparing: TreeListing.timeless)
+    try sandbox.tree("Ada.xcappdata.groups").expectSame(
+      as: sandbox.tree("Notes.groups"), comparing: TreeListing.timeless)
   }
 
   @Test("A row of the index without a domain is skipped, and counted in a note")
   func withoutDomain() throws {
-    try Self.with { sandbox in
-      try Self.make(
-        "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.rows.append(('a' * 40, None, 'x', 1, b'')); b.finish()",
-        in: sandbox)
-      try Self.run("B", in: sandbox).expect(errors: "any app's, were skipped: 1")
-      #expect(try sandbox.tree("Notes").paths == ["a"])
-    }
+    try make(
+      "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.rows.append(('a' * 40, None, 'x', 1, b'')); b.finish()"
+    )
+    try run("B").expect(errors: "any app's, were skipped: 1")
+    #expect(try sandbox.tree("Notes").paths == ["a"])
   }
 
   @Test("An encrypted backup of iOS 10.0, whose index is not encrypted, is read")
   func plainIndex() throws {
-    try Self.with { sandbox in
-      try Self.make(
-        """
-        keybag = m.Keybag(); b = m.IPhoneBackup('B', keybag); b.add(m.APP, 'a', b'a' * 100); b.keybag = None
-        b.finish(manifest={'IsEncrypted': True, 'BackupKeyBag': keybag.bytes})
-        """, in: sandbox)
-      try Self.run("B", in: sandbox).expect()
-      #expect(try sandbox.read("Notes/a") == [UInt8](repeating: UInt8(ascii: "a"), count: 100))
-    }
+    try make(
+      """
+      keybag = m.Keybag(); b = m.IPhoneBackup('B', keybag); b.add(m.APP, 'a', b'a' * 100); b.keybag = None
+      b.finish(manifest={'IsEncrypted': True, 'BackupKeyBag': keybag.bytes})
+      """)
+    try run("B").expect()
+    #expect(try sandbox.read("Notes/a") == [UInt8](repeating: UInt8(ascii: "a"), count: 100))
   }
 
   /// Members of a hostile tar in an Android backup.
@@ -521,70 +488,63 @@ struct ImportTests {
 
   @Test("A hostile member, a cut file, and one that asks for billions of rounds are refused; nothing is left")
   func hostileFiles() throws {
-    try Self.with { sandbox in
-      let scripts = Self.hostileMembers.enumerated().map { number, member in
-        "m.android('\(number).ab', tar=m.android_tar([link, dict(\(member.arguments))]))\n"
-      }
-      try Self.make(
-        """
-        link = dict(name='apps/com.example.notes/f/l', type=b'2', link='/tmp')
-        \(scripts.joined())
-        m.android('cut.ab', cut=9000)
-        m.android('rounds.ab', password=m.PASSWORD)
-        d = open('rounds.ab', 'rb').read().replace(b'\\n7\\n', b'\\n4000000000\\n', 1); open('rounds.ab', 'wb').write(d)
-        """, in: sandbox)
-      for (number, (name, _, message)) in Self.hostileMembers.enumerated() where message != "exists" {
-        try Self.expectRefusal("\(number).ab", name, message, 4, sandbox)
-      }
-      try Self.expectRefusal("cut.ab", "cut", "cut short", 4, sandbox)
-      try Self.expectRefusal("rounds.ab", "rounds", "4000000000 rounds", 4, sandbox)
-      // A token alone is no path: it is left out.
-      for (number, member) in Self.hostileMembers.enumerated() where member.message == "exists" {
-        let result = try Self.run("\(number).ab", in: sandbox)
-        #expect(result.exitCode == 4 || result.exitCode == 3, "\(result)")
-      }
+    let scripts = Self.hostileMembers.enumerated().map { number, member in
+      "m.android('\(number).ab', tar=m.android_tar([link, dict(\(member.arguments))]))\n"
+    }
+    try make(
+      """
+      link = dict(name='apps/com.example.notes/f/l', type=b'2', link='/tmp')
+      \(scripts.joined())
+      m.android('cut.ab', cut=9000)
+      m.android('rounds.ab', password=m.PASSWORD)
+      d = open('rounds.ab', 'rb').read().replace(b'\\n7\\n', b'\\n4000000000\\n', 1); open('rounds.ab', 'wb').write(d)
+      """)
+    for (number, (name, _, message)) in Self.hostileMembers.enumerated() where message != "exists" {
+      try expectRefusal("\(number).ab", name, message, 4)
+    }
+    try expectRefusal("cut.ab", "cut", "cut short", 4)
+    try expectRefusal("rounds.ab", "rounds", "4000000000 rounds", 4)
+    // A token alone is no path: it is left out.
+    for (number, member) in Self.hostileMembers.enumerated() where member.message == "exists" {
+      let result = try run("\(number).ab")
+      #expect(result.exitCode == 4 || result.exitCode == 3, "\(result)")
     }
   }
 
   @Test("A device is left out and named")
   func device() throws {
-    try Self.with { sandbox in
-      try Self.make(
-        "m.android('B.ab', tar=m.android_tar([dict(name='apps/com.example.notes/f/d', type=b'3')]))",
-        in: sandbox)
-      let result = try Self.run("B.ab", in: sandbox).expect(exit: 3)
-      #expect("\(result)".contains("f/d: a device, FIFO or socket"), "\(result)")
-    }
+    try make(
+      "m.android('B.ab', tar=m.android_tar([dict(name='apps/com.example.notes/f/d', type=b'3')]))")
+    let result = try run("B.ab").expect(exit: 3)
+    #expect("\(result)".contains("f/d: a device, FIFO or socket"), "\(result)")
   }
 
   // MARK: Interruptions
 
   @Test("A killed import leaves no part of a container, and the next one completes it")
   func kill() throws {
-    try Self.with { sandbox in
-      let words = ["import", Self.sample("plain"), "--app", Self.app]
-      try sandbox.succeed(words + ["Whole"])
-      let whole = try sandbox.tree("Whole")
-      for point in [
-        "staged", "checked", "tree-built", "synced", "rewalked", "committed", "partly-exchanged", "exchanged",
-        "carried", "done",
-      ] {
-        try sandbox.kill(words + ["Notes"], at: point)
-        if sandbox.exists("Notes") {
-          try sandbox.tree("Notes").expectSame(as: whole, comparing: TreeListing.timeless, point)
-        } else {
-          let paths = try sandbox.tree("Notes.groups").paths.filter { !$0.hasPrefix(".drydock-") }
-          #expect(paths.allSatisfy { !$0.contains("/") }, "\(point): \(paths)")
-        }
-        let again = try sandbox.drydock(words + ["Notes"])
-        #expect(again.succeeded || again.errors.contains("has data already"), "\(point): \(again)")
+    let words = ["import", Self.sample("plain"), "--app", Self.app]
+    try sandbox.succeed(words + ["Whole"])
+    let whole = try sandbox.tree("Whole")
+    for point in [
+      "staged", "checked", "tree-built", "synced", "rewalked", "committed", "partly-exchanged", "exchanged",
+      "carried", "done",
+    ] {
+      try sandbox.kill(words + ["Notes"], at: point)
+      if sandbox.exists("Notes") {
         try sandbox.tree("Notes").expectSame(as: whole, comparing: TreeListing.timeless, point)
-        for group in ["group.com.example.notes", "group.example.shared"] {
-          try sandbox.tree("Notes.groups/" + group).expectSame(
-            as: sandbox.tree("Whole.groups/" + group), comparing: TreeListing.timeless, point)
-        }
-        try sandbox.shell("rm -rf Notes Notes.groups .drydock-*")
+      } else {
+        let paths = try sandbox.tree("Notes.groups").paths.filter { !$0.hasPrefix(".drydock-") }
+        #expect(paths.allSatisfy { !$0.contains("/") }, "\(point): \(paths)")
       }
+      let again = try sandbox.drydock(words + ["Notes"])
+      #expect(again.succeeded || again.errors.contains("has data already"), "\(point): \(again)")
+      try sandbox.tree("Notes").expectSame(as: whole, comparing: TreeListing.timeless, point)
+      for group in ["group.com.example.notes", "group.example.shared"] {
+        try sandbox.tree("Notes.groups/" + group).expectSame(
+          as: sandbox.tree("Whole.groups/" + group), comparing: TreeListing.timeless, point)
+      }
+      try sandbox.shell("rm -rf Notes Notes.groups .drydock-*")
     }
   }
 
@@ -592,48 +552,42 @@ struct ImportTests {
 
   @Test("Commands that need a container name the import", arguments: ["plain", "plain-5.ab"])
   func refusal(_ name: String) throws {
-    try Self.with { sandbox in
-      let command = "drydock import "
-      for words in [
-        ["snapshot", "-o", "x.tar.zst"], ["migrate"], ["status"], ["log"], ["explain", "tmp"], ["rollback"],
-        ["vault", "list"], ["audit"],
-      ] {
-        let count = words.first == "vault" ? 2 : 1
-        try sandbox.drydock(words.prefix(count) + [Self.sample(name)] + words.dropFirst(count)).expect(
-          exit: 1, errors: command)
-      }
-      try sandbox.drydock("diff", Self.sample(name), Self.sample(name)).expect(exit: 1, errors: command)
-      try sandbox.drydock("inspect", Self.sample(name)).expect(output: command)
+    let command = "drydock import "
+    for words in [
+      ["snapshot", "-o", "x.tar.zst"], ["migrate"], ["status"], ["log"], ["explain", "tmp"], ["rollback"],
+      ["vault", "list"], ["audit"],
+    ] {
+      let count = words.first == "vault" ? 2 : 1
+      try sandbox.drydock(words.prefix(count) + [Self.sample(name)] + words.dropFirst(count)).expect(
+        exit: 1, errors: command)
     }
+    try sandbox.drydock("diff", Self.sample(name), Self.sample(name)).expect(exit: 1, errors: command)
+    try sandbox.drydock("inspect", Self.sample(name)).expect(output: command)
   }
 
   @Test("A directory of backups and a simulator's device say what they are")
   func parents() throws {
-    try Self.with { sandbox in
-      let name = "00008030-001A2B3C4D5E6F70"
-      try sandbox.run(
-        Tools.system("mkdir"), "-p", sandbox("Backup"), sandbox("Device/data/Containers/Data/Application/X"))
-      try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("Backup/" + name))
-      let list = try sandbox.succeed("inspect", "Backup")
-      #expect(list.contains("a directory of device backups") && list.contains(name))
-      try sandbox.drydock("inspect", "Device").expect(output: "simctl get_app_container")
-      try sandbox.drydock("import", "Backup", "--list").expect(exit: 1, errors: "name one of them: \(name)")
-      for path in ["Backup", "Device"] {
-        try sandbox.drydock("snapshot", path, "-o", "x.tar.zst").expect(exit: 1)
-      }
+    let name = "00008030-001A2B3C4D5E6F70"
+    try sandbox.run(
+      Tools.system("mkdir"), "-p", sandbox("Backup"), sandbox("Device/data/Containers/Data/Application/X"))
+    try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("Backup/" + name))
+    let list = try sandbox.succeed("inspect", "Backup")
+    #expect(list.contains("a directory of device backups") && list.contains(name))
+    try sandbox.drydock("inspect", "Device").expect(output: "simctl get_app_container")
+    try sandbox.drydock("import", "Backup", "--list").expect(exit: 1, errors: "name one of them: \(name)")
+    for path in ["Backup", "Device"] {
+      try sandbox.drydock("snapshot", path, "-o", "x.tar.zst").expect(exit: 1)
     }
   }
 
   @Test("A tar of `adb exec-out run-as` is a container without an import")
   func runAs() throws {
-    try Self.with { sandbox in
-      _ = try Self.run(Self.sample("plain-5.ab"), in: sandbox)
-      // As `run-as com.example.notes tar c .` writes it, in the app's directory.
-      try sandbox.run(
-        Tools.system("tar"), "--format=ustar", "-C", sandbox("Notes"), "-cf", sandbox("notes.tar"), ".")
-      try sandbox.remove("drydock.yaml")
-      try sandbox.drydock("inspect", "notes.tar").expect(output: "(android)")
-      #expect(try sandbox.succeed("snapshot", "notes.tar", "-o", "x.tar.zst").hasSuffix("x.tar.zst\n"))
-    }
+    _ = try run(Self.sample("plain-5.ab"))
+    // As `run-as com.example.notes tar c .` writes it, in the app's directory.
+    try sandbox.run(
+      Tools.system("tar"), "--format=ustar", "-C", sandbox("Notes"), "-cf", sandbox("notes.tar"), ".")
+    try sandbox.remove("drydock.yaml")
+    try sandbox.drydock("inspect", "notes.tar").expect(output: "(android)")
+    #expect(try sandbox.succeed("snapshot", "notes.tar", "-o", "x.tar.zst").hasSuffix("x.tar.zst\n"))
   }
 }

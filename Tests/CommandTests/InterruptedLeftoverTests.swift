@@ -5,6 +5,10 @@ import Testing
 /// What the commands know, keep and write to disk when they end what was interrupted.
 @Suite("What an interruption leaves")
 struct InterruptedLeftoverTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   @Test("A recovery that is killed while it removes the stage is finished by the next one")
   func killedRecovery() throws {
     for (commit, step) in [("exchange", "committed"), ("in-place", "tree-built")] {
@@ -23,22 +27,20 @@ struct InterruptedLeftoverTests {
 
   @Test("A rollback that is killed before it sets a time leaves no conflict")
   func killedRollback() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let before = try sandbox.tree()
-      try sandbox.succeed("migrate", "Notes")
-      var kills = 0
-      for number in 1...20 {
-        let result = try sandbox.traced("utimensat", "signal=KILL:when=\(number)", ["rollback", "Notes"])
-        guard result.signal == SIGKILL else { break }
-        kills += 1
-        let recovered = try sandbox.drydock("recover", "Notes").expect()
-        #expect(!recovered.output.contains("conflict"), "\(number): \(recovered)")
-      }
-      #expect(kills > 2)
-      _ = try sandbox.drydock("rollback", "Notes")
-      try sandbox.tree().without(".drydock-state").expectSame(as: before, ignoringTimesOf: [""])
+    try sandbox.create()
+    let before = try sandbox.tree()
+    try sandbox.succeed("migrate", "Notes")
+    var kills = 0
+    for number in 1...20 {
+      let result = try sandbox.traced("utimensat", "signal=KILL:when=\(number)", ["rollback", "Notes"])
+      guard result.signal == SIGKILL else { break }
+      kills += 1
+      let recovered = try sandbox.drydock("recover", "Notes").expect()
+      #expect(!recovered.output.contains("conflict"), "\(number): \(recovered)")
     }
+    #expect(kills > 2)
+    _ = try sandbox.drydock("rollback", "Notes")
+    try sandbox.tree().without(".drydock-state").expectSame(as: before, ignoringTimesOf: [""])
   }
 
   private func kill(_ sandbox: Sandbox, _ step: String) throws -> (state: String, stage: String) {
@@ -74,92 +76,82 @@ struct InterruptedLeftoverTests {
 
   @Test("A pipe as journal is refused, not waited for")
   func journalThatIsNoFile() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let (state, _) = try kill(sandbox, "exchanged")
-      try sandbox.remove(state + "/journal")
-      try sandbox.shell("mkfifo \(state)/journal")
-      for command in ["recover", "migrate", "status"] {
-        try sandbox.drydock(command, "Notes").expectError(
-          exit: 1, ["the journal is not a file", "the container is whole, but"])
-      }
+    try sandbox.create()
+    let (state, _) = try kill(sandbox, "exchanged")
+    try sandbox.remove(state + "/journal")
+    try sandbox.shell("mkfifo \(state)/journal")
+    for command in ["recover", "migrate", "status"] {
+      try sandbox.drydock(command, "Notes").expectError(
+        exit: 1, ["the journal is not a file", "the container is whole, but"])
     }
   }
 
   @Test("After a rollback that was killed the app goes on: its database is live, and nobody's leftover")
   func rollbackThenUse() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.succeed("migrate", "Notes")
-      for step in ["exchanged", "carried", "undo-kept", "old-removed", "done"] {
-        try sandbox.kill(["rollback", "Notes"], at: step)
-        for _ in 0..<2 {
-          try sandbox.sqlite(
-            "Notes/" + Sandbox.oldDatabase,
-            "CREATE TABLE IF NOT EXISTS later(x); INSERT INTO later VALUES (1)")
-          for command in [["recover", "Notes"], ["status", "Notes"]] {
-            let result = try sandbox.drydock(command).expect()
-            #expect(!result.errors.contains("still had them open"), "\(step): \(result)")
-          }
+    try sandbox.create()
+    try sandbox.succeed("migrate", "Notes")
+    for step in ["exchanged", "carried", "undo-kept", "old-removed", "done"] {
+      try sandbox.kill(["rollback", "Notes"], at: step)
+      for _ in 0..<2 {
+        try sandbox.sqlite(
+          "Notes/" + Sandbox.oldDatabase,
+          "CREATE TABLE IF NOT EXISTS later(x); INSERT INTO later VALUES (1)")
+        for command in [["recover", "Notes"], ["status", "Notes"]] {
+          let result = try sandbox.drydock(command).expect()
+          #expect(!result.errors.contains("still had them open"), "\(step): \(result)")
         }
-        try sandbox.succeed("rollback", "Notes", "--redo", "--discard-newer")
       }
+      try sandbox.succeed("rollback", "Notes", "--redo", "--discard-newer")
     }
   }
 
   @Test(
     "What comes into the old tree after all looks is kept", arguments: ["exchanged", "carried", "undo-kept"])
   func lateFile(_ step: String) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let (state, stage) = try kill(sandbox, step)
-      // As a program does that has a directory of the old tree open.
-      try sandbox.write(stage + "/tree/Documents/late.txt", "late")
-      let recovered = try sandbox.drydock("recover", "Notes")
-      if step == "exchanged" {
-        #expect(recovered.succeeded && sandbox.exists("Notes/Documents/late.txt"), "\(recovered)")
-      } else {
-        #expect(recovered.exitCode == 6 && recovered.output.contains("Documents/late.txt"), "\(recovered)")
-        let transaction = (stage as NSString).lastPathComponent
-        #expect(try sandbox.read("\(state)/conflict/\(transaction)/Documents/late.txt") == Array("late".utf8))
-      }
-      #expect(try sandbox.names(state + "/stage") == [])
+    try sandbox.create()
+    let (state, stage) = try kill(sandbox, step)
+    // As a program does that has a directory of the old tree open.
+    try sandbox.write(stage + "/tree/Documents/late.txt", "late")
+    let recovered = try sandbox.drydock("recover", "Notes")
+    if step == "exchanged" {
+      #expect(recovered.succeeded && sandbox.exists("Notes/Documents/late.txt"), "\(recovered)")
+    } else {
+      #expect(recovered.exitCode == 6 && recovered.output.contains("Documents/late.txt"), "\(recovered)")
+      let transaction = (stage as NSString).lastPathComponent
+      #expect(try sandbox.read("\(state)/conflict/\(transaction)/Documents/late.txt") == Array("late".utf8))
     }
+    #expect(try sandbox.names(state + "/stage") == [])
   }
 
   @Test("What is merged is on disk before the journal says so")
   func syncedFirst() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let (_, stage) = try kill(sandbox, "exchanged")
-      try sandbox.write(stage + "/tree/Documents/late.txt", "late")
-      try sandbox.traced("renameat2,renameat,syncfs,pwrite64", log: sandbox("trace"), ["recover", "Notes"])
-        .expect()
-      let calls = try sandbox.text("trace").split(separator: "\n")
-      let moved = try #require(calls.firstIndex { $0.contains("late.txt") })
-      let carried = try #require(calls.firstIndex { $0.contains("pwrite64") && $0.contains("carried") })
-      #expect(moved < carried && calls[moved..<carried].contains { $0.contains("syncfs") }, "\(calls)")
-    }
+    try sandbox.create()
+    let (_, stage) = try kill(sandbox, "exchanged")
+    try sandbox.write(stage + "/tree/Documents/late.txt", "late")
+    try sandbox.traced("renameat2,renameat,syncfs,pwrite64", log: sandbox("trace"), ["recover", "Notes"])
+      .expect()
+    let calls = try sandbox.text("trace").split(separator: "\n")
+    let moved = try #require(calls.firstIndex { $0.contains("late.txt") })
+    let carried = try #require(calls.firstIndex { $0.contains("pwrite64") && $0.contains("carried") })
+    #expect(moved < carried && calls[moved..<carried].contains { $0.contains("syncfs") }, "\(calls)")
   }
 
   @Test("More databases than open files are allowed: raised where it may be, else refused first")
   func manyDatabases() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.run(
-        "/bin/sh", "-ec",
-        "cd Notes/Documents; sqlite3 d1.db 'CREATE TABLE t(x)'; for n in $(seq 2 150); do cp d1.db d$n.db; done"
-      )
-      let before = try sandbox.tree()
-      func migrate(_ soft: Int, _ hard: Int) throws -> CommandResult {
-        try Command.run(
-          Tools.system("prlimit"), ["--nofile=\(soft):\(hard)", sandbox.program, "migrate", "Notes"],
-          environment: sandbox.environment, directory: sandbox.directory.path)
-      }
-      try migrate(100, 200).expectError(
-        exit: 1, ["databases, which are kept locked", "200", "ulimit -n", "nothing was changed"])
-      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-      try migrate(100, 1000).expect()
+    try sandbox.create()
+    try sandbox.run(
+      "/bin/sh", "-ec",
+      "cd Notes/Documents; sqlite3 d1.db 'CREATE TABLE t(x)'; for n in $(seq 2 150); do cp d1.db d$n.db; done"
+    )
+    let before = try sandbox.tree()
+    func migrate(_ soft: Int, _ hard: Int) throws -> CommandResult {
+      try Command.run(
+        Tools.system("prlimit"), ["--nofile=\(soft):\(hard)", sandbox.program, "migrate", "Notes"],
+        environment: sandbox.environment, directory: sandbox.directory.path)
     }
+    try migrate(100, 200).expectError(
+      exit: 1, ["databases, which are kept locked", "200", "ulimit -n", "nothing was changed"])
+    try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
+    try migrate(100, 1000).expect()
   }
 }

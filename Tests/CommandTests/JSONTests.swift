@@ -4,6 +4,10 @@ import Testing
 
 @Suite("JSON")
 struct JSONTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   /// A command line that succeeds, by what has happened to the container `Notes` before; `{A}` is an archive of it.
   static let successes: [[String]] = [
     ["inspect", "Notes"], ["inspect", "Notes", "--excluded"], ["explain", "Notes", "tmp"],
@@ -63,67 +67,61 @@ struct JSONTests {
 
   @Test("Every command prints one document, and keys are snake case")
   func success() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try sandbox.addFixture("v0")
-      let archive = try sandbox.snapshot()
-      try sandbox.write("results.jsonl", sandbox.drydock("status", "--all", ".", "--json").output)
-      var seen: Set<String> = []
-      func document(_ words: [String]) throws -> JSONNode {
-        let document = try sandbox.drydock(words + ["--json"]).expect().json()
-        #expect(!document["error"].exists && document.oddKeys == [], "\(words) \(document)")
-        seen.insert(words[0])
-        return document
-      }
-      for words in Self.commands(archive) { _ = try document(words) }
-      // An applied migration is edited, and the edit accepted.
-      let edited = "Migrations/0001_default_settings.yaml"
-      try sandbox.succeed("migrate", "Again", "--to", "1")
-      try sandbox.edit(edited) { $0 + "# edited\n" }
-      #expect(try document(["repair", "Again", "--accept", "1"])["notes"].list.count == 1)
-      _ = try document(["import", ImportTests.sample("plain-5.ab"), "--list"])
-      try sandbox.shell("minisign -G -W -p sign.pub -s sign.key > tmp/made")
-      #expect(try document(["sign", archive, "--sign", "sign.key"])["archives"].list.count == 1)
-      // One is there already.
-      try sandbox.drydock("init", "--json", "Notes").expect(exit: 1)
-      try sandbox.remove("drydock.yaml")
-      _ = try document(["init", "Notes"])
-      #expect(seen == Set(try ProgramCommand.top()), "a command is not tried here")
+    try sandbox.create()
+    try sandbox.addFixture("v0")
+    let archive = try sandbox.snapshot()
+    try sandbox.write("results.jsonl", sandbox.drydock("status", "--all", ".", "--json").output)
+    var seen: Set<String> = []
+    func document(_ words: [String]) throws -> JSONNode {
+      let document = try sandbox.drydock(words + ["--json"]).expect().json()
+      #expect(!document["error"].exists && document.oddKeys == [], "\(words) \(document)")
+      seen.insert(words[0])
+      return document
     }
+    for words in Self.commands(archive) { _ = try document(words) }
+    // An applied migration is edited, and the edit accepted.
+    let edited = "Migrations/0001_default_settings.yaml"
+    try sandbox.succeed("migrate", "Again", "--to", "1")
+    try sandbox.edit(edited) { $0 + "# edited\n" }
+    #expect(try document(["repair", "Again", "--accept", "1"])["notes"].list.count == 1)
+    _ = try document(["import", ImportTests.sample("plain-5.ab"), "--list"])
+    try sandbox.shell("minisign -G -W -p sign.pub -s sign.key > tmp/made")
+    #expect(try document(["sign", archive, "--sign", "sign.key"])["archives"].list.count == 1)
+    // One is there already.
+    try sandbox.drydock("init", "--json", "Notes").expect(exit: 1)
+    try sandbox.remove("drydock.yaml")
+    _ = try document(["init", "Notes"])
+    #expect(seen == Set(try ProgramCommand.top()), "a command is not tried here")
   }
 
   @Test("A path that is a key stays as it is")
   func dataKeys() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try Self.breakDatabase(in: sandbox)
-      let document = try sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--json").json()
-      #expect(document["raw_databases"].keys == [Self.brokenDatabase])
-    }
+    try sandbox.create()
+    try Self.breakDatabase(in: sandbox)
+    let document = try sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--json").json()
+    #expect(document["raw_databases"].keys == [Self.brokenDatabase])
   }
 
   @Test("What a document says is so")
   func content() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let inspected = try sandbox.document("inspect", "Notes")
-      #expect(inspected["container"]["app"].text == "com.example.notes")
-      #expect(inspected["container"]["schema_version"].number == 0)
-      #expect(inspected["pending"].list.count == Sandbox.latest)
+    try sandbox.create()
+    let inspected = try sandbox.document("inspect", "Notes")
+    #expect(inspected["container"]["app"].text == "com.example.notes")
+    #expect(inspected["container"]["schema_version"].number == 0)
+    #expect(inspected["pending"].list.count == Sandbox.latest)
 
-      let snapshot = try sandbox.document("snapshot", "Notes", "-r", "Backups")
-      let path = try #require(snapshot["path"].text)
-      #expect(snapshot["archive_bytes"].number == (try RawFiles.read(Array(path.utf8)).count))
+    let snapshot = try sandbox.document("snapshot", "Notes", "-r", "Backups")
+    let path = try #require(snapshot["path"].text)
+    #expect(snapshot["archive_bytes"].number == (try RawFiles.read(Array(path.utf8)).count))
 
-      let pending = try sandbox.drydock("status", "Notes", "--json", "--exit-code").expect(exit: 2).json()
-      let states = pending["migrations"].list.map { $0["state"].text }
-      #expect(states == Array(repeating: "pending", count: Sandbox.latest))
+    let pending = try sandbox.drydock("status", "Notes", "--json", "--exit-code").expect(exit: 2).json()
+    let states = pending["migrations"].list.map { $0["state"].text }
+    #expect(states == Array(repeating: "pending", count: Sandbox.latest))
 
-      let transaction = try sandbox.document("migrate", "Notes")["transaction"].text
-      let transactions = try sandbox.document("log", "Notes")["transactions"]
-      #expect(transaction != nil && transactions.list.map { $0["transaction"].text } == [transaction])
-      #expect(transactions[0]["state"].text == "undoable")
-    }
+    let transaction = try sandbox.document("migrate", "Notes")["transaction"].text
+    let transactions = try sandbox.document("log", "Notes")["transactions"]
+    #expect(transaction != nil && transactions.list.map { $0["transaction"].text } == [transaction])
+    #expect(transactions[0]["state"].text == "undoable")
   }
 
   /// Command lines that fail, with their exit code.
@@ -148,51 +146,45 @@ struct JSONTests {
 
   @Test("A failure is one document too, with the exit code; words go to standard error")
   func failures() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      // None of them changes anything for the next.
-      for (exit, arguments) in Self.failures {
-        let result = try sandbox.drydock(arguments + ["--json"]).expect(exit: exit)
-        let error = try result.json()["error"]
-        #expect(error["exit_code"].number == Int(exit) && error["code"].text?.isEmpty == false, "\(result)")
-        let message = error["message"].text ?? ""
-        #expect(!message.isEmpty && result.errors.contains(message) && error.oddKeys == [], "\(result)")
-      }
+    try sandbox.create()
+    // None of them changes anything for the next.
+    for (exit, arguments) in Self.failures {
+      let result = try sandbox.drydock(arguments + ["--json"]).expect(exit: exit)
+      let error = try result.json()["error"]
+      #expect(error["exit_code"].number == Int(exit) && error["code"].text?.isEmpty == false, "\(result)")
+      let message = error["message"].text ?? ""
+      #expect(!message.isEmpty && result.errors.contains(message) && error.oddKeys == [], "\(result)")
     }
   }
 
   @Test("A difference is told by store")
   func difference() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let archive = try sandbox.snapshot()
-      try sandbox.sqlite("Notes/" + Sandbox.oldDatabase, "UPDATE task SET title = 'New' WHERE id = 1")
-      try sandbox.write("Notes/Documents/new.txt", "new")
-      let document = try sandbox.drydock("diff", archive, "Notes", "--json", "--exit-code")
-        .expect(exit: 2).json()
-      #expect(document.oddKeys == [] && document["equal"].flag == false)
-      #expect(document["a"]["kind"].text == "archive" && document["b"]["kind"].text == "container")
-      let difference = document["difference"]
-      #expect(difference["files"].list.map { $0["path"].text } == ["Documents/new.txt"])
-      let table = difference["databases"][0]["tables"][0]
-      #expect(table["changed"].number == 1 && table["name"].text == "task")
-      #expect(table["rows"][0]["columns"][0]["after"].text == "\"New\"")
+    try sandbox.create()
+    let archive = try sandbox.snapshot()
+    try sandbox.sqlite("Notes/" + Sandbox.oldDatabase, "UPDATE task SET title = 'New' WHERE id = 1")
+    try sandbox.write("Notes/Documents/new.txt", "new")
+    let document = try sandbox.drydock("diff", archive, "Notes", "--json", "--exit-code")
+      .expect(exit: 2).json()
+    #expect(document.oddKeys == [] && document["equal"].flag == false)
+    #expect(document["a"]["kind"].text == "archive" && document["b"]["kind"].text == "container")
+    let difference = document["difference"]
+    #expect(difference["files"].list.map { $0["path"].text } == ["Documents/new.txt"])
+    let table = difference["databases"][0]["tables"][0]
+    #expect(table["changed"].number == 1 && table["name"].text == "task")
+    #expect(table["rows"][0]["columns"][0]["after"].text == "\"New\"")
 
-      let verified = try sandbox.drydock("verify", archive, "--container", "Notes", "--json")
-        .expect(exit: 2).json()["container"]
-      #expect(verified["equal"].flag == false && verified["difference"].exists)
-    }
+    let verified = try sandbox.drydock("verify", archive, "--container", "Notes", "--json")
+      .expect(exit: 2).json()["container"]
+    #expect(verified["equal"].flag == false && verified["difference"].exists)
   }
 
   @Test("A damaged archive is told in the document, with exit code 4")
   func damaged() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("text.tar.zst", "not an archive\n")
-      let archives = try sandbox.drydock("verify", "text.tar.zst", "--json").expect(exit: 4).json()[
-        "archives"]
-      #expect(archives.list.map { $0["ok"].flag } == [false])
-      #expect(archives[0]["error"].text?.isEmpty == false)
-    }
+    try sandbox.write("text.tar.zst", "not an archive\n")
+    let archives = try sandbox.drydock("verify", "text.tar.zst", "--json").expect(exit: 4).json()[
+      "archives"]
+    #expect(archives.list.map { $0["ok"].flag } == [false])
+    #expect(archives[0]["error"].text?.isEmpty == false)
   }
 
   static let brokenDatabase = "Documents/BrokenBase.sqlite"

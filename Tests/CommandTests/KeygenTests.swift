@@ -5,61 +5,57 @@ import Testing
 /// What the transcript cannot show of `drydock keygen`.
 @Suite("Keys made on the command line")
 struct KeygenTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   @Test("The file is its owner's alone, whatever the mask says, and each key is another")
   func modes() throws {
-    try Sandbox.with { sandbox in
-      for (number, mask) in ["000", "022", "077"].enumerated() {
-        let result = try Command.run(
-          "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", sandbox.program],
-          environment: sandbox.environment, directory: sandbox.directory.path
-        ).expect()
-        #expect(result.output.isEmpty, "\(result)")
-        let status = try RawFiles.status(Array(sandbox("key\(number)").utf8))
-        #expect(status.st_mode & 0o7777 == 0o600)
-      }
-      let keys = try (0..<3).map { try RawFiles.read(Array(sandbox("key\($0)").utf8)) }
-      #expect(Set(keys).count == 3)
+    for (number, mask) in ["000", "022", "077"].enumerated() {
+      let result = try Command.run(
+        "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", sandbox.program],
+        environment: sandbox.environment, directory: sandbox.directory.path
+      ).expect()
+      #expect(result.output.isEmpty, "\(result)")
+      let status = try RawFiles.status(Array(sandbox("key\(number)").utf8))
+      #expect(status.st_mode & 0o7777 == 0o600)
     }
+    let keys = try (0..<3).map { try RawFiles.read(Array(sandbox("key\($0)").utf8)) }
+    #expect(Set(keys).count == 3)
   }
 
   @Test("What is there already stays as it is: a file, a link to one, a link to nothing, a directory")
   func nothingIsReplaced() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.write("file", "kept")
-      try FileManager.default.createSymbolicLink(atPath: sandbox("link"), withDestinationPath: "file")
-      try FileManager.default.createSymbolicLink(atPath: sandbox("dangling"), withDestinationPath: "new")
-      for name in ["file", "link", "dangling", "tmp"] {
-        let result = try sandbox.drydock("keygen", "-o", name).expect(exit: 1, errors: "already exists")
-        #expect(!result.errors.contains("AGE-SECRET") && !result.errors.contains("Public key"))
-      }
-      #expect(try RawFiles.read(Array(sandbox("file").utf8)) == Data("kept".utf8))
-      #expect(!RawFiles.exists(Array(sandbox("new").utf8)))
+    try sandbox.write("file", "kept")
+    try FileManager.default.createSymbolicLink(atPath: sandbox("link"), withDestinationPath: "file")
+    try FileManager.default.createSymbolicLink(atPath: sandbox("dangling"), withDestinationPath: "new")
+    for name in ["file", "link", "dangling", "tmp"] {
+      let result = try sandbox.drydock("keygen", "-o", name).expect(exit: 1, errors: "already exists")
+      #expect(!result.errors.contains("AGE-SECRET") && !result.errors.contains("Public key"))
     }
+    #expect(try RawFiles.read(Array(sandbox("file").utf8)) == Data("kept".utf8))
+    #expect(!RawFiles.exists(Array(sandbox("new").utf8)))
   }
 
   @Test("A key file that cannot be written whole is not left behind")
   func fullDisk() throws {
-    try Sandbox.with { sandbox in
-      // A limit on the size of files stands for a full disk; its signal is ignored, so that the call fails.
-      try Command.run(
-        "/bin/sh",
-        [
-          "-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program,
-        ],
-        environment: sandbox.environment, directory: sandbox.directory.path
-      ).expect(exit: 1)
-      #expect(!RawFiles.exists(Array(sandbox("key.txt").utf8)))
-    }
+    // A limit on the size of files stands for a full disk; its signal is ignored, so that the call fails.
+    try Command.run(
+      "/bin/sh",
+      [
+        "-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program,
+      ],
+      environment: sandbox.environment, directory: sandbox.directory.path
+    ).expect(exit: 1)
+    #expect(!RawFiles.exists(Array(sandbox("key.txt").utf8)))
   }
 
   @Test("At a terminal the key is shown once, and no remark is made")
   func terminal() throws {
-    try Sandbox.with { sandbox in
-      let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
-      let result = try Command.run(
-        Tools.system("python3"), [script, "", sandbox.program, "keygen"], environment: sandbox.environment
-      ).expect(errors: "# public key: age1")
-      #expect(!result.errors.contains("Public key:"))
-    }
+    let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
+    let result = try Command.run(
+      Tools.system("python3"), [script, "", sandbox.program, "keygen"], environment: sandbox.environment
+    ).expect(errors: "# public key: age1")
+    #expect(!result.errors.contains("Public key:"))
   }
 }

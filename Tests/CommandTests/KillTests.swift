@@ -6,6 +6,10 @@ import Testing
 /// new before any other command runs, and the next command says which.
 @Suite("Kills")
 struct KillTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   /// The steps of a commit, and how a kill right after each leaves the container.
   static let steps: [(String, KillScene.Outcome)] = [
     ("staged", .old), ("checked", .old), ("tree-built", .old), ("synced", .old), ("rewalked", .old),
@@ -31,93 +35,88 @@ struct KillTests {
 
   @Test("At every step of a commit", arguments: KillScene.Operation.tried, ["exchange", "in-place"])
   func everyStep(_ operation: KillScene.Operation, _ way: String) throws {
-    try Sandbox.with(commit: way) { sandbox in
-      let scene = try KillScene(operation, in: sandbox)
-      // The program itself names the steps: one that is new must be tried here too.
-      let known = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": "?"]).expect(exit: 64)
-      let list = known.errors.trimmingCharacters(in: .newlines).split(separator: "one of ").last ?? ""
-      let common = list.split(separator: ", ").map(String.init).filter { !Self.specialSteps.contains($0) }
-      #expect(common == Self.steps.map(\.0).filter { !Self.specialSteps.contains($0) })
+    let sandbox = self.sandbox.with(commit: way)
+    let scene = try KillScene(operation, in: sandbox)
+    // The program itself names the steps: one that is new must be tried here too.
+    let known = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": "?"]).expect(exit: 64)
+    let list = known.errors.trimmingCharacters(in: .newlines).split(separator: "one of ").last ?? ""
+    let common = list.split(separator: ", ").map(String.init).filter { !Self.specialSteps.contains($0) }
+    #expect(common == Self.steps.map(\.0).filter { !Self.specialSteps.contains($0) })
 
-      var moves = 0
-      let steps = (way == "exchange" ? Self.steps : Self.stepsInPlace)
-      let sealing = Self.stepsOfSealing.prefix(operation == .migrate ? 4 : operation == .rollback ? 2 : 0)
-      for (number, (step, wanted)) in (sealing + steps).enumerated() {
-        let before = try scene.reset()
-        let result = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": step])
-        // There are not that many moves.
-        if result.succeeded && step.hasPrefix("moved:") && moves > 2 { break }
-        if step.hasPrefix("moved:") { moves += 1 }
-        #expect(result.signal == SIGKILL, "\(operation), \(step): \(result)")
-        let outcome = try scene.outcome(before, step)
-        #expect(outcome == wanted, "\(operation), \(step)")
-        let interrupted = Journal(sandbox).interrupted
-        #expect((interrupted == nil) == (step == "done"), "\(operation), \(step)")
-        guard let outcome else { continue }
-        let next = number.isMultiple(of: 2) ? "log" : "recover"
-        try scene.checkWhatFollows(
-          outcome, interrupted: interrupted, next: [next, KillScene.trial], before, step)
-      }
+    var moves = 0
+    let steps = (way == "exchange" ? Self.steps : Self.stepsInPlace)
+    let sealing = Self.stepsOfSealing.prefix(operation == .migrate ? 4 : operation == .rollback ? 2 : 0)
+    for (number, (step, wanted)) in (sealing + steps).enumerated() {
+      let before = try scene.reset()
+      let result = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": step])
+      // There are not that many moves.
+      if result.succeeded && step.hasPrefix("moved:") && moves > 2 { break }
+      if step.hasPrefix("moved:") { moves += 1 }
+      #expect(result.signal == SIGKILL, "\(operation), \(step): \(result)")
+      let outcome = try scene.outcome(before, step)
+      #expect(outcome == wanted, "\(operation), \(step)")
+      let interrupted = Journal(sandbox).interrupted
+      #expect((interrupted == nil) == (step == "done"), "\(operation), \(step)")
+      guard let outcome else { continue }
+      let next = number.isMultiple(of: 2) ? "log" : "recover"
+      try scene.checkWhatFollows(
+        outcome, interrupted: interrupted, next: [next, KillScene.trial], before, step)
     }
   }
 
   @Test("A container that a restore makes appears whole, or not at all")
   func created() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create(version: 4)
-      let archive = try sandbox.snapshot()
-      try sandbox.succeed("restore", archive, "Wanted")
-      let wanted = try sandbox.tree("Wanted")
-      for (number, (step, outcome)) in Self.steps.enumerated() {
-        let result = try sandbox.drydock(
-          ["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
-        if result.succeeded {
-          // There is no old tree: nothing is walked again, merged or removed.
-          #expect(step == "rewalked" || step == "carried" || step == "old-removed", "\(step)")
-        } else {
-          #expect(result.signal == SIGKILL, "\(step): \(result)")
-        }
-        #expect(sandbox.exists("Made") == (result.succeeded || outcome == .new), "\(step)")
-        if sandbox.exists("Made") { try sandbox.tree("Made").expectSame(as: wanted, step) }
-        // Once made it is an instance of its own, named by its directory.
-        let again = ["restore", archive, "Made", "--from-other"]
-        try sandbox.succeed(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
-        if !sandbox.exists("Made") { try sandbox.succeed("restore", archive, "Made") }
-        try sandbox.tree("Made").expectSame(as: wanted, "\(step), at the end")
-        try sandbox.succeed("rollback", "Made")
-        #expect(try sandbox.names("tmp") == [])
-        for name in try sandbox.names() where name == "Made" || name.hasPrefix(".drydock-") {
-          try sandbox.remove(name)
-        }
+    try sandbox.create(version: 4)
+    let archive = try sandbox.snapshot()
+    try sandbox.succeed("restore", archive, "Wanted")
+    let wanted = try sandbox.tree("Wanted")
+    for (number, (step, outcome)) in Self.steps.enumerated() {
+      let result = try sandbox.drydock(
+        ["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
+      if result.succeeded {
+        // There is no old tree: nothing is walked again, merged or removed.
+        #expect(step == "rewalked" || step == "carried" || step == "old-removed", "\(step)")
+      } else {
+        #expect(result.signal == SIGKILL, "\(step): \(result)")
+      }
+      #expect(sandbox.exists("Made") == (result.succeeded || outcome == .new), "\(step)")
+      if sandbox.exists("Made") { try sandbox.tree("Made").expectSame(as: wanted, step) }
+      // Once made it is an instance of its own, named by its directory.
+      let again = ["restore", archive, "Made", "--from-other"]
+      try sandbox.succeed(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
+      if !sandbox.exists("Made") { try sandbox.succeed("restore", archive, "Made") }
+      try sandbox.tree("Made").expectSame(as: wanted, "\(step), at the end")
+      try sandbox.succeed("rollback", "Made")
+      #expect(try sandbox.names("tmp") == [])
+      for name in try sandbox.names() where name == "Made" || name.hasPrefix(".drydock-") {
+        try sandbox.remove(name)
       }
     }
   }
 
   @Test("A tree that is neither old nor new is noticed")
   func judge() throws {
-    try Sandbox.with { sandbox in
-      let scene = try KillScene(.migrate, in: sandbox)
-      let trial = KillScene.trial
-      let touch = try Tools.system("touch")
-      let damages: [() throws -> Void] = [
-        { try sandbox.remove("\(trial)/Documents/private.txt") },
-        { try sandbox.write("\(trial)/Documents/new.txt", "new\n") },
-        { try sandbox.run(touch, sandbox("\(trial)/Documents/private.txt")) },
-        { try sandbox.run(touch, "-h", sandbox("\(trial)/Documents/Latest.md")) },
-        {
-          try sandbox.write(
-            "\(trial)/\(Sandbox.settings)", bytes: try sandbox.read("\(trial)/\(Sandbox.settings)").reversed()
-          )
-        },
-      ]
-      for isMigrated in [false, true] {
-        for damage in damages {
-          let before = try scene.reset()
-          if isMigrated { try sandbox.succeed("migrate", trial) }
-          #expect(try scene.standing(before).outcome == (isMigrated ? .new : .old))
-          try damage()
-          #expect(try scene.standing(before).outcome == nil)
-        }
+    let scene = try KillScene(.migrate, in: sandbox)
+    let trial = KillScene.trial
+    let touch = try Tools.system("touch")
+    let damages: [() throws -> Void] = [
+      { try sandbox.remove("\(trial)/Documents/private.txt") },
+      { try sandbox.write("\(trial)/Documents/new.txt", "new\n") },
+      { try sandbox.run(touch, sandbox("\(trial)/Documents/private.txt")) },
+      { try sandbox.run(touch, "-h", sandbox("\(trial)/Documents/Latest.md")) },
+      {
+        try sandbox.write(
+          "\(trial)/\(Sandbox.settings)", bytes: try sandbox.read("\(trial)/\(Sandbox.settings)").reversed()
+        )
+      },
+    ]
+    for isMigrated in [false, true] {
+      for damage in damages {
+        let before = try scene.reset()
+        if isMigrated { try sandbox.succeed("migrate", trial) }
+        #expect(try scene.standing(before).outcome == (isMigrated ? .new : .old))
+        try damage()
+        #expect(try scene.standing(before).outcome == nil)
       }
     }
   }
@@ -129,20 +128,19 @@ struct KillTests {
       ["migrate", "Trial", "--dry-run"], ["status", "Trial"],
     ])
   func mixture(_ reader: [String]) throws {
-    try Sandbox.with(commit: "in-place") { sandbox in
-      try sandbox.create("Trial", version: 0, "--leave-wal")
-      try sandbox.kill(["migrate", "Trial"], at: "moved:3")
-      // Somebody who reads keeps the recovery out.
-      let holder = try Command.spawn(
-        Tools.system("flock"), ["-s", sandbox("Trial"), "-c", "echo locked; exec cat"])
-      try holder.waitForLine("locked")
-      try sandbox.drydock(reader).expectError(exit: 5, ["Trial", "interrupted", "drydock recover"])
-      try holder.finish()
-      // Nobody in the way: it is recovered first.
-      try sandbox.drydock(reader).expect(errors: "recovered")
-      #expect(
-        sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
-    }
+    let sandbox = self.sandbox.with(commit: "in-place")
+    try sandbox.create("Trial", version: 0, "--leave-wal")
+    try sandbox.kill(["migrate", "Trial"], at: "moved:3")
+    // Somebody who reads keeps the recovery out.
+    let holder = try Command.spawn(
+      Tools.system("flock"), ["-s", sandbox("Trial"), "-c", "echo locked; exec cat"])
+    try holder.waitForLine("locked")
+    try sandbox.drydock(reader).expectError(exit: 5, ["Trial", "interrupted", "drydock recover"])
+    try holder.finish()
+    // Nobody in the way: it is recovered first.
+    try sandbox.drydock(reader).expect(errors: "recovered")
+    #expect(
+      sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
   }
 
 }
@@ -151,38 +149,41 @@ struct KillTests {
 /// run after all others, so that it has only those that need it.
 @Suite("Kills at random moments", .serialized)
 struct RandomKillTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   /// Kills that hit; a program that had ended already does not count.
   static let killsPerOperation = TestExtent.isFull ? 22 : 4
 
   @Test("At random moments", arguments: KillScene.Operation.tried, ["exchange", "in-place"])
   func randomMoments(_ operation: KillScene.Operation, _ way: String) throws {
-    try Sandbox.with(commit: way) { sandbox in
-      let scene = try KillScene(operation, in: sandbox, runs: 3)
-      var random = SeededRandom(seed: 0x6472_7964)
-      var counts: [String: Int] = [:]
-      var (kills, attempts) = (0, 0)
-      // A test whose kills all came too early or too late would prove nothing: then it goes on for a while.
-      while attempts < 200,
-        kills < Self.killsPerOperation || counts["old"] == nil || counts["new"] == nil
-      {
-        attempts += 1
-        let context = "attempt \(attempts)"
-        let before = try scene.reset()
-        let result = try startAndKill(scene, attempts, &random)
-        #expect(result.signal == SIGKILL || result.succeeded, "\(operation), \(context): \(result)")
-        guard let outcome = try scene.outcome(before, context), result.signal != nil else { continue }
-        kills += 1
-        let interrupted = Journal(sandbox).interrupted
-        counts[interrupted == nil ? "\(outcome) with nothing begun or all done" : "\(outcome)", default: 0] +=
-          1
-        try scene.checkWhatFollows(
-          outcome, interrupted: interrupted,
-          next: [kills.isMultiple(of: 2) ? "log" : "recover", KillScene.trial], before, context)
-      }
-      let text = counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
-      print("\(operation) \(way): \(kills) kills in \(attempts) runs: \(text)")
-      #expect(kills >= Self.killsPerOperation && counts["old"] != nil && counts["new"] != nil, "\(text)")
+    let sandbox = self.sandbox.with(commit: way)
+    let scene = try KillScene(operation, in: sandbox, runs: 3)
+    var random = SeededRandom(seed: 0x6472_7964)
+    var counts: [String: Int] = [:]
+    var (kills, attempts) = (0, 0)
+    // A test whose kills all came too early or too late would prove nothing: then it goes on for a while.
+    while attempts < 200,
+      kills < Self.killsPerOperation || counts["old"] == nil || counts["new"] == nil
+    {
+      attempts += 1
+      let context = "attempt \(attempts)"
+      let before = try scene.reset()
+      let result = try startAndKill(scene, attempts, &random)
+      #expect(result.signal == SIGKILL || result.succeeded, "\(operation), \(context): \(result)")
+      guard let outcome = try scene.outcome(before, context), result.signal != nil else { continue }
+      kills += 1
+      let interrupted = Journal(sandbox).interrupted
+      counts[interrupted == nil ? "\(outcome) with nothing begun or all done" : "\(outcome)", default: 0] +=
+        1
+      try scene.checkWhatFollows(
+        outcome, interrupted: interrupted,
+        next: [kills.isMultiple(of: 2) ? "log" : "recover", KillScene.trial], before, context)
     }
+    let text = counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
+    print("\(operation) \(way): \(kills) kills in \(attempts) runs: \(text)")
+    #expect(kills >= Self.killsPerOperation && counts["old"] != nil && counts["new"] != nil, "\(text)")
   }
 
   /// One in five is killed anywhere from the program's start on; the others between the records of its journal, so
@@ -209,65 +210,61 @@ struct RandomKillTests {
     "What only looks leaves nothing for longer than until the next look",
     arguments: [["inspect", "Notes"], ["migrate", "Notes", "--dry-run"], ["show", "{A}"]])
   func looks(_ command: [String]) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("Notes", version: 0, "--leave-wal", "--bulk-mb", "4")
-      let archive = try sandbox.snapshot()
-      let arguments = command.map { $0 == "{A}" ? archive : $0 }
-      let before = try sandbox.tree()
-      var left = 0
-      for _ in 0..<5 {
-        let running = try sandbox.start(arguments)
-        while running.isRunning, try sandbox.names("tmp").isEmpty { usleep(20) }
-        running.kill()
-        _ = try running.wait()
-        if try !sandbox.names("tmp").isEmpty { left += 1 }
-        try sandbox.succeed(arguments)
-        #expect(try sandbox.names("tmp") == [])
-      }
-      #expect(left > 0, "no kill came while there was something to leave")
-      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
+    try sandbox.create("Notes", version: 0, "--leave-wal", "--bulk-mb", "4")
+    let archive = try sandbox.snapshot()
+    let arguments = command.map { $0 == "{A}" ? archive : $0 }
+    let before = try sandbox.tree()
+    var left = 0
+    for _ in 0..<5 {
+      let running = try sandbox.start(arguments)
+      while running.isRunning, try sandbox.names("tmp").isEmpty { usleep(20) }
+      running.kill()
+      _ = try running.wait()
+      if try !sandbox.names("tmp").isEmpty { left += 1 }
+      try sandbox.succeed(arguments)
+      #expect(try sandbox.names("tmp") == [])
     }
+    #expect(left > 0, "no kill came while there was something to leave")
+    try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
   }
 
   @Test("A snapshot leaves nothing but itself")
   func snapshot() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("Notes", version: 2, photos: 6, "--leave-wal")
-      try sandbox.run(Tools.system("mkdir"), sandbox("Backups"))
-      let before = try sandbox.tree()
-      let start = Date()
-      try sandbox.remove(try sandbox.snapshot().replacing(sandbox.directory.path + "/", with: ""))
-      let whole = Date().timeIntervalSince(start)
-      var random = SeededRandom(seed: 7)
-      var finished = 0
-      let kills = TestExtent.isFull ? 30 : 8
-      for kill in 0..<kills {
-        let running = try sandbox.start(["snapshot", "Notes", "-r", "Backups"])
-        if kill.isMultiple(of: 3) {
-          usleep(UInt32(Double.random(in: 0...whole, using: &random) * 1e6))
-        } else {
-          while running.isRunning, try sandbox.names("Backups").isEmpty { usleep(100) }
-          usleep(UInt32(Double.random(in: 0...whole / 3, using: &random) * 1e6))
-        }
-        running.kill()
-        _ = try running.wait()
-        let untouched = try sandbox.tree().differences(from: before, comparing: TreeListing.untouched)
-        #expect(untouched == [], "kill \(kill)")
-        // An archive is there whole, or not at all.
-        let archives = try sandbox.names("Backups").filter { $0.hasSuffix(".tar.zst") }
-        for archive in archives {
-          finished += 1
-          try sandbox.succeed("verify", "--data", "Backups/" + archive)
-          try sandbox.remove("Backups/" + archive)
-        }
-        // The next one removes what the killed one left.
-        let next = try sandbox.snapshot()
-        #expect(try sandbox.names("Backups").map { sandbox("Backups/" + $0) } == [next], "kill \(kill)")
-        #expect(try sandbox.names("tmp") == [], "kill \(kill)")
-        try sandbox.remove(String(next.dropFirst(sandbox.directory.path.count + 1)))
+    try sandbox.create("Notes", version: 2, photos: 6, "--leave-wal")
+    try sandbox.run(Tools.system("mkdir"), sandbox("Backups"))
+    let before = try sandbox.tree()
+    let start = Date()
+    try sandbox.remove(try sandbox.snapshot().replacing(sandbox.directory.path + "/", with: ""))
+    let whole = Date().timeIntervalSince(start)
+    var random = SeededRandom(seed: 7)
+    var finished = 0
+    let kills = TestExtent.isFull ? 30 : 8
+    for kill in 0..<kills {
+      let running = try sandbox.start(["snapshot", "Notes", "-r", "Backups"])
+      if kill.isMultiple(of: 3) {
+        usleep(UInt32(Double.random(in: 0...whole, using: &random) * 1e6))
+      } else {
+        while running.isRunning, try sandbox.names("Backups").isEmpty { usleep(100) }
+        usleep(UInt32(Double.random(in: 0...whole / 3, using: &random) * 1e6))
       }
-      print("snapshot: \(kills) kills: \(finished) had published its archive")
-      #expect(finished < kills)
+      running.kill()
+      _ = try running.wait()
+      let untouched = try sandbox.tree().differences(from: before, comparing: TreeListing.untouched)
+      #expect(untouched == [], "kill \(kill)")
+      // An archive is there whole, or not at all.
+      let archives = try sandbox.names("Backups").filter { $0.hasSuffix(".tar.zst") }
+      for archive in archives {
+        finished += 1
+        try sandbox.succeed("verify", "--data", "Backups/" + archive)
+        try sandbox.remove("Backups/" + archive)
+      }
+      // The next one removes what the killed one left.
+      let next = try sandbox.snapshot()
+      #expect(try sandbox.names("Backups").map { sandbox("Backups/" + $0) } == [next], "kill \(kill)")
+      #expect(try sandbox.names("tmp") == [], "kill \(kill)")
+      try sandbox.remove(String(next.dropFirst(sandbox.directory.path.count + 1)))
     }
+    print("snapshot: \(kills) kills: \(finished) had published its archive")
+    #expect(finished < kills)
   }
 }

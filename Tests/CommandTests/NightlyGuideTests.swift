@@ -5,6 +5,10 @@ import Testing
 /// What the guide "A backup every night" shows, tried.
 @Suite("The nightly guide")
 struct NightlyGuideTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   /// The blocks of a language in the guide, with its paths moved into a sandbox.
   private func blocks(_ language: String, in sandbox: Sandbox) throws -> [String] {
     let guide = try String(
@@ -24,112 +28,102 @@ struct NightlyGuideTests {
 
   @Test("The crontab line, in an empty environment, prints nothing; and says what is wrong")
   func crontab() throws {
-    try Sandbox.with { sandbox in
-      try prepare(sandbox)
-      let line = try #require(blocks("crontab", in: sandbox).first)
-      #expect(line.hasPrefix("30 2 * * * ") && !line.contains("%"), "cron ends a command at a percent sign")
-      let command = line.dropFirst("30 2 * * * ".count).trimmingCharacters(in: .newlines)
-      for number in 1...2 {
-        let result = try Command.run(
-          Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/"
-        ).expect()
-        #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
-        // Of two archives of a day the newer one is kept, and the oldest one.
-        #expect(try sandbox.names("Backups").count == number)
-        #expect(try sandbox.names("Backups").allSatisfy { $0.hasSuffix(".tar.zst.age") })
-      }
-      try sandbox.shell(
-        "rm -r Notes; mkdir Notes; mkfifo Notes/pipe; sed -i 's/daily: 14/dayly: 14/' etc/drydock.yaml")
-      try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/").expect(
-        exit: 4, errors: "did you mean `daily`")
-      #expect(try sandbox.names("Backups").count == 2)
+    try prepare(sandbox)
+    let line = try #require(blocks("crontab", in: sandbox).first)
+    #expect(line.hasPrefix("30 2 * * * ") && !line.contains("%"), "cron ends a command at a percent sign")
+    let command = line.dropFirst("30 2 * * * ".count).trimmingCharacters(in: .newlines)
+    for number in 1...2 {
+      let result = try Command.run(
+        Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/"
+      ).expect()
+      #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
+      // Of two archives of a day the newer one is kept, and the oldest one.
+      #expect(try sandbox.names("Backups").count == number)
+      #expect(try sandbox.names("Backups").allSatisfy { $0.hasSuffix(".tar.zst.age") })
     }
+    try sandbox.shell(
+      "rm -r Notes; mkdir Notes; mkfifo Notes/pipe; sed -i 's/daily: 14/dayly: 14/' etc/drydock.yaml")
+    try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", command], directory: "/").expect(
+      exit: 4, errors: "did you mean `daily`")
+    #expect(try sandbox.names("Backups").count == 2)
   }
 
   @Test("The script for several containers removes nothing while a snapshot fails")
   func script() throws {
-    try Sandbox.with { sandbox in
-      try prepare(sandbox)
-      let script = try #require(blocks("sh", in: sandbox).first)
-      try sandbox.shell("mkdir -p Containers/ada Containers/bob")
-      for name in ["ada", "bob"] { try sandbox.write("Containers/\(name)/file", name) }
-      for number in 1...2 {
-        let result = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/")
-          .expect()
-        #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
-        #expect(try sandbox.names("Backups").count == 2 * number)
-      }
-      try sandbox.shell("sed -i 's/retention: .*/retention: {last: 1}/' etc/drydock.yaml")
-      let holder = try Command.spawn(
-        Tools.system("flock"), ["-x", sandbox("Containers/bob"), "-c", "echo locked; exec cat"])
-      try holder.waitForLine("locked")
-      let short = script.replacing("--lock-timeout 600", with: "--lock-timeout 0")
-      try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", short], directory: "/").expect(
-        exit: 1, errors: "locked by")
-      #expect(try sandbox.names("Backups").count == 5)
-      try holder.finish()
-      // Of archives of one second that no key opens, all are kept: they may be of a compaction.
-      try sandbox.shell("sleep 1")
-      #expect(
-        try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/").succeeded)
-      #expect(try sandbox.names("Backups").count == 2)
+    try prepare(sandbox)
+    let script = try #require(blocks("sh", in: sandbox).first)
+    try sandbox.shell("mkdir -p Containers/ada Containers/bob")
+    for name in ["ada", "bob"] { try sandbox.write("Containers/\(name)/file", name) }
+    for number in 1...2 {
+      let result = try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/")
+        .expect()
+      #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
+      #expect(try sandbox.names("Backups").count == 2 * number)
     }
+    try sandbox.shell("sed -i 's/retention: .*/retention: {last: 1}/' etc/drydock.yaml")
+    let holder = try Command.spawn(
+      Tools.system("flock"), ["-x", sandbox("Containers/bob"), "-c", "echo locked; exec cat"])
+    try holder.waitForLine("locked")
+    let short = script.replacing("--lock-timeout 600", with: "--lock-timeout 0")
+    try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", short], directory: "/").expect(
+      exit: 1, errors: "locked by")
+    #expect(try sandbox.names("Backups").count == 5)
+    try holder.finish()
+    // Of archives of one second that no key opens, all are kept: they may be of a compaction.
+    try sandbox.shell("sleep 1")
+    #expect(
+      try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/").succeeded)
+    #expect(try sandbox.names("Backups").count == 2)
   }
 
   @Test("The units are valid, and their commands run")
   func units() throws {
-    try Sandbox.with { sandbox in
-      try prepare(sandbox)
-      let units = try blocks("ini", in: sandbox)
-      #expect(units.count == 2)
-      try sandbox.write("drydock-notes.service", units[0])
-      try sandbox.write("drydock-notes.timer", units[1])
-      let commands = units[0].split(separator: "\n").filter { $0.hasPrefix("ExecStart=") }.map {
-        $0.dropFirst(10)
-      }
-      #expect(commands.count == 2)
-      for command in commands {
-        let result = try Command.run(
-          Tools.system("env"), ["-i"] + command.split(separator: " ").map(String.init),
-          directory: sandbox("etc")
-        ).expect()
-        #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
-      }
-      guard let analyze = try? Tools.system("systemd-analyze") else {
-        return print("systemd-analyze is not installed: the units were not verified")
-      }
-      let result = try Command.run(
-        analyze, ["verify", sandbox("drydock-notes.service"), sandbox("drydock-notes.timer")])
-      let own = result.errors.split(separator: "\n").filter { $0.contains("drydock-notes") }
-      #expect(result.succeeded && own.isEmpty, "\(result)")
+    try prepare(sandbox)
+    let units = try blocks("ini", in: sandbox)
+    #expect(units.count == 2)
+    try sandbox.write("drydock-notes.service", units[0])
+    try sandbox.write("drydock-notes.timer", units[1])
+    let commands = units[0].split(separator: "\n").filter { $0.hasPrefix("ExecStart=") }.map {
+      $0.dropFirst(10)
     }
+    #expect(commands.count == 2)
+    for command in commands {
+      let result = try Command.run(
+        Tools.system("env"), ["-i"] + command.split(separator: " ").map(String.init),
+        directory: sandbox("etc")
+      ).expect()
+      #expect(result.output.isEmpty && result.errors.isEmpty, "\(result)")
+    }
+    guard let analyze = try? Tools.system("systemd-analyze") else {
+      return print("systemd-analyze is not installed: the units were not verified")
+    }
+    let result = try Command.run(
+      analyze, ["verify", sandbox("drydock-notes.service"), sandbox("drydock-notes.timer")])
+    let own = result.errors.split(separator: "\n").filter { $0.contains("drydock-notes") }
+    #expect(result.succeeded && own.isEmpty, "\(result)")
   }
 
   @Test("Quiet commands print what is incomplete")
   func quiet() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try JSONTests.breakDatabase(in: sandbox)
-      let result = try sandbox.drydock(["snapshot", "Notes", "-r", "Backups", "-q"]).expect(
-        exit: 3, errors: "raw bytes")
-      #expect(result.output.isEmpty, "\(result)")
-      #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
-    }
+    try sandbox.create()
+    try JSONTests.breakDatabase(in: sandbox)
+    let result = try sandbox.drydock(["snapshot", "Notes", "-r", "Backups", "-q"]).expect(
+      exit: 3, errors: "raw bytes")
+    #expect(result.output.isEmpty, "\(result)")
+    #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
   }
 
   @Test("Everything of an instance is removed after a question")
   func asked() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.shell("mkdir Notes Backups; echo text > Notes/file")
-      try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--instance", "ada")
-      let command = "\(sandbox.program) forget -r Backups --instance ada --everything"
-      for (answer, count) in [("n", 1), ("", 1), ("y", 0)] {
-        let result = try sandbox.shell(
-          "printf '\(answer)\\n' | script -qec '\(command)' /dev/null || echo refused")
-        #expect(result.contains("will be removed for good. Continue? [y/N]"), "\(result)")
-        #expect(result.contains("nothing was removed") == (count == 1), "\(result)")
-        #expect(try sandbox.names("Backups").count == count)
-      }
+    try sandbox.shell("mkdir Notes Backups; echo text > Notes/file")
+    try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--instance", "ada")
+    let command = "\(sandbox.program) forget -r Backups --instance ada --everything"
+    for (answer, count) in [("n", 1), ("", 1), ("y", 0)] {
+      let result = try sandbox.shell(
+        "printf '\(answer)\\n' | script -qec '\(command)' /dev/null || echo refused")
+      #expect(result.contains("will be removed for good. Continue? [y/N]"), "\(result)")
+      #expect(result.contains("nothing was removed") == (count == 1), "\(result)")
+      #expect(try sandbox.names("Backups").count == count)
     }
   }
 }

@@ -4,6 +4,10 @@ import Testing
 
 /// Vaults as they are in the field, and what the program does with them.
 @Suite struct OddVaultTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   /// On a device the keychain outlives the app: the container is new, its vault is not.
   @Test func aVaultFromBeforeInANewContainer() throws {
     for layout in ["ios", "android", "generic"] {
@@ -25,49 +29,47 @@ import Testing
   }
 
   @Test func anythingElseInItIsNoNewContainer() throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.setItem("s/a", "x")
-      let sealed = try sandbox.read(Sandbox.vault)
-      try sandbox.remove("Notes")
-      try sandbox.write(Sandbox.vault, bytes: sealed)
-      try sandbox.write("Notes/Library/Vault/notes.txt", "mine")
-      try sandbox.drydock("status", "Notes").expect(exit: 4, errors: "version is unknown")
-    }
+    try sandbox.create()
+    try sandbox.setItem("s/a", "x")
+    let sealed = try sandbox.read(Sandbox.vault)
+    try sandbox.remove("Notes")
+    try sandbox.write(Sandbox.vault, bytes: sealed)
+    try sandbox.write("Notes/Library/Vault/notes.txt", "mine")
+    try sandbox.drydock("status", "Notes").expect(exit: 4, errors: "version is unknown")
   }
 
   /// Vault commands say what is wrong, and everything else goes on.
   @Test(arguments: ["damaged", "cut", "text", "empty", "passphrase", "json", "newer", "twice"])
   func aVaultThatCannotBeOpened(kind: String) throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.setItem("s/a", "x")
-      let words = try spoil(kind, sandbox)
-      let damaged = try sandbox.read(Sandbox.vault)
-      for command in [["list", "Notes"], ["get", "Notes", "s/a"], ["remove", "Notes", "s/a"]] {
-        try sandbox.expectRefusal(
-          ["vault"] + command, exit: 4, ["Library/Vault/vault.age"] + words)
-      }
-      let set = try sandbox.drydock(["vault", "set", "Notes", "s/b"], input: [1]).expect(exit: 4)
-      #expect(words.allSatisfy(set.errors.contains), "\(set)")
-      // All else is as ever, whatever is wrong with it.
-      guard TestExtent.isFull || ["damaged", "json"].contains(kind) else { return }
-      let inspected = try sandbox.succeed("inspect", "Notes")
-      #expect(inspected.contains("cannot be opened: "), "\(inspected)")
-      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      try sandbox.succeed("migrate", "Notes", "--to", "4")
-      #expect(try sandbox.read(Sandbox.vault) == damaged)
-      let difference = try sandbox.succeed("diff", "A.tar.zst", "Notes")
-      #expect(!difference.contains("vault "), "its bytes are the same: \(difference)")
-      try sandbox.succeed("rollback", "Notes")
-      try sandbox.write("Notes/Documents/new.txt", "x")
-      try sandbox.succeed("restore", "A.tar.zst", "Notes", "--yes")
-      try sandbox.remove(Sandbox.vault)
-      try sandbox.succeed("restore", "A.tar.zst", "Notes", "--only", "defaults", "--only", "files")
-      #expect(!sandbox.exists(Sandbox.vault))
-      // An item that nobody can look into does not come back; the rest does.
-      let restored = try sandbox.drydock("restore", "A.tar.zst", "Notes")
-      #expect([0, 3].contains(restored.exitCode), "\(restored)")
-      #expect(!sandbox.exists("Notes/Documents/new.txt"))
+    try sandbox.create()
+    try sandbox.setItem("s/a", "x")
+    let words = try spoil(kind, sandbox)
+    let damaged = try sandbox.read(Sandbox.vault)
+    for command in [["list", "Notes"], ["get", "Notes", "s/a"], ["remove", "Notes", "s/a"]] {
+      try sandbox.expectRefusal(
+        ["vault"] + command, exit: 4, ["Library/Vault/vault.age"] + words)
     }
+    let set = try sandbox.drydock(["vault", "set", "Notes", "s/b"], input: [1]).expect(exit: 4)
+    #expect(words.allSatisfy(set.errors.contains), "\(set)")
+    // All else is as ever, whatever is wrong with it.
+    guard TestExtent.isFull || ["damaged", "json"].contains(kind) else { return }
+    let inspected = try sandbox.succeed("inspect", "Notes")
+    #expect(inspected.contains("cannot be opened: "), "\(inspected)")
+    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.succeed("migrate", "Notes", "--to", "4")
+    #expect(try sandbox.read(Sandbox.vault) == damaged)
+    let difference = try sandbox.succeed("diff", "A.tar.zst", "Notes")
+    #expect(!difference.contains("vault "), "its bytes are the same: \(difference)")
+    try sandbox.succeed("rollback", "Notes")
+    try sandbox.write("Notes/Documents/new.txt", "x")
+    try sandbox.succeed("restore", "A.tar.zst", "Notes", "--yes")
+    try sandbox.remove(Sandbox.vault)
+    try sandbox.succeed("restore", "A.tar.zst", "Notes", "--only", "defaults", "--only", "files")
+    #expect(!sandbox.exists(Sandbox.vault))
+    // An item that nobody can look into does not come back; the rest does.
+    let restored = try sandbox.drydock("restore", "A.tar.zst", "Notes")
+    #expect([0, 3].contains(restored.exitCode), "\(restored)")
+    #expect(!sandbox.exists("Notes/Documents/new.txt"))
   }
 
   /// Made by `age -p -a`; the passphrase and the content are made up.
@@ -116,136 +118,128 @@ import Testing
   }
 
   @Test func armoredIsReadAndRewrittenBinary() throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.writeVault(
-        sandbox.vaultDocument([#", "service": "s""#]), armored: true)
-      #expect(try sandbox.read(Sandbox.vault).starts(with: "-----BEGIN AGE".utf8))
-      #expect(try sandbox.item("s") == Array("made-up".utf8))
-      try sandbox.drydock("inspect", "Notes").expect(output: "1 item, encrypted to 1 recipient (X25519)")
-      try sandbox.setItem("t", "x")
-      #expect(try sandbox.read(Sandbox.vault).starts(with: "age-encryption.org/v1\n".utf8))
-      #expect(try sandbox.itemNames() == ["s", "t"])
-    }
+    try sandbox.create()
+    try sandbox.writeVault(
+      sandbox.vaultDocument([#", "service": "s""#]), armored: true)
+    #expect(try sandbox.read(Sandbox.vault).starts(with: "-----BEGIN AGE".utf8))
+    #expect(try sandbox.item("s") == Array("made-up".utf8))
+    try sandbox.drydock("inspect", "Notes").expect(output: "1 item, encrypted to 1 recipient (X25519)")
+    try sandbox.setItem("t", "x")
+    #expect(try sandbox.read(Sandbox.vault).starts(with: "age-encryption.org/v1\n".utf8))
+    #expect(try sandbox.itemNames() == ["s", "t"])
   }
 
   @Test func itemsThatLackWhatOthersHave() throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.writeVault(
-        sandbox.vaultDocument([
-          "", #", "account": "a""#, #", "service": "s""#, #", "service": "s", "account": "a""#,
-          #", "service": "s", "account": "a", "access_group": "g1""#,
-          #", "service": "s", "account": "a", "access_group": "g2""#,
-          #", "service": "s", "account": "a", "synchronizable": true"#,
-        ]))
-      #expect(
-        try sandbox.itemNames() == [
-          "(no name)", "/a", "s", "s/a", "s/a [synchronizable]", "s/a [g1]", "s/a [g2]",
-        ])
-      // An address that fits several lists them, and changes nothing.
-      let several = ["4 items match s/a: s/a, s/a [synchronizable], s/a [g1], s/a [g2]"]
-      try sandbox.expectRefusal(["vault", "get", "Notes", "s/a"], exit: 4, several)
-      try sandbox.expectRefusal(["vault", "remove", "Notes", "s/a"], exit: 4, several)
-      try sandbox.expectRefusal(
-        ["vault", "remove", "Notes", "s/a", "--access-group", ""], exit: 4,
-        ["2 items match s/a, no access group"])
-      for arguments in [
-        ["s/a [g2]"], ["s/a", "--access-group", "g1"], ["s/a [synchronizable]"],
-        ["s/a", "--access-group", "", "--no-synchronizable"], ["s"], ["/a"],
-        ["--service", "", "--account", ""],
-      ] {
-        try sandbox.drydock(
-          ["vault", "remove", "Notes"] + arguments
-        ).expect()
-      }
-      #expect(try sandbox.itemNames() == [])
-      // An empty vault is a vault.
-      try sandbox.drydock("vault", "list", "Notes").expect(output: "0 items, sealed to 1 key")
-      try sandbox.setItem("again", "x")
+    try sandbox.create()
+    try sandbox.writeVault(
+      sandbox.vaultDocument([
+        "", #", "account": "a""#, #", "service": "s""#, #", "service": "s", "account": "a""#,
+        #", "service": "s", "account": "a", "access_group": "g1""#,
+        #", "service": "s", "account": "a", "access_group": "g2""#,
+        #", "service": "s", "account": "a", "synchronizable": true"#,
+      ]))
+    #expect(
+      try sandbox.itemNames() == [
+        "(no name)", "/a", "s", "s/a", "s/a [synchronizable]", "s/a [g1]", "s/a [g2]",
+      ])
+    // An address that fits several lists them, and changes nothing.
+    let several = ["4 items match s/a: s/a, s/a [synchronizable], s/a [g1], s/a [g2]"]
+    try sandbox.expectRefusal(["vault", "get", "Notes", "s/a"], exit: 4, several)
+    try sandbox.expectRefusal(["vault", "remove", "Notes", "s/a"], exit: 4, several)
+    try sandbox.expectRefusal(
+      ["vault", "remove", "Notes", "s/a", "--access-group", ""], exit: 4,
+      ["2 items match s/a, no access group"])
+    for arguments in [
+      ["s/a [g2]"], ["s/a", "--access-group", "g1"], ["s/a [synchronizable]"],
+      ["s/a", "--access-group", "", "--no-synchronizable"], ["s"], ["/a"],
+      ["--service", "", "--account", ""],
+    ] {
+      try sandbox.drydock(
+        ["vault", "remove", "Notes"] + arguments
+      ).expect()
     }
+    #expect(try sandbox.itemNames() == [])
+    // An empty vault is a vault.
+    try sandbox.drydock("vault", "list", "Notes").expect(output: "0 items, sealed to 1 key")
+    try sandbox.setItem("again", "x")
   }
 
   @Test func anEmptyFileInsideIsNoDocument() throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.writeVault("")
-      try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["unexpected end of input"])
-      try sandbox.writeVault("{}")
-      try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["has no format"])
-    }
+    try sandbox.create()
+    try sandbox.writeVault("")
+    try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["unexpected end of input"])
+    try sandbox.writeVault("{}")
+    try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["has no format"])
   }
 
   @Test func namesOfAllKinds() throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.writeVault(
-        sandbox.vaultDocument([
-          #", "service": "Zoë 😀", "account": "日本""#,
-          #", "service": "a\nb\u001b[2J", "account": "\u202eevil""#,
-          #", "service": "é""#, #", "service": "e\u0301""#,
-        ]))
-      let list = try sandbox.succeed("vault", "list", "Notes")
-      #expect(list.split(separator: "\n").count == 5, "one line each: \(list)")
-      #expect(list.contains("Zoë 😀/日本") && list.contains("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil"))
-      #expect(!list.unicodeScalars.contains("\u{1b}") && !list.unicodeScalars.contains("\u{202e}"))
-      #expect(try sandbox.item("Zoë 😀/日本") == Array("made-up".utf8))
-      #expect(try sandbox.item("a\nb\u{1b}[2J/\u{202e}evil") == Array("made-up".utf8))
-      #expect(
-        try sandbox.item("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil") == Array("made-up".utf8), "as it is printed")
-      let removed = try sandbox.succeed("vault", "remove", "Notes", "a\nb\u{1b}[2J/\u{202e}evil")
-      #expect(removed.hasPrefix("removed a\\x0ab\\x1b[2J/"))
-      #expect(!(try sandbox.succeed("log", "Notes")).unicodeScalars.contains("\u{1b}"))
-      // Texts that Unicode takes for equal are two names.
-      #expect(try sandbox.itemNames().count == 3)
-    }
+    try sandbox.create()
+    try sandbox.writeVault(
+      sandbox.vaultDocument([
+        #", "service": "Zoë 😀", "account": "日本""#,
+        #", "service": "a\nb\u001b[2J", "account": "\u202eevil""#,
+        #", "service": "é""#, #", "service": "e\u0301""#,
+      ]))
+    let list = try sandbox.succeed("vault", "list", "Notes")
+    #expect(list.split(separator: "\n").count == 5, "one line each: \(list)")
+    #expect(list.contains("Zoë 😀/日本") && list.contains("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil"))
+    #expect(!list.unicodeScalars.contains("\u{1b}") && !list.unicodeScalars.contains("\u{202e}"))
+    #expect(try sandbox.item("Zoë 😀/日本") == Array("made-up".utf8))
+    #expect(try sandbox.item("a\nb\u{1b}[2J/\u{202e}evil") == Array("made-up".utf8))
+    #expect(
+      try sandbox.item("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil") == Array("made-up".utf8), "as it is printed")
+    let removed = try sandbox.succeed("vault", "remove", "Notes", "a\nb\u{1b}[2J/\u{202e}evil")
+    #expect(removed.hasPrefix("removed a\\x0ab\\x1b[2J/"))
+    #expect(!(try sandbox.succeed("log", "Notes")).unicodeScalars.contains("\u{1b}"))
+    // Texts that Unicode takes for equal are two names.
+    #expect(try sandbox.itemNames().count == 3)
   }
 
   @Test func whatIsUnknownStays() throws {
-    try Sandbox.withVault { sandbox in
-      let document = try sandbox.vaultDocument([#", "service": "s", "later": {"a": [1, "x"]}"#])
-      try sandbox.writeVault(document.replacing("\"format\": 1,", with: #""format": 1, "app": {"v": 2},"#))
-      try sandbox.setItem("s", "new", "--if-exists", "replace")
-      let opened = try sandbox.openedVault()
-      #expect(opened.contains(#""app": {"v": 2}"#) && opened.contains(#""later": {"a": [1, "x"]}"#))
-    }
+    try sandbox.create()
+    let document = try sandbox.vaultDocument([#", "service": "s", "later": {"a": [1, "x"]}"#])
+    try sandbox.writeVault(document.replacing("\"format\": 1,", with: #""format": 1, "app": {"v": 2},"#))
+    try sandbox.setItem("s", "new", "--if-exists", "replace")
+    let opened = try sandbox.openedVault()
+    #expect(opened.contains(#""app": {"v": 2}"#) && opened.contains(#""later": {"a": [1, "x"]}"#))
   }
 
   @Test func tenThousandItems() throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.writeVault(
-        sandbox.vaultDocument((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
-      #expect(try sandbox.itemNames().count == 10_000)
-      try sandbox.expectRefusal(
-        ["vault", "get", "Notes", "s3"], exit: 4, ["items match s3", "more; name more attributes"])
-      try sandbox.setItem("s3/4711", "x")
-      #expect(try sandbox.item("s3/4711") == Array("x".utf8))
-      let inspected = try sandbox.succeed("inspect", "Notes")
-      #expect(inspected.contains("10001 items") && inspected.contains("… and 9981 more"), "\(inspected)")
-    }
+    try sandbox.create()
+    try sandbox.writeVault(
+      sandbox.vaultDocument((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
+    #expect(try sandbox.itemNames().count == 10_000)
+    try sandbox.expectRefusal(
+      ["vault", "get", "Notes", "s3"], exit: 4, ["items match s3", "more; name more attributes"])
+    try sandbox.setItem("s3/4711", "x")
+    #expect(try sandbox.item("s3/4711") == Array("x".utf8))
+    let inspected = try sandbox.succeed("inspect", "Notes")
+    #expect(inspected.contains("10001 items") && inspected.contains("… and 9981 more"), "\(inspected)")
   }
 
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {
-    try Sandbox.withVault { sandbox in
-      let yaml = try sandbox.text("drydock.yaml")
-      try sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
-      try sandbox.setItem("s", "x")
-      for command in [["inspect", "Notes"], ["snapshot", "Notes", "-o", "A.tar.zst"]] {
-        try sandbox.drydock(command).expect(
-          errors: "Library/Caches/vault.age: the vault is excluded from backups")
-      }
+    try sandbox.create()
+    let yaml = try sandbox.text("drydock.yaml")
+    try sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
+    try sandbox.setItem("s", "x")
+    for command in [["inspect", "Notes"], ["snapshot", "Notes", "-o", "A.tar.zst"]] {
+      try sandbox.drydock(command).expect(
+        errors: "Library/Caches/vault.age: the vault is excluded from backups")
     }
   }
 
   /// What the app had before may open something still.
   @Test func anEarlierValueOfAMovedSetting() throws {
-    try Sandbox.withVault { sandbox in
-      try sandbox.succeed("migrate", "Notes", "--to", "2")
-      try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "auth_token", "second-made-up-token")
-      try sandbox.succeed("migrate", "Notes", "--to", "5")
-      for token in [Sandbox.token, "second-made-up-token"] {
-        let found = try sandbox.run("/bin/sh", "-c", "grep -rl \(token) Notes/Library .drydock-* || true")
-        #expect(found.isEmpty, "\(found)")
-      }
-      for _ in 0..<2 { try sandbox.succeed("rollback", "Notes") }
-      let settings = try sandbox.read("Notes/" + Sandbox.settings)
-      #expect(String(decoding: settings, as: UTF8.self).contains("second-made-up-token"))
+    try sandbox.create()
+    try sandbox.succeed("migrate", "Notes", "--to", "2")
+    try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "auth_token", "second-made-up-token")
+    try sandbox.succeed("migrate", "Notes", "--to", "5")
+    for token in [Sandbox.token, "second-made-up-token"] {
+      let found = try sandbox.run("/bin/sh", "-c", "grep -rl \(token) Notes/Library .drydock-* || true")
+      #expect(found.isEmpty, "\(found)")
     }
+    for _ in 0..<2 { try sandbox.succeed("rollback", "Notes") }
+    let settings = try sandbox.read("Notes/" + Sandbox.settings)
+    #expect(String(decoding: settings, as: UTF8.self).contains("second-made-up-token"))
   }
 }

@@ -5,6 +5,10 @@ import Testing
 /// What commands show of their progress on standard error.
 @Suite("Progress")
 struct ProgressTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   private static let erase = "\r\u{1B}[K"
 
   /// A line of `--progress json`.
@@ -49,115 +53,103 @@ struct ProgressTests {
 
   @Test("JSON Lines in a pipe, on request: the last one has the sums, and nothing names a file")
   func json() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create(photos: 40)
-      let archive = try sandbox.snapshot()
-      let all: [(phases: [String], command: [String])] = [
-        (["snapshot"], ["snapshot", "Notes", "-r", "Backups", "--full"]),
-        (["verify"], ["verify", "-r", "Backups", "--data"]),
-        (["export"], ["export", archive, "-o", "copy.tar.zst"]),
-        (["list", "compare"], ["diff", archive, "Notes"]),
-        (["compare", "restore", "check", "commit"], ["restore", archive, "New", "--from-other"]),
-        (["list"], ["list", "-r", "Backups"]), (["inspect"], ["inspect", "Notes"]),
-        (["list", "remove"], ["forget", "-r", "Backups", "--keep-last", "1"]),
-        (["migrate", "check", "commit"], ["migrate", "Notes", "-m", "Migrations", "--no-snapshot"]),
-        (["rollback", "check", "commit"], ["rollback", "Notes"]),
-      ]
-      for (phases, command) in all {
-        let result = try sandbox.drydock(command + ["--progress", "json"]).expect()
-        let lines = try lines(result)
-        let last = try #require(lines.last, "\(result)")
-        #expect(last.ended && !lines.dropLast().contains(where: \.ended), "\(result)")
-        #expect(phases.contains(last.phase ?? ""), "\(command): \(lines)")
-        #expect(Double(lines.count) <= last.seconds * 10 + 3, "\(lines.count) in \(last.seconds) s")
-        #expect(
-          !result.errors.split(separator: "\n").contains { $0.contains("progress") && $0.contains("Doc") })
-        if command[0] == "verify" {
-          #expect(last.items == 2 && last.item == 2 && last.files > 40, "\(last)")
-          #expect(try last.bytes > 0 && #require(last.total_bytes) >= last.bytes, "\(last)")
-        }
-        if command[0] == "snapshot" { #expect(last.bytes > 40_000 && last.files > 40, "\(last)") }
+    try sandbox.create(photos: 40)
+    let archive = try sandbox.snapshot()
+    let all: [(phases: [String], command: [String])] = [
+      (["snapshot"], ["snapshot", "Notes", "-r", "Backups", "--full"]),
+      (["verify"], ["verify", "-r", "Backups", "--data"]),
+      (["export"], ["export", archive, "-o", "copy.tar.zst"]),
+      (["list", "compare"], ["diff", archive, "Notes"]),
+      (["compare", "restore", "check", "commit"], ["restore", archive, "New", "--from-other"]),
+      (["list"], ["list", "-r", "Backups"]), (["inspect"], ["inspect", "Notes"]),
+      (["list", "remove"], ["forget", "-r", "Backups", "--keep-last", "1"]),
+      (["migrate", "check", "commit"], ["migrate", "Notes", "-m", "Migrations", "--no-snapshot"]),
+      (["rollback", "check", "commit"], ["rollback", "Notes"]),
+    ]
+    for (phases, command) in all {
+      let result = try sandbox.drydock(command + ["--progress", "json"]).expect()
+      let lines = try lines(result)
+      let last = try #require(lines.last, "\(result)")
+      #expect(last.ended && !lines.dropLast().contains(where: \.ended), "\(result)")
+      #expect(phases.contains(last.phase ?? ""), "\(command): \(lines)")
+      #expect(Double(lines.count) <= last.seconds * 10 + 3, "\(lines.count) in \(last.seconds) s")
+      #expect(
+        !result.errors.split(separator: "\n").contains { $0.contains("progress") && $0.contains("Doc") })
+      if command[0] == "verify" {
+        #expect(last.items == 2 && last.item == 2 && last.files > 40, "\(last)")
+        #expect(try last.bytes > 0 && #require(last.total_bytes) >= last.bytes, "\(last)")
       }
-      let both = try sandbox.drydock("verify", "-r", "Backups", "--json", "--progress", "json").expect()
-      #expect(try lines(both).last?.ended == true)
-      #expect(try JSONSerialization.jsonObject(with: Data(both.outputBytes)) is [String: Any])
+      if command[0] == "snapshot" { #expect(last.bytes > 40_000 && last.files > 40, "\(last)") }
     }
+    let both = try sandbox.drydock("verify", "-r", "Backups", "--json", "--progress", "json").expect()
+    #expect(try lines(both).last?.ended == true)
+    #expect(try JSONSerialization.jsonObject(with: Data(both.outputBytes)) is [String: Any])
   }
 
   @Test("A command that fails prints the last line before the error")
   func failure() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let archive = try sandbox.snapshot()
-      var bytes = try sandbox.read(archive.replacing(sandbox.directory.path + "/", with: ""))
-      for index in bytes.count / 4..<bytes.count / 2 { bytes[index] ^= 0xff }
-      try sandbox.write("damaged.tar.zst", bytes: bytes)
-      let result = try sandbox.drydock("export", "damaged.tar.zst", "-o", "x", "--progress", "json").expect(
-        exit: 4)
-      let ends = result.errors.split(separator: "\n").suffix(2)
-      #expect(
-        ends.first?.contains("\"ended\":true") == true && ends.last?.hasPrefix("drydock: error") == true)
-    }
+    try sandbox.create()
+    let archive = try sandbox.snapshot()
+    var bytes = try sandbox.read(archive.replacing(sandbox.directory.path + "/", with: ""))
+    for index in bytes.count / 4..<bytes.count / 2 { bytes[index] ^= 0xff }
+    try sandbox.write("damaged.tar.zst", bytes: bytes)
+    let result = try sandbox.drydock("export", "damaged.tar.zst", "-o", "x", "--progress", "json").expect(
+      exit: 4)
+    let ends = result.errors.split(separator: "\n").suffix(2)
+    #expect(
+      ends.first?.contains("\"ended\":true") == true && ends.last?.hasPrefix("drydock: error") == true)
   }
 
   @Test("By option or variable; nothing in a pipe without either, and with --quiet")
   func choice() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let command = ["snapshot", "Notes", "-r", "Backups", "--full"]
-      let shown: [([String], String?, Bool)] = [
-        ([], nil, false), (["--progress", "auto"], nil, false), (["--progress", "none"], "json", false),
-        ([], "json", true), ([], "", false), (["--quiet", "--progress", "json"], nil, false),
-        (["--quiet"], "json", false),
-      ]
-      for (options, variable, isShown) in shown {
-        let result = try sandbox.drydock(command + options, environment: ["DRYDOCK_PROGRESS": variable])
-          .expect()
-        #expect(!result.errors.contains("\u{1B}"), "\(result)")
-        #expect(try lines(result).isEmpty != isShown, "\(options) \(variable ?? "")")
-      }
-      for (options, variable) in [(["--progress", "lots"], nil), ([], "lots")] as [([String], String?)] {
-        try sandbox.drydock(command + options, environment: ["DRYDOCK_PROGRESS": variable]).expect(
-          exit: 64, errors: "lots")
-      }
+    try sandbox.create()
+    let command = ["snapshot", "Notes", "-r", "Backups", "--full"]
+    let shown: [([String], String?, Bool)] = [
+      ([], nil, false), (["--progress", "auto"], nil, false), (["--progress", "none"], "json", false),
+      ([], "json", true), ([], "", false), (["--quiet", "--progress", "json"], nil, false),
+      (["--quiet"], "json", false),
+    ]
+    for (options, variable, isShown) in shown {
+      let result = try sandbox.drydock(command + options, environment: ["DRYDOCK_PROGRESS": variable])
+        .expect()
+      #expect(!result.errors.contains("\u{1B}"), "\(result)")
+      #expect(try lines(result).isEmpty != isShown, "\(options) \(variable ?? "")")
+    }
+    for (options, variable) in [(["--progress", "lots"], nil), ([], "lots")] as [([String], String?)] {
+      try sandbox.drydock(command + options, environment: ["DRYDOCK_PROGRESS": variable]).expect(
+        exit: 64, errors: "lots")
     }
   }
 
   @Test("A line on a terminal, from the first second on, within its width, and erased at the end")
   func terminal() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try addSlowMigration(sandbox)
-      let shown = try atTerminal(sandbox, ["migrate", "Notes"], ["COLUMNS": "14"])
-      let parts = shown.components(separatedBy: Self.erase)
-      #expect(parts.contains("migrate 7/7, "), "\(shown.debugDescription)")
-      // All but the first and the last are the line as it was; after that come the results.
-      #expect(parts.dropFirst().dropLast().allSatisfy { $0.count <= 13 && !$0.contains("\n") }, "\(parts)")
-      #expect(parts.first == "" && parts.last?.contains("version 0 → 7") == true, "\(parts)")
-    }
+    try sandbox.create()
+    try addSlowMigration(sandbox)
+    let shown = try atTerminal(sandbox, ["migrate", "Notes"], ["COLUMNS": "14"])
+    let parts = shown.components(separatedBy: Self.erase)
+    #expect(parts.contains("migrate 7/7, "), "\(shown.debugDescription)")
+    // All but the first and the last are the line as it was; after that come the results.
+    #expect(parts.dropFirst().dropLast().allSatisfy { $0.count <= 13 && !$0.contains("\n") }, "\(parts)")
+    #expect(parts.first == "" && parts.last?.contains("version 0 → 7") == true, "\(parts)")
   }
 
   @Test(
     "No line on a terminal",
     arguments: [(["--progress", "none"], nil), (["--json"], nil), ([], "dumb")] as [([String], String?)])
   func noLine(_ options: [String], _ terminal: String?) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      try addSlowMigration(sandbox)
-      let variables = terminal.map { ["TERM": $0] } ?? [:]
-      #expect(try !atTerminal(sandbox, ["migrate", "Notes"] + options, variables).contains("\u{1B}"))
-    }
+    try sandbox.create()
+    try addSlowMigration(sandbox)
+    let variables = terminal.map { ["TERM": $0] } ?? [:]
+    #expect(try !atTerminal(sandbox, ["migrate", "Notes"] + options, variables).contains("\u{1B}"))
   }
 
   @Test("The line does not come back while a question waits for its answer")
   func question() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let archive = try sandbox.snapshot()
-      try sandbox.write("Notes/Documents/extra.txt", "extra")
-      let done = try sandbox.atTerminal("y", ["restore", archive, "Notes"], before: "sleep 1.5")
-      // What came after the question: first the answer, which the terminal repeats.
-      #expect(done.succeeded && done.errors.drop(while: \.isNewline).hasPrefix("y\r\n"), "\(done)")
-    }
+    try sandbox.create()
+    let archive = try sandbox.snapshot()
+    try sandbox.write("Notes/Documents/extra.txt", "extra")
+    let done = try sandbox.atTerminal("y", ["restore", archive, "Notes"], before: "sleep 1.5")
+    // What came after the question: first the answer, which the terminal repeats.
+    #expect(done.succeeded && done.errors.drop(while: \.isNewline).hasPrefix("y\r\n"), "\(done)")
   }
 }

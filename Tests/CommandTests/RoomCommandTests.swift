@@ -5,30 +5,30 @@ import Testing
 /// The samples of Room and SQLDelight, written by Python's SQLite, through the commands.
 @Suite("Databases of Room, SQLDelight and GRDB")
 struct RoomCommandTests {
-  private static let samples = Sandbox.repository + "/Tests/MigrationEngineTests"
-  private static let place = "Notes/databases/notes.db"
+  private let sandbox: Sandbox
 
   /// A project with a container that an app of the first version wrote.
-  private func withRoom(_ body: (Sandbox) throws -> Void) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.shell(
-        """
-        mkdir -p app Notes/databases Notes/shared_prefs
-        cp -r \(Self.samples)/RoomSamples/migrations migrations
-        mkdir -p app/schemas && cp -r \(Self.samples)/RoomSamples/schemas app/schemas/com.example.Notes
-        cp \(Self.samples)/RoomSamples/notes-1.db \(Self.place)
-        """)
-      try sandbox.write(
-        "drydock.yaml",
-        """
-        app: com.example.notes
-        layout: android
-        databases: {notes: databases/notes.db}
-        migrations: {path: migrations, format: room, database: notes, schemas: app/schemas/com.example.Notes}
-        """)
-      try body(sandbox)
-    }
+  init() throws {
+    sandbox = try Sandbox()
+    try sandbox.shell(
+      """
+      mkdir -p app Notes/databases Notes/shared_prefs
+      cp -r \(Self.samples)/RoomSamples/migrations migrations
+      mkdir -p app/schemas && cp -r \(Self.samples)/RoomSamples/schemas app/schemas/com.example.Notes
+      cp \(Self.samples)/RoomSamples/notes-1.db \(Self.place)
+      """)
+    try sandbox.write(
+      "drydock.yaml",
+      """
+      app: com.example.notes
+      layout: android
+      databases: {notes: databases/notes.db}
+      migrations: {path: migrations, format: room, database: notes, schemas: app/schemas/com.example.Notes}
+      """)
   }
+
+  private static let samples = Sandbox.repository + "/Tests/MigrationEngineTests"
+  private static let place = "Notes/databases/notes.db"
 
   private func sql(_ sandbox: Sandbox, _ path: String, _ sql: String) throws -> String {
     try sandbox.sqlite(path, sql)
@@ -36,201 +36,185 @@ struct RoomCommandTests {
 
   @Test("A Room container from the first look to the newest version, and back")
   func story() throws {
-    try withRoom { sandbox in
-      let validated = try sandbox.succeed("validate")
-      #expect(validated.hasPrefix("3 migrations, in order\n"), "\(validated)")
-      var inspected = try sandbox.succeed("inspect", "Notes")
-      for words in [
-        "Room database, version 1", "matches 1.json", "identity hash", "version 1, by", "note_fts",
-      ] {
-        #expect(
-          inspected.contains(words.replacing("version 1, by", with: "schema version: 1, by")), "\(inspected)")
-      }
-      try sandbox.drydock("status", "Notes").expect(output: "version 1 of 4")
-      try sandbox.succeed("migrate", "Notes")
+    let validated = try sandbox.succeed("validate")
+    #expect(validated.hasPrefix("3 migrations, in order\n"), "\(validated)")
+    var inspected = try sandbox.succeed("inspect", "Notes")
+    for words in [
+      "Room database, version 1", "matches 1.json", "identity hash", "version 1, by", "note_fts",
+    ] {
       #expect(
-        try sql(sandbox, Self.place, "PRAGMA user_version; SELECT title FROM note;") == "4\nMilk\nPaint\n")
-      inspected = try sandbox.succeed("inspect", "Notes")
-      #expect(inspected.contains("matches 4.json"), "\(inspected)")
-      try sandbox.succeed("rollback", "Notes")
-      #expect(
-        try sql(sandbox, Self.place, "PRAGMA user_version; SELECT body FROM note WHERE id = 1;")
-          == "1\ntwo bottles\n")
+        inspected.contains(words.replacing("version 1, by", with: "schema version: 1, by")), "\(inspected)")
     }
+    try sandbox.drydock("status", "Notes").expect(output: "version 1 of 4")
+    try sandbox.succeed("migrate", "Notes")
+    #expect(
+      try sql(sandbox, Self.place, "PRAGMA user_version; SELECT title FROM note;") == "4\nMilk\nPaint\n")
+    inspected = try sandbox.succeed("inspect", "Notes")
+    #expect(inspected.contains("matches 4.json"), "\(inspected)")
+    try sandbox.succeed("rollback", "Notes")
+    #expect(
+      try sql(sandbox, Self.place, "PRAGMA user_version; SELECT body FROM note WHERE id = 1;")
+        == "1\ntwo bottles\n")
   }
 
   @Test("A migration with a wrong result fails by name, in validate and in migrate, and changes nothing")
   func wrongResult() throws {
-    try withRoom { sandbox in
-      try sandbox.shell("rm migrations/1_2.auto.yaml")
-      try sandbox.write(
-        "migrations/1_2.sql", "CREATE TABLE tag (id INTEGER NOT NULL, label TEXT, PRIMARY KEY(id));\n")
-      let difference = "table note: column pinned: missing"
-      try sandbox.drydock("validate").expect(exit: 4, errors: difference)
-      try sandbox.drydock("migrate", "Notes").expect(
-        exit: 1, errors: difference, "table tag: column label: NOT NULL expected, found nullable")
-      #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-    }
+    try sandbox.shell("rm migrations/1_2.auto.yaml")
+    try sandbox.write(
+      "migrations/1_2.sql", "CREATE TABLE tag (id INTEGER NOT NULL, label TEXT, PRIMARY KEY(id));\n")
+    let difference = "table note: column pinned: missing"
+    try sandbox.drydock("validate").expect(exit: 4, errors: difference)
+    try sandbox.drydock("migrate", "Notes").expect(
+      exit: 1, errors: difference, "table tag: column label: NOT NULL expected, found nullable")
+    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
   }
 
   @Test("inspect names what Room would refuse")
   func inspectWarns() throws {
-    try withRoom { sandbox in
-      _ = try sql(
-        sandbox, Self.place, "DROP INDEX index_note_title; UPDATE room_master_table SET identity_hash = 'x'")
-      let inspected = try sandbox.drydock("inspect", "Notes")
-      #expect(inspected.output.contains("differs from 1.json"), "\(inspected)")
-      #expect(
-        inspected.errors.contains("table note: index index_note_title (title): missing"), "\(inspected)")
-      #expect(inspected.errors.contains("its identity hash is not that of 1.json"), "\(inspected)")
-    }
+    _ = try sql(
+      sandbox, Self.place, "DROP INDEX index_note_title; UPDATE room_master_table SET identity_hash = 'x'")
+    let inspected = try sandbox.drydock("inspect", "Notes")
+    #expect(inspected.output.contains("differs from 1.json"), "\(inspected)")
+    #expect(
+      inspected.errors.contains("table note: index index_note_title (title): missing"), "\(inspected)")
+    #expect(inspected.errors.contains("its identity hash is not that of 1.json"), "\(inspected)")
   }
 
   @Test("init finds Room's database and the directory of its schemas")
   func initFindsSchemas() throws {
-    try withRoom { sandbox in
-      try sandbox.remove("drydock.yaml")
-      let next = try sandbox.drydock("init", "Notes", "--fixture", "first")
-      #expect(next.output.contains("Room's migrations, such as Migrations/1_2.sql"), "\(next)")
-      let written = try sandbox.text("drydock.yaml")
-      #expect(
-        written.contains(
-          "\nmigrations: {path: Migrations, format: room, database: notes, schemas: \"app/schemas/com.example.Notes\"}"
-        ),
-        "\(written)")
-      // Room counts its versions itself.
-      #expect(!written.contains("\nversion-markers:"), "\(written)")
-      let fixture = try sandbox.text("Fixtures/first/fixture.yaml")
-      #expect(fixture.contains("version: 1\n"), "\(fixture)")
-    }
+    try sandbox.remove("drydock.yaml")
+    let next = try sandbox.drydock("init", "Notes", "--fixture", "first")
+    #expect(next.output.contains("Room's migrations, such as Migrations/1_2.sql"), "\(next)")
+    let written = try sandbox.text("drydock.yaml")
+    #expect(
+      written.contains(
+        "\nmigrations: {path: Migrations, format: room, database: notes, schemas: \"app/schemas/com.example.Notes\"}"
+      ),
+      "\(written)")
+    // Room counts its versions itself.
+    #expect(!written.contains("\nversion-markers:"), "\(written)")
+    let fixture = try sandbox.text("Fixtures/first/fixture.yaml")
+    #expect(fixture.contains("version: 1\n"), "\(fixture)")
   }
 
   @Test("drydock test compares the databases of fixtures with what the app creates")
   func fixtures() throws {
-    try withRoom { sandbox in
-      for name in ["good", "drifted"] {
-        try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container")
-        try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
-      }
-      _ = try sql(
-        sandbox, "Fixtures/drifted/container/databases/notes.db",
-        "ALTER TABLE folder ADD COLUMN color TEXT; DROP INDEX index_note_title")
-      try sandbox.drydock("test").expect(
-        exit: 1, output: "table folder: column color", "table note: index index_note_title (title)")
-      try sandbox.succeed("test", "good", "--record")
-      try sandbox.succeed("test", "good")
+    for name in ["good", "drifted"] {
+      try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container")
+      try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
     }
+    _ = try sql(
+      sandbox, "Fixtures/drifted/container/databases/notes.db",
+      "ALTER TABLE folder ADD COLUMN color TEXT; DROP INDEX index_note_title")
+    try sandbox.drydock("test").expect(
+      exit: 1, output: "table folder: column color", "table note: index index_note_title (title)")
+    try sandbox.succeed("test", "good", "--record")
+    try sandbox.succeed("test", "good")
   }
 
   @Test("Settings beside Room's migrations: one difference, one transaction, and proven by a fixture")
   func stepsBeside() throws {
-    try withRoom { sandbox in
-      let settings = "Notes/shared_prefs/com.example.notes_preferences.xml"
-      try sandbox.write(settings, "<map>\n    <boolean name=\"dark\" value=\"true\" />\n</map>\n")
-      try sandbox.write(
-        "migrations/2_theme.yaml",
-        """
-        description: The theme gets a name, in a DataStore
-        steps:
-          - defaults.convert: {key: dark, to: theme, map: {true: dark, false: light}}
-          - defaults.move: {keys: [theme], to: {file: files/datastore/settings.preferences_pb}}
+    let settings = "Notes/shared_prefs/com.example.notes_preferences.xml"
+    try sandbox.write(settings, "<map>\n    <boolean name=\"dark\" value=\"true\" />\n</map>\n")
+    try sandbox.write(
+      "migrations/2_theme.yaml",
+      """
+      description: The theme gets a name, in a DataStore
+      steps:
+        - defaults.convert: {key: dark, to: theme, map: {true: dark, false: light}}
+        - defaults.move: {keys: [theme], to: {file: files/datastore/settings.preferences_pb}}
 
-        """)
-      try sandbox.succeed("validate")
-      for (name, others) in [("with", "true"), ("without", "rm Fixtures/without/container/shared_prefs/*")] {
-        try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container && \(others)")
-        try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
-      }
-      try sandbox.succeed("test", "--record")
-      try sandbox.succeed("test")
-      try sandbox.shell("rm -r Fixtures/with")
-      let proven = try sandbox.drydock("test").expect(exit: 1)
-      for line in [3, 4] {
-        #expect(proven.output.contains("migrations/2_theme.yaml:\(line)"), "\(proven)")
-      }
-      let planned = try sandbox.succeed("migrate", "Notes", "--dry-run")
-      for words in ["+ theme: \"dark\"", "- dark (was true)", "+ table notebook"] {
-        #expect(planned.contains(words), "\(planned)")
-      }
-      #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-      try sandbox.succeed("migrate", "Notes")
-      #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "4\n")
-      try sandbox.drydock("defaults", "read", "Notes", "--suite", "settings", "theme").expect(output: "dark")
-      try sandbox.succeed("rollback", "Notes")
-      #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-      #expect(try sandbox.text(settings).contains("dark"))
-      try sandbox.succeed("release", "1.0")
-      try sandbox.write("migrations/2_theme.yaml", "steps: []\n")
-      try sandbox.drydock("validate").expect(exit: 4, errors: "was modified since its release with 1.0")
+      """)
+    try sandbox.succeed("validate")
+    for (name, others) in [("with", "true"), ("without", "rm Fixtures/without/container/shared_prefs/*")] {
+      try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container && \(others)")
+      try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
     }
+    try sandbox.succeed("test", "--record")
+    try sandbox.succeed("test")
+    try sandbox.shell("rm -r Fixtures/with")
+    let proven = try sandbox.drydock("test").expect(exit: 1)
+    for line in [3, 4] {
+      #expect(proven.output.contains("migrations/2_theme.yaml:\(line)"), "\(proven)")
+    }
+    let planned = try sandbox.succeed("migrate", "Notes", "--dry-run")
+    for words in ["+ theme: \"dark\"", "- dark (was true)", "+ table notebook"] {
+      #expect(planned.contains(words), "\(planned)")
+    }
+    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
+    try sandbox.succeed("migrate", "Notes")
+    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "4\n")
+    try sandbox.drydock("defaults", "read", "Notes", "--suite", "settings", "theme").expect(output: "dark")
+    try sandbox.succeed("rollback", "Notes")
+    #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
+    #expect(try sandbox.text(settings).contains("dark"))
+    try sandbox.succeed("release", "1.0")
+    try sandbox.write("migrations/2_theme.yaml", "steps: []\n")
+    try sandbox.drydock("validate").expect(exit: 4, errors: "was modified since its release with 1.0")
   }
 
   @Test("SQLDelight's fixtures are compared with the .sq files")
   func sqlDelight() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.shell(
-        """
-        mkdir -p Fixtures/old/container/databases Fixtures/drifted/container/databases
-        cp -r \(Self.samples)/SQLDelightSamples/sources sources
-        cp -r \(Self.samples)/SQLDelightSamples/migrations migrations
-        cp sources/1.db Fixtures/old/container/databases/books.db
-        cp \(Self.samples)/SQLDelightSamples/drifted.db Fixtures/drifted/container/databases/books.db
-        """)
-      for name in ["old", "drifted"] { try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n") }
-      try sandbox.write(
-        "drydock.yaml",
-        """
-        app: com.example.books
-        layout: android
-        databases: {books: databases/books.db}
-        migrations: {path: migrations, format: sqldelight, database: books, sources: sources}
-        """)
-      try sandbox.succeed("validate")
-      try sandbox.drydock("test").expect(exit: 1, output: "table book: column shelf", "trigger book_log")
-      try sandbox.succeed("test", "old", "--record")
-      try sandbox.succeed("test", "old")
-    }
+    let sandbox = try Sandbox()
+    try sandbox.shell(
+      """
+      mkdir -p Fixtures/old/container/databases Fixtures/drifted/container/databases
+      cp -r \(Self.samples)/SQLDelightSamples/sources sources
+      cp -r \(Self.samples)/SQLDelightSamples/migrations migrations
+      cp sources/1.db Fixtures/old/container/databases/books.db
+      cp \(Self.samples)/SQLDelightSamples/drifted.db Fixtures/drifted/container/databases/books.db
+      """)
+    for name in ["old", "drifted"] { try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n") }
+    try sandbox.write(
+      "drydock.yaml",
+      """
+      app: com.example.books
+      layout: android
+      databases: {books: databases/books.db}
+      migrations: {path: migrations, format: sqldelight, database: books, sources: sources}
+      """)
+    try sandbox.succeed("validate")
+    try sandbox.drydock("test").expect(exit: 1, output: "table book: column shelf", "trigger book_log")
+    try sandbox.succeed("test", "old", "--record")
+    try sandbox.succeed("test", "old")
   }
 
   @Test("GRDB's migrations are shown in their order, and init proposes a version marker")
   func grdb() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.shell("mkdir -p Notes/Documents Notes/Library")
-      _ = try sql(
-        sandbox, "Notes/Documents/notes.sqlite",
-        """
-        CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY); CREATE TABLE note (id INTEGER PRIMARY KEY);
-        INSERT INTO grdb_migrations VALUES ('v2 notes'), ('v10'), ('a: tags');
-        """)
-      let inspected = try sandbox.succeed("inspect", "Notes")
-      #expect(inspected.contains("GRDB, 3 migrations"), "\(inspected)")
-      let places = ["v2 notes", "v10", "a: tags"].compactMap { inspected.range(of: $0)?.lowerBound }
-      #expect(places.count == 3 && places == places.sorted())
-      try sandbox.remove("drydock.yaml")
-      try sandbox.succeed("init", "Notes")
-      let written = try sandbox.text("drydock.yaml")
-      #expect(written.contains("- {grdb: notes, at: {0: \"a: tags\"}}"), "\(written)")
-      try sandbox.drydock("inspect", "Notes").expect(
-        output: "schema version: 0, by the table grdb_migrations")
-    }
+    let sandbox = try Sandbox()
+    try sandbox.shell("mkdir -p Notes/Documents Notes/Library")
+    _ = try sql(
+      sandbox, "Notes/Documents/notes.sqlite",
+      """
+      CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY); CREATE TABLE note (id INTEGER PRIMARY KEY);
+      INSERT INTO grdb_migrations VALUES ('v2 notes'), ('v10'), ('a: tags');
+      """)
+    let inspected = try sandbox.succeed("inspect", "Notes")
+    #expect(inspected.contains("GRDB, 3 migrations"), "\(inspected)")
+    let places = ["v2 notes", "v10", "a: tags"].compactMap { inspected.range(of: $0)?.lowerBound }
+    #expect(places.count == 3 && places == places.sorted())
+    try sandbox.remove("drydock.yaml")
+    try sandbox.succeed("init", "Notes")
+    let written = try sandbox.text("drydock.yaml")
+    #expect(written.contains("- {grdb: notes, at: {0: \"a: tags\"}}"), "\(written)")
+    try sandbox.drydock("inspect", "Notes").expect(
+      output: "schema version: 0, by the table grdb_migrations")
   }
 
   @Test("Keys that belong to another format are errors with their place")
   func configuration() throws {
-    try withRoom { sandbox in
-      let text = try sandbox.text("drydock.yaml")
-      for (old, new, message) in [
-        (", schemas: app/schemas/com.example.Notes", "", "needs the key `schemas`"),
-        ("schemas:", "sources:", "`sources` is for the format sqldelight, not for room"),
-        ("format: room", "format: goose", "`schemas` is for the format room, not for goose"),
-      ] {
-        try sandbox.write("drydock.yaml", text.replacing(old, with: new))
-        try sandbox.drydock("validate").expect(exit: 4, errors: message, "drydock.yaml:4:")
-      }
-      try sandbox.write("drydock.yaml", text.replacing(/migrations: \{.*\n?/, with: ""))
-      try sandbox.drydock(
-        "validate", "-m", "migrations", "--format", "room", "--database", "notes"
-      ).expect(exit: 64, errors: "needs the exported schemas")
+    let text = try sandbox.text("drydock.yaml")
+    for (old, new, message) in [
+      (", schemas: app/schemas/com.example.Notes", "", "needs the key `schemas`"),
+      ("schemas:", "sources:", "`sources` is for the format sqldelight, not for room"),
+      ("format: room", "format: goose", "`schemas` is for the format room, not for goose"),
+    ] {
+      try sandbox.write("drydock.yaml", text.replacing(old, with: new))
+      try sandbox.drydock("validate").expect(exit: 4, errors: message, "drydock.yaml:4:")
     }
+    try sandbox.write("drydock.yaml", text.replacing(/migrations: \{.*\n?/, with: ""))
+    try sandbox.drydock(
+      "validate", "-m", "migrations", "--format", "room", "--database", "notes"
+    ).expect(exit: 64, errors: "needs the exported schemas")
   }
 }

@@ -30,9 +30,9 @@ struct Sandbox {
     return made.output
   }
 
-  private init(_ directory: TemporaryDirectory, commit: String?) throws {
-    self.directory = directory
-    self.commit = commit
+  /// A sandbox that is removed with the test's suite, or with the last that has it.
+  init() throws {
+    directory = try TemporaryDirectory()
     deviceKey = directory("device.key")
     program = try Tools.drydock()
     app = try Tools.notesApp()
@@ -56,7 +56,15 @@ struct Sandbox {
 
   /// Runs a test with a sandbox that is removed afterwards.
   static func with<T>(commit: String? = nil, _ body: (Sandbox) throws -> T) throws -> T {
-    try TemporaryDirectory.with { try body(Sandbox($0, commit: commit)) }
+    let sandbox = try Sandbox()
+    return try withExtendedLifetime(sandbox.directory) { try body(sandbox.with(commit: commit)) }
+  }
+
+  /// The same with another commit strategy.
+  func with(commit: String?) -> Sandbox {
+    var sandbox = self
+    sandbox.commit = commit
+    return sandbox
   }
 
   /// The same with another device key, or none.

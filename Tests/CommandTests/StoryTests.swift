@@ -4,146 +4,140 @@ import Testing
 
 @Suite("What must hold, from the first command to the last")
 struct StoryTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   @Test(
     "Migrate; the app writes another setting and a new file; rollback: both survive, the rest is as before",
     arguments: [[], ["--leave-wal"], ["--rollback-journal"]] as [[String]])
   func rollbackKeepsWhatIsNewer(_ options: [String]) throws {
-    try Sandbox.with { sandbox in
-      if let option = options.first {
-        try sandbox.create("Notes", version: 0, option)
-      } else {
-        try sandbox.create()
-      }
-      let before = try sandbox.tree()
-      let settings = try sandbox.settings()
-      try sandbox.succeed("migrate", "Notes")
-      #expect(
-        sandbox.exists("Notes/" + Sandbox.newDatabase) && !sandbox.exists("Notes/" + Sandbox.oldDatabase))
-      try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "lastSearch", "dock")
-      try sandbox.succeed("rollback", "Notes")
-
-      let wanted = (settings + ["lastSearch = dock"]).sorted()
-      let got = try sandbox.settings().sorted()
-      #expect(got == wanted)
-      let note = "Documents/Notes/About lastSearch.md"
-      #expect(try sandbox.read("Notes/" + note) == Array("lastSearch became dock\n".utf8))
-      let after = try sandbox.tree().without(note, Sandbox.settings)
-      // The app's own writes moved the times of the directories that it wrote in.
-      let difference = after.differences(
-        from: before.without(Sandbox.settings), ignoringTimesOf: ["Documents/Notes", "Library/Preferences"])
-      #expect(difference == [])
-      let check = try sandbox.run(sandbox.app, "check", sandbox("Notes/" + Sandbox.oldDatabase))
-      #expect(check.contains("integrity ok") && check.contains("5 tasks"))
+    if let option = options.first {
+      try sandbox.create("Notes", version: 0, option)
+    } else {
+      try sandbox.create()
     }
+    let before = try sandbox.tree()
+    let settings = try sandbox.settings()
+    try sandbox.succeed("migrate", "Notes")
+    #expect(
+      sandbox.exists("Notes/" + Sandbox.newDatabase) && !sandbox.exists("Notes/" + Sandbox.oldDatabase))
+    try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "lastSearch", "dock")
+    try sandbox.succeed("rollback", "Notes")
+
+    let wanted = (settings + ["lastSearch = dock"]).sorted()
+    let got = try sandbox.settings().sorted()
+    #expect(got == wanted)
+    let note = "Documents/Notes/About lastSearch.md"
+    #expect(try sandbox.read("Notes/" + note) == Array("lastSearch became dock\n".utf8))
+    let after = try sandbox.tree().without(note, Sandbox.settings)
+    // The app's own writes moved the times of the directories that it wrote in.
+    let difference = after.differences(
+      from: before.without(Sandbox.settings), ignoringTimesOf: ["Documents/Notes", "Library/Preferences"])
+    #expect(difference == [])
+    let check = try sandbox.run(sandbox.app, "check", sandbox("Notes/" + Sandbox.oldDatabase))
+    #expect(check.contains("integrity ok") && check.contains("5 tasks"))
   }
 
   @Test(
     "Without newer writes a rollback gives back every byte and time, and a redo takes it forward again",
     arguments: [[], ["--leave-wal"], ["--rollback-journal"]] as [[String]])
   func rollbackAndRedo(_ options: [String]) throws {
-    try Sandbox.with { sandbox in
-      if let option = options.first {
-        try sandbox.create("Notes", version: 0, option)
-      } else {
-        try sandbox.create()
-      }
-      let before = try sandbox.tree()
-      try sandbox.succeed("migrate", "Notes")
-      let migrated = try sandbox.tree()
-      for _ in 0..<2 {
-        try sandbox.succeed("rollback", "Notes")
-        try sandbox.tree().expectSame(as: before)
-        try sandbox.succeed("rollback", "Notes", "--redo")
-        try sandbox.tree().expectSame(as: migrated)
-      }
-      #expect(try sandbox.succeed("migrate", "Notes").hasPrefix("nothing to do"))
+    if let option = options.first {
+      try sandbox.create("Notes", version: 0, option)
+    } else {
+      try sandbox.create()
     }
+    let before = try sandbox.tree()
+    try sandbox.succeed("migrate", "Notes")
+    let migrated = try sandbox.tree()
+    for _ in 0..<2 {
+      try sandbox.succeed("rollback", "Notes")
+      try sandbox.tree().expectSame(as: before)
+      try sandbox.succeed("rollback", "Notes", "--redo")
+      try sandbox.tree().expectSame(as: migrated)
+    }
+    #expect(try sandbox.succeed("migrate", "Notes").hasPrefix("nothing to do"))
   }
 
   @Test(
     "A snapshot while the app writes: stock tools open it, and no transaction is torn",
     .timeLimit(.minutes(5)))
   func snapshotWhileWriting() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create(version: 4)
-      let app = try Command.spawn(sandbox.app, ["write", sandbox("Notes")])
-      try app.waitForLine("ready")
-      for round in 0..<5 {
-        let archive = try sandbox.snapshot()
-        #expect(app.isRunning, "round \(round)")
-        let folder = "Opened-\(round)"
-        try sandbox.run(Tools.system("mkdir"), sandbox(folder))
-        if round.isMultiple(of: 2) {
-          try sandbox.run(Tools.system("bsdtar"), "-xf", archive, "-C", sandbox(folder))
-        } else {
-          try sandbox.run(Tools.system("tar"), "--zstd", "-xf", archive, "-C", sandbox(folder))
-        }
-        let database = sandbox("\(folder)/container/" + Sandbox.newDatabase)
-        let check = try sandbox.run(sandbox.app, "check", database)
-        #expect(
-          check.contains("integrity ok, foreign keys ok, 5 tasks, all accounts together 200000"),
-          "round \(round)")
-        #expect(!sandbox.exists("\(folder)/container/\(Sandbox.newDatabase)-wal"))
-        try sandbox.run(Tools.system("zstd"), "-q", "-t", archive)
-        try sandbox.succeed("verify", archive, "--data")
+    try sandbox.create(version: 4)
+    let app = try Command.spawn(sandbox.app, ["write", sandbox("Notes")])
+    try app.waitForLine("ready")
+    for round in 0..<5 {
+      let archive = try sandbox.snapshot()
+      #expect(app.isRunning, "round \(round)")
+      let folder = "Opened-\(round)"
+      try sandbox.run(Tools.system("mkdir"), sandbox(folder))
+      if round.isMultiple(of: 2) {
+        try sandbox.run(Tools.system("bsdtar"), "-xf", archive, "-C", sandbox(folder))
+      } else {
+        try sandbox.run(Tools.system("tar"), "--zstd", "-xf", archive, "-C", sandbox(folder))
       }
-      app.closeInput()
-      try app.wait().expect()
+      let database = sandbox("\(folder)/container/" + Sandbox.newDatabase)
+      let check = try sandbox.run(sandbox.app, "check", database)
+      #expect(
+        check.contains("integrity ok, foreign keys ok, 5 tasks, all accounts together 200000"),
+        "round \(round)")
+      #expect(!sandbox.exists("\(folder)/container/\(Sandbox.newDatabase)-wal"))
+      try sandbox.run(Tools.system("zstd"), "-q", "-t", archive)
+      try sandbox.succeed("verify", archive, "--data")
     }
+    app.closeInput()
+    try app.wait().expect()
   }
 
   @Test(
     "Snapshot, then restore into an empty place: equal trees but for what is excluded",
     arguments: ["absent", "empty"])
   func roundTrip(_ place: String) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create(version: 4, photos: 3)
-      let source = try sandbox.tree()
-      let archive = try sandbox.snapshot()
-      try sandbox.tree().expectSame(as: source, comparing: TreeListing.untouched)
-      if place == "empty" { try sandbox.run(Tools.system("mkdir"), sandbox("Again")) }
-      try sandbox.succeed("restore", archive, "Again")
-      let excluded = [
-        ".com.apple.mobile_container_manager.metadata.plist", "Library/Application Support/Downloads",
-        "Library/Caches", "SystemData", "tmp",
-      ]
-      #expect(excluded.allSatisfy { source[$0] != nil })
-      try sandbox.tree("Again").expectSame(as: source.without(excluded))
-      // And again from there: the same snapshot id, for the same content.
-      let again = try sandbox.succeed(
-        "snapshot", "Again", "-r", "Backups", "--instance", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
-      let snapshots = try [archive, again.trimmingCharacters(in: .newlines)].map {
-        try sandbox.document("show", $0)["snapshot"].text
-      }
-      #expect(snapshots[0] != nil && snapshots[0] == snapshots[1])
+    try sandbox.create(version: 4, photos: 3)
+    let source = try sandbox.tree()
+    let archive = try sandbox.snapshot()
+    try sandbox.tree().expectSame(as: source, comparing: TreeListing.untouched)
+    if place == "empty" { try sandbox.run(Tools.system("mkdir"), sandbox("Again")) }
+    try sandbox.succeed("restore", archive, "Again")
+    let excluded = [
+      ".com.apple.mobile_container_manager.metadata.plist", "Library/Application Support/Downloads",
+      "Library/Caches", "SystemData", "tmp",
+    ]
+    #expect(excluded.allSatisfy { source[$0] != nil })
+    try sandbox.tree("Again").expectSame(as: source.without(excluded))
+    // And again from there: the same snapshot id, for the same content.
+    let again = try sandbox.succeed(
+      "snapshot", "Again", "-r", "Backups", "--instance", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
+    let snapshots = try [archive, again.trimmingCharacters(in: .newlines)].map {
+      try sandbox.document("show", $0)["snapshot"].text
     }
+    #expect(snapshots[0] != nil && snapshots[0] == snapshots[1])
   }
 
   @Test("A damaged container comes back, and what is excluded is spared")
   func damageAndRestore() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create(version: 4, photos: 2)
-      let archive = try sandbox.snapshot()
-      let good = try sandbox.tree()
-      try sandbox.remove("Notes/Documents/Photos")
-      try sandbox.write("Notes/" + Sandbox.settings, "not a property list")
-      try sandbox.write(
-        "Notes/" + Sandbox.newDatabase, bytes: try sandbox.read("Notes/" + Sandbox.newDatabase).dropLast(5000)
-      )
-      try sandbox.write("Notes/Documents/stranger.txt", "a stranger\n")
-      try sandbox.write("Notes/Library/Caches/fresh.bin", "fresh\n")
-      let damaged = try sandbox.tree()
-      let dry = try sandbox.succeed("restore", archive, "Notes", "--dry-run")
-      #expect(dry.contains("- Documents/stranger.txt"))
-      try sandbox.tree().expectSame(as: damaged, comparing: TreeListing.untouched)
+    try sandbox.create(version: 4, photos: 2)
+    let archive = try sandbox.snapshot()
+    let good = try sandbox.tree()
+    try sandbox.remove("Notes/Documents/Photos")
+    try sandbox.write("Notes/" + Sandbox.settings, "not a property list")
+    try sandbox.write(
+      "Notes/" + Sandbox.newDatabase, bytes: try sandbox.read("Notes/" + Sandbox.newDatabase).dropLast(5000)
+    )
+    try sandbox.write("Notes/Documents/stranger.txt", "a stranger\n")
+    try sandbox.write("Notes/Library/Caches/fresh.bin", "fresh\n")
+    let damaged = try sandbox.tree()
+    let dry = try sandbox.succeed("restore", archive, "Notes", "--dry-run")
+    #expect(dry.contains("- Documents/stranger.txt"))
+    try sandbox.tree().expectSame(as: damaged, comparing: TreeListing.untouched)
 
-      try sandbox.succeed("restore", archive, "Notes")
-      let restored = try sandbox.tree()
-      #expect(restored.without("Library/Caches").differences(from: good.without("Library/Caches")) == [])
-      #expect(try sandbox.read("Notes/Library/Caches/fresh.bin") == Array("fresh\n".utf8))
-      try sandbox.succeed("rollback", "Notes")
-      try sandbox.tree().expectSame(as: damaged)
-    }
+    try sandbox.succeed("restore", archive, "Notes")
+    let restored = try sandbox.tree()
+    #expect(restored.without("Library/Caches").differences(from: good.without("Library/Caches")) == [])
+    #expect(try sandbox.read("Notes/Library/Caches/fresh.bin") == Array("fresh\n".utf8))
+    try sandbox.succeed("rollback", "Notes")
+    try sandbox.tree().expectSame(as: damaged)
   }
 
   @Test(
@@ -153,23 +147,21 @@ struct StoryTests {
       ["snapshot", "Notes", "-r", "Backups"], ["inspect", "Notes"], ["status", "Notes"],
     ], [true, false])
   func onlyLooks(_ command: [String], inUse: Bool) throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create("Notes", version: 0, "--leave-wal")
-      let archive = try sandbox.snapshot()
-      try sandbox.write("Notes/Documents/new.txt", "new\n")
-      let app = inUse ? try Command.spawn(sandbox.app, ["hold", sandbox("Notes")]) : nil
-      try app?.waitForLine("ready")
-      let before = try sandbox.tree()
-      let names = try sandbox.names()
-      try sandbox.succeed(command.map { $0 == "{A}" ? archive : $0 })
-      let after = try sandbox.tree()
-      let sidecars = inUse ? ["-wal", "-shm"].map { Sandbox.oldDatabase + $0 } : []
-      after.without(sidecars).expectSame(as: before.without(sidecars), comparing: TreeListing.untouched)
-      // Beside the app's own connection SQLite, run as root, gives the sidecars the owner that they have.
-      after.expectSame(as: before, comparing: TreeListing.untouched.subtracting([.changed]))
-      #expect(try sandbox.names() == names)
-      #expect(try sandbox.names("tmp") == [])
-      #expect(app?.isRunning ?? true)
-    }
+    try sandbox.create("Notes", version: 0, "--leave-wal")
+    let archive = try sandbox.snapshot()
+    try sandbox.write("Notes/Documents/new.txt", "new\n")
+    let app = inUse ? try Command.spawn(sandbox.app, ["hold", sandbox("Notes")]) : nil
+    try app?.waitForLine("ready")
+    let before = try sandbox.tree()
+    let names = try sandbox.names()
+    try sandbox.succeed(command.map { $0 == "{A}" ? archive : $0 })
+    let after = try sandbox.tree()
+    let sidecars = inUse ? ["-wal", "-shm"].map { Sandbox.oldDatabase + $0 } : []
+    after.without(sidecars).expectSame(as: before.without(sidecars), comparing: TreeListing.untouched)
+    // Beside the app's own connection SQLite, run as root, gives the sidecars the owner that they have.
+    after.expectSame(as: before, comparing: TreeListing.untouched.subtracting([.changed]))
+    #expect(try sandbox.names() == names)
+    #expect(try sandbox.names("tmp") == [])
+    #expect(app?.isRunning ?? true)
   }
 }

@@ -6,25 +6,27 @@ import Testing
 /// What a person at a terminal sees: colours by role, tables that fit, one form of errors.
 @Suite("The terminal")
 struct TerminalTests {
+  private let sandbox: Sandbox
+
+  init() throws { sandbox = try Sandbox() }
+
   private let red = "\u{1B}[31m", green = "\u{1B}[32m", end = "\u{1B}[0m"
 
   @Test("Colours: by option, by NO_COLOR, and never where no terminal is")
   func colours() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      let plain = try sandbox.drydock("migrate", "Notes", "--dry-run", "--device-key", "device.key").expect()
-      #expect(!plain.output.contains("\u{1B}"), "\(plain)")
-      let always = try sandbox.drydock(
-        "migrate", "Notes", "--dry-run", "--device-key", "device.key", "--color", "always")
-      #expect(always.output.contains("\(red)  - dark_mode (was true)\(end)\n"), "\(always)")
-      #expect(always.output.contains("\(green)  + theme: \"dark\"\(end)\n"), "\(always)")
-      let withoutColours = always.output.replacing(/\u{1B}\[\d+m/, with: "")
-      #expect(Self.untimed(withoutColours) == Self.untimed(plain.output), "colours only add")
-      let failed = try sandbox.drydock("inspect", "Nowhere", "--color", "always")
-      #expect(failed.errors.hasPrefix("\(red)drydock: error:\(end) Nowhere: "), "\(failed)")
-      try sandbox.drydock("inspect", "Nowhere", "--color", "sometimes").expect(
-        exit: 64, errors: "'auto', 'always'")
-    }
+    try sandbox.create()
+    let plain = try sandbox.drydock("migrate", "Notes", "--dry-run", "--device-key", "device.key").expect()
+    #expect(!plain.output.contains("\u{1B}"), "\(plain)")
+    let always = try sandbox.drydock(
+      "migrate", "Notes", "--dry-run", "--device-key", "device.key", "--color", "always")
+    #expect(always.output.contains("\(red)  - dark_mode (was true)\(end)\n"), "\(always)")
+    #expect(always.output.contains("\(green)  + theme: \"dark\"\(end)\n"), "\(always)")
+    let withoutColours = always.output.replacing(/\u{1B}\[\d+m/, with: "")
+    #expect(Self.untimed(withoutColours) == Self.untimed(plain.output), "colours only add")
+    let failed = try sandbox.drydock("inspect", "Nowhere", "--color", "always")
+    #expect(failed.errors.hasPrefix("\(red)drydock: error:\(end) Nowhere: "), "\(failed)")
+    try sandbox.drydock("inspect", "Nowhere", "--color", "sometimes").expect(
+      exit: 64, errors: "'auto', 'always'")
   }
 
   private static func untimed(_ text: String) -> String { text.replacing(/\d+ ms|#[0-9a-f]{8}/, with: "") }
@@ -37,12 +39,10 @@ struct TerminalTests {
       (nil, "xterm", ["--color", "never"], false),
     ] as [(String?, String, [String], Bool)])
   func terminal(noColor: String?, term: String, options: [String], isColored: Bool) throws {
-    try Sandbox.with { sandbox in
-      let result = try atTerminal(
-        sandbox, ["inspect", "Nowhere"] + options, ["NO_COLOR": noColor, "TERM": term])
-      #expect(result.contains("drydock: error:"), "\(result)")
-      #expect(result.contains("\u{1B}[31m") == isColored, "\(result.debugDescription)")
-    }
+    let result = try atTerminal(
+      sandbox, ["inspect", "Nowhere"] + options, ["NO_COLOR": noColor, "TERM": term])
+    #expect(result.contains("drydock: error:"), "\(result)")
+    #expect(result.contains("\u{1B}[31m") == isColored, "\(result.debugDescription)")
   }
 
   private func atTerminal(
@@ -76,14 +76,12 @@ struct TerminalTests {
 
   @Test("A table at a narrow terminal has no empty lines")
   func narrow() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      _ = try sandbox.snapshot()
-      let script = "stty cols 60 -onlcr; exec '\(sandbox.program)' list -r Backups"
-      let result = try sandbox.shell("script -qec \"\(script)\" /dev/null")
-      let lines = result.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-      #expect(lines.count >= 2 && !lines.contains { $0.allSatisfy(\.isWhitespace) }, "\(result)")
-    }
+    try sandbox.create()
+    _ = try sandbox.snapshot()
+    let script = "stty cols 60 -onlcr; exec '\(sandbox.program)' list -r Backups"
+    let result = try sandbox.shell("script -qec \"\(script)\" /dev/null")
+    let lines = result.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+    #expect(lines.count >= 2 && !lines.contains { $0.allSatisfy(\.isWhitespace) }, "\(result)")
   }
 
   @Test("A usage error has the form of all errors")
@@ -109,18 +107,16 @@ struct TerminalTests {
 
   @Test("--quiet prints only warnings and errors of a command that changes something, and no notes of others")
   func quiet() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.create()
-      for arguments in [
-        ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--device-key", "device.key"],
-        ["rollback", "Notes", "--device-key", "device.key"], ["restore", "latest", "Notes", "-r", "Backups"],
-      ] {
-        let result = try sandbox.drydock(arguments + ["--quiet"]).expect()
-        #expect(result.output.isEmpty && result.errors.isEmpty, "\(arguments) \(result)")
-      }
-      try sandbox.drydock("log", "Notes", "-q").expect(output: "migrate")
-      let refused = try sandbox.drydock("rollback", "Nowhere", "-q").expect(exit: 1)
-      #expect(refused.errors.hasPrefix("drydock: error: Nowhere"), "\(refused)")
+    try sandbox.create()
+    for arguments in [
+      ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--device-key", "device.key"],
+      ["rollback", "Notes", "--device-key", "device.key"], ["restore", "latest", "Notes", "-r", "Backups"],
+    ] {
+      let result = try sandbox.drydock(arguments + ["--quiet"]).expect()
+      #expect(result.output.isEmpty && result.errors.isEmpty, "\(arguments) \(result)")
     }
+    try sandbox.drydock("log", "Notes", "-q").expect(output: "migrate")
+    let refused = try sandbox.drydock("rollback", "Nowhere", "-q").expect(exit: 1)
+    #expect(refused.errors.hasPrefix("drydock: error: Nowhere"), "\(refused)")
   }
 }

@@ -5,93 +5,87 @@ import Testing
 /// What `drydock test` tells pipelines; what it checks is tested in `FixtureTests`.
 @Suite("drydock test")
 struct TestCommandTests {
+  private let sandbox: Sandbox
+
   /// One fixture that passes and one that fails, told apart by what is expected.
-  private func withFixtures(_ body: (Sandbox) throws -> Void) throws {
-    try Sandbox.with { sandbox in
-      for name in ["v5", "v6"] { try sandbox.addFixture(name) }
-      let file = "Fixtures/v5/fixture.yaml"
-      let text = try sandbox.text(file)
-      let wrong = text.replacing(/theme: \w+\n/, with: "theme: sepia\n")
-      #expect(text != wrong)
-      try sandbox.write(file, wrong)
-      try body(sandbox)
-    }
+  init() throws {
+    sandbox = try Sandbox()
+    for name in ["v5", "v6"] { try sandbox.addFixture(name) }
+    let file = "Fixtures/v5/fixture.yaml"
+    let text = try sandbox.text(file)
+    let wrong = text.replacing(/theme: \w+\n/, with: "theme: sepia\n")
+    #expect(text != wrong)
+    try sandbox.write(file, wrong)
   }
 
   @Test("A failure is exit code 1 and one document, which names the fixture and what is wrong")
   func json() throws {
-    try withFixtures { sandbox in
-      let result = try sandbox.drydock("test", "v5", "v6", "--json", "--jobs", "2").expect(exit: 1)
-      #expect(result.errors.isEmpty, "\(result)")
-      let document = try result.json()
-      #expect(document.oddKeys == [])
-      #expect(document["passed"].flag == false && !document["error"].exists)
-      let fixtures = document["fixtures"].list.map { [$0["name"].text, $0["state"].text] }
-      #expect(fixtures == [["v5", "failed"], ["v6", "passed"]])
-      let finding = document["fixtures"][0]["findings"][0]
-      #expect(finding["check"].text == "expectation" && finding["count"].number == 1)
-      let groups = document["groups"]
-      #expect(groups.list.count == 1 && groups[0]["checks"].texts == ["expectation"], "\(groups)")
-      #expect(groups[0]["fixtures"].list.map { $0["name"].text } == ["v5"])
-      try sandbox.drydock("test", "v6", "--json").expect()
-    }
+    let result = try sandbox.drydock("test", "v5", "v6", "--json", "--jobs", "2").expect(exit: 1)
+    #expect(result.errors.isEmpty, "\(result)")
+    let document = try result.json()
+    #expect(document.oddKeys == [])
+    #expect(document["passed"].flag == false && !document["error"].exists)
+    let fixtures = document["fixtures"].list.map { [$0["name"].text, $0["state"].text] }
+    #expect(fixtures == [["v5", "failed"], ["v6", "passed"]])
+    let finding = document["fixtures"][0]["findings"][0]
+    #expect(finding["check"].text == "expectation" && finding["count"].number == 1)
+    let groups = document["groups"]
+    #expect(groups.list.count == 1 && groups[0]["checks"].texts == ["expectation"], "\(groups)")
+    #expect(groups[0]["fixtures"].list.map { $0["name"].text } == ["v5"])
+    try sandbox.drydock("test", "v6", "--json").expect()
   }
 
   @Test("The JUnit file is valid, its directory is made, and it is written when all pass, too")
   func junit() throws {
-    try withFixtures { sandbox in
-      for (name, exit, failures) in [("v5", Int32(1), 1), ("v6", 0, 0)] {
-        let file = "reports/\(name)/drydock.xml"
-        try sandbox.drydock("test", name, "--junit", file).expect(exit: exit)
-        let schema = Sandbox.repository + "/Tests/ReportsTests/Schemas/junit-10.xsd"
-        try Command.run(
-          Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)]
-        ).expect()
-        let text = try sandbox.text(file)
-        #expect(text.contains("failures=\"\(failures)\"") && text.contains("<testcase name=\"\(name)\""))
-      }
-      // Before minutes of checks, not after.
-      for options in [["--junit", "reports"], ["--save-failures", "drydock.yaml"]] {
-        let refused = try sandbox.drydock(["test", "v5"] + options).expect(exit: 64)
-        #expect(refused.output.isEmpty, "\(refused)")
-      }
-      let file = try sandbox.drydock("test", "v5", "--junit", "drydock.yaml/report.xml").expect(exit: 1)
-      #expect(file.output.isEmpty, "\(file)")
-      #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
+    for (name, exit, failures) in [("v5", Int32(1), 1), ("v6", 0, 0)] {
+      let file = "reports/\(name)/drydock.xml"
+      try sandbox.drydock("test", name, "--junit", file).expect(exit: exit)
+      let schema = Sandbox.repository + "/Tests/ReportsTests/Schemas/junit-10.xsd"
+      try Command.run(
+        Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)]
+      ).expect()
+      let text = try sandbox.text(file)
+      #expect(text.contains("failures=\"\(failures)\"") && text.contains("<testcase name=\"\(name)\""))
     }
+    // Before minutes of checks, not after.
+    for options in [["--junit", "reports"], ["--save-failures", "drydock.yaml"]] {
+      let refused = try sandbox.drydock(["test", "v5"] + options).expect(exit: 64)
+      #expect(refused.output.isEmpty, "\(refused)")
+    }
+    let file = try sandbox.drydock("test", "v5", "--junit", "drydock.yaml/report.xml").expect(exit: 1)
+    #expect(file.output.isEmpty, "\(file)")
+    #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
   }
 
   @Test("Markdown and SARIF are written, too: of the fixtures, and of migrations that are invalid")
   func documents() throws {
-    try withFixtures { sandbox in
-      try sandbox.drydock("test", "v5", "v6", "--markdown", "out/a.md", "--sarif", "out/a.sarif").expect(
-        exit: 1)
-      let text = try sandbox.text("out/a.md")
-      #expect(text.hasPrefix("### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
-      #expect(try Self.places(sandbox, "out/a.sarif") == ["test/expectation Fixtures/v5/fixture.yaml"])
-      try sandbox.write("Migrations/0003_move_database.yaml", "steps:\n  - files.mve: {}\n  - sql: {}\n")
-      for words in [["validate"], ["test", "v6"]] {
-        let invalid = try sandbox.drydock(
-          words + ["--sarif", "out/b.sarif"], environment: ["GITHUB_ACTIONS": "true"]
-        ).expect(exit: 4)
-        #expect(
-          try Self.places(sandbox, "out/b.sarif")
-            == Array(repeating: "validate/catalog Migrations/0003_move_database.yaml", count: 2))
-        let commands = invalid.errors.split(separator: "\n").filter { $0.hasPrefix("::error") }
-        #expect(
-          commands.map { $0.prefix { $0 != "%" } } == [
-            "::error file=Migrations/0003_move_database.yaml,line=2,col=5,title=migrations",
-            "::error file=Migrations/0003_move_database.yaml,line=3,col=10,title=migrations",
-          ], "\(invalid)")
-        try sandbox.remove("out/b.sarif")
-      }
-      let problems = try sandbox.drydock("validate", "--json").json()["problems"]
-      #expect(problems.list.map { [$0["line"].number, $0["column"].number] } == [[2, 5], [3, 10]])
-      #expect(problems[0]["file"].text?.hasSuffix("Migrations/0003_move_database.yaml") == true)
-      // The first problem is the error of a command that needs valid migrations.
-      let error = try sandbox.drydock("test", "v6", "--json").json()["error"]
-      #expect(error["message"].text?.contains("unknown operation `files.mve`") == true, "\(error)")
+    try sandbox.drydock("test", "v5", "v6", "--markdown", "out/a.md", "--sarif", "out/a.sarif").expect(
+      exit: 1)
+    let text = try sandbox.text("out/a.md")
+    #expect(text.hasPrefix("### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
+    #expect(try Self.places(sandbox, "out/a.sarif") == ["test/expectation Fixtures/v5/fixture.yaml"])
+    try sandbox.write("Migrations/0003_move_database.yaml", "steps:\n  - files.mve: {}\n  - sql: {}\n")
+    for words in [["validate"], ["test", "v6"]] {
+      let invalid = try sandbox.drydock(
+        words + ["--sarif", "out/b.sarif"], environment: ["GITHUB_ACTIONS": "true"]
+      ).expect(exit: 4)
+      #expect(
+        try Self.places(sandbox, "out/b.sarif")
+          == Array(repeating: "validate/catalog Migrations/0003_move_database.yaml", count: 2))
+      let commands = invalid.errors.split(separator: "\n").filter { $0.hasPrefix("::error") }
+      #expect(
+        commands.map { $0.prefix { $0 != "%" } } == [
+          "::error file=Migrations/0003_move_database.yaml,line=2,col=5,title=migrations",
+          "::error file=Migrations/0003_move_database.yaml,line=3,col=10,title=migrations",
+        ], "\(invalid)")
+      try sandbox.remove("out/b.sarif")
     }
+    let problems = try sandbox.drydock("validate", "--json").json()["problems"]
+    #expect(problems.list.map { [$0["line"].number, $0["column"].number] } == [[2, 5], [3, 10]])
+    #expect(problems[0]["file"].text?.hasSuffix("Migrations/0003_move_database.yaml") == true)
+    // The first problem is the error of a command that needs valid migrations.
+    let error = try sandbox.drydock("test", "v6", "--json").json()["error"]
+    #expect(error["message"].text?.contains("unknown operation `files.mve`") == true, "\(error)")
   }
 
   /// The rule and the file of each result.
@@ -103,38 +97,34 @@ struct TestCommandTests {
 
   @Test("In GitHub Actions failures are shown at their files, and the summary is added to what is there")
   func gitHub() throws {
-    try withFixtures { sandbox in
-      try sandbox.write("summary.md", "before\n")
-      let result = try sandbox.drydock(
-        ["test", "v5", "v6"],
-        environment: [
-          "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": sandbox.directory.path,
-          "GITHUB_STEP_SUMMARY": sandbox("summary.md"),
-        ]
-      ).expect(exit: 1)
-      let lines = result.errors.split(separator: "\n")
-      #expect(lines.count == 1, "\(result)")
-      #expect(lines.first?.hasPrefix("::error file=Fixtures/v5/fixture.yaml,") == true, "\(result)")
-      #expect(lines.first?.contains("title=fixture v5%3A expectation::expectation: ") == true, "\(result)")
-      let summary = try sandbox.text("summary.md")
-      #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
-      #expect(summary.contains("| ❌ | v5 |") && summary.contains("sepia"))
-    }
+    try sandbox.write("summary.md", "before\n")
+    let result = try sandbox.drydock(
+      ["test", "v5", "v6"],
+      environment: [
+        "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": sandbox.directory.path,
+        "GITHUB_STEP_SUMMARY": sandbox("summary.md"),
+      ]
+    ).expect(exit: 1)
+    let lines = result.errors.split(separator: "\n")
+    #expect(lines.count == 1, "\(result)")
+    #expect(lines.first?.hasPrefix("::error file=Fixtures/v5/fixture.yaml,") == true, "\(result)")
+    #expect(lines.first?.contains("title=fixture v5%3A expectation::expectation: ") == true, "\(result)")
+    let summary = try sandbox.text("summary.md")
+    #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
+    #expect(summary.contains("| ❌ | v5 |") && summary.contains("sepia"))
   }
 
   @Test("Fixtures are named, or given as directories; one directory of fixtures means all of it")
   func choice() throws {
-    try withFixtures { sandbox in
-      let elsewhere = sandbox("elsewhere")
-      try sandbox.run(Tools.system("cp"), "-a", sandbox("Fixtures"), elsewhere)
-      let whole = try sandbox.drydock("test", "elsewhere", "--filter", "v6")
-      #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
-      // Twice the same, once by its directory.
-      try sandbox.drydock("test", "v6", "Fixtures/v6").expect(output: "1 fixture: 1 passed")
-      try sandbox.drydock("test", "v6", "elsewhere/v6").expect(
-        exit: 64, errors: "two fixtures are called v6, ")
-      try sandbox.succeed(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
-    }
+    let elsewhere = sandbox("elsewhere")
+    try sandbox.run(Tools.system("cp"), "-a", sandbox("Fixtures"), elsewhere)
+    let whole = try sandbox.drydock("test", "elsewhere", "--filter", "v6")
+    #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
+    // Twice the same, once by its directory.
+    try sandbox.drydock("test", "v6", "Fixtures/v6").expect(output: "1 fixture: 1 passed")
+    try sandbox.drydock("test", "v6", "elsewhere/v6").expect(
+      exit: 64, errors: "two fixtures are called v6, ")
+    try sandbox.succeed(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
   }
 
   @Test("The pipelines of the guide run commands that there are, and their report is where they look for it")
@@ -143,42 +133,39 @@ struct TestCommandTests {
       contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
     let commands = Set(guide.matches(of: /(?m)^ +(?:run:|-) (drydock .*)$/).map { String($0.output.1) })
     #expect(commands.count == 2)
-    try withFixtures { sandbox in
-      let path = (sandbox.program as NSString).deletingLastPathComponent
-      for command in commands.sorted(by: >) {
-        let result = try Command.run(
-          "/bin/sh", ["-c", command], environment: sandbox.environment.merging(["PATH": path]) { $1 },
-          directory: sandbox.directory.path)
-        let isTest = command.hasPrefix("drydock test ")
-        #expect(result.exitCode == (isTest ? 1 : 0), "\(result)")
-        if isTest { #expect(sandbox.exists("reports/drydock.xml") && sandbox.exists("failed/v5")) }
-      }
+    let path = (sandbox.program as NSString).deletingLastPathComponent
+    for command in commands.sorted(by: >) {
+      let result = try Command.run(
+        "/bin/sh", ["-c", command], environment: sandbox.environment.merging(["PATH": path]) { $1 },
+        directory: sandbox.directory.path)
+      let isTest = command.hasPrefix("drydock test ")
+      #expect(result.exitCode == (isTest ? 1 : 0), "\(result)")
+      if isTest { #expect(sandbox.exists("reports/drydock.xml") && sandbox.exists("failed/v5")) }
     }
   }
 
   @Test("A program with a plan in Swift tests it")
   func plan() throws {
-    try Sandbox.with { sandbox in
-      try sandbox.addFixture("v0")
-      // Of the plan's own versions there are none.
-      if sandbox.exists("Fixtures/v0/expected") { try sandbox.remove("Fixtures/v0/expected") }
-      try sandbox.write(
-        "Fixtures/v0/fixture.yaml",
-        """
-        version: 0
-        expect:
-          settings: {theme: dark}
-          absent-settings: [auth_token, dark_mode]
-          files: [Library/Application Support/database.sqlite]
+    let sandbox = try Sandbox()
+    try sandbox.addFixture("v0")
+    // Of the plan's own versions there are none.
+    if sandbox.exists("Fixtures/v0/expected") { try sandbox.remove("Fixtures/v0/expected") }
+    try sandbox.write(
+      "Fixtures/v0/fixture.yaml",
+      """
+      version: 0
+      expect:
+        settings: {theme: dark}
+        absent-settings: [auth_token, dark_mode]
+        files: [Library/Application Support/database.sqlite]
 
-        """)
-      func test(_ words: String...) throws -> CommandResult {
-        try Command.run(
-          Tools.built("NotesTool"), ["test"] + words, environment: sandbox.environment,
-          directory: sandbox.directory.path)
-      }
-      try test("v0").expect(output: "v0  passed         version 0 → 4")
-      try test("v0", "-m", "Migrations").expect(exit: 64)
+      """)
+    func test(_ words: String...) throws -> CommandResult {
+      try Command.run(
+        Tools.built("NotesTool"), ["test"] + words, environment: sandbox.environment,
+        directory: sandbox.directory.path)
     }
+    try test("v0").expect(output: "v0  passed         version 0 → 4")
+    try test("v0", "-m", "Migrations").expect(exit: 64)
   }
 }
