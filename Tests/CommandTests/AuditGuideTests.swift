@@ -14,7 +14,7 @@ struct AuditGuideTests {
   @Test("Its table is what the program prints about its rules")
   func rules() throws {
     try Sandbox.with { sandbox in
-      let output = try sandbox.succeed("audit", "--rules", "--json")
+      let output = try sandbox.succeed("audit --rules --json")
       let document = try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any]
       let rules = try #require(document?["rules"] as? [[String: String]])
       #expect(rules.count > 30)

@@ -15,11 +15,11 @@ struct BadContainerTests {
     let deep = Array(repeating: "d", count: 600).joined(separator: "/")
     try sandbox.run(Tools.system("mkdir"), "-p", sandbox("Notes/Documents/" + deep))
     try sandbox.write("Notes/Documents/\(deep)/leaf", "the deepest\n")
-    let taken = try sandbox.drydock("snapshot", "Notes", "-o", "A.tar.zst")
+    let taken = try sandbox.drydock("snapshot Notes -o A.tar.zst")
     let lost = "not stored, deeper than 510 directories, or a path beyond 65,500 bytes: Documents/d/d"
     #expect(taken.exitCode == 3 && taken.errors.contains(lost), "\(taken)")
     try sandbox.write("Notes/Documents/new.txt", "newer than the archive\n")
-    try sandbox.succeed("restore", "A.tar.zst", "Notes")
+    try sandbox.succeed("restore A.tar.zst Notes")
     #expect(try sandbox.read("Notes/Documents/\(deep)/leaf") == Array("the deepest\n".utf8))
     #expect(!RawFiles.exists(Array(sandbox("Notes/Documents/new.txt").utf8)))
   }
@@ -28,7 +28,7 @@ struct BadContainerTests {
   func inUse() throws {
     try sandbox.create(version: 3)
     let archive = try sandbox.snapshot()
-    try sandbox.succeed("migrate", "Notes", "--to", "5")
+    try sandbox.succeed("migrate Notes --to 5")
     try sandbox.write("Notes/Documents/later.txt", "later\n")
     let commands = [
       ["migrate", "Notes"], ["rollback", "Notes"], ["restore", archive, "Notes"],
@@ -50,8 +50,7 @@ struct BadContainerTests {
       by: Command.spawn("/bin/sh", ["-c", "exec 3<\"$0\"; echo ready; read x", file]),
       ["Documents/later.txt"])
     try expectInUse(
-      by: Command.spawn(
-        "/bin/sh", ["-c", "echo ready; read x"], directory: sandbox("Notes/Documents")),
+      by: Command.spawn("/bin/sh", ["-c", "echo ready; read x"], directory: sandbox("Notes/Documents")),
       ["working directory"])
     for command in commands {
       try sandbox.succeed(command)
@@ -61,15 +60,14 @@ struct BadContainerTests {
   @Test("A container given as a symbolic link is the container; the link stays a link")
   func symbolicLink() throws {
     try sandbox.create("Real/Notes", version: 1)
-    try FileManager.default.createSymbolicLink(
-      atPath: sandbox("Link"), withDestinationPath: "Real/Notes")
+    try FileManager.default.createSymbolicLink(atPath: sandbox("Link"), withDestinationPath: "Real/Notes")
     let before = try sandbox.tree("Real/Notes")
     let archive = try sandbox.snapshot("Link")
-    try sandbox.succeed("migrate", "Link", "--dry-run")
+    try sandbox.succeed("migrate Link --dry-run")
     try sandbox.tree("Real/Notes").expectSame(as: before, comparing: TreeListing.untouched)
-    try sandbox.succeed("migrate", "Link")
+    try sandbox.succeed("migrate Link")
     #expect(sandbox.exists("Real/Notes/" + Sandbox.newDatabase))
-    try sandbox.succeed("rollback", "Link")
+    try sandbox.succeed("rollback Link")
     try sandbox.tree("Real/Notes").expectSame(as: before)
     try sandbox.remove("Real/Notes/Documents/private.txt")
     try sandbox.succeed("restore", archive, "Link/")

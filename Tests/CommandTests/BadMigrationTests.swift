@@ -56,14 +56,14 @@ struct BadMigrationTests {
         for (number, file) in Self.files.enumerated() {
           let path = "Migrations/" + file.name
           try sandbox.write(path, file.text)
-          try sandbox.expectError(["migrate", "Notes"], exit: 1, file.words)
-          if number == 0 { try sandbox.expectError(["migrate", "Notes", "--dry-run"], exit: 1, file.words) }
+          try sandbox.expectError("migrate Notes", exit: 1, file.words)
+          if number == 0 { try sandbox.expectError("migrate Notes --dry-run", exit: 1, file.words) }
           try sandbox.remove(path)
         }
       }
       // The four before it run without it.
       try sandbox.write("Migrations/" + Self.files[0].name, Self.files[0].text)
-      try sandbox.succeed("migrate", "Notes", "--to", "4")
+      try sandbox.succeed("migrate Notes --to 4")
     }
   }
 }

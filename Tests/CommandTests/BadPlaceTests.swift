@@ -21,8 +21,7 @@ struct BadPlaceTests {
     var status = statvfs()
     try #require(statvfs(disk("Disk"), &status) == 0)
     let left = Int(status.f_bavail) * Int(status.f_frsize)
-    try RawFiles.write(
-      [UInt8](repeating: 0, count: left - free * 1024), to: Array(disk("Disk/filler").utf8))
+    try RawFiles.write([UInt8](repeating: 0, count: left - free * 1024), to: Array(disk("Disk/filler").utf8))
   }
 
   private func empty(_ disk: Namespace) throws {
@@ -52,7 +51,7 @@ struct BadPlaceTests {
     }
     func expectDone(_ arguments: [String]) throws {
       let before = try disk.tree("Disk/Notes")
-      try disk.drydock("inspect", "Disk/Notes").expect()
+      try disk.drydock("inspect Disk/Notes").expect()
       try empty(disk)
       try disk.run(sandbox.program, arguments).expect()
       #expect(try !disk.tree("Disk/Notes").differences(from: before).isEmpty, "\(arguments)")
@@ -86,7 +85,7 @@ struct BadPlaceTests {
     }
     try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
     try empty(disk)
-    try disk.drydock("snapshot", "Notes", "-r", "Disk/Backups").expect()
+    try disk.drydock("snapshot Notes -r Disk/Backups").expect()
   }
 
   // MARK: Read-only
@@ -162,12 +161,12 @@ struct BadPlaceTests {
     try open(sandbox, archive)
     try sandbox.run(Tools.system("chmod"), "-R", "a+rX,a-w", sandbox("Place/Notes"))
     var before = try sandbox.tree("Place")
-    try sandbox.asOther(["snapshot", "Place/Notes", "-o", "tmp/idle.tar.zst"]).expect()
+    try sandbox.asOther("snapshot Place/Notes -o tmp/idle.tar.zst").expect()
     try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
     let app = try Command.spawn(Tools.notesApp(), ["hold", sandbox("Place/Notes")])
     try app.waitForLine("ready")
     before = try sandbox.tree("Place")
-    try sandbox.asOther(["snapshot", "Place/Notes", "-o", "tmp/used.tar.zst"]).expect()
+    try sandbox.asOther("snapshot Place/Notes -o tmp/used.tar.zst").expect()
     try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
     try app.finish()
   }
@@ -214,7 +213,7 @@ struct BadPlaceTests {
       /sbin/losetup -f --show disk.img > loop
       mount -o commit=300 "$(cat loop)" Disk
       """)
-    try space.drydock("snapshot", "Disk/Box", "-r", "Backups").expect()
+    try space.drydock("snapshot Disk/Box -r Backups").expect()
     let cut = try space.run(
       "/bin/bash",
       [
@@ -236,10 +235,10 @@ struct BadPlaceTests {
       ])
     let lines = cut.output.split(separator: "\n")
     try #require(cut.succeeded && lines.count == 3 && lines[0] == lines[1] && lines[2] == "new2", "\(cut)")
-    let back = try space.drydock("restore", "-r", "Backups", "latest", "Disk/Box", "--dry-run")
+    let back = try space.drydock("restore -r Backups latest Disk/Box --dry-run")
     #expect(back.output.contains("Documents/file"), "\(back)")
-    try space.drydock("snapshot", "Disk/Box", "-r", "Backups").expect()
-    let restored = try space.drydock("restore", "-r", "Backups", "latest", "New")
+    try space.drydock("snapshot Disk/Box -r Backups").expect()
+    let restored = try space.drydock("restore -r Backups latest New")
     let content = try sandbox.read("New/Documents/file")
     #expect(restored.succeeded && content == Array("new2".utf8), "\(restored)")
   }
@@ -312,14 +311,14 @@ struct BadPlaceTests {
       chattr +m Notes/Documents/Photos
       """)
     let (before, tree) = (try flags(space, "Disk/Place/Notes"), try space.tree("Disk/Place/Notes"))
-    let migrated = try space.drydock("migrate", "Disk/Place/Notes").expect()
+    let migrated = try space.drydock("migrate Disk/Place/Notes").expect()
     #expect(!migrated.errors.contains("in place"), "\(migrated)")
     let after = try flags(space, "Disk/Place/Notes")
     for directory in ["Library", "Documents", "Documents/Photos"] {
       let line = try #require(before.split(separator: "\n").first { $0.hasSuffix(" ./\(directory)") })
       #expect(after.contains(line + "\n"), "\(after)")
     }
-    try space.drydock("rollback", "Disk/Place/Notes").expect()
+    try space.drydock("rollback Disk/Place/Notes").expect()
     // A database that was sealed in the undo log comes back as a new file, which btrfs compresses as its directory.
     let back = try flags(space, "Disk/Place/Notes").split(separator: "\n")
     let changed = Set(back).symmetricDifference(before.split(separator: "\n"))
@@ -350,11 +349,11 @@ struct BadPlaceTests {
       """)
     let before = try flags(space, "Disk/Place/Notes")
     for number in 1...2 {
-      let migrated = try space.drydock("migrate", "Disk/Place/Notes").expect()
+      let migrated = try space.drydock("migrate Disk/Place/Notes").expect()
       #expect(!migrated.errors.contains("in place"), "\(migrated)")
       let lines = try flags(space, "Disk/Place/Notes").split(separator: "\n")
       #expect(lines.count > 20 && lines.allSatisfy { $0.drop { $0 == " " }.hasPrefix("77 ") }, "\(lines)")
-      try space.drydock("rollback", "Disk/Place/Notes").expect()
+      try space.drydock("rollback Disk/Place/Notes").expect()
       let back = try flags(space, "Disk/Place/Notes")
       #expect(back == before)
       // The second time the state beside it begins in a directory that counts for another project.
@@ -446,13 +445,12 @@ struct BadPlaceTests {
     let space = try Namespace(
       sandbox, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
     for reader in [
-      ["list"], ["verify", "--data"], ["show", "latest"],
-      ["restore", "latest", "Place/Notes", "--dry-run"],
+      ["list"], ["verify", "--data"], ["show", "latest"], ["restore", "latest", "Place/Notes", "--dry-run"],
       ["restore", "latest", "Place/Notes"],
     ] {
       try space.run(sandbox.program, reader + ["-r", "Backups"]).expect()
     }
-    try space.drydock("snapshot", "Place/Notes", "-r", "Backups").expectError(
+    try space.drydock("snapshot Place/Notes -r Backups").expectError(
       exit: 1, ["Backups", "Read-only file system", "choose another place"])
     #expect(try sandbox.names("Backups") == [(archive as NSString).lastPathComponent])
   }
@@ -468,8 +466,7 @@ struct BadPlaceTests {
     for result in try [run("list"), run("verify", "latest"), run("restore", "latest", "Place/Notes")] {
       #expect(result.succeeded, "\(result)")
     }
-    try run("snapshot", "Place/Notes").expectError(
-      exit: 1, ["Backups", "Permission denied", "as its owner"])
+    try run("snapshot", "Place/Notes").expectError(exit: 1, ["Backups", "Permission denied", "as its owner"])
     // An archive that may not be read is named; a repository that may not be entered, too.
     try sandbox.run(Tools.system("chmod"), "600", archive)
     let listed = try run("list")

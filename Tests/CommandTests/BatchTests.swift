@@ -28,8 +28,7 @@ struct BatchTests {
     try sandbox.create("Customers/dora")
     try sandbox.write("Customers/ben/" + Sandbox.settings, "bplist00 and no more")
     let (damaged, held) = (try sandbox.tree("Customers/ben"), try sandbox.lock("Customers/carl"))
-    let result = try sandbox.drydock("migrate", "--all", "Customers", "--jobs", "3", "--json").expect(
-      exit: 3)
+    let result = try sandbox.drydock("migrate --all Customers --jobs 3 --json").expect(exit: 3)
     #expect(try states(result) == ["anna changed 0", "ben failed 1", "carl failed 5", "dora changed 0"])
     let report = try JSONNode.lines(result.output)
     let last = try #require(report.last)
@@ -47,39 +46,37 @@ struct BatchTests {
     try sandbox.tree("Customers/ben").expectSame(as: damaged, comparing: TreeListing.untouched)
 
     try held.finish()
-    let again = try sandbox.drydock("migrate", "--all", "Customers", "--json").expect(exit: 3)
-    #expect(
-      try states(again) == ["anna unchanged 0", "ben failed 1", "carl changed 0", "dora unchanged 0"])
+    let again = try sandbox.drydock("migrate --all Customers --json").expect(exit: 3)
+    #expect(try states(again) == ["anna unchanged 0", "ben failed 1", "carl changed 0", "dora unchanged 0"])
   }
 
   @Test("One exit code for many: what they share, that changes are pending, or that not all is done")
   func exitCodes() throws {
     let pending = ["status", "--all", "Customers", "--exit-code"]
     try sandbox.drydock(pending).expect(exit: 2)
-    try sandbox.drydock("migrate", "--all", "Customers", "--to", "9").expect(exit: 64)
-    try sandbox.succeed("migrate", "Customers/ben")
+    try sandbox.drydock("migrate --all Customers --to 9").expect(exit: 64)
+    try sandbox.succeed("migrate Customers/ben")
     try sandbox.drydock(pending).expect(exit: 2)
     let dry = ["migrate", "--all", "Customers", "--dry-run", "--exit-code", "--json"]
     let before = try sandbox.tree("Customers/anna")
     let result = try sandbox.drydock(dry).expect(exit: 2)
     #expect(try states(result) == ["anna pending 2", "ben unchanged 0", "carl pending 2"])
     try sandbox.tree("Customers/anna").expectSame(as: before, comparing: TreeListing.untouched)
-    try sandbox.succeed("migrate", "--all", "Customers")
+    try sandbox.succeed("migrate --all Customers")
     try sandbox.drydock(pending).expect()
     try sandbox.drydock(dry).expect()
     // Without the key none of them can be migrated.
-    try sandbox.succeed("rollback", "Customers/anna")
+    try sandbox.succeed("rollback Customers/anna")
     for name in ["ben", "carl"] { try FileManager.default.removeItem(atPath: sandbox("Customers/" + name)) }
-    try sandbox.drydock(["migrate", "--all", "Customers"], environment: ["DRYDOCK_DEVICE_KEY": nil]).expect(
-      exit: 4)
+    try sandbox.drydock("migrate --all Customers", environment: ["DRYDOCK_DEVICE_KEY": nil]).expect(exit: 4)
   }
 
   @Test("Killed in the middle, the next run recovers and finishes")
   func killed() throws {
     let killed = try sandbox.drydock(
-      ["migrate", "--all", "Customers", "--jobs", "1"], environment: ["DRYDOCK_KILL_AT": "exchanged:2"])
+      "migrate --all Customers --jobs 1", environment: ["DRYDOCK_KILL_AT": "exchanged:2"])
     #expect(killed.exitCode != 0, "\(killed)")
-    let result = try sandbox.drydock("migrate", "--all", "Customers", "--json").expect(
+    let result = try sandbox.drydock("migrate --all Customers --json").expect(
       errors: "was interrupted; its change is now complete")
     #expect(try states(result) == ["anna unchanged 0", "ben unchanged 0", "carl changed 0"])
   }
@@ -90,8 +87,7 @@ struct BatchTests {
     let results = try [sandbox.start(arguments), sandbox.start(arguments)].map { try $0.finish() }
     let states = try results.map(states)
     for (index, name) in ["anna", "ben", "carl"].enumerated() {
-      #expect(
-        Set(states.map { $0[index] }) == ["\(name) changed 0", "\(name) unchanged 0"], "\(results)")
+      #expect(Set(states.map { $0[index] }) == ["\(name) changed 0", "\(name) unchanged 0"], "\(results)")
       let log = try sandbox.document("log", "Customers/" + name)["transactions"].list
       #expect(log.filter { $0["state"].text == "undoable" }.count == 1)
     }
@@ -101,20 +97,20 @@ struct BatchTests {
   func rollback() throws {
     let names = ["anna", "ben", "carl"]
     let before = try names.map { try sandbox.tree("Customers/" + $0) }
-    try sandbox.succeed("migrate", "--all", "Customers", "--to", "4")
-    let result = try sandbox.drydock("rollback", "--all", "Customers", "--jobs", "2", "--json")
+    try sandbox.succeed("migrate --all Customers --to 4")
+    let result = try sandbox.drydock("rollback --all Customers --jobs 2 --json")
     #expect(try states(result) == ["anna changed 0", "ben changed 0", "carl changed 0"])
     for (name, before) in zip(names, before) {
       try sandbox.tree("Customers/" + name).expectSame(as: before)
     }
-    try sandbox.succeed("rollback", "--all", "Customers", "--redo")
+    try sandbox.succeed("rollback --all Customers --redo")
     #expect(try version(sandbox, "carl") == 4)
 
     // A run that failed in one of them: there, the last transaction is an older one.
     try sandbox.write("Customers/ben/Documents/in-use.txt", "x")
-    try sandbox.succeed("migrate", "Customers/anna", "--to", "5")
-    try sandbox.succeed("migrate", "Customers/carl", "--to", "5")
-    try sandbox.drydock("rollback", "--all", "Customers").expect(
+    try sandbox.succeed("migrate Customers/anna --to 5")
+    try sandbox.succeed("migrate Customers/carl --to 5")
+    try sandbox.drydock("rollback --all Customers").expect(
       exit: 4, errors: "2 containers such as anna (migrate: ran 0005")
     #expect(try version(sandbox, "ben") == 4)
     #expect(try version(sandbox, "carl") == 5)
@@ -123,22 +119,18 @@ struct BatchTests {
     let dry = try sandbox.drydock(back + ["--dry-run"])
     #expect(try states(dry) == ["anna pending 0", "ben unchanged 0", "carl pending 0"], "\(dry)")
     #expect(try states(sandbox.drydock(back)) == ["anna changed 0", "ben unchanged 0", "carl changed 0"])
-    let past = try sandbox.drydock("migrate", "--all", "Customers", "--to", "3", "--each", "--json")
+    let past = try sandbox.drydock("migrate --all Customers --to 3 --each --json")
     #expect(try states(past) == ["anna unchanged 0", "ben unchanged 0", "carl unchanged 0"], "\(past)")
-    let each = try sandbox.drydock("migrate", "--all", "Customers", "--each", "--json")
+    let each = try sandbox.drydock("migrate --all Customers --each --json")
     #expect(try states(each) == ["anna changed 0", "ben changed 0", "carl changed 0"], "\(each)")
   }
 
   @Test("What was moved into vaults is looked for in the repository once, and told for all")
   func exposed() throws {
-    let archive = try sandbox.succeed("snapshot", "Customers/ben", "-r", "Backups").trimmingCharacters(
-      in: .newlines)
-    let result = try sandbox.drydock(
-      "migrate", "--all", "Customers", "-r", "Backups", "--no-snapshot", "--json"
-    ).expect()
+    let archive = try sandbox.succeed("snapshot Customers/ben -r Backups").trimmingCharacters(in: .newlines)
+    let result = try sandbox.drydock("migrate --all Customers -r Backups --no-snapshot --json").expect()
     let exposed = try #require(try JSONNode.lines(result.output).last)["exposed"]
-    #expect(
-      exposed.list.compactMap { $0["archive"].text }.map(sandbox.directory.callAsFunction) == [archive])
+    #expect(exposed.list.compactMap { $0["archive"].text }.map(sandbox.directory.callAsFunction) == [archive])
     #expect(result.errors.contains("still hold what was moved into the vault: 1 archive"), "\(result)")
   }
 }

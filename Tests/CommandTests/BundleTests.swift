@@ -82,13 +82,13 @@ struct BundleTests {
     let info = try sandbox.text("New.xcappdata/AppDataInfo.plist")
     #expect(
       info.contains("<key>CFBundleIdentifier</key>") && info.contains("<string>com.example.notes</string>"))
-    let container = try sandbox.document("inspect", "New.xcappdata")["container"]
+    let container = try sandbox.document("inspect New.xcappdata")["container"]
     #expect(container["app"].text == "com.example.notes" && container["instance"].text == "New")
     let again = try sandbox.succeed("restore", archive, "New.xcappdata")
     #expect(again.contains("nothing to change"), "\(again)")
     // The bundle stays, so that the restore can be redone into it.
-    try sandbox.succeed("rollback", "New.xcappdata")
-    try sandbox.succeed("rollback", "New.xcappdata", "--redo")
+    try sandbox.succeed("rollback New.xcappdata")
+    try sandbox.succeed("rollback New.xcappdata --redo")
     try sandbox.tree("New.xcappdata/AppData").expectSame(as: plain, ignoringTimesOf: [""])
   }
 
@@ -101,7 +101,7 @@ struct BundleTests {
     try sandbox.succeed("restore", archive, "Plain")
     let words = ["restore", archive, "New.xcappdata"]
     try sandbox.kill(words, at: point)
-    try sandbox.succeed("recover", "New.xcappdata")
+    try sandbox.succeed("recover New.xcappdata")
     try sandbox.succeed(words)
     #expect(try sandbox.names("New.xcappdata") == ["AppData", "AppDataInfo.plist"])
     try sandbox.tree("New.xcappdata/AppData").expectSame(as: sandbox.tree("Plain"), ignoringTimesOf: [""])
@@ -110,11 +110,11 @@ struct BundleTests {
   @Test("A restore that fails leaves no bundle")
   func failed() throws {
     _ = try make(.bare, in: sandbox)
-    try sandbox.succeed("snapshot", "com.example.notes", "-o", "whole.tar.zst")
+    try sandbox.succeed("snapshot com.example.notes -o whole.tar.zst")
     var bytes = try sandbox.read("whole.tar.zst")
     for place in bytes.count / 3..<bytes.count / 3 + 100 { bytes[place] ^= 0xFF }
     try sandbox.write("damaged.tar.zst", bytes: bytes)
-    let failed = try sandbox.drydock("restore", "damaged.tar.zst", "Failed.xcappdata").expect(exit: 4)
+    let failed = try sandbox.drydock("restore damaged.tar.zst Failed.xcappdata").expect(exit: 4)
     #expect(!sandbox.exists("Failed.xcappdata"), "\(failed)")
   }
 

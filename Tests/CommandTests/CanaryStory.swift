@@ -79,8 +79,7 @@ struct CanaryStory {
     step("defaults read Notes cookies --path /0/Value", exits: [1]),
     step("defaults read Notes --file Library/Preferences/com.example.other.plist"),
     step("defaults read Notes passwort", exits: [1]),
-    step(
-      "defaults write Notes password --value-file - --dry-run", input: Canary.plain.value("written")),
+    step("defaults write Notes password --value-file - --dry-run", input: Canary.plain.value("written")),
     step("defaults write Notes password --value-file -", input: Canary.plain.value("written")),
     step(
       "defaults write Notes password --value-file - --type int", input: Canary.plain.value("written"),
@@ -90,8 +89,7 @@ struct CanaryStory {
       input: "{more: \(Canary.plain.value("written"))}"),
     step("defaults delete Notes credentials --path /inner --dry-run"),
     step("defaults delete Notes credentials --path /inner"),
-    step(
-      "defaults import Notes - --dry-run", input: #"{"password": "\#(Canary.plain.value("imported"))"}"#),
+    step("defaults import Notes - --dry-run", input: #"{"password": "\#(Canary.plain.value("imported"))"}"#),
     step("defaults import Notes -", input: #"{"password": "\#(Canary.plain.value("imported"))"}"#),
     step(
       "defaults import Notes -", input: #"{"password": "\#(Canary.plain.value("imported"))", "n": null}"#,
@@ -143,23 +141,16 @@ struct CanaryStory {
           m.android("robot.ab", password=password, tar=m.android_tar([stuff], bare=True))
           """, in: canaries.sandbox)
       }),
-    step(
-      "import Device --app com.example.notes Phone --password-file Keys/password.txt",
-      exits: [3]
-    ),
-    step(
-      "import Device --app com.example.notes Again2 --password-file Keys/garbage.txt",
-      exits: [64]),
-    step(
-      "import Device --app com.example.notes Again2 --password-file Keys/first", exits: [4]),
+    step("import Device --app com.example.notes Phone --password-file Keys/password.txt", exits: [3]),
+    step("import Device --app com.example.notes Again2 --password-file Keys/garbage.txt", exits: [64]),
+    step("import Device --app com.example.notes Again2 --password-file Keys/first", exits: [4]),
     step(
       "import Device --app com.example.notes -o phone.tar.zst.age --password-file Keys/password.txt --recipients-file Keys/identity.pub",
       exits: [3]),
     step("vault list Phone"), step("inspect Phone"), step("inspect Device"), step("inspect robot.ab"),
     step("import robot.ab --password-file Keys/password.txt"),
     step("import robot.ab --app com.example.notes Robot --password-file Keys/password.txt"),
-    step(
-      "import robot.ab --app com.example.notes Again2 --password-file Keys/second", exits: [4]),
+    step("import robot.ab --app com.example.notes Again2 --password-file Keys/second", exits: [4]),
     // Fixtures, which are for everybody's eyes.
     step(
       "fixture capture Notes used --fixtures Fixtures --rows 3",

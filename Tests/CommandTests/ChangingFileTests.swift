@@ -66,7 +66,7 @@ struct ChangingFileTests {
         ["-c", Self.script, sandbox("Notes/Documents/Hammer"), sandbox("drydock.yaml")])
       try hammer.waitForLine("ready")
       for _ in 0..<4 {
-        let result = try sandbox.drydock("migrate", "Notes")
+        let result = try sandbox.drydock("migrate Notes")
         // 1: something vanished under its hands, and nothing was changed.
         #expect([0, 1, 5, 6].contains(result.exitCode), "\(result)")
         // Whatever it said, it is one of the two.
@@ -75,8 +75,8 @@ struct ChangingFileTests {
         #expect(sandbox.exists("Notes/" + Sandbox.newDatabase) || [1, 5].contains(result.exitCode))
       }
       try hammer.finish()
-      try sandbox.succeed("recover", "Notes")
-      try sandbox.succeed("migrate", "Notes")
+      try sandbox.succeed("recover Notes")
+      try sandbox.succeed("migrate Notes")
       #expect(try sandbox.names("tmp") == [] && sandbox.exists("Notes/" + Sandbox.newDatabase))
     }
   }

@@ -30,7 +30,7 @@ import Testing
       before = before.without(String(removed.dropFirst("Notes/".count)))
       try running.wait().expect(exit: 5, errors: "run it again")
       #expect(try sandbox.tree().differences(from: before, comparing: [.content, .mode]) == [])
-      try sandbox.succeed("migrate", "Notes", "--to", "1")
+      try sandbox.succeed("migrate Notes --to 1")
     }
   }
 }

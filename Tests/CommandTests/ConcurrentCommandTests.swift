@@ -8,76 +8,62 @@ struct ConcurrentCommandTests {
 
   init() throws { sandbox = try Sandbox() }
 
-  /// Somebody who holds the container's lock, as another drydock command would, until `closeInput()`.
-  private func holder(_ sandbox: Sandbox, of path: String = "Notes", exclusive: Bool) throws -> RunningCommand
-  {
-    let script = """
-      import fcntl, os, sys
-      fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.\(exclusive ? "LOCK_EX" : "LOCK_SH"))
-      print("locked", flush=True)
-      sys.stdin.read()
-      """
-    let holder = try Command.spawn(Tools.system("python3"), ["-c", script, sandbox(path)])
-    try holder.waitForLine("locked")
-    return holder
-  }
-
-  static let writers: [[String]] = [
-    ["migrate", "Notes"], ["restore", "{A}", "Notes"], ["rollback", "Notes"],
-    ["baseline", "Notes", "--to", "2"],
-  ]
-  static let readers: [[String]] = [
-    ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--dry-run"], ["inspect", "Notes"],
-    ["status", "Notes"],
-    ["restore", "{A}", "Notes", "--dry-run"],
-  ]
-
   /// A container with an archive, something to migrate, to restore and to roll back.
-  private func prepare(_ sandbox: Sandbox) throws -> String {
+  private func prepare() throws -> String {
     try sandbox.create()
-    try sandbox.succeed("migrate", "Notes", "--to", "1")
+    try sandbox.succeed("migrate Notes --to 1")
     let archive = try sandbox.snapshot()
     try sandbox.remove("Notes/Documents/private.txt")
     return archive
   }
 
-  @Test(
-    "Who changes a container is refused while another works on it, and told who that is", arguments: writers)
-  func writer(_ command: [String]) throws {
-    let archive = try prepare(sandbox)
-    let arguments = command.map { $0 == "{A}" ? archive : $0 }
-    for exclusive in [true, false] {
-      let other = try holder(sandbox, exclusive: exclusive)
+  @Test("Who changes a container is refused while another works on it, and told who that is")
+  func writers() throws {
+    let archive = try prepare()
+    // Each has something to do after the one before it.
+    let commands = [
+      ["baseline", "Notes", "--to", "2"], ["rollback", "Notes"], ["restore", archive, "Notes"],
+      ["migrate", "Notes"],
+    ]
+    for shared in [false, true] {
+      let other = try sandbox.lock("Notes", shared: shared)
       let before = try sandbox.tree()
-      try sandbox.drydock(arguments).expectError(
-        exit: 5, ["Notes", "locked by process \(other.process)", "python", "--lock-timeout"])
-      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      for command in commands {
+        try sandbox.drydock(command).expectError(
+          exit: 5, ["Notes", "locked by process \(other.process)", "python", "--lock-timeout"])
+        try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      }
       try other.finish()
     }
-    try sandbox.succeed(arguments)
+    for command in commands { try sandbox.succeed(command) }
   }
 
-  @Test(
-    "Who only reads is refused while another changes it, and works beside another reader", arguments: readers)
-  func reader(_ command: [String]) throws {
-    let archive = try prepare(sandbox)
-    let arguments = command.map { $0 == "{A}" ? archive : $0 }
-    let writer = try holder(sandbox, exclusive: true)
-    try sandbox.drydock(arguments).expectError(exit: 5, ["Notes", "locked by process \(writer.process)"])
-    try writer.finish()
-
-    let reader = try holder(sandbox, exclusive: false)
+  @Test("Who only reads is refused while another changes it, and works beside another reader")
+  func readers() throws {
+    let archive = try prepare()
+    let commands = [
+      ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes", "--dry-run"], ["inspect", "Notes"],
+      ["status", "Notes"], ["restore", archive, "Notes", "--dry-run"],
+    ]
     let before = try sandbox.tree()
-    try sandbox.succeed(arguments)
-    try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-    reader.closeInput()
+    let writer = try sandbox.lock("Notes")
+    for command in commands {
+      try sandbox.drydock(command).expectError(exit: 5, ["Notes", "locked by process \(writer.process)"])
+    }
+    try writer.finish()
+    let reader = try sandbox.lock("Notes", shared: true)
+    for command in commands {
+      try sandbox.succeed(command)
+      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
+    }
+    try reader.finish()
   }
 
   @Test("A repository that somebody removes from takes no archives meanwhile, and can be read")
   func removal() throws {
-    let archive = try prepare(sandbox)
-    let remover = try holder(sandbox, of: "Backups", exclusive: true)
-    try sandbox.drydock("snapshot", "Notes", "-r", "Backups").expectError(
+    let archive = try prepare()
+    let remover = try sandbox.lock("Backups")
+    try sandbox.drydock("snapshot Notes -r Backups").expectError(
       exit: 5, ["Backups", "locked by process \(remover.process)", "--lock-timeout"])
     for reader in [["list"], ["verify"], ["show", "latest"], ["restore", "latest", "Notes"]] {
       try sandbox.succeed(reader + ["-r", "Backups"])
@@ -93,8 +79,8 @@ struct ConcurrentCommandTests {
 
   @Test("With --lock-timeout it waits, and goes on once the other is done", arguments: ["flag", "variable"])
   func waits(_ way: String) throws {
-    _ = try prepare(sandbox)
-    let other = try holder(sandbox, exclusive: true)
+    _ = try prepare()
+    let other = try sandbox.lock("Notes")
     let waiting =
       try way == "flag"
       ? sandbox.start(["migrate", "Notes", "--lock-timeout", "60"])
@@ -109,9 +95,9 @@ struct ConcurrentCommandTests {
 
   @Test("A wait ends when its time is over")
   func waitsNotForEver() throws {
-    _ = try prepare(sandbox)
-    let other = try holder(sandbox, exclusive: true)
-    try sandbox.drydock("migrate", "Notes", "--lock-timeout", "0.2").expectError(
+    _ = try prepare()
+    let other = try sandbox.lock("Notes")
+    try sandbox.drydock("migrate Notes --lock-timeout 0.2").expectError(
       exit: 5, ["locked by process \(other.process)"])
   }
 
@@ -124,7 +110,7 @@ struct ConcurrentCommandTests {
       let codes = results.map(\.exitCode)
       #expect(codes.allSatisfy { $0 == 0 || $0 == 5 }, "\(results)")
       #expect(results.filter { $0.output.contains("transaction ") }.count == 1, "\(results)")
-      try sandbox.succeed("rollback", "Notes")
+      try sandbox.succeed("rollback Notes")
     }
     let waiting = try (0..<3).map { _ in try sandbox.start(["migrate", "Notes", "--lock-timeout", "60"]) }
     let results = try waiting.map { try $0.wait() }
@@ -146,6 +132,6 @@ struct ConcurrentCommandTests {
     app.closeInput()
     #expect(try app.wait().succeeded)
     #expect(try sandbox.names("Backups").count == 2)
-    try sandbox.succeed("verify", "-r", "Backups", "--data")
+    try sandbox.succeed("verify -r Backups --data")
   }
 }

@@ -18,10 +18,10 @@ import Testing
     let snapshot = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "600"])
     // Between two tries for the repository's lock; the container is free for others.
     while snapshot.isRunning && !sleeps(snapshot.process) { usleep(1000) }
-    try sandbox.succeed("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")
+    try sandbox.succeed("migrate Notes -m Migrations --lock-timeout 60")
     holder.closeInput()
     let result = try snapshot.wait().expect()
-    let list = try sandbox.succeed("list", "-r", "Backups", "--json")
+    let list = try sandbox.succeed("list -r Backups --json")
     #expect(
       list.contains("\"schema_version\" : \(Sandbox.latest)")
         || list.contains("schemaVersion\" : \(Sandbox.latest)"), "\(list)")
@@ -79,16 +79,16 @@ import Testing
   @Test("Times of archives that cannot be right are warned of")
   func clocks() throws {
     try sandbox.write("Box/Documents/file", "1")
-    func snapshot() throws -> CommandResult { try sandbox.drydock("snapshot", "Box", "-r", "Backups") }
+    func snapshot() throws -> CommandResult { try sandbox.drydock("snapshot Box -r Backups") }
     let first = try snapshot().expect()
     #expect(!first.errors.contains("clock"), "\(first)")
     let path = first.output.trimmingCharacters(in: .newlines)
     // As if its clock had been a day ahead.
     try sandbox.run(Tools.system("touch"), "-d", "1 day ago", path)
-    try sandbox.drydock("list", "-r", "Backups").expect(
+    try sandbox.drydock("list -r Backups").expect(
       errors: (path as NSString).lastPathComponent + ": of 20", "and written at 20")
-    try sandbox.drydock("list", "-r", "Backups", "--json").expect(output: "\"kind\" : \"published\"")
-    try sandbox.drydock("restore", "latest", "Box", "-r", "Backups").expect(errors: "a clock was wrong")
+    try sandbox.drydock("list -r Backups --json").expect(output: "\"kind\" : \"published\"")
+    try sandbox.drydock("restore latest Box -r Backups").expect(errors: "a clock was wrong")
     // Of the future, as far as its name tells.
     let name = (path as NSString).lastPathComponent.replacing(/\d{8}T\d{6}Z/, with: "20990101T000000Z")
     try sandbox.run(Tools.system("mv"), path, sandbox("Backups/" + name))
@@ -97,9 +97,9 @@ import Testing
     let made = second.output.trimmingCharacters(in: .newlines)
     let header = try sandbox.run(Tools.system("bsdtar"), "-xOf", made, "drydock.json")
     #expect(header.contains("\"follows\""))
-    let json = try sandbox.succeed("snapshot", "Box", "-r", "Backups", "--json")
+    let json = try sandbox.succeed("snapshot Box -r Backups --json")
     #expect(json.contains("clock_warnings") && json.contains("\"kind\" : \"future\""))
-    try sandbox.succeed("restore", "latest", "Box", "-r", "Backups")
+    try sandbox.succeed("restore latest Box -r Backups")
     #expect(try sandbox.read("Box/Documents/file") == Array("2".utf8))
   }
 
@@ -118,7 +118,7 @@ import Testing
     let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("Box.tar.zst"))
     #expect(names.contains("container/Documents/other") && !names.contains("diary"))
     try sandbox.write("Box/Documents/extra", "removed")
-    try sandbox.succeed("restore", "Box.tar.zst", "Box")
+    try sandbox.succeed("restore Box.tar.zst Box")
     #expect(sandbox.exists("Box/Documents/private/diary") && !sandbox.exists("Box/Documents/extra"))
   }
 
@@ -129,11 +129,11 @@ import Testing
     try sandbox.write("Box/Documents/other", "stored")
     try sandbox.run(Tools.system("chmod"), "0600", sandbox("Box/Documents/cache/CACHEDIR.TAG"))
     try sandbox.openToOthers("Box", "Box/Documents", "Box/Documents/cache")
-    try sandbox.asOther(["snapshot", "Box", "-o", "tmp/Box.tar.zst"]).expect(
+    try sandbox.asOther("snapshot Box -o tmp/Box.tar.zst").expect(
       exit: 3, errors: "not stored, unreadable: Documents/cache")
     let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("tmp/Box.tar.zst"))
     #expect(names.contains("container/Documents/other") && !names.contains("made"))
-    try sandbox.succeed("restore", "tmp/Box.tar.zst", "Box")
+    try sandbox.succeed("restore tmp/Box.tar.zst Box")
     #expect(sandbox.exists("Box/Documents/cache/made"))
   }
 }

@@ -44,19 +44,19 @@ import Testing
 
   @Test("inspect describes the store, and shows no secret of its metadata")
   func inspect() throws {
-    let text = try sandbox.succeed("inspect", "Store")
+    let text = try sandbox.succeed("inspect Store")
     #expect(text.contains("  Documents/Notes.sqlite: Core Data store, model Notes\n"))
     #expect(text.contains("    entity Photo       1 row   inherits from Attachment\n"), "\(text)")
     #expect(text.contains("(set by the app; may be outdated)"))
     #expect(!text.contains("8f14e45f"))
-    let json = try sandbox.document("inspect", "Store")
+    let json = try sandbox.document("inspect Store")
     let container = json["container"]
     let database = container["databases"][0]
     let description = database["description"]
     #expect(description["framework"].text == "core-data")
     #expect(description["entities"].list.count == 6)
     #expect(!"\(json)".contains("8f14e45f"))
-    try sandbox.succeed("inspect", "Store", "--html", "page.html")
+    try sandbox.succeed("inspect Store --html page.html")
     let page = try sandbox.text("page.html")
     #expect(page.contains("Core Data store, model Notes") && !page.contains("8f14e45f"))
     // Only read: the store has no sidecars afterwards.
@@ -65,16 +65,14 @@ import Testing
 
   @Test("A model that is none is an error of its own")
   func models() throws {
-    try sandbox.drydock("inspect", "Store", "--model", "Nowhere.momd").expect(
-      exit: 1, errors: "Nowhere.momd")
-    try sandbox.drydock("inspect", "Store", "--model", "drydock.yaml").expect(
-      exit: 1, errors: "drydock.yaml")
+    try sandbox.drydock("inspect Store --model Nowhere.momd").expect(exit: 1, errors: "Nowhere.momd")
+    try sandbox.drydock("inspect Store --model drydock.yaml").expect(exit: 1, errors: "drydock.yaml")
   }
 
   @Test("A missing external file is a warning")
   func missingFile() throws {
     try sandbox.remove("Store/Documents/.Notes_SUPPORT/_EXTERNAL_DATA/\(Self.reference)")
-    let result = try sandbox.drydock("inspect", "Store")
+    let result = try sandbox.drydock("inspect Store")
     #expect(
       result.errors.contains(
         "Documents/Notes.sqlite: values in missing files of external binary data: 1 of 1, such as \(Self.reference)"
@@ -92,18 +90,18 @@ import Testing
     try sandbox.write(
       "Own/0003_delete.yaml", "steps:\n  - files.delete: {path: Documents/Copy.sqlite, destructive: test}\n"
     )
-    try sandbox.succeed("baseline", "Store", "--to", "0")
+    try sandbox.succeed("baseline Store --to 0")
     let before = try sandbox.tree("Store")
-    try sandbox.succeed("migrate", "Store", "--to", "1", "--no-snapshot")
+    try sandbox.succeed("migrate Store --to 1 --no-snapshot")
     #expect(try external("Documents/Copy.sqlite", sandbox) == data)
     #expect(try external(Self.first, sandbox) == data)
-    try sandbox.succeed("migrate", "Store", "--to", "2", "--no-snapshot")
+    try sandbox.succeed("migrate Store --to 2 --no-snapshot")
     #expect(try external(Self.second, sandbox) == data)
     #expect(try external(Self.first, sandbox) == nil)
-    try sandbox.succeed("migrate", "Store", "--no-snapshot")
+    try sandbox.succeed("migrate Store --no-snapshot")
     #expect(try external("Documents/Copy.sqlite", sandbox) == nil)
     #expect(!sandbox.exists("Store/Documents/.Copy_SUPPORT"))
-    try sandbox.succeed("rollback", "Store", "--to", "0")
+    try sandbox.succeed("rollback Store --to 0")
     #expect(try external(Self.first, sandbox) == data)
     #expect(try external(Self.second, sandbox) == nil)
     #expect(Set(try sandbox.tree("Store").entries.keys) == Set(before.entries.keys))
@@ -112,19 +110,19 @@ import Testing
   @Test("Snapshots, restores, comparisons and captured fixtures have it")
   func backups() throws {
     let data = try external(Self.first, sandbox)
-    try sandbox.succeed("baseline", "Store", "--to", "0")
-    let archive = try sandbox.succeed("snapshot", "Store", "-o", "a.tar.zst").split(separator: "\n").first
+    try sandbox.succeed("baseline Store --to 0")
+    let archive = try sandbox.succeed("snapshot Store -o a.tar.zst").split(separator: "\n").first
       .map(String.init)
     #expect(archive == "a.tar.zst" || archive?.hasSuffix("a.tar.zst") == true)
     let file = "Store/Documents/.Notes_SUPPORT/_EXTERNAL_DATA/\(Self.reference)"
     try sandbox.write(file, "changed")
-    try sandbox.drydock("diff", "a.tar.zst", "Store").expect(output: Self.reference)
+    try sandbox.drydock("diff a.tar.zst Store").expect(output: Self.reference)
     try sandbox.remove(file)
     try sandbox.succeed("restore", "a.tar.zst", "Store", "--path", Self.first)
     #expect(try external(Self.first, sandbox) == data)
-    try sandbox.succeed("restore", "a.tar.zst", "New")
+    try sandbox.succeed("restore a.tar.zst New")
     #expect(try external(Self.first, sandbox, in: "New") == data)
-    try sandbox.succeed("fixture", "capture", "Store", "captured", "--fixtures", ".")
+    try sandbox.succeed("fixture capture Store captured --fixtures .")
     #expect(try external(Self.first, sandbox, in: "captured/container") == data)
   }
 
@@ -137,8 +135,7 @@ import Testing
         ],
         format: .binary, options: 0)
       let settings: [String: Any] = ["state": state, "json": "{\"size\": \(theme.count)}"]
-      let plist = try PropertyListSerialization.data(
-        fromPropertyList: settings, format: .binary, options: 0)
+      let plist = try PropertyListSerialization.data(fromPropertyList: settings, format: .binary, options: 0)
       try sandbox.write("Store/Library/Preferences/com.example.notes.plist", bytes: [UInt8](plist))
       try sandbox.write(
         "Store/Documents/state.json",
@@ -150,20 +147,19 @@ import Testing
       )
     }
     try put("dark")
-    try sandbox.succeed("snapshot", "Store", "-o", "a.tar.zst")
+    try sandbox.succeed("snapshot Store -o a.tar.zst")
     try put("light")
-    let text = try sandbox.succeed("diff", "a.tar.zst", "Store")
+    let text = try sandbox.succeed("diff a.tar.zst Store")
     #expect(text.contains("~ json: {size: 4 → 5}"), "\(text)")
     #expect(text.contains("profile.theme: \"dark\" → \"light\""), "\(text)")
-    #expect(
-      text.contains("Documents/state.json") && text.contains("{theme: \"dark\" → \"light\""), "\(text)")
+    #expect(text.contains("Documents/state.json") && text.contains("{theme: \"dark\" → \"light\""), "\(text)")
     #expect(text.contains("data: {authToken: (secret,"), "\(text)")
-    try sandbox.succeed("diff", "a.tar.zst", "Store", "--html", "page.html")
+    try sandbox.succeed("diff a.tar.zst Store --html page.html")
     let outputs = [
-      text, try sandbox.succeed("diff", "a.tar.zst", "Store", "--json"),
+      text, try sandbox.succeed("diff a.tar.zst Store --json"),
       try sandbox.text("page.html"),
-      try sandbox.succeed("inspect", "Store"),
-      try sandbox.succeed("inspect", "Store", "--json"),
+      try sandbox.succeed("inspect Store"),
+      try sandbox.succeed("inspect Store --json"),
     ]
     for output in outputs {
       #expect(Canary.needles(.plain).found(in: output) == [])
@@ -178,14 +174,14 @@ import Testing
     try sandbox.write(
       "drydock.yaml", yaml + "\nprotection: [{path: \"Documents/*.txt\", require: complete}]\n")
     try sandbox.write("Store/Documents/a.txt", "text")
-    try sandbox.succeed("baseline", "Store", "--to", "0")
-    let result = try sandbox.drydock("inspect", "Store")
+    try sandbox.succeed("baseline Store --to 0")
+    let result = try sandbox.drydock("inspect Store")
     #expect(
       result.errors.contains(
         "files of `Documents/*.txt` with no protection class, or a weaker one than complete: 1, such as Documents/a.txt"
       ),
       "\(result)")
-    let audit = try sandbox.drydock("audit", "Store")
+    let audit = try sandbox.drydock("audit Store")
     #expect(audit.output.contains("protection-below-rule"), "\(audit)")
     try sandbox.write(
       "Own/0001_write.yaml",
@@ -194,12 +190,12 @@ import Testing
         - files.write: {path: Documents/new.txt, text: new}
         - files.set-protection: {path: Documents/a.txt, class: complete}
       """)
-    try sandbox.succeed("snapshot", "Store", "-o", "a.tar.zst")
-    try sandbox.succeed("migrate", "Store", "--no-snapshot")
-    let after = try sandbox.drydock("inspect", "Store")
+    try sandbox.succeed("snapshot Store -o a.tar.zst")
+    try sandbox.succeed("migrate Store --no-snapshot")
+    let after = try sandbox.drydock("inspect Store")
     #expect(after.output.contains("protection classes\n  complete  2 files\n"), "\(after)")
     #expect(!after.errors.contains("Documents/*.txt"))
-    let difference = try sandbox.succeed("diff", "a.tar.zst", "Store")
+    let difference = try sandbox.succeed("diff a.tar.zst Store")
     #expect(
       difference.contains("~ Documents/a.txt  attributes, protection unset → complete"), "\(difference)")
   }

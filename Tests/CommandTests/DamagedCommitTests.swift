@@ -7,29 +7,22 @@ import Testing
 struct DamagedCommitTests {
   /// What happens to the journal `$0`.
   private static let damages = [
-    "truncate -s -1 \"$0\"",
-    #"sed -i '/"step":"commit"/d' "$0""#,
-    #"sed -i '/"commit"/s/rootAfter/rootAfuer/' "$0""#,
-    #"sed -i '/"commit"/s/rootBefore/rootBefose/' "$0""#,
+    "truncate -s -1 \"$0\"", #"sed -i '/"step":"commit"/d' "$0""#,
+    #"sed -i '/"commit"/s/rootAfter/rootAfuer/' "$0""#, #"sed -i '/"commit"/s/rootBefore/rootBefose/' "$0""#,
     #"sed -i '/"commit"/s/"transaction":"20/"transaction":"21/' "$0""#,
   ]
-  private static let moments = [
-    ("in-place", "moved:1"), ("in-place", "moved:3"), ("exchange", "exchanged"),
-  ]
+  private static let moments = [("in-place", "moved:1"), ("in-place", "moved:3"), ("exchange", "exchanged")]
 
   @Test("Nothing is removed, and no command says that all is well", arguments: damages)
   func nothingIsRemoved(_ damage: String) throws {
     for (way, step) in Self.moments {
       try Sandbox.with(commit: way) { sandbox in
         try sandbox.create()
-        try sandbox.kill(["migrate", "Notes"], at: step)
+        try sandbox.kill("migrate Notes", at: step)
         let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
         try sandbox.run("/bin/sh", "-c", damage, sandbox(state + "/journal"))
         let before = try (sandbox.tree(), sandbox.tree(state))
-        for command in [
-          ["recover", "Notes"], ["migrate", "Notes"], ["rollback", "Notes"],
-          ["snapshot", "Notes", "-o", "A"],
-        ] {
+        for command in ["recover Notes", "migrate Notes", "rollback Notes", "snapshot Notes -o A"] {
           try sandbox.drydock(command).expect(exit: 1, errors: "journal")
         }
         try sandbox.tree().expectSame(as: before.0, comparing: TreeListing.untouched)
@@ -61,7 +54,7 @@ struct DamagedCommitTests {
       try sandbox.run("/bin/sh", "-ec", script, sandbox(""))
       let failed = try running.wait()
       #expect(failed.exitCode != 0 && failed.errors.contains("could not be reverted"), "\(failed)")
-      for command in [["recover", "Notes"], ["migrate", "Notes"], ["log", "Notes"]] {
+      for command in ["recover Notes", "migrate Notes", "log Notes"] {
         let result = try sandbox.drydock(command)
         let found = try sandbox.run("/usr/bin/find", sandbox(""), "-name", "precious")
         #expect(found.split(separator: "\n").count == 1, "\(command): \(result)")
@@ -77,10 +70,10 @@ struct DamagedCommitTests {
       try sandbox.create()
       let folders = ["Notes/Documents", "Notes/Library"]
       let old = try folders.map { try sandbox.tree($0) }
-      try sandbox.kill(["migrate", "Notes"], at: "tree-built")
+      try sandbox.kill("migrate Notes", at: "tree-built")
       let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
       try sandbox.run("/bin/sh", "-c", "cd \"$0\"/stage/*/ && : > $1.new && rm $1", sandbox(state), file)
-      try sandbox.succeed(["recover", "Notes"])
+      try sandbox.succeed("recover Notes")
       for (folder, old) in zip(folders, old) {
         try sandbox.tree(folder).expectSame(as: old, comparing: TreeListing.copied)
       }

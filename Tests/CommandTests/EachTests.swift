@@ -17,7 +17,7 @@ struct EachTests {
           "steps:\n  - defaults.set: {values: {\"k\(number)\": 1}}\n")
       }
       try sandbox.write("Notes/Documents/readme.txt", "a container")
-      let result = try sandbox.drydock("migrate", "Notes", "--each").expect()
+      let result = try sandbox.drydock("migrate Notes --each").expect()
       #expect(result.errors.contains("--each commits \(count) times") == isSaid, "\(result)")
     }
   }

@@ -43,7 +43,7 @@ struct EncryptedArchiveTests {
   func written(_ way: Way) throws {
     let names = try prepare(sandbox)
     try sandbox.succeed(["snapshot", "Notes", "-o", "A"] + way.writing.map { names[$0] ?? $0 })
-    try sandbox.succeed("snapshot", "Notes", "-o", "Plain", "--no-encryption")
+    try sandbox.succeed("snapshot Notes -o Plain --no-encryption")
     if let age = way.age {
       try sandbox.shell(
         "mkdir Tar Bsd; age -d \(age.joined(separator: " ")) A | tar --zstd -x -C Tar 2>/dev/null")
@@ -57,7 +57,7 @@ struct EncryptedArchiveTests {
     try sandbox.tree("Tar/container").expectSame(
       as: sandbox.tree("Bsd/container"), comparing: [.content, .type])
     try sandbox.succeed(["restore", "A", "New"] + way.reading)
-    try sandbox.succeed("restore", "Plain", "FromPlain")
+    try sandbox.succeed("restore Plain FromPlain")
     try sandbox.tree("New").expectSame(as: sandbox.tree("FromPlain"))
     try sandbox.tree("Tar/container").expectSame(as: sandbox.tree("New"), comparing: [.content, .type])
     // A passphrase takes most of a second for each.
@@ -88,22 +88,21 @@ struct EncryptedArchiveTests {
       "age -d -i k1 A | age -r \(two) -r \(one) > B; age -d -i k1 A | age -a -r \(one) > Armored")
     for key in ["k1", "k2"] { try sandbox.succeed("verify", "B", "--data", "--identity", key) }
     let armored = ["encrypted as armored text", "age -d"]
-    try sandbox.expectRefusal(["show", "Armored", "--identity", "k1"], exit: 4, armored)
+    try sandbox.expectRefusal("show Armored --identity k1", exit: 4, armored)
     // What tar, zstd and age make is no archive of Drydock's.
     try sandbox.shell(
       "tar -c Notes | zstd -q | age -r \(one) > D; echo hello | age -r \(one) > E; age -r \(one) < /dev/null > F"
     )
-    try sandbox.expectRefusal(
-      ["show", "D", "--identity", "k1"], exit: 4, ["not an archive"])
-    try sandbox.expectRefusal(["restore", "E", "New", "--identity", "k1"], exit: 4, ["not an archive"])
-    try sandbox.expectRefusal(["show", "F", "--identity", "k1"], exit: 4, ["the file is empty"])
+    try sandbox.expectRefusal("show D --identity k1", exit: 4, ["not an archive"])
+    try sandbox.expectRefusal("restore E New --identity k1", exit: 4, ["not an archive"])
+    try sandbox.expectRefusal("show F --identity k1", exit: 4, ["the file is empty"])
   }
 
   @Test("A wrong key, or none, is exit code 4 from the header alone, and says how the archive is encrypted")
   func wrongKey() throws {
     let names = try prepare(sandbox)
     try sandbox.sealed("A", to: names["{R1}"] ?? "", names["{R2}"] ?? "")
-    try sandbox.succeed("snapshot", "Notes", "-o", "P", "--no-encryption")
+    try sandbox.succeed("snapshot Notes -o P --no-encryption")
     try sandbox.seal(sandbox("P"), passphrase: "correct horse battery staple")
     try sandbox.write("wrong", "incorrect horse\n")
     for command in [
@@ -126,18 +125,17 @@ struct EncryptedArchiveTests {
       #expect(verified.output.hasPrefix("BAD \(archive)  the archive is encrypted to 2 recipients"))
     }
     try sandbox.expectRefusal(
-      ["show", "P.age"], exit: 4, ["with a passphrase (scrypt)", "no passphrase was given"])
-    try sandbox.expectRefusal(
-      ["show", "P.age", "--passphrase-file", "wrong"], exit: 4, ["the passphrase is wrong"])
+      "show P.age", exit: 4, ["with a passphrase (scrypt)", "no passphrase was given"])
+    try sandbox.expectRefusal("show P.age --passphrase-file wrong", exit: 4, ["the passphrase is wrong"])
     // Damage is told apart.
     var bytes = try sandbox.read("A")
     bytes[bytes.count / 2] ^= 1
     try sandbox.write("Damaged", bytes: bytes)
     try sandbox.expectRefusal(
-      ["restore", "Damaged", "New", "--identity", "k1"], exit: 4,
+      "restore Damaged New --identity k1", exit: 4,
       ["the key fits, but the encrypted content is damaged"])
     try sandbox.write("Cut", bytes: bytes.dropLast(100))
-    try sandbox.expectRefusal(["show", "Cut", "--identity", "k1"], exit: 4, ["the key fits, but"])
+    try sandbox.expectRefusal("show Cut --identity k1", exit: 4, ["the key fits, but"])
   }
 
   @Test("Who has only recipients writes archives, and cannot read them back")
@@ -150,7 +148,7 @@ struct EncryptedArchiveTests {
     // A key that must not be needed: reading it would fail.
     try sandbox.write("unreadable", "AGE-SECRET-KEY-1 is not one\n")
     let result = try sandbox.drydock(
-      ["snapshot", "Notes", "-r", "Backups"], environment: ["DRYDOCK_IDENTITY": "unreadable"]
+      "snapshot Notes -r Backups", environment: ["DRYDOCK_IDENTITY": "unreadable"]
     ).expect(errors: ", encrypted; ")
     let path = result.output.trimmingCharacters(in: .newlines)
     #expect(path.hasSuffix(".tar.zst.age"))
@@ -159,17 +157,16 @@ struct EncryptedArchiveTests {
     try sandbox.succeed(["show", path], environment: ["DRYDOCK_IDENTITY": "k2:k1"])
     // What drydock.yaml says gives way to the variable, that to the flag.
     try sandbox.succeed(
-      ["snapshot", "Notes", "-o", "Two"],
+      "snapshot Notes -o Two",
       environment: ["DRYDOCK_RECIPIENTS": names["{R2}"], "DRYDOCK_IDENTITY": nil])
-    try sandbox.expectRefusal(
-      ["show", "Two", "--identity", "k1"], exit: 4, ["the identity does not match"])
-    try sandbox.succeed("show", "Two", "--identity", "k2")
+    try sandbox.expectRefusal("show Two --identity k1", exit: 4, ["the identity does not match"])
+    try sandbox.succeed("show Two --identity k2")
     try sandbox.succeed(
       ["snapshot", "Notes", "-o", "Three", "--recipient", names["{R3}"] ?? ""],
       environment: ["DRYDOCK_RECIPIENTS": names["{R2}"]])
-    try sandbox.succeed("show", "Three", "--identity", "k3")
-    try sandbox.succeed("snapshot", "Notes", "-o", "Open", "--no-encryption")
-    try sandbox.succeed("show", "Open")
+    try sandbox.succeed("show Three --identity k3")
+    try sandbox.succeed("snapshot Notes -o Open --no-encryption")
+    try sandbox.succeed("show Open")
   }
 
   @Test("Command lines that make no sense")
@@ -189,22 +186,19 @@ struct EncryptedArchiveTests {
     let refused = try sandbox.expectRefusal(
       ["snapshot", "Notes", "-o", "A", "--recipient", secret], exit: 64, ["secret key"])
     #expect(!refused.errors.contains(secret.dropFirst(20)))
-    let inFile = try sandbox.expectRefusal(
-      ["snapshot", "Notes", "-o", "A", "--recipients-file", "k1"], exit: 4, ["line 3"])
+    let inFile = try sandbox.expectRefusal("snapshot Notes -o A --recipients-file k1", exit: 4, ["line 3"])
     #expect(!inFile.errors.contains(secret.dropFirst(20)))
-    try sandbox.expectRefusal(
-      ["snapshot", "Notes", "-o", "A", "--recipients-file", "none"], exit: 1, ["none"])
-    try sandbox.expectRefusal(["list", "-r", ".", "--identity", "none"], exit: 1, ["none"])
-    try sandbox.expectRefusal(["list", "-r", ".", "--identity", "words"], exit: 4, ["words", "line 1"])
+    try sandbox.expectRefusal("snapshot Notes -o A --recipients-file none", exit: 1, ["none"])
+    try sandbox.expectRefusal("list -r . --identity none", exit: 1, ["none"])
+    try sandbox.expectRefusal("list -r . --identity words", exit: 4, ["words", "line 1"])
     try sandbox.sealed("A", to: one)
-    try sandbox.expectRefusal(
-      ["export", "A", "-o", "B", "--identity", "k1"], exit: 64, ["--no-encryption"])
+    try sandbox.expectRefusal("export A -o B --identity k1", exit: 64, ["--no-encryption"])
     try sandbox.write("drydock.yaml", "recipients: [age1nonsense]\n")
     try sandbox.expectRefusal(
-      ["snapshot", "Notes", "-o", "B"], exit: 4, ["drydock.yaml:1:14", "not a recipient"], container: nil)
+      "snapshot Notes -o B", exit: 4, ["drydock.yaml:1:14", "not a recipient"], container: nil)
     try sandbox.write("drydock.yaml", "recipients: \(one)\n")
     try sandbox.expectRefusal(
-      ["snapshot", "Notes", "-o", "B"], exit: 4, ["drydock.yaml:1:13", "is a list"], container: nil)
+      "snapshot Notes -o B", exit: 4, ["drydock.yaml:1:13", "is a list"], container: nil)
   }
 
   @Test("A person at a terminal is asked for the passphrase, and sees nothing of it; nobody else is")
@@ -212,8 +206,8 @@ struct EncryptedArchiveTests {
     _ = try prepare(sandbox)
     let words = "correct horse battery staple"
     try sandbox.atTerminal(words, ["snapshot", "Notes", "-o", "A", "--passphrase"]).expect()
-    try sandbox.succeed("show", "A", "--passphrase-file", "words")
-    try sandbox.succeed("snapshot", "Notes", "-o", "B", "--no-encryption")
+    try sandbox.succeed("show A --passphrase-file words")
+    try sandbox.succeed("snapshot Notes -o B --no-encryption")
     try sandbox.seal(sandbox("B"), passphrase: words)
     let shown = try sandbox.atTerminal(words, ["show", "B.age"]).expect()
     #expect(!shown.errors.contains("horse"), "\(shown)")
@@ -231,13 +225,12 @@ struct EncryptedArchiveTests {
       try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--recipient", names[recipient] ?? "")
     }
     try sandbox.sealed("Backups/by-hand.tar.zst.age", to: names["{R2}"] ?? "")
-    let plain = try sandbox.drydock("list", "-r", "Backups").expect()
+    let plain = try sandbox.drydock("list -r Backups").expect()
     #expect(plain.errors.isEmpty, "\(plain)")
     #expect(plain.output.components(separatedBy: "encrypted to 1 recipient (X25519), not read").count == 4)
     #expect(plain.output.contains("by-hand.tar.zst.age") && plain.output.contains("com.example.notes"))
-    let document = try sandbox.document("list", "-r", "Backups", "--identity", "k1")
-    #expect(
-      document["archives"].list.count == 1 && document["unreadable"].list.isEmpty)
+    let document = try sandbox.document("list -r Backups --identity k1")
+    #expect(document["archives"].list.count == 1 && document["unreadable"].list.isEmpty)
     let sealed = document["encrypted"].list
     #expect(sealed.count == 2 && sealed.contains { $0["app"].text == "com.example.notes" })
     #expect(
@@ -246,14 +239,13 @@ struct EncryptedArchiveTests {
       })
     // The newest is the second one's, by its name alone: not quietly an older one that can be opened.
     try sandbox.expectRefusal(
-      ["show", "latest", "-r", "Backups", "--identity", "k1"], exit: 4, ["the identity does not match"])
-    try sandbox.succeed(
-      "show", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90@latest", "-r", "Backups", "--identity", "k2")
-    let filtered = try sandbox.succeed("list", "-r", "Backups", "--app", "com.example.other")
+      "show latest -r Backups --identity k1", exit: 4, ["the identity does not match"])
+    try sandbox.succeed("show 6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90@latest -r Backups --identity k2")
+    let filtered = try sandbox.succeed("list -r Backups --app com.example.other")
     #expect(
       filtered.split(separator: "\n").count == 2,
       "the one without a name that tells may be of any app: \(filtered)")
-    let verified = try sandbox.drydock("verify", "-r", "Backups", "--identity", "k2").expect(exit: 4)
+    let verified = try sandbox.drydock("verify -r Backups --identity k2").expect(exit: 4)
     #expect(verified.output.components(separatedBy: "ok ").count == 3, "\(verified)")
   }
 }

@@ -26,7 +26,7 @@ import Testing
     try sandbox.drydock("verify", archive, "--container", "Notes").expect()
     try sandbox.copy("Notes", to: "Other")
     try change(sandbox, "Other") { $0.root["place"] = .string(Self.decomposed) }
-    try sandbox.drydock("diff", "Notes", "Other", "--exit-code").expect(exit: 2, output: "~ place")
+    try sandbox.drydock("diff Notes Other --exit-code").expect(exit: 2, output: "~ place")
     let verified = try sandbox.drydock("verify", archive, "--container", "Other")
     #expect(verified.exitCode != 0, "\(verified)")
   }
@@ -52,11 +52,11 @@ import Testing
         - defaults.set:
             values: {other: 1}
       """)
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.succeed("migrate Notes")
     let root = try PropertyListFile(bytes: sandbox.read("Notes/" + Sandbox.settings)).root
     #expect(root[Self.composed] == "one" && root[Self.decomposed] == nil && root["bar"] == "two")
     #expect(root["zero"] == .real(-0.0))
-    try sandbox.succeed("rollback", "Notes")
+    try sandbox.succeed("rollback Notes")
     let back = try PropertyListFile(bytes: sandbox.read("Notes/" + Sandbox.settings)).root
     #expect(back[Self.composed] == "one" && back[Self.decomposed] == "two" && back["bar"] == nil)
   }
@@ -66,9 +66,8 @@ import Testing
     try sandbox.create()
     try sandbox.write("Notes/" + Sandbox.settings, "<plist><dict>\n<key>a</key></dict></plist>\n")
     let problem = "the XML property list is corrupt: line 2: a key without a value"
-    #expect(try sandbox.drydock("inspect", "Notes").output.contains("cannot be read: " + problem))
-    #expect(
-      try sandbox.drydock("inspect", "Notes", "--json").output.contains("\"problem\" : \"\(problem)\""))
+    #expect(try sandbox.drydock("inspect Notes").output.contains("cannot be read: " + problem))
+    #expect(try sandbox.drydock("inspect Notes --json").output.contains("\"problem\" : \"\(problem)\""))
   }
 
   @Test("A database of an odd size is captured as a database")
@@ -78,7 +77,7 @@ import Testing
     try sandbox.sqlite(path, "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
     let whole = try sandbox.read(path)
     try sandbox.write(path, bytes: whole + [1, 2, 3])
-    #expect(try sandbox.drydock("inspect", "Notes").output.contains("Documents/odd.db"))
+    #expect(try sandbox.drydock("inspect Notes").output.contains("Documents/odd.db"))
     let archive = try sandbox.snapshot()
     try sandbox.drydock("show", archive, "--json").expect(output: "odd.db")
     try sandbox.succeed("restore", archive, "Again")

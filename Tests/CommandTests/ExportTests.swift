@@ -15,9 +15,9 @@ struct ExportTests {
     try sandbox.create()
     try sandbox.succeed(
       "snapshot", "Notes", "-o", "A.tar.zst", includesExcluded ? "--include-excluded" : "--json")
-    let exported = try sandbox.document("export", "A.tar.zst", "-o", "B.tar.zst")
+    let exported = try sandbox.document("export A.tar.zst -o B.tar.zst")
     #expect(exported["path"].text == sandbox("B.tar.zst"))
-    let one = try sandbox.document("show", "A.tar.zst"), other = try sandbox.document("show", "B.tar.zst")
+    let one = try sandbox.document("show A.tar.zst"), other = try sandbox.document("show B.tar.zst")
     for key in ["snapshot", "entries", "excluded", "skipped"] {
       #expect(one[key].exists && one[key].canonical == other[key].canonical, "\(key)")
     }
@@ -28,7 +28,7 @@ struct ExportTests {
       #expect(header[key].canonical == new[key].canonical, "\(key)")
     }
 
-    try sandbox.drydock("verify", "B.tar.zst", "--data").expect(output: "every byte")
+    try sandbox.drydock("verify B.tar.zst --data").expect(output: "every byte")
     let option = includesExcluded ? "--include-excluded" : "--yes"
     try sandbox.succeed("restore", "A.tar.zst", "FromA", option)
     try sandbox.succeed("restore", "B.tar.zst", "FromB", option)
@@ -47,15 +47,15 @@ struct ExportTests {
   @Test("Into a repository, from one, and what is there is never replaced")
   func places() throws {
     try sandbox.create()
-    try sandbox.succeed("snapshot", "Notes", "-r", "Backups")
+    try sandbox.succeed("snapshot Notes -r Backups")
     try sandbox.run(Tools.system("mkdir"), "Elsewhere")
-    try sandbox.succeed("export", "latest", "-r", "Backups", "--into", "Elsewhere")
+    try sandbox.succeed("export latest -r Backups --into Elsewhere")
     #expect(try sandbox.names("Elsewhere").count == 1)
     let name = try #require(try sandbox.names("Elsewhere").first)
     #expect(name.hasPrefix("com.example.notes_2"))
     try sandbox.succeed("export", "Elsewhere/" + name, "-r", "Backups")
     #expect(try sandbox.names("Backups").count == 2)
-    #expect(try sandbox.succeed("verify", "-r", "Backups", "--data").split(separator: "\n").count == 2)
+    #expect(try sandbox.succeed("verify -r Backups --data").split(separator: "\n").count == 2)
     try sandbox.write("there", "mine")
     try sandbox.expectRefusal(["export", "Elsewhere/" + name, "-o", "there"], exit: 1, ["already exists"])
     #expect(try sandbox.read("there") == Array("mine".utf8))
@@ -67,14 +67,14 @@ struct ExportTests {
   @Test("A flipped bit anywhere leaves no file")
   func damaged() throws {
     try sandbox.create()
-    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.succeed("snapshot Notes -o A.tar.zst")
     let bytes = try sandbox.read("A.tar.zst")
     var random = SeededRandom(seed: 7)
     for _ in 0..<12 {
       var damaged = bytes
       damaged[Int.random(in: 0..<bytes.count, using: &random)] ^= 0x10
       try sandbox.write("D.tar.zst", bytes: damaged)
-      try sandbox.drydock("export", "D.tar.zst", "-o", "E.tar.zst").expect(exit: 4)
+      try sandbox.drydock("export D.tar.zst -o E.tar.zst").expect(exit: 4)
       #expect(try !sandbox.names().contains { $0 == "E.tar.zst" || $0.hasPrefix(".drydock") })
       #expect(try sandbox.names("tmp") == [])
     }
@@ -84,7 +84,7 @@ struct ExportTests {
   func killed() throws {
     try sandbox.create()
     try sandbox.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
-    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try sandbox.run(Tools.system("mkdir"), "Elsewhere")
     let command = try sandbox.start(["export", "A.tar.zst", "--into", "Elsewhere"])
     while try sandbox.names("Elsewhere").isEmpty, command.isRunning { usleep(1000) }
@@ -92,8 +92,8 @@ struct ExportTests {
     let result = try command.wait()
     #expect(result.signal == SIGKILL, "\(result)")
     #expect(try sandbox.names("Elsewhere").allSatisfy { $0.hasPrefix(".drydock-writing-") })
-    try sandbox.succeed("export", "A.tar.zst", "--into", "Elsewhere")
+    try sandbox.succeed("export A.tar.zst --into Elsewhere")
     #expect(try sandbox.names("Elsewhere").count == 1)
-    try sandbox.succeed("verify", "-r", "Elsewhere", "--data")
+    try sandbox.succeed("verify -r Elsewhere --data")
   }
 }

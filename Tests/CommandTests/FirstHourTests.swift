@@ -21,16 +21,16 @@ struct FirstHourTests {
 
   @Test("Without drydock.yaml, Migrations and Fixtures are those of the working directory")
   func defaults() throws {
-    try sandbox.succeed("new", "theme")
+    try sandbox.succeed("new theme")
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
     #expect(try sandbox.succeed("validate").hasPrefix("1 migration, in order"))
-    try sandbox.succeed("baseline", "Own", "--to", "0")
-    try sandbox.drydock("status", "Own").expect(output: "pending  theme")
-    try sandbox.drydock("inspect", "Own").expect(output: "pending migrations: 0001_theme")
-    try sandbox.succeed("fixture", "capture", "Own", "v0")
-    try sandbox.succeed("test", "--record")
+    try sandbox.succeed("baseline Own --to 0")
+    try sandbox.drydock("status Own").expect(output: "pending  theme")
+    try sandbox.drydock("inspect Own").expect(output: "pending migrations: 0001_theme")
+    try sandbox.succeed("fixture capture Own v0")
+    try sandbox.succeed("test --record")
     try sandbox.drydock("test").expect(output: "1 fixture: 1 passed")
-    #expect(try sandbox.succeed("migrate", "Own").hasPrefix("version 0 → 1\n"))
+    #expect(try sandbox.succeed("migrate Own").hasPrefix("version 0 → 1\n"))
   }
 
   @Test("With drydock.yaml, they are those beside it, from any directory below")
@@ -43,18 +43,18 @@ struct FirstHourTests {
 
   @Test("A directory that is not there yet means that there is nothing yet, and how to make the first one")
   func nothingYet() throws {
-    try sandbox.succeed("init", "Own")
-    let inspected = try sandbox.drydock("inspect", "Own").expect()
+    try sandbox.succeed("init Own")
+    let inspected = try sandbox.drydock("inspect Own").expect()
     #expect(inspected.errors.isEmpty, "\(inspected)")
     try sandbox.succeed("baseline", "Own", "--to", "0", "-m", sandbox.emptyDirectory())
-    try sandbox.drydock("status", "Own").expect(errors: "no migrations yet; `drydock new NAME`")
-    for arguments in [["validate"], ["migrate", "Own"], ["release", "1"], ["test"]] {
+    try sandbox.drydock("status Own").expect(errors: "no migrations yet; `drydock new NAME`")
+    for arguments in ["validate", "migrate Own", "release 1", "test"] {
       try sandbox.expectRefusal(
         arguments, exit: 4, ["no migrations yet", "`drydock new NAME`"], container: "Own")
     }
-    try sandbox.succeed("new", "theme")
+    try sandbox.succeed("new theme")
     try sandbox.expectRefusal(
-      ["test"], exit: 1, ["no fixtures yet", "`drydock fixture capture CONTAINER NAME`"], container: "Own")
+      "test", exit: 1, ["no fixtures yet", "`drydock fixture capture CONTAINER NAME`"], container: "Own")
     #expect(!sandbox.exists("Fixtures"))
   }
 
@@ -64,26 +64,25 @@ struct FirstHourTests {
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
     try sandbox.write("Migrations/0002_b.up.sql", "-- drydock: database notes\nSELECT 1;\n")
     for arguments in [["theme"], ["theme", "--sql"], ["b", "--directory"], ["b"]] {
-      try sandbox.expectRefusal(
-        ["new"] + arguments, exit: 1, ["the name is taken by 000"], container: "Own")
+      try sandbox.expectRefusal(["new"] + arguments, exit: 1, ["the name is taken by 000"], container: "Own")
     }
     #expect(try sandbox.names("Migrations").count == 2)
-    #expect(try sandbox.succeed("new", "theme2").hasSuffix("/0003_theme2.yaml\n"))
+    #expect(try sandbox.succeed("new theme2").hasSuffix("/0003_theme2.yaml\n"))
   }
 
   @Test("The marker that the app trusts itself comes first, and the app's number is shown")
   func marker() throws {
     try sandbox.expectRefusal(
-      ["status", "Own"], exit: 4, ["no drydock.yaml", "`drydock init CONTAINER`"], container: "Own")
-    try sandbox.succeed("defaults", "write", "Own", "dataSchemaVersion", "4")
-    try sandbox.succeed("init", "Own")
-    try sandbox.drydock("inspect", "Own").expect(output: "schema version: 0 (the app's 4), by the setting")
-    try sandbox.succeed("new", "theme")
-    #expect(try sandbox.succeed("status", "Own").hasPrefix("version 0 (the app's 4) of 1, by the setting"))
+      "status Own", exit: 4, ["no drydock.yaml", "`drydock init CONTAINER`"], container: "Own")
+    try sandbox.succeed("defaults write Own dataSchemaVersion 4")
+    try sandbox.succeed("init Own")
+    try sandbox.drydock("inspect Own").expect(output: "schema version: 0 (the app's 4), by the setting")
+    try sandbox.succeed("new theme")
+    #expect(try sandbox.succeed("status Own").hasPrefix("version 0 (the app's 4) of 1, by the setting"))
     try sandbox.shell(
       "rm drydock.yaml; sqlite3 Own/Documents/own.sqlite \"CREATE TABLE grdb_migrations (identifier TEXT PRIMARY KEY); INSERT INTO grdb_migrations VALUES ('v1')\""
     )
-    try sandbox.succeed("init", "Own")
+    try sandbox.succeed("init Own")
     let written = try sandbox.text("drydock.yaml")
     #expect(
       written.contains(
@@ -110,21 +109,20 @@ struct FirstHourTests {
     ])
   func records(sql: String, words: String) throws {
     try sandbox.shell("sqlite3 Own/Documents/own.sqlite \"\(sql.replacing("\"", with: "\\\""))\"")
-    try sandbox.succeed("init", "Own")
+    try sandbox.succeed("init Own")
     let written = try sandbox.text("drydock.yaml")
     #expect(written.contains(words), "\(written)")
     // It is valid as it is.
-    try sandbox.succeed("inspect", "Own")
+    try sandbox.succeed("inspect Own")
   }
 
   @Test("init makes the first fixture, or neither file")
   func firstFixture() throws {
     try sandbox.expectRefusal(
-      ["init", "--fixture", "v0"], exit: 64, ["--fixture needs a container"], container: "Own")
-    try sandbox.expectRefusal(
-      ["init", "Own", "--fixture", "a/b"], exit: 1, ["name of one directory"], container: "Own")
+      "init --fixture v0", exit: 64, ["--fixture needs a container"], container: "Own")
+    try sandbox.expectRefusal("init Own --fixture a/b", exit: 1, ["name of one directory"], container: "Own")
     #expect(!sandbox.exists("drydock.yaml") && !sandbox.exists("Fixtures"))
-    let output = try sandbox.succeed("init", "Own", "--fixture", "v0")
+    let output = try sandbox.succeed("init Own --fixture v0")
     #expect(output.contains("schema version: 0") && sandbox.exists("Fixtures/v0/fixture.yaml"), "\(output)")
     let attributes = try sandbox.text("Fixtures/.gitattributes")
     #expect(attributes.contains("\n* -text\n"))
@@ -142,11 +140,11 @@ struct FirstHourTests {
       "drydock.yaml",
       "databases: {a: Documents/a.db}\nversion-markers: [{pragma: a, at: {0: 11}}]\n")
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
-    try sandbox.succeed("migrate", "All/old")
+    try sandbox.succeed("migrate All/old")
     // The app has gone on without Drydock.
     try sandbox.shell("sqlite3 All/old/Documents/a.db 'PRAGMA user_version = 12'")
     let before = try sandbox.tree("All/old")
-    try sandbox.drydock("baseline", "--all", "All", "--to", "0").expect(
+    try sandbox.drydock("baseline --all All --to 0").expect(
       exit: 3, output: "old  failed     exit 4: ", "new  changed    version 0")
     try sandbox.tree("All/old").expectSame(as: before, comparing: TreeListing.untouched)
   }
@@ -155,42 +153,40 @@ struct FirstHourTests {
     "A snapshot warns when it holds nothing, and when it is plain among encrypted ones; also with --quiet")
   func snapshotWarnings() throws {
     try sandbox.shell("mkdir Unmounted")
-    let bare = try sandbox.drydock("snapshot", "Unmounted", "-r", "Backups", "-q").expect()
+    let bare = try sandbox.drydock("snapshot Unmounted -r Backups -q").expect()
     #expect(
       bare.output.isEmpty && bare.errors.hasPrefix("drydock: warning: the archive holds nothing"), "\(bare)"
     )
-    let recipient = try sandbox.succeed("keygen", "-y", "device.key").trimmingCharacters(in: .newlines)
+    let recipient = try sandbox.succeed("keygen -y device.key").trimmingCharacters(in: .newlines)
     let first = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "--recipient", recipient).expect()
     #expect(!first.errors.contains("not encrypted"), "\(first)")
-    try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q").expect(
+    try sandbox.drydock("snapshot Own -r Backups -q").expect(
       errors: "warning: the archive is not encrypted, and others")
-    let other = try sandbox.drydock("snapshot", "Own", "-r", "Backups", "-q", "--instance", "other")
-      .expect()
+    let other = try sandbox.drydock("snapshot Own -r Backups -q --instance other").expect()
     #expect(other.errors.isEmpty, "\(other)")
   }
 
   @Test("A downloaded bundle that was renamed is not an empty container")
   func renamedBundle() throws {
     try sandbox.shell("mkdir renamed; mv Own renamed/AppData")
-    try sandbox.drydock("snapshot", "renamed", "-r", "Backups").expect(
-      exit: 1, errors: "renamed .xcappdata bundle")
-    try sandbox.succeed("inspect", "renamed/AppData")
+    try sandbox.drydock("snapshot renamed -r Backups").expect(exit: 1, errors: "renamed .xcappdata bundle")
+    try sandbox.succeed("inspect renamed/AppData")
   }
 
   @Test("Words that are no command, also behind help; a path that is a word of the message")
   func words() throws {
-    try sandbox.drydock("help", "migrate2").expect(exit: 64, errors: "did you mean `migrate`")
-    try sandbox.drydock("help", "vault", "list").expect(output: "USAGE: drydock vault list")
-    let missing = try sandbox.drydock("validate", "-m", "migrations")
+    try sandbox.drydock("help migrate2").expect(exit: 64, errors: "did you mean `migrate`")
+    try sandbox.drydock("help vault list").expect(output: "USAGE: drydock vault list")
+    let missing = try sandbox.drydock("validate -m migrations")
     #expect(missing.errors.contains("drydock: error: migrations: no migrations yet"), "\(missing)")
-    try sandbox.succeed("new", "true")
+    try sandbox.succeed("new true")
     try sandbox.drydock("validate").expect(output: "0001_true  True")
   }
 
   @Test("A report replaces an earlier one, and nothing else: no database, archive or fixture")
   func reportFiles() throws {
     try sandbox.shell("sqlite3 Own/Documents/own.sqlite 'CREATE TABLE t (x)'")
-    let archive = try sandbox.succeed("snapshot", "Own", "-r", "Backups").trimmingCharacters(in: .newlines)
+    let archive = try sandbox.succeed("snapshot Own -r Backups").trimmingCharacters(in: .newlines)
     try sandbox.shell("ln -s Own/Documents/own.sqlite page.html")
     let before = try sandbox.tree("Own")
     for arguments in [
@@ -202,16 +198,15 @@ struct FirstHourTests {
     }
     try sandbox.tree("Own").expectSame(as: before, comparing: TreeListing.untouched)
     try sandbox.succeed("verify", archive, "--data")
-    for _ in 1...2 { try sandbox.succeed("audit", "Own", "--html", "x.html", "--sarif", "y.sarif") }
+    for _ in 1...2 { try sandbox.succeed("audit Own --html x.html --sarif y.sarif") }
     // A name of one character.
-    try sandbox.succeed("inspect", "Own", "--html", "x")
+    try sandbox.succeed("inspect Own --html x")
   }
 
   @Test("Help at a terminal that is too narrow for it")
   func narrowHelp() throws {
     for width in [1, 20, 39] {
-      try sandbox.drydock(["help", "audit"], environment: ["COLUMNS": "\(width)"]).expect(
-        output: "drydock audit")
+      try sandbox.drydock("help audit", environment: ["COLUMNS": "\(width)"]).expect(output: "drydock audit")
     }
   }
 
@@ -226,12 +221,12 @@ struct FirstHourTests {
       INSERT INTO "c"" WHERE (SELECT count(*) FROM ""d" VALUES ('x');
       """)
     try sandbox.shell("sqlite3 Own/Documents/own.sqlite < hostile.sql")
-    let audit = try sandbox.drydock("audit", "Own").expect(output: "a\"b.token")
+    let audit = try sandbox.drydock("audit Own").expect(output: "a\"b.token")
     #expect(!audit.output.contains("not examined: Documents") && !audit.output.contains("ghp_"), "\(audit)")
     try sandbox.shell(
       "sqlite3 Own/Documents/own.sqlite \"PRAGMA writable_schema = ON; INSERT INTO sqlite_master VALUES ('view', 'bad', 'bad', 0, 'CREATE VIEW bad AS SELEC')\""
     )
-    let damaged = try sandbox.drydock("audit", "Own", "--fail-on", "error")
+    let damaged = try sandbox.drydock("audit Own --fail-on error")
     #expect(damaged.exitCode == 3 || damaged.exitCode == 4, "\(damaged)")
     #expect(damaged.output.contains("Documents/own.sqlite"), "\(damaged)")
   }
@@ -241,10 +236,10 @@ struct FirstHourTests {
     try sandbox.write("Migrations/0001_theme.yaml", Self.migration)
     try sandbox.write(
       "Migrations/0002_wrong.yaml", "steps: [defaults.rename: {keys: {nothing: x}, if-missing: fail}]\n")
-    try sandbox.succeed("baseline", "Own", "--to", "0")
-    let log = try sandbox.succeed("log", "Own")
-    try sandbox.drydock("migrate", "Own").expect(exit: 1)
-    #expect(try sandbox.succeed("log", "Own") == log && !log.contains("(0 paths"))
+    try sandbox.succeed("baseline Own --to 0")
+    let log = try sandbox.succeed("log Own")
+    try sandbox.drydock("migrate Own").expect(exit: 1)
+    #expect(try sandbox.succeed("log Own") == log && !log.contains("(0 paths"))
   }
 }
 

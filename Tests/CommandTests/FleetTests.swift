@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Many processes that share the work of one run, as a scheduler starts them.
+/// Many processes that share the work of one run, as a scheduler starts them. Lists of containers, and what is refused, are in
+/// the session `fleet.txt`.
 @Suite("Fleets")
 struct FleetTests {
   private let sandbox: Sandbox
@@ -97,7 +98,7 @@ struct FleetTests {
     #expect(chosen.count == 2 && chosen.allSatisfy { $0.contains("changed 0") })
     #expect(try JSONNode.lines(first.output).last?["left_out"].number == 4)
     // A percentage is rounded up; and it is the same containers each time.
-    let same = try states(sandbox.drydock("migrate", "--all", "All", "--json", "--first", "30%"))
+    let same = try states(sandbox.drydock("migrate --all All --json --first 30%"))
     #expect(same == chosen.map { $0.replacing("changed", with: "unchanged") })
 
     for name in Self.names { try sandbox.write("All/\(name)/" + Sandbox.settings, "bplist00 and no more") }
@@ -116,17 +117,16 @@ struct FleetTests {
   @Test("What a run changed is rolled back in each container, unless something followed; once")
   func rollback() throws {
     let before = try sandbox.tree("All/c2")
-    try sandbox.succeed("migrate", "--all", "All", "--to", "2", "--run", "older")
+    try sandbox.succeed("migrate --all All --to 2 --run older")
     let older = try sandbox.tree("All/c2")
     // Three transactions of one run.
-    try sandbox.succeed("migrate", "--all", "All", "--to", "5", "--each", "--run", "newer")
-    try sandbox.succeed("migrate", "All/c1", "--to", "6")
+    try sandbox.succeed("migrate --all All --to 5 --each --run newer")
+    try sandbox.succeed("migrate All/c1 --to 6")
     try sandbox.create("All/c7", photos: 0)
     let undo = ["rollback", "--all", "All", "--transaction-of", "newer", "--json"]
     let dry = try sandbox.drydock(undo + ["--dry-run"])
     #expect(try states(dry)[1] == "c2 pending 0", "\(dry)")
-    let result = try sandbox.drydock(undo).expect(
-      exit: 3, errors: "a later transaction is not of run newer")
+    let result = try sandbox.drydock(undo).expect(exit: 3, errors: "a later transaction is not of run newer")
     #expect(
       try states(result) == [
         "c1 failed 6", "c2 changed 0", "c3 changed 0", "c4 changed 0", "c5 changed 0", "c6 changed 0",
@@ -135,28 +135,27 @@ struct FleetTests {
     try sandbox.tree("All/c2").expectSame(as: older)
     #expect(try states(sandbox.drydock(undo))[1...].allSatisfy { $0.hasSuffix("unchanged 0") })
     // The one before is the newest now.
-    try sandbox.succeed("rollback", "All/c2", "--transaction-of", "older")
+    try sandbox.succeed("rollback All/c2 --transaction-of older")
     try sandbox.tree("All/c2").expectSame(as: before)
-    try sandbox.drydock("rollback", "All/c2", "--transaction-of", "older").expect(output: "nothing to do")
+    try sandbox.drydock("rollback All/c2 --transaction-of older").expect(output: "nothing to do")
     let unknown = ["rollback", "--all", "All", "--transaction-of", "unknown"]
     try sandbox.drydock(unknown).expect(
       exit: 1, output: "7 containers: 7 unchanged", errors: "no container has a transaction of run unknown")
     try sandbox.drydock(unknown + ["--run", "u", "--shard", "1/2"]).expect(
       errors: "no container of shard 1/2 has a")
-    try sandbox.drydock("rollback", "All/c2", "--transaction-of", "unknown").expect(
+    try sandbox.drydock("rollback All/c2 --transaction-of unknown").expect(
       exit: 1, errors: "has no transaction of run unknown")
   }
 
   @Test("A redo of what a run changed is undone with the run; versions before and after are known")
   func redone() throws {
     let before = try sandbox.tree("All/c2")
-    try sandbox.succeed("migrate", "--all", "All", "--to", "2", "--run", "r1")
-    let undone = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1")
-    let name = try #require(
-      undone.output.firstMatch(of: /run ([0-9a-f]{16}); `(.*)` undoes it/), "\(undone)")
+    try sandbox.succeed("migrate --all All --to 2 --run r1")
+    let undone = try sandbox.drydock("rollback --all All --transaction-of r1")
+    let name = try #require(undone.output.firstMatch(of: /run ([0-9a-f]{16}); `(.*)` undoes it/), "\(undone)")
     #expect(name.output.2 == "drydock rollback --all All --redo")
-    let redone = try sandbox.drydock("rollback", "--all", "All", "--redo", "--json")
-    let again = try sandbox.drydock("rollback", "--all", "All", "--transaction-of", "r1", "--json")
+    let redone = try sandbox.drydock("rollback --all All --redo --json")
+    let again = try sandbox.drydock("rollback --all All --transaction-of r1 --json")
     #expect(try states(again).allSatisfy { $0.hasSuffix(" changed 0") }, "\(again)")
     try sandbox.tree("All/c2").expectSame(as: before)
     for (result, versions) in [(redone, [0, 2]), (again, [2, 0])] {
@@ -171,35 +170,13 @@ struct FleetTests {
   )
   func results() throws {
     try sandbox.write("All/c3/" + Sandbox.settings, "bplist00 and no more")
-    let result = try sandbox.drydock("migrate", "--all", "All", "-q", "--result", "new/results/1.jsonl")
+    let result = try sandbox.drydock("migrate --all All -q --result new/results/1.jsonl")
       .expect(exit: 3, output: "6 containers: 5 changed, 1 failed")
     #expect(result.output.split(separator: "\n").count == 2, "\(result)")
     #expect(result.output.hasPrefix("  c3"))
     let times = try JSONNode.lines(sandbox.text("new/results/1.jsonl")).compactMap { $0["time"].text }
     #expect(times.count == 6)
     #expect(times.allSatisfy { $0.wholeMatch(of: /[-0-9]{10}T[:0-9]{8}\.[0-9]{3}Z/) != nil }, "\(times)")
-  }
-
-  @Test("A link that leads nowhere has failed; the others are done")
-  func brokenLink() throws {
-    try FileManager.default.createSymbolicLink(atPath: sandbox("All/away"), withDestinationPath: "gone")
-    try sandbox.write("All/README", "text")
-    let result = try sandbox.drydock("migrate", "--all", "All", "--json").expect(
-      exit: 3, errors: "the link cannot be followed")
-    #expect(try states(result).first == "away failed 1" && states(result).count == 7, "\(result)")
-    #expect(try JSONNode.lines(result.output).last?["passed_over"].texts == ["README"])
-  }
-
-  @Test("A number that is none is refused with the reason")
-  func portions() throws {
-    for (option, value, reason) in [
-      ("--first", "200%", "give a percentage of at most 100%"),
-      ("--first", "-1", "give a number such as 20"), ("--max-failures", "-1%", "give a percentage"),
-      ("--max-failures", "1.5", "give a number such as 20"),
-    ] {
-      try sandbox.drydock("status", "--all", "All", option, value).expect(
-        exit: 64, errors: "the value '\(value)' is invalid for '\(option) <number>': \(reason)")
-    }
   }
 
   /// Variables of an array job of Slurm, some of them changed.
@@ -240,7 +217,6 @@ struct FleetTests {
   }
 
   private static let wrongSchedulers: [(option: String, variables: [String: String], message: String)] = [
-    ("slurm", [:], "needs the variable SLURM_ARRAY_TASK_ID, which is not set; run it in a job array"),
     ("slurm", slurm(["TASK_MAX": ""]), "SLURM_ARRAY_TASK_MAX, which is not set"),
     ("slurm", slurm(["TASK_ID": "three"]), "SLURM_ARRAY_TASK_ID is `three`, not a number"),
     ("slurm", slurm(["TASK_ID": "9"]), "do not include 9"),
@@ -257,12 +233,10 @@ struct FleetTests {
       "kubernetes/2", ["JOB_COMPLETION_INDEX": "1", "HOSTNAME": "elsewhere"],
       "needs --run ID, because the variable JOB_NAME is not set"
     ),
-    ("1/3", [:], "--shard 1/3 needs --run ID: all jobs of a run have the same name"),
-    ("kubernetes", [:], "JOB_COMPLETION_INDEX, which is not set"),
     ("kubernetes", ["JOB_COMPLETION_INDEX": "1"], "JOB_COMPLETIONS, which is not set; set it to"),
     ("kubernetes/2", ["JOB_COMPLETION_INDEX": "2"], "the completion index 2 is beyond 2 shards"),
     ("kubernetes/x", ["JOB_COMPLETION_INDEX": "0"], "x is not a number of shards"),
-    ("3", [:], "is not a part of the work"), ("4/3", [:], "is not a part of the work"),
+    ("3", [:], "is not a part of the work"),
     ("pbs", [:], "is not a part of the work"),
   ]
 
@@ -273,19 +247,6 @@ struct FleetTests {
       try sandbox.drydock(["status", "--all", "list", "--shard", option], environment: variables).expect(
         exit: 64, errors: message)
     }
-  }
-
-  @Test("A list names containers, from a file or standard input; a missing one has failed, and stops nothing")
-  func list() throws {
-    try sandbox.write("All/list", "c2\n# comment\n\ngone\n./c1/\n")
-    let listed = try sandbox.drydock("status", "--all", "All/list", "--json").expect(exit: 3)
-    #expect(try states(listed) == ["c1 pending 0", "c2 pending 0", "gone failed 1"], "\(listed)")
-    let piped = try Command.run(
-      "/bin/sh", ["-c", "printf 'All/c3\\n' | \"$0\" status --all - --json", sandbox.program],
-      environment: sandbox.environment, directory: sandbox.directory.path)
-    #expect(try states(piped) == ["All/c3 pending 0"], "\(piped)")
-    let empty = try sandbox.drydock("status", "--all", "drydock.yaml")
-    #expect(!empty.succeeded)
   }
 
   @Test("A file of results has complete lines only, is appended to, and belongs to one job")
@@ -315,7 +276,7 @@ struct FleetTests {
   @Test("Results that do not fit on their disk are missing as whole lines, and the job has not succeeded")
   func fullResults() throws {
     let disk = try Namespace(sandbox, #"cd "$0"; mkdir Disk; mount -t tmpfs -o size=4k none Disk"#)
-    try disk.drydock("status", "--all", "All", "--result", "Disk/r.jsonl").expect(
+    try disk.drydock("status --all All --result Disk/r.jsonl").expect(
       exit: 1, output: "6 containers: 6 pending",
       errors: "Disk/r.jsonl: cannot write: No space left on device")
     let kept = try disk.run("/bin/cat", ["Disk/r.jsonl"]).output
@@ -334,46 +295,41 @@ struct FleetTests {
     #expect(
       try states(again) == Self.names.map { "\($0) \($0 == "c4" ? "changed" : "unchanged") 0" }, "\(again)")
     #expect(try states(sandbox.drydock(snapshot)).allSatisfy { $0.hasSuffix(" unchanged 0") })
-    let next = try sandbox.drydock(
-      "snapshot", "--all", "All", "-r", "Backups", "--run", "night-2", "--json")
+    let next = try sandbox.drydock("snapshot --all All -r Backups --run night-2 --json")
     #expect(try states(next).allSatisfy { $0.hasSuffix(" changed 0") })
     let archives = try sandbox.names("Backups").filter { $0.hasSuffix(".tar.zst") }
     #expect(archives.count == 12)
 
-    let verified = try sandbox.drydock("verify", "--all", "All", "-r", "Backups", "--data", "--json")
-      .expect()
+    let verified = try sandbox.drydock("verify --all All -r Backups --data --json").expect()
     #expect(try states(verified).count == 6, "\(verified)")
     try FileManager.default.createDirectory(atPath: sandbox("Empty"), withIntermediateDirectories: false)
-    try sandbox.drydock("verify", "--all", "All", "-r", "Empty").expect(
-      exit: 1, output: "no archive of this container")
+    try sandbox.drydock("verify --all All -r Empty").expect(exit: 1, output: "no archive of this container")
     for shard in 1...2 {
       try sandbox.succeed(
         "verify", "-r", "Backups", "--run", "v", "--shard", "\(shard)/2", "--result", "v\(shard).jsonl")
     }
     let document = try summary(sandbox, ["v1.jsonl", "v2.jsonl"])
     #expect(document["containers"].number == 12 && document["kind"].text == "archive")
-    try sandbox.drydock("snapshot", "--all", "All", "-o", "x.tar.zst").expect(exit: 64)
+    try sandbox.drydock("snapshot --all All -o x.tar.zst").expect(exit: 64)
   }
 
   @Test("Audits of many containers and shards of fixtures are results like others")
   func others() throws {
-    try sandbox.succeed("audit", "--all", "All", "--result", "a.jsonl")
-    try sandbox.drydock("audit", "--all", "All", "--fail-on", "warning", "--result", "b.jsonl").expect(
-      exit: 4)
+    try sandbox.succeed("audit --all All --result a.jsonl")
+    try sandbox.drydock("audit --all All --fail-on warning --result b.jsonl").expect(exit: 4)
     let audit = try summary(sandbox, ["b.jsonl"], exit: 4)
     #expect(audit["failures"].list.count == 1 && audit["failures"][0]["count"].number == 6, "\(audit)")
-    try sandbox.drydock("audit", "--all", "All", "--html", "x.html").expect(exit: 64)
+    try sandbox.drydock("audit --all All --html x.html").expect(exit: 64)
     try Sandbox.with { sandbox in
       for name in ["v0", "v3"] { try sandbox.addFixture(name) }
       for shard in 1...2 {
-        try sandbox.succeed(
-          "test", "--run", "t", "--shard", "\(shard)/2", "--result", "\(shard).jsonl")
+        try sandbox.succeed("test", "--run", "t", "--shard", "\(shard)/2", "--result", "\(shard).jsonl")
       }
       #expect(try summary(sandbox, ["1.jsonl", "2.jsonl"])["containers"].number == 2)
-      try sandbox.drydock("summary", "1.jsonl", "2.jsonl").expect(output: "2 fixtures: 2 unchanged")
+      try sandbox.drydock("summary 1.jsonl 2.jsonl").expect(output: "2 fixtures: 2 unchanged")
       try sandbox.write("Fixtures/v0/expected/7/defaults.yaml", "other: 1\n")
-      try sandbox.drydock("test", "--result", "3.jsonl").expect(exit: 1)
-      try sandbox.drydock("summary", "3.jsonl").expect(exit: 1, output: "2 fixtures: 1 unchanged, 1 failed")
+      try sandbox.drydock("test --result 3.jsonl").expect(exit: 1)
+      try sandbox.drydock("summary 3.jsonl").expect(exit: 1, output: "2 fixtures: 1 unchanged, 1 failed")
     }
   }
 }

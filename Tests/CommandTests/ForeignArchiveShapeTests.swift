@@ -78,9 +78,7 @@ struct ForeignArchiveShapeTests {
 
   @Test(
     "What macOS packs beside files becomes their attributes: a flag keeps a file out of the backup",
-    arguments: [
-      "__MACOSX/Notes/Documents/._flagged.txt", "Notes/Documents/._flagged.txt",
-    ])
+    arguments: ["__MACOSX/Notes/Documents/._flagged.txt", "Notes/Documents/._flagged.txt"])
   func appleDouble(_ name: String) throws {
     try sandbox.python(
       Self.double + """
@@ -92,10 +90,10 @@ struct ForeignArchiveShapeTests {
         z.writestr('Notes/Library/x', ''); z.writestr('Notes/.DS_Store', '')
         z.close()
         """)
-    let shown = try sandbox.document("snapshot", "Notes.zip", "-o", "A.tar.zst")
+    let shown = try sandbox.document("snapshot Notes.zip -o A.tar.zst")
     let excluded = shown["excluded"].list
     #expect(excluded.compactMap { $0["path"].text }.contains("Documents/flagged.txt"), "\(shown)")
-    let text = try sandbox.succeed("show", "A.tar.zst")
+    let text = try sandbox.succeed("show A.tar.zst")
     #expect(text.contains("Documents/kept.txt") && text.contains("Documents/._own"))
     #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
   }
@@ -110,10 +108,10 @@ struct ForeignArchiveShapeTests {
         z.writestr('Notes/Documents/._b', double('own', b'2', fork=bytes(70000)))
         z.close()
         """)
-    try sandbox.drydock("snapshot", "Notes.zip", "-o", "A.tar.zst").expect(
+    try sandbox.drydock("snapshot Notes.zip -o A.tar.zst").expect(
       exit: 3, errors: "file system below TMPDIR: Documents/._b\n")
-    try sandbox.drydock("show", "A.tar.zst").expect(output: "Documents/._b")
-    try sandbox.succeed("restore", "A.tar.zst", "Back")
+    try sandbox.drydock("show A.tar.zst").expect(output: "Documents/._b")
+    try sandbox.succeed("restore A.tar.zst Back")
     try sandbox.python(
       """
       import os
@@ -128,9 +126,9 @@ struct ForeignArchiveShapeTests {
   @Test("An archive is not a foreign archive, and is told from one")
   func archive() throws {
     try sandbox.create()
-    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try sandbox.expectRefusal(
-      ["inspect", "A.tar.zst"], exit: 1,
+      "inspect A.tar.zst", exit: 1,
       ["A.tar.zst: an archive of drydock", "drydock show", "drydock restore"],
       container: nil)
   }

@@ -16,13 +16,13 @@ struct ForeignArchiveTests {
     try sandbox.python(
       #"import unicodedata; [open(b'Notes/Documents/'+n, 'w') for n in (b'\xff\xfe', unicodedata.normalize('NFD', 'é').encode())]"#
     )
-    let directory = try sandbox.document("snapshot", "Notes", "-o", "D.tar.zst")
+    let directory = try sandbox.document("snapshot Notes -o D.tar.zst")
     let file = try packing.pack(in: sandbox)
     let before = try sandbox.tree(file)
     let packed = try sandbox.document("snapshot", file, "-o", "P.tar.zst")
     #expect(packed["snapshot"].text == directory["snapshot"].text)
     try sandbox.tree(file).expectSame(as: before, comparing: TreeListing.untouched)
-    let one = try sandbox.document("show", "D.tar.zst"), other = try sandbox.document("show", "P.tar.zst")
+    let one = try sandbox.document("show D.tar.zst"), other = try sandbox.document("show P.tar.zst")
     for key in ["entries", "excluded", "skipped"] {
       #expect(one[key].exists && one[key].canonical == other[key].canonical, "\(key)")
     }
@@ -39,7 +39,7 @@ struct ForeignArchiveTests {
     try sandbox.removeOddNames()
     // The standard library of Python follows links.
     if packing == .pythonZip { try sandbox.run(Tools.system("find"), "Notes", "-type", "l", "-delete") }
-    try sandbox.succeed("snapshot", "Notes", "-o", "D.tar.zst")
+    try sandbox.succeed("snapshot Notes -o D.tar.zst")
     try sandbox.succeed("snapshot", try packing.pack(in: sandbox), "-o", "P.tar.zst", "--include-excluded")
     let contents = { (name: String) in
       let entries = try sandbox.document("show", name)["entries"].list
@@ -59,7 +59,7 @@ struct ForeignArchiveTests {
     try sandbox.removeOddNames()
     let file = try packing.pack(in: sandbox)
     let inspected = try sandbox.document("inspect", file)["container"]
-    let own = try sandbox.document("inspect", "Notes")["container"]
+    let own = try sandbox.document("inspect Notes")["container"]
     #expect(inspected["root"].text == sandbox(file))
     for key in ["app", "instance", "layout", "schema_version", "settings", "databases"] {
       #expect(own[key].exists && inspected[key].canonical == own[key].canonical, "\(key)")
@@ -83,13 +83,12 @@ struct ForeignArchiveTests {
   @Test("What would change it is refused, and says what to do")
   func changing() throws {
     try sandbox.create()
-    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try Packing.gnuTar.pack(in: sandbox)
     let before = try sandbox.tree("Notes.tar")
     for arguments in [
-      ["migrate", "Notes.tar"], ["rollback", "Notes.tar"], ["recover", "Notes.tar"],
-      ["baseline", "Notes.tar", "--to", "1"], ["restore", "A.tar.zst", "Notes.tar"],
-      ["restore", "A.tar.zst", "Notes.tar", "--dry-run"],
+      "migrate Notes.tar", "rollback Notes.tar", "recover Notes.tar", "baseline Notes.tar --to 1",
+      "restore A.tar.zst Notes.tar", "restore A.tar.zst Notes.tar --dry-run",
     ] {
       try sandbox.expectRefusal(
         arguments, exit: 64, ["Notes.tar is a foreign archive", "unpack it"], container: nil)
@@ -99,9 +98,7 @@ struct ForeignArchiveTests {
 
   @Test(
     "Committed and not yet checkpointed rows are there, as another program left them",
-    arguments: [
-      Packing.gnuTar, .bsdtarZip, .pythonZip,
-    ])
+    arguments: [Packing.gnuTar, .bsdtarZip, .pythonZip])
   func log(_ packing: Packing) throws {
     try sandbox.python(
       """
@@ -114,8 +111,7 @@ struct ForeignArchiveTests {
       c.execute('begin'); c.execute('insert into t values (-1)')
       os._exit(0)
       """)
-    #expect(
-      sandbox.exists("Notes/Documents/a.sqlite-wal") && sandbox.exists("Notes/Documents/a.sqlite-shm"))
+    #expect(sandbox.exists("Notes/Documents/a.sqlite-wal") && sandbox.exists("Notes/Documents/a.sqlite-shm"))
     try sandbox.succeed("snapshot", try packing.pack(in: sandbox), "-o", "A.tar.zst")
     try sandbox.run(Tools.system("bsdtar"), "-xf", "A.tar.zst")
     let count = try sandbox.python(

@@ -56,7 +56,7 @@ struct ForeignLinkTests {
     try sandbox.write(
       "drydock.yaml", "app: com.example.notes\ngroups: {group.sandbox: \(sandbox("Way/Group"))}\n")
     let before = try sandbox.tree("Place")
-    try sandbox.drydock("snapshot", "Place/Notes", "-r", "Place").expectError(
+    try sandbox.drydock("snapshot Place/Notes -r Place").expectError(
       exit: 1, [sandbox("Way"), "another user"])
     try sandbox.tree("Place").expectSame(as: before)
   }

@@ -15,16 +15,11 @@ struct ForeignStateTests {
     ["status", "Place/Notes"], ["explain", "Place/Notes", "Documents"],
   ]
 
-  private func shell(_ sandbox: Sandbox, _ script: String) throws -> String {
-    try sandbox.run("/bin/sh", "-ec", "cd '\(sandbox(""))'\n" + script)
-  }
-
   /// A container of user 65534 in that user's directory, and somebody else's directory.
   private func placed(_ sandbox: Sandbox) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try sandbox.create()
-    _ = try shell(
-      sandbox,
+    try sandbox.shell(
       """
       mkdir Place Victim; mv Notes Place/Notes; echo safe > Victim/file
       chown -hR 65534:65534 Place
@@ -34,15 +29,13 @@ struct ForeignStateTests {
   /// A state directory as an attacker writes it: by its journal a commit was interrupted that is to exchange the victim's
   /// directory for one of the attacker's.
   private func plant(_ sandbox: Sandbox) throws -> String {
-    let name = try shell(sandbox, "printf %s Notes | sha256sum | cut -c1-16").trimmingCharacters(
-      in: .newlines)
+    let name = try sandbox.shell("printf %s Notes | sha256sum | cut -c1-16").trimmingCharacters(in: .newlines)
     let state = "Place/.drydock-" + name
     func inode(_ path: String) throws -> String {
-      try shell(sandbox, "stat -c %i '\(path)'").trimmingCharacters(in: .newlines)
+      try sandbox.shell("stat -c %i '\(path)'").trimmingCharacters(in: .newlines)
     }
     let stage = "\(state)/stage/\(Self.transaction)"
-    _ = try shell(
-      sandbox,
+    try sandbox.shell(
       "mkdir -p \(stage)/tree-1 \(stage)/tree \(state)/undo \(state)/conflict; echo evil > \(stage)/tree-1/file"
     )
     let own = try "{\"device\":1,\"inode\":\(inode("Place/Notes"))}"
@@ -57,7 +50,7 @@ struct ForeignStateTests {
       "rootAfter":\(own),"rootBefore":{"device":1,"inode":1},"step":"commit",\(end)}
 
       """)
-    _ = try shell(sandbox, "chmod -R go-rwx \(state); chown -hR 65534:65534 \(state)")
+    try sandbox.shell("chmod -R go-rwx \(state); chown -hR 65534:65534 \(state)")
     return state
   }
 
@@ -69,7 +62,7 @@ struct ForeignStateTests {
     for command in Self.readers {
       try sandbox.drydock(command).expect(errors: "belongs to user 65534")
     }
-    for command in [["recover", "Place/Notes"], ["migrate", "Place/Notes"], ["rollback", "Place/Notes"]] {
+    for command in ["recover Place/Notes", "migrate Place/Notes", "rollback Place/Notes"] {
       try sandbox.drydock(command).expectError(
         exit: 1, [sandbox(state), "belongs to user 65534", "as that user"])
     }
@@ -81,7 +74,7 @@ struct ForeignStateTests {
   func trusted() throws {
     try placed(sandbox)
     let state = try plant(sandbox)
-    _ = try shell(sandbox, "chown -hR 0:0 \(state)")
+    try sandbox.shell("chown -hR 0:0 \(state)")
     let before = try sandbox.tree("Victim")
     for command in Self.readers + [["recover", "Place/Notes"], ["migrate", "Place/Notes"]] {
       try sandbox.drydock(command).expectError(exit: 5, [sandbox("Victim"), "does not name"])
@@ -95,7 +88,7 @@ struct ForeignStateTests {
       (Self.transaction, "../../Victim"), ("\"groups\"", "\"undoes\":[\"../../Victim\"],\"groups\""),
     ] {
       try sandbox.write(state + "/journal", journal.replacing(text, with: by))
-      try sandbox.drydock("recover", "Place/Notes").expectError(exit: 1, ["/journal", "cannot be read"])
+      try sandbox.drydock("recover Place/Notes").expectError(exit: 1, ["/journal", "cannot be read"])
     }
     try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
   }
@@ -106,10 +99,10 @@ struct ForeignStateTests {
   func writable(_ change: String) throws {
     try placed(sandbox)
     let state = try plant(sandbox)
-    _ = try shell(sandbox, "chown -hR 0:0 \(state); " + change.replacing("S", with: state))
+    try sandbox.shell("chown -hR 0:0 \(state); " + change.replacing("S", with: state))
     let before = try sandbox.tree("Victim")
-    try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups").expect(errors: "is not used")
-    try sandbox.drydock("migrate", "Place/Notes").expectError(exit: 1, [sandbox(state), "is not used"])
+    try sandbox.drydock("snapshot Place/Notes -r Backups").expect(errors: "is not used")
+    try sandbox.drydock("migrate Place/Notes").expectError(exit: 1, [sandbox(state), "is not used"])
     try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
   }
 
@@ -117,20 +110,19 @@ struct ForeignStateTests {
   func inside() throws {
     let sandbox = self.sandbox.with(commit: "in-place")
     try placed(sandbox)
-    try sandbox.kill(["migrate", "Place/Notes"], at: "moved:2")
-    _ = try shell(sandbox, "chown -hR 65534:65534 Place")
+    try sandbox.kill("migrate Place/Notes", at: "moved:2")
+    try sandbox.shell("chown -hR 65534:65534 Place")
     let before = try sandbox.tree("Place")
-    for command in [["snapshot", "Place/Notes", "-r", "Backups"], ["inspect", "Place/Notes"]] {
+    for command in ["snapshot Place/Notes -r Backups", "inspect Place/Notes"] {
       try sandbox.drydock(command).expectError(exit: 5, ["interrupted", "neither old nor new"])
     }
-    try sandbox.drydock("recover", "Place/Notes").expectError(
+    try sandbox.drydock("recover Place/Notes").expectError(
       exit: 1, [".drydock-state", "belongs to user 65534"])
-    try sandbox.drydock("migrate", "Place/Notes").expectError(
-      exit: 5, ["interrupted", "neither old nor new"])
+    try sandbox.drydock("migrate Place/Notes").expectError(exit: 5, ["interrupted", "neither old nor new"])
     try sandbox.tree("Place").expectSame(as: before)
     // Its owner ends it; what is left of it is in nobody's way who reads.
     try sandbox.openToOthers("Migrations")
-    try sandbox.asOther(["recover", "Place/Notes"]).expect()
-    try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups").expect(errors: "belongs to user 65534")
+    try sandbox.asOther("recover Place/Notes").expect()
+    try sandbox.drydock("snapshot Place/Notes -r Backups").expect(errors: "belongs to user 65534")
   }
 }

@@ -31,7 +31,7 @@ struct FullDiskTests {
   func rollback() throws {
     // The undo keeps a database with its log: to know its content takes copies of both.
     try sandbox.create("Notes", version: 0, "--leave-wal")
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.succeed("migrate Notes")
     try sandbox.shell("mkdir Kept; mv Notes .drydock-* Kept")
     var ends: [Int32] = []
     for count in 1...10 {
@@ -40,7 +40,7 @@ struct FullDiskTests {
       let result = try traced(sandbox, "copy_file_range:error=ENOSPC:when=\(count)", ["rollback", "Notes"])
       ends.append(result.exitCode)
       guard !result.succeeded else {
-        try sandbox.succeed("rollback", "Notes", "--redo")
+        try sandbox.succeed("rollback Notes --redo")
         continue
       }
       result.expectError(exit: 1, ["No space left on device", sandbox(".drydock-")])
@@ -68,11 +68,11 @@ struct FullDiskTests {
         SELECT i, randomblob(1000) AS x FROM n;
       """)
     let disk = try disk(sandbox, megabytes: 6, "Notes")
-    let result = try disk.drydock("migrate", "Disk/Notes").expectError(
+    let result = try disk.drydock("migrate Disk/Notes").expectError(
       exit: 1, [sandbox("Disk/.drydock-"), "no space is left here"])
     #expect(!result.errors.contains("0007_grow.sql"), "\(result)")
     // With another database that does not fit, before any statement.
-    let json = try disk.drydock("migrate", "Disk/Notes", "--json").json()
+    let json = try disk.drydock("migrate Disk/Notes --json").json()
     #expect(json["error"]["code"].text == "noSpace", "\(json)")
   }
 
@@ -110,14 +110,14 @@ struct FullDiskTests {
   @Test("What fails after a change is made does not say that nothing was changed")
   func afterTheChange() throws {
     try sandbox.create()
-    try sandbox.succeed("migrate", "Notes")
-    let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+    try sandbox.succeed("migrate Notes")
+    let state = try sandbox.state()
     let undo = try #require(try sandbox.names(state + "/undo").first)
     // The undo of what was rolled back goes with the rollback, but for what is mounted there.
     let space = try Namespace(
       sandbox,
       #"mkdir "$0/\#(state)/undo/\#(undo)/held"; mount -t tmpfs none "$0/\#(state)/undo/\#(undo)/held""#)
-    let result = try space.drydock("rollback", "Notes").expect(
+    let result = try space.drydock("rollback Notes").expect(
       exit: 3, errors: "the change is committed, but its cleanup failed")
     for words in ["nothing was changed", "run it again"] {
       #expect(!result.errors.contains(words), "\(result)")
@@ -149,7 +149,7 @@ struct FullDiskTests {
   @Test("A state that may not be read is not taken for none")
   func unreadableState() throws {
     try sandbox.create()
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.succeed("migrate Notes")
     try sandbox.openToOthers("Migrations")
     try sandbox.mode("device.key", 0o644)
     try sandbox.giveToOther("Notes")
@@ -157,6 +157,6 @@ struct FullDiskTests {
       try sandbox.asOther([command, "Notes"]).expectError(
         exit: 1, [".drydock-", "cannot be read", "belongs to root"])
     }
-    try sandbox.succeed("rollback", "Notes")
+    try sandbox.succeed("rollback Notes")
   }
 }

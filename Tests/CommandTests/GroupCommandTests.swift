@@ -23,7 +23,7 @@ struct GroupCommandTests {
     try sandbox.write("Shares/0001_share.yaml", Self.migration)
     try sandbox.write("drydock.yaml", Self.configuration)
     let archive = try sandbox.snapshot()
-    try sandbox.succeed("migrate", "Notes", "-m", "Shares")
+    try sandbox.succeed("migrate Notes -m Shares")
     let settings = try sandbox.read("Groups/one/Library/Preferences/group.one.plist")
     try sandbox.remove("Groups/one/Library")
     try sandbox.write("Groups/one/keep.txt", "changed")
@@ -47,8 +47,7 @@ struct GroupCommandTests {
   private static let steps: [(String, String, Bool)] = [
     ("exchange", "committed", false), ("exchange", "partly-exchanged", true),
     ("exchange", "partly-exchanged:2", true), ("exchange", "exchanged", true),
-    ("in-place", "committed", true),
-    ("in-place", "moved:2", true),
+    ("in-place", "committed", true), ("in-place", "moved:2", true),
   ]
 
   /// Two containers that share two groups.
@@ -68,35 +67,35 @@ struct GroupCommandTests {
     let sandbox = self.sandbox.with(commit: way)
     try share(sandbox)
     let before = try (sandbox.tree(), sandbox.tree("Groups"))
-    try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: step)
+    try sandbox.kill("migrate Notes -m Shares", at: step)
 
     // Another container that shares the groups does not build on half of it.
-    let other = try sandbox.drydock("snapshot", "Other", "-r", "Backups")
+    let other = try sandbox.drydock("snapshot Other -r Backups")
     #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on it"), "\(other)")
     #expect(other.errors.contains(sandbox("Notes")))
-    try sandbox.succeed("recover", "Notes")
+    try sandbox.succeed("recover Notes")
     if isNew {
       #expect(sandbox.exists("Groups/two/moved.txt") && !sandbox.exists("Notes/Documents/empty.txt"))
       #expect(sandbox.exists("Groups/one/Library/Preferences/group.one.plist"))
-      try sandbox.succeed("rollback", "Notes")
+      try sandbox.succeed("rollback Notes")
     }
     let state = ".drydock-state"
     #expect(try sandbox.tree().without(state).differences(from: before.0, ignoringTimesOf: []) == [])
     #expect(try sandbox.tree("Groups").differences(from: before.1, ignoringTimesOf: [""]) == [])
-    try sandbox.succeed("snapshot", "Other", "-r", "Backups")
+    try sandbox.succeed("snapshot Other -r Backups")
   }
 
   @Test("Killed between two roots and renamed then: once it is recovered, nobody is held up")
   func renamed() throws {
     try share(sandbox)
-    try sandbox.kill(["migrate", "Notes", "-m", "Shares"], at: "partly-exchanged")
+    try sandbox.kill("migrate Notes -m Shares", at: "partly-exchanged")
     try sandbox.shell(
       """
       state() { echo .drydock-$(printf %s "$1" | sha256sum | cut -c1-16); }
       mv $(state Notes) $(state Renamed); mv Notes Renamed
       """)
-    try sandbox.drydock("recover", "Renamed").expect(output: "its change is now complete")
+    try sandbox.drydock("recover Renamed").expect(output: "its change is now complete")
     for name in ["Other", "Renamed"] { try sandbox.succeed("snapshot", name, "-r", "Backups") }
-    try sandbox.succeed("rollback", "Renamed")
+    try sandbox.succeed("rollback Renamed")
   }
 }

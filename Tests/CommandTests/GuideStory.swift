@@ -61,7 +61,7 @@ struct GuideStory {
   }
 
   /// A line `…` is for any lines, and `…` in a line for any text.
-  private static func matches(_ wanted: ArraySlice<String>, _ got: ArraySlice<String>) -> Bool {
+  static func matches(_ wanted: ArraySlice<String>, _ got: ArraySlice<String>) -> Bool {
     guard let first = wanted.first else { return got.isEmpty }
     let rest = wanted.dropFirst()
     if first.trimmingCharacters(in: .whitespaces) == "…" {

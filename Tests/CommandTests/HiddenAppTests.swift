@@ -80,7 +80,7 @@ struct HiddenAppTests {
           let result = try hidden(sandbox, ["migrate", "Notes"], killedAt: step)
           try #require(result.exitCode == 137 || result.exitCode == 5, "\(name): \(result)")
           let report = try app.wait(name)
-          try sandbox.succeed("recover", "Notes")
+          try sandbox.succeed("recover Notes")
           let now = try state(sandbox)
           #expect(
             now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
@@ -104,7 +104,7 @@ struct HiddenAppTests {
         let report = try app.wait(name)
         #expect(report.rows.isEmpty && report.errors == ["file is not a database"], "\(report.lines)")
         #expect(try state(sandbox).check == "ok")
-        try sandbox.succeed("rollback", "Notes")
+        try sandbox.succeed("rollback Notes")
         #expect(try sandbox.read(Self.path) == before)
       }
     }
@@ -142,7 +142,7 @@ struct HiddenAppTests {
       for delay in [0.0, 100, 250, 400] {
         try Sandbox.with(commit: "in-place") { sandbox in
           try prepare(sandbox, isLogged: number % 2 == 0)
-          let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+          let killed = try sandbox.drydock("migrate Notes", environment: ["DRYDOCK_KILL_AT": step])
           let name = "recovery-\(step)-\(delay)"
           try #require(killed.signal == SIGKILL, "\(name): \(killed)")
           try app.start(name, .rows, sandbox(Self.path), delay: delay)
@@ -151,7 +151,7 @@ struct HiddenAppTests {
             environment: sandbox.environment, directory: sandbox.directory.path)
           let report = try app.wait(name)
           #expect([0, 5, 6].contains(slow.exitCode), "\(name): \(slow)")
-          let last = try sandbox.drydock("recover", "Notes")
+          let last = try sandbox.drydock("recover Notes")
           #expect([0, 6].contains(last.exitCode), "\(name): \(last)")
           let now = try state(sandbox)
           #expect(now.check == "ok", "\(name): \(now)")

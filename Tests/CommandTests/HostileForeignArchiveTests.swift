@@ -108,7 +108,7 @@ struct HostileForeignArchiveTests {
     try sandbox.python(sample.script)
     let limit = sandbox.exists("max") ? try sandbox.text("max") : nil
     try sandbox.expectRefusal(
-      ["snapshot", "H", "-o", "A.tar.zst"], exit: sample.exit, [sample.says], container: nil,
+      "snapshot H -o A.tar.zst", exit: sample.exit, [sample.says], container: nil,
       environment: ["DRYDOCK_MAX_SIZE": limit])
     #expect(!sandbox.exists("evil") && !sandbox.exists("../evil") && !sandbox.exists("tmp/evil"))
     #expect(!RawFiles.exists(Array("/tmp/evil".utf8)))
@@ -123,8 +123,8 @@ struct HostileForeignArchiveTests {
           for name, type in [("N/file", tarfile.REGTYPE), ("N/pipe", tarfile.FIFOTYPE), ("N/device", tarfile.CHRTYPE)]:
               entry = tarfile.TarInfo(name); entry.type = type; tar.addfile(entry)
       """)
-    try sandbox.succeed("snapshot", "H", "-o", "A.tar.zst")
-    let shown = try sandbox.succeed("show", "A.tar.zst")
+    try sandbox.succeed("snapshot H -o A.tar.zst")
+    let shown = try sandbox.succeed("show A.tar.zst")
     for part in ["file", "pipe", "device"] { #expect(shown.contains(part), "\(shown)") }
   }
 
@@ -145,8 +145,8 @@ struct HostileForeignArchiveTests {
       with tarfile.open("N.tar", "w") as tar: tar.add("N")
       """)
     for arguments in [
-      ["inspect", "N"], ["snapshot", "N", "-o", "A.tar.zst"], ["audit", "N"], ["diff", "A.tar.zst", "N"],
-      ["inspect", "N.tar"], ["snapshot", "N.tar", "-o", "B.tar.zst"], ["diff", "N", "N.tar"],
+      "inspect N", "snapshot N -o A.tar.zst", "audit N", "diff A.tar.zst N", "inspect N.tar",
+      "snapshot N.tar -o B.tar.zst", "diff N N.tar",
     ] {
       let result = try sandbox.drydock(arguments)
       #expect([0, 1].contains(result.exitCode) && sandbox.exists("kept"), "\(arguments): \(result)")
@@ -162,8 +162,8 @@ struct HostileForeignArchiveTests {
       os.symlink('/etc', 'N/Documents/out'); os.symlink('/etc/passwd', 'N/Documents/passwd')
       t = tarfile.open('H', 'w'); t.add('N'); t.close()
       """)
-    try sandbox.succeed("snapshot", "H", "-o", "A.tar.zst")
-    let shown = try sandbox.succeed("show", "A.tar.zst", "Documents")
+    try sandbox.succeed("snapshot H -o A.tar.zst")
+    let shown = try sandbox.succeed("show A.tar.zst Documents")
     #expect(shown.contains("Documents/out → /etc\n") && shown.contains("Documents/passwd → /etc/passwd\n"))
     #expect(!shown.contains("out/"))
   }

@@ -56,8 +56,7 @@ struct ImportTests {
       tree.paths.sorted() == [
         "Documents", "Documents/Empty", "Documents/Photos", "Documents/Photos/a.jpg", "Documents/block.bin",
         "Documents/empty.txt", "Documents/link", "Documents/zwölf ü.txt", "Library",
-        "Library/Application Support",
-        "Library/Application Support/notes.sqlite", "Library/Preferences",
+        "Library/Application Support", "Library/Application Support/notes.sqlite", "Library/Preferences",
         "Library/Preferences/com.example.notes.plist",
       ])
     for (path, text) in Self.contents {
@@ -99,7 +98,7 @@ struct ImportTests {
       Self.sample("encrypted"), "--access-group",
       "A1B2C3D4E5.com.example.billing"
     ).expect(exit: 3, errors: "com.example.notes/local", "2 keychain items of the device")
-    let items = try sandbox.document("vault", "list", "Notes")["items"].list
+    let items = try sandbox.document("vault list Notes")["items"].list
     #expect(items.count == 7)
     for (name, value) in [
       ("com.example.notes/auth", "made-up-token-of-ada"), ("com.example.notes/sync", "pässword"),
@@ -120,8 +119,7 @@ struct ImportTests {
 
   @Test("Without a device key the items are named, and nothing else stays behind")
   func noDeviceKey() throws {
-    let document = try run(Self.sample("encrypted"), "--json", key: nil)
-      .expect(exit: 3).json()
+    let document = try run(Self.sample("encrypted"), "--json", key: nil).expect(exit: 3).json()
     let left = document["left_out"].list.filter { $0["reason"].text?.contains("no device key") == true }
     #expect(left.count == 6)
     #expect(document["files"].number == 8 && !sandbox.exists("Notes/Library/Vault"))
@@ -136,8 +134,7 @@ struct ImportTests {
     #expect(
       try sandbox.tree("Notes").paths.sorted() == [
         "app_webview", "app_webview/x.bin", "databases", "databases/notes.db", "files", "files/empty",
-        "files/photos",
-        "files/photos/a.jpg", "no_backup", "no_backup/token", "shared_prefs",
+        "files/photos", "files/photos/a.jpg", "no_backup", "no_backup/token", "shared_prefs",
         "shared_prefs/com.example.notes_preferences.xml",
       ])
     try make(
@@ -164,9 +161,9 @@ struct ImportTests {
       "own.yaml",
       "app: \(Self.app)\nlayout: \(layout)\ngroups:\n"
         + groups.map { "  \($0): ../Notes.groups/\($0)\n" }.joined())
-    try sandbox.succeed("snapshot", "Notes", "-o", "own.tar.zst", "--config", "own.yaml")
+    try sandbox.succeed("snapshot Notes -o own.tar.zst --config own.yaml")
     let paths = { (archive: JSONNode) in archive["entries"].list.map { $0["path"].text } }
-    let wanted = try paths(sandbox.document("show", "own.tar.zst"))
+    let wanted = try paths(sandbox.document("show own.tar.zst"))
     for target in [["-o", "made.tar.zst"], ["-r", "Backups"]] {
       let result = try run(Self.sample(name), "--json", "--instance", "phone", to: target)
       #expect([0, 3].contains(result.exitCode), "\(result)")
@@ -176,7 +173,7 @@ struct ImportTests {
       #expect(header["instance"].text == "phone" && header["app"].text == Self.app)
     }
     #expect(try sandbox.names("tmp") == [])
-    let restored = try sandbox.drydock("restore", "made.tar.zst", "Restored")
+    let restored = try sandbox.drydock("restore made.tar.zst Restored")
     #expect([0, 3].contains(restored.exitCode), "\(restored)")
     // What a rule excludes is not in an archive.
     try sandbox.tree("Restored").expectSame(
@@ -198,7 +195,7 @@ struct ImportTests {
     try make(
       "b = m.IPhoneBackup('B'); b.add(m.APP, 'a', b'a'); b.add('AppDomain-com.example.other', 'x', b'x', id='0' * 40); b.finish()"
     )
-    try sandbox.drydock("import", "B", "--list").expect(output: "1 damaged")
+    try sandbox.drydock("import B --list").expect(output: "1 damaged")
     #expect(try run("B").succeeded)
   }
 
@@ -209,8 +206,7 @@ struct ImportTests {
     let before = try sandbox.tree(".").without("tmp")
     try run(Self.sample("plain")).expect(exit: 1, errors: "has data already")
     try sandbox.write("Other.groups/group.example.shared/x", "here")
-    try run(Self.sample("plain"), to: ["Other"]).expect(
-      exit: 1, errors: "has data already")
+    try run(Self.sample("plain"), to: ["Other"]).expect(exit: 1, errors: "has data already")
     #expect(!sandbox.exists("Other") && !sandbox.exists("Other.groups/group.com.example.notes"))
     try sandbox.tree(".").without("tmp", "Other.groups").without(states()).expectSame(
       as: before.without(states()), comparing: TreeListing.timeless)
@@ -346,8 +342,7 @@ struct ImportTests {
         try expectRefusal(backup, name, message, code)
         continue
       }
-      try run(backup, to: ["Part\(number)"]).expect(
-        exit: 3, errors: "Documents/a: \(message)")
+      try run(backup, to: ["Part\(number)"]).expect(exit: 3, errors: "Documents/a: \(message)")
       #expect(!sandbox.exists("Part\(number)/Documents/a"))
     }
   }
@@ -372,8 +367,7 @@ struct ImportTests {
     let result = try run("B").expect(exit: 3)
     for line in [
       "note: files that have another size than the backup's index says, as databases often do, were imported as they are: 3\n",
-      "warning: 2 of 7 files missing\n",
-      ".groups/group.com.example.notes/odd: neither a file nor",
+      "warning: 2 of 7 files missing\n", ".groups/group.com.example.notes/odd: neither a file nor",
       "gone: the backup does not have its content", "plain: it has no key, in an encrypted backup",
     ] { #expect(result.errors.contains(line), "\(result)") }
     #expect(try sandbox.tree("Notes").paths.sorted() == ["empty", "good", "longer", "shorter"])
@@ -513,8 +507,7 @@ struct ImportTests {
 
   @Test("A device is left out and named")
   func device() throws {
-    try make(
-      "m.android('B.ab', tar=m.android_tar([dict(name='apps/com.example.notes/f/d', type=b'3')]))")
+    try make("m.android('B.ab', tar=m.android_tar([dict(name='apps/com.example.notes/f/d', type=b'3')]))")
     let result = try run("B.ab").expect(exit: 3)
     #expect("\(result)".contains("f/d: a device, FIFO or socket"), "\(result)")
   }
@@ -571,10 +564,10 @@ struct ImportTests {
     try sandbox.run(
       Tools.system("mkdir"), "-p", sandbox("Backup"), sandbox("Device/data/Containers/Data/Application/X"))
     try sandbox.run(Tools.system("cp"), "-a", Self.sample("plain"), sandbox("Backup/" + name))
-    let list = try sandbox.succeed("inspect", "Backup")
+    let list = try sandbox.succeed("inspect Backup")
     #expect(list.contains("a directory of device backups") && list.contains(name))
-    try sandbox.drydock("inspect", "Device").expect(output: "simctl get_app_container")
-    try sandbox.drydock("import", "Backup", "--list").expect(exit: 1, errors: "name one of them: \(name)")
+    try sandbox.drydock("inspect Device").expect(output: "simctl get_app_container")
+    try sandbox.drydock("import Backup --list").expect(exit: 1, errors: "name one of them: \(name)")
     for path in ["Backup", "Device"] {
       try sandbox.drydock("snapshot", path, "-o", "x.tar.zst").expect(exit: 1)
     }
@@ -587,7 +580,7 @@ struct ImportTests {
     try sandbox.run(
       Tools.system("tar"), "--format=ustar", "-C", sandbox("Notes"), "-cf", sandbox("notes.tar"), ".")
     try sandbox.remove("drydock.yaml")
-    try sandbox.drydock("inspect", "notes.tar").expect(output: "(android)")
-    #expect(try sandbox.succeed("snapshot", "notes.tar", "-o", "x.tar.zst").hasSuffix("x.tar.zst\n"))
+    try sandbox.drydock("inspect notes.tar").expect(output: "(android)")
+    #expect(try sandbox.succeed("snapshot notes.tar -o x.tar.zst").hasSuffix("x.tar.zst\n"))
   }
 }

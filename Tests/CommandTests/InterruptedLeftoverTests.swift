@@ -16,7 +16,7 @@ struct InterruptedLeftoverTests {
         try Sandbox.with(commit: commit) { sandbox in
           try sandbox.create()
           let before = try sandbox.tree().without(".drydock-state")
-          try sandbox.kill(["migrate", "Notes"], at: step)
+          try sandbox.kill("migrate Notes", at: step)
           _ = try sandbox.traced("unlinkat", "signal=KILL:when=\(number)", ["recover", "Notes"])
           for command in ["log", "recover", "log"] { try sandbox.succeed(command, "Notes") }
           try sandbox.tree().without(".drydock-state").expectSame(as: before, ignoringTimesOf: [""])
@@ -29,22 +29,22 @@ struct InterruptedLeftoverTests {
   func killedRollback() throws {
     try sandbox.create()
     let before = try sandbox.tree()
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.succeed("migrate Notes")
     var kills = 0
     for number in 1...20 {
       let result = try sandbox.traced("utimensat", "signal=KILL:when=\(number)", ["rollback", "Notes"])
       guard result.signal == SIGKILL else { break }
       kills += 1
-      let recovered = try sandbox.drydock("recover", "Notes").expect()
+      let recovered = try sandbox.drydock("recover Notes").expect()
       #expect(!recovered.output.contains("conflict"), "\(number): \(recovered)")
     }
     #expect(kills > 2)
-    _ = try sandbox.drydock("rollback", "Notes")
+    _ = try sandbox.drydock("rollback Notes")
     try sandbox.tree().without(".drydock-state").expectSame(as: before, ignoringTimesOf: [""])
   }
 
   private func kill(_ sandbox: Sandbox, _ step: String) throws -> (state: String, stage: String) {
-    try sandbox.kill(["migrate", "Notes"], at: step)
+    try sandbox.kill("migrate Notes", at: step)
     let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
     return (state, state + "/stage/" + (try #require(try sandbox.names(state + "/stage").first)))
   }
@@ -63,9 +63,7 @@ struct InterruptedLeftoverTests {
         let journal = try sandbox.text(state + "/journal")
         try sandbox.write(
           state + "/journal", journal.replacing("\"step\":\"\(record)\"", with: "\"step\":\"c"))
-        for command in [
-          ["recover", "Notes"], ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes"],
-        ] {
+        for command in ["recover Notes", "snapshot Notes -r Backups", "migrate Notes"] {
           let refused = try sandbox.drydock(command)
           let place = step == "done" ? [] : [sandbox(stage)]
           refused.expectError(exit: 1, ["journal"] + words + place)
@@ -89,19 +87,19 @@ struct InterruptedLeftoverTests {
   @Test("After a rollback that was killed the app goes on: its database is live, and nobody's leftover")
   func rollbackThenUse() throws {
     try sandbox.create()
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.succeed("migrate Notes")
     for step in ["exchanged", "carried", "undo-kept", "old-removed", "done"] {
-      try sandbox.kill(["rollback", "Notes"], at: step)
+      try sandbox.kill("rollback Notes", at: step)
       for _ in 0..<2 {
         try sandbox.sqlite(
           "Notes/" + Sandbox.oldDatabase,
           "CREATE TABLE IF NOT EXISTS later(x); INSERT INTO later VALUES (1)")
-        for command in [["recover", "Notes"], ["status", "Notes"]] {
+        for command in ["recover Notes", "status Notes"] {
           let result = try sandbox.drydock(command).expect()
           #expect(!result.errors.contains("still had them open"), "\(step): \(result)")
         }
       }
-      try sandbox.succeed("rollback", "Notes", "--redo", "--discard-newer")
+      try sandbox.succeed("rollback Notes --redo --discard-newer")
     }
   }
 
@@ -112,7 +110,7 @@ struct InterruptedLeftoverTests {
     let (state, stage) = try kill(sandbox, step)
     // As a program does that has a directory of the old tree open.
     try sandbox.write(stage + "/tree/Documents/late.txt", "late")
-    let recovered = try sandbox.drydock("recover", "Notes")
+    let recovered = try sandbox.drydock("recover Notes")
     if step == "exchanged" {
       #expect(recovered.succeeded && sandbox.exists("Notes/Documents/late.txt"), "\(recovered)")
     } else {

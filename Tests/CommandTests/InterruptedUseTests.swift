@@ -41,8 +41,7 @@ struct InterruptedUseTests {
     try sandbox.create()
     try sandbox.write("Own/0001_own.yaml", Self.migration)
     try sandbox.write("drydock.yaml", Self.configuration)
-    try sqlite(
-      sandbox, "Notes/" + Self.database, mode.statement + Self.rows)
+    try sqlite(sandbox, "Notes/" + Self.database, mode.statement + Self.rows)
     if mode == .walWithLog {
       try sqlite(sandbox, "Notes/" + Self.database, Mode.leavingLog + "INSERT INTO t VALUES ('logged');")
       #expect(sandbox.exists("Notes/\(Self.database)-wal"))
@@ -107,13 +106,12 @@ struct InterruptedUseTests {
       for step in ["committed", "placed"] + (1...40).map({ "moved:\($0)" }) {
         for name in ["Notes"] where sandbox.exists(name) { try sandbox.remove(name) }
         try sandbox.copy("Template", to: "Notes")
-        let killed = try sandbox.drydock(
-          ["migrate", "Notes", "-m", "Own"], environment: ["DRYDOCK_KILL_AT": step])
+        let killed = try sandbox.drydock("migrate Notes -m Own", environment: ["DRYDOCK_KILL_AT": step])
         if killed.succeeded { break }
         moves += step.hasPrefix("moved:") ? 1 : 0
         #expect(killed.signal == SIGKILL, "\(step): \(killed)")
         let isTold = try write(sandbox, mode, writing)
-        let recovered = try sandbox.drydock("recover", "Notes")
+        let recovered = try sandbox.drydock("recover Notes")
         #expect([0, 6].contains(recovered.exitCode), "\(step): \(recovered)")
         let conflicts = try kept(sandbox)
         let live = try rows(sandbox, "Notes/" + Self.database)
@@ -138,21 +136,19 @@ struct InterruptedUseTests {
     try Sandbox.with(commit: way) { sandbox in
       try prepare(sandbox, .wal)
       let step = way == "in-place" ? "committed" : "exchanged"
-      try sandbox.kill(["migrate", "Notes", "-m", "Own"], at: step)
-      let app = try Command.spawn(sandbox.app, ["hold", sandbox("Notes")])
-      try app.waitForLine("ready")
+      try sandbox.kill("migrate Notes -m Own", at: step)
+      let app = try sandbox.hold()
       let before = try sandbox.tree()
-      try sandbox.drydock("recover", "Notes").expectError(
-        exit: 5, ["interrupted", "in use", "drydock recover"])
-      try sandbox.drydock("rollback", "Notes").expect(exit: 5, errors: "when the app is closed")
-      for command in [["snapshot", "Notes", "-r", "Backups"], ["inspect", "Notes"]] {
+      try sandbox.drydock("recover Notes").expectError(exit: 5, ["interrupted", "in use", "drydock recover"])
+      try sandbox.drydock("rollback Notes").expect(exit: 5, errors: "when the app is closed")
+      for command in ["snapshot Notes -r Backups", "inspect Notes"] {
         let read = try sandbox.drydock(command)
         #expect(read.exitCode == (way == "in-place" ? 5 : 0), "\(read)")
         #expect(read.errors.contains("when the app is closed"), "\(read)")
       }
       try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
       try app.finish()
-      #expect(try sandbox.drydock("recover", "Notes").output.contains("its change is now complete"))
+      #expect(try sandbox.drydock("recover Notes").output.contains("its change is now complete"))
       #expect(try rows(sandbox, "Notes/" + Self.database) == ["ok", "one"])
     }
   }

@@ -60,8 +60,7 @@ extension CommandResult {
   func expect(
     exit: Int32 = 0, output: String..., errors: String..., sourceLocation: SourceLocation = #_sourceLocation
   ) -> CommandResult {
-    let missing =
-      output.filter { !self.output.contains($0) } + errors.filter { !self.errors.contains($0) }
+    let missing = output.filter { !self.output.contains($0) } + errors.filter { !self.errors.contains($0) }
     #expect(
       exitCode == exit && missing.isEmpty, "exit \(exit) expected, and \(missing)\n\(self)",
       sourceLocation: sourceLocation)

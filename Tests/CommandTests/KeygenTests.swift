@@ -42,9 +42,7 @@ struct KeygenTests {
     // A limit on the size of files stands for a full disk; its signal is ignored, so that the call fails.
     try Command.run(
       "/bin/sh",
-      [
-        "-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program,
-      ],
+      ["-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program],
       environment: sandbox.environment, directory: sandbox.directory.path
     ).expect(exit: 1)
     #expect(!RawFiles.exists(Array(sandbox("key.txt").utf8)))

@@ -56,9 +56,7 @@ struct KillScene {
       try sandbox.write("\(trial)/Documents/Stranger/new.txt", "a stranger\n")
       try sandbox.write("\(trial)/Library/Caches/fresh.bin", "spared\n")
       try sandbox.run(sandbox.app, "touch-settings", sandbox(trial), "theme", "light")
-      try sandbox.sqlite(
-        "\(trial)/\(Sandbox.newDatabase)",
-        "DELETE FROM task; PRAGMA user_version = 9")
+      try sandbox.sqlite("\(trial)/\(Sandbox.newDatabase)", "DELETE FROM task; PRAGMA user_version = 9")
     case .rollback:
       try sandbox.create(trial, version: 0, "--leave-wal")
       try sandbox.succeed("migrate", trial)

@@ -14,8 +14,7 @@ struct KillTests {
   static let steps: [(String, KillScene.Outcome)] = [
     ("staged", .old), ("checked", .old), ("tree-built", .old), ("synced", .old), ("rewalked", .old),
     ("committed", .old), ("marked", .new), ("looked", .new), ("exchanged", .new), ("carried", .new),
-    ("undo-kept", .new), ("old-removed", .new),
-    ("done", .new),
+    ("undo-kept", .new), ("old-removed", .new), ("done", .new),
   ]
 
   /// In place, after COMMIT it goes forward only; each single move is a step, of which every third is tried unless all
@@ -24,8 +23,7 @@ struct KillTests {
     [
       ("staged", .old), ("checked", .old), ("tree-built", .old), ("synced", .old), ("rewalked", .old),
       ("committed", .new), ("marked", .new), ("looked", .new), ("placed", .new), ("carried", .new),
-      ("undo-kept", .new), ("old-removed", .new),
-      ("done", .new),
+      ("undo-kept", .new), ("old-removed", .new), ("done", .new),
     ] + stride(from: 1, through: 40, by: TestExtent.isFull ? 1 : 3).map { ("moved:\($0)", .new) }
 
   /// Steps that one of the two ways does not have, or one of the operations.
@@ -71,8 +69,7 @@ struct KillTests {
     try sandbox.succeed("restore", archive, "Wanted")
     let wanted = try sandbox.tree("Wanted")
     for (number, (step, outcome)) in Self.steps.enumerated() {
-      let result = try sandbox.drydock(
-        ["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
+      let result = try sandbox.drydock(["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
       if result.succeeded {
         // There is no old tree: nothing is walked again, merged or removed.
         #expect(step == "rewalked" || step == "carried" || step == "old-removed", "\(step)")
@@ -86,7 +83,7 @@ struct KillTests {
       try sandbox.succeed(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
       if !sandbox.exists("Made") { try sandbox.succeed("restore", archive, "Made") }
       try sandbox.tree("Made").expectSame(as: wanted, "\(step), at the end")
-      try sandbox.succeed("rollback", "Made")
+      try sandbox.succeed("rollback Made")
       #expect(try sandbox.names("tmp") == [])
       for name in try sandbox.names() where name == "Made" || name.hasPrefix(".drydock-") {
         try sandbox.remove(name)
@@ -130,17 +127,14 @@ struct KillTests {
   func mixture(_ reader: [String]) throws {
     let sandbox = self.sandbox.with(commit: "in-place")
     try sandbox.create("Trial", version: 0, "--leave-wal")
-    try sandbox.kill(["migrate", "Trial"], at: "moved:3")
+    try sandbox.kill("migrate Trial", at: "moved:3")
     // Somebody who reads keeps the recovery out.
-    let holder = try Command.spawn(
-      Tools.system("flock"), ["-s", sandbox("Trial"), "-c", "echo locked; exec cat"])
-    try holder.waitForLine("locked")
+    let holder = try sandbox.lock("Trial", shared: true)
     try sandbox.drydock(reader).expectError(exit: 5, ["Trial", "interrupted", "drydock recover"])
     try holder.finish()
     // Nobody in the way: it is recovered first.
     try sandbox.drydock(reader).expect(errors: "recovered")
-    #expect(
-      sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
+    #expect(sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
   }
 
 }

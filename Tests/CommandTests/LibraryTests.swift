@@ -25,8 +25,7 @@ struct LibraryTests {
   /// A list of the object files of the program `drydock`, without those of the command line.
   private func objects(with modules: [String] = []) throws -> String {
     let built = (try Tools.drydock() as NSString).deletingLastPathComponent
-    let list = try String(
-      contentsOfFile: "\(built)/drydock.product/Objects.LinkFileList", encoding: .utf8)
+    let list = try String(contentsOfFile: "\(built)/drydock.product/Objects.LinkFileList", encoding: .utf8)
     let others = [
       "DrydockMain", "DrydockCommand", "Reports", "DrydockTesting", "ArgumentParser",
       "ArgumentParserToolInfo",

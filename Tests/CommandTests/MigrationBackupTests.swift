@@ -22,35 +22,33 @@ struct MigrationBackupTests {
       Tools.system("sqlite3"), [sandbox("Notes/" + Sandbox.oldDatabase)],
       input: Array(".dbconfig no_ckpt_on_close on\nPRAGMA journal_mode=WAL;\(row)".utf8))
     #expect(sandbox.exists("Notes/\(Sandbox.oldDatabase)-wal"))
-    try sandbox.succeed("snapshot", "Notes", "-o", "Before")
+    try sandbox.succeed("snapshot Notes -o Before")
     for options in [["--dry-run"], ["--no-snapshot", "--to", "2"]] {
       let result = try sandbox.drydock(["migrate", "Notes", "-r", "Backups"] + options).expect()
       #expect(try archives(sandbox).isEmpty, "\(result)")
     }
-    try sandbox.succeed("rollback", "Notes")
-    let migrated = try sandbox.drydock("migrate", "Notes", "-r", "Backups", "--json").expect()
+    try sandbox.succeed("rollback Notes")
+    let migrated = try sandbox.drydock("migrate Notes -r Backups --json").expect()
     let archive = try #require(try archives(sandbox).first)
     #expect(try archives(sandbox).count == 1 && migrated.output.contains(archive), "\(migrated)")
-    try sandbox.drydock("log", "Notes", "--json").expect(output: archive)
-    try sandbox.drydock("log", "Notes").expect(output: "after the snapshot \(archive)")
+    try sandbox.drydock("log Notes --json").expect(output: archive)
+    try sandbox.drydock("log Notes").expect(output: "after the snapshot \(archive)")
     try sandbox.drydock("diff", "Before", "Backups/" + archive).expect(output: "no difference in")
     let versions = try ["Before", "Backups/" + archive].map {
       try sandbox.succeed("show", $0).split(separator: "\n").first { $0.hasPrefix("schema version") }
     }
     #expect(versions[0] != nil && versions[0] == versions[1], "\(versions)")
-    try sandbox.succeed("migrate", "Notes", "-r", "Backups")
+    try sandbox.succeed("migrate Notes -r Backups")
     #expect(try archives(sandbox).count == 1)
     try sandbox.succeed("restore", "Backups/" + archive, "Again")
-    let rows = try sandbox.sqlite(
-      "Again/" + Sandbox.oldDatabase,
-      "SELECT title FROM task WHERE id = 77777")
+    let rows = try sandbox.sqlite("Again/" + Sandbox.oldDatabase, "SELECT title FROM task WHERE id = 77777")
     #expect(rows == "logged\n")
   }
 
   @Test("One for a run with --each, one for each container with --all, encrypted where recipients are named")
   func forms() throws {
     for name in ["A", "B"] { try sandbox.create("All/\(name)") }
-    let each = try sandbox.drydock("migrate", "All/A", "-r", "Backups", "--each", "--to", "3").expect()
+    let each = try sandbox.drydock("migrate All/A -r Backups --each --to 3").expect()
     #expect(try archives(sandbox).count == 1, "\(each)")
     let key = try sandbox.key("key")
     try sandbox.succeed("migrate", "--all", "All", "-r", "Backups", "--recipient", key)
@@ -60,20 +58,19 @@ struct MigrationBackupTests {
   @Test("A container in use is refused first; a failure after a commit says how to get back")
   func failures() throws {
     try sandbox.create()
-    let holder = try Command.spawn(sandbox.app, ["hold", sandbox("Notes")])
-    try holder.waitForLine("ready")
-    let used = try sandbox.drydock("migrate", "Notes", "-r", "Backups").expect(exit: 5)
+    let holder = try sandbox.hold()
+    let used = try sandbox.drydock("migrate Notes -r Backups").expect(exit: 5)
     #expect(try archives(sandbox).isEmpty, "\(used)")
     try holder.finish()
     let before = try sandbox.tree()
     try sandbox.write(
       "Migrations/0007_fails.yaml", "steps:\n  - sql: {database: notes, up: \"SELECT * FROM nowhere\"}\n")
-    let failed = try sandbox.drydock("migrate", "Notes", "-r", "Backups")
+    let failed = try sandbox.drydock("migrate Notes -r Backups")
     let archive = try #require(try archives(sandbox).first)
     #expect(failed.exitCode == 1 && failed.output.contains("backed up to "), "\(failed)")
     #expect(failed.errors.contains("drydock restore "), "\(failed)")
     try sandbox.tree().expectSame(as: before, comparing: TreeListing.copied)
-    let each = try sandbox.drydock("migrate", "Notes", "-r", "Backups", "--each")
+    let each = try sandbox.drydock("migrate Notes -r Backups --each")
     let newer = try #require(try archives(sandbox).first { $0 != archive })
     #expect(each.exitCode == 3 && each.errors.contains("\(newer) \(sandbox("Notes"))` restores"), "\(each)")
   }
@@ -83,9 +80,9 @@ struct MigrationBackupTests {
     try sandbox.create()
     try sandbox.shell("cd Notes/Documents; for i in $(seq 515); do mkdir d; cd d; done; echo deep > file")
     let before = try sandbox.tree()
-    let refused = try sandbox.drydock("migrate", "Notes", "-r", "Backups")
+    let refused = try sandbox.drydock("migrate Notes -r Backups")
     #expect(refused.exitCode != 0 && refused.errors.contains("--no-snapshot"), "\(refused)")
     try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
-    try sandbox.succeed("migrate", "Notes", "-r", "Backups", "--no-snapshot")
+    try sandbox.succeed("migrate Notes -r Backups --no-snapshot")
   }
 }

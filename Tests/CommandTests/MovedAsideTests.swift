@@ -32,7 +32,7 @@ struct MovedAsideTests {
   }
 
   private func kill(_ sandbox: Sandbox, _ step: String) throws {
-    try sandbox.kill(["migrate", "Notes", "-m", "Drop"], at: step)
+    try sandbox.kill("migrate Notes -m Drop", at: step)
   }
 
   @Test(
@@ -46,7 +46,7 @@ struct MovedAsideTests {
       let archive = try sandbox.snapshot()
       try kill(sandbox, step)
       try sandbox.run(Tools.system("mv"), sandbox("Notes"), sandbox("Aside"))
-      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+      let state = try sandbox.state()
       let before = try sandbox.tree(state)
       for command in [["recover", "Notes"], ["restore", archive, "Notes"]] {
         try sandbox.drydock(command).expectError(
@@ -55,8 +55,8 @@ struct MovedAsideTests {
       try sandbox.tree(state).expectSame(as: before, comparing: TreeListing.copied)
       #expect(!sandbox.exists("Notes"))
       try sandbox.run(Tools.system("mv"), sandbox("Aside"), sandbox("Notes"))
-      try sandbox.succeed("recover", "Notes")
-      if step != "committed" { try sandbox.succeed("rollback", "Notes") }
+      try sandbox.succeed("recover Notes")
+      if step != "committed" { try sandbox.succeed("rollback Notes") }
       #expect(try sandbox.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
     }
   }
@@ -66,10 +66,10 @@ struct MovedAsideTests {
     try Sandbox.with { sandbox in
       try prepare(sandbox, Self.migrationOfBoth)
       try kill(sandbox, step)
-      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+      let state = try sandbox.state()
       let before = try (sandbox.tree(state), sandbox.tree("Notes"), sandbox.tree("Groups/one"))
       func expectRefusal() throws {
-        try sandbox.drydock("recover", "Notes").expectError(
+        try sandbox.drydock("recover Notes").expectError(
           exit: 5, [sandbox("Groups/one"), "group.one", sandbox(state) + "/stage/"])
         try sandbox.tree(state).expectSame(as: before.0)
         try sandbox.tree("Notes").expectSame(as: before.1)
@@ -81,9 +81,9 @@ struct MovedAsideTests {
       try expectRefusal()
       try sandbox.tree("Groups/one").expectSame(as: before.2)
       try sandbox.write("drydock.yaml", Self.configuration)
-      try sandbox.succeed("recover", "Notes")
+      try sandbox.succeed("recover Notes")
       #expect(sandbox.exists("Groups/one/made.txt") && !sandbox.exists("Notes/Documents/only.txt"))
-      try sandbox.succeed("rollback", "Notes")
+      try sandbox.succeed("rollback Notes")
       #expect(try sandbox.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
     }
   }

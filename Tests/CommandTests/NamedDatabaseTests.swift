@@ -17,9 +17,7 @@ struct NamedDatabaseTests {
       "steps: [sql: {database: store, up: \"INSERT INTO t VALUES ('new')\", down: \"DELETE FROM t WHERE x = 'new'\"}]\n"
     )
     try sandbox.shell("mkdir -p Notes/Documents")
-    try sandbox.sqlite(
-      "Notes/" + Self.path,
-      "CREATE TABLE t(x); INSERT INTO t VALUES ('old')")
+    try sandbox.sqlite("Notes/" + Self.path, "CREATE TABLE t(x); INSERT INTO t VALUES ('old')")
     // As some tools do that sign what they write; SQLite does not mind.
     try sandbox.shell("printf 'appended' >> Notes/\(Self.path)")
   }
@@ -32,11 +30,11 @@ struct NamedDatabaseTests {
   func named() throws {
     try Sandbox.with { sandbox in
       try prepare(sandbox, isNamed: true)
-      try sandbox.succeed("baseline", "Notes", "--to", "0")
-      let shown = try sandbox.succeed("inspect", "Notes", "--json")
+      try sandbox.succeed("baseline Notes --to 0")
+      let shown = try sandbox.succeed("inspect Notes --json")
       #expect(shown.contains("\"tables\" : 1"), "\(shown)")
-      try sandbox.succeed("snapshot", "Notes", "-o", "A")
-      try sandbox.drydock("show", "A", "--json").expect(output: "\"kind\" : \"database\"")
+      try sandbox.succeed("snapshot Notes -o A")
+      try sandbox.drydock("show A --json").expect(output: "\"kind\" : \"database\"")
       // Somebody holds SQLite's lock, and nothing else of it is seen.
       let script = """
         import sqlite3, sys
@@ -47,13 +45,13 @@ struct NamedDatabaseTests {
         """
       let app = try Command.spawn(Tools.system("python3"), ["-c", script, sandbox("Notes/" + Self.path)])
       try app.waitForLine("ready")
-      try sandbox.drydock("migrate", "Notes").expect(exit: 5)
+      try sandbox.drydock("migrate Notes").expect(exit: 5)
       try app.finish()
-      try sandbox.succeed("migrate", "Notes")
+      try sandbox.succeed("migrate Notes")
       #expect(try rows(sandbox, "Notes/" + Self.path) == "old\nnew\n")
-      try sandbox.succeed("rollback", "Notes")
+      try sandbox.succeed("rollback Notes")
       #expect(try rows(sandbox, "Notes/" + Self.path) == "old\n")
-      try sandbox.succeed("restore", "A", "Again")
+      try sandbox.succeed("restore A Again")
       #expect(try rows(sandbox, "Again/" + Self.path) == "old\n")
     }
   }
@@ -62,8 +60,8 @@ struct NamedDatabaseTests {
   func unnamed() throws {
     try Sandbox.with { sandbox in
       try prepare(sandbox, isNamed: false)
-      try sandbox.succeed("snapshot", "Notes", "-o", "A")
-      let shown = try sandbox.succeed("show", "A", "--json")
+      try sandbox.succeed("snapshot Notes -o A")
+      let shown = try sandbox.succeed("show A --json")
       #expect(shown.contains(Self.path) && !shown.contains("\"kind\" : \"database\""), "\(shown)")
     }
   }

@@ -36,5 +36,10 @@ final class Namespace {
   }
 
   /// Runs `drydock`.
-  func drydock(_ arguments: String...) throws -> CommandResult { try run(sandbox.program, arguments) }
+  func drydock(_ line: String) throws -> CommandResult { try run(sandbox.program, line.words) }
+
+  /// Runs `drydock`.
+  func drydock(_ first: String, _ second: String, _ others: String...) throws -> CommandResult {
+    try run(sandbox.program, [first, second] + others)
+  }
 }

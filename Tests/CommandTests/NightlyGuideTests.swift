@@ -61,9 +61,7 @@ struct NightlyGuideTests {
       #expect(try sandbox.names("Backups").count == 2 * number)
     }
     try sandbox.shell("sed -i 's/retention: .*/retention: {last: 1}/' etc/drydock.yaml")
-    let holder = try Command.spawn(
-      Tools.system("flock"), ["-x", sandbox("Containers/bob"), "-c", "echo locked; exec cat"])
-    try holder.waitForLine("locked")
+    let holder = try sandbox.lock("Containers/bob")
     let short = script.replacing("--lock-timeout 600", with: "--lock-timeout 0")
     try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", short], directory: "/").expect(
       exit: 1, errors: "locked by")
@@ -71,8 +69,7 @@ struct NightlyGuideTests {
     try holder.finish()
     // Of archives of one second that no key opens, all are kept: they may be of a compaction.
     try sandbox.shell("sleep 1")
-    #expect(
-      try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/").succeeded)
+    #expect(try Command.run(Tools.system("env"), ["-i", "/bin/sh", "-c", script], directory: "/").succeeded)
     #expect(try sandbox.names("Backups").count == 2)
   }
 
@@ -107,8 +104,7 @@ struct NightlyGuideTests {
   func quiet() throws {
     try sandbox.create()
     try JSONTests.breakDatabase(in: sandbox)
-    let result = try sandbox.drydock(["snapshot", "Notes", "-r", "Backups", "-q"]).expect(
-      exit: 3, errors: "raw bytes")
+    let result = try sandbox.drydock("snapshot Notes -r Backups -q").expect(exit: 3, errors: "raw bytes")
     #expect(result.output.isEmpty, "\(result)")
     #expect(result.errors.split(separator: "\n").count == 1, "\(result)")
   }
@@ -116,7 +112,7 @@ struct NightlyGuideTests {
   @Test("Everything of an instance is removed after a question")
   func asked() throws {
     try sandbox.shell("mkdir Notes Backups; echo text > Notes/file")
-    try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--instance", "ada")
+    try sandbox.succeed("snapshot Notes -r Backups --instance ada")
     let command = "\(sandbox.program) forget -r Backups --instance ada --everything"
     for (answer, count) in [("n", 1), ("", 1), ("y", 0)] {
       let result = try sandbox.shell(

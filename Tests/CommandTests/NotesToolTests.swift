@@ -5,18 +5,14 @@ import Testing
 /// The example of the guide on migrations in Swift, as a program of its own.
 @Suite("A tool over a plan in Swift")
 struct NotesToolTests {
-  private func tool(_ sandbox: Sandbox, _ arguments: String...) throws -> CommandResult {
+  private func tool(_ sandbox: Sandbox, _ line: String) throws -> CommandResult {
     try Command.run(
-      Tools.built("NotesTool"), arguments, environment: sandbox.environment, directory: sandbox.directory.path
-    )
+      Tools.built("NotesTool"), line.words, environment: sandbox.environment,
+      directory: sandbox.directory.path)
   }
 
-  private func succeed(_ sandbox: Sandbox, _ arguments: [String]) throws -> String {
-    let result = try Command.run(
-      Tools.built("NotesTool"), arguments, environment: sandbox.environment, directory: sandbox.directory.path
-    )
-    guard result.succeeded else { throw SystemFailure("NotesTool \(arguments): \(result)") }
-    return result.output
+  private func succeed(_ sandbox: Sandbox, _ line: String) throws -> String {
+    try tool(sandbox, line).expect().output
   }
 
   @Test(
@@ -35,47 +31,46 @@ struct NotesToolTests {
     try Sandbox.with { sandbox in
       try sandbox.create()
       let before = try sandbox.tree()
-      let status = try succeed(sandbox, ["status", "Notes"])
+      let status = try succeed(sandbox, "status Notes")
       #expect(status.hasPrefix("version 0 of 4, by the setting `dataSchemaVersion`\n"), "\(status)")
       #expect(status.contains(/4  pending  token_to_vault +needs the device key/))
       #expect(
-        try succeed(sandbox, ["validate"]).hasPrefix(
+        try succeed(sandbox, "validate").hasPrefix(
           "4 migrations, in order\n  0001_rename_settings  New names"))
-      let inspected = try succeed(sandbox, ["inspect", "Notes"])
+      let inspected = try succeed(sandbox, "inspect Notes")
       #expect(
         inspected.contains("pending migrations: 0001_rename_settings, 0002_move_database"), "\(inspected)")
-      let dry = try tool(sandbox, "migrate", "Notes", "--dry-run", "--exit-code").expect(
+      let dry = try tool(sandbox, "migrate Notes --dry-run --exit-code").expect(
         exit: 2, output: "+ theme: \"dark\"", "+ column isCompleted")
       #expect(!dry.output.contains(Sandbox.token))
       #expect(try sandbox.tree().differences(from: before, comparing: TreeListing.untouched) == [])
 
-      let migrated = try succeed(sandbox, ["migrate", "Notes"])
+      let migrated = try succeed(sandbox, "migrate Notes")
       #expect(migrated.contains("ran tidy_tasks: isDone becomes isCompleted"))
       #expect(migrated.contains("`NotesTool rollback Notes` undoes it"))
       let settings = try sandbox.settings()
       #expect(settings.contains("theme = dark") && settings.contains("window = 21 bytes"), "\(settings)")
       #expect(!settings.contains { $0.hasPrefix("auth_token") })
       #expect(try sandbox.filesWithToken() == [])
-      #expect(
-        try succeed(sandbox, ["status", "Notes", "--exit-code"]).contains("4  applied  token_to_vault"))
-      #expect(try succeed(sandbox, ["vault", "list", "Notes"]).contains("com.example.notes/auth"))
+      #expect(try succeed(sandbox, "status Notes --exit-code").contains("4  applied  token_to_vault"))
+      #expect(try succeed(sandbox, "vault list Notes").contains("com.example.notes/auth"))
 
       // By steps: the closures' own way back, and that of operations.
-      let down = try succeed(sandbox, ["rollback", "Notes", "--down", "--to", "2"])
+      let down = try succeed(sandbox, "rollback Notes --down --to 2")
       #expect(down.contains("token_to_vault") && down.contains("tidy_tasks"), "\(down)")
       let back = try sandbox.settings()
       #expect(
         back.contains("auth_token = \(Sandbox.token)") && !back.contains { $0.hasPrefix("window =") },
         "\(back)")
-      #expect(try succeed(sandbox, ["status", "Notes"]).hasPrefix("version 2 of 4, by the history\n"))
-      _ = try succeed(sandbox, ["migrate", "Notes"])
-      _ = try succeed(sandbox, ["rollback", "Notes", "--down", "--to", "0"])
+      #expect(try succeed(sandbox, "status Notes").hasPrefix("version 2 of 4, by the history\n"))
+      _ = try succeed(sandbox, "migrate Notes")
+      _ = try succeed(sandbox, "rollback Notes --down --to 0")
       #expect(try sandbox.settings().contains("dark_mode = true"))
       #expect(
         sandbox.exists("Notes/\(Sandbox.oldDatabase)") && !sandbox.exists("Notes/\(Sandbox.newDatabase)"))
-      _ = try succeed(sandbox, ["migrate", "Notes"])
+      _ = try succeed(sandbox, "migrate Notes")
 
-      _ = try succeed(sandbox, ["rollback", "Notes", "--to", "0"])
+      _ = try succeed(sandbox, "rollback Notes --to 0")
       #expect(try sandbox.settings().contains("dark_mode = true"))
     }
   }
@@ -84,7 +79,7 @@ struct NotesToolTests {
   func help() throws {
     try Sandbox.with { sandbox in
       for command in ["", "migrate", "status", "validate", "rollback"] {
-        let help = try succeed(sandbox, command.isEmpty ? ["--help"] : [command, "--help"])
+        let help = try succeed(sandbox, command + " --help")
         #expect(help.contains("USAGE: NotesTool \(command)"), "\(help)")
         #expect(help.contains("  NotesTool ") || help.contains("Example: NotesTool "), "\(help)")
         let others = help.matches(of: /(?m)(^ *|`|: )drydock [a-z]/).map { String($0.output.0) }

@@ -17,7 +17,7 @@ import Testing
     try Sandbox.with(commit: commit) { sandbox in
       try sandbox.openToOthers()
       try sandbox.shell(Self.make)
-      try sandbox.succeed("snapshot", "Box", "-o", "Box.tar.zst")
+      try sandbox.succeed("snapshot Box -o Box.tar.zst")
       try sandbox.shell("chmod 644 Box.tar.zst; mkdir -m 777 Place")
       try body(sandbox)
     }
@@ -64,7 +64,7 @@ import Testing
         "cp -a Box Place/Box; setfattr -n security.drydock -v x Place/Box/closed; chown -R 65534:65534 Place/Box"
       )
       try sandbox.write("Place/Box/own", "changed")
-      try sandbox.asOther(["restore", "Box.tar.zst", "Place/Box"]).expect(errors: "cannot reproduce")
+      try sandbox.asOther("restore Box.tar.zst Place/Box").expect(errors: "cannot reproduce")
       #expect(try sandbox.read("Place/Box/own") == Array("three\n".utf8))
       #expect(try sandbox.tree("Place/Box")["closed"]?.attributes.count == 2)
     }
@@ -91,7 +91,7 @@ import Testing
       #expect(lines == [])
       let second = try space.run(sandbox.program, restore)
       #expect(second.output.contains("nothing to change"), "\(second)")
-      try space.drydock("rollback", "Place/Box").expect()
+      try space.drydock("rollback Place/Box").expect()
       #expect(try RawFiles.read(Array(space("Place/Box/own").utf8)) == Data("changed\n".utf8))
     }
   }
@@ -104,11 +104,11 @@ import Testing
       try sandbox.write("Box/\u{1b}[31mred", "x")
       try sandbox.write("Box/\u{202e}txt.exe", "x")
       try sandbox.run("/bin/sh", "-c", "ln -s \"$(printf 'one\\ntwo\\t\\342\\200\\256')\" Box/link")
-      try sandbox.succeed("snapshot", "Box", "-o", "Box.tar.zst")
-      let shown = try sandbox.succeed("show", "Box.tar.zst")
+      try sandbox.succeed("snapshot Box -o Box.tar.zst")
+      let shown = try sandbox.succeed("show Box.tar.zst")
       try sandbox.remove("Box/a\nb")
-      let dry = try sandbox.succeed("restore", "Box.tar.zst", "Box", "--dry-run")
-      for text in [shown, dry, try sandbox.succeed("restore", "Box.tar.zst", "Box")] {
+      let dry = try sandbox.succeed("restore Box.tar.zst Box --dry-run")
+      for text in [shown, dry, try sandbox.succeed("restore Box.tar.zst Box")] {
         let isDeceiving = text.unicodeScalars.contains { ($0.value < 32 && $0 != "\n") || $0 == "\u{202e}" }
         #expect(!isDeceiving && !text.contains("\nb") && !text.contains("\ntwo"), "\(text)")
       }

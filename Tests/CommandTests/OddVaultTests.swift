@@ -19,11 +19,11 @@ import Testing
         let yaml = try sandbox.text("drydock.yaml")
         try sandbox.write("drydock.yaml", yaml.replacing("layout: ios", with: "layout: \(layout)"))
         try sandbox.write("Notes/\(place)", bytes: sealed)
-        try sandbox.drydock("status", "Notes").expect(output: "version 0 of")
-        try sandbox.succeed("migrate", "Notes", "--to", "4")
+        try sandbox.drydock("status Notes").expect(output: "version 0 of")
+        try sandbox.succeed("migrate Notes --to 4")
         #expect(try sandbox.read("Notes/\(place)") == sealed)
         #expect(try sandbox.item("s/a") == Array("kept".utf8))
-        try sandbox.drydock("status", "Notes").expect(output: "version 4 of")
+        try sandbox.drydock("status Notes").expect(output: "version 4 of")
       }
     }
   }
@@ -35,39 +35,38 @@ import Testing
     try sandbox.remove("Notes")
     try sandbox.write(Sandbox.vault, bytes: sealed)
     try sandbox.write("Notes/Library/Vault/notes.txt", "mine")
-    try sandbox.drydock("status", "Notes").expect(exit: 4, errors: "version is unknown")
+    try sandbox.drydock("status Notes").expect(exit: 4, errors: "version is unknown")
   }
 
   /// Vault commands say what is wrong, and everything else goes on.
-  @Test(arguments: ["damaged", "cut", "text", "empty", "passphrase", "json", "newer", "twice"])
+  @Test(arguments: ["damaged", "text", "passphrase", "json", "twice"])
   func aVaultThatCannotBeOpened(kind: String) throws {
     try sandbox.create()
     try sandbox.setItem("s/a", "x")
     let words = try spoil(kind, sandbox)
     let damaged = try sandbox.read(Sandbox.vault)
     for command in [["list", "Notes"], ["get", "Notes", "s/a"], ["remove", "Notes", "s/a"]] {
-      try sandbox.expectRefusal(
-        ["vault"] + command, exit: 4, ["Library/Vault/vault.age"] + words)
+      try sandbox.expectRefusal(["vault"] + command, exit: 4, ["Library/Vault/vault.age"] + words)
     }
-    let set = try sandbox.drydock(["vault", "set", "Notes", "s/b"], input: [1]).expect(exit: 4)
+    let set = try sandbox.drydock("vault set Notes s/b", input: [1]).expect(exit: 4)
     #expect(words.allSatisfy(set.errors.contains), "\(set)")
     // All else is as ever, whatever is wrong with it.
     guard TestExtent.isFull || ["damaged", "json"].contains(kind) else { return }
-    let inspected = try sandbox.succeed("inspect", "Notes")
+    let inspected = try sandbox.succeed("inspect Notes")
     #expect(inspected.contains("cannot be opened: "), "\(inspected)")
-    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-    try sandbox.succeed("migrate", "Notes", "--to", "4")
+    try sandbox.succeed("snapshot Notes -o A.tar.zst")
+    try sandbox.succeed("migrate Notes --to 4")
     #expect(try sandbox.read(Sandbox.vault) == damaged)
-    let difference = try sandbox.succeed("diff", "A.tar.zst", "Notes")
+    let difference = try sandbox.succeed("diff A.tar.zst Notes")
     #expect(!difference.contains("vault "), "its bytes are the same: \(difference)")
-    try sandbox.succeed("rollback", "Notes")
+    try sandbox.succeed("rollback Notes")
     try sandbox.write("Notes/Documents/new.txt", "x")
-    try sandbox.succeed("restore", "A.tar.zst", "Notes", "--yes")
+    try sandbox.succeed("restore A.tar.zst Notes --yes")
     try sandbox.remove(Sandbox.vault)
-    try sandbox.succeed("restore", "A.tar.zst", "Notes", "--only", "defaults", "--only", "files")
+    try sandbox.succeed("restore A.tar.zst Notes --only defaults --only files")
     #expect(!sandbox.exists(Sandbox.vault))
     // An item that nobody can look into does not come back; the rest does.
-    let restored = try sandbox.drydock("restore", "A.tar.zst", "Notes")
+    let restored = try sandbox.drydock("restore A.tar.zst Notes")
     #expect([0, 3].contains(restored.exitCode), "\(restored)")
     #expect(!sandbox.exists("Notes/Documents/new.txt"))
   }
@@ -92,24 +91,15 @@ import Testing
       bytes[bytes.count - 30] ^= 1
       try sandbox.write(Sandbox.vault, bytes: bytes)
       return ["the vault's file is corrupt"]
-    case "cut":
-      try sandbox.write(Sandbox.vault, bytes: Array(bytes.prefix(120)))
-      return ["the vault's file is corrupt"]
     case "text":
       try sandbox.write(Sandbox.vault, "password: made-up\n")
       return ["not an age file"]
-    case "empty":
-      try sandbox.write(Sandbox.vault, "")
-      return ["empty"]
     case "passphrase":
       try sandbox.write(Sandbox.vault, Self.sealedWithAPassphrase)
       return ["encrypted with a passphrase (scrypt)", "age -r"]
     case "json":
       try sandbox.writeVault("{\"format\": 1, ")
       return ["the vault document is not valid JSON", "line 1, column"]
-    case "newer":
-      try sandbox.writeVault(sandbox.vaultDocument([]).replacing("\"format\": 1", with: "\"format\": 7"))
-      return ["format 7", "use a newer Drydock"]
     default:
       try sandbox.writeVault(
         sandbox.vaultDocument([#", "account": "a""#, #", "account": "a", "label": "x""#]))
@@ -119,11 +109,10 @@ import Testing
 
   @Test func armoredIsReadAndRewrittenBinary() throws {
     try sandbox.create()
-    try sandbox.writeVault(
-      sandbox.vaultDocument([#", "service": "s""#]), armored: true)
+    try sandbox.writeVault(sandbox.vaultDocument([#", "service": "s""#]), armored: true)
     #expect(try sandbox.read(Sandbox.vault).starts(with: "-----BEGIN AGE".utf8))
     #expect(try sandbox.item("s") == Array("made-up".utf8))
-    try sandbox.drydock("inspect", "Notes").expect(output: "1 item, encrypted to 1 recipient (X25519)")
+    try sandbox.drydock("inspect Notes").expect(output: "1 item, encrypted to 1 recipient (X25519)")
     try sandbox.setItem("t", "x")
     #expect(try sandbox.read(Sandbox.vault).starts(with: "age-encryption.org/v1\n".utf8))
     #expect(try sandbox.itemNames() == ["s", "t"])
@@ -144,8 +133,8 @@ import Testing
       ])
     // An address that fits several lists them, and changes nothing.
     let several = ["4 items match s/a: s/a, s/a [synchronizable], s/a [g1], s/a [g2]"]
-    try sandbox.expectRefusal(["vault", "get", "Notes", "s/a"], exit: 4, several)
-    try sandbox.expectRefusal(["vault", "remove", "Notes", "s/a"], exit: 4, several)
+    try sandbox.expectRefusal("vault get Notes s/a", exit: 4, several)
+    try sandbox.expectRefusal("vault remove Notes s/a", exit: 4, several)
     try sandbox.expectRefusal(
       ["vault", "remove", "Notes", "s/a", "--access-group", ""], exit: 4,
       ["2 items match s/a, no access group"])
@@ -154,33 +143,22 @@ import Testing
       ["s/a", "--access-group", "", "--no-synchronizable"], ["s"], ["/a"],
       ["--service", "", "--account", ""],
     ] {
-      try sandbox.drydock(
-        ["vault", "remove", "Notes"] + arguments
-      ).expect()
+      try sandbox.drydock(["vault", "remove", "Notes"] + arguments).expect()
     }
     #expect(try sandbox.itemNames() == [])
     // An empty vault is a vault.
-    try sandbox.drydock("vault", "list", "Notes").expect(output: "0 items, sealed to 1 key")
+    try sandbox.drydock("vault list Notes").expect(output: "0 items, sealed to 1 key")
     try sandbox.setItem("again", "x")
-  }
-
-  @Test func anEmptyFileInsideIsNoDocument() throws {
-    try sandbox.create()
-    try sandbox.writeVault("")
-    try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["unexpected end of input"])
-    try sandbox.writeVault("{}")
-    try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["has no format"])
   }
 
   @Test func namesOfAllKinds() throws {
     try sandbox.create()
     try sandbox.writeVault(
       sandbox.vaultDocument([
-        #", "service": "Zoë 😀", "account": "日本""#,
-        #", "service": "a\nb\u001b[2J", "account": "\u202eevil""#,
+        #", "service": "Zoë 😀", "account": "日本""#, #", "service": "a\nb\u001b[2J", "account": "\u202eevil""#,
         #", "service": "é""#, #", "service": "e\u0301""#,
       ]))
-    let list = try sandbox.succeed("vault", "list", "Notes")
+    let list = try sandbox.succeed("vault list Notes")
     #expect(list.split(separator: "\n").count == 5, "one line each: \(list)")
     #expect(list.contains("Zoë 😀/日本") && list.contains("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil"))
     #expect(!list.unicodeScalars.contains("\u{1b}") && !list.unicodeScalars.contains("\u{202e}"))
@@ -190,31 +168,22 @@ import Testing
       try sandbox.item("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil") == Array("made-up".utf8), "as it is printed")
     let removed = try sandbox.succeed("vault", "remove", "Notes", "a\nb\u{1b}[2J/\u{202e}evil")
     #expect(removed.hasPrefix("removed a\\x0ab\\x1b[2J/"))
-    #expect(!(try sandbox.succeed("log", "Notes")).unicodeScalars.contains("\u{1b}"))
+    #expect(!(try sandbox.succeed("log Notes")).unicodeScalars.contains("\u{1b}"))
     // Texts that Unicode takes for equal are two names.
     #expect(try sandbox.itemNames().count == 3)
   }
 
-  @Test func whatIsUnknownStays() throws {
-    try sandbox.create()
-    let document = try sandbox.vaultDocument([#", "service": "s", "later": {"a": [1, "x"]}"#])
-    try sandbox.writeVault(document.replacing("\"format\": 1,", with: #""format": 1, "app": {"v": 2},"#))
-    try sandbox.setItem("s", "new", "--if-exists", "replace")
-    let opened = try sandbox.openedVault()
-    #expect(opened.contains(#""app": {"v": 2}"#) && opened.contains(#""later": {"a": [1, "x"]}"#))
-  }
-
-  @Test func tenThousandItems() throws {
+  @Test func aThousandItems() throws {
     try sandbox.create()
     try sandbox.writeVault(
-      sandbox.vaultDocument((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
-    #expect(try sandbox.itemNames().count == 10_000)
+      sandbox.vaultDocument((0..<1000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
+    #expect(try sandbox.itemNames().count == 1000)
     try sandbox.expectRefusal(
-      ["vault", "get", "Notes", "s3"], exit: 4, ["items match s3", "more; name more attributes"])
-    try sandbox.setItem("s3/4711", "x")
-    #expect(try sandbox.item("s3/4711") == Array("x".utf8))
-    let inspected = try sandbox.succeed("inspect", "Notes")
-    #expect(inspected.contains("10001 items") && inspected.contains("… and 9981 more"), "\(inspected)")
+      "vault get Notes s3", exit: 4, ["items match s3", "more; name more attributes"])
+    try sandbox.setItem("s3/470", "x")
+    #expect(try sandbox.item("s3/470") == Array("x".utf8))
+    let inspected = try sandbox.succeed("inspect Notes")
+    #expect(inspected.contains("1001 items") && inspected.contains("… and 981 more"), "\(inspected)")
   }
 
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {
@@ -222,7 +191,7 @@ import Testing
     let yaml = try sandbox.text("drydock.yaml")
     try sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
     try sandbox.setItem("s", "x")
-    for command in [["inspect", "Notes"], ["snapshot", "Notes", "-o", "A.tar.zst"]] {
+    for command in ["inspect Notes", "snapshot Notes -o A.tar.zst"] {
       try sandbox.drydock(command).expect(
         errors: "Library/Caches/vault.age: the vault is excluded from backups")
     }
@@ -231,14 +200,14 @@ import Testing
   /// What the app had before may open something still.
   @Test func anEarlierValueOfAMovedSetting() throws {
     try sandbox.create()
-    try sandbox.succeed("migrate", "Notes", "--to", "2")
+    try sandbox.succeed("migrate Notes --to 2")
     try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "auth_token", "second-made-up-token")
-    try sandbox.succeed("migrate", "Notes", "--to", "5")
+    try sandbox.succeed("migrate Notes --to 5")
     for token in [Sandbox.token, "second-made-up-token"] {
       let found = try sandbox.run("/bin/sh", "-c", "grep -rl \(token) Notes/Library .drydock-* || true")
       #expect(found.isEmpty, "\(found)")
     }
-    for _ in 0..<2 { try sandbox.succeed("rollback", "Notes") }
+    for _ in 0..<2 { try sandbox.succeed("rollback Notes") }
     let settings = try sandbox.read("Notes/" + Sandbox.settings)
     #expect(String(decoding: settings, as: UTF8.self).contains("second-made-up-token"))
   }

@@ -15,7 +15,7 @@ struct OtherMountTests {
       try sandbox.create()
       try sandbox.write("Data/empty", "")
       let space = try Namespace(sandbox, "mount --bind \"$0/\(source)\" \"$0/Data\"")
-      try sandbox.drydock("migrate", "Notes").expect(
+      try sandbox.drydock("migrate Notes").expect(
         errors: "changed in place: ", "is also mounted at \(sandbox("Data"))")
       try space.tree("Data").expectSame(as: sandbox.tree(source), comparing: TreeListing.copied)
       try RawFiles.write(Array("mine".utf8), to: Array(space("Data/written").utf8))
@@ -30,7 +30,7 @@ struct OtherMountTests {
       try sandbox.create("Notes2")
       try sandbox.write("Data/empty", "")
       let space = try Namespace(sandbox, "mount --bind \"$0/Notes2\" \"$0/Data\"")
-      let migrated = try sandbox.drydock("migrate", "Notes").expect()
+      let migrated = try sandbox.drydock("migrate Notes").expect()
       #expect(!migrated.errors.contains("in place"), "\(migrated)")
       try space.tree("Data").expectSame(as: sandbox.tree("Notes2"), comparing: TreeListing.copied)
     }

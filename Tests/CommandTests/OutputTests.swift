@@ -24,7 +24,7 @@ struct OutputTests {
     try sandbox.create()
     try sandbox.addFixture("v0")
     let archive = try sandbox.snapshot()
-    try sandbox.write("results.jsonl", sandbox.drydock("status", "--all", ".", "--json").output)
+    try sandbox.write("results.jsonl", sandbox.drydock("status --all . --json").output)
     let silent = [["vault", "get", "Notes", "s/a", "--output", "value.txt"], ["keygen", "-o", "key.txt"]]
     let others = [
       ["log", "Notes", "--json"], ["status", "Notes", "--json"], ["vault", "list", "Notes", "--json"],
@@ -46,8 +46,8 @@ struct OutputTests {
     // The work was done, each time.
     // Two archives, and the tags of one.
     #expect(try sandbox.names("Backups").count == 3)
-    try sandbox.succeed("verify", "Copy.tar.zst", "--data")
-    #expect(try sandbox.succeed("log", "Notes").split(separator: "\n").count > 5)
+    try sandbox.succeed("verify Copy.tar.zst --data")
+    #expect(try sandbox.succeed("log Notes").split(separator: "\n").count > 5)
     #expect(try sandbox.names("tmp") == [])
     // Whatever failed before keeps its code and its message.
     try drydock(sandbox, ["show", "drydock.yaml", "--json"], "> /dev/full").expect(
@@ -58,7 +58,7 @@ struct OutputTests {
   func partOfAValue() throws {
     try sandbox.create()
     let value = Array(String(repeating: "made-up ", count: 25_000).utf8)
-    try sandbox.succeed(["vault", "set", "Notes", "s/big"], input: value)
+    try sandbox.succeed("vault set Notes s/big", input: value)
     try sandbox.shell("mkdir small")
     let small = try Namespace(sandbox, #"mount -t tmpfs -o size=64k tmpfs "$0/small""#)
     let get = #"exec "$0" vault get Notes s/big --device-key device.key > small/value"#
@@ -89,12 +89,12 @@ struct OutputTests {
       try drydock(sandbox, words, "<&- >&-").expect(
         exit: 1, errors: "cannot write standard output: Bad file descriptor")
     }
-    try sandbox.succeed("verify", "A", "--data")
-    try sandbox.drydock("status", "Notes").expect(output: "version \(Sandbox.latest)")
+    try sandbox.succeed("verify A --data")
+    try sandbox.drydock("status Notes").expect(output: "version \(Sandbox.latest)")
     // Nobody hears it, but it is done.
     let silent = try drydock(sandbox, ["rollback", "Notes"], "2>&-").expect()
     #expect(silent.errors.isEmpty, "\(silent)")
-    try sandbox.succeed("verify", "A", "--container", "Notes")
+    try sandbox.succeed("verify A --container Notes")
   }
 
   @Test("A reader that has gone ends the command quietly, by the usual signal, when its work is done")
@@ -111,14 +111,13 @@ struct OutputTests {
       #expect(result.signal == SIGPIPE && !result.errors.contains("error"), "\(words) \(result)")
       #expect(try sandbox.names("tmp") == [], "\(words)")
     }
-    try sandbox.drydock("status", "Notes").expect(output: "version \(Sandbox.latest)")
-    #expect(try sandbox.succeed("recover", "Notes") == "nothing was interrupted\n")
+    try sandbox.drydock("status Notes").expect(output: "version \(Sandbox.latest)")
+    #expect(try sandbox.succeed("recover Notes") == "nothing was interrupted\n")
     // A script of a migration has the signal as it is in a shell.
-    try sandbox.write(
-      "Migrations/0007_piped/migration.yaml", "steps:\n  - script: {run: piped}\n")
+    try sandbox.write("Migrations/0007_piped/migration.yaml", "steps:\n  - script: {run: piped}\n")
     try sandbox.write("Migrations/0007_piped/piped", "#!/bin/sh\nkill -PIPE $$\necho deaf >&2\n")
     try sandbox.shell("chmod +x Migrations/0007_piped/piped")
-    let script = try sandbox.drydock("migrate", "Notes").expect(exit: 1, errors: "signal")
+    let script = try sandbox.drydock("migrate Notes").expect(exit: 1, errors: "signal")
     #expect(!script.errors.contains("deaf"), "\(script)")
   }
 }

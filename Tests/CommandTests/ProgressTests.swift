@@ -39,16 +39,9 @@ struct ProgressTests {
   }
 
   /// What a command prints at a terminal, on both streams.
-  private func atTerminal(
-    _ sandbox: Sandbox, _ arguments: [String], _ environment: [String: String?] = [:]
-  ) throws -> String {
-    let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
-    let variables = sandbox.environment.merging(["TERM": "xterm"]) { $1 }.merging(environment) { $1 }
-    let result = try Command.run(
-      Tools.system("python3"), [script, "", sandbox.program] + arguments, environment: variables,
-      directory: sandbox.directory.path, limit: 60
-    ).expect()
-    return result.errors
+  private func atTerminal(_ line: String, _ environment: [String: String?] = [:]) throws -> String {
+    let variables = ["TERM": "xterm"].merging(environment) { $1 }
+    return try sandbox.atTerminal("", line.words, environment: variables).expect().errors
   }
 
   @Test("JSON Lines in a pipe, on request: the last one has the sums, and nothing names a file")
@@ -81,7 +74,7 @@ struct ProgressTests {
       }
       if command[0] == "snapshot" { #expect(last.bytes > 40_000 && last.files > 40, "\(last)") }
     }
-    let both = try sandbox.drydock("verify", "-r", "Backups", "--json", "--progress", "json").expect()
+    let both = try sandbox.drydock("verify -r Backups --json --progress json").expect()
     #expect(try lines(both).last?.ended == true)
     #expect(try JSONSerialization.jsonObject(with: Data(both.outputBytes)) is [String: Any])
   }
@@ -93,11 +86,9 @@ struct ProgressTests {
     var bytes = try sandbox.read(archive.replacing(sandbox.directory.path + "/", with: ""))
     for index in bytes.count / 4..<bytes.count / 2 { bytes[index] ^= 0xff }
     try sandbox.write("damaged.tar.zst", bytes: bytes)
-    let result = try sandbox.drydock("export", "damaged.tar.zst", "-o", "x", "--progress", "json").expect(
-      exit: 4)
+    let result = try sandbox.drydock("export damaged.tar.zst -o x --progress json").expect(exit: 4)
     let ends = result.errors.split(separator: "\n").suffix(2)
-    #expect(
-      ends.first?.contains("\"ended\":true") == true && ends.last?.hasPrefix("drydock: error") == true)
+    #expect(ends.first?.contains("\"ended\":true") == true && ends.last?.hasPrefix("drydock: error") == true)
   }
 
   @Test("By option or variable; nothing in a pipe without either, and with --quiet")
@@ -125,7 +116,7 @@ struct ProgressTests {
   func terminal() throws {
     try sandbox.create()
     try addSlowMigration(sandbox)
-    let shown = try atTerminal(sandbox, ["migrate", "Notes"], ["COLUMNS": "14"])
+    let shown = try atTerminal("migrate Notes", ["COLUMNS": "14"])
     let parts = shown.components(separatedBy: Self.erase)
     #expect(parts.contains("migrate 7/7, "), "\(shown.debugDescription)")
     // All but the first and the last are the line as it was; after that come the results.
@@ -134,13 +125,11 @@ struct ProgressTests {
   }
 
   @Test(
-    "No line on a terminal",
-    arguments: [(["--progress", "none"], nil), (["--json"], nil), ([], "dumb")] as [([String], String?)])
-  func noLine(_ options: [String], _ terminal: String?) throws {
+    "No line on a terminal", arguments: [("--progress none", "xterm"), ("--json", "xterm"), ("", "dumb")])
+  func noLine(_ options: String, _ terminal: String) throws {
     try sandbox.create()
     try addSlowMigration(sandbox)
-    let variables = terminal.map { ["TERM": $0] } ?? [:]
-    #expect(try !atTerminal(sandbox, ["migrate", "Notes"] + options, variables).contains("\u{1B}"))
+    #expect(try !atTerminal("migrate Notes " + options, ["TERM": terminal]).contains("\u{1B}"))
   }
 
   @Test("The line does not come back while a question waits for its answer")

@@ -5,9 +5,7 @@ import Testing
 
 @Suite("The line of progress") struct ProgressTextTests {
   /// The line after some seconds of a phase that began at 100 s.
-  private func line(
-    _ progress: WorkProgress, after seconds: Double, width: Int = 200
-  ) -> String? {
+  private func line(_ progress: WorkProgress, after seconds: Double, width: Int = 200) -> String? {
     var text = ProgressText()
     _ = text.line(progress.state, at: 100, width: width)
     return text.line(progress.state, at: 100 + seconds, width: width)

@@ -26,7 +26,8 @@ struct ReadmeTests {
         }
         let results = got.output.filter { !$0.hasPrefix("! ") }
         #expect(
-          matches(wanted[...], results[...]), "$ \(got.command)\n\(got.output.joined(separator: "\n"))")
+          GuideStory.matches(wanted[...], results[...]),
+          "$ \(got.command)\n\(got.output.joined(separator: "\n"))")
       }
     }
   }
@@ -35,14 +36,5 @@ struct ReadmeTests {
   private func block(_ language: String, of text: String) throws -> String {
     let start = try #require(text.firstRange(of: "```\(language)\n"))
     return String(text[start.upperBound...].prefix { $0 != "`" })
-  }
-
-  private func matches(_ wanted: ArraySlice<String>, _ got: ArraySlice<String>) -> Bool {
-    guard let first = wanted.first else { return got.isEmpty }
-    let rest = wanted.dropFirst()
-    if first.trimmingCharacters(in: .whitespaces) == "…" {
-      return (got.startIndex...got.endIndex).contains { matches(rest, got[$0...]) }
-    }
-    return got.first == first && matches(rest, got.dropFirst())
   }
 }

@@ -13,6 +13,16 @@ extension Sandbox {
     }
   }
 
+  @discardableResult
+  func expectRefusal(
+    _ line: String, exit: Int32, _ words: [String], container: String? = "Notes",
+    environment: [String: String?] = [:], sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> CommandResult {
+    try expectRefusal(
+      line.words, exit: exit, words, container: container, environment: environment,
+      sourceLocation: sourceLocation)
+  }
+
   /// Command lines that are refused, one after the other: neither the container nor the directory around it is touched,
   /// nothing is left to recover, and there are no temporary files.
   @discardableResult
@@ -46,6 +56,13 @@ extension Sandbox {
     result.expectError(exit: exit, words, sourceLocation: sourceLocation)
     #expect(!result.errors.contains("note: recovered"), "\(result)", sourceLocation: sourceLocation)
     return result
+  }
+
+  @discardableResult
+  func expectError(
+    _ line: String, exit: Int32, _ words: [String], sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> CommandResult {
+    try expectError(line.words, exit: exit, words, sourceLocation: sourceLocation)
   }
 
   /// The names in the sandbox but for Drydock's own state, which a transaction makes before it can know more.

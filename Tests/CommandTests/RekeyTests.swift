@@ -24,10 +24,10 @@ struct RekeyTests {
     try sandbox.sealed("A", to: old)
     try sandbox.succeed("rekey", "A", "--identity", "old", "--recipient", new, "-o", "B")
     #expect(try content(sandbox, "A", "old") == content(sandbox, "B", "new"))
-    try sandbox.expectRefusal(["show", "B", "--identity", "old"], exit: 4, ["the identity does not match"])
-    try sandbox.succeed("verify", "B", "--data", "--identity", "new")
+    try sandbox.expectRefusal("show B --identity old", exit: 4, ["the identity does not match"])
+    try sandbox.succeed("verify B --data --identity new")
     // The old one can be read as before: that is what the help says.
-    try sandbox.succeed("verify", "A", "--data", "--identity", "old")
+    try sandbox.succeed("verify A --data --identity old")
     try sandbox.expectRefusal(
       ["rekey", "A", "--identity", "old", "--recipient", new, "-o", "B"], exit: 1, ["already exists"])
     // Into repositories: the names are free or get more of the id.
@@ -62,11 +62,10 @@ struct RekeyTests {
         == (names.map { $0.hasSuffix(".age") ? $0 : $0 + ".age" }).sorted())
     #expect(try content(sandbox, "Backups/" + sealedName, "new") == before)
     #expect(try content(sandbox, plain + ".age", "new") == digest)
-    try sandbox.succeed("verify", "-r", "Backups", "--data", "--identity", "new")
+    try sandbox.succeed("verify -r Backups --data --identity new")
     // Once more, with a passphrase, of one that is named by its id.
-    try sandbox.succeed(
-      "rekey", "latest", "-r", "Backups", "--identity", "new", "--passphrase-file", "words", "--replace")
-    let listed = try sandbox.succeed("list", "-r", "Backups", "--identity", "new")
+    try sandbox.succeed("rekey latest -r Backups --identity new --passphrase-file words --replace")
+    let listed = try sandbox.succeed("list -r Backups --identity new")
     #expect(listed.contains("with a passphrase (scrypt), not read"), "\(listed)")
     // What cannot be opened is told, and the rest is done all the same.
     let some = try sandbox.drydock(
@@ -95,8 +94,7 @@ struct RekeyTests {
       errors: "warning: \(child.dropFirst(8)) needs \(parent.dropFirst(8)), and only one")
     #expect(replaced.errors.split(separator: "\n").count == 1, "\(replaced)")
     for (keys, works) in [(["old"], false), (["new"], false), (["old", "new"], true)] {
-      let verified = try sandbox.drydock(
-        ["verify", child, "--data"] + keys.flatMap { ["--identity", $0] })
+      let verified = try sandbox.drydock(["verify", child, "--data"] + keys.flatMap { ["--identity", $0] })
       #expect(verified.succeeded == works, "\(keys): \(verified)")
     }
     let all = try sandbox.drydock(
@@ -105,7 +103,7 @@ struct RekeyTests {
         "--json",
       ]).expect()
     #expect(!all.output.contains("needs"), "\(all)")
-    try sandbox.succeed("verify", "-r", "Backups", "--data", "--identity", "new")
+    try sandbox.succeed("verify -r Backups --data --identity new")
     // The next one is for others, and so a full one.
     try sandbox.drydock(
       ["snapshot", "Notes", "-r", "Backups", "--recipient", new, "--identity", "new", "--json"]).expect(
@@ -149,14 +147,12 @@ struct RekeyTests {
     try sandbox.sealed("Real/A.age", to: old)
     try sandbox.shell("chmod 640 Real/A.age")
     try sandbox.succeed("rekey", "Link", "--identity", "old", "--recipient", new, "--replace")
-    try sandbox.succeed("show", "Real/A.age", "--identity", "new")
+    try sandbox.succeed("show Real/A.age --identity new")
     #expect(try sandbox.shell("readlink Link; stat -c %a Real/A.age") == "Real/A.age\n640\n")
-    let holder = try Command.spawn(
-      Tools.system("flock"), ["-s", sandbox("Real"), "-c", "echo locked; exec cat"])
-    try holder.waitForLine("locked")
+    let holder = try sandbox.lock("Real", shared: true)
     try sandbox.expectRefusal(
       ["rekey", "Link", "--identity", "new", "--recipient", old, "--replace"], exit: 5, ["locked by"])
-    try sandbox.succeed("show", "Real/A.age", "--identity", "new")
+    try sandbox.succeed("show Real/A.age --identity new")
     try holder.finish()
   }
 
@@ -184,8 +180,7 @@ struct RekeyTests {
       _ = try running.wait()
       let names = try sandbox.names("Backups").filter { !$0.hasPrefix(".drydock-writing-") }
       #expect(names == ["a.tar.zst.age"])
-      let key =
-        try sandbox.drydock("show", "Backups/a.tar.zst.age", "--identity", "old").succeeded ? "old" : "new"
+      let key = try sandbox.drydock("show Backups/a.tar.zst.age --identity old").succeeded ? "old" : "new"
       keys[key, default: 0] += 1
       #expect(try content(sandbox, "Backups/a.tar.zst.age", key) == digest)
       // The next one that writes there removes what is left.
@@ -206,7 +201,7 @@ struct RekeyTests {
   @Test("A plain archive, killed or failing at any call: it is there, and the same command finishes")
   func plainKilled() throws {
     let (_, new) = try prepare(sandbox)
-    try sandbox.succeed("snapshot", "Notes", "-o", "P")
+    try sandbox.succeed("snapshot Notes -o P")
     let digest = try sandbox.shell("sha256sum < P")
     let arguments = ["rekey", "-r", "Backups", "--identity", "new", "--recipient", new, "--replace"]
     var states: Set<[String]> = []
@@ -228,7 +223,7 @@ struct RekeyTests {
           try sandbox.succeed(arguments)
           let left = try sandbox.names("Backups")
           #expect(left.allSatisfy { $0.hasSuffix(".age") } && left.count == max(1, names.count), "\(left)")
-          try sandbox.succeed("verify", "latest", "-r", "Backups", "--data", "--identity", "new")
+          try sandbox.succeed("verify latest -r Backups --data --identity new")
         }
       }
     }

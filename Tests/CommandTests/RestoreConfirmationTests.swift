@@ -28,7 +28,7 @@ struct RestoreConfirmationTests {
     #expect(asked.contains("1 path that the archive does not have will be removed. Continue? [y/N]"))
     #expect(refused.errors.contains("nothing was changed; --keep-extra leaves them"), "\(refused)")
     try sandbox.tree("Notes").expectSame(as: before)
-    try sandbox.drydock("recover", "Notes").expect(output: "nothing was interrupted")
+    try sandbox.drydock("recover Notes").expect(output: "nothing was interrupted")
   }
 
   @Test("The question is asked under the lock")

@@ -38,20 +38,20 @@ struct RoomCommandTests {
   func story() throws {
     let validated = try sandbox.succeed("validate")
     #expect(validated.hasPrefix("3 migrations, in order\n"), "\(validated)")
-    var inspected = try sandbox.succeed("inspect", "Notes")
+    var inspected = try sandbox.succeed("inspect Notes")
     for words in [
       "Room database, version 1", "matches 1.json", "identity hash", "version 1, by", "note_fts",
     ] {
       #expect(
         inspected.contains(words.replacing("version 1, by", with: "schema version: 1, by")), "\(inspected)")
     }
-    try sandbox.drydock("status", "Notes").expect(output: "version 1 of 4")
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.drydock("status Notes").expect(output: "version 1 of 4")
+    try sandbox.succeed("migrate Notes")
     #expect(
       try sql(sandbox, Self.place, "PRAGMA user_version; SELECT title FROM note;") == "4\nMilk\nPaint\n")
-    inspected = try sandbox.succeed("inspect", "Notes")
+    inspected = try sandbox.succeed("inspect Notes")
     #expect(inspected.contains("matches 4.json"), "\(inspected)")
-    try sandbox.succeed("rollback", "Notes")
+    try sandbox.succeed("rollback Notes")
     #expect(
       try sql(sandbox, Self.place, "PRAGMA user_version; SELECT body FROM note WHERE id = 1;")
         == "1\ntwo bottles\n")
@@ -64,7 +64,7 @@ struct RoomCommandTests {
       "migrations/1_2.sql", "CREATE TABLE tag (id INTEGER NOT NULL, label TEXT, PRIMARY KEY(id));\n")
     let difference = "table note: column pinned: missing"
     try sandbox.drydock("validate").expect(exit: 4, errors: difference)
-    try sandbox.drydock("migrate", "Notes").expect(
+    try sandbox.drydock("migrate Notes").expect(
       exit: 1, errors: difference, "table tag: column label: NOT NULL expected, found nullable")
     #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
   }
@@ -73,17 +73,16 @@ struct RoomCommandTests {
   func inspectWarns() throws {
     _ = try sql(
       sandbox, Self.place, "DROP INDEX index_note_title; UPDATE room_master_table SET identity_hash = 'x'")
-    let inspected = try sandbox.drydock("inspect", "Notes")
+    let inspected = try sandbox.drydock("inspect Notes")
     #expect(inspected.output.contains("differs from 1.json"), "\(inspected)")
-    #expect(
-      inspected.errors.contains("table note: index index_note_title (title): missing"), "\(inspected)")
+    #expect(inspected.errors.contains("table note: index index_note_title (title): missing"), "\(inspected)")
     #expect(inspected.errors.contains("its identity hash is not that of 1.json"), "\(inspected)")
   }
 
   @Test("init finds Room's database and the directory of its schemas")
   func initFindsSchemas() throws {
     try sandbox.remove("drydock.yaml")
-    let next = try sandbox.drydock("init", "Notes", "--fixture", "first")
+    let next = try sandbox.drydock("init Notes --fixture first")
     #expect(next.output.contains("Room's migrations, such as Migrations/1_2.sql"), "\(next)")
     let written = try sandbox.text("drydock.yaml")
     #expect(
@@ -108,8 +107,8 @@ struct RoomCommandTests {
       "ALTER TABLE folder ADD COLUMN color TEXT; DROP INDEX index_note_title")
     try sandbox.drydock("test").expect(
       exit: 1, output: "table folder: column color", "table note: index index_note_title (title)")
-    try sandbox.succeed("test", "good", "--record")
-    try sandbox.succeed("test", "good")
+    try sandbox.succeed("test good --record")
+    try sandbox.succeed("test good")
   }
 
   @Test("Settings beside Room's migrations: one difference, one transaction, and proven by a fixture")
@@ -130,25 +129,25 @@ struct RoomCommandTests {
       try sandbox.shell("mkdir -p Fixtures/\(name) && cp -r Notes Fixtures/\(name)/container && \(others)")
       try sandbox.write("Fixtures/\(name)/fixture.yaml", "version: 1\n")
     }
-    try sandbox.succeed("test", "--record")
+    try sandbox.succeed("test --record")
     try sandbox.succeed("test")
     try sandbox.shell("rm -r Fixtures/with")
     let proven = try sandbox.drydock("test").expect(exit: 1)
     for line in [3, 4] {
       #expect(proven.output.contains("migrations/2_theme.yaml:\(line)"), "\(proven)")
     }
-    let planned = try sandbox.succeed("migrate", "Notes", "--dry-run")
+    let planned = try sandbox.succeed("migrate Notes --dry-run")
     for words in ["+ theme: \"dark\"", "- dark (was true)", "+ table notebook"] {
       #expect(planned.contains(words), "\(planned)")
     }
     #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.succeed("migrate Notes")
     #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "4\n")
-    try sandbox.drydock("defaults", "read", "Notes", "--suite", "settings", "theme").expect(output: "dark")
-    try sandbox.succeed("rollback", "Notes")
+    try sandbox.drydock("defaults read Notes --suite settings theme").expect(output: "dark")
+    try sandbox.succeed("rollback Notes")
     #expect(try sql(sandbox, Self.place, "PRAGMA user_version") == "1\n")
     #expect(try sandbox.text(settings).contains("dark"))
-    try sandbox.succeed("release", "1.0")
+    try sandbox.succeed("release 1.0")
     try sandbox.write("migrations/2_theme.yaml", "steps: []\n")
     try sandbox.drydock("validate").expect(exit: 4, errors: "was modified since its release with 1.0")
   }
@@ -175,8 +174,8 @@ struct RoomCommandTests {
       """)
     try sandbox.succeed("validate")
     try sandbox.drydock("test").expect(exit: 1, output: "table book: column shelf", "trigger book_log")
-    try sandbox.succeed("test", "old", "--record")
-    try sandbox.succeed("test", "old")
+    try sandbox.succeed("test old --record")
+    try sandbox.succeed("test old")
   }
 
   @Test("GRDB's migrations are shown in their order, and init proposes a version marker")
@@ -189,16 +188,15 @@ struct RoomCommandTests {
       CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY); CREATE TABLE note (id INTEGER PRIMARY KEY);
       INSERT INTO grdb_migrations VALUES ('v2 notes'), ('v10'), ('a: tags');
       """)
-    let inspected = try sandbox.succeed("inspect", "Notes")
+    let inspected = try sandbox.succeed("inspect Notes")
     #expect(inspected.contains("GRDB, 3 migrations"), "\(inspected)")
     let places = ["v2 notes", "v10", "a: tags"].compactMap { inspected.range(of: $0)?.lowerBound }
     #expect(places.count == 3 && places == places.sorted())
     try sandbox.remove("drydock.yaml")
-    try sandbox.succeed("init", "Notes")
+    try sandbox.succeed("init Notes")
     let written = try sandbox.text("drydock.yaml")
     #expect(written.contains("- {grdb: notes, at: {0: \"a: tags\"}}"), "\(written)")
-    try sandbox.drydock("inspect", "Notes").expect(
-      output: "schema version: 0, by the table grdb_migrations")
+    try sandbox.drydock("inspect Notes").expect(output: "schema version: 0, by the table grdb_migrations")
   }
 
   @Test("Keys that belong to another format are errors with their place")
@@ -213,8 +211,7 @@ struct RoomCommandTests {
       try sandbox.drydock("validate").expect(exit: 4, errors: message, "drydock.yaml:4:")
     }
     try sandbox.write("drydock.yaml", text.replacing(/migrations: \{.*\n?/, with: ""))
-    try sandbox.drydock(
-      "validate", "-m", "migrations", "--format", "room", "--database", "notes"
-    ).expect(exit: 64, errors: "needs the exported schemas")
+    try sandbox.drydock("validate -m migrations --format room --database notes").expect(
+      exit: 64, errors: "needs the exported schemas")
   }
 }

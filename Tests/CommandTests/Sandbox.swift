@@ -36,8 +36,7 @@ struct Sandbox {
     deviceKey = directory("device.key")
     program = try Tools.drydock()
     app = try Tools.notesApp()
-    try FileManager.default.copyItem(
-      atPath: Self.repository + "/Migrations", toPath: directory("Migrations"))
+    try FileManager.default.copyItem(atPath: Self.repository + "/Migrations", toPath: directory("Migrations"))
     try write("drydock.yaml", Self.configuration().replacing(/(?m)^(groups|  journal): .*\n/, with: ""))
     for later in ["0007_widget", "releases.yaml"] { try remove("Migrations/" + later) }
     try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
@@ -99,8 +98,17 @@ struct Sandbox {
       directory: directory.path)
   }
 
-  /// Runs `drydock`.
-  func drydock(_ arguments: String...) throws -> CommandResult { try drydock(arguments) }
+  /// Runs `drydock` with words of a line.
+  func drydock(
+    _ line: String, environment extra: [String: String?] = [:], input: [UInt8] = []
+  ) throws -> CommandResult {
+    try drydock(line.words, environment: extra, input: input)
+  }
+
+  /// Runs `drydock` with words that may have spaces.
+  func drydock(_ first: String, _ second: String, _ others: String...) throws -> CommandResult {
+    try drydock([first, second] + others)
+  }
 
   /// Starts `drydock`.
   func start(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> RunningCommand {
@@ -121,13 +129,23 @@ struct Sandbox {
     return result.output
   }
 
-  /// Runs `drydock`, which must succeed; gives its output.
   @discardableResult
-  func succeed(_ arguments: String...) throws -> String { try succeed(arguments) }
+  func succeed(
+    _ line: String, environment extra: [String: String?] = [:], input: [UInt8] = []
+  ) throws -> String {
+    try succeed(line.words, environment: extra, input: input)
+  }
+
+  @discardableResult
+  func succeed(_ first: String, _ second: String, _ others: String...) throws -> String {
+    try succeed([first, second] + others)
+  }
 
   /// The document of a command that must succeed.
-  func document(_ arguments: String...) throws -> JSONNode {
-    try JSONNode(succeed(arguments + ["--json"]))
+  func document(_ line: String) throws -> JSONNode { try JSONNode(succeed(line.words + ["--json"])) }
+
+  func document(_ first: String, _ second: String, _ others: String...) throws -> JSONNode {
+    try JSONNode(succeed([first, second] + others + ["--json"]))
   }
 
   /// Runs `drydock`, which kills itself at a step.
@@ -136,6 +154,10 @@ struct Sandbox {
   ) throws {
     let killed = try drydock(arguments, environment: ["DRYDOCK_KILL_AT": step])
     #expect(killed.signal == SIGKILL, "\(step): \(killed)", sourceLocation: sourceLocation)
+  }
+
+  func kill(_ line: String, at step: String, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    try kill(line.words, at: step, sourceLocation: sourceLocation)
   }
 
   /// Runs `drydock` under `strace`; see `Tools.tracing`.
@@ -156,6 +178,8 @@ struct Sandbox {
       Tools.system("setpriv"), Self.otherUser + [program] + arguments,
       environment: environment.merging(extra) { $1 }, directory: directory.path)
   }
+
+  func asOther(_ line: String) throws -> CommandResult { try asOther(line.words) }
 
   /// Lets another user enter the sandbox and these directories of it, and write temporary files.
   func openToOthers(_ directories: String...) throws {
@@ -365,4 +389,9 @@ struct Sandbox {
       """
     ).split(separator: "\n").map(String.init)
   }
+}
+
+extension String {
+  /// What is between spaces.
+  var words: [String] { split(separator: " ").map(String.init) }
 }

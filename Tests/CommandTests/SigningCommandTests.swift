@@ -21,30 +21,27 @@ struct SigningCommandTests {
 
   @Test("With a policy in drydock.yaml only signed archives are restored")
   func policy() throws {
-    try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full")
+    try sandbox.succeed("snapshot Notes -r Backups --full")
     try sandbox.shell("printf 'trusted: [keys/key.pub]\\n' >> drydock.yaml")
-    for arguments in [["restore", "latest", "New", "-r", "Backups"], ["verify", "-r", "Backups"]] {
+    for arguments in ["restore latest New -r Backups", "verify -r Backups"] {
       let refused = try sandbox.drydock(arguments).expect(exit: 4)
       #expect((refused.output + refused.errors).contains("not signed"), "\(refused)")
     }
     #expect(try !sandbox.names(".").contains("New"))
-    try sandbox.drydock("snapshot", "Notes", "-r", "Backups").expect(errors: "the archive is not signed")
+    try sandbox.drydock("snapshot Notes -r Backups").expect(errors: "the archive is not signed")
     // Its parent is not signed, so it is full.
-    try sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec").expect(
-      errors: "is a full one")
+    try sandbox.drydock("snapshot Notes -r Backups --sign keys/key.sec").expect(errors: "is a full one")
     let next = try sandbox.drydock(
-      ["snapshot", "Notes", "-r", "Backups", "--json"], environment: ["DRYDOCK_SIGN": "keys/key.sec"])
+      "snapshot Notes -r Backups --json", environment: ["DRYDOCK_SIGN": "keys/key.sec"])
     #expect(
       next.output.contains("\"kind\" : \"incremental\"") && next.output.contains("\"minisign "), "\(next)")
-    try sandbox.drydock("restore", "latest", "New", "-r", "Backups").expect(errors: "signed by minisign ")
+    try sandbox.drydock("restore latest New -r Backups").expect(errors: "signed by minisign ")
 
     // Another key, on the command line and in a newer archive.
-    try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/other.pub").expect(
-      exit: 4)
-    try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/other.sec")
-    try sandbox.drydock("restore", "latest", "New", "-r", "Backups", "--yes").expect(
-      exit: 4, errors: "not a trusted key")
-    let list = try sandbox.succeed("list", "-r", "Backups")
+    try sandbox.drydock("verify -r Backups --trusted keys/other.pub").expect(exit: 4)
+    try sandbox.succeed("snapshot Notes -r Backups --full --sign keys/other.sec")
+    try sandbox.drydock("restore latest New -r Backups --yes").expect(exit: 4, errors: "not a trusted key")
+    let list = try sandbox.succeed("list -r Backups")
     #expect(list.contains("signed by minisign ") && list.contains("not trusted: "), "\(list)")
   }
 
@@ -52,11 +49,9 @@ struct SigningCommandTests {
     "Keys in drydock.yaml, and what is wrong with them",
     arguments: [
       ("trusted: []", "`trusted` has no key"), ("trusted:", "trusted"),
-      ("trusted: [ssh-ed25519 AAAA]", "drydock.yaml:"),
-      ("trused: [x]", "did you mean `trusted`"),
+      ("trusted: [ssh-ed25519 AAAA]", "drydock.yaml:"), ("trused: [x]", "did you mean `trusted`"),
       ("trusted: [a cert-authority ssh-ed25519 AAAA]", "the SSH key is malformed"),
-      ("trusted: [keys/none.pub]", "keys/none.pub"),
-      ("trusted: [keys/key.sec]", "this is a secret key"),
+      ("trusted: [keys/none.pub]", "keys/none.pub"), ("trusted: [keys/key.sec]", "this is a secret key"),
     ])
   func badPolicy(_ line: String, message: String) throws {
     let archive = try sandbox.snapshot("Notes")
@@ -69,8 +64,8 @@ struct SigningCommandTests {
   func sshKey() throws {
     let key = try sandbox.shell("cat keys/ssh.pub").trimmingCharacters(in: .newlines)
     try sandbox.shell("printf 'trusted:\\n  - %s\\n' '\(key)' >> drydock.yaml")
-    try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--sign", "keys/ssh")
-    let verified = try sandbox.succeed("verify", "-r", "Backups", "--data")
+    try sandbox.succeed("snapshot Notes -r Backups --sign keys/ssh")
+    let verified = try sandbox.succeed("verify -r Backups --data")
     #expect(
       verified.contains("every byte, signed by builder@example.com (ssh-ed25519 SHA256:"), "\(verified)")
   }
@@ -93,8 +88,7 @@ struct SigningCommandTests {
     let runs: [(arguments: [String], exit: Int32)] = [
       (["--sign", "keys/sealed.sec", "--sign-passphrase-file", "keys/passphrase"], 0),
       (["--sign", "keys/sealed.sec", "--sign-passphrase-file", "keys/wrong"], 4),
-      (["--sign", "keys/sealed.sec"], 4), (["--sign", "keys/encrypted"], 4),
-      (["--sign", "keys/key.pub"], 4),
+      (["--sign", "keys/sealed.sec"], 4), (["--sign", "keys/encrypted"], 4), (["--sign", "keys/key.pub"], 4),
       (["--sign", "keys/passphrase"], 4), (["--sign", "keys/key.sec", "--sign", "keys/ssh"], 0),
       (["--sign", "keys/key.sec", "--sign", "keys/other.sec"], 64), (["--sign", "keys/none"], 1),
     ]
@@ -105,8 +99,7 @@ struct SigningCommandTests {
       #expect(needles.found(in: result.output + result.allErrors) == [])
     }
     for name in ["key.sec", "sealed.sec", "ssh", "encrypted", "passphrase"] {
-      let result = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/\(name)").expect(
-        exit: 4)
+      let result = try sandbox.drydock("verify", "-r", "Backups", "--trusted", "keys/\(name)").expect(exit: 4)
       #expect(needles.found(in: result.output + result.allErrors) == [], "\(name)")
     }
     let files = try sandbox.shell("cat Backups/*.statement*; find tmp -type f -exec cat {} +")
@@ -115,7 +108,7 @@ struct SigningCommandTests {
 
   @Test("A variable for trusted keys that names no file is refused", arguments: [":", "::"])
   func emptyVariable(_ value: String) throws {
-    try sandbox.drydock(["verify", "-r", "Backups"], environment: ["DRYDOCK_TRUSTED": value]).expect(
+    try sandbox.drydock("verify -r Backups", environment: ["DRYDOCK_TRUSTED": value]).expect(
       exit: 64, errors: "DRYDOCK_TRUSTED has no file")
   }
 
@@ -135,11 +128,8 @@ struct SigningCommandTests {
     try drydock("restore", "latest", "Other", "-r", place.url, "--trusted", "keys/other.pub").expect(
       exit: 4, errors: "not a trusted key")
     let list = try drydock("list", "-r", place.url, "--trusted", "keys/key.pub")
-    #expect(
-      list.output.split(separator: "\n").dropFirst().allSatisfy { $0.contains("signed by minisign ") })
-    try drydock(
-      "forget", "-r", place.url, "--app", "com.example.notes", "--everything", "--yes"
-    ).expect()
+    #expect(list.output.split(separator: "\n").dropFirst().allSatisfy { $0.contains("signed by minisign ") })
+    try drydock("forget", "-r", place.url, "--app", "com.example.notes", "--everything", "--yes").expect()
     if let directory = place.directory {
       let left = try sandbox.shell("find '\(directory)' -type f -name '*.statement*'")
       #expect(left.isEmpty)
@@ -152,12 +142,12 @@ struct SigningCommandTests {
     let kills = try killAtEachStep(
       sandbox, ["snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec"]
     ) { step in
-      try sandbox.succeed("verify", "-r", "Backups", "--data", "--trusted", "keys/key.pub")
+      try sandbox.succeed("verify -r Backups --data --trusted keys/key.pub")
     }
     #expect(kills >= 3)
     // What they left goes with the next forget.
-    try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--full", "--sign", "keys/key.sec")
-    try sandbox.succeed("forget", "-r", "Backups", "--keep-last", "1")
+    try sandbox.succeed("snapshot Notes -r Backups --full --sign keys/key.sec")
+    try sandbox.succeed("forget -r Backups --keep-last 1")
     #expect(try sandbox.names("Backups").filter { !$0.hasPrefix(".drydock") }.count == 3)
   }
 
@@ -174,11 +164,9 @@ struct SigningCommandTests {
         "--sign", "keys/key.sec",
       ]
     ) { step in
-      let whole = try sandbox.drydock("verify", "-r", "Backups", "--data", "--identity", "identity")
-        .expect()
+      let whole = try sandbox.drydock("verify -r Backups --data --identity identity").expect()
       #expect(whole.output.hasPrefix("ok"), "step \(step): \(whole)")
-      try sandbox.succeed(
-        "verify", "-r", "Backups", "--data", "--identity", "identity", "--trusted", "keys/key.pub")
+      try sandbox.succeed("verify -r Backups --data --identity identity --trusted keys/key.pub")
       try sandbox.shell("rm -rf Backups; cp -a Template Backups")
     }
   }
@@ -209,15 +197,15 @@ struct SigningCommandTests {
 
   @Test("Signing again, killed at each step, leaves a signature")
   func killedSigning() throws {
-    try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec")
+    try sandbox.succeed("snapshot Notes -r Backups --sign keys/key.sec")
     try killAtEachStep(sandbox, ["sign", "-r", "Backups", "latest", "--sign", "keys/key.sec"]) { step in
-      try sandbox.succeed("verify", "-r", "Backups", "--data", "--trusted", "keys/key.pub")
+      try sandbox.succeed("verify -r Backups --data --trusted keys/key.pub")
     }
   }
 
   @Test("Of two signed exports to one name, one is there, signed; a removal waits for both")
   func sameName() throws {
-    let archive = try sandbox.succeed("snapshot", "Notes", "-r", "Backups", "--sign", "keys/key.sec")
+    let archive = try sandbox.succeed("snapshot Notes -r Backups --sign keys/key.sec")
       .trimmingCharacters(in: .newlines)
     for round in 1...4 {
       let name = "Backups/both\(round).tar.zst"
@@ -228,11 +216,8 @@ struct SigningCommandTests {
       #expect(ends.contains { $0.succeeded }, "\(ends)")
       try sandbox.succeed("verify", name, "--data", "--trusted", "keys/key.pub")
     }
-    let holder = try Command.spawn(
-      Tools.system("flock"), ["-x", sandbox("Backups"), "-c", "echo locked; exec cat"])
-    try holder.waitForLine("locked")
-    try sandbox.expectRefusal(
-      ["export", archive, "-o", "Backups/third.tar.zst"], exit: 5, ["locked by"])
+    let holder = try sandbox.lock("Backups")
+    try sandbox.expectRefusal(["export", archive, "-o", "Backups/third.tar.zst"], exit: 5, ["locked by"])
     try holder.finish()
   }
 

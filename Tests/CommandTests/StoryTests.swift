@@ -19,11 +19,10 @@ struct StoryTests {
     }
     let before = try sandbox.tree()
     let settings = try sandbox.settings()
-    try sandbox.succeed("migrate", "Notes")
-    #expect(
-      sandbox.exists("Notes/" + Sandbox.newDatabase) && !sandbox.exists("Notes/" + Sandbox.oldDatabase))
+    try sandbox.succeed("migrate Notes")
+    #expect(sandbox.exists("Notes/" + Sandbox.newDatabase) && !sandbox.exists("Notes/" + Sandbox.oldDatabase))
     try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "lastSearch", "dock")
-    try sandbox.succeed("rollback", "Notes")
+    try sandbox.succeed("rollback Notes")
 
     let wanted = (settings + ["lastSearch = dock"]).sorted()
     let got = try sandbox.settings().sorted()
@@ -49,15 +48,15 @@ struct StoryTests {
       try sandbox.create()
     }
     let before = try sandbox.tree()
-    try sandbox.succeed("migrate", "Notes")
+    try sandbox.succeed("migrate Notes")
     let migrated = try sandbox.tree()
     for _ in 0..<2 {
-      try sandbox.succeed("rollback", "Notes")
+      try sandbox.succeed("rollback Notes")
       try sandbox.tree().expectSame(as: before)
-      try sandbox.succeed("rollback", "Notes", "--redo")
+      try sandbox.succeed("rollback Notes --redo")
       try sandbox.tree().expectSame(as: migrated)
     }
-    #expect(try sandbox.succeed("migrate", "Notes").hasPrefix("nothing to do"))
+    #expect(try sandbox.succeed("migrate Notes").hasPrefix("nothing to do"))
   }
 
   @Test(
@@ -108,7 +107,7 @@ struct StoryTests {
     try sandbox.tree("Again").expectSame(as: source.without(excluded))
     // And again from there: the same snapshot id, for the same content.
     let again = try sandbox.succeed(
-      "snapshot", "Again", "-r", "Backups", "--instance", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
+      "snapshot Again -r Backups --instance 6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90")
     let snapshots = try [archive, again.trimmingCharacters(in: .newlines)].map {
       try sandbox.document("show", $0)["snapshot"].text
     }
@@ -136,7 +135,7 @@ struct StoryTests {
     let restored = try sandbox.tree()
     #expect(restored.without("Library/Caches").differences(from: good.without("Library/Caches")) == [])
     #expect(try sandbox.read("Notes/Library/Caches/fresh.bin") == Array("fresh\n".utf8))
-    try sandbox.succeed("rollback", "Notes")
+    try sandbox.succeed("rollback Notes")
     try sandbox.tree().expectSame(as: damaged)
   }
 

@@ -15,18 +15,16 @@ struct TerminalTests {
   @Test("Colours: by option, by NO_COLOR, and never where no terminal is")
   func colours() throws {
     try sandbox.create()
-    let plain = try sandbox.drydock("migrate", "Notes", "--dry-run", "--device-key", "device.key").expect()
+    let plain = try sandbox.drydock("migrate Notes --dry-run --device-key device.key").expect()
     #expect(!plain.output.contains("\u{1B}"), "\(plain)")
-    let always = try sandbox.drydock(
-      "migrate", "Notes", "--dry-run", "--device-key", "device.key", "--color", "always")
+    let always = try sandbox.drydock("migrate Notes --dry-run --device-key device.key --color always")
     #expect(always.output.contains("\(red)  - dark_mode (was true)\(end)\n"), "\(always)")
     #expect(always.output.contains("\(green)  + theme: \"dark\"\(end)\n"), "\(always)")
     let withoutColours = always.output.replacing(/\u{1B}\[\d+m/, with: "")
     #expect(Self.untimed(withoutColours) == Self.untimed(plain.output), "colours only add")
-    let failed = try sandbox.drydock("inspect", "Nowhere", "--color", "always")
+    let failed = try sandbox.drydock("inspect Nowhere --color always")
     #expect(failed.errors.hasPrefix("\(red)drydock: error:\(end) Nowhere: "), "\(failed)")
-    try sandbox.drydock("inspect", "Nowhere", "--color", "sometimes").expect(
-      exit: 64, errors: "'auto', 'always'")
+    try sandbox.drydock("inspect Nowhere --color sometimes").expect(exit: 64, errors: "'auto', 'always'")
   }
 
   private static func untimed(_ text: String) -> String { text.replacing(/\d+ ms|#[0-9a-f]{8}/, with: "") }
@@ -39,20 +37,11 @@ struct TerminalTests {
       (nil, "xterm", ["--color", "never"], false),
     ] as [(String?, String, [String], Bool)])
   func terminal(noColor: String?, term: String, options: [String], isColored: Bool) throws {
-    let result = try atTerminal(
-      sandbox, ["inspect", "Nowhere"] + options, ["NO_COLOR": noColor, "TERM": term])
+    let result = try sandbox.atTerminal(
+      "", ["inspect", "Nowhere"] + options, environment: ["NO_COLOR": noColor, "TERM": term]
+    ).errors
     #expect(result.contains("drydock: error:"), "\(result)")
     #expect(result.contains("\u{1B}[31m") == isColored, "\(result.debugDescription)")
-  }
-
-  private func atTerminal(
-    _ sandbox: Sandbox, _ arguments: [String], _ variables: [String: String?]
-  ) throws -> String {
-    let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
-    let result = try Command.run(
-      Tools.system("python3"), [script, "", sandbox.program] + arguments,
-      environment: sandbox.environment.merging(variables) { $1 }, directory: sandbox.directory.path)
-    return result.errors
   }
 
   @Test("The last column of a table goes on below itself, or below the row where it would be too narrow")
@@ -115,8 +104,8 @@ struct TerminalTests {
       let result = try sandbox.drydock(arguments + ["--quiet"]).expect()
       #expect(result.output.isEmpty && result.errors.isEmpty, "\(arguments) \(result)")
     }
-    try sandbox.drydock("log", "Notes", "-q").expect(output: "migrate")
-    let refused = try sandbox.drydock("rollback", "Nowhere", "-q").expect(exit: 1)
+    try sandbox.drydock("log Notes -q").expect(output: "migrate")
+    let refused = try sandbox.drydock("rollback Nowhere -q").expect(exit: 1)
     #expect(refused.errors.hasPrefix("drydock: error: Nowhere"), "\(refused)")
   }
 }

@@ -20,7 +20,7 @@ struct TestCommandTests {
 
   @Test("A failure is exit code 1 and one document, which names the fixture and what is wrong")
   func json() throws {
-    let result = try sandbox.drydock("test", "v5", "v6", "--json", "--jobs", "2").expect(exit: 1)
+    let result = try sandbox.drydock("test v5 v6 --json --jobs 2").expect(exit: 1)
     #expect(result.errors.isEmpty, "\(result)")
     let document = try result.json()
     #expect(document.oddKeys == [])
@@ -32,7 +32,7 @@ struct TestCommandTests {
     let groups = document["groups"]
     #expect(groups.list.count == 1 && groups[0]["checks"].texts == ["expectation"], "\(groups)")
     #expect(groups[0]["fixtures"].list.map { $0["name"].text } == ["v5"])
-    try sandbox.drydock("test", "v6", "--json").expect()
+    try sandbox.drydock("test v6 --json").expect()
   }
 
   @Test("The JUnit file is valid, its directory is made, and it is written when all pass, too")
@@ -41,9 +41,7 @@ struct TestCommandTests {
       let file = "reports/\(name)/drydock.xml"
       try sandbox.drydock("test", name, "--junit", file).expect(exit: exit)
       let schema = Sandbox.repository + "/Tests/ReportsTests/Schemas/junit-10.xsd"
-      try Command.run(
-        Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)]
-      ).expect()
+      try Command.run(Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)]).expect()
       let text = try sandbox.text(file)
       #expect(text.contains("failures=\"\(failures)\"") && text.contains("<testcase name=\"\(name)\""))
     }
@@ -52,15 +50,14 @@ struct TestCommandTests {
       let refused = try sandbox.drydock(["test", "v5"] + options).expect(exit: 64)
       #expect(refused.output.isEmpty, "\(refused)")
     }
-    let file = try sandbox.drydock("test", "v5", "--junit", "drydock.yaml/report.xml").expect(exit: 1)
+    let file = try sandbox.drydock("test v5 --junit drydock.yaml/report.xml").expect(exit: 1)
     #expect(file.output.isEmpty, "\(file)")
     #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
   }
 
   @Test("Markdown and SARIF are written, too: of the fixtures, and of migrations that are invalid")
   func documents() throws {
-    try sandbox.drydock("test", "v5", "v6", "--markdown", "out/a.md", "--sarif", "out/a.sarif").expect(
-      exit: 1)
+    try sandbox.drydock("test v5 v6 --markdown out/a.md --sarif out/a.sarif").expect(exit: 1)
     let text = try sandbox.text("out/a.md")
     #expect(text.hasPrefix("### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed: FAILED\n"))
     #expect(try Self.places(sandbox, "out/a.sarif") == ["test/expectation Fixtures/v5/fixture.yaml"])
@@ -80,11 +77,11 @@ struct TestCommandTests {
         ], "\(invalid)")
       try sandbox.remove("out/b.sarif")
     }
-    let problems = try sandbox.drydock("validate", "--json").json()["problems"]
+    let problems = try sandbox.drydock("validate --json").json()["problems"]
     #expect(problems.list.map { [$0["line"].number, $0["column"].number] } == [[2, 5], [3, 10]])
     #expect(problems[0]["file"].text?.hasSuffix("Migrations/0003_move_database.yaml") == true)
     // The first problem is the error of a command that needs valid migrations.
-    let error = try sandbox.drydock("test", "v6", "--json").json()["error"]
+    let error = try sandbox.drydock("test v6 --json").json()["error"]
     #expect(error["message"].text?.contains("unknown operation `files.mve`") == true, "\(error)")
   }
 
@@ -99,7 +96,7 @@ struct TestCommandTests {
   func gitHub() throws {
     try sandbox.write("summary.md", "before\n")
     let result = try sandbox.drydock(
-      ["test", "v5", "v6"],
+      "test v5 v6",
       environment: [
         "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": sandbox.directory.path,
         "GITHUB_STEP_SUMMARY": sandbox("summary.md"),
@@ -118,13 +115,12 @@ struct TestCommandTests {
   func choice() throws {
     let elsewhere = sandbox("elsewhere")
     try sandbox.run(Tools.system("cp"), "-a", sandbox("Fixtures"), elsewhere)
-    let whole = try sandbox.drydock("test", "elsewhere", "--filter", "v6")
+    let whole = try sandbox.drydock("test elsewhere --filter v6")
     #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
     // Twice the same, once by its directory.
-    try sandbox.drydock("test", "v6", "Fixtures/v6").expect(output: "1 fixture: 1 passed")
-    try sandbox.drydock("test", "v6", "elsewhere/v6").expect(
-      exit: 64, errors: "two fixtures are called v6, ")
-    try sandbox.succeed(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
+    try sandbox.drydock("test v6 Fixtures/v6").expect(output: "1 fixture: 1 passed")
+    try sandbox.drydock("test v6 elsewhere/v6").expect(exit: 64, errors: "two fixtures are called v6, ")
+    try sandbox.succeed("test v6", environment: ["DRYDOCK_FIXTURES": elsewhere])
   }
 
   @Test("The pipelines of the guide run commands that there are, and their report is where they look for it")

@@ -34,14 +34,14 @@ struct ToolFolderTests {
           """)
       }
       try sandbox.succeed("validate")
-      try sandbox.succeed("migrate", "Notes")
+      try sandbox.succeed("migrate Notes")
       try Command.run(
         Tools.system("sqlite3"), [sandbox("expected.sqlite")],
         input: Array(RawFiles.read(Array("\(Self.folders)/\(format).sql".utf8)))
       ).expect()
       #expect(try dump(sandbox, path) == dump(sandbox, "expected.sqlite"))
       guard format != "sqldelight" else { return }
-      try sandbox.succeed("rollback", "Notes", "--down", "--to", "0")
+      try sandbox.succeed("rollback Notes --down --to 0")
       let left = try dump(sandbox, path).filter { $0.hasPrefix("CREATE") || $0.hasPrefix("INSERT") }
       #expect(left == [], "\(left)")
     }
@@ -64,7 +64,7 @@ struct ToolFolderTests {
         "Tests/old/container/books.sqlite",
         "CREATE TABLE schema_migrations (version); CREATE TABLE book (id, shelf); INSERT INTO book VALUES (1, 2)"
       )
-      try sandbox.drydock("test", "--record").expect(exit: 1, output: "`loses: {book.shelf: \"why\"}`")
+      try sandbox.drydock("test --record").expect(exit: 1, output: "`loses: {book.shelf: \"why\"}`")
       try sandbox.write(
         "db/1_losses.yaml",
         "steps: []\nloses: {book.shelf: nobody reads it}\ndown-loses: {book.shelf: it is gone}\n")
@@ -106,16 +106,16 @@ struct ToolFolderTests {
         let result = try sandbox.drydock(command + ["All/B"]).expect(exit: 4)
         #expect(result.errors.hasSuffix(message), "\(result)")
       }
-      try sandbox.drydock("inspect", "All/B").expect(output: "schema version: 2, by golang-migrate's table")
+      try sandbox.drydock("inspect All/B").expect(output: "schema version: 2, by golang-migrate's table")
       // Another version is not set where the record has one.
-      let all = try sandbox.drydock(["baseline", "--all", "All", "--to", "3"])
+      let all = try sandbox.drydock("baseline --all All --to 3")
       #expect(all.output.contains("version 1 already") && all.output.contains("version 2 already"), "\(all)")
       #expect(all.output.contains("1 changed, 2 unchanged"), "\(all)")
       #expect(
         all.errors.contains(
           "the database lacks what its migrations make: table author (0003_author), table book: column done"))
-      try sandbox.succeed("baseline", "All/B", "--to", "1")
-      try sandbox.drydock("migrate", "All/B").expect(output: "version 1 → 3")
+      try sandbox.succeed("baseline All/B --to 1")
+      try sandbox.drydock("migrate All/B").expect(output: "version 1 → 3")
     }
   }
 }

@@ -62,9 +62,7 @@ struct Transcript: Equatable {
   /// Puts a placeholder for everything that is another each time.
   static func normalized(_ line: String, in sandbox: Sandbox) -> String {
     var line = line.replacing(sandbox.directory.path, with: "{HERE}")
-    line.replace(
-      /com\.example\.notes_\d{8}T\d{6}Z_[0-9a-f]{16}(-[0-9a-f]{8})?\.tar\.zst/, with: "{ARCHIVE}"
-    )
+    line.replace(/com\.example\.notes_\d{8}T\d{6}Z_[0-9a-f]{16}(-[0-9a-f]{8})?\.tar\.zst/, with: "{ARCHIVE}")
     line.replace(/\d{8}T\d{6}Z-[0-9a-f]{8}/, with: "{ID}")
     line.replace(/the changes since [0-9a-f]{8}/, with: "the changes since {ID}")
     line.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, with: "{TIME}")

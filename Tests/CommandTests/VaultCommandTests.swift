@@ -15,11 +15,10 @@ import Testing
       "com.example.notes/auth", "made-up", "--accessible", "afterFirstUnlock", "--label", "Notes")
     #expect(try sandbox.item("com.example.notes/auth") == Array("made-up".utf8))
     #expect(try sandbox.item("com.example.notes") == Array("made-up".utf8), "the service alone will do")
-    try sandbox.succeed("vault", "rename", "Notes", "com.example.notes/auth", "com.example.notes/token")
-    try sandbox.succeed(
-      "vault", "rename", "Notes", "com.example.notes/token", "--to-access-group", "group.x")
-    try sandbox.succeed("vault", "set-accessibility", "Notes", "com.example.notes/token", "akpu")
-    let item = try sandbox.document("vault", "list", "Notes")["items"][0]
+    try sandbox.succeed("vault rename Notes com.example.notes/auth com.example.notes/token")
+    try sandbox.succeed("vault rename Notes com.example.notes/token --to-access-group group.x")
+    try sandbox.succeed("vault set-accessibility Notes com.example.notes/token akpu")
+    let item = try sandbox.document("vault list Notes")["items"][0]
     #expect(item["name"].text == "com.example.notes/token [group.x]")
     #expect(item["accessible"].text == "whenPasscodeSetThisDeviceOnly")
     #expect(item["attributes"]["label"].text == "Notes")
@@ -27,7 +26,7 @@ import Testing
     try sandbox.succeed("vault", "remove", "Notes", "com.example.notes/token [group.x]")
     #expect(try sandbox.itemNames() == [])
     // All of it can be undone, and no key is needed as long as nothing else wrote it.
-    for _ in 0..<5 { try sandbox.with(key: nil).succeed("rollback", "Notes") }
+    for _ in 0..<5 { try sandbox.with(key: nil).succeed("rollback Notes") }
     try sandbox.tree().expectSame(as: before)
   }
 
@@ -37,18 +36,16 @@ import Testing
     try sandbox.write("binary", bytes: binary)
     try sandbox.setItem("binary", "", "--value-file", "binary")
     #expect(try sandbox.item("binary") == binary)
-    try sandbox.drydock(["vault", "set", "Notes", "kept"], input: Array("line\n".utf8)).expect(
-      errors: "--text drops it")
+    try sandbox.drydock("vault set Notes kept", input: Array("line\n".utf8)).expect(errors: "--text drops it")
     #expect(try sandbox.item("kept") == Array("line\n".utf8))
     try sandbox.setItem("text", "line\r\n", "--text")
     #expect(try sandbox.item("text") == Array("line".utf8))
     try sandbox.setItem("two", "line\n\n", "--text")
     #expect(try sandbox.item("two") == Array("line\n".utf8))
-    try sandbox.drydock(["vault", "set", "Notes", "no-text", "--text"], input: [0xFF]).expect(
+    try sandbox.drydock("vault set Notes no-text --text", input: [0xFF]).expect(
       exit: 64, errors: "not UTF-8 text")
     // The command in front of the pipe failed.
-    try sandbox.expectRefusal(
-      ["vault", "set", "Notes", "text", "--if-exists", "replace"], exit: 64, ["--empty"])
+    try sandbox.expectRefusal("vault set Notes text --if-exists replace", exit: 64, ["--empty"])
     try sandbox.setItem("empty", "", "--empty")
     #expect(try sandbox.item("empty") == [])
     var random = SeededRandom(seed: 9)
@@ -63,25 +60,22 @@ import Testing
   @Test func whatIsThereIsNotOverwritten() throws {
     try sandbox.create()
     try sandbox.setItem("s/a", "one", "--label", "Label", "--accessible", "ck")
-    try sandbox.drydock(["vault", "set", "Notes", "s/a"], input: Array("two".utf8)).expect(
+    try sandbox.drydock("vault set Notes s/a", input: Array("two".utf8)).expect(
       exit: 1, errors: "--if-exists replace")
     try sandbox.setItem("s/a", "two", "--if-exists", "keep")
     #expect(try sandbox.item("s/a") == Array("one".utf8))
     try sandbox.setItem("s/a", "two", "--if-exists", "replace", "--comment", "c")
     #expect(try sandbox.item("s/a") == Array("two".utf8))
-    let item = try sandbox.document("vault", "list", "Notes")["items"][0]
+    let item = try sandbox.document("vault list Notes")["items"][0]
     #expect(item["accessible"].text == "afterFirstUnlock", "what is not said stays")
-    #expect(
-      item["attributes"].canonical == #"[{"account":"a","comment":"c","label":"Label","service":"s"}]"#)
+    #expect(item["attributes"].canonical == #"[{"account":"a","comment":"c","label":"Label","service":"s"}]"#)
     try sandbox.setItem("s/b", "b")
-    try sandbox.expectRefusal(
-      ["vault", "rename", "Notes", "s/a", "s/b"], exit: 1, ["the vault already has s/b"])
-    try sandbox.expectRefusal(
-      ["vault", "rename", "Notes", "s/c", "s/d"], exit: 1, ["no item of the vault matches s/c"])
-    try sandbox.expectRefusal(["vault", "rename", "Notes", "s/a"], exit: 64, ["no new name"])
-    try sandbox.expectRefusal(["vault", "remove", "Notes"], exit: 64, ["no item is named"])
-    try sandbox.drydock("vault", "rename", "Notes", "s/a", "s/a").expect(output: "nothing to change")
-    let typo = try sandbox.expectRefusal(["vault", "get", "Notes", "s/aa"], exit: 1, ["did you mean s/a?"])
+    try sandbox.expectRefusal("vault rename Notes s/a s/b", exit: 1, ["the vault already has s/b"])
+    try sandbox.expectRefusal("vault rename Notes s/c s/d", exit: 1, ["no item of the vault matches s/c"])
+    try sandbox.expectRefusal("vault rename Notes s/a", exit: 64, ["no new name"])
+    try sandbox.expectRefusal("vault remove Notes", exit: 64, ["no item is named"])
+    try sandbox.drydock("vault rename Notes s/a s/a").expect(output: "nothing to change")
+    let typo = try sandbox.expectRefusal("vault get Notes s/aa", exit: 1, ["did you mean s/a?"])
     #expect(typo.output.isEmpty)
   }
 
@@ -92,29 +86,28 @@ import Testing
       "--synchronizable")
     #expect(try sandbox.itemNames() == ["imap://ada@mail.example.com:993 [synchronizable]"])
     #expect(try sandbox.item("mail.example.com", "--class", "inet", "--synchronizable") == Array("x".utf8))
-    try sandbox.succeed("vault", "rename", "Notes", "mail.example.com", "mail.example.org")
+    try sandbox.succeed("vault rename Notes mail.example.com mail.example.org")
     #expect(try sandbox.itemNames() == ["imap://ada@mail.example.org:993 [synchronizable]"])
     try sandbox.expectRefusal(
-      ["vault", "set-accessibility", "Notes", "mail.example.org", "whenUnlockedThisDeviceOnly"], exit: 1,
+      "vault set-accessibility Notes mail.example.org whenUnlockedThisDeviceOnly", exit: 1,
       ["cannot be synchronizable and whenUnlockedThisDeviceOnly"])
     try sandbox.expectRefusal(
-      ["vault", "set-access-control", "Notes", "mail.example.org", "--access-control", "userPresence"],
+      "vault set-access-control Notes mail.example.org --access-control userPresence",
       exit: 1, ["cannot be synchronizable and under access control"])
-    try sandbox.succeed("vault", "set-synchronizable", "Notes", "mail.example.org", "false")
-    try sandbox.succeed(
-      "vault", "set-access-control", "Notes", "mail.example.org", "--access-control", "userPresence")
+    try sandbox.succeed("vault set-synchronizable Notes mail.example.org false")
+    try sandbox.succeed("vault set-access-control Notes mail.example.org --access-control userPresence")
     try sandbox.expectRefusal(
-      ["vault", "set-synchronizable", "Notes", "mail.example.org", "true"], exit: 1,
+      "vault set-synchronizable Notes mail.example.org true", exit: 1,
       ["cannot be synchronizable and under access control"])
-    try sandbox.succeed("vault", "set-access-control", "Notes", "mail.example.org", "--none")
-    try sandbox.succeed("vault", "set-synchronizable", "Notes", "mail.example.org", "true")
+    try sandbox.succeed("vault set-access-control Notes mail.example.org --none")
+    try sandbox.succeed("vault set-synchronizable Notes mail.example.org true")
     #expect(try sandbox.itemNames() == ["imap://ada@mail.example.org:993 [synchronizable]"])
     for wrong in [
       ["--port", "70000"], ["--accessible", "never"], ["--class", "x"], ["--access-control", "x"],
     ] {
       try sandbox.drydock(["vault", "set", "Notes", "a"] + wrong).expect(exit: 64)
     }
-    try sandbox.drydock(["vault", "set", "Notes", "/"], input: [1]).expect(exit: 1, errors: "needs a name")
+    try sandbox.drydock("vault set Notes /", input: [1]).expect(exit: 1, errors: "needs a name")
     // What a slash would cut is given in parts.
     try sandbox.setItem("--service", "x", "https://example.com/a", "--account", "b")
     #expect(try sandbox.itemNames().first == "https://example.com/a/b")
@@ -123,13 +116,11 @@ import Testing
   @Test func valuesLeaveOnlyWhereTheyAreWanted() throws {
     try sandbox.create()
     try sandbox.setItem("s/a", "made-up-canary\n")
-    try sandbox.succeed("vault", "get", "Notes", "s/a", "--output", "value.txt")
+    try sandbox.succeed("vault get Notes s/a --output value.txt")
     #expect(try sandbox.read("value.txt") == Array("made-up-canary\n".utf8))
-    #expect(
-      try sandbox.run(Tools.system("stat"), "-c", "%a", sandbox("value.txt")) == "600\n")
-    try sandbox.expectRefusal(
-      ["vault", "get", "Notes", "s/a", "--output", "value.txt"], exit: 1, ["value.txt"])
-    let json = try sandbox.document("vault", "get", "Notes", "s/a")
+    #expect(try sandbox.run(Tools.system("stat"), "-c", "%a", sandbox("value.txt")) == "600\n")
+    try sandbox.expectRefusal("vault get Notes s/a --output value.txt", exit: 1, ["value.txt"])
+    let json = try sandbox.document("vault get Notes s/a")
     #expect(json["text"].text == "made-up-canary\n")
     #expect(json["base64"].text == Data("made-up-canary\n".utf8).base64EncodedString())
     let others = [
@@ -174,9 +165,8 @@ import Testing
     try sandbox.run(Tools.system("age-keygen"), "-o", "other.txt")
     let commands = [
       ["list", "Notes"], ["get", "Notes", "s/a"], ["remove", "Notes", "s/a"],
-      ["rename", "Notes", "s/a", "s/b"],
-      ["set-accessibility", "Notes", "s/a", "aku"], ["set-synchronizable", "Notes", "s/a", "true"],
-      ["set-access-control", "Notes", "s/a", "--none"],
+      ["rename", "Notes", "s/a", "s/b"], ["set-accessibility", "Notes", "s/a", "aku"],
+      ["set-synchronizable", "Notes", "s/a", "true"], ["set-access-control", "Notes", "s/a", "--none"],
       ["rekey", "Notes", "--new-device-key", "other.txt"],
     ]
     for command in commands {
@@ -186,20 +176,19 @@ import Testing
           environment: ["DRYDOCK_DEVICE_KEY": key])
       }
     }
-    try sandbox.with(key: nil).expectRefusal(["vault", "set", "Notes", "s/b"], exit: 4, ["device key"])
+    try sandbox.with(key: nil).expectRefusal("vault set Notes s/b", exit: 4, ["device key"])
     try sandbox.with(key: "absent.txt").expectRefusal(
-      ["vault", "list", "Notes"], exit: 4, ["no device key", "absent.txt"])
-    try sandbox.with(key: "drydock.yaml").expectRefusal(
-      ["vault", "list", "Notes"], exit: 4, ["no device key"])
+      "vault list Notes", exit: 4, ["no device key", "absent.txt"])
+    try sandbox.with(key: "drydock.yaml").expectRefusal("vault list Notes", exit: 4, ["no device key"])
     // Earlier keys are at hand too, and a flag wins over the variable.
     #expect(try sandbox.with(key: "other.txt:device.key").itemNames() == ["s/a"])
-    try sandbox.with(key: "other.txt").succeed("vault", "list", "Notes", "--device-key", "device.key")
+    try sandbox.with(key: "other.txt").succeed("vault list Notes --device-key device.key")
   }
 
   @Test func otherKeys() throws {
     try sandbox.create()
     try sandbox.setItem("s/a", "x")
-    let device = try sandbox.document("vault", "list", "Notes")["device"].text
+    let device = try sandbox.document("vault list Notes")["device"].text
     for name in ["new.txt", "second.txt"] {
       try sandbox.run(Tools.system("age-keygen"), "-o", name)
     }
@@ -207,23 +196,22 @@ import Testing
       "vault", "rekey", "Notes", "--new-device-key", "new.txt", "--recipient",
       try sandbox.recipient(of: "second.txt")
     ).expect(errors: "the old keys still open every copy")
-    try sandbox.expectRefusal(["vault", "list", "Notes"], exit: 4, ["encrypted to 2 recipients"])
+    try sandbox.expectRefusal("vault list Notes", exit: 4, ["encrypted to 2 recipients"])
     for key in ["new.txt", "second.txt"] {
-      let list = try sandbox.with(key: key).document("vault", "list", "Notes")
+      let list = try sandbox.with(key: key).document("vault list Notes")
       #expect(list["device"].text == device, "a rotated key is still the same device")
       #expect(list["recipients"].texts.count == 2)
     }
     // A rewrite with one of them keeps both.
-    try sandbox.with(key: "second.txt").succeed("vault", "rename", "Notes", "s/a", "s/b")
+    try sandbox.with(key: "second.txt").succeed("vault rename Notes s/a s/b")
     #expect(try sandbox.with(key: "new.txt").itemNames() == ["s/b"])
-    try sandbox.with(key: "new.txt").expectRefusal(
-      ["vault", "rekey", "Notes"], exit: 64, ["--new-device-key"])
+    try sandbox.with(key: "new.txt").expectRefusal("vault rekey Notes", exit: 64, ["--new-device-key"])
     let secret = try sandbox.with(key: "new.txt").drydock(
-      "vault", "rekey", "Notes", "--recipient", "AGE-SECRET-KEY-1MADEUP"
+      "vault rekey Notes --recipient AGE-SECRET-KEY-1MADEUP"
     ).expect(exit: 64)
     #expect(!"\(secret)".contains("MADEUP"), "\(secret)")
     try sandbox.with(key: "new.txt").drydock(
-      "vault", "rekey", "Notes", "--new-device-key", "new.txt", "--new-device-key", "second.txt"
+      "vault rekey Notes --new-device-key new.txt --new-device-key second.txt"
     ).expect(output: "nothing to change")
   }
 
@@ -240,14 +228,14 @@ import Testing
           #""items": [{"class": "genericPassword", "service": "app", "accessible": "always", "value": ""},"#
       ))
     try sandbox.with(key: nil).expectRefusal(
-      ["rollback", "Notes"], exit: 4, ["the vault has changed since", "--device-key"])
-    try sandbox.succeed("rollback", "Notes")
+      "rollback Notes", exit: 4, ["the vault has changed since", "--device-key"])
+    try sandbox.succeed("rollback Notes")
     #expect(try sandbox.itemNames() == ["app", "s/a"])
     #expect(try sandbox.item("s/a") == Array("one".utf8))
     try sandbox.setItem("s/a", "three", "--if-exists", "replace")
     let three = try sandbox.openedVault()
     try sandbox.writeVault(three.replacing("dGhyZWU=", with: "Zm91cg=="))
-    let conflict = try sandbox.expectRefusal(["rollback", "Notes"], exit: 6, ["nothing was changed"])
+    let conflict = try sandbox.expectRefusal("rollback Notes", exit: 6, ["nothing was changed"])
     let lines = conflict.errors.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
     #expect(lines.contains("s/a in \(Sandbox.vault.replacing("Notes/", with: ""))"), "\(conflict)")
     for side in ["before  ", "transaction  ", "app  "] {
@@ -259,10 +247,10 @@ import Testing
   @Test func differencesAreToldByItem() throws {
     try sandbox.create()
     try sandbox.setItem("s/a", "one")
-    try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+    try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try sandbox.setItem("s/a", "two", "--if-exists", "replace")
     try sandbox.setItem("s/b", "two")
-    let told = try sandbox.drydock("diff", "A.tar.zst", "Notes", "--exit-code").expect(exit: 2)
+    let told = try sandbox.drydock("diff A.tar.zst Notes --exit-code").expect(exit: 2)
     let line = try #require(told.output.split(separator: "\n").first { $0.contains("+ s/b") })
     let mark = try #require(line.firstMatch(of: /#[0-9a-f]{8}/)?.output)
     let changed = #/~ s/a  value: \(secret, 3 characters, #[0-9a-f]{8}\) → \(secret, 3 characters/#
@@ -270,18 +258,18 @@ import Testing
     #expect(
       told.output.split(separator: String(mark)).count == 3, "equal values can be seen to be equal: \(told)"
     )
-    let closed = try sandbox.with(key: nil).drydock("diff", "A.tar.zst", "Notes")
+    let closed = try sandbox.with(key: nil).drydock("diff A.tar.zst Notes")
     #expect(
       closed.output.contains("changed; it is encrypted to 1 recipient (X25519), and no device key"),
       "\(closed)")
-    try sandbox.drydock("verify", "A.tar.zst", "--container", "Notes").expect(exit: 2, output: "+ s/b")
-    let json = try sandbox.document("diff", "A.tar.zst", "Notes")
+    try sandbox.drydock("verify A.tar.zst --container Notes").expect(exit: 2, output: "+ s/b")
+    let json = try sandbox.document("diff A.tar.zst Notes")
     let vault = try #require(json["difference"]["vault"].list.first)
     let names = vault["items"].list.compactMap { $0["name"].text }
     #expect(names == ["s/a", "s/b"])
     // Back to the archive's: the items are the same then, whatever the file's bytes.
-    try sandbox.succeed("restore", "A.tar.zst", "Notes", "--only", "vault", "--yes")
+    try sandbox.succeed("restore A.tar.zst Notes --only vault --yes")
     #expect(try sandbox.item("s/a") == Array("one".utf8))
-    try sandbox.drydock("diff", "A.tar.zst", "Notes").expect(output: "no difference")
+    try sandbox.drydock("diff A.tar.zst Notes").expect(output: "no difference")
   }
 }

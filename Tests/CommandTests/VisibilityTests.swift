@@ -123,7 +123,7 @@ import Testing
       try sandbox.create()
       try sandbox.write("map.py", Self.map)
       let space = try Namespace(sandbox, Self.overlay)
-      try space.drydock("migrate", "Place/Notes", "--to", "1").expect(
+      try space.drydock("migrate Place/Notes --to 1").expect(
         exit: 5, errors: "has \(Sandbox.settings) mapped into memory")
     }
   }
@@ -137,8 +137,8 @@ import Testing
         mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
         """
       let space = try Namespace(sandbox, mount)
-      try space.drydock("migrate", "Place/Notes").expect(errors: "overlay")
-      try space.drydock("rollback", "Place/Notes").expect()
+      try space.drydock("migrate Place/Notes").expect(errors: "overlay")
+      try space.drydock("rollback Place/Notes").expect()
     }
   }
 

@@ -11,8 +11,7 @@ struct AuditSARIFTests {
       "off": [["rule": "wal-large", "reason": "r", "findings": 1]], "limits": [], "notChecked": [],
       "unreadable": [],
     ]
-    return try JSONDecoder().decode(
-      AuditReport.self, from: JSONSerialization.data(withJSONObject: document))
+    return try JSONDecoder().decode(AuditReport.self, from: JSONSerialization.data(withJSONObject: document))
   }
 
   private func finding(

@@ -96,8 +96,7 @@ struct MarkdownTests {
     "@someone and #123", "</pre></details><script>alert(1)</script>", "```\n# heading", "| a | b |",
     "[link](https://example.com) ![image](https://example.com/x.png)", "a\u{202E}b\u{2066}c", "<!-- -->",
     "&lt;b&gt; &#64;someone", "`code` **bold** ~~gone~~", "\n\n- item\n\n",
-    "https://example.com www.example.com",
-    "</code>", ":tada:", "x\\|y",
+    "https://example.com www.example.com", "</code>", ":tada:", "x\\|y",
   ]
 
   /// What GitHub would act on is looked for outside of elements `code` and `pre`, where it looks for nothing.
