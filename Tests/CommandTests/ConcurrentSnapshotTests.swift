@@ -100,7 +100,7 @@ import Testing
     let json = try sandbox.succeed("snapshot Box -r Backups --json")
     #expect(json.contains("clock_warnings") && json.contains("\"kind\" : \"future\""))
     try sandbox.succeed("restore latest Box -r Backups")
-    #expect(try sandbox.read("Box/Documents/file") == Array("2".utf8))
+    #expect(try sandbox.text("Box/Documents/file") == "2")
   }
 
   // MARK: What cannot be decided

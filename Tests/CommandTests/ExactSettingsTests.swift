@@ -7,7 +7,10 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct ExactSettingsTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
+  init() throws {
+    sandbox = try Sandbox()
+    try sandbox.create()
+  }
 
   private static let composed = "caf\u{E9}", decomposed = "cafe\u{301}"
 
@@ -20,7 +23,6 @@ import Testing
 
   @Test("diff and verify --container find text that differs in its spelling alone")
   func spelling() throws {
-    try sandbox.create()
     try change(sandbox, "Notes") { $0.root["place"] = .string(Self.composed) }
     let archive = try sandbox.snapshot()
     try sandbox.drydock("verify", archive, "--container", "Notes").expect()
@@ -34,7 +36,6 @@ import Testing
   @Test(
     "A migration keeps both spellings of a key, and changes the one it names", arguments: ["binary", "xml"])
   func keys(_ format: String) throws {
-    try sandbox.create()
     try change(sandbox, "Notes") { file in
       file.format = format == "xml" ? .xml : .binary
       file.root[Self.composed] = "one"
@@ -63,7 +64,6 @@ import Testing
 
   @Test("Settings that cannot be read say why, in JSON too")
   func damaged() throws {
-    try sandbox.create()
     try sandbox.write("Notes/" + Sandbox.settings, "<plist><dict>\n<key>a</key></dict></plist>\n")
     let problem = "the XML property list is corrupt: line 2: a key without a value"
     #expect(try sandbox.drydock("inspect Notes").output.contains("cannot be read: " + problem))
@@ -72,7 +72,6 @@ import Testing
 
   @Test("A database of an odd size is captured as a database")
   func oddSize() throws {
-    try sandbox.create()
     let path = "Notes/Documents/odd.db"
     try sandbox.sqlite(path, "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
     let whole = try sandbox.read(path)

@@ -6,13 +6,15 @@ import Testing
 struct ExportTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
+  init() throws {
+    sandbox = try Sandbox()
+    try sandbox.create()
+  }
 
   @Test(
     "The same snapshot under a new id: verified, restored, and opened by stock tools",
     arguments: [false, true])
   func roundTrip(_ includesExcluded: Bool) throws {
-    try sandbox.create()
     try sandbox.succeed(
       "snapshot", "Notes", "-o", "A.tar.zst", includesExcluded ? "--include-excluded" : "--json")
     let exported = try sandbox.document("export A.tar.zst -o B.tar.zst")
@@ -46,7 +48,6 @@ struct ExportTests {
 
   @Test("Into a repository, from one, and what is there is never replaced")
   func places() throws {
-    try sandbox.create()
     try sandbox.succeed("snapshot Notes -r Backups")
     try sandbox.run(Tools.system("mkdir"), "Elsewhere")
     try sandbox.succeed("export latest -r Backups --into Elsewhere")
@@ -58,7 +59,7 @@ struct ExportTests {
     #expect(try sandbox.succeed("verify -r Backups --data").split(separator: "\n").count == 2)
     try sandbox.write("there", "mine")
     try sandbox.expectRefusal(["export", "Elsewhere/" + name, "-o", "there"], exit: 1, ["already exists"])
-    #expect(try sandbox.read("there") == Array("mine".utf8))
+    #expect(try sandbox.text("there") == "mine")
     try sandbox.expectRefusal(["export", "Elsewhere/" + name], exit: 64, ["no place for the archive"])
     try sandbox.expectRefusal(
       ["export", "Elsewhere/" + name, "-o", "x", "--into", "Elsewhere"], exit: 64, ["either -o FILE"])
@@ -66,7 +67,6 @@ struct ExportTests {
 
   @Test("A flipped bit anywhere leaves no file")
   func damaged() throws {
-    try sandbox.create()
     try sandbox.succeed("snapshot Notes -o A.tar.zst")
     let bytes = try sandbox.read("A.tar.zst")
     var random = SeededRandom(seed: 7)
@@ -82,7 +82,6 @@ struct ExportTests {
 
   @Test("A killed export leaves nothing after the next one")
   func killed() throws {
-    try sandbox.create()
     try sandbox.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
     try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try sandbox.run(Tools.system("mkdir"), "Elsewhere")

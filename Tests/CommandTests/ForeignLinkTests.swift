@@ -7,12 +7,9 @@ import Testing
 struct ForeignLinkTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
-
-  private static let user = "65534"
-
   /// `Link` leads to the container, and `Way` to the directory that it is in; both are another user's.
-  private func prepare(_ sandbox: Sandbox) throws {
+  init() throws {
+    sandbox = try Sandbox()
     try #require(getuid() == 0, "run as root, as CI does: only root can make another user's link")
     try sandbox.create("Place/Notes", version: 0)
     let files = FileManager.default
@@ -21,9 +18,10 @@ struct ForeignLinkTests {
     for name in ["Link", "Way"] { try sandbox.run(Tools.system("chown"), "-h", Self.user, sandbox(name)) }
   }
 
+  private static let user = "65534"
+
   @Test("No command goes through one, and each says where it leads")
   func refused() throws {
-    try prepare(sandbox)
     let archive = try sandbox.snapshot("Place/Notes")
     try sandbox.write("Place/Notes/Documents/new.txt", "newer than the archive\n")
     for container in ["Link", "Way/Notes", "Way/../Way/Notes/"] {
@@ -51,7 +49,6 @@ struct ForeignLinkTests {
 
   @Test("A group behind one is not touched")
   func group() throws {
-    try prepare(sandbox)
     try sandbox.write("Place/Group/file", "shared\n")
     try sandbox.write(
       "drydock.yaml", "app: com.example.notes\ngroups: {group.sandbox: \(sandbox("Way/Group"))}\n")
@@ -63,7 +60,6 @@ struct ForeignLinkTests {
 
   @Test("The caller's own links, and root's, are followed")
   func followed() throws {
-    try prepare(sandbox)
     for path in ["", "Place"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
     for path in ["tmp"] { try sandbox.run(Tools.system("chmod"), "0777", sandbox(path)) }
     try sandbox.run(Tools.system("chown"), "-Rh", Self.user, sandbox("Place"))

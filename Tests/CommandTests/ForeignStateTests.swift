@@ -7,16 +7,9 @@ import Testing
 struct ForeignStateTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
-
-  private static let transaction = "20260101T000000Z-00000001"
-  private static let readers = [
-    ["snapshot", "Place/Notes", "-r", "Backups"], ["inspect", "Place/Notes"], ["log", "Place/Notes"],
-    ["status", "Place/Notes"], ["explain", "Place/Notes", "Documents"],
-  ]
-
   /// A container of user 65534 in that user's directory, and somebody else's directory.
-  private func placed(_ sandbox: Sandbox) throws {
+  init() throws {
+    sandbox = try Sandbox()
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try sandbox.create()
     try sandbox.shell(
@@ -25,6 +18,12 @@ struct ForeignStateTests {
       chown -hR 65534:65534 Place
       """)
   }
+
+  private static let transaction = "20260101T000000Z-00000001"
+  private static let readers = [
+    ["snapshot", "Place/Notes", "-r", "Backups"], ["inspect", "Place/Notes"], ["log", "Place/Notes"],
+    ["status", "Place/Notes"], ["explain", "Place/Notes", "Documents"],
+  ]
 
   /// A state directory as an attacker writes it: by its journal a commit was interrupted that is to exchange the victim's
   /// directory for one of the attacker's.
@@ -56,7 +55,6 @@ struct ForeignStateTests {
 
   @Test("A planted one changes nothing: who reads goes on without it, who writes is refused")
   func planted() throws {
-    try placed(sandbox)
     let state = try plant(sandbox)
     let before = try (sandbox.tree("Victim"), sandbox.tree("Place"))
     for command in Self.readers {
@@ -72,7 +70,6 @@ struct ForeignStateTests {
 
   @Test("One that seems root's own opens nothing that the configuration does not name")
   func trusted() throws {
-    try placed(sandbox)
     let state = try plant(sandbox)
     try sandbox.shell("chown -hR 0:0 \(state)")
     let before = try sandbox.tree("Victim")
@@ -97,7 +94,6 @@ struct ForeignStateTests {
     "One in which others can write, and what is no directory",
     arguments: ["chmod 770 S", "rm -r S; ln -s ../Victim S"])
   func writable(_ change: String) throws {
-    try placed(sandbox)
     let state = try plant(sandbox)
     try sandbox.shell("chown -hR 0:0 \(state); " + change.replacing("S", with: state))
     let before = try sandbox.tree("Victim")
@@ -109,7 +105,6 @@ struct ForeignStateTests {
   @Test("One inside is believed only as far as it forbids")
   func inside() throws {
     let sandbox = self.sandbox.with(commit: "in-place")
-    try placed(sandbox)
     try sandbox.kill("migrate Place/Notes", at: "moved:2")
     try sandbox.shell("chown -hR 65534:65534 Place")
     let before = try sandbox.tree("Place")

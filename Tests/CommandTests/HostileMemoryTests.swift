@@ -50,7 +50,7 @@ struct HostileMemoryTests {
           "\(arguments) \(result)")
         #expect((1000..<Self.limit).contains(memory), "\(arguments): \(memory) KiB")
       }
-      #expect(try sandbox.read("Notes/file") == Array("mine\n".utf8))
+      #expect(try sandbox.text("Notes/file") == "mine\n")
     }
   }
 

@@ -116,7 +116,7 @@ struct InterruptedLeftoverTests {
     } else {
       #expect(recovered.exitCode == 6 && recovered.output.contains("Documents/late.txt"), "\(recovered)")
       let transaction = (stage as NSString).lastPathComponent
-      #expect(try sandbox.read("\(state)/conflict/\(transaction)/Documents/late.txt") == Array("late".utf8))
+      #expect(try sandbox.text("\(state)/conflict/\(transaction)/Documents/late.txt") == "late")
     }
     #expect(try sandbox.names(state + "/stage") == [])
   }

@@ -57,7 +57,7 @@ struct MovedAsideTests {
       try sandbox.run(Tools.system("mv"), sandbox("Aside"), sandbox("Notes"))
       try sandbox.succeed("recover Notes")
       if step != "committed" { try sandbox.succeed("rollback Notes") }
-      #expect(try sandbox.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
+      #expect(try sandbox.text("Notes/Documents/only.txt") == "the only copy")
     }
   }
 
@@ -84,7 +84,7 @@ struct MovedAsideTests {
       try sandbox.succeed("recover Notes")
       #expect(sandbox.exists("Groups/one/made.txt") && !sandbox.exists("Notes/Documents/only.txt"))
       try sandbox.succeed("rollback Notes")
-      #expect(try sandbox.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
+      #expect(try sandbox.text("Notes/Documents/only.txt") == "the only copy")
     }
   }
 }

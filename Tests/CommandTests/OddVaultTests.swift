@@ -6,7 +6,10 @@ import Testing
 @Suite struct OddVaultTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
+  init() throws {
+    sandbox = try Sandbox()
+    try sandbox.create()
+  }
 
   /// On a device the keychain outlives the app: the container is new, its vault is not.
   @Test func aVaultFromBeforeInANewContainer() throws {
@@ -29,7 +32,6 @@ import Testing
   }
 
   @Test func anythingElseInItIsNoNewContainer() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "x")
     let sealed = try sandbox.read(Sandbox.vault)
     try sandbox.remove("Notes")
@@ -41,7 +43,6 @@ import Testing
   /// Vault commands say what is wrong, and everything else goes on.
   @Test(arguments: ["damaged", "text", "passphrase", "json", "twice"])
   func aVaultThatCannotBeOpened(kind: String) throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "x")
     let words = try spoil(kind, sandbox)
     let damaged = try sandbox.read(Sandbox.vault)
@@ -71,18 +72,6 @@ import Testing
     #expect(!sandbox.exists("Notes/Documents/new.txt"))
   }
 
-  /// Made by `age -p -a`; the passphrase and the content are made up.
-  private static let sealedWithAPassphrase = """
-    -----BEGIN AGE ENCRYPTED FILE-----
-    YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCByY0lERG0zYzRTUnhQdFkw
-    T3BjaWxnIDE4CnhMTEFFYktVUStJZUtwOFZpenNvUkJtOTRpS1BHcC9ZWE1jTGpj
-    WUhSMlkKLS0tIGxvbE5RNVdEcHo5dDZjbVptWjl5dXhuQkR5eEpaSzFwK01zMVFr
-    UWNaQUEKvdeHAiUCQtryeIOPhZH42+eMa17dbzkjT0ulCt2s9/iNNf70spJuDUpY
-    rGaGcA==
-    -----END AGE ENCRYPTED FILE-----
-
-    """
-
   /// Makes the vault one that cannot be opened; gives words of the message.
   private func spoil(_ kind: String, _ sandbox: Sandbox) throws -> [String] {
     var bytes = try sandbox.read(Sandbox.vault)
@@ -95,7 +84,9 @@ import Testing
       try sandbox.write(Sandbox.vault, "password: made-up\n")
       return ["not an age file"]
     case "passphrase":
-      try sandbox.write(Sandbox.vault, Self.sealedWithAPassphrase)
+      try sandbox.write("words", "made up\n")
+      try sandbox.seal(sandbox("words"), passphrase: "made up")
+      try sandbox.write(Sandbox.vault, bytes: sandbox.read("words.age"))
       return ["encrypted with a passphrase (scrypt)", "age -r"]
     case "json":
       try sandbox.writeVault("{\"format\": 1, ")
@@ -108,7 +99,6 @@ import Testing
   }
 
   @Test func armoredIsReadAndRewrittenBinary() throws {
-    try sandbox.create()
     try sandbox.writeVault(sandbox.vaultDocument([#", "service": "s""#]), armored: true)
     #expect(try sandbox.read(Sandbox.vault).starts(with: "-----BEGIN AGE".utf8))
     #expect(try sandbox.item("s") == Array("made-up".utf8))
@@ -119,7 +109,6 @@ import Testing
   }
 
   @Test func itemsThatLackWhatOthersHave() throws {
-    try sandbox.create()
     try sandbox.writeVault(
       sandbox.vaultDocument([
         "", #", "account": "a""#, #", "service": "s""#, #", "service": "s", "account": "a""#,
@@ -152,7 +141,6 @@ import Testing
   }
 
   @Test func namesOfAllKinds() throws {
-    try sandbox.create()
     try sandbox.writeVault(
       sandbox.vaultDocument([
         #", "service": "Zoë 😀", "account": "日本""#, #", "service": "a\nb\u001b[2J", "account": "\u202eevil""#,
@@ -174,7 +162,6 @@ import Testing
   }
 
   @Test func aThousandItems() throws {
-    try sandbox.create()
     try sandbox.writeVault(
       sandbox.vaultDocument((0..<1000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
     #expect(try sandbox.itemNames().count == 1000)
@@ -187,7 +174,6 @@ import Testing
   }
 
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {
-    try sandbox.create()
     let yaml = try sandbox.text("drydock.yaml")
     try sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
     try sandbox.setItem("s", "x")
@@ -199,7 +185,6 @@ import Testing
 
   /// What the app had before may open something still.
   @Test func anEarlierValueOfAMovedSetting() throws {
-    try sandbox.create()
     try sandbox.succeed("migrate Notes --to 2")
     try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "auth_token", "second-made-up-token")
     try sandbox.succeed("migrate Notes --to 5")

@@ -6,10 +6,12 @@ import Testing
 @Suite struct VaultCommandTests {
   private let sandbox: Sandbox
 
-  init() throws { sandbox = try Sandbox() }
+  init() throws {
+    sandbox = try Sandbox()
+    try sandbox.create()
+  }
 
   @Test func fromSetToRemove() throws {
-    try sandbox.create()
     let before = try sandbox.tree()
     try sandbox.setItem(
       "com.example.notes/auth", "made-up", "--accessible", "afterFirstUnlock", "--label", "Notes")
@@ -31,7 +33,6 @@ import Testing
   }
 
   @Test func valuesAreBytes() throws {
-    try sandbox.create()
     let binary = (0...255).map { UInt8($0) } + [0x0A]
     try sandbox.write("binary", bytes: binary)
     try sandbox.setItem("binary", "", "--value-file", "binary")
@@ -58,7 +59,6 @@ import Testing
   }
 
   @Test func whatIsThereIsNotOverwritten() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "one", "--label", "Label", "--accessible", "ck")
     try sandbox.drydock("vault set Notes s/a", input: Array("two".utf8)).expect(
       exit: 1, errors: "--if-exists replace")
@@ -80,7 +80,6 @@ import Testing
   }
 
   @Test func attributesAreTakenAndChecked() throws {
-    try sandbox.create()
     try sandbox.setItem(
       "mail.example.com/ada", "x", "--class", "internetPassword", "--protocol", "imap", "--port", "993",
       "--synchronizable")
@@ -114,7 +113,6 @@ import Testing
   }
 
   @Test func valuesLeaveOnlyWhereTheyAreWanted() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "made-up-canary\n")
     try sandbox.succeed("vault get Notes s/a --output value.txt")
     #expect(try sandbox.read("value.txt") == Array("made-up-canary\n".utf8))
@@ -141,7 +139,6 @@ import Testing
   }
 
   @Test func aTerminalIsShownAValueOnRequestOnly() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "made-up\u{1b}[31m")
     try sandbox.setItem("binary", "", "--value-file", "device.key")
     try sandbox.write("bytes", bytes: [0xFF])
@@ -160,7 +157,6 @@ import Testing
   }
 
   @Test func keysThatAreMissingOrWrong() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "x")
     try sandbox.run(Tools.system("age-keygen"), "-o", "other.txt")
     let commands = [
@@ -186,7 +182,6 @@ import Testing
   }
 
   @Test func otherKeys() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "x")
     let device = try sandbox.document("vault list Notes")["device"].text
     for name in ["new.txt", "second.txt"] {
@@ -216,7 +211,6 @@ import Testing
   }
 
   @Test func aRollbackKeepsWhatTheAppWroteSince() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "one")
     try sandbox.setItem("s/a", "two", "--if-exists", "replace")
     // The app's own write: any program that knows the format.
@@ -245,7 +239,6 @@ import Testing
   }
 
   @Test func differencesAreToldByItem() throws {
-    try sandbox.create()
     try sandbox.setItem("s/a", "one")
     try sandbox.succeed("snapshot Notes -o A.tar.zst")
     try sandbox.setItem("s/a", "two", "--if-exists", "replace")
