@@ -121,9 +121,8 @@ struct HiddenAppTests {
         try prepare(sandbox, isLogged: number % 2 == 0)
         let name = "\(strategy)-slow-\(number)"
         try app.start(name, .late, sandbox(Self.path))
-        let result = try Command.run(
-          Tools.system("strace"), Self.slowly + [sandbox.program, "migrate", "Notes"],
-          environment: sandbox.environment, directory: sandbox.directory.path)
+        let result = try sandbox.execute(
+          Tools.system("strace"), Self.slowly + [sandbox.program, "migrate", "Notes"])
         let report = try app.wait(name)
         #expect([0, 5].contains(result.exitCode), "\(name): \(result)")
         let now = try state(sandbox)
@@ -146,9 +145,8 @@ struct HiddenAppTests {
           let name = "recovery-\(step)-\(delay)"
           try #require(killed.signal == SIGKILL, "\(name): \(killed)")
           try app.start(name, .rows, sandbox(Self.path), delay: delay)
-          let slow = try Command.run(
-            Tools.system("strace"), Self.slowly + [sandbox.program, "recover", "Notes"],
-            environment: sandbox.environment, directory: sandbox.directory.path)
+          let slow = try sandbox.execute(
+            Tools.system("strace"), Self.slowly + [sandbox.program, "recover", "Notes"])
           let report = try app.wait(name)
           #expect([0, 5, 6].contains(slow.exitCode), "\(name): \(slow)")
           let last = try sandbox.drydock("recover Notes")

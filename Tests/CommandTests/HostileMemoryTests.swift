@@ -19,9 +19,8 @@ struct HostileMemoryTests {
       open(sys.argv[1], "w").write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
       sys.exit(code)
       """
-    let result = try Command.run(
-      Tools.system("python3"), ["-c", script, sandbox("memory"), sandbox.program] + arguments,
-      environment: sandbox.environment, directory: sandbox.directory.path)
+    let result = try sandbox.execute(
+      Tools.system("python3"), ["-c", script, sandbox("memory"), sandbox.program] + arguments)
     let memory = try #require(Int(sandbox.text("memory")))
     return (result, memory)
   }

@@ -143,9 +143,8 @@ struct InterruptedLeftoverTests {
     )
     let before = try sandbox.tree()
     func migrate(_ soft: Int, _ hard: Int) throws -> CommandResult {
-      try Command.run(
-        Tools.system("prlimit"), ["--nofile=\(soft):\(hard)", sandbox.program, "migrate", "Notes"],
-        environment: sandbox.environment, directory: sandbox.directory.path)
+      try sandbox.execute(
+        Tools.system("prlimit"), ["--nofile=\(soft):\(hard)", sandbox.program, "migrate", "Notes"])
     }
     try migrate(100, 200).expectError(
       exit: 1, ["databases, which are kept locked", "200", "ulimit -n", "nothing was changed"])

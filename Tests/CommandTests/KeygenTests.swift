@@ -12,9 +12,8 @@ struct KeygenTests {
   @Test("The file is its owner's alone, whatever the mask says, and each key is another")
   func modes() throws {
     for (number, mask) in ["000", "022", "077"].enumerated() {
-      let result = try Command.run(
-        "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", sandbox.program],
-        environment: sandbox.environment, directory: sandbox.directory.path
+      let result = try sandbox.execute(
+        "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", sandbox.program]
       ).expect()
       #expect(result.output.isEmpty, "\(result)")
       let status = try RawFiles.status(Array(sandbox("key\(number)").utf8))
@@ -40,10 +39,9 @@ struct KeygenTests {
   @Test("A key file that cannot be written whole is not left behind")
   func fullDisk() throws {
     // A limit on the size of files stands for a full disk; its signal is ignored, so that the call fails.
-    try Command.run(
+    try sandbox.execute(
       "/bin/sh",
-      ["-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program],
-      environment: sandbox.environment, directory: sandbox.directory.path
+      ["-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program]
     ).expect(exit: 1)
     #expect(!RawFiles.exists(Array(sandbox("key.txt").utf8)))
   }

@@ -165,46 +165,42 @@ struct KillScene {
   func checkWhatFollows(
     _ outcome: Outcome, interrupted: String?, next: [String], _ before: TreeListing, _ context: String
   ) throws {
+    let place = "\(operation), \(context), \(outcome)"
     let result = try sandbox.drydock(next).expect()
     let said = result.errors + (next.first == "recover" ? result.output : "")
     if let interrupted {
-      #expect(said.contains(interrupted), "\(operation), \(context), \(outcome): it is not told: \(result)")
-      let words = outcome == .old ? ["the container is unchanged"] : ["its change is now complete"]
-      #expect(words.contains { said.contains($0) }, "\(operation), \(context), \(outcome): wrong: \(result)")
+      #expect(said.contains(interrupted), "\(place): it is not told: \(result)")
+      let words = outcome == .old ? "the container is unchanged" : "its change is now complete"
+      #expect(said.contains(words), "\(place): wrong: \(result)")
     } else {
-      #expect(!said.contains("interrupted;"), "\(operation), \(context): nothing was interrupted: \(result)")
+      #expect(!said.contains("interrupted;"), "\(place): nothing was interrupted: \(result)")
     }
-    let left = try leftovers()
-    #expect(left == [], "\(operation), \(context)")
+    #expect(try leftovers() == [], "\(place)")
     let after = try Self.tree(sandbox)
     // Once it was moved, the token is in the settings or it is sealed, and nowhere else.
     if operation == .rollback || (operation == .migrate && outcome == .new) {
       let isBack = operation == .rollback && outcome == .new
       let found = try sandbox.filesWithToken().filter { !$0.hasPrefix("Template") }
-      #expect(
-        found == (isBack ? ["\(Self.trial)/\(Sandbox.settings)"] : []),
-        "\(operation), \(context), \(outcome)")
+      #expect(found == (isBack ? ["\(Self.trial)/\(Sandbox.settings)"] : []), "\(place)")
     }
     switch outcome {
     case .old:
       let aspects = TreeListing.untouched.subtracting([.changed])
       #expect(
         after.differences(from: before, comparing: aspects, ignoringTimesOf: timesOfTheState) == [],
-        "\(operation), \(context)")
+        "\(place)")
       // The lock is free, nothing is in the way: the same command completes.
       try sandbox.succeed(arguments)
-      #expect(differencesFromNew(try Self.tree(sandbox)) == [], "\(operation), \(context), once more")
+      #expect(differencesFromNew(try Self.tree(sandbox)) == [], "\(place), once more")
     case .new:
-      #expect(differencesFromNew(after) == [], "\(operation), \(context)")
+      #expect(differencesFromNew(after) == [], "\(place)")
       // What an interrupted command has done can be undone like anything else.
       try sandbox.succeed(
         operation == .rollback ? ["rollback", Self.trial, "--redo"] : ["rollback", Self.trial])
       let undone = try Self.tree(sandbox)
-      #expect(
-        undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")
+      #expect(undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(place), undone")
     }
-    let leftAtEnd = try leftovers()
-    #expect(leftAtEnd == [], "\(operation), \(context), at the end")
+    #expect(try leftovers() == [], "\(place), at the end")
   }
 
   /// A redo writes the history and the settings anew.

@@ -6,9 +6,7 @@ import Testing
 @Suite("A tool over a plan in Swift")
 struct NotesToolTests {
   private func tool(_ sandbox: Sandbox, _ line: String) throws -> CommandResult {
-    try Command.run(
-      Tools.built("NotesTool"), line.words, environment: sandbox.environment,
-      directory: sandbox.directory.path)
+    try sandbox.execute(Tools.built("NotesTool"), line.words)
   }
 
   private func succeed(_ sandbox: Sandbox, _ line: String) throws -> String {
@@ -95,10 +93,7 @@ struct NotesToolTests {
       ]
       try sandbox.create()
       for (arguments, message) in refused {
-        let result = try Command.run(
-          Tools.built("NotesTool"), arguments, environment: sandbox.environment,
-          directory: sandbox.directory.path
-        ).expect(exit: 64)
+        let result = try sandbox.execute(Tools.built("NotesTool"), arguments).expect(exit: 64)
         #expect(result.errors.hasPrefix("NotesTool: error: \(message)"), "\(result)")
       }
     }

@@ -14,9 +14,7 @@ struct OutputTests {
   private func drydock(_ sandbox: Sandbox, _ arguments: [String], _ redirection: String) throws
     -> CommandResult
   {
-    try Command.run(
-      "/bin/sh", ["-c", "exec \"$0\" \"$@\" \(redirection)", sandbox.program] + arguments,
-      environment: sandbox.environment, directory: sandbox.directory.path)
+    try sandbox.execute("/bin/sh", ["-c", "exec \"$0\" \"$@\" \(redirection)", sandbox.program] + arguments)
   }
 
   @Test("Every command on a full device does its work, says what is missing, and exits with 1")

@@ -164,9 +164,7 @@ struct Sandbox {
   func traced(
     _ calls: String, _ change: String? = nil, log: String = "/dev/null", _ arguments: [String]
   ) throws -> CommandResult {
-    try Command.run(
-      Tools.system("strace"), Tools.tracing(calls, change, log: log) + [program] + arguments,
-      environment: environment, directory: directory.path)
+    try execute(Tools.system("strace"), Tools.tracing(calls, change, log: log) + [program] + arguments)
   }
 
   /// The arguments of `setpriv` for another user.
@@ -174,9 +172,7 @@ struct Sandbox {
 
   /// Runs `drydock` as another user.
   func asOther(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> CommandResult {
-    try Command.run(
-      Tools.system("setpriv"), Self.otherUser + [program] + arguments,
-      environment: environment.merging(extra) { $1 }, directory: directory.path)
+    try execute(Tools.system("setpriv"), Self.otherUser + [program] + arguments, environment: extra)
   }
 
   func asOther(_ line: String) throws -> CommandResult { try asOther(line.words) }
@@ -227,6 +223,14 @@ struct Sandbox {
     let holder = try Command.spawn(app, ["hold", directory(container)])
     try holder.waitForLine("ready")
     return holder
+  }
+
+  /// Runs another program as the program under test is run.
+  func execute(
+    _ program: String, _ arguments: [String], environment extra: [String: String?] = [:]
+  ) throws -> CommandResult {
+    try Command.run(
+      program, arguments, environment: environment.merging(extra) { $1 }, directory: directory.path)
   }
 
   /// Runs the sample app, or another program, which must succeed; gives its output.

@@ -131,9 +131,7 @@ struct TestCommandTests {
     #expect(commands.count == 2)
     let path = (sandbox.program as NSString).deletingLastPathComponent
     for command in commands.sorted(by: >) {
-      let result = try Command.run(
-        "/bin/sh", ["-c", command], environment: sandbox.environment.merging(["PATH": path]) { $1 },
-        directory: sandbox.directory.path)
+      let result = try sandbox.execute("/bin/sh", ["-c", command], environment: ["PATH": path])
       let isTest = command.hasPrefix("drydock test ")
       #expect(result.exitCode == (isTest ? 1 : 0), "\(result)")
       if isTest { #expect(sandbox.exists("reports/drydock.xml") && sandbox.exists("failed/v5")) }
@@ -157,9 +155,7 @@ struct TestCommandTests {
 
       """)
     func test(_ words: String...) throws -> CommandResult {
-      try Command.run(
-        Tools.built("NotesTool"), ["test"] + words, environment: sandbox.environment,
-        directory: sandbox.directory.path)
+      try sandbox.execute(Tools.built("NotesTool"), ["test"] + words)
     }
     try test("v0").expect(output: "v0  passed         version 0 → 4")
     try test("v0", "-m", "Migrations").expect(exit: 64)

@@ -144,10 +144,7 @@ import Testing
     try sandbox.write("bytes", bytes: [0xFF])
     try sandbox.setItem("bytes", "", "--value-file", "bytes")
     func terminal(_ arguments: String) throws -> CommandResult {
-      try Command.run(
-        Tools.system("script"), ["-qec", "'\(sandbox.program)' \(arguments)", "/dev/null"],
-        environment: sandbox.environment,
-        directory: sandbox.directory.path)
+      try sandbox.execute(Tools.system("script"), ["-qec", "'\(sandbox.program)' \(arguments)", "/dev/null"])
     }
     let refused = try terminal("vault get Notes s/a").expect(exit: 64, output: "--reveal")
     #expect(!refused.output.contains("made-up"))

@@ -23,9 +23,8 @@ import Testing
     try Sandbox.with { sandbox in
       try sandbox.create()
       try expectNote("outside this PID namespace", "outside_namespace") { arguments in
-        try Command.run(
-          Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", sandbox.program] + arguments,
-          environment: sandbox.environment, directory: sandbox.directory.path)
+        try sandbox.execute(
+          Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", sandbox.program] + arguments)
       }
     }
   }
@@ -34,9 +33,8 @@ import Testing
   func outerProcesses() throws {
     try Sandbox.with { sandbox in
       try sandbox.create()
-      try Command.run(
-        Tools.system("unshare"), ["--pid", "--fork", sandbox.program, "migrate", "Notes", "--to", "1"],
-        environment: sandbox.environment, directory: sandbox.directory.path
+      try sandbox.execute(
+        Tools.system("unshare"), ["--pid", "--fork", sandbox.program, "migrate", "Notes", "--to", "1"]
       ).expect()
     }
   }
@@ -84,13 +82,13 @@ import Testing
     try #require(getuid() == 0, "run as root, as CI does: only root can give capabilities up")
     try Sandbox.with { sandbox in
       try sandbox.create()
-      let done = try Command.run(
+      let done = try sandbox.execute(
         Tools.system("unshare"),
         [
           "--pid", "--fork", "--mount-proc", "/bin/sh", "-c", "\"$@\"; exit $?", "sh",
           Tools.system("setpriv"),
           "--bounding-set=-sys_ptrace", sandbox.program, "migrate", "Notes", "--to", "1", "--json",
-        ], environment: sandbox.environment, directory: sandbox.directory.path
+        ]
       ).expect()
       let unseen = try done.json()["unseen_processes"]
       #expect(unseen["uninvolved"].number == 1 && unseen["unreadable"].exists, "\(unseen)")
