@@ -14,13 +14,11 @@ struct AuditGuideTests {
   @Test("Its table is what the program prints about its rules")
   func rules() throws {
     try Sandbox.with { sandbox in
-      let output = try sandbox.succeed("audit --rules --json")
-      let document = try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any]
-      let rules = try #require(document?["rules"] as? [[String: String]])
+      let rules = try sandbox.document("audit --rules")["rules"].list
       #expect(rules.count > 30)
       let wanted = rules.map { rule -> String in
-        let text = { (key: String) in (rule[key] ?? "").replacing("|", with: "\\|") }
-        let title = rule["source"].map { "[\(text("title"))](\($0))" } ?? text("title")
+        let text = { (key: String) in (rule[key].text ?? "").replacing("|", with: "\\|") }
+        let title = rule["source"].text.map { "[\(text("title"))](\($0))" } ?? text("title")
         return "| `\(text("id"))` | \(text("severity")) | \(title): \(text("why")) | \(text("fix")) |"
       }
       let rows = try guide().split(separator: "\n").filter {

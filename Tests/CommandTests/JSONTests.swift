@@ -43,10 +43,12 @@ struct JSONTests {
     "import Notes settings.plist", "convert settings.plist --as binary --output settings.bin",
   ]
 
-  /// All of them, with the path of the archive.
+  /// All of them, with the path of the archive. A fixture takes a second: one of an archive prints what one of a container
+  /// does.
   static func commands(_ archive: String) -> [[String]] {
     let all = successes + vaultSuccesses.map { "vault " + $0 } + defaultsSuccesses.map { "defaults " + $0 }
-    return all.map { $0.words.map { $0 == "{A}" ? archive : $0 } }
+    return all.filter { TestExtent.isFull || !$0.hasPrefix("fixture capture {A}") }
+      .map { $0.words.map { $0 == "{A}" ? archive : $0 } }
   }
 
   @Test("Every command prints one document, and keys are snake case")

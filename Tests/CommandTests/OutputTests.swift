@@ -23,15 +23,16 @@ struct OutputTests {
     try sandbox.addFixture("v0")
     let archive = try sandbox.snapshot()
     try sandbox.write("results.jsonl", sandbox.drydock("status --all . --json").output)
-    let silent = [["vault", "get", "Notes", "s/a", "--output", "value.txt"], ["keygen", "-o", "key.txt"]]
+    let silent = ["vault get Notes s/a --output value.txt", "keygen -o key.txt"].map(\.words)
     let others = [
-      ["log", "Notes", "--json"], ["status", "Notes", "--json"], ["vault", "list", "Notes", "--json"],
-      ["status", "Notes", "--exit-code"], ["migrate", "--all", ".", "--dry-run"], ["keygen"],
-      ["migrate", "Again", "--dry-run", "--json"],
-      ["help"], ["help", "migrate"], ["--help"], ["--version"], ["--generate-completion-script", "bash"],
-    ]
+      "log Notes --json", "status Notes --json", "vault list Notes --json", "status Notes --exit-code",
+      "migrate --all . --dry-run", "keygen", "migrate Again --dry-run --json", "help", "help migrate",
+      "--help",
+      "--version", "--generate-completion-script bash",
+    ].map(\.words)
     // What prints a document prints a text, too: `JSONTests` keeps the list complete.
-    for words in JSONTests.commands(archive).filter({ $0[0] != "defaults" }) + others {
+    let documents = JSONTests.commands(archive).filter { $0[0] != "defaults" && $0.last != "--record" }
+    for words in documents + others {
       let result = try drydock(sandbox, words, "> /dev/full")
       if silent.contains(words) {
         #expect(result.succeeded, "\(words) \(result)")
