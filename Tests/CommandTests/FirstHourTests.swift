@@ -46,7 +46,8 @@ struct FirstHourTests {
     try sandbox.succeed("init Own")
     let inspected = try sandbox.drydock("inspect Own").expect()
     #expect(inspected.errors.isEmpty, "\(inspected)")
-    try sandbox.succeed("baseline", "Own", "--to", "0", "-m", sandbox.emptyDirectory())
+    try sandbox.shell("mkdir empty")
+    try sandbox.succeed("baseline Own --to 0 -m empty")
     try sandbox.drydock("status Own").expect(errors: "no migrations yet; `drydock new NAME`")
     for arguments in ["validate", "migrate Own", "release 1", "test"] {
       try sandbox.expectRefusal(
@@ -240,13 +241,5 @@ struct FirstHourTests {
     let log = try sandbox.succeed("log Own")
     try sandbox.drydock("migrate Own").expect(exit: 1)
     #expect(try sandbox.succeed("log Own") == log && !log.contains("(0 paths"))
-  }
-}
-
-extension Sandbox {
-  /// A new directory without files.
-  fileprivate func emptyDirectory() throws -> String {
-    try shell("mkdir -p empty")
-    return "empty"
   }
 }

@@ -45,18 +45,13 @@ struct AuditSARIFTests {
       finding("usage-description-empty", "Notes.app/Info.plist", severity: "note"),
       finding("large-included-directory", ".", severity: "warning"),
     ])
-    let log = try #require(try JSONSerialization.jsonObject(with: json) as? [String: Any])
-    let run = try #require((log["runs"] as? [[String: Any]])?.first)
-    let results = try #require(run["results"] as? [[String: Any]])
+    let results = try SARIFTests.results(json)
     #expect(results.map { $0["level"] as? String } == ["error", "note", "warning"])
     #expect(
       results.map { $0["ruleId"] as? String } == [
         "audit/secret-in-database", "audit/usage-description-empty", "audit/large-included-directory",
       ])
-    let uris = results.map { result -> String? in
-      let location = (result["locations"] as? [[String: Any]])?.first?["physicalLocation"] as? [String: Any]
-      return (location?["artifactLocation"] as? [String: Any])?["uri"] as? String
-    }
+    let uris = results.map { (($0["locations"] as? [[String: Any]])?.first).flatMap(SARIFTests.uri) }
     #expect(uris == ["Notes/Documents/a%20b.sqlite", "app/Notes.app/Info.plist", "Notes"])
     let prints = results.compactMap { ($0["partialFingerprints"] as? [String: String])?["drydock/v1"] }
     #expect(Set(prints).count == 3)

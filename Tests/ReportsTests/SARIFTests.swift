@@ -32,13 +32,13 @@ struct SARIFTests {
     SARIFLog(report, root: "/repo", directory: "/repo/app").json
   }
 
-  private func results(_ json: Data) throws -> [[String: Any]] {
+  static func results(_ json: Data) throws -> [[String: Any]] {
     let log = try #require(try JSONSerialization.jsonObject(with: json) as? [String: Any])
     let run = try #require((log["runs"] as? [[String: Any]])?.first)
     return try #require(run["results"] as? [[String: Any]])
   }
 
-  private func uri(_ location: [String: Any]) -> String? {
+  static func uri(_ location: [String: Any]) -> String? {
     let physical = location["physicalLocation"] as? [String: Any]
     return (physical?["artifactLocation"] as? [String: Any])?["uri"] as? String
   }
@@ -74,16 +74,16 @@ struct SARIFTests {
     let report = FixtureSuite.Report(
       fixtures: names.map { ReportSamples.fixture($0, .failed, [finding]) }, findings: [], notes: [],
       seconds: 0)
-    let results = try results(log(report))
+    let results = try Self.results(log(report))
     #expect(results.count == 1)
     let result = try #require(results.first)
     #expect(result["ruleId"] as? String == "test/golden" && result["level"] as? String == "error")
     let location = try #require((result["locations"] as? [[String: Any]])?.first)
-    #expect(uri(location) == "app/Migrations/0002%20%C3%A4%23%25%3A%5Bx%5D.yaml")
+    #expect(Self.uri(location) == "app/Migrations/0002%20%C3%A4%23%25%3A%5Bx%5D.yaml")
     let region = (location["physicalLocation"] as? [String: Any])?["region"] as? [String: Int]
     #expect(region == ["startLine": 4])
     let related = try #require(result["relatedLocations"] as? [[String: Any]])
-    #expect(related.map(uri) == Array(repeating: "Fixtures/v1/expected/6/defaults.yaml", count: 2))
+    #expect(related.map(Self.uri) == Array(repeating: "Fixtures/v1/expected/6/defaults.yaml", count: 2))
     #expect(
       result["partialFingerprints"] as? [String: String] == [
         "drydock/v1": "golden | 0002_rename_settings | Library/p.plist: theme"
@@ -97,11 +97,11 @@ struct SARIFTests {
     var known = ReportSamples.fixture("v1", .knownFailure, [finding])
     known.knownFailure = "issue 7"
     let report = FixtureSuite.Report(fixtures: [known], findings: [], notes: [], seconds: 0)
-    let result = try #require(try results(log(report)).first)
+    let result = try #require(try Self.results(log(report)).first)
     #expect(result["level"] as? String == "note")
     let reasons = (result["suppressions"] as? [[String: Any]])?.map { $0["justification"] as? String }
     #expect(reasons == ["known failure: issue 7"])
-    #expect((result["locations"] as? [[String: Any]])?.map(uri) == ["file:///elsewhere/a%20b.yaml"])
+    #expect((result["locations"] as? [[String: Any]])?.map(Self.uri) == ["file:///elsewhere/a%20b.yaml"])
     let message = (result["message"] as? [String: Any])?["text"] as? String ?? ""
     #expect(message.contains("[here] (https://example.com) and {{0}}"), "\(message)")
   }
@@ -114,7 +114,7 @@ struct SARIFTests {
       let found = try MigrationValidation.run(directory(""), ContainerConfiguration())
       let json = SARIFLog(found, root: directory(""), directory: "/").json
       try Self.validate(json)
-      let results = try results(json)
+      let results = try Self.results(json)
       #expect(results.map { $0["ruleId"] as? String } == ["validate/catalog", "validate/sql"])
       let regions = results.map { result in
         let location = (result["locations"] as? [[String: Any]])?.first
