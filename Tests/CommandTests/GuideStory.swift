@@ -1,7 +1,8 @@
 import Foundation
 import TestSupport
+import Testing
 
-/// A guide that a reader can follow from the first line to the last: commands with what they print, and files to write.
+/// A guide, or a part of one, that a reader can follow from the first line to the last: commands with what they print, and files to write.
 struct GuideStory {
   enum Part {
     case session([Transcript.Step])
@@ -11,10 +12,15 @@ struct GuideStory {
 
   let parts: [Part]
 
-  /// - Parameter name: the guide's file, without `.md`.
+  /// - Parameter name: the guide's file, without `.md`; with `#Heading` only the part below that heading.
   init(_ name: String) throws {
-    let text = try String(
-      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/\(name).md", encoding: .utf8)
+    let place = name.components(separatedBy: "#")
+    var text = try String(
+      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/\(place[0]).md", encoding: .utf8)
+    if let heading = place.dropFirst().first {
+      let start = try #require(text.firstRange(of: "\n## \(heading)\n"), "no heading `\(heading)`").upperBound
+      text = text[start...].components(separatedBy: "\n## ")[0]
+    }
     parts = text.components(separatedBy: "\n```").enumerated().compactMap { index, block in
       // Every second piece is inside a fence.
       guard index % 2 == 1, let end = block.firstIndex(of: "\n") else { return nil }

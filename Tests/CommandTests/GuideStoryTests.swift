@@ -78,7 +78,8 @@ struct GuideStoryTests {
   @Test(
     "The story goes as it is written",
     arguments: [
-      ("FirstMigration", ""), ("AdoptingAnApp", ""), ("WhenAMigrationWentWrong", Self.released),
+      ("FirstMigration", ""), ("AdoptingAnApp", ""),
+      ("RollingBack#When a migration went wrong", Self.released),
       ("Fleets", Self.fleet),
       (
         "Settings",
