@@ -78,7 +78,7 @@ struct GuideStoryTests {
   @Test(
     "The story goes as it is written",
     arguments: [
-      ("FirstMigration", ""), ("AdoptingAnApp", ""),
+      ("GettingStarted#Your first migration", ""), ("GettingStarted#An app that counts its own versions", ""),
       ("RollingBack#When a migration went wrong", Self.released),
       ("Fleets", Self.fleet),
       (
