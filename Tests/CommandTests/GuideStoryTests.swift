@@ -67,7 +67,7 @@ struct GuideStoryTests {
 
   @Test("The guide to signatures goes as it is written")
   func signatures() throws {
-    let story = try GuideStory("SigningArchives")
+    let story = try GuideStory("Encryption#Signing archives")
     #expect(story.parts.count >= 4)
     try sandbox.create("signing/Notes", version: 4)
     try sandbox.write("signing/drydock.yaml", "app: com.example.notes\n")
