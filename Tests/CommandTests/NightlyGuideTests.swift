@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the guide "A backup every night" shows, tried.
+/// What the guide on repositories shows about a backup every night, tried.
 @Suite("The nightly guide")
 struct NightlyGuideTests {
   private let sandbox: Sandbox
@@ -12,7 +12,7 @@ struct NightlyGuideTests {
   /// The blocks of a language in the guide, with its paths moved into a sandbox.
   private func blocks(_ language: String, in sandbox: Sandbox) throws -> [String] {
     let guide = try String(
-      contentsOfFile: Sandbox.repository + "/Sources/Drydock/Drydock.docc/NightlyBackups.md", encoding: .utf8)
+      contentsOfFile: Sandbox.repository + "/Sources/Drydock/Drydock.docc/Repositories.md", encoding: .utf8)
     return guide.split(separator: "```\(language)\n").dropFirst().map { text in
       String(text.prefix { $0 != "`" }).replacing("/usr/local/bin/drydock", with: sandbox.program)
         .replacing("/etc/drydock", with: sandbox("etc")).replacing("/srv/notes", with: sandbox("Notes"))
