@@ -82,7 +82,7 @@ struct GuideStoryTests {
       ("RollingBack#When a migration went wrong", Self.released),
       ("Fleets", Self.fleet),
       (
-        "Settings",
+        "Stores#Settings",
         "cd trips; cp -r ../Downloads/com.example.trips.xcappdata/AppData Ada; \"$DRYDOCK\" init Ada"
       ),
     ])
