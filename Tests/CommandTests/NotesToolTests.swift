@@ -19,7 +19,7 @@ struct NotesToolTests {
     let root = Sandbox.repository
     let source = try String(contentsOfFile: "\(root)/Tests/NotesTool/Notes\(part).swift", encoding: .utf8)
     let guide = try String(
-      contentsOfFile: "\(root)/Sources/Drydock/Drydock.docc/SwiftMigrations.md", encoding: .utf8)
+      contentsOfFile: "\(root)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
     #expect(guide.contains("\n```swift\n\(source)```\n"))
     if part == "Tool" { #expect(source.split(separator: "\n").count == 5) }
   }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Folders in each tool's format, made by its documentation (the guide "Other tools' migrations"): the database is what
+/// Folders in each tool's format, made by its documentation (the guide "Other tools' databases"): the database is what
 /// `sqlite3` makes of the same statements, and goes back to nothing.
 @Suite("Other tools' folders")
 struct ToolFolderTests {

@@ -4,7 +4,7 @@ import ContainerTransaction
 import Testing
 
 /// Folders and databases as other tools make them. The tools themselves are not at hand here: names, sections and tables
-/// are written by what their sources say (the guide "Other tools' migrations").
+/// are written by what their sources say (the guide "Other tools' databases").
 @Suite struct ToolTests {
   private let dbmate = [
     "20260101120000_create_users.sql":
