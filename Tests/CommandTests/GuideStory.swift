@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A guide, or a part of one, that a reader can follow from the first line to the last: commands with what they print, and files to write.
+/// A guide, or a part of one, that a reader can follow from the first line to the last: commands with what they print,
+/// and files to write.
 struct GuideStory {
   enum Part {
     case session([Transcript.Step])
