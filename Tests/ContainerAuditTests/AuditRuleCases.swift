@@ -287,9 +287,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       try $0.put("Documents/a.txt", "text")
     },
     finds(.protectionBelowPolicy, "a weaker class, with the app's policy") {
-      $0.declare(entitlements: [
-        "com.apple.developer.default-data-protection": "NSFileProtectionComplete"
-      ])
+      $0.declare(entitlements: ["com.apple.developer.default-data-protection": "NSFileProtectionComplete"])
       try $0.put("Documents/a.txt", "text")
       try $0.protect("Documents/a.txt", .none)
     },
@@ -301,9 +299,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
     },
     ignores(.protectionBelowPolicy, "no policy") { try $0.put("Documents/a.txt", "text") },
     ignores(.protectionBelowPolicy, "the app's default, which is not recorded") {
-      $0.declare(entitlements: [
-        "com.apple.developer.default-data-protection": "NSFileProtectionComplete"
-      ])
+      $0.declare(entitlements: ["com.apple.developer.default-data-protection": "NSFileProtectionComplete"])
       try $0.put("Documents/a.txt", "text")
     },
     finds(.protectionBelowRule, "no class, and a weaker one") {

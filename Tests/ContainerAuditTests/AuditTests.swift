@@ -67,9 +67,7 @@ struct AuditTests {
         .secretInSettings: .off(reason: "a demo account"), .pathInSettings: .severity(.error),
         .walLarge: .off(reason: "the app keeps it"),
       ]
-      try sandbox.settings([
-        "auth_token": .string(MadeUp.password), "file": "/var/mobile/Containers/Data/x",
-      ])
+      try sandbox.settings(["auth_token": .string(MadeUp.password), "file": "/var/mobile/Containers/Data/x"])
       let report = try sandbox.audit()
       #expect(report.findings.map(\.rule) == [.pathInSettings])
       #expect(report.findings.map(\.severity) == [.error])
@@ -140,8 +138,7 @@ struct AuditTests {
       for _ in 0..<30 { value = .array([value, value]) }
       try sandbox.put("Documents/deep.json", String(repeating: "[", count: 100_000))
       try sandbox.put("Documents/half.json", #"{"password": ["#)
-      try sandbox.put(
-        "Documents/half.plist", "<plist><dict><key>password</key><string>\(MadeUp.password)")
+      try sandbox.put("Documents/half.plist", "<plist><dict><key>password</key><string>\(MadeUp.password)")
       let report = try sandbox.audit()
       #expect(report.findings.map(\.rule) == [.secretInDatabase])
       let item = report.findings.first?.item ?? ""

@@ -90,8 +90,7 @@ struct SQLDefinitionTests {
 
   @Test("In views and triggers, which SQLite does not check, a name in quotes may be a text")
   func unchecked() {
-    #expect(
-      !isSame("CREATE VIEW v AS SELECT \"open\" FROM t", "CREATE VIEW v AS SELECT open FROM t", "view"))
+    #expect(!isSame("CREATE VIEW v AS SELECT \"open\" FROM t", "CREATE VIEW v AS SELECT open FROM t", "view"))
     #expect(
       !isSame(
         "CREATE VIEW v AS SELECT a FROM t WHERE a IS DISTINCT FROM \"b\"",

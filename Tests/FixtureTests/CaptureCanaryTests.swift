@@ -304,10 +304,7 @@ struct CaptureCanaryTests {
       let decoded = String(decoding: Data(base64Encoded: String(header)) ?? Data(), as: UTF8.self)
       #expect(decoded.hasSuffix(copy.dropFirst()), "the same value stands in Base64: \(decoded), \(copy)")
       let listing = try TreeListing(sandbox.directory("Fixtures/made"))
-      #expect(
-        !listing.paths.contains {
-          listing[$0]?.content.range(of: Data(binary)) != nil
-        })
+      #expect(!listing.paths.contains { listing[$0]?.content.range(of: Data(binary)) != nil })
       let encoded = Data(binary).base64EncodedString()
       #expect(try !sandbox.text("fixture.yaml").contains(encoded))
       #expect(

@@ -319,8 +319,7 @@ struct CaptureChoiceTests {
         "CREATE TABLE plan(name TEXT CHECK (name IN ('y'))); INSERT INTO plan VALUES ('y')")
       sandbox.options.columns = ["plan.name"]
       let refusal = try sandbox.refusal()
-      #expect(
-        refusal.contains("cannot be built: the SQL fails: CHECK constraint failed"), "\(refusal)")
+      #expect(refusal.contains("cannot be built: the SQL fails: CHECK constraint failed"), "\(refusal)")
       #expect(
         refusal.contains("container/Documents/db.sqlite.sql") && refusal.contains("leave"), "\(refusal)")
     }

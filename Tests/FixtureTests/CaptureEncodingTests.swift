@@ -26,9 +26,7 @@ private struct Spelling: Sendable, CustomTestStringConvertible {
   }
 
   private static func escaped(_ characters: String, _ escape: @escaping @Sendable (Character) -> String)
-    -> @Sendable (
-      String
-    ) -> String
+    -> @Sendable (String) -> String
   {
     { $0.map { characters.contains($0) ? escape($0) : String($0) }.joined() }
   }

@@ -17,10 +17,7 @@ import Testing
       try sandbox.record()
       let report = try sandbox.run()
       let findings = report.fixtures.flatMap(\.findings) + report.findings
-      return (
-        findings.map { "\($0.check.rawValue) \($0.place ?? ""): \($0.message)" }.sorted(),
-        report.notes
-      )
+      return (findings.map { "\($0.check.rawValue) \($0.place ?? ""): \($0.message)" }.sorted(), report.notes)
     }
   }
 

@@ -20,8 +20,7 @@ struct FixtureSandbox {
       var sandbox = FixtureSandbox(
         directory: directory, deviceKeys: DeviceKeys(try AgeIdentity.generate()),
         configuration: try Sample.configuration)
-      try FileManager.default.createDirectory(
-        atPath: directory(fixture), withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(atPath: directory(fixture), withIntermediateDirectories: true)
       try body(&sandbox)
     }
   }

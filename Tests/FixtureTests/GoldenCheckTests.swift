@@ -230,8 +230,7 @@ import Testing
         try FileManager.default.copyItem(atPath: folder("whole"), toPath: folder("golden"))
         try made.edit(edit.file, edit.old, edit.new)
         let findings = try made.findings("golden", VolatileValues(), keys)
-        #expect(
-          findings.count == 1 && findings.first?.message.contains(edit.message) == true, "\(findings)")
+        #expect(findings.count == 1 && findings.first?.message.contains(edit.message) == true, "\(findings)")
         if let line = edit.line { #expect(findings.first?.line == line, "\(findings)") }
         #expect(findings.first?.file?.hasPrefix(folder("golden")) == true, "\(findings)")
       }

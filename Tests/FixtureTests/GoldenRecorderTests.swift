@@ -94,8 +94,7 @@ import Testing
       #expect(!FileManager.default.fileExists(atPath: folder("f/expected")))
       // A golden that cannot be read any more is replaced.
       #expect(try recording.record().count == 3)
-      try "nonsense".write(
-        toFile: folder("f/expected/4/files.txt"), atomically: true, encoding: .utf8)
+      try "nonsense".write(toFile: folder("f/expected/4/files.txt"), atomically: true, encoding: .utf8)
       #expect(try recording.record() == ["4 updated"])
       #expect(try recording.record() == ["4 unchanged"])
     }

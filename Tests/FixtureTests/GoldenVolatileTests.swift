@@ -79,8 +79,7 @@ import Testing
       (wrong["at"], wrong["seed"]) = (.string("now"), nil)
       try made.set(wrong)
       let findings = try made.findings("golden", volatile)
-      #expect(
-        findings.map(\.message).sorted() == ["the setting has another type", "the setting is absent"])
+      #expect(findings.map(\.message).sorted() == ["the setting has another type", "the setting is absent"])
       // What is declared to be volatile later does not matter in goldens that are there already.
       try made.set(values(3))
       try FileManager.default.removeItem(atPath: folder("golden"))
@@ -231,8 +230,7 @@ import Testing
       try made.directory.create("tmp/log", [1], mode: 0o644)
       try FileManager.default.createDirectory(
         atPath: folder("f/container"), withIntermediateDirectories: true)
-      try FileManager.default.createDirectory(
-        atPath: folder("f/expected"), withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(atPath: folder("f/expected"), withIntermediateDirectories: true)
       let text = "version: 1\nvolatile: {settings: at, columns: t.id, files: /tmp/log}\n"
       try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
       let volatile = try Fixture.load(folder("f")).volatile

@@ -22,9 +22,7 @@ struct NotesAppTests {
       #expect(Set(times).count > times.count / 2, "times have nanoseconds")
       try run(["create", directory("again")])
       // Foundation orders the keys of a property list anew in every process.
-      let varying = [
-        Sample.defaults.description, ".com.apple.mobile_container_manager.metadata.plist",
-      ]
+      let varying = [Sample.defaults.description, ".com.apple.mobile_container_manager.metadata.plist"]
       let again = try TreeListing(directory("again")).without(varying)
       #expect(again.differences(from: tree.without(varying)) == [])
     }
@@ -34,8 +32,7 @@ struct NotesAppTests {
   func versions(_ version: Int) throws {
     try TemporaryDirectory.with { directory in
       try run(["create", directory("app"), "--version", String(version)])
-      _ = try Sample.build(
-        "v\(version)", in: directory("fixture"), deviceKeys: Sample.runner().deviceKeys)
+      _ = try Sample.build("v\(version)", in: directory("fixture"), deviceKeys: Sample.runner().deviceKeys)
       let place = version >= 3 ? "Library/Application Support" : "Documents"
       let columns = """
         SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_schema m, pragma_table_info(m.name) c

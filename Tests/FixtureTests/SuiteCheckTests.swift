@@ -205,8 +205,7 @@ struct SuiteCheckTests {
       let task = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, done INTEGER);"
       try sandbox.fixture("one", sql: "\(tag)\(task) INSERT INTO task VALUES (1, 'a', 0), (2, 'b', 1);")
       func losses(_ reason: String, _ up: String) throws -> [String] {
-        try sandbox.migration(
-          "0003_notes", "  - sql: {database: notes, up: \(up), destructive: \(reason)}")
+        try sandbox.migration("0003_notes", "  - sql: {database: notes, up: \(up), destructive: \(reason)}")
         return try sandbox.found().filter { $0.hasPrefix("one: lost-rows") }
       }
       var found = try losses("tags are gone", up)
@@ -328,10 +327,7 @@ struct SuiteCheckTests {
     try SuiteSandbox.sound { sandbox in
       try sandbox.fixture("plain", more: "expect: {settings: {look: dark}}")
       let notes = try sandbox.run().fixtures.flatMap(\.notes).filter { $0.contains("record") }
-      #expect(
-        notes == [
-          "only what `expect` names is compared: record a golden of version 3"
-        ])
+      #expect(notes == ["only what `expect` names is compared: record a golden of version 3"])
     }
   }
 

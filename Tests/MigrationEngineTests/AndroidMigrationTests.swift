@@ -24,10 +24,10 @@ import Testing
     "tags": .set(["work", "home"]),
   ]
 
-  private static func with<T>(_ body: (inout Lab) throws -> T) throws -> T {
+  private static func with<T>(_ body: (Lab) throws -> T) throws -> T {
     try Lab.with { lab in
       (lab.configuration.app, lab.configuration.layout) = ("org.example.notes", .android)
-      return try body(&lab)
+      return try body(lab)
     }
   }
 
@@ -488,9 +488,7 @@ import Testing
     for (path, first) in [(Self.own, PropertyListValue.int(1)), (Self.store, .long(1))] {
       try Self.with { lab in
         lab.configuration.defaults["standard"] = path
-        lab.configuration.versionMarkers = [
-          .init(place: .defaults(key: "schema"), at: [1: 1, 2: 2])
-        ]
+        lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"), at: [1: 1, 2: 2])]
         try Self.put(lab, path, ["schema": first])
         try lab.migration("0001_a.yaml", "steps: []")
         try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {b: true}}")

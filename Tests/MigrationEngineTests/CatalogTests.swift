@@ -4,104 +4,98 @@ import GRDB
 import Testing
 
 @Suite struct CatalogTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
 
   @Test func ordersAndReadsAllShapes() throws {
-    try Lab.with { lab in
-      try lab.migration("0002_b.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
-      try lab.migration("0001_a.yaml", "description: First\n" + step)
-      try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
-      try lab.migration("0003_c/up.sql", "SELECT 1;")
-      try lab.migration("releases.yaml", "anything: at all")
-      try lab.migration(".hidden", "x")
-      try lab.migration("README.md", "x")
-      let catalog = try lab.catalog()
-      #expect(catalog.migrations.map(\.identifier) == ["0001_a", "0002_b", "0003_c"])
-      #expect(catalog.migrations.map(\.summary) == ["First", nil, nil])
-      #expect(catalog.latest == 3)
-      #expect(catalog.migration(4) == nil && catalog.migration(0) == nil)
-    }
+    try lab.migration("0002_b.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
+    try lab.migration("0001_a.yaml", "description: First\n" + step)
+    try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+    try lab.migration("0003_c/up.sql", "SELECT 1;")
+    try lab.migration("releases.yaml", "anything: at all")
+    try lab.migration(".hidden", "x")
+    try lab.migration("README.md", "x")
+    let catalog = try lab.catalog()
+    #expect(catalog.migrations.map(\.identifier) == ["0001_a", "0002_b", "0003_c"])
+    #expect(catalog.migrations.map(\.summary) == ["First", nil, nil])
+    #expect(catalog.latest == 3)
+    #expect(catalog.migration(4) == nil && catalog.migration(0) == nil)
   }
 
   private func checksum(_ lab: Lab) throws -> String { try lab.catalog().migrations[0].checksum.hex }
 
   @Test func checksumCoversTheFilesThatAreUsed() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
-      try lab.migration("0001_c/up.sql", "SELECT 1;")
-      let first = try checksum(lab)
-      for name in [".DS_Store", "README.md", "Thumbs.db", "up.sql~", "notes/why.txt"] {
-        try lab.migration("0001_c/" + name, "x")
-        #expect(try checksum(lab) == first, "\(name)")
-      }
-      try lab.migration("0001_c/up.sql", "SELECT 2;")
-      #expect(try checksum(lab) != first)
+    try lab.migration("0001_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+    try lab.migration("0001_c/up.sql", "SELECT 1;")
+    let first = try checksum(lab)
+    for name in [".DS_Store", "README.md", "Thumbs.db", "up.sql~", "notes/why.txt"] {
+      try lab.migration("0001_c/" + name, "x")
+      #expect(try checksum(lab) == first, "\(name)")
     }
+    try lab.migration("0001_c/up.sql", "SELECT 2;")
+    #expect(try checksum(lab) != first)
   }
 
   @Test("A script may read every file, except notes and what editors leave")
   func checksumOfAScript() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_c/migration.yaml", "irreversible: true\nsteps:\n  - script: {run: a.sh}\n")
-      try lab.migration("0001_c/a.sh", "cat data/words.txt")
-      let first = try checksum(lab)
-      for name in ["README.md", "data/Thumbs.db", "a.sh~"] { try lab.migration("0001_c/" + name, "x") }
-      #expect(try checksum(lab) == first)
-      try lab.migration("0001_c/data/words.txt", "x")
-      #expect(try checksum(lab) != first)
-    }
+    try lab.migration("0001_c/migration.yaml", "irreversible: true\nsteps:\n  - script: {run: a.sh}\n")
+    try lab.migration("0001_c/a.sh", "cat data/words.txt")
+    let first = try checksum(lab)
+    for name in ["README.md", "data/Thumbs.db", "a.sh~"] { try lab.migration("0001_c/" + name, "x") }
+    #expect(try checksum(lab) == first)
+    try lab.migration("0001_c/data/words.txt", "x")
+    #expect(try checksum(lab) != first)
   }
 
   @Test("A checkout with other line ends is the same migration, and creates the same schema")
   func lineEnds() throws {
-    try Lab.with { lab in
-      let files = [
-        "0001_a.yaml": "description: A\n" + step,
-        "0002_b.sql":
-          "-- drydock: database notes\n-- migrate:up\nCREATE TABLE t (\n  a\n);\n-- migrate:down\nDROP TABLE t;\n",
-        "0003_c/migration.yaml":
-          "steps:\n  - sql: {database: notes, up: up.sql, down: \"DROP TABLE u\"}\n"
-          + "  - files.write: {path: Documents/data, file: data}\n",
-        "0003_c/up.sql": "CREATE TABLE u (\n  a\n);\n", "0003_c/data": "\0\r\n",
-      ]
-      try lab.files(files)
-      let checksums = try lab.catalog().migrations.map(\.checksum)
-      for (name, text) in files where !name.hasSuffix("data") {
-        try lab.migration(name, "\u{FEFF}" + text.replacing("\n", with: "\r\n"))
-      }
-      #expect(try lab.catalog().migrations.map(\.checksum) == checksums)
-      try lab.migrate()
-      let sql = try lab.query(Lab.newDatabase, "SELECT group_concat(sql) FROM sqlite_schema")
-      #expect(sql[0][0] == "CREATE TABLE t (\n  a\n),CREATE TABLE u (\n  a\n)", "\(sql)")
-      try lab.migration("0003_c/data", "\0\n")
-      #expect(try lab.catalog().migrations[2].checksum != checksums[2], "data is no text")
+    let files = [
+      "0001_a.yaml": "description: A\n" + step,
+      "0002_b.sql":
+        "-- drydock: database notes\n-- migrate:up\nCREATE TABLE t (\n  a\n);\n-- migrate:down\nDROP TABLE t;\n",
+      "0003_c/migration.yaml":
+        "steps:\n  - sql: {database: notes, up: up.sql, down: \"DROP TABLE u\"}\n"
+        + "  - files.write: {path: Documents/data, file: data}\n",
+      "0003_c/up.sql": "CREATE TABLE u (\n  a\n);\n", "0003_c/data": "\0\r\n",
+    ]
+    try lab.files(files)
+    let checksums = try lab.catalog().migrations.map(\.checksum)
+    for (name, text) in files where !name.hasSuffix("data") {
+      try lab.migration(name, "\u{FEFF}" + text.replacing("\n", with: "\r\n"))
     }
+    #expect(try lab.catalog().migrations.map(\.checksum) == checksums)
+    try lab.migrate()
+    let sql = try lab.query(Lab.newDatabase, "SELECT group_concat(sql) FROM sqlite_schema")
+    #expect(sql[0][0] == "CREATE TABLE t (\n  a\n),CREATE TABLE u (\n  a\n)", "\(sql)")
+    try lab.migration("0003_c/data", "\0\n")
+    #expect(try lab.catalog().migrations[2].checksum != checksums[2], "data is no text")
   }
 
   @Test("A checksum that an earlier version recorded is still one of the same files")
   func earlierChecksums() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_c/migration.yaml", "steps:\r\n  - sql: {database: notes, up: up.sql}\r\n")
-      try lab.migration("0001_c/up.sql", "SELECT 1;")
-      try lab.migration("0001_c/README.md", "x")
-      let migration = try lab.catalog().migrations[0]
-      let files = [
-        ("README.md", "x"), ("migration.yaml", "steps:\r\n  - sql: {database: notes, up: up.sql}\r\n"),
-        ("up.sql", "SELECT 1;"),
-      ]
-      func digest(_ change: (String) -> String) throws -> SHA256.Digest {
-        let digest = try SHA256()
-        for part in files.flatMap({ [$0.0, change($0.1)] }).map({ Array($0.utf8) }) {
-          withUnsafeBytes(of: UInt64(part.count).bigEndian) { digest.update($0) }
-          part.withUnsafeBytes { digest.update($0) }
-        }
-        return try digest.finalize()
+    try lab.migration("0001_c/migration.yaml", "steps:\r\n  - sql: {database: notes, up: up.sql}\r\n")
+    try lab.migration("0001_c/up.sql", "SELECT 1;")
+    try lab.migration("0001_c/README.md", "x")
+    let migration = try lab.catalog().migrations[0]
+    let files = [
+      ("README.md", "x"), ("migration.yaml", "steps:\r\n  - sql: {database: notes, up: up.sql}\r\n"),
+      ("up.sql", "SELECT 1;"),
+    ]
+    func digest(_ change: (String) -> String) throws -> SHA256.Digest {
+      let digest = try SHA256()
+      for part in files.flatMap({ [$0.0, change($0.1)] }).map({ Array($0.utf8) }) {
+        withUnsafeBytes(of: UInt64(part.count).bigEndian) { digest.update($0) }
+        part.withUnsafeBytes { digest.update($0) }
       }
-      #expect(try migration.accepts(digest { $0 }), "with all files, as they are")
-      #expect(
-        try migration.accepts(digest { $0.replacing("\r\n", with: "\n") }), "where the line ends were others")
-      #expect(try !migration.accepts(digest { $0 + " " }))
+      return try digest.finalize()
     }
+    #expect(try migration.accepts(digest { $0 }), "with all files, as they are")
+    #expect(
+      try migration.accepts(digest { $0.replacing("\r\n", with: "\n") }), "where the line ends were others")
+    #expect(try !migration.accepts(digest { $0 + " " }))
   }
 
   @Test(
@@ -112,52 +106,45 @@ import Testing
       ("0001_a/up.sql", "SELECT 1;\n\n<<<<<<< ours\n", 3),
     ])
   func conflicts(_ file: String, _ text: String, _ line: Int) throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
-      if !file.hasPrefix("0001_a/") { try lab.removeMigration("0001_a") }
-      try lab.migration(file, text)
-      let error = failure { try lab.catalog() }
-      #expect(
-        error.code == .catalog && error.text.hasPrefix("\(file):\(line):1: a conflict marker"),
-        "\(error.text)")
-    }
+    try lab.migration("0001_a/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+    if !file.hasPrefix("0001_a/") { try lab.removeMigration("0001_a") }
+    try lab.migration(file, text)
+    let error = failure { try lab.catalog() }
+    #expect(
+      error.code == .catalog && error.text.hasPrefix("\(file):\(line):1: a conflict marker"),
+      "\(error.text)")
   }
 
   @Test("Other lines of signs are no conflict markers")
   func noConflicts() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a/migration.yaml", "steps:\n  - files.write: {path: x, file: a.md}\n# ========\n")
-      try lab.migration("0001_a/a.md", "Welcome\n=======\n>>>>>>>>\n")
-      try lab.migration("0001_a/a.md.orig", "<<<<<<< HEAD\n")
-      #expect(try lab.catalog().latest == 1)
-    }
+    try lab.migration("0001_a/migration.yaml", "steps:\n  - files.write: {path: x, file: a.md}\n# ========\n")
+    try lab.migration("0001_a/a.md", "Welcome\n=======\n>>>>>>>>\n")
+    try lab.migration("0001_a/a.md.orig", "<<<<<<< HEAD\n")
+    #expect(try lab.catalog().latest == 1)
   }
 
   @Test("A line in a block comment or a text is no directive")
   func directivesInText() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.sql",
-        """
-        /* as in
-        -- drydock: database other
-        */
-        -- drydock: database notes
-        -- migrate:up
-        CREATE TABLE t (a); /*
-        -- migrate:down
-        */
-        INSERT INTO t VALUES ('
-        -- migrate:down
-        '); -- it's /* no comment
-        -- migrate:down
-        DROP TABLE t;
-        """)
-      try lab.migrate()
-      #expect(
-        try lab.query(Lab.newDatabase, "SELECT a FROM t").map { $0[0] as String } == ["\n-- migrate:down\n"])
-    }
+    try lab.migration(
+      "0001_a.sql",
+      """
+      /* as in
+      -- drydock: database other
+      */
+      -- drydock: database notes
+      -- migrate:up
+      CREATE TABLE t (a); /*
+      -- migrate:down
+      */
+      INSERT INTO t VALUES ('
+      -- migrate:down
+      '); -- it's /* no comment
+      -- migrate:down
+      DROP TABLE t;
+      """)
+    try lab.migrate()
+    #expect(
+      try lab.query(Lab.newDatabase, "SELECT a FROM t").map { $0[0] as String } == ["\n-- migrate:down\n"])
   }
 
   @Test(arguments: [
@@ -172,12 +159,10 @@ import Testing
     (["0001_a/up.sql"], "0001_a: the directory has no migration.yaml"),
   ])
   func namesAndNumbers(_ files: [String], _ message: String) throws {
-    try Lab.with { lab in
-      for file in files { try lab.migration(file, step) }
-      let error = failure { try lab.catalog() }
-      #expect(error.code == .catalog)
-      #expect(error.text.contains(message), "\(error.text)")
-    }
+    for file in files { try lab.migration(file, step) }
+    let error = failure { try lab.catalog() }
+    #expect(error.code == .catalog)
+    #expect(error.text.contains(message), "\(error.text)")
   }
 
   @Test func noSuchDirectory() {
@@ -268,12 +253,10 @@ import Testing
     ("steps: []\nsteps: []\n", "0001_a.yaml:1:1: duplicate key `steps`"),
   ])
   func placesInYAML(_ text: String, _ message: String) throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.yaml", text)
-      let error = failure { try lab.catalog() }
-      #expect(error.code == .catalog)
-      #expect(error.text.contains(message), "\(error.text)")
-    }
+    try lab.migration("0001_a.yaml", text)
+    let error = failure { try lab.catalog() }
+    #expect(error.code == .catalog)
+    #expect(error.text.contains(message), "\(error.text)")
   }
 
   @Test(arguments: [
@@ -294,56 +277,50 @@ import Testing
     ),
   ])
   func placesInSQL(_ text: String, _ message: String) throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.sql", text)
-      let error = failure { try lab.catalog() }
-      #expect(error.code == .catalog)
-      #expect(error.text.contains(message), "\(error.text)")
-    }
+    try lab.migration("0001_a.sql", text)
+    let error = failure { try lab.catalog() }
+    #expect(error.code == .catalog)
+    #expect(error.text.contains(message), "\(error.text)")
   }
 
   @Test func oneFileForSeveralDatabases() throws {
-    try Lab.with { lab in
-      lab.configuration.databases["log"] = ["Documents/log.sqlite"]
-      try lab.database(Lab.newDatabase, "CREATE TABLE a (x)")
-      try lab.database("Documents/log.sqlite", "CREATE TABLE b (x)")
-      try lab.migration(
-        "0001_both.sql",
-        """
-        -- drydock: description Both get a y
-        -- drydock: database notes
-        -- migrate:up
-        ALTER TABLE a ADD COLUMN y;
-        -- migrate:down
-        ALTER TABLE a DROP COLUMN y;
-        -- drydock: database log
-        -- migrate:up
-        ALTER TABLE b ADD COLUMN y;
-        UPDATE b SET nonsense = 1;
-        """)
-      _ = try lab.baseline(0)
-      #expect(try lab.catalog().migrations[0].summary == "Both get a y")
-      let error = failure { try lab.migrate() }
-      #expect(error.text.contains("0001_both.sql:10:1: no such column: nonsense"), "\(error.text)")
-      #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 1)
-    }
+    lab.configuration.databases["log"] = ["Documents/log.sqlite"]
+    try lab.database(Lab.newDatabase, "CREATE TABLE a (x)")
+    try lab.database("Documents/log.sqlite", "CREATE TABLE b (x)")
+    try lab.migration(
+      "0001_both.sql",
+      """
+      -- drydock: description Both get a y
+      -- drydock: database notes
+      -- migrate:up
+      ALTER TABLE a ADD COLUMN y;
+      -- migrate:down
+      ALTER TABLE a DROP COLUMN y;
+      -- drydock: database log
+      -- migrate:up
+      ALTER TABLE b ADD COLUMN y;
+      UPDATE b SET nonsense = 1;
+      """)
+    _ = try lab.baseline(0)
+    #expect(try lab.catalog().migrations[0].summary == "Both get a y")
+    let error = failure { try lab.migrate() }
+    #expect(error.text.contains("0001_both.sql:10:1: no such column: nonsense"), "\(error.text)")
+    #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 1)
   }
 
   @Test func pairsOfFiles() throws {
-    try Lab.with { lab in
-      try lab.database(Lab.newDatabase, "CREATE TABLE a (x)")
-      try lab.migration(
-        "0001_y.up.sql",
-        "-- drydock: database notes\n-- drydock: description A y\nALTER TABLE a ADD COLUMN y;\n")
-      let alone = try lab.catalog().migrations[0].checksum
-      try lab.migration("0001_y.down.sql", "ALTER TABLE a DROP COLUMN y;\n")
-      let migration = try lab.catalog().migrations[0]
-      #expect(migration.identifier == "0001_y" && migration.summary == "A y")
-      #expect(migration.checksum != alone, "the way down belongs to the migration")
-      _ = try lab.baseline(0)
-      try lab.migrate()
-      #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 2)
-    }
+    try lab.database(Lab.newDatabase, "CREATE TABLE a (x)")
+    try lab.migration(
+      "0001_y.up.sql",
+      "-- drydock: database notes\n-- drydock: description A y\nALTER TABLE a ADD COLUMN y;\n")
+    let alone = try lab.catalog().migrations[0].checksum
+    try lab.migration("0001_y.down.sql", "ALTER TABLE a DROP COLUMN y;\n")
+    let migration = try lab.catalog().migrations[0]
+    #expect(migration.identifier == "0001_y" && migration.summary == "A y")
+    #expect(migration.checksum != alone, "the way down belongs to the migration")
+    _ = try lab.baseline(0)
+    try lab.migrate()
+    #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 2)
   }
 
   @Test(arguments: [
@@ -366,44 +343,38 @@ import Testing
     ),
   ])
   func placesInPairs(_ files: [String: String], _ message: String) throws {
-    try Lab.with { lab in
-      for (name, text) in files { try lab.migration(name, text) }
-      let problems = try MigrationCatalog.read(lab.directory("migrations")).problems.map(\.description)
-      #expect(problems.contains { $0.contains(message) }, "\(problems)")
-    }
+    for (name, text) in files { try lab.migration(name, text) }
+    let problems = try MigrationCatalog.read(lab.directory("migrations")).problems.map(\.description)
+    #expect(problems.contains { $0.contains(message) }, "\(problems)")
   }
 
   @Test func everythingThatIsWrong() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - defaults.set: {value: 1}\nverify:\n  - sqll: {}\n")
-      try lab.migration("0002_b.sql", "SELECT 1;")
-      try lab.migration("0005_c.yaml", step)
-      try lab.migration("notes.txt", "")
-      let (catalog, incomplete, problems) = try MigrationCatalog.read(lab.directory("migrations"))
-      #expect(catalog.numbers == [5] && incomplete.map(\.number) == [1, 2])
-      let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
-      #expect(texts.count == 6, "\(texts)")
-      for (text, start) in zip(
-        texts,
-        [
-          "0001_a.yaml:2:5: unknown operation `defaults.sett`; did you mean `defaults.set`?",
-          "0001_a.yaml:3:20: unknown key `value`", "0001_a.yaml:5:5: unknown check `sqll`",
-          "0002_b.sql:1:1: the file does not say which database", "notes.txt: not a migration's name",
-          lab.directory("migrations") + ": numbers 3 to 4 are missing before 0005_c",
-        ])
-      {
-        #expect(text.hasPrefix(start), "\(text)")
-      }
+    try lab.migration(
+      "0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - defaults.set: {value: 1}\nverify:\n  - sqll: {}\n")
+    try lab.migration("0002_b.sql", "SELECT 1;")
+    try lab.migration("0005_c.yaml", step)
+    try lab.migration("notes.txt", "")
+    let (catalog, incomplete, problems) = try MigrationCatalog.read(lab.directory("migrations"))
+    #expect(catalog.numbers == [5] && incomplete.map(\.number) == [1, 2])
+    let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+    #expect(texts.count == 6, "\(texts)")
+    for (text, start) in zip(
+      texts,
+      [
+        "0001_a.yaml:2:5: unknown operation `defaults.sett`; did you mean `defaults.set`?",
+        "0001_a.yaml:3:20: unknown key `value`", "0001_a.yaml:5:5: unknown check `sqll`",
+        "0002_b.sql:1:1: the file does not say which database", "notes.txt: not a migration's name",
+        lab.directory("migrations") + ": numbers 3 to 4 are missing before 0005_c",
+      ])
+    {
+      #expect(text.hasPrefix(start), "\(text)")
     }
   }
 
   @Test func remarksOnWhatLooksLikeSomethingElse() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.yaml", "steps:\n  - defaults.set: {values: {a: no}}\n")
-      let notes = try lab.catalog().notes
-      #expect(notes.count == 1)
-      #expect(notes.first?.description.contains("0001_a.yaml:2:32: `no` is text here") == true)
-    }
+    try lab.migration("0001_a.yaml", "steps:\n  - defaults.set: {values: {a: no}}\n")
+    let notes = try lab.catalog().notes
+    #expect(notes.count == 1)
+    #expect(notes.first?.description.contains("0001_a.yaml:2:32: `no` is text here") == true)
   }
 }

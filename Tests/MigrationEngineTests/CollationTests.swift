@@ -34,12 +34,12 @@ import Testing
     }
   }
 
-  private func lab(_ sql: String, _ name: String = "LOCALIZED", _ body: (inout Lab) throws -> Void) throws {
+  private func lab(_ sql: String, _ name: String = "LOCALIZED", _ body: (Lab) throws -> Void) throws {
     try Lab.with { lab in
       try lab.write(Lab.oldDatabase, "")
       try app(lab, name) { try $0.execute(sql: sql) }
       _ = try lab.baseline(0)
-      try body(&lab)
+      try body(lab)
     }
   }
 

@@ -11,6 +11,10 @@ import Testing
 
 /// Values of a column that become files, and the other way round.
 @Suite("Columns and files") struct ColumnFilesTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   static let photos = """
     CREATE TABLE photo (id INTEGER PRIMARY KEY, name TEXT, image, size INTEGER);
     INSERT INTO photo VALUES (1, 'a', x'0001ff', 3), (2, 'b', 'text', 4), (3, 'c', NULL, 0), (4, 'd', x'', 0);
@@ -156,18 +160,16 @@ import Testing
 
   @Test("A failure in the middle leaves the container as it was")
   func failureInTheMiddle() throws {
-    try Lab.with { lab in
-      try lab.database(
-        Lab.oldDatabase,
-        Self.photos
-          + "CREATE TRIGGER no BEFORE UPDATE ON photo WHEN old.id = 4 BEGIN SELECT RAISE(ABORT, 'not this row'); END;"
-      )
-      _ = try lab.baseline(0)
-      let before = try TreeListing(lab.directory("container"))
-      let error = failure { try lab.run("  - " + Self.export + "null}\n") }
-      #expect(error.text.contains("photo.image: not this row"), "\(error.text)")
-      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
-    }
+    try lab.database(
+      Lab.oldDatabase,
+      Self.photos
+        + "CREATE TRIGGER no BEFORE UPDATE ON photo WHEN old.id = 4 BEGIN SELECT RAISE(ABORT, 'not this row'); END;"
+    )
+    _ = try lab.baseline(0)
+    let before = try TreeListing(lab.directory("container"))
+    let error = failure { try lab.run("  - " + Self.export + "null}\n") }
+    #expect(error.text.contains("photo.image: not this row"), "\(error.text)")
+    #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
   }
 
   @Test(
@@ -191,20 +193,18 @@ import Testing
       ("'a' ) FROM photo; DROP TABLE photo; --", "statement"),
     ])
   func paths(_ expression: String, _ words: String) throws {
-    try Lab.with { lab in
-      try lab.database(Lab.oldDatabase, Self.photos)
-      try lab.write("Documents/taken.bin", "there")
-      _ = try lab.baseline(0)
-      let before = try TreeListing(lab.directory("container"))
-      for ifExists in ["fail", "replace"] {
-        let step =
-          "files.export-column: {database: notes, table: photo, column: image, replace-with: null, if-exists: \(ifExists), to: \"\(expression)\"}"
-        let error = failure { try lab.run("  - \(step)\n") }
-        #expect(words.split(separator: "|").contains { error.text.contains($0) }, "\(error.text)")
-        #expect(error.text.hasPrefix("0001_test.yaml:2:"), "\(error.text)")
-      }
-      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    try lab.database(Lab.oldDatabase, Self.photos)
+    try lab.write("Documents/taken.bin", "there")
+    _ = try lab.baseline(0)
+    let before = try TreeListing(lab.directory("container"))
+    for ifExists in ["fail", "replace"] {
+      let step =
+        "files.export-column: {database: notes, table: photo, column: image, replace-with: null, if-exists: \(ifExists), to: \"\(expression)\"}"
+      let error = failure { try lab.run("  - \(step)\n") }
+      #expect(words.split(separator: "|").contains { error.text.contains($0) }, "\(error.text)")
+      #expect(error.text.hasPrefix("0001_test.yaml:2:"), "\(error.text)")
     }
+    #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
   }
 
   @Test("Rows that cannot become files, and tables that are none")
@@ -309,8 +309,7 @@ import Testing
           let notes = try test.apply()
           return
             (notes + (try rows(test.stage, "SELECT typeof(image) || hex(image) FROM photo WHERE id = 1")))
-            .joined(
-              separator: "; ")
+            .joined(separator: "; ")
         } catch let failure as StepFailure {
           return failure.message
         }
@@ -359,41 +358,39 @@ import Testing
 
   @Test("`validate` finds errors in the expressions, where the migrations make the table")
   func validation() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.yaml",
-        """
-        steps:
-          - sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}
-          - files.export-column: {database: nots, table: photo, column: image, to: "'x' ||", replace-with: keep}
-          - files.export-column: {database: notes, table: photo, column: image, to: "'x' || id"}
-          - files.import-column: {database: notes, table: photo, column: image, from: image, files: burn}
+    try lab.migration(
+      "0001_a.yaml",
+      """
+      steps:
+        - sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}
+        - files.export-column: {database: nots, table: photo, column: image, to: "'x' ||", replace-with: keep}
+        - files.export-column: {database: notes, table: photo, column: image, to: "'x' || id"}
+        - files.import-column: {database: notes, table: photo, column: image, from: image, files: burn}
 
-        """)
-      let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-      let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
-      #expect(
-        zip(
-          texts,
-          [
-            "0001_a.yaml:3:37: drydock.yaml has no database `nots`",
-            "0001_a.yaml:3:76: near \")\": syntax error",
-            "0001_a.yaml:4:26: files.export-column needs the key `replace-with`",
-            "0001_a.yaml:5:93: `files` of files.import-column is one of remove, keep",
-          ]
-        ).allSatisfy { $0.hasPrefix($1) } && texts.count == 4, "\(texts)")
-      try lab.migration(
-        "0001_a.yaml",
-        """
-        steps:
-          - sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}
-          - files.export-column: {database: notes, table: photo, column: image, to: "'x' || idd", replace-with: keep}
+      """)
+    let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+    let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+    #expect(
+      zip(
+        texts,
+        [
+          "0001_a.yaml:3:37: drydock.yaml has no database `nots`",
+          "0001_a.yaml:3:76: near \")\": syntax error",
+          "0001_a.yaml:4:26: files.export-column needs the key `replace-with`",
+          "0001_a.yaml:5:93: `files` of files.import-column is one of remove, keep",
+        ]
+      ).allSatisfy { $0.hasPrefix($1) } && texts.count == 4, "\(texts)")
+    try lab.migration(
+      "0001_a.yaml",
+      """
+      steps:
+        - sql: {database: notes, up: 'CREATE TABLE photo (id INTEGER PRIMARY KEY, image)', down: DROP TABLE photo}
+        - files.export-column: {database: notes, table: photo, column: image, to: "'x' || idd", replace-with: keep}
 
-        """)
-      let column = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-      #expect(
-        column.count == 1 && column[0].description.contains("0001_a.yaml:3:77: no such column: idd"),
-        "\(column)")
-    }
+      """)
+    let column = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+    #expect(
+      column.count == 1 && column[0].description.contains("0001_a.yaml:3:77: no such column: idd"),
+      "\(column)")
   }
 }

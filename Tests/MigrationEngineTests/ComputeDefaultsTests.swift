@@ -10,6 +10,10 @@ import Testing
 
 /// Settings that SQLite computes.
 @Suite("defaults.compute") struct ComputeDefaultsTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   struct Case: CustomTestStringConvertible, Sendable {
     let step: String
     let before: PropertyListDictionary
@@ -188,84 +192,76 @@ import Testing
       Case(step: "{key: a, value: \"json(:b)\"}", before: ["b": "no"], after: nil, says: "malformed JSON"),
     ])
   func steps(_ test: Case) throws {
-    try Lab.with { lab in
-      try lab.set(test.before)
-      var notes: [String] = []
-      let result = failure { notes = try lab.run("  - defaults.compute: \(test.step)\n") }
-      #expect(try lab.settings() ?? [:] == test.after ?? test.before, "\(result.text)")
-      #expect((test.after == nil) == (result.text != "no error"), "\(result.text)")
-      let said = test.after == nil ? result.text : notes.joined(separator: "\n")
-      #expect(test.says.isEmpty ? said.isEmpty : said.contains(test.says), "\(said)")
-      if test.after == nil { #expect(said.hasPrefix("0001_test.yaml:2:5: defaults.compute: "), "\(said)") }
-    }
+    try lab.set(test.before)
+    var notes: [String] = []
+    let result = failure { notes = try lab.run("  - defaults.compute: \(test.step)\n") }
+    #expect(try lab.settings() ?? [:] == test.after ?? test.before, "\(result.text)")
+    #expect((test.after == nil) == (result.text != "no error"), "\(result.text)")
+    let said = test.after == nil ? result.text : notes.joined(separator: "\n")
+    #expect(test.says.isEmpty ? said.isEmpty : said.contains(test.says), "\(said)")
+    if test.after == nil { #expect(said.hasPrefix("0001_test.yaml:2:5: defaults.compute: "), "\(said)") }
   }
 
   @Test("Notes say what was skipped, kept and deleted")
   func notes() throws {
-    try Lab.with { lab in
-      try lab.set(["a": 1, "b": 2])
-      let notes = try lab.tried(
-        """
-          - defaults.compute: {key: x, value: ':gone'}
-          - defaults.compute: {key: a, value: '3', if-exists: keep}
-          - defaults.compute: {key: b, value: 'nullif(:b, 2)', if-null: delete}
+    try lab.set(["a": 1, "b": 2])
+    let notes = try lab.tried(
+      """
+        - defaults.compute: {key: x, value: ':gone'}
+        - defaults.compute: {key: a, value: '3', if-exists: keep}
+        - defaults.compute: {key: b, value: 'nullif(:b, 2)', if-null: delete}
 
-        """
-      ) { $1 }
-      #expect(
-        notes.map { $0.replacing(#/^\S+ /#, with: "") } == [
-          "defaults.compute: `gone` does not exist: skipped", "defaults.compute: `a` exists already: kept",
-          "defaults.compute: the expression for `b` gives NULL: deleted",
-        ])
-    }
+      """
+    ) { $1 }
+    #expect(
+      notes.map { $0.replacing(#/^\S+ /#, with: "") } == [
+        "defaults.compute: `gone` does not exist: skipped", "defaults.compute: `a` exists already: kept",
+        "defaults.compute: the expression for `b` gives NULL: deleted",
+      ])
   }
 
   @Test("Types of Android's settings stay, in an expression and in the table")
   func android() throws {
-    try Lab.with { lab in
-      lab.configuration.defaults["android"] = "shared_prefs/notes.xml"
-      let before: PropertyListDictionary = [
-        "i": .int(1), "l": .long(1), "f": .single(0.5), "s": .set(["b", "a"]), "t": "x", "b": true,
-      ]
-      try FileManager.default.createDirectory(
-        atPath: lab.directory("container/shared_prefs"), withIntermediateDirectories: true)
-      try Data(SettingsFile(format: .sharedPreferences, root: before).encoded()).write(
-        to: URL(fileURLWithPath: lab.directory("container/shared_prefs/notes.xml")))
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
-      let after = try lab.tried(
-        """
-          - defaults.compute: {key: i, value: ':i + 1', suite: android}
-          - defaults.compute: {key: l, value: ':l + 1', suite: android}
-          - defaults.compute: {key: f, value: ':f * 3', suite: android}
-          - defaults.compute: {key: s, value: "json_insert(:s, '$[#]', 'c')", suite: android}
-          - defaults.compute: {key: b, value: 'NOT :b', suite: android}
-          - sql: {database: notes, defaults: {suite: android}, up: "UPDATE defaults SET value = value + 1 WHERE type IN ('int', 'long', 'float'); INSERT INTO defaults VALUES ('new', 'long', 1)", down: SELECT 1}
+    lab.configuration.defaults["android"] = "shared_prefs/notes.xml"
+    let before: PropertyListDictionary = [
+      "i": .int(1), "l": .long(1), "f": .single(0.5), "s": .set(["b", "a"]), "t": "x", "b": true,
+    ]
+    try FileManager.default.createDirectory(
+      atPath: lab.directory("container/shared_prefs"), withIntermediateDirectories: true)
+    try Data(SettingsFile(format: .sharedPreferences, root: before).encoded()).write(
+      to: URL(fileURLWithPath: lab.directory("container/shared_prefs/notes.xml")))
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
+    let after = try lab.tried(
+      """
+        - defaults.compute: {key: i, value: ':i + 1', suite: android}
+        - defaults.compute: {key: l, value: ':l + 1', suite: android}
+        - defaults.compute: {key: f, value: ':f * 3', suite: android}
+        - defaults.compute: {key: s, value: "json_insert(:s, '$[#]', 'c')", suite: android}
+        - defaults.compute: {key: b, value: 'NOT :b', suite: android}
+        - sql: {database: notes, defaults: {suite: android}, up: "UPDATE defaults SET value = value + 1 WHERE type IN ('int', 'long', 'float'); INSERT INTO defaults VALUES ('new', 'long', 1)", down: SELECT 1}
 
-        """
-      ) { stage, _ in try stage.settings("shared_prefs/notes.xml") }
-      #expect(
-        after == [
-          "i": .int(3), "l": .long(3), "f": .single(2.5), "s": .set(["a", "b", "c"]), "t": "x", "b": false,
-          "new": .long(1),
-        ])
-      for (key, value, reason) in [
-        ("l", "9223372036854775807 + :l", "a real, not an integer"), ("i", ":i + 2147483647", "32 bits"),
-        ("s", "'x'", "not JSON"),
-      ] {
-        let error = lab.failing(
-          "  - defaults.compute: {key: \(key), value: \"\(value)\", if-exists: replace, suite: android}\n")
-        #expect(error.contains(reason) && error.contains("say `type` to change that"), "\(error)")
-      }
+      """
+    ) { stage, _ in try stage.settings("shared_prefs/notes.xml") }
+    #expect(
+      after == [
+        "i": .int(3), "l": .long(3), "f": .single(2.5), "s": .set(["a", "b", "c"]), "t": "x", "b": false,
+        "new": .long(1),
+      ])
+    for (key, value, reason) in [
+      ("l", "9223372036854775807 + :l", "a real, not an integer"), ("i", ":i + 2147483647", "32 bits"),
+      ("s", "'x'", "not JSON"),
+    ] {
+      let error = lab.failing(
+        "  - defaults.compute: {key: \(key), value: \"\(value)\", if-exists: replace, suite: android}\n")
+      #expect(error.contains(reason) && error.contains("say `type` to change that"), "\(error)")
     }
   }
 
   @Test("A registered default is what the expression reads")
   func registered() throws {
-    try Lab.with { lab in
-      lab.configuration.registeredDefaults = RegisteredDefaults(["standard": ["size": 12]])
-      try lab.run("  - defaults.compute: {key: double, value: ':size * 2'}\n")
-      #expect(try lab.settings() == ["double": 24])
-    }
+    lab.configuration.registeredDefaults = RegisteredDefaults(["standard": ["size": 12]])
+    try lab.run("  - defaults.compute: {key: double, value: ':size * 2'}\n")
+    #expect(try lab.settings() == ["double": 24])
   }
 
   /// Every setting that SQLite has comes back from an expression as it was, in its type.
@@ -320,18 +316,16 @@ import Testing
 
   @Test("Down steps of the author replace the recorded values")
   func explicitDown() throws {
-    try Lab.with { lab in
-      try lab.set(["n": 10])
-      _ = try lab.baseline(0)
-      try lab.migration(
-        "0001_a.yaml",
-        "steps:\n  - defaults.compute: {key: n, value: ':n * 2'}\ndown:\n  - defaults.compute: {key: n, value: ':n / 2'}\n"
-      )
-      try lab.migrate()
-      try lab.app(sets: "n", 50)
-      try lab.rollback(down: true)
-      #expect(try lab.settings()?["n"] == 25)
-    }
+    try lab.set(["n": 10])
+    _ = try lab.baseline(0)
+    try lab.migration(
+      "0001_a.yaml",
+      "steps:\n  - defaults.compute: {key: n, value: ':n * 2'}\ndown:\n  - defaults.compute: {key: n, value: ':n / 2'}\n"
+    )
+    try lab.migrate()
+    try lab.app(sets: "n", 50)
+    try lab.rollback(down: true)
+    #expect(try lab.settings()?["n"] == 25)
   }
 
   @Test(
@@ -359,22 +353,18 @@ import Testing
       ("{values: {}}", "0001_a.yaml:2:32:", "`values` is empty"),
     ])
   func validation(_ step: String, _ place: String, _ words: String) throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.yaml", "steps:\n  - defaults.compute: \(step)\n")
-      let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-      let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
-      #expect(texts.count == 1 && texts[0].hasPrefix(place) && texts[0].contains(words), "\(texts)")
-    }
+    try lab.migration("0001_a.yaml", "steps:\n  - defaults.compute: \(step)\n")
+    let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+    let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+    #expect(texts.count == 1 && texts[0].hasPrefix(place) && texts[0].contains(words), "\(texts)")
   }
 
   @Test("A text that is only like a time is no time")
   func words() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.yaml",
-        "steps:\n  - defaults.compute: {key: a, value: \"CASE :a WHEN 'now' THEN date(:b, 'start of month') END\"}\n"
-      )
-      #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
-    }
+    try lab.migration(
+      "0001_a.yaml",
+      "steps:\n  - defaults.compute: {key: a, value: \"CASE :a WHEN 'now' THEN date(:b, 'start of month') END\"}\n"
+    )
+    #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
   }
 }

@@ -37,8 +37,7 @@ import Testing
       _ = try lab.baseline(0)
       let info = try String(contentsOfFile: CoreDataSamples.versionInfo, encoding: .utf8)
       try lab.migration("0001_test/VersionInfo.plist", info)
-      try lab.migration(
-        "0001_test/migration.yaml", "steps:\n" + steps.map { "  - \($0)\n" }.joined() + head)
+      try lab.migration("0001_test/migration.yaml", "steps:\n" + steps.map { "  - \($0)\n" }.joined() + head)
       return try body(lab)
     }
   }

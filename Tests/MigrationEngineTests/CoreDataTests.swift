@@ -96,8 +96,7 @@ import Testing
       var expected = CoreDataStore.metadata
       expected["NSStoreModelVersionHashes"] = .dictionary(CoreDataStore.second)
       expected["NSStoreModelVersionChecksumKey"] = .string("listed")
-      let digest =
-        "Fc8VB0y55JNpz2QOdg+0W3SavkOYW8M9QRmspeMYsYxFRAB0uNANe1ODeFC6sK3ti8uov4eKT6m6+lsDFUd9YQ=="
+      let digest = "Fc8VB0y55JNpz2QOdg+0W3SavkOYW8M9QRmspeMYsYxFRAB0uNANe1ODeFC6sK3ti8uov4eKT6m6+lsDFUd9YQ=="
       expected["NSStoreModelVersionHashesDigest"] = .string(digest)
       #expect(try metadata(lab) == expected)
       #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM Z_MODELCACHE").isEmpty)

@@ -9,6 +9,10 @@ import TestSupport
 import Testing
 
 @Suite("Stages in Swift") struct CustomStageTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   /// Runs a closure as the only stage of a container of version 0.
   @discardableResult
   private func run(
@@ -21,25 +25,23 @@ import Testing
 
   @Test("A secret that a closure moves out of a file or a database is in no undo entry")
   func movedSecrets() throws {
-    try Lab.with { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      try lab.write("Documents/token.txt", "canary-01234-x")
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('canary-56789-y')")
-      try run(lab, needsVault: true) { context in
-        let token = try context.files.read("Documents/token.txt")
-        try context.vault.put(VaultItem(service: "notes", account: "token", value: SecretBytes(token)))
-        try context.files.remove("Documents/token.txt")
-        try context.write(database: "notes") {
-          try $0.execute(sql: "PRAGMA secure_delete = ON; DELETE FROM t")
-        }
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    try lab.write("Documents/token.txt", "canary-01234-x")
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('canary-56789-y')")
+    try run(lab, needsVault: true) { context in
+      let token = try context.files.read("Documents/token.txt")
+      try context.vault.put(VaultItem(service: "notes", account: "token", value: SecretBytes(token)))
+      try context.files.remove("Documents/token.txt")
+      try context.write(database: "notes") {
+        try $0.execute(sql: "PRAGMA secure_delete = ON; DELETE FROM t")
       }
-      let kept = try TreeListing(lab.directory.path).entries.keys.map { String(decoding: $0, as: UTF8.self) }
-        .filter { $0.contains(".drydock-") }
-        .compactMap { FileManager.default.contents(atPath: lab.directory($0)) }
-      #expect(kept.count > 2 && !kept.contains { $0.range(of: Data("canary".utf8)) != nil })
-      try lab.rollback()
-      #expect(try lab.exists("Documents/token.txt"))
     }
+    let kept = try TreeListing(lab.directory.path).entries.keys.map { String(decoding: $0, as: UTF8.self) }
+      .filter { $0.contains(".drydock-") }
+      .compactMap { FileManager.default.contents(atPath: lab.directory($0)) }
+    #expect(kept.count > 2 && !kept.contains { $0.range(of: Data("canary".utf8)) != nil })
+    try lab.rollback()
+    #expect(try lab.exists("Documents/token.txt"))
   }
 
   @Test("What a closure throws has the stage's name and place, and nothing has changed")
@@ -108,96 +110,88 @@ import Testing
 
   @Test("A database is changed by GRDB in one transaction; foreign keys are checked at its end")
   func databases() throws {
-    try Lab.with { lab in
-      try lab.database(
-        Lab.oldDatabase,
-        "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id)); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1);"
-      )
-      let error = failure {
-        try run(lab) { try $0.write(database: "notes") { try $0.execute(sql: "DELETE FROM p") } }
-      }
-      #expect(error.text.contains("references to missing rows of p (1 more than before)"), "\(error.text)")
-      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM p") == [["n": 1]])
-      let notes = try run(lab) { context in
-        let count = try context.read(database: "notes") {
-          try Int.fetchOne($0, sql: "SELECT count(*) FROM p")
-        }
-        let moved = try context.write(database: "notes") { db in
-          try db.create(table: "q") { $0.autoIncrementedPrimaryKey("id") }
-          return try Int.fetchOne(db, sql: "SELECT count(*) FROM c")
-        }
-        context.note("\(count == .some(1)) and \(moved == .some(1))")
-      }
-      #expect(notes.count == 1 && notes[0].hasSuffix(": stage: true and true"), "\(notes)")
-      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM q") == [["n": 0]])
+    try lab.database(
+      Lab.oldDatabase,
+      "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id)); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1);"
+    )
+    let error = failure {
+      try run(lab) { try $0.write(database: "notes") { try $0.execute(sql: "DELETE FROM p") } }
     }
+    #expect(error.text.contains("references to missing rows of p (1 more than before)"), "\(error.text)")
+    #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM p") == [["n": 1]])
+    let notes = try run(lab) { context in
+      let count = try context.read(database: "notes") {
+        try Int.fetchOne($0, sql: "SELECT count(*) FROM p")
+      }
+      let moved = try context.write(database: "notes") { db in
+        try db.create(table: "q") { $0.autoIncrementedPrimaryKey("id") }
+        return try Int.fetchOne(db, sql: "SELECT count(*) FROM c")
+      }
+      context.note("\(count == .some(1)) and \(moved == .some(1))")
+    }
+    #expect(notes.count == 1 && notes[0].hasSuffix(": stage: true and true"), "\(notes)")
+    #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM q") == [["n": 0]])
   }
 
   @Test("A database that does not exist is skipped with a remark, or the stage fails")
   func missingDatabase() throws {
-    try Lab.with { lab in
-      try lab.set([:])
-      let error = failure { try run(lab) { try $0.write(database: "notes", ifMissing: .fail) { _ in } } }
-      #expect(error.text.hasSuffix("stage: the database notes is not in the container"), "\(error.text)")
-      let notes = try run(lab) { context in
-        let result = try context.write(database: "notes") { _ in 1 }
-        if result == nil { context.note("nothing") }
-      }
-      #expect(
-        notes.map { $0.replacing(#/^.*: stage: /#, with: "") } == [
-          "the database notes does not exist: skipped", "nothing",
-        ])
+    try lab.set([:])
+    let error = failure { try run(lab) { try $0.write(database: "notes", ifMissing: .fail) { _ in } } }
+    #expect(error.text.hasSuffix("stage: the database notes is not in the container"), "\(error.text)")
+    let notes = try run(lab) { context in
+      let result = try context.write(database: "notes") { _ in 1 }
+      if result == nil { context.note("nothing") }
     }
+    #expect(
+      notes.map { $0.replacing(#/^.*: stage: /#, with: "") } == [
+        "the database notes does not exist: skipped", "nothing",
+      ])
   }
 
   @Test("Files are written, moved and removed; a database goes as a unit")
   func files() throws {
-    try Lab.with { lab in
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
-      try lab.write("Documents/a.txt", "a")
-      try lab.write("Documents/b.txt", "b")
-      try run(lab) { context in
-        let files = context.files
-        let text = String(decoding: try files.read("Documents/a.txt"), as: UTF8.self)
-        try files.write(Data((text + text).utf8), to: "Documents/New/c.txt")
-        try files.copy("Documents/a.txt", to: "Documents/d.txt")
-        try files.remove("Documents/b.txt")
-        try files.move(Lab.oldDatabase, to: Lab.newDatabase)
-        try files.createDirectory("Documents/Empty")
-        let names = try files.children(of: "Documents").map(\.nameString)
-        guard names == ["Empty", "New", "a.txt", "d.txt"], try !files.exists(Lab.oldDatabase) else {
-          throw StageProblem(names.joined(separator: ", "))
-        }
-        // Named in two places: it is found where it is now.
-        try context.write(database: "notes") { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
+    try lab.write("Documents/a.txt", "a")
+    try lab.write("Documents/b.txt", "b")
+    try run(lab) { context in
+      let files = context.files
+      let text = String(decoding: try files.read("Documents/a.txt"), as: UTF8.self)
+      try files.write(Data((text + text).utf8), to: "Documents/New/c.txt")
+      try files.copy("Documents/a.txt", to: "Documents/d.txt")
+      try files.remove("Documents/b.txt")
+      try files.move(Lab.oldDatabase, to: Lab.newDatabase)
+      try files.createDirectory("Documents/Empty")
+      let names = try files.children(of: "Documents").map(\.nameString)
+      guard names == ["Empty", "New", "a.txt", "d.txt"], try !files.exists(Lab.oldDatabase) else {
+        throw StageProblem(names.joined(separator: ", "))
       }
-      #expect(try lab.query(Lab.newDatabase, "SELECT a FROM t") == [["a": 1]])
-      let written = try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/Documents/New/c.txt")))
-      #expect(written == Data("aa".utf8))
+      // Named in two places: it is found where it is now.
+      try context.write(database: "notes") { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
     }
+    #expect(try lab.query(Lab.newDatabase, "SELECT a FROM t") == [["a": 1]])
+    let written = try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/Documents/New/c.txt")))
+    #expect(written == Data("aa".utf8))
   }
 
   @Test("A dry run runs the closure on the stage, and touches nothing")
   func dryRun() throws {
-    try Lab.with { lab in
-      try lab.set(["k": 1])
-      _ = try lab.baseline(0)
-      let before = try TreeListing(lab.directory("container"))
-      let catalog = try MigrationCatalog(stages: [
-        .custom(version: 1, "stage") { try $0.settings.set(2, for: SettingKey<Int>("k")) }
-      ])
-      let outcome = try Transaction.dryRun(on: try lab.container, options: lab.options) { stage in
-        let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
-        return try Migrator.run(plan, on: stage, stamp: lab.stamp)
-      }
-      #expect(outcome.value.migrations.map(\.name) == ["stage"])
-      #expect(
-        "\(outcome.difference)".contains("  ~ k: 1 → 2\n")
-          && "\(outcome.difference)".hasSuffix("\n1 setting, 1 file"))
-      #expect(
-        try TreeListing(lab.directory("container")).differences(
-          from: before, comparing: TreeListing.untouched) == [])
+    try lab.set(["k": 1])
+    _ = try lab.baseline(0)
+    let before = try TreeListing(lab.directory("container"))
+    let catalog = try MigrationCatalog(stages: [
+      .custom(version: 1, "stage") { try $0.settings.set(2, for: SettingKey<Int>("k")) }
+    ])
+    let outcome = try Transaction.dryRun(on: try lab.container, options: lab.options) { stage in
+      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+      return try Migrator.run(plan, on: stage, stamp: lab.stamp)
     }
+    #expect(outcome.value.migrations.map(\.name) == ["stage"])
+    #expect(
+      "\(outcome.difference)".contains("  ~ k: 1 → 2\n")
+        && "\(outcome.difference)".hasSuffix("\n1 setting, 1 file"))
+    #expect(
+      try TreeListing(lab.directory("container")).differences(
+        from: before, comparing: TreeListing.untouched) == [])
   }
 }
 

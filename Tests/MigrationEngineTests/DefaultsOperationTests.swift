@@ -4,6 +4,10 @@ import MigrationEngine
 import Testing
 
 @Suite struct DefaultsOperationTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   /// The settings after one step, or the error's text.
   private func outcome(
     _ before: PropertyListDictionary?, _ step: String
@@ -164,45 +168,38 @@ import Testing
   }
 
   @Test func otherFilesAndSuites() throws {
-    try Lab.with { lab in
-      lab.configuration.defaults = ["group": "Library/Preferences/group.x.plist"]
-      try lab.run(
-        """
-          - defaults.set: {values: {a: 1}, suite: group}
-          - defaults.set: {values: {b: 2}, file: Documents/other.plist}
-          - defaults.rename: {keys: {b: c}, file: Documents/other.plist}
+    lab.configuration.defaults = ["group": "Library/Preferences/group.x.plist"]
+    try lab.run(
+      """
+        - defaults.set: {values: {a: 1}, suite: group}
+        - defaults.set: {values: {b: 2}, file: Documents/other.plist}
+        - defaults.rename: {keys: {b: c}, file: Documents/other.plist}
 
-        """)
-      #expect(try lab.settings() == nil)
-      #expect(try lab.exists("Library/Preferences/group.x.plist"))
-      #expect(try lab.exists("Documents/other.plist"))
-      try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {a: 1}, suite: grup}\n")
-      let error = failure { try lab.migrate() }
-      #expect(
-        error.text.contains("0002_b.yaml:2:43: drydock.yaml has no settings file `grup`"), "\(error.text)")
-      #expect(error.text.contains("did you mean `group`?"))
-    }
+      """)
+    #expect(try lab.settings() == nil)
+    #expect(try lab.exists("Library/Preferences/group.x.plist"))
+    #expect(try lab.exists("Documents/other.plist"))
+    try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {a: 1}, suite: grup}\n")
+    let error = failure { try lab.migrate() }
+    #expect(
+      error.text.contains("0002_b.yaml:2:43: drydock.yaml has no settings file `grup`"), "\(error.text)")
+    #expect(error.text.contains("did you mean `group`?"))
   }
 
   @Test func xmlStaysXMLAndRoundsWithARemark() throws {
-    try Lab.with { lab in
-      try lab.set(["x": .integer(1)], format: .xml)
-      let notes = try lab.run("  - defaults.set: {values: {d: !date 2026-11-20T10:15:00.5Z}}\n")
-      #expect(notes.count == 1 && notes.first?.hasSuffix("which keeps whole seconds only") == true)
-      let bytes =
-        FileManager.default.contents(atPath: lab.directory("container/\(Lab.settings)")) ?? Data()
-      #expect(bytes.starts(with: Data("<?xml".utf8)))
-    }
+    try lab.set(["x": .integer(1)], format: .xml)
+    let notes = try lab.run("  - defaults.set: {values: {d: !date 2026-11-20T10:15:00.5Z}}\n")
+    #expect(notes.count == 1 && notes.first?.hasSuffix("which keeps whole seconds only") == true)
+    let bytes = FileManager.default.contents(atPath: lab.directory("container/\(Lab.settings)")) ?? Data()
+    #expect(bytes.starts(with: Data("<?xml".utf8)))
   }
 
   @Test func malformedSettings() throws {
-    try Lab.with { lab in
-      try lab.write(Lab.settings, "bplist00 nonsense")
-      let error = failure { try lab.run("  - defaults.set: {values: {a: 1}}\n") }
-      #expect(error.code == .stepFailed)
-      #expect(
-        error.text.contains("0001_test.yaml:2:5: defaults.set: \(Lab.settings): the binary property list"),
-        "\(error.text)")
-    }
+    try lab.write(Lab.settings, "bplist00 nonsense")
+    let error = failure { try lab.run("  - defaults.set: {values: {a: 1}}\n") }
+    #expect(error.code == .stepFailed)
+    #expect(
+      error.text.contains("0001_test.yaml:2:5: defaults.set: \(Lab.settings): the binary property list"),
+      "\(error.text)")
   }
 }

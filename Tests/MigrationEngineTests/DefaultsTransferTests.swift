@@ -174,9 +174,7 @@ import Testing
         try lane.set(["a": 5])
         try lane.set(["a": 1], at: Lab.group)
         #expect(
-          try lane.revert() == [
-            "`b` does not exist: skipped", "`a` exists already: kept, and `a` too",
-          ])
+          try lane.revert() == ["`b` does not exist: skipped", "`a` exists already: kept, and `a` too"])
         #expect(try lane.stage.settings() == ["a": 5])
         #expect(try lane.stage.settings(Lab.group) == ["a": 1])
       }

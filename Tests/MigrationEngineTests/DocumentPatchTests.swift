@@ -5,6 +5,10 @@ import Testing
 @testable import MigrationEngine
 
 @Suite struct DocumentPatchTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   /// What a patch makes of a JSON text.
   private func patched(_ json: String, _ steps: String) throws -> String {
     let node = try #require(try YAMLDocument(text: "[\(steps)]", file: "test.yaml").root)
@@ -115,130 +119,121 @@ import Testing
   // MARK: Settings
 
   @Test func dictionariesKeepTheirTypes() throws {
-    try Lab.with { lab in
-      let half = PropertyListValue.date(.init(timeIntervalSinceReferenceDate: 0.5))
-      try lab.set([
-        "state": .dictionary(["when": half, "data": .data([1]), "one": .integer(1), "r": .single(0.5)])
-      ])
-      let steps = """
-          - defaults.patch:
-              key: state
-              patch:
-                - {op: test, path: /one, value: 1}
-                - {op: move, from: /when, path: /created}
-                - {op: add, path: /list, value: [!data AAEC, !date 2026-11-21T10:00:00.5Z, true, 1, 1.0]}
+    let half = PropertyListValue.date(.init(timeIntervalSinceReferenceDate: 0.5))
+    try lab.set([
+      "state": .dictionary(["when": half, "data": .data([1]), "one": .integer(1), "r": .single(0.5)])
+    ])
+    let steps = """
+        - defaults.patch:
+            key: state
+            patch:
+              - {op: test, path: /one, value: 1}
+              - {op: move, from: /when, path: /created}
+              - {op: add, path: /list, value: [!data AAEC, !date 2026-11-21T10:00:00.5Z, true, 1, 1.0]}
 
-        """
-      let state = try lab.tried(steps) { stage, _ throws in try stage.settings()?["state"] }
-      guard case .dictionary(let after)? = state, case .array(let list)? = after["list"] else {
-        Issue.record("\(String(describing: state))")
-        return
-      }
-      #expect(after["created"] == half && after["when"] == nil)
-      #expect(after["data"] == .data([1]) && after["r"] == .single(0.5))
-      #expect(
-        list.count == 5 && list[0] == .data([0, 1, 2]) && list[3] == .integer(1) && list[4] == .real(1))
-      // Bool is not Int is not Real.
-      for value in ["true", "1.0", "'1'"] {
-        let step = "  - defaults.patch: {key: state, patch: [{op: test, path: /one, value: \(value)}]}\n"
-        #expect(lab.failing(step).contains("`/one` is the integer 1, not"))
-      }
-      // A secret under any of its names.
-      try lab.set(["authToken": ["value": "hunter2"]])
-      let secret = lab.failing(
-        "  - defaults.patch: {key: authToken, patch: [{op: test, path: /value, value: x}]}\n")
-      #expect(secret.contains("`/value` is a string (secret, 7 characters, #") && !secret.contains("hunter2"))
-      try lab.set(["state": [:]])
-      let null = lab.failing("  - defaults.patch: {key: state, patch: [{op: add, path: /a, value: null}]}\n")
-      #expect(null.hasPrefix("0001_test.yaml:2:") && null.contains("a setting cannot be null"), "\(null)")
+      """
+    let state = try lab.tried(steps) { stage, _ throws in try stage.settings()?["state"] }
+    guard case .dictionary(let after)? = state, case .array(let list)? = after["list"] else {
+      Issue.record("\(String(describing: state))")
+      return
     }
+    #expect(after["created"] == half && after["when"] == nil)
+    #expect(after["data"] == .data([1]) && after["r"] == .single(0.5))
+    #expect(list.count == 5 && list[0] == .data([0, 1, 2]) && list[3] == .integer(1) && list[4] == .real(1))
+    // Bool is not Int is not Real.
+    for value in ["true", "1.0", "'1'"] {
+      let step = "  - defaults.patch: {key: state, patch: [{op: test, path: /one, value: \(value)}]}\n"
+      #expect(lab.failing(step).contains("`/one` is the integer 1, not"))
+    }
+    // A secret under any of its names.
+    try lab.set(["authToken": ["value": "hunter2"]])
+    let secret = lab.failing(
+      "  - defaults.patch: {key: authToken, patch: [{op: test, path: /value, value: x}]}\n")
+    #expect(secret.contains("`/value` is a string (secret, 7 characters, #") && !secret.contains("hunter2"))
+    try lab.set(["state": [:]])
+    let null = lab.failing("  - defaults.patch: {key: state, patch: [{op: add, path: /a, value: null}]}\n")
+    #expect(null.hasPrefix("0001_test.yaml:2:") && null.contains("a setting cannot be null"), "\(null)")
   }
 
   @Test func documentsInTextAndData() throws {
-    try Lab.with { lab in
-      let list = try PropertyListFile(root: ["n": 1]).encoded()
-      try lab.set([
-        "text": "{ \"z\" : 1.00, \"a\" : \"\\u00e9\" }", "data": .data(Array("{\"n\":1}\n".utf8)),
-        "list": .data(list),
-        "array": [1, 2], "number": 7, "plain": "hello",
-      ])
-      let steps = """
-          - defaults.patch: {key: text, patch: [{op: add, path: /n, value: null}]}
-          - defaults.patch: {key: data, patch: [{op: replace, path: /n, value: 2}]}
-          - defaults.patch: {key: list, patch: [{op: replace, path: /n, value: !date 2026-11-21}]}
-          - defaults.patch: {key: array, patch: [{op: remove, path: /0}]}
-          - defaults.patch: {key: absent, patch: [{op: remove, path: /0}]}
+    let list = try PropertyListFile(root: ["n": 1]).encoded()
+    try lab.set([
+      "text": "{ \"z\" : 1.00, \"a\" : \"\\u00e9\" }", "data": .data(Array("{\"n\":1}\n".utf8)),
+      "list": .data(list),
+      "array": [1, 2], "number": 7, "plain": "hello",
+    ])
+    let steps = """
+        - defaults.patch: {key: text, patch: [{op: add, path: /n, value: null}]}
+        - defaults.patch: {key: data, patch: [{op: replace, path: /n, value: 2}]}
+        - defaults.patch: {key: list, patch: [{op: replace, path: /n, value: !date 2026-11-21}]}
+        - defaults.patch: {key: array, patch: [{op: remove, path: /0}]}
+        - defaults.patch: {key: absent, patch: [{op: remove, path: /0}]}
 
-        """
-      let after = try #require(
-        try lab.tried(steps) { stage, notes throws in
-          #expect(notes.count == 1 && notes[0].hasSuffix("`absent` does not exist: skipped"))
-          return try stage.settings()
-        })
-      #expect(after["text"] == "{ \"z\" : 1.00, \"a\" : \"\\u00e9\", \"n\" : null }")
-      #expect(after["data"] == .data(Array("{\"n\":2}\n".utf8)))
-      #expect(after["array"] == [2])
-      if case .data(let bytes)? = after["list"] {
-        #expect(try PropertyListFile(bytes: bytes).root["n"]?.typeName == "date")
-      }
-      for (key, message) in [
-        ("number", "the setting `number` is an integer: neither a dictionary, nor an array, nor JSON"),
-        ("plain", "the setting `plain`, a string: not valid JSON: line 1, column 1"),
-        ("absent", "the setting `absent` does not exist"),
-      ] {
-        let step = "  - defaults.patch: {key: \(key), patch: [{op: remove, path: /0}], if-missing: fail}\n"
-        #expect(lab.failing(step).contains(message))
-      }
+      """
+    let after = try #require(
+      try lab.tried(steps) { stage, notes throws in
+        #expect(notes.count == 1 && notes[0].hasSuffix("`absent` does not exist: skipped"))
+        return try stage.settings()
+      })
+    #expect(after["text"] == "{ \"z\" : 1.00, \"a\" : \"\\u00e9\", \"n\" : null }")
+    #expect(after["data"] == .data(Array("{\"n\":2}\n".utf8)))
+    #expect(after["array"] == [2])
+    if case .data(let bytes)? = after["list"] {
+      #expect(try PropertyListFile(bytes: bytes).root["n"]?.typeName == "date")
+    }
+    for (key, message) in [
+      ("number", "the setting `number` is an integer: neither a dictionary, nor an array, nor JSON"),
+      ("plain", "the setting `plain`, a string: not valid JSON: line 1, column 1"),
+      ("absent", "the setting `absent` does not exist"),
+    ] {
+      let step = "  - defaults.patch: {key: \(key), patch: [{op: remove, path: /0}], if-missing: fail}\n"
+      #expect(lab.failing(step).contains(message))
     }
   }
 
   // MARK: Files
 
   @Test func filesKeepTheirFormat() throws {
-    try Lab.with { lab in
-      let values: PropertyListDictionary = ["list": [1], "d": .data([1])]
-      let xml = try PropertyListFile(format: .xml, root: values).encoded()
-      try lab.write("Documents/x.plist", String(decoding: xml, as: UTF8.self))
-      try lab.write("Documents/b.plist", settings: values)
-      let patch = "patch: [{op: add, path: /list/-, value: !date 2026-11-21T10:00:00.5Z}]"
-      let steps = """
-          - files.patch: {path: Documents/x.plist, \(patch)}
-          - files.patch: {path: Documents/b.plist, \(patch)}
-          - files.patch: {path: Documents/none.json, \(patch)}
+    let values: PropertyListDictionary = ["list": [1], "d": .data([1])]
+    let xml = try PropertyListFile(format: .xml, root: values).encoded()
+    try lab.write("Documents/x.plist", String(decoding: xml, as: UTF8.self))
+    try lab.write("Documents/b.plist", settings: values)
+    let patch = "patch: [{op: add, path: /list/-, value: !date 2026-11-21T10:00:00.5Z}]"
+    let steps = """
+        - files.patch: {path: Documents/x.plist, \(patch)}
+        - files.patch: {path: Documents/b.plist, \(patch)}
+        - files.patch: {path: Documents/none.json, \(patch)}
 
-        """
-      try lab.tried(steps) { stage, notes throws in
-        #expect(notes.count == 2 && notes[0].contains("the file is XML, which keeps whole seconds only"))
-        #expect(notes[1].hasSuffix("`Documents/none.json` does not exist: skipped"))
-        #expect(try stage.text("Documents/x.plist")?.hasPrefix("<?xml") == true)
-        #expect(try stage.text("Documents/b.plist")?.hasPrefix("bplist00") == true)
-      }
-      // An array on top is no settings file, and a property list all the same.
-      let list = "<plist version=\"1.0\"><array><true/></array></plist>"
-      try lab.write("Documents/x.plist", list)
-      let step = "  - files.patch: {path: Documents/x.plist, patch: [{op: remove, path: /0}]}\n"
-      #expect(
-        try lab.tried(step) { stage, _ throws in try stage.text("Documents/x.plist") }?.contains("<array/>")
-          == true)
+      """
+    try lab.tried(steps) { stage, notes throws in
+      #expect(notes.count == 2 && notes[0].contains("the file is XML, which keeps whole seconds only"))
+      #expect(notes[1].hasSuffix("`Documents/none.json` does not exist: skipped"))
+      #expect(try stage.text("Documents/x.plist")?.hasPrefix("<?xml") == true)
+      #expect(try stage.text("Documents/b.plist")?.hasPrefix("bplist00") == true)
     }
+    // An array on top is no settings file, and a property list all the same.
+    let list = "<plist version=\"1.0\"><array><true/></array></plist>"
+    try lab.write("Documents/x.plist", list)
+    let step = "  - files.patch: {path: Documents/x.plist, patch: [{op: remove, path: /0}]}\n"
+    #expect(
+      try lab.tried(step) { stage, _ throws in try stage.text("Documents/x.plist") }?.contains("<array/>")
+        == true)
   }
 
   @Test func whatCannotBeChanged() throws {
-    try Lab.with { lab in
-      try lab.write("Documents/cut.json", "{\"a\":1")
-      try lab.write("Documents/cut.plist", "<plist>")
-      for (path, message) in [
-        ("Library/Application Support/.drydock/history.json", "is where Drydock keeps its history"),
-        ("a.json, if-missing: fail", "`a.json` is not in the container"), ("Documents", "not a regular file"),
-        (
-          "Documents/cut.json",
-          "Documents/cut.json: not valid JSON: line 1, column 7: unexpected end of input"
-        ),
-        ("Documents/cut.plist", "Documents/cut.plist: the XML property list is corrupt"),
-      ] {
-        let error = lab.failing("  - files.patch: {path: \(path), patch: [{op: remove, path: /a}]}\n")
-        #expect(error.hasPrefix("0001_test.yaml:2:5: files.patch: ") && error.contains(message), "\(error)")
-      }
+    try lab.write("Documents/cut.json", "{\"a\":1")
+    try lab.write("Documents/cut.plist", "<plist>")
+    for (path, message) in [
+      ("Library/Application Support/.drydock/history.json", "is where Drydock keeps its history"),
+      ("a.json, if-missing: fail", "`a.json` is not in the container"), ("Documents", "not a regular file"),
+      (
+        "Documents/cut.json",
+        "Documents/cut.json: not valid JSON: line 1, column 7: unexpected end of input"
+      ),
+      ("Documents/cut.plist", "Documents/cut.plist: the XML property list is corrupt"),
+    ] {
+      let error = lab.failing("  - files.patch: {path: \(path), patch: [{op: remove, path: /a}]}\n")
+      #expect(error.hasPrefix("0001_test.yaml:2:5: files.patch: ") && error.contains(message), "\(error)")
     }
   }
 }

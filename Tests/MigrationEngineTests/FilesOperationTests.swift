@@ -7,6 +7,10 @@ import Testing
 @testable import MigrationEngine
 
 @Suite struct FilesOperationTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   @Test(
     arguments: [
       ("files.move: {from: a, to: x/y/b}", ["a"], ["x/y/b"], ""),
@@ -43,32 +47,28 @@ import Testing
       ("files.delete: {path: [Library], destructive: x}", ["a"], nil, "`Library` contains Drydock's history"),
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
-    try Lab.with { lab in
-      for file in before { try lab.write(try ContainerPath(file), file) }
-      let error = failure { try lab.run("  - \(step)\n") }
-      let found = try Transaction.inspect(try lab.container) { stage in
-        try stage.descendants(of: .root).filter { path in
-          try stage.status(of: path)?.type == .file && !path.isInside("Library")
-        }
+    for file in before { try lab.write(try ContainerPath(file), file) }
+    let error = failure { try lab.run("  - \(step)\n") }
+    let found = try Transaction.inspect(try lab.container) { stage in
+      try stage.descendants(of: .root).filter { path in
+        try stage.status(of: path)?.type == .file && !path.isInside("Library")
       }
-      #expect(found.map(\.description) == (after ?? before).sorted())
-      if after == nil {
-        #expect(error.text.contains(message), "\(error.text)")
-      } else {
-        #expect(error.text == "no error")
-      }
+    }
+    #expect(found.map(\.description) == (after ?? before).sorted())
+    if after == nil {
+      #expect(error.text.contains(message), "\(error.text)")
+    } else {
+      #expect(error.text == "no error")
     }
   }
 
   @Test(arguments: ["move", "copy"]) func aPatternTakesADatabaseAsAWhole(_ verb: String) throws {
-    try Lab.with { lab in
-      try lab.database(
-        Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
-      try lab.run("  - files.\(verb): {from: 'Documents/database*', to: Documents/Old}\n")
-      #expect(try lab.query("Documents/Old/database.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
-      #expect(try !lab.exists("Documents/Old/database.sqlite-wal"))
-      #expect(try lab.exists(Lab.oldDatabase) == (verb == "copy"))
-    }
+    try lab.database(
+      Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
+    try lab.run("  - files.\(verb): {from: 'Documents/database*', to: Documents/Old}\n")
+    #expect(try lab.query("Documents/Old/database.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
+    #expect(try !lab.exists("Documents/Old/database.sqlite-wal"))
+    #expect(try lab.exists(Lab.oldDatabase) == (verb == "copy"))
   }
 
   /// SQLite would play it into the database that arrives.
@@ -80,40 +80,36 @@ import Testing
       "files.write: {path: \(Lab.newDatabase), file: other.sqlite}",
     ])
   func orphanedLog(_ step: String) throws {
-    try Lab.with { lab in
-      try lab.database(Lab.oldDatabase, "CREATE TABLE mine (a); INSERT INTO mine VALUES (1), (2)")
-      try lab.busyDatabase(Lab.newDatabase)
-      try lab.remove(Lab.newDatabase)
-      try lab.migration("0001_test/migration.yaml", "steps:\n  - \(step)\n")
-      try FileManager.default.copyItem(
-        atPath: lab.directory("container/\(Lab.oldDatabase)"),
-        toPath: lab.directory("migrations/0001_test/other.sqlite"))
-      _ = try lab.baseline(0)
-      let plan = try lab.plan()
-      let dry = try Transaction.dryRun(on: try lab.container) {
-        try Migrator.run(plan, on: $0, stamp: lab.stamp)
-      }
-      let log = Lab.newDatabase.withSuffix("-wal")
-      #expect("\(dry.difference)".contains("database.sqlite-wal"))
-      try lab.migrate()
-      #expect(try lab.sqlite(Lab.newDatabase, "SELECT count(*) FROM mine") == "2\n")
-      try lab.rollback()
-      #expect(try lab.exists(log) && !lab.exists(Lab.newDatabase))
+    try lab.database(Lab.oldDatabase, "CREATE TABLE mine (a); INSERT INTO mine VALUES (1), (2)")
+    try lab.busyDatabase(Lab.newDatabase)
+    try lab.remove(Lab.newDatabase)
+    try lab.migration("0001_test/migration.yaml", "steps:\n  - \(step)\n")
+    try FileManager.default.copyItem(
+      atPath: lab.directory("container/\(Lab.oldDatabase)"),
+      toPath: lab.directory("migrations/0001_test/other.sqlite"))
+    _ = try lab.baseline(0)
+    let plan = try lab.plan()
+    let dry = try Transaction.dryRun(on: try lab.container) {
+      try Migrator.run(plan, on: $0, stamp: lab.stamp)
     }
+    let log = Lab.newDatabase.withSuffix("-wal")
+    #expect("\(dry.difference)".contains("database.sqlite-wal"))
+    try lab.migrate()
+    #expect(try lab.sqlite(Lab.newDatabase, "SELECT count(*) FROM mine") == "2\n")
+    try lab.rollback()
+    #expect(try lab.exists(log) && !lab.exists(Lab.newDatabase))
   }
 
   @Test("A log that appears where a database was does not outlive the rollback of its move")
   func orphanedLogAtRollback() throws {
-    try Lab.with { lab in
-      try lab.database(Lab.oldDatabase, "CREATE TABLE mine (a); INSERT INTO mine VALUES (1), (2)")
-      try lab.busyDatabase("Documents/other.sqlite")
-      try lab.run("  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
-      try FileManager.default.moveItem(
-        atPath: lab.directory("container/Documents/other.sqlite-wal"),
-        toPath: lab.directory("container/\(Lab.oldDatabase)-wal"))
-      try lab.rollback()
-      #expect(try lab.sqlite(Lab.oldDatabase, "SELECT count(*) FROM mine") == "2\n")
-    }
+    try lab.database(Lab.oldDatabase, "CREATE TABLE mine (a); INSERT INTO mine VALUES (1), (2)")
+    try lab.busyDatabase("Documents/other.sqlite")
+    try lab.run("  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+    try FileManager.default.moveItem(
+      atPath: lab.directory("container/Documents/other.sqlite-wal"),
+      toPath: lab.directory("container/\(Lab.oldDatabase)-wal"))
+    try lab.rollback()
+    #expect(try lab.sqlite(Lab.oldDatabase, "SELECT count(*) FROM mine") == "2\n")
   }
 
   @Test(
@@ -128,57 +124,49 @@ import Testing
       "files.patch: {path: Documents/database.sqlite-wal, patch: [{op: remove, path: /x}]}",
     ])
   func sidecars(_ step: String) throws {
-    try Lab.with { lab in
-      try lab.set(["k": "v"])
-      try lab.busyDatabase(Lab.oldDatabase)
-      let error = lab.failing("  - \(step)\n")
-      #expect(error.contains("belongs to the database"), "\(error)")
-    }
+    try lab.set(["k": "v"])
+    try lab.busyDatabase(Lab.oldDatabase)
+    let error = lab.failing("  - \(step)\n")
+    #expect(error.contains("belongs to the database"), "\(error)")
   }
 
   @Test func patternsTakeDatabasesAsWholes() throws {
-    try Lab.with { lab in
-      try lab.busyDatabase(Lab.oldDatabase)
-      try lab.run("  - files.set-backup-exclusion: {path: 'Documents/*', excluded: true}\n")
-      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
-      try lab.migration("0002_test.yaml", "steps:\n  - files.delete: {path: 'Documents/*', destructive: x}\n")
-      try lab.migrate()
-      #expect(try RawFiles.names(in: Array(lab.directory("container/Documents").utf8)).isEmpty)
-    }
+    try lab.busyDatabase(Lab.oldDatabase)
+    try lab.run("  - files.set-backup-exclusion: {path: 'Documents/*', excluded: true}\n")
+    #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
+    try lab.migration("0002_test.yaml", "steps:\n  - files.delete: {path: 'Documents/*', destructive: x}\n")
+    try lab.migrate()
+    #expect(try RawFiles.names(in: Array(lab.directory("container/Documents").utf8)).isEmpty)
   }
 
   @Test("What changes documents takes patterns and lists, too")
   func documents() throws {
-    try Lab.with { lab in
-      for name in ["a", "b", "c"] {
-        try lab.write(try ContainerPath("d/\(name).json"), #"{"version": 1, "x": 1}"#)
-      }
-      try lab.run(
-        """
-          - files.patch: {path: ["d/[ab].json", d/none.json], patch: [{op: remove, path: /x}]}
-          - defaults.document-migrate: {path: "d/*.json", data-key: '', versions: {2: {defaults: {y: 1}}}}
-          - files.set-backup-exclusion: {path: d/a.json, excluded: true}
-
-        """)
-      let texts = try Transaction.inspect(try lab.container) { stage in
-        try ["a", "b", "c"].map {
-          String(decoding: try stage.read(ContainerPath("d/\($0).json")), as: UTF8.self)
-        }
-      }
-      #expect(texts.map { $0.contains("\"x\"") } == [false, false, true], "\(texts)")
-      #expect(texts.allSatisfy { $0.contains("\"version\": 2") && $0.contains("\"y\"") }, "\(texts)")
+    for name in ["a", "b", "c"] {
+      try lab.write(try ContainerPath("d/\(name).json"), #"{"version": 1, "x": 1}"#)
     }
+    try lab.run(
+      """
+        - files.patch: {path: ["d/[ab].json", d/none.json], patch: [{op: remove, path: /x}]}
+        - defaults.document-migrate: {path: "d/*.json", data-key: '', versions: {2: {defaults: {y: 1}}}}
+        - files.set-backup-exclusion: {path: d/a.json, excluded: true}
+
+      """)
+    let texts = try Transaction.inspect(try lab.container) { stage in
+      try ["a", "b", "c"].map {
+        String(decoding: try stage.read(ContainerPath("d/\($0).json")), as: UTF8.self)
+      }
+    }
+    #expect(texts.map { $0.contains("\"x\"") } == [false, false, true], "\(texts)")
+    #expect(texts.allSatisfy { $0.contains("\"version\": 2") && $0.contains("\"y\"") }, "\(texts)")
   }
 
   @Test func aDatabaseMovesWithItsLog() throws {
-    try Lab.with { lab in
-      try lab.database(
-        Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
-      try lab.run("  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
-      #expect(try lab.query(Lab.newDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
-      #expect(try !lab.exists(Lab.oldDatabase))
-      #expect(try !lab.exists("Documents/database.sqlite-wal"))
-    }
+    try lab.database(
+      Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
+    try lab.run("  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+    #expect(try lab.query(Lab.newDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
+    #expect(try !lab.exists(Lab.oldDatabase))
+    #expect(try !lab.exists("Documents/database.sqlite-wal"))
   }
 }
 

@@ -7,6 +7,10 @@ import Testing
 
 /// Operations on files, and scripts, are reverted without down steps.
 @Suite struct FilesRevertTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let files = ["a", "b", "d/1", "d/s/2", "flagged"]
 
   /// Runs steps up and down again.
@@ -75,51 +79,47 @@ import Testing
 
   /// The file was replaced by a new one, which had neither the mode nor the attributes.
   @Test func aPatchWithoutACopyLeavesTheMetadata() throws {
-    try Lab.with { lab in
-      for (file, text) in [("same.json", "{\"a\": 2}"), ("other.json", "{\"a\": 1}")] {
-        try lab.write(try ContainerPath(file), text)
-        let full = lab.directory("container/" + file)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: full)
-        try ExtendedAttributes.set("user.test", [1], of: Array(full.utf8))
-      }
-      let before = try TreeListing(lab.directory("container"))
-      let step = "  - files.patch: {path: '*.json', patch: [{op: replace, path: /a, value: 2}]}\n"
-      try lab.migration("0001_patch.yaml", "steps:\n" + step)
-      try lab.migration("0002_other.yaml", "steps:\n  - files.create-directory: {path: made}\n")
-      _ = try lab.baseline(0)
-      try lab.migrate(to: 1)
-      func revert() throws {
-        #expect(try lab.rollback(to: 0, down: true).migrations.flatMap(\.notes) == [])
-        let after = try TreeListing(lab.directory("container")).without("Library/Application Support")
-        #expect(after.differences(from: before, comparing: TreeListing.timeless) == [])
-      }
-      // The undo entry has no copy of `same.json`, which the step did not change.
-      try revert()
-      // Nor has the redo of two transactions one of any file.
-      try lab.migrate(to: 1)
-      try lab.migrate()
-      try lab.rollback(to: 0)
-      try lab.rollback(redoing: true)
-      try revert()
+    for (file, text) in [("same.json", "{\"a\": 2}"), ("other.json", "{\"a\": 1}")] {
+      try lab.write(try ContainerPath(file), text)
+      let full = lab.directory("container/" + file)
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: full)
+      try ExtendedAttributes.set("user.test", [1], of: Array(full.utf8))
     }
+    let before = try TreeListing(lab.directory("container"))
+    let step = "  - files.patch: {path: '*.json', patch: [{op: replace, path: /a, value: 2}]}\n"
+    try lab.migration("0001_patch.yaml", "steps:\n" + step)
+    try lab.migration("0002_other.yaml", "steps:\n  - files.create-directory: {path: made}\n")
+    _ = try lab.baseline(0)
+    try lab.migrate(to: 1)
+    func revert() throws {
+      #expect(try lab.rollback(to: 0, down: true).migrations.flatMap(\.notes) == [])
+      let after = try TreeListing(lab.directory("container")).without("Library/Application Support")
+      #expect(after.differences(from: before, comparing: TreeListing.timeless) == [])
+    }
+    // The undo entry has no copy of `same.json`, which the step did not change.
+    try revert()
+    // Nor has the redo of two transactions one of any file.
+    try lab.migrate(to: 1)
+    try lab.migrate()
+    try lab.rollback(to: 0)
+    try lab.rollback(redoing: true)
+    try revert()
   }
 
   @Test func whatTwoStepsOfARunReplacedIsOnlyUndoneAsAWhole() throws {
-    try Lab.with { lab in
-      for file in Self.files { try lab.write(try ContainerPath(file), file) }
-      let before = try TreeListing(lab.directory("container"))
-      try lab.run(
-        "  - files.set-protection: {path: a, class: complete}\n"
-          + "  - files.copy: {from: b, to: a, if-exists: replace}\n")
-      let after = try TreeListing(lab.directory("container"))
-      let error = failure { try lab.rollback(down: true) }
-      #expect(error.code == .stepFailed && error.text.contains("no copy of `a` is kept"), "\(error)")
-      let refused = try TreeListing(lab.directory("container"))
-      #expect(refused.differences(from: after, comparing: TreeListing.untouched) == [])
-      try lab.rollback()
-      let undone = try TreeListing(lab.directory("container")).without("Library/Application Support")
-      #expect(undone.differences(from: before, comparing: TreeListing.timeless) == [])
-    }
+    for file in Self.files { try lab.write(try ContainerPath(file), file) }
+    let before = try TreeListing(lab.directory("container"))
+    try lab.run(
+      "  - files.set-protection: {path: a, class: complete}\n"
+        + "  - files.copy: {from: b, to: a, if-exists: replace}\n")
+    let after = try TreeListing(lab.directory("container"))
+    let error = failure { try lab.rollback(down: true) }
+    #expect(error.code == .stepFailed && error.text.contains("no copy of `a` is kept"), "\(error)")
+    let refused = try TreeListing(lab.directory("container"))
+    #expect(refused.differences(from: after, comparing: TreeListing.untouched) == [])
+    try lab.rollback()
+    let undone = try TreeListing(lab.directory("container")).without("Library/Application Support")
+    #expect(undone.differences(from: before, comparing: TreeListing.timeless) == [])
   }
 
   @Test func aScriptGoesBackByItsOwnDown() async throws {
@@ -142,12 +142,10 @@ import Testing
   }
 
   @Test func aScriptWithoutDownCannotBeReverted() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_test.yaml", "steps:\n  - script: {program: \"true\"}\n")
-      #expect(
-        try lab.catalog().migrations[0].irreversibleSteps.map { $0.contains("script has no inverse") } == [
-          true
-        ])
-    }
+    try lab.migration("0001_test.yaml", "steps:\n  - script: {program: \"true\"}\n")
+    #expect(
+      try lab.catalog().migrations[0].irreversibleSteps.map { $0.contains("script has no inverse") } == [
+        true
+      ])
   }
 }

@@ -7,6 +7,10 @@ import TestSupport
 import Testing
 
 @Suite struct FilesWritingTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   @Test(
     arguments: [
       ("files.copy: {from: a, to: x/y/b}", ["a"], ["a", "x/y/b"], ""),
@@ -65,84 +69,76 @@ import Testing
       ("files.set-protection: {path: a}", ["a"], nil, "files.set-protection needs the key `class`"),
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
-    try Lab.with { lab in
-      for file in before { try lab.write(try ContainerPath(file), file) }
-      let error = failure { try lab.run("  - \(step)\n") }
-      let found = try Transaction.inspect(try lab.container) { stage in
-        try stage.descendants(of: .root).filter { path in
-          try stage.status(of: path)?.type == .file && !path.isInside("Library")
-        }
+    for file in before { try lab.write(try ContainerPath(file), file) }
+    let error = failure { try lab.run("  - \(step)\n") }
+    let found = try Transaction.inspect(try lab.container) { stage in
+      try stage.descendants(of: .root).filter { path in
+        try stage.status(of: path)?.type == .file && !path.isInside("Library")
       }
-      #expect(found.map(\.description) == (after ?? before).sorted())
-      if after == nil {
-        #expect(error.text.contains(message), "\(error.text)")
-      } else {
-        #expect(error.text == "no error")
-      }
+    }
+    #expect(found.map(\.description) == (after ?? before).sorted())
+    if after == nil {
+      #expect(error.text.contains(message), "\(error.text)")
+    } else {
+      #expect(error.text == "no error")
     }
   }
 
   @Test func aDatabaseIsCopiedWithItsLog() throws {
-    try Lab.with { lab in
-      try lab.busyDatabase("Documents/busy.sqlite")
-      try lab.run("  - files.copy: {from: Documents/busy.sqlite, to: \(Lab.newDatabase)}\n")
-      #expect(try lab.query(Lab.newDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
-      #expect(try lab.query("Documents/busy.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
-      #expect(try !lab.exists(Lab.newDatabase.withSuffix("-wal")))
-    }
+    try lab.busyDatabase("Documents/busy.sqlite")
+    try lab.run("  - files.copy: {from: Documents/busy.sqlite, to: \(Lab.newDatabase)}\n")
+    #expect(try lab.query(Lab.newDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
+    #expect(try lab.query("Documents/busy.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
+    #expect(try !lab.exists(Lab.newDatabase.withSuffix("-wal")))
   }
 
   @Test func aFileIsWrittenAsItIsSaid() throws {
-    try Lab.with { lab in
-      try lab.write("kept", "old")
-      try ExtendedAttributes.set("user.note", [1], of: Array(lab.directory("container/kept").utf8))
-      try lab.migration("0001_a/template.bin", "\u{feff}a\r\n")
-      try lab.migration(
-        "0001_a/migration.yaml",
-        """
-        steps:
-          - files.write: {path: text, text: "grün\\n", mode: 0o640}
-          - files.write: {path: bytes, data: !data AAEC, mode: "0600"}
-          - files.write: {path: file, file: template.bin}
-          - files.write: {path: kept, text: new, if-exists: replace}
-          - files.create-directory: {path: one/two, mode: 0o750}
-          - files.create-directory: {path: one/two}
+    try lab.write("kept", "old")
+    try ExtendedAttributes.set("user.note", [1], of: Array(lab.directory("container/kept").utf8))
+    try lab.migration("0001_a/template.bin", "\u{feff}a\r\n")
+    try lab.migration(
+      "0001_a/migration.yaml",
+      """
+      steps:
+        - files.write: {path: text, text: "grün\\n", mode: 0o640}
+        - files.write: {path: bytes, data: !data AAEC, mode: "0600"}
+        - files.write: {path: file, file: template.bin}
+        - files.write: {path: kept, text: new, if-exists: replace}
+        - files.create-directory: {path: one/two, mode: 0o750}
+        - files.create-directory: {path: one/two}
 
-        """)
-      _ = try lab.baseline(0)
-      try lab.migrate()
-      let tree = try TreeListing(lab.directory("container"))
-      #expect(tree["text"]?.content == Data("grün\n".utf8) && tree["text"]?.mode == 0o640)
-      #expect(tree["bytes"]?.content == Data([0, 1, 2]) && tree["bytes"]?.mode == 0o600)
-      #expect(tree["file"]?.content == Data("\u{feff}a\r\n".utf8) && tree["file"]?.mode == 0o644)
-      #expect(tree["kept"]?.content == Data("new".utf8))
-      #expect(tree["kept"]?.attributes == [Array("user.note".utf8): [1]])
-      #expect(tree["one"]?.mode == 0o755 && tree["one/two"]?.mode == 0o750)
-    }
+      """)
+    _ = try lab.baseline(0)
+    try lab.migrate()
+    let tree = try TreeListing(lab.directory("container"))
+    #expect(tree["text"]?.content == Data("grün\n".utf8) && tree["text"]?.mode == 0o640)
+    #expect(tree["bytes"]?.content == Data([0, 1, 2]) && tree["bytes"]?.mode == 0o600)
+    #expect(tree["file"]?.content == Data("\u{feff}a\r\n".utf8) && tree["file"]?.mode == 0o644)
+    #expect(tree["kept"]?.content == Data("new".utf8))
+    #expect(tree["kept"]?.attributes == [Array("user.note".utf8): [1]])
+    #expect(tree["one"]?.mode == 0o755 && tree["one/two"]?.mode == 0o750)
   }
 
   @Test func theFlagKeepsOutOfBackups() throws {
-    try Lab.with { lab in
-      for file in ["cache/1", "a.tmp", "d/b.tmp", "plain"] { try lab.write(try ContainerPath(file), file) }
-      try ExtendedAttributes.set(
-        "user.com.apple.MobileBackup", [1], of: Array(lab.directory("container/plain").utf8))
-      try lab.run(
-        """
-          - files.set-backup-exclusion: {path: [cache, "**/*.tmp"], excluded: true}
-          - files.set-backup-exclusion: {path: plain, excluded: false}
+    for file in ["cache/1", "a.tmp", "d/b.tmp", "plain"] { try lab.write(try ContainerPath(file), file) }
+    try ExtendedAttributes.set(
+      "user.com.apple.MobileBackup", [1], of: Array(lab.directory("container/plain").utf8))
+    try lab.run(
+      """
+        - files.set-backup-exclusion: {path: [cache, "**/*.tmp"], excluded: true}
+        - files.set-backup-exclusion: {path: plain, excluded: false}
 
-        """)
-      let scan = try Transaction.inspect(try lab.container) { stage in
-        try ["cache", "a.tmp", "d/b.tmp", "plain", "d"].filter {
-          try stage.metadata(of: try ContainerPath($0))?.hasAppleFlag == true
-        }
+      """)
+    let scan = try Transaction.inspect(try lab.container) { stage in
+      try ["cache", "a.tmp", "d/b.tmp", "plain", "d"].filter {
+        try stage.metadata(of: try ContainerPath($0))?.hasAppleFlag == true
       }
-      #expect(scan == ["cache", "a.tmp", "d/b.tmp"])
-      let value = try ExtendedAttributes.all(of: Array(lab.directory("container/cache").utf8))
-      let flag = Array("user.com.apple.metadata:com_apple_backup_excludeItem".utf8)
-      #expect(value[flag].map { Data($0) } == Self.applesValue)
-      #expect(try ExtendedAttributes.all(of: Array(lab.directory("container/plain").utf8)).isEmpty)
     }
+    #expect(scan == ["cache", "a.tmp", "d/b.tmp"])
+    let value = try ExtendedAttributes.all(of: Array(lab.directory("container/cache").utf8))
+    let flag = Array("user.com.apple.metadata:com_apple_backup_excludeItem".utf8)
+    #expect(value[flag].map { Data($0) } == Self.applesValue)
+    #expect(try ExtendedAttributes.all(of: Array(lab.directory("container/plain").utf8)).isEmpty)
   }
 
   /// What Apple's systems write: the binary property list of the text `com.apple.backupd`.
@@ -150,34 +146,30 @@ import Testing
     base64Encoded: "YnBsaXN0MDBfEBFjb20uYXBwbGUuYmFja3VwZAgAAAAAAAABAQAAAAAAAAABAAAAAAAAAAAAAAAAAAAAHA==")
 
   @Test func theClassOfProtectionIsWrittenDown() throws {
-    try Lab.with { lab in
-      try lab.write("a", "a")
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
-      try lab.run(
-        """
-          - files.set-protection: {path: [a, Documents], class: completeUnlessOpen}
-          - files.set-protection: {path: \(Lab.oldDatabase), class: none}
+    try lab.write("a", "a")
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
+    try lab.run(
+      """
+        - files.set-protection: {path: [a, Documents], class: completeUnlessOpen}
+        - files.set-protection: {path: \(Lab.oldDatabase), class: none}
 
-        """)
-      let classes = try Transaction.inspect(try lab.container) { stage in
-        try ["a", "Documents", Lab.oldDatabase].map { try stage.metadata(of: $0)?.protection }
-      }
-      #expect(classes == [.completeUnlessOpen, .completeUnlessOpen, ProtectionClass.none])
-      let raw = try ExtendedAttributes.all(of: Array(lab.directory("container/a").utf8))
-      #expect(
-        raw[Array("user.drydock.protection-class".utf8)] == Array("NSFileProtectionCompleteUnlessOpen".utf8))
+      """)
+    let classes = try Transaction.inspect(try lab.container) { stage in
+      try ["a", "Documents", Lab.oldDatabase].map { try stage.metadata(of: $0)?.protection }
     }
+    #expect(classes == [.completeUnlessOpen, .completeUnlessOpen, ProtectionClass.none])
+    let raw = try ExtendedAttributes.all(of: Array(lab.directory("container/a").utf8))
+    #expect(
+      raw[Array("user.drydock.protection-class".utf8)] == Array("NSFileProtectionCompleteUnlessOpen".utf8))
   }
 
   @Test func aLinkCarriesNoFlag() throws {
-    try Lab.with { lab in
-      try lab.write("a", "a")
-      try FileManager.default.createSymbolicLink(
-        atPath: lab.directory("container/link"), withDestinationPath: "a")
-      let error = failure {
-        try lab.run("  - files.set-backup-exclusion: {path: link, excluded: true}\n")
-      }
-      #expect(error.text.contains("`link` is a symbolic link, which cannot carry the attribute"))
+    try lab.write("a", "a")
+    try FileManager.default.createSymbolicLink(
+      atPath: lab.directory("container/link"), withDestinationPath: "a")
+    let error = failure {
+      try lab.run("  - files.set-backup-exclusion: {path: link, excluded: true}\n")
     }
+    #expect(error.text.contains("`link` is a symbolic link, which cannot carry the attribute"))
   }
 }

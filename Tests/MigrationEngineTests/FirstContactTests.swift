@@ -4,10 +4,14 @@ import Testing
 
 /// An app that counted its own schema before it had migrations of Drydock's.
 @Suite struct FirstContactTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private typealias Marker = ContainerConfiguration.VersionMarker
 
   /// Three migrations, and a container of the app's own version 3.
-  private func prepared(_ lab: inout Lab, at: [Int: Int] = [:]) throws {
+  private func prepared(_ lab: Lab, at: [Int: Int] = [:]) throws {
     for number in 1...3 {
       try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
     }
@@ -16,31 +20,29 @@ import Testing
   }
 
   @Test func stopsWhereNothingWasReleased() throws {
-    try Lab.with { lab in
-      try prepared(&lab)
-      let problems = try lab.plan().problems
-      #expect(problems.map(\.code) == [.firstContact])
-      #expect(try lab.plan().entries.map(\.state) == [.unknown, .unknown, .unknown])
-      let message = try #require(problems.first?.message)
-      #expect(message.contains("the setting `v` is 3"), "\(message)")
-      #expect(message.contains("`at: {0: 3}`") && message.contains("set the version to 3"))
-      #expect(failure { try lab.migrate() }.code == .firstContact)
-      #expect(try lab.settings() == ["v": .integer(3)])
-      #expect(try lab.history() == nil)
-      // A new container runs all of them, and so does one of the app's version 0.
-      try lab.set(["v": .integer(0)])
-      #expect(try lab.plan().problems.isEmpty && lab.plan().pending.count == 3)
-    }
+    try prepared(lab)
+    let problems = try lab.plan().problems
+    #expect(problems.map(\.code) == [.firstContact])
+    #expect(try lab.plan().entries.map(\.state) == [.unknown, .unknown, .unknown])
+    let message = try #require(problems.first?.message)
+    #expect(message.contains("the setting `v` is 3"), "\(message)")
+    #expect(message.contains("`at: {0: 3}`") && message.contains("set the version to 3"))
+    #expect(failure { try lab.migrate() }.code == .firstContact)
+    #expect(try lab.settings() == ["v": .integer(3)])
+    #expect(try lab.history() == nil)
+    // A new container runs all of them, and so does one of the app's version 0.
+    try lab.set(["v": .integer(0)])
+    #expect(try lab.plan().problems.isEmpty && lab.plan().pending.count == 3)
   }
 
   @Test func believesWhatWasReleased() throws {
     try Lab.with { lab in
-      try prepared(&lab)
+      try prepared(lab)
       try lab.release()
       #expect(try lab.migrate().appliedExternally == [1, 2, 3])
     }
     try Lab.with { lab in
-      try prepared(&lab)
+      try prepared(lab)
       try lab.removeMigration("0003_m.yaml")
       try lab.release()
       try lab.migration("0003_m.yaml", "steps: []\n")
@@ -51,16 +53,14 @@ import Testing
   }
 
   @Test func baselineIsOneWayOn() throws {
-    try Lab.with { lab in
-      try prepared(&lab)
-      _ = try lab.baseline(3)
-      #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
-    }
+    try prepared(lab)
+    _ = try lab.baseline(3)
+    #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
   }
 
   @Test func theNumberBeforeTheFirstIsTheOther() throws {
     try Lab.with { lab in
-      try prepared(&lab, at: [0: 3])
+      try prepared(lab, at: [0: 3])
       let plan = try lab.plan()
       #expect(plan.detected.version == 0 && plan.problems.isEmpty)
       #expect(try lab.migrate().migrations.map(\.number) == [1, 2, 3])
@@ -72,7 +72,7 @@ import Testing
       }
     }
     try Lab.with { lab in
-      try prepared(&lab, at: [0: 3, 2: 4])
+      try prepared(lab, at: [0: 3, 2: 4])
       try lab.migrate()
       #expect(try lab.settings()?["v"] == .integer(4))
       try lab.rollback(to: 0, down: true)
@@ -83,7 +83,7 @@ import Testing
 
   @Test func absenceMeansAVersion() throws {
     try Lab.with { lab in
-      try prepared(&lab)
+      try prepared(lab)
       try lab.set(["x": .integer(1)])
       let error = failure { try lab.plan() }
       #expect(error.code == .unknownVersion && error.text.contains("`absent: 0`"), "\(error)")
@@ -95,7 +95,7 @@ import Testing
       #expect(try lab.plan().detected.version == 3 && lab.plan().problems.isEmpty)
     }
     try Lab.with { lab in
-      try prepared(&lab)
+      try prepared(lab)
       try lab.set([:])
       lab.configuration.versionMarkers[0].absent = 2
       #expect(try lab.migrate().migrations.map(\.number) == [3])
@@ -104,19 +104,17 @@ import Testing
   }
 
   @Test func configured() throws {
-    try Lab.with { lab in
-      func marker(_ text: String) throws -> Marker? {
-        try lab.writeHost("drydock.yaml", "version-markers: [{defaults: v, \(text)}]\n")
-        return try ContainerConfiguration(file: lab.directory("drydock.yaml"), sections: []).versionMarkers
-          .first
-      }
-      let (absent, first) = (try marker("absent: 0"), try marker("at: {0: 7}"))
-      #expect(absent == Marker(place: .defaults(key: "v"), absent: 0))
-      #expect(first == Marker(place: .defaults(key: "v"), at: [0: 7]))
-      for wrong in ["absent: -1", "absent: none"] {
-        let error = failure { try marker(wrong) as Any }
-        #expect(error.text.contains("drydock.yaml:1:"), "\(error)")
-      }
+    func marker(_ text: String) throws -> Marker? {
+      try lab.writeHost("drydock.yaml", "version-markers: [{defaults: v, \(text)}]\n")
+      return try ContainerConfiguration(file: lab.directory("drydock.yaml"), sections: []).versionMarkers
+        .first
+    }
+    let (absent, first) = (try marker("absent: 0"), try marker("at: {0: 7}"))
+    #expect(absent == Marker(place: .defaults(key: "v"), absent: 0))
+    #expect(first == Marker(place: .defaults(key: "v"), at: [0: 7]))
+    for wrong in ["absent: -1", "absent: none"] {
+      let error = failure { try marker(wrong) as Any }
+      #expect(error.text.contains("drydock.yaml:1:"), "\(error)")
     }
   }
 }

@@ -7,6 +7,10 @@ import Testing
 
 /// SQL functions that the app defines, by `functions:` in `drydock.yaml`.
 @Suite struct FunctionTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private func configuration(_ text: String) throws -> ContainerConfiguration {
     try TemporaryDirectory.with { directory in
       try RawFiles.write(Array(text.utf8), to: Array(directory("drydock.yaml").utf8))
@@ -26,34 +30,30 @@ import Testing
       ("unix-to-apple", "f(978307200)", "0"), ("sha256", "coalesce(f(NULL), 'null')", "null"),
     ])
   func provided(_ word: String, _ expression: String, _ expected: String) throws {
-    try Lab.with { lab in
-      lab.configuration.sql.functions = try configuration("functions: {f: \(word)}\n").sql.functions
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
-      _ = try lab.baseline(0)
-      try lab.migration(
-        "0001_a.sql",
-        "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n"
-          + "INSERT INTO t VALUES (CAST(\(expression) AS TEXT));\n")
-      #expect(
-        try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-          .map(\.description) == [])
-      try lab.migrate()
-      #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": expected]])
-    }
+    lab.configuration.sql.functions = try configuration("functions: {f: \(word)}\n").sql.functions
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
+    _ = try lab.baseline(0)
+    try lab.migration(
+      "0001_a.sql",
+      "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n"
+        + "INSERT INTO t VALUES (CAST(\(expression) AS TEXT));\n")
+    #expect(
+      try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+        .map(\.description) == [])
+    try lab.migrate()
+    #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": expected]])
   }
 
   @Test func theOperatorREGEXP() throws {
-    try Lab.with { lab in
-      lab.configuration.sql.functions = ["regexp": .regexp]
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('one'), ('two')")
-      _ = try lab.baseline(0)
-      try lab.migration(
-        "0001_a.sql",
-        "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n"
-          + "UPDATE t SET a = 'x' WHERE a REGEXP '^t';\n")
-      try lab.migrate()
-      #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": "one"], ["a": "x"]])
-    }
+    lab.configuration.sql.functions = ["regexp": .regexp]
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('one'), ('two')")
+    _ = try lab.baseline(0)
+    try lab.migration(
+      "0001_a.sql",
+      "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n"
+        + "UPDATE t SET a = 'x' WHERE a REGEXP '^t';\n")
+    try lab.migrate()
+    #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": "one"], ["a": "x"]])
   }
 
   @Test(arguments: [
@@ -63,18 +63,16 @@ import Testing
     ("INSERT INTO task (a, b) SELECT to_base64(a), count(*) FROM other;", "4:1", "to_base64"),
   ])
   func validateNamesUnknownOnes(_ sql: String, _ place: String, _ name: String) throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
-      let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map {
-        $0.description.replacing(lab.directory("migrations") + "/", with: "")
-      }
-      #expect(found.count == 1, "\(found)")
-      #expect(
-        found.first?.hasPrefix(
-          "0001_a.sql:\(place): no such function: \(name); if the app defines it, map it in drydock.yaml: "
-            + "`functions: {\(name): WORD}`") == true, "\(found)")
+    try lab.migration(
+      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
+    let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map {
+      $0.description.replacing(lab.directory("migrations") + "/", with: "")
     }
+    #expect(found.count == 1, "\(found)")
+    #expect(
+      found.first?.hasPrefix(
+        "0001_a.sql:\(place): no such function: \(name); if the app defines it, map it in drydock.yaml: "
+          + "`functions: {\(name): WORD}`") == true, "\(found)")
   }
 
   @Test(arguments: [
@@ -85,32 +83,27 @@ import Testing
     "SELECT sum(a) FILTER (WHERE b > 1) OVER (PARTITION BY c) FROM task;",
   ])
   func namesOfTablesAreNoFunctions(_ sql: String) throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
-      let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-      #expect(found.map(\.description) == [])
-    }
+    try lab.migration(
+      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
+    let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+    #expect(found.map(\.description) == [])
   }
 
   @Test(
     "A dollar sign is a part of a name",
     arguments: ["SELECT a$b(1);", "UPDATE app SET x = a$b(1) WHERE y = 2;"])
   func dollarSigns(_ sql: String) throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
-      let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-      #expect(found.count == 1 && found[0].message.contains("no such function: a$b;"), "\(found)")
-      lab.configuration.sql.functions = ["a$b": .base64]
-      #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
-    }
+    try lab.migration(
+      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
+    let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+    #expect(found.count == 1 && found[0].message.contains("no such function: a$b;"), "\(found)")
+    lab.configuration.sql.functions = ["a$b": .base64]
+    #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
   }
 
   @Test func placesInTheConfiguration() throws {
     let unknown = failure { try configuration("functions: {f: bas64}\n") }.text
-    #expect(
-      unknown.contains("drydock.yaml:1:16: unknown function `bas64`; did you mean `base64`?"))
+    #expect(unknown.contains("drydock.yaml:1:16: unknown function `bas64`; did you mean `base64`?"))
     let name = failure { try configuration("functions: {\"1f\": base64}\n") }.text
     #expect(name.contains("`1f` is not the name of a SQL function"), "\(name)")
     #expect(try configuration("functions: {a$b: base64}\n").sql.functions["a$b"] == .base64)

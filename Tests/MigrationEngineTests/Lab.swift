@@ -9,8 +9,8 @@ import GRDB
 import MigrationEngine
 import TestSupport
 
-/// A container and a directory of migrations for one test.
-struct Lab {
+/// A container and a directory of migrations for one test. A suite may have one: it lasts as long as the test.
+final class Lab {
   let directory: TemporaryDirectory
   var configuration = ContainerConfiguration()
   /// What opens the vault; none unless a test sets it.
@@ -20,8 +20,8 @@ struct Lab {
   static let oldDatabase: ContainerPath = "Documents/database.sqlite"
   static let newDatabase: ContainerPath = "Library/Application Support/database.sqlite"
 
-  init(_ directory: TemporaryDirectory) throws {
-    self.directory = directory
+  init() throws {
+    directory = try TemporaryDirectory()
     configuration.app = "com.example.notes"
     configuration.layout = .ios
     configuration.databases = ["notes": [Self.newDatabase, Self.oldDatabase]]
@@ -30,12 +30,10 @@ struct Lab {
     }
   }
 
-  /// Runs a test with a lab that is removed afterwards.
-  static func with<T>(_ body: (inout Lab) throws -> T) throws -> T {
-    try TemporaryDirectory.with { directory in
-      var lab = try Lab(directory)
-      return try body(&lab)
-    }
+  /// Runs a body with a lab of its own, for tests with several, or on a thread of their own.
+  static func with<T>(_ body: (Lab) throws -> T) throws -> T {
+    let lab = try Lab()
+    return try withExtendedLifetime(lab) { try body(lab) }
   }
 
   var container: Container {

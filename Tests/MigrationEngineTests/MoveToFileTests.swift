@@ -6,6 +6,10 @@ import Testing
 @testable import MigrationEngine
 
 @Suite struct MoveToFileTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let file: ContainerPath = "Documents/state"
 
   @Test(
@@ -18,38 +22,34 @@ import Testing
       (", format: json", "text", "\"text\"\n"), (", format: json", 1.0, "1.0\n"),
     ] as [(String, PropertyListValue, String)])
   func becomesAFileAndComesBack(_ arguments: String, _ value: PropertyListValue, _ text: String) throws {
-    try Lab.with { lab in
-      let before: PropertyListDictionary = ["s": value, "x": 1]
-      try lab.set(before)
-      let step = "defaults.move-to-file: {key: s, to: \(Self.file), reference: !date 2026-11-21\(arguments)}"
-      try StepLab.with(lab, step) { lane throws in
-        #expect(lane.reversal == .byDownValues)
-        #expect(try lane.apply() == [])
-        #expect(try lane.stage.text(Self.file) == text)
-        #expect(try lane.stage.settings()?["s"]?.typeName == "date")
-        #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
-        #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == before)
-        #expect(try lane.stage.text(Self.file) == nil)
-      }
+    let before: PropertyListDictionary = ["s": value, "x": 1]
+    try lab.set(before)
+    let step = "defaults.move-to-file: {key: s, to: \(Self.file), reference: !date 2026-11-21\(arguments)}"
+    try StepLab.with(lab, step) { lane throws in
+      #expect(lane.reversal == .byDownValues)
+      #expect(try lane.apply() == [])
+      #expect(try lane.stage.text(Self.file) == text)
+      #expect(try lane.stage.settings()?["s"]?.typeName == "date")
+      #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
+      #expect(try lane.revert() == [])
+      #expect(try lane.stage.settings() == before)
+      #expect(try lane.stage.text(Self.file) == nil)
     }
   }
 
   @Test func propertyListsKeepEveryType() throws {
-    try Lab.with { lab in
-      let values: PropertyListDictionary = [
-        "d": .date(Date(timeIntervalSinceReferenceDate: 0.25)), "b": .data([1]), "s": .single(0.5), "i": 1,
-      ]
-      try lab.set(["s": .dictionary(values)])
-      let settings = lab.directory("container/\(Lab.settings)")
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: settings)
-      let file: ContainerPath = "Documents/deep/s.plist"
-      try lab.tried("  - defaults.move-to-file: {key: s, to: \(file), format: plist}\n") { stage, _ throws in
-        #expect(try stage.settings() == [:])
-        #expect(try stage.settings(file) == values)
-        // Who may read the settings may read the file.
-        #expect(try stage.metadata(of: file)?.mode == 0o600)
-      }
+    let values: PropertyListDictionary = [
+      "d": .date(Date(timeIntervalSinceReferenceDate: 0.25)), "b": .data([1]), "s": .single(0.5), "i": 1,
+    ]
+    try lab.set(["s": .dictionary(values)])
+    let settings = lab.directory("container/\(Lab.settings)")
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: settings)
+    let file: ContainerPath = "Documents/deep/s.plist"
+    try lab.tried("  - defaults.move-to-file: {key: s, to: \(file), format: plist}\n") { stage, _ throws in
+      #expect(try stage.settings() == [:])
+      #expect(try stage.settings(file) == values)
+      // Who may read the settings may read the file.
+      #expect(try stage.metadata(of: file)?.mode == 0o600)
     }
   }
 
@@ -66,81 +66,73 @@ import Testing
       (", reference: null", "x", "a setting cannot be null"),
     ] as [(String, PropertyListValue, String)])
   func refused(_ arguments: String, _ value: PropertyListValue, _ message: String) throws {
-    try Lab.with { lab in
-      try lab.set(["s": value])
-      let error = lab.failing("  - defaults.move-to-file: {key: s, to: \(Self.file)\(arguments)}\n")
-      #expect(error.contains(message) && error.hasPrefix("0001_test.yaml:2:"), "\(error)")
-    }
+    try lab.set(["s": value])
+    let error = lab.failing("  - defaults.move-to-file: {key: s, to: \(Self.file)\(arguments)}\n")
+    #expect(error.contains(message) && error.hasPrefix("0001_test.yaml:2:"), "\(error)")
   }
 
   @Test func somethingIsThere() throws {
-    try Lab.with { lab in
-      let step = "  - defaults.move-to-file: {key: s, to: \(Self.file)"
-      try lab.set(["s": "new"])
-      try lab.write(Self.file, "old")
-      #expect(
-        lab.failing(step + "}\n").contains("the file `Documents/state` of the setting `s` exists already"))
-      try lab.tried(step + ", if-exists: keep}\n") { stage, notes throws in
-        #expect(notes.count == 1)
-        #expect(try stage.settings() == ["s": "new"])
-        #expect(try stage.text(Self.file) == "old")
-      }
-      try lab.tried(step + ", if-exists: replace}\n") { stage, _ throws in
-        #expect(try stage.settings() == [:])
-        #expect(try stage.text(Self.file) == "new")
-      }
-      let absent = "  - defaults.move-to-file: {key: t, to: \(Self.file)"
-      #expect(lab.failing(absent + ", if-missing: fail}\n").contains("the setting `t` does not exist"))
-      try lab.tried(absent + "}\n") { _, notes throws in #expect(notes.count == 1) }
-      let own = "Library/Application Support/.drydock/x"
-      #expect(
-        lab.failing("  - defaults.move-to-file: {key: s, to: \(own)}\n").contains(
-          "is where Drydock keeps its history"))
+    let step = "  - defaults.move-to-file: {key: s, to: \(Self.file)"
+    try lab.set(["s": "new"])
+    try lab.write(Self.file, "old")
+    #expect(
+      lab.failing(step + "}\n").contains("the file `Documents/state` of the setting `s` exists already"))
+    try lab.tried(step + ", if-exists: keep}\n") { stage, notes throws in
+      #expect(notes.count == 1)
+      #expect(try stage.settings() == ["s": "new"])
+      #expect(try stage.text(Self.file) == "old")
     }
+    try lab.tried(step + ", if-exists: replace}\n") { stage, _ throws in
+      #expect(try stage.settings() == [:])
+      #expect(try stage.text(Self.file) == "new")
+    }
+    let absent = "  - defaults.move-to-file: {key: t, to: \(Self.file)"
+    #expect(lab.failing(absent + ", if-missing: fail}\n").contains("the setting `t` does not exist"))
+    try lab.tried(absent + "}\n") { _, notes throws in #expect(notes.count == 1) }
+    let own = "Library/Application Support/.drydock/x"
+    #expect(
+      lab.failing("  - defaults.move-to-file: {key: s, to: \(own)}\n").contains(
+        "is where Drydock keeps its history"))
   }
 
   @Test func newerDataComesBack() throws {
-    try Lab.with { lab in
-      try lab.set(["s": ["a": 1]])
-      for (text, after, message) in [
-        ("{\"a\": 2, \"b\": [1.0]}", ["a": 2, "b": [1.0]], nil),
-        ("[null]", [:], "cannot become a setting"),
-        ("{", [:], "not valid JSON"),
-      ] as [(String, PropertyListValue, String?)] {
-        try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
-          lane throws in
-          _ = try lane.apply()
-          try lane.write(Self.file, text)
-          if let message {
-            #expect { try lane.revert() } throws: { "\($0)".contains(message) }
-            #expect(try lane.stage.text(Self.file) == text)
-          } else {
-            #expect(try lane.revert() == [])
-            #expect(try lane.stage.settings() == ["s": after])
-          }
-        }
-      }
+    try lab.set(["s": ["a": 1]])
+    for (text, after, message) in [
+      ("{\"a\": 2, \"b\": [1.0]}", ["a": 2, "b": [1.0]], nil),
+      ("[null]", [:], "cannot become a setting"),
+      ("{", [:], "not valid JSON"),
+    ] as [(String, PropertyListValue, String?)] {
       try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
         lane throws in
         _ = try lane.apply()
-        try lane.set(["s": "the app's"])
-        #expect(try lane.revert() == ["`s` was changed since: kept, and `Documents/state` too"])
-        #expect(try lane.stage.text(Self.file) != nil)
+        try lane.write(Self.file, text)
+        if let message {
+          #expect { try lane.revert() } throws: { "\($0)".contains(message) }
+          #expect(try lane.stage.text(Self.file) == text)
+        } else {
+          #expect(try lane.revert() == [])
+          #expect(try lane.stage.settings() == ["s": after])
+        }
       }
+    }
+    try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
+      lane throws in
+      _ = try lane.apply()
+      try lane.set(["s": "the app's"])
+      #expect(try lane.revert() == ["`s` was changed since: kept, and `Documents/state` too"])
+      #expect(try lane.stage.text(Self.file) != nil)
     }
   }
 
   @Test func aFileWithoutASettingIsNoted() throws {
-    try Lab.with { lab in
-      for isThere in [false, true] {
-        if isThere { try lab.write(Self.file, "{}") }
-        try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file)}") { lane throws in
-          _ = try lane.apply()
-          if !isThere { try lane.write(Self.file, "of the app") }
-          #expect(
-            try lane.revert()
-              == (isThere ? [] : ["`\(Self.file)` was written since: left unchanged, and `s` too"]))
-        }
+    for isThere in [false, true] {
+      if isThere { try lab.write(Self.file, "{}") }
+      try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file)}") { lane throws in
+        _ = try lane.apply()
+        if !isThere { try lane.write(Self.file, "of the app") }
+        #expect(
+          try lane.revert()
+            == (isThere ? [] : ["`\(Self.file)` was written since: left unchanged, and `s` too"]))
       }
     }
   }

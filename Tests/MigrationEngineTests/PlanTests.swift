@@ -5,6 +5,10 @@ import MigrationEngine
 import Testing
 
 @Suite struct PlanTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private func prepared(_ lab: Lab, _ count: Int = 3) throws {
     for number in 1...count {
       try lab.migration(
@@ -15,31 +19,27 @@ import Testing
   private func states(_ lab: Lab) throws -> [MigrationStatus.State] { try lab.plan().entries.map(\.state) }
 
   @Test func pendingAndApplied() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      #expect(try states(lab) == [.pending, .pending, .pending])
-      let report = try lab.migrate(to: 2)
-      #expect(report.from == 0 && report.to == 2 && report.migrations.map(\.number) == [1, 2])
-      #expect(try states(lab) == [.applied, .applied, .pending])
-      #expect(try lab.settings() == ["m1": .boolean(true), "m2": .boolean(true)])
-      try lab.migrate()
-      let history = try #require(try lab.history())
-      #expect(history.version == 3 && history.records.map(\.origin) == [.applied, .applied, .applied])
-      #expect(history.records[0].tool == "test" && history.records[0].transaction.hasPrefix("20"))
-      #expect(try lab.migrate().changedAnything == false)
-      #expect(try lab.history() == history)
-    }
+    try prepared(lab)
+    #expect(try states(lab) == [.pending, .pending, .pending])
+    let report = try lab.migrate(to: 2)
+    #expect(report.from == 0 && report.to == 2 && report.migrations.map(\.number) == [1, 2])
+    #expect(try states(lab) == [.applied, .applied, .pending])
+    #expect(try lab.settings() == ["m1": .boolean(true), "m2": .boolean(true)])
+    try lab.migrate()
+    let history = try #require(try lab.history())
+    #expect(history.version == 3 && history.records.map(\.origin) == [.applied, .applied, .applied])
+    #expect(history.records[0].tool == "test" && history.records[0].transaction.hasPrefix("20"))
+    #expect(try lab.migrate().changedAnything == false)
+    #expect(try lab.history() == history)
   }
 
   @Test func targets() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      try lab.migrate(to: 2)
-      let back = failure { try lab.migrate(to: 1) }
-      #expect(back.code == .usage && back.text.contains("drydock rollback"))
-      #expect(failure { try lab.migrate(to: 4) }.text.contains("there is no migration 4: the last one is 3"))
-      #expect(try lab.migrate(to: 2).changedAnything == false)
-    }
+    try prepared(lab)
+    try lab.migrate(to: 2)
+    let back = failure { try lab.migrate(to: 1) }
+    #expect(back.code == .usage && back.text.contains("drydock rollback"))
+    #expect(failure { try lab.migrate(to: 4) }.text.contains("there is no migration 4: the last one is 3"))
+    #expect(try lab.migrate(to: 2).changedAnything == false)
   }
 
   @Test func edited() throws {
@@ -63,64 +63,58 @@ import Testing
   }
 
   @Test func missing() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      try lab.migrate()
-      try lab.removeMigration("0003_m3.yaml")
-      #expect(try states(lab) == [.applied, .applied, .missing])
-      let problems = try lab.plan().problems
-      #expect(problems.map(\.code) == [.newer])
-      #expect(
-        problems.first?.message
-          == "this container was migrated by a newer release (0003_m3 by test), and the migrations end with 2: use "
-          + "those of the newer release")
-      #expect(failure { try lab.migrate() }.code == .newer)
-      #expect(failure { try lab.rollback(to: 1, down: true) }.code == .newer)
-      // However many are beyond the last one, it is one release.
-      try lab.removeMigration("0002_m2.yaml")
-      #expect(try lab.plan().problems.map(\.code) == [.newer])
-    }
+    try prepared(lab)
+    try lab.migrate()
+    try lab.removeMigration("0003_m3.yaml")
+    #expect(try states(lab) == [.applied, .applied, .missing])
+    let problems = try lab.plan().problems
+    #expect(problems.map(\.code) == [.newer])
+    #expect(
+      problems.first?.message
+        == "this container was migrated by a newer release (0003_m3 by test), and the migrations end with 2: use "
+        + "those of the newer release")
+    #expect(failure { try lab.migrate() }.code == .newer)
+    #expect(failure { try lab.rollback(to: 1, down: true) }.code == .newer)
+    // However many are beyond the last one, it is one release.
+    try lab.removeMigration("0002_m2.yaml")
+    #expect(try lab.plan().problems.map(\.code) == [.newer])
   }
 
   @Test func outOfOrder() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      try lab.migrate()
-      let path = lab.directory("container/\(try lab.container.historyPath)")
-      let object = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
-      var file = try #require(object as? [String: Any])
-      var records = try #require(file["migrations"] as? [[String: Any]])
-      records.remove(at: 1)
-      file["migrations"] = records
-      try JSONSerialization.data(withJSONObject: file).write(to: URL(fileURLWithPath: path))
-      #expect(try states(lab) == [.applied, .outOfOrder, .applied])
-      #expect(failure { try lab.migrate() }.code == .outOfOrder)
-    }
+    try prepared(lab)
+    try lab.migrate()
+    let path = lab.directory("container/\(try lab.container.historyPath)")
+    let object = try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: path)))
+    var file = try #require(object as? [String: Any])
+    var records = try #require(file["migrations"] as? [[String: Any]])
+    records.remove(at: 1)
+    file["migrations"] = records
+    try JSONSerialization.data(withJSONObject: file).write(to: URL(fileURLWithPath: path))
+    #expect(try states(lab) == [.applied, .outOfOrder, .applied])
+    #expect(failure { try lab.migrate() }.code == .outOfOrder)
   }
 
   @Test func theHistoryFile() throws {
-    try Lab.with { lab in
-      try prepared(lab, 1)
-      try lab.migrate()
-      let history = try #require(try lab.history())
-      let text = String(decoding: try history.encoded(), as: UTF8.self)
-      let lines = text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-      #expect(lines.first == "{" && lines.contains("\"format\" : 1,") && lines.contains("\"number\" : 1,"))
-      #expect(lines.contains { $0.hasPrefix("\"time\" : \"20") && $0.hasSuffix("Z\",") })
-      #expect(try MigrationHistory(bytes: Array(text.utf8), path: "h") == history)
-      let damage: [(String, String)] = [
-        ("\"format\" : 1", "\"format\" : 2"), ("\"number\" : 1", "\"number\" : \"1\""),
-        ("\"number\" : 1", "\"number\" : 0"), ("\"origin\" : \"applied\"", "\"origin\" : \"magic\""),
-        ("\"name\"", "\"nam\""), ("\"checksum\" : \"", "\"checksum\" : \"x"),
-        ("\"time\" : \"", "\"time\" : \"x"),
-        ("{", ""),
-      ]
-      for (old, new) in damage {
-        let broken = text.replacingOccurrences(of: old, with: new)
-        #expect(broken != text)
-        let error = failure { try MigrationHistory(bytes: Array(broken.utf8), path: "h") }
-        #expect(error.code == .damagedHistory, "\(new): \(error.text)")
-      }
+    try prepared(lab, 1)
+    try lab.migrate()
+    let history = try #require(try lab.history())
+    let text = String(decoding: try history.encoded(), as: UTF8.self)
+    let lines = text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+    #expect(lines.first == "{" && lines.contains("\"format\" : 1,") && lines.contains("\"number\" : 1,"))
+    #expect(lines.contains { $0.hasPrefix("\"time\" : \"20") && $0.hasSuffix("Z\",") })
+    #expect(try MigrationHistory(bytes: Array(text.utf8), path: "h") == history)
+    let damage: [(String, String)] = [
+      ("\"format\" : 1", "\"format\" : 2"), ("\"number\" : 1", "\"number\" : \"1\""),
+      ("\"number\" : 1", "\"number\" : 0"), ("\"origin\" : \"applied\"", "\"origin\" : \"magic\""),
+      ("\"name\"", "\"nam\""), ("\"checksum\" : \"", "\"checksum\" : \"x"),
+      ("\"time\" : \"", "\"time\" : \"x"),
+      ("{", ""),
+    ]
+    for (old, new) in damage {
+      let broken = text.replacingOccurrences(of: old, with: new)
+      #expect(broken != text)
+      let error = failure { try MigrationHistory(bytes: Array(broken.utf8), path: "h") }
+      #expect(error.code == .damagedHistory, "\(new): \(error.text)")
     }
   }
 }

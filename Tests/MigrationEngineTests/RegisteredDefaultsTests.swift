@@ -6,13 +6,13 @@ import Testing
 @testable import MigrationEngine
 
 @Suite struct RegisteredDefaultsTests {
-  private func lab<T>(_ body: (inout Lab) throws -> T) throws -> T {
+  private func lab<T>(_ body: (Lab) throws -> T) throws -> T {
     try Lab.with { lab in
       lab.configuration.defaults = ["group": Lab.group]
       lab.configuration.registeredDefaults = RegisteredDefaults([
         "standard": ["dark_mode": false, "zoom": 1], "group": ["dark_mode": true],
       ])
-      return try body(&lab)
+      return try body(lab)
     }
   }
 

@@ -3,6 +3,10 @@ import MigrationEngine
 import Testing
 
 @Suite struct RepairTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private func prepared(_ lab: Lab) throws {
     for number in 1...3 {
       try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
@@ -17,83 +21,77 @@ import Testing
   }
 
   @Test func acceptsWhatWasEdited() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      try lab.migrate()
-      try lab.migration("0002_m.yaml", "steps: []\n")
-      #expect(try lab.plan().problems.map(\.code) == [.edited])
-      #expect(try lab.plan().problems[0].message.contains("accept number 2"))
-      for (wrong, word) in [
-        (Repair(accept: [1]), "0001_m is applied"), (Repair(remove: [2]), "is edited"),
-        (Repair(accept: [9]), "there is no migration 9"),
-      ] {
-        let error = failure { try repair(lab, wrong) }
-        #expect(error.code == .usage && error.text.contains(word), "\(error.text)")
-      }
-      let before = try #require(try lab.history()).records
-      _ = try repair(lab, Repair(accept: [2]))
-      let after = try #require(try lab.history()).records
-      #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
-      #expect(after[1].checksum != before[1].checksum && after[1].time == before[1].time)
-      #expect([after[0], after[2]] == [before[0], before[2]])
-      #expect(try lab.migrate().changedAnything == false)
+    try prepared(lab)
+    try lab.migrate()
+    try lab.migration("0002_m.yaml", "steps: []\n")
+    #expect(try lab.plan().problems.map(\.code) == [.edited])
+    #expect(try lab.plan().problems[0].message.contains("accept number 2"))
+    for (wrong, word) in [
+      (Repair(accept: [1]), "0001_m is applied"), (Repair(remove: [2]), "is edited"),
+      (Repair(accept: [9]), "there is no migration 9"),
+    ] {
+      let error = failure { try repair(lab, wrong) }
+      #expect(error.code == .usage && error.text.contains(word), "\(error.text)")
     }
+    let before = try #require(try lab.history()).records
+    _ = try repair(lab, Repair(accept: [2]))
+    let after = try #require(try lab.history()).records
+    #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
+    #expect(after[1].checksum != before[1].checksum && after[1].time == before[1].time)
+    #expect([after[0], after[2]] == [before[0], before[2]])
+    #expect(try lab.migrate().changedAnything == false)
   }
 
   @Test("Another name is accepted and mentioned, another migration is not")
   func acceptsNames() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      try lab.migrate()
-      let step = "steps:\n  - defaults.set: {values: {m2: true}}\n"
-      try lab.removeMigration("0002_m.yaml")
-      try lab.migration("0002_other.yaml", "steps: []\n")
-      #expect(
-        try lab.plan().problems.map(\.message) == [
-          "migration 0002_other has the number of m, which was applied to this container: give it the next free "
-            + "number, and restore the files of the other one"
-        ])
-      let error = failure { try repair(lab, Repair(accept: [2])) }
-      #expect(error.code == .usage && error.text.contains("0002_other is another migration than m"))
-      try lab.migration("0002_other.yaml", step)
-      #expect(
-        try repair(lab, Repair(accept: [2])) == [
-          "0002_other: its present files are recorded as applied (it was named m)"
-        ])
-      #expect(try lab.plan().problems.isEmpty)
-    }
+    try prepared(lab)
+    try lab.migrate()
+    let step = "steps:\n  - defaults.set: {values: {m2: true}}\n"
+    try lab.removeMigration("0002_m.yaml")
+    try lab.migration("0002_other.yaml", "steps: []\n")
+    #expect(
+      try lab.plan().problems.map(\.message) == [
+        "migration 0002_other has the number of m, which was applied to this container: give it the next free "
+          + "number, and restore the files of the other one"
+      ])
+    let error = failure { try repair(lab, Repair(accept: [2])) }
+    #expect(error.code == .usage && error.text.contains("0002_other is another migration than m"))
+    try lab.migration("0002_other.yaml", step)
+    #expect(
+      try repair(lab, Repair(accept: [2])) == [
+        "0002_other: its present files are recorded as applied (it was named m)"
+      ])
+    #expect(try lab.plan().problems.isEmpty)
   }
 
   private func step(_ key: String) -> String { "steps:\n  - defaults.set: {values: {\(key): true}}\n" }
 
   @Test("After a merge, what got the next number is recognised, and keeps its record")
   func renumbers() throws {
-    try Lab.with { lab in
-      lab.configuration.versionMarkers = [.init(place: .defaults(key: "v"))]
-      try lab.migration("0001_first.yaml", step("first"))
-      try lab.migration("0002_mine.yaml", step("mine"))
-      _ = try lab.baseline(0)
-      try lab.migrate()
-      try lab.removeMigration("0002_mine.yaml")
-      try lab.migration("0002_theirs.yaml", step("theirs"))
-      try lab.migration("0003_mine.yaml", step("mine"))
-      let plan = try lab.plan()
-      #expect(plan.entries.map(\.state) == [.applied, .renumbered, .pending])
-      #expect(plan.entries[1].identifier == "0002_mine")
-      #expect(
-        plan.problems.map(\.message) == [
-          "migration 0002_mine was applied to this container, and is 0003_mine now: renumber it in the history"
-        ])
-      #expect(failure { try lab.migrate() }.code == .edited)
-      let error = failure { try repair(lab, Repair(accept: [2])) }
-      #expect(error.code == .usage && error.text.contains("0002_mine is renumbered"), "\(error.text)")
-      #expect(try repair(lab, Repair(renumber: true)) == ["0002_mine: recorded as 0003_mine"])
-      #expect(try lab.history()?.records.map(\.number) == [1, 3])
-      #expect(try lab.settings()?["v"] == .integer(3))
-      // The other one was never run here, and is not skipped silently.
-      #expect(try lab.plan().entries.map(\.state) == [.applied, .outOfOrder, .applied])
-      #expect(failure { try repair(lab, Repair(renumber: true)) }.code == .usage)
-    }
+    lab.configuration.versionMarkers = [.init(place: .defaults(key: "v"))]
+    try lab.migration("0001_first.yaml", step("first"))
+    try lab.migration("0002_mine.yaml", step("mine"))
+    _ = try lab.baseline(0)
+    try lab.migrate()
+    try lab.removeMigration("0002_mine.yaml")
+    try lab.migration("0002_theirs.yaml", step("theirs"))
+    try lab.migration("0003_mine.yaml", step("mine"))
+    let plan = try lab.plan()
+    #expect(plan.entries.map(\.state) == [.applied, .renumbered, .pending])
+    #expect(plan.entries[1].identifier == "0002_mine")
+    #expect(
+      plan.problems.map(\.message) == [
+        "migration 0002_mine was applied to this container, and is 0003_mine now: renumber it in the history"
+      ])
+    #expect(failure { try lab.migrate() }.code == .edited)
+    let error = failure { try repair(lab, Repair(accept: [2])) }
+    #expect(error.code == .usage && error.text.contains("0002_mine is renumbered"), "\(error.text)")
+    #expect(try repair(lab, Repair(renumber: true)) == ["0002_mine: recorded as 0003_mine"])
+    #expect(try lab.history()?.records.map(\.number) == [1, 3])
+    #expect(try lab.settings()?["v"] == .integer(3))
+    // The other one was never run here, and is not skipped silently.
+    #expect(try lab.plan().entries.map(\.state) == [.applied, .outOfOrder, .applied])
+    #expect(failure { try repair(lab, Repair(renumber: true)) }.code == .usage)
   }
 
   @Test(
@@ -103,69 +101,63 @@ import Testing
       ("0001_a/migration.yaml", "0002_b/migration.yaml"),
     ])
   func swapped(_ first: String, _ second: String) throws {
-    try Lab.with { lab in
-      try lab.database(Lab.place, "CREATE TABLE t (x)")
-      try lab.set(["a": .string("before")])
-      let texts = ["a", "b"].map { key in
-        first.hasSuffix(".sql")
-          ? "-- drydock: database notes\n-- drydock: irreversible\nUPDATE t SET x = '\(key)' WHERE x = 1;\n"
-          : "steps:\n  - defaults.set: {values: {\(key): \(key == "a" ? 1 : 2)}, if-exists: replace}\n"
-      }
-      try lab.files([first: texts[0], second: texts[1]])
-      _ = try lab.baseline(0)
-      try lab.migrate()
-      let before = try #require(try lab.history()).records
-      for name in [first, second] { try lab.removeMigration(String(name.prefix { $0 != "/" })) }
-      try lab.files([
-        first.replacing("0001_a", with: "0001_b"): texts[1],
-        second.replacing("0002_b", with: "0002_a"): texts[0],
-      ])
-      #expect(try lab.plan().entries.map(\.state) == [.renumbered, .renumbered])
-      _ = try repair(lab, Repair(renumber: true))
-      let after = try #require(try lab.history()).records
-      #expect(after.map(\.name) == ["b", "a"] && after.map(\.time) == before.reversed().map(\.time))
-      #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
-      if first.hasSuffix(".sql") { return }
-      #expect(try lab.rollback(to: 0).to == 0 && lab.settings()?["a"] == .string("before"))
-      try lab.rollback(redoing: true)
-      // The undo log has the values of their steps under the old numbers.
-      #expect(try lab.settings()?["a"] == .integer(1) && lab.settings()?["b"] == .integer(2))
-      try lab.rollback(to: 1, down: true)
-      #expect(try lab.settings()?["a"] == .string("before") && lab.settings()?["b"] == .integer(2))
-      try lab.rollback(to: 0, down: true)
-      #expect(try lab.settings()?["b"] == nil)
+    try lab.database(Lab.place, "CREATE TABLE t (x)")
+    try lab.set(["a": .string("before")])
+    let texts = ["a", "b"].map { key in
+      first.hasSuffix(".sql")
+        ? "-- drydock: database notes\n-- drydock: irreversible\nUPDATE t SET x = '\(key)' WHERE x = 1;\n"
+        : "steps:\n  - defaults.set: {values: {\(key): \(key == "a" ? 1 : 2)}, if-exists: replace}\n"
     }
+    try lab.files([first: texts[0], second: texts[1]])
+    _ = try lab.baseline(0)
+    try lab.migrate()
+    let before = try #require(try lab.history()).records
+    for name in [first, second] { try lab.removeMigration(String(name.prefix { $0 != "/" })) }
+    try lab.files([
+      first.replacing("0001_a", with: "0001_b"): texts[1],
+      second.replacing("0002_b", with: "0002_a"): texts[0],
+    ])
+    #expect(try lab.plan().entries.map(\.state) == [.renumbered, .renumbered])
+    _ = try repair(lab, Repair(renumber: true))
+    let after = try #require(try lab.history()).records
+    #expect(after.map(\.name) == ["b", "a"] && after.map(\.time) == before.reversed().map(\.time))
+    #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
+    if first.hasSuffix(".sql") { return }
+    #expect(try lab.rollback(to: 0).to == 0 && lab.settings()?["a"] == .string("before"))
+    try lab.rollback(redoing: true)
+    // The undo log has the values of their steps under the old numbers.
+    #expect(try lab.settings()?["a"] == .integer(1) && lab.settings()?["b"] == .integer(2))
+    try lab.rollback(to: 1, down: true)
+    #expect(try lab.settings()?["a"] == .string("before") && lab.settings()?["b"] == .integer(2))
+    try lab.rollback(to: 0, down: true)
+    #expect(try lab.settings()?["b"] == nil)
   }
 
   @Test func removesWhatIsGone() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      lab.configuration.versionMarkers = [.init(place: .defaults(key: "v"))]
-      _ = try lab.baseline(0)
-      try lab.migrate()
-      try lab.removeMigration("0003_m.yaml")
-      #expect(try lab.plan().problems.map(\.code) == [.newer])
-      _ = try repair(lab, Repair(remove: [3]))
-      let plan = try lab.plan()
-      #expect(plan.problems.isEmpty && plan.detected.version == 2)
-      #expect(try lab.settings()?["v"] == .integer(2), "the marker would make it version 3 again")
-      #expect(try lab.settings()?["m3"] == .boolean(true), "nothing else is touched")
-    }
+    try prepared(lab)
+    lab.configuration.versionMarkers = [.init(place: .defaults(key: "v"))]
+    _ = try lab.baseline(0)
+    try lab.migrate()
+    try lab.removeMigration("0003_m.yaml")
+    #expect(try lab.plan().problems.map(\.code) == [.newer])
+    _ = try repair(lab, Repair(remove: [3]))
+    let plan = try lab.plan()
+    #expect(plan.problems.isEmpty && plan.detected.version == 2)
+    #expect(try lab.settings()?["v"] == .integer(2), "the marker would make it version 3 again")
+    #expect(try lab.settings()?["m3"] == .boolean(true), "nothing else is touched")
   }
 
   @Test func acceptsADownFileAddedLater() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.up.sql", "-- drydock: database notes\nCREATE TABLE a (x);\n")
-      try lab.database(Lab.place, "CREATE TABLE t (x)")
-      _ = try lab.baseline(0)
-      try lab.migrate()
-      try lab.release()
-      try lab.migration("0001_a.down.sql", "-- drydock: database notes\nDROP TABLE a;\n")
-      #expect(try lab.plan().problems.isEmpty && lab.plan().notes.count == 1)
-      let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-      #expect(found.isEmpty, "what was released is as it was: \(found)")
-      _ = try repair(lab, Repair(accept: [1]))
-      #expect(try lab.plan().notes.isEmpty)
-    }
+    try lab.migration("0001_a.up.sql", "-- drydock: database notes\nCREATE TABLE a (x);\n")
+    try lab.database(Lab.place, "CREATE TABLE t (x)")
+    _ = try lab.baseline(0)
+    try lab.migrate()
+    try lab.release()
+    try lab.migration("0001_a.down.sql", "-- drydock: database notes\nDROP TABLE a;\n")
+    #expect(try lab.plan().problems.isEmpty && lab.plan().notes.count == 1)
+    let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+    #expect(found.isEmpty, "what was released is as it was: \(found)")
+    _ = try repair(lab, Repair(accept: [1]))
+    #expect(try lab.plan().notes.isEmpty)
   }
 }

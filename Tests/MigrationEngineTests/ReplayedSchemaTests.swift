@@ -7,6 +7,10 @@ import Testing
 
 /// What another tool's record says, against what its database has.
 @Suite struct ReplayedSchemaTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let record = "CREATE TABLE schema_migrations (version uint64,dirty bool);"
   private let golang = [
     "1_users.up.sql": "CREATE TABLE users (id integer);\n",
@@ -20,64 +24,58 @@ import Testing
   }
 
   @Test func aMissingTableIsNamedAndNothingIsRecorded() throws {
-    try Lab.with { lab in
-      try lab.files(golang)
-      try lab.database(
-        Lab.place,
-        "\(Self.record) INSERT INTO schema_migrations VALUES (2, 0); CREATE TABLE users (id integer, more)")
-      let found = try problem(lab, .golangMigrate)
-      #expect(
-        found == """
-          firstContact golang-migrate's table schema_migrations in the database notes is at version 2, and the database \
-          lacks what its migrations make:
-            index by_title (0002_notes)
-            table notes (0002_notes)
-            if they were not applied: set the version to 1, from which they run
-            if the database is as it should be: set the version to 2
-          """)
-      let error = failure { try lab.migrate(.golangMigrate) }
-      #expect(error.code == .firstContact && error.code?.exitCode == 4, "\(error)")
-      #expect(try lab.history() == nil)
-      #expect(try lab.tables() == ["schema_migrations", "users"])
-      // It did not run.
-      try lab.baseline(.golangMigrate, 1)
-      #expect(try lab.migrate(.golangMigrate).migrations.map(\.number) == [2, 3])
-      #expect(try lab.column("SELECT title FROM notes") == ["a"])
-    }
+    try lab.files(golang)
+    try lab.database(
+      Lab.place,
+      "\(Self.record) INSERT INTO schema_migrations VALUES (2, 0); CREATE TABLE users (id integer, more)")
+    let found = try problem(lab, .golangMigrate)
+    #expect(
+      found == """
+        firstContact golang-migrate's table schema_migrations in the database notes is at version 2, and the database \
+        lacks what its migrations make:
+          index by_title (0002_notes)
+          table notes (0002_notes)
+          if they were not applied: set the version to 1, from which they run
+          if the database is as it should be: set the version to 2
+        """)
+    let error = failure { try lab.migrate(.golangMigrate) }
+    #expect(error.code == .firstContact && error.code?.exitCode == 4, "\(error)")
+    #expect(try lab.history() == nil)
+    #expect(try lab.tables() == ["schema_migrations", "users"])
+    // It did not run.
+    try lab.baseline(.golangMigrate, 1)
+    #expect(try lab.migrate(.golangMigrate).migrations.map(\.number) == [2, 3])
+    #expect(try lab.column("SELECT title FROM notes") == ["a"])
   }
 
   @Test func baselineTakesItAsItIs() throws {
-    try Lab.with { lab in
-      try lab.files(golang)
-      try lab.database(
-        Lab.place,
-        "\(Self.record) INSERT INTO schema_migrations VALUES (3, 0); CREATE TABLE users (id integer); CREATE TABLE Notes (ID)"
-      )
-      #expect(try problem(lab, .golangMigrate).contains("  table notes: column title (0002_notes)\n"))
-      let catalog = try lab.catalog(.golangMigrate)
-      let notes = try Transaction.run(on: try lab.container, .baseline, summary: "test") {
-        try Baseline.set(3, catalog: catalog, on: $0, stamp: lab.stamp)
-      }.value
-      #expect(
-        notes == [
-          "the database lacks what its migrations make: index by_title (0002_notes), table notes: column title (0002_notes)"
-        ])
-      #expect(try problem(lab, .golangMigrate) == "" && lab.plan(.golangMigrate).pending.isEmpty)
-    }
+    try lab.files(golang)
+    try lab.database(
+      Lab.place,
+      "\(Self.record) INSERT INTO schema_migrations VALUES (3, 0); CREATE TABLE users (id integer); CREATE TABLE Notes (ID)"
+    )
+    #expect(try problem(lab, .golangMigrate).contains("  table notes: column title (0002_notes)\n"))
+    let catalog = try lab.catalog(.golangMigrate)
+    let notes = try Transaction.run(on: try lab.container, .baseline, summary: "test") {
+      try Baseline.set(3, catalog: catalog, on: $0, stamp: lab.stamp)
+    }.value
+    #expect(
+      notes == [
+        "the database lacks what its migrations make: index by_title (0002_notes), table notes: column title (0002_notes)"
+      ])
+    #expect(try problem(lab, .golangMigrate) == "" && lab.plan(.golangMigrate).pending.isEmpty)
   }
 
   @Test("What a tool runs beside Drydock's history is compared, too")
   func later() throws {
-    try Lab.with { lab in
-      try lab.files(golang)
-      try lab.migrate(.golangMigrate, to: 1)
-      try lab.change("UPDATE schema_migrations SET version = 2")
-      #expect(try problem(lab, .golangMigrate).contains("table notes (0002_notes)"))
-      #expect(failure { try lab.migrate(.golangMigrate) }.code == .firstContact)
-      #expect(try lab.history()?.version == 1)
-      try lab.change("CREATE TABLE notes (id integer, title text); CREATE INDEX BY_TITLE ON notes (id)")
-      #expect(try lab.migrate(.golangMigrate).appliedExternally == [2])
-    }
+    try lab.files(golang)
+    try lab.migrate(.golangMigrate, to: 1)
+    try lab.change("UPDATE schema_migrations SET version = 2")
+    #expect(try problem(lab, .golangMigrate).contains("table notes (0002_notes)"))
+    #expect(failure { try lab.migrate(.golangMigrate) }.code == .firstContact)
+    #expect(try lab.history()?.version == 1)
+    try lab.change("CREATE TABLE notes (id integer, title text); CREATE INDEX BY_TITLE ON notes (id)")
+    #expect(try lab.migrate(.golangMigrate).appliedExternally == [2])
   }
 
   @Test(
@@ -107,13 +105,11 @@ import Testing
   func records(_ format: MigrationTool.Format, _ files: [String: String], _ sql: String, _ missing: String)
     throws
   {
-    try Lab.with { lab in
-      try lab.files(files)
-      try lab.database(Lab.place, sql)
-      let found = try problem(lab, format)
-      #expect(found.contains("\n  \(missing)\n"), "\(found)")
-      #expect(found.split(separator: "\n").count == 4, "\(found)")
-    }
+    try lab.files(files)
+    try lab.database(Lab.place, sql)
+    let found = try problem(lab, format)
+    #expect(found.contains("\n  \(missing)\n"), "\(found)")
+    #expect(found.split(separator: "\n").count == 4, "\(found)")
   }
 
   /// Databases that have what is known to be there.
@@ -164,20 +160,18 @@ import Testing
       ),
     ])
   func noFalseAlarm(_ files: [String: String], _ sql: String, _ versions: String, _ note: String) throws {
-    try Lab.with { lab in
-      try lab.files(files.mapValues { "-- migrate:up transaction:false\n\($0)\n-- migrate:down\n" })
-      try lab.database(
-        Lab.place,
-        "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES \(versions); \(sql)")
-      #expect(try problem(lab, .dbmate) == "")
-      let notes = try lab.plan(.dbmate).notes.map {
-        $0.replacing(lab.directory("migrations") + "/", with: "")
-      }
-      #expect(
-        notes == (note.isEmpty ? [] : ["the database was compared with its migrations only in part: \(note)"])
-      )
-      #expect(try lab.migrate(.dbmate).appliedExternally.isEmpty == false)
+    try lab.files(files.mapValues { "-- migrate:up transaction:false\n\($0)\n-- migrate:down\n" })
+    try lab.database(
+      Lab.place,
+      "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES \(versions); \(sql)")
+    #expect(try problem(lab, .dbmate) == "")
+    let notes = try lab.plan(.dbmate).notes.map {
+      $0.replacing(lab.directory("migrations") + "/", with: "")
     }
+    #expect(
+      notes == (note.isEmpty ? [] : ["the database was compared with its migrations only in part: \(note)"])
+    )
+    #expect(try lab.migrate(.dbmate).appliedExternally.isEmpty == false)
   }
 
   @Test("SQLDelight's sources say what the app creates")
@@ -195,10 +189,7 @@ import Testing
       }
     }
     #expect(try found("2.db", 2, "") == [])
-    #expect(
-      try found("1.db", 2, "") == [
-        "  index book_title", "  table book: column done",
-      ])
+    #expect(try found("1.db", 2, "") == ["  index book_title", "  table book: column done"])
     #expect(
       try found("2.db", 2, "CREATE TABLE other (x); DROP TABLE book") == [
         "  index book_title", "  table book",

@@ -5,6 +5,10 @@ import Testing
 
 /// Long SQL files take time in proportion to their length.
 @Suite(.serialized) struct SQLSpeedTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private func write(_ lab: Lab, _ count: Int) throws {
     let rows = (1...count).map { "INSERT INTO t VALUES (\($0), 'the name of row \($0)');" }
     try lab.migration(
@@ -23,17 +27,15 @@ import Testing
   }
 
   @Test func validatingIsLinear() throws {
-    try Lab.with { lab in
-      func seconds(_ count: Int) throws -> Double {
-        try write(lab, count)
-        return try time {
-          let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-          #expect(found.isEmpty)
-        }
+    func seconds(_ count: Int) throws -> Double {
+      try write(lab, count)
+      return try time {
+        let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+        #expect(found.isEmpty)
       }
-      let (short, long) = (try seconds(2_000), try seconds(16_000))
-      #expect(long < short * 24 + 200, "2,000 statements: \(short) ms, 16,000: \(long) ms")
     }
+    let (short, long) = (try seconds(2_000), try seconds(16_000))
+    #expect(long < short * 24 + 200, "2,000 statements: \(short) ms, 16,000: \(long) ms")
   }
 
   @Test func migratingIsLinear() throws {
@@ -51,19 +53,17 @@ import Testing
 
   /// Each place is found from the one before.
   @Test func manyProblemsAreToldInLinearTime() throws {
-    try Lab.with { lab in
-      let lines = (1...16_000).map { "DELETE FROM t WHERE \($0);" }
-      try lab.migration(
-        "0001_rows.sql",
-        "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\nCREATE TABLE t (id);\n"
-          + lines.joined(separator: "\n"))
-      let time = try processorTime { () throws in
-        let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-        #expect(problems.count == 16_000)
-        #expect(problems.last?.message.contains("0001_rows.sql:16004:1: ") == true)
-      }
-      #expect(time < .seconds(30))
+    let lines = (1...16_000).map { "DELETE FROM t WHERE \($0);" }
+    try lab.migration(
+      "0001_rows.sql",
+      "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\nCREATE TABLE t (id);\n"
+        + lines.joined(separator: "\n"))
+    let time = try processorTime { () throws in
+      let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+      #expect(problems.count == 16_000)
+      #expect(problems.last?.message.contains("0001_rows.sql:16004:1: ") == true)
     }
+    #expect(time < .seconds(30))
   }
 
   @Test func placesInAnyOrder() {
@@ -76,13 +76,11 @@ import Testing
   }
 
   @Test func aNULCharacterIsRefused() throws {
-    try Lab.with { lab in
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
-      _ = try lab.baseline(0)
-      try lab.migration(
-        "0001_a.sql",
-        "-- drydock: database notes\n-- migrate:up\nINSERT INTO t VALUES (1)\0; INSERT INTO t VALUES (2);\n")
-      #expect(failure { try lab.migrate() }.text.contains("a NUL character is not SQL"))
-    }
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
+    _ = try lab.baseline(0)
+    try lab.migration(
+      "0001_a.sql",
+      "-- drydock: database notes\n-- migrate:up\nINSERT INTO t VALUES (1)\0; INSERT INTO t VALUES (2);\n")
+    #expect(failure { try lab.migrate() }.text.contains("a NUL character is not SQL"))
   }
 }

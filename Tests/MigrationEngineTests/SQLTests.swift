@@ -5,6 +5,10 @@ import MigrationEngine
 import Testing
 
 @Suite struct SQLTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let schema = """
     CREATE TABLE list (id INTEGER PRIMARY KEY, title TEXT);
     CREATE TABLE task (id INTEGER PRIMARY KEY, list INTEGER REFERENCES list(id), title TEXT, isDone INTEGER);
@@ -147,63 +151,56 @@ import Testing
   }
 
   @Test func missingDatabase() throws {
-    try Lab.with { lab in
-      _ = try lab.baseline(0)
-      try lab.migration("0001_a.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
-      let report = try lab.migrate()
-      #expect(report.migrations.first?.notes.count == 1)
-      #expect(
-        report.migrations.first?.notes.first?.hasSuffix("the database notes does not exist: skipped") == true)
-      try lab.migration(
-        "0002_b.sql", "-- drydock: database notes\n-- drydock: if-missing fail\n-- migrate:up\nSELECT 1;\n")
-      #expect(
-        failure { try lab.migrate() }.text.contains("0002_b.sql:3:1: sql: the database notes is not in"))
-      try lab.migration("0002_b.sql", "-- drydock: database nots\n-- migrate:up\nSELECT 1;\n")
-      let unknown = failure { try lab.migrate() }.text
-      #expect(unknown.contains("0002_b.sql:1:1: drydock.yaml has no database `nots`; did you mean `notes`?"))
-    }
+    _ = try lab.baseline(0)
+    try lab.migration("0001_a.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
+    let report = try lab.migrate()
+    #expect(report.migrations.first?.notes.count == 1)
+    #expect(
+      report.migrations.first?.notes.first?.hasSuffix("the database notes does not exist: skipped") == true)
+    try lab.migration(
+      "0002_b.sql", "-- drydock: database notes\n-- drydock: if-missing fail\n-- migrate:up\nSELECT 1;\n")
+    #expect(failure { try lab.migrate() }.text.contains("0002_b.sql:3:1: sql: the database notes is not in"))
+    try lab.migration("0002_b.sql", "-- drydock: database nots\n-- migrate:up\nSELECT 1;\n")
+    let unknown = failure { try lab.migrate() }.text
+    #expect(unknown.contains("0002_b.sql:1:1: drydock.yaml has no database `nots`; did you mean `notes`?"))
   }
 
   @Test func inYAMLAndInFiles() throws {
-    try Lab.with { lab in
-      try lab.database(Lab.newDatabase, Self.schema)
-      _ = try lab.baseline(0)
-      try lab.migration(
-        "0001_a.yaml",
-        "steps:\n  - sql:\n      database: notes\n      up: |\n        SELECT 1;\n        SELEC 2;\n")
-      #expect(failure { try lab.migrate() }.text.hasPrefix("0001_a.yaml:6:"))
-      try lab.migration(
-        "0001_a.yaml", "steps:\n  - sql: {database: notes, up: UPDATE task SET title = 'y' WHERE id = 1}\n")
-      try lab.migration(
-        "0002_b/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql, down: down.sql}\n")
-      try lab.migration("0002_b/up.sql", "\nSELEC 1;")
-      try lab.migration("0002_b/down.sql", "SELECT 1;")
-      let error = failure { try lab.migrate() }.text
-      #expect(error.contains("up.sql:2:1: near \"SELEC\": syntax error (step "), "\(error)")
-      try lab.migration("0002_b/up.sql", "ALTER TABLE task ADD COLUMN notes;")
-      try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, file: both.sql}\n")
-      try lab.migration(
-        "0003_c/both.sql", "-- migrate:up\nALTER TABLE task ADD COLUMN more;\n-- migrate:down\nBAD;\n")
-      #expect(try lab.migrate().to == 3)
-      #expect(
-        try lab.query(Lab.newDatabase, "SELECT title FROM task WHERE more IS NULL AND id = 1") == [
-          ["title": "y"]
-        ])
-    }
+    try lab.database(Lab.newDatabase, Self.schema)
+    _ = try lab.baseline(0)
+    try lab.migration(
+      "0001_a.yaml",
+      "steps:\n  - sql:\n      database: notes\n      up: |\n        SELECT 1;\n        SELEC 2;\n")
+    #expect(failure { try lab.migrate() }.text.hasPrefix("0001_a.yaml:6:"))
+    try lab.migration(
+      "0001_a.yaml", "steps:\n  - sql: {database: notes, up: UPDATE task SET title = 'y' WHERE id = 1}\n")
+    try lab.migration(
+      "0002_b/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql, down: down.sql}\n")
+    try lab.migration("0002_b/up.sql", "\nSELEC 1;")
+    try lab.migration("0002_b/down.sql", "SELECT 1;")
+    let error = failure { try lab.migrate() }.text
+    #expect(error.contains("up.sql:2:1: near \"SELEC\": syntax error (step "), "\(error)")
+    try lab.migration("0002_b/up.sql", "ALTER TABLE task ADD COLUMN notes;")
+    try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, file: both.sql}\n")
+    try lab.migration(
+      "0003_c/both.sql", "-- migrate:up\nALTER TABLE task ADD COLUMN more;\n-- migrate:down\nBAD;\n")
+    #expect(try lab.migrate().to == 3)
+    #expect(
+      try lab.query(Lab.newDatabase, "SELECT title FROM task WHERE more IS NULL AND id = 1") == [
+        ["title": "y"]
+      ])
   }
 
   @Test func twoPlaces() throws {
-    try Lab.with { lab in
-      try lab.database(Lab.newDatabase, Self.schema)
-      try lab.database(Lab.oldDatabase, Self.schema)
-      _ = try lab.baseline(0)
-      try lab.migration("0001_a.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
-      #expect(failure { try lab.migrate() }.text.contains("the database notes exists in 2 places"))
-      try lab.migration(
-        "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
-      try lab.removeMigration("0001_a.sql")
-      try lab.migration("0001_a.yaml", "steps: []\n")
-      #expect(failure { try lab.migrate() }.text.contains("the database is in two places"))
-    }
+    try lab.database(Lab.newDatabase, Self.schema)
+    try lab.database(Lab.oldDatabase, Self.schema)
+    _ = try lab.baseline(0)
+    try lab.migration("0001_a.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
+    #expect(failure { try lab.migrate() }.text.contains("the database notes exists in 2 places"))
+    try lab.migration(
+      "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+    try lab.removeMigration("0001_a.sql")
+    try lab.migration("0001_a.yaml", "steps: []\n")
+    #expect(failure { try lab.migrate() }.text.contains("the database is in two places"))
   }
 }

@@ -10,6 +10,10 @@ import Testing
 /// Steps of Drydock beside the migrations of another tool.
 @Suite("Steps beside another tool's migrations")
 struct StepsBesideTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let number = 20_260_101_120_000
   private let dbmate = [
     "20260101120000_users.sql":
@@ -50,69 +54,60 @@ struct StepsBesideTests {
 
   @Test("They run after its statements, in one migration, and are reverted before its down statements")
   func thereAndBack() throws {
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      try lab.migration("20260101120000_settings.yaml", settings)
-      try lab.set(["old": 1])
-      let report = try migrate(lab, Self.tool)
-      #expect(report.migrations.map(\.number) == [Self.number])
-      #expect(
-        report.migrations.first?.name == "users" && report.migrations.first?.summary == "The user's name")
-      #expect(try lab.settings() == ["new": 1, "user": "Ada"])
-      #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
-      #expect(try lab.history()?.records.map(\.number) == [Self.number])
-      try lab.app(sets: "later", true)
-      try rollback(lab, Self.tool, down: 0)
-      #expect(try lab.settings() == ["old": 1, "later": true])
-      #expect(try lab.tables() == ["schema_migrations"])
-      #expect(try lab.column("SELECT version FROM schema_migrations") == [])
-      #expect(try lab.history()?.records.isEmpty == true)
-      // The whole transaction can be undone as well.
-      _ = try migrate(lab, Self.tool)
-      try rollback(lab, Self.tool)
-      #expect(try lab.settings() == ["old": 1, "later": true])
-      #expect(try lab.tables() == ["schema_migrations"])
-    }
+    try lab.files(dbmate)
+    try lab.migration("20260101120000_settings.yaml", settings)
+    try lab.set(["old": 1])
+    let report = try migrate(lab, Self.tool)
+    #expect(report.migrations.map(\.number) == [Self.number])
+    #expect(report.migrations.first?.name == "users" && report.migrations.first?.summary == "The user's name")
+    #expect(try lab.settings() == ["new": 1, "user": "Ada"])
+    #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
+    #expect(try lab.history()?.records.map(\.number) == [Self.number])
+    try lab.app(sets: "later", true)
+    try rollback(lab, Self.tool, down: 0)
+    #expect(try lab.settings() == ["old": 1, "later": true])
+    #expect(try lab.tables() == ["schema_migrations"])
+    #expect(try lab.column("SELECT version FROM schema_migrations") == [])
+    #expect(try lab.history()?.records.isEmpty == true)
+    // The whole transaction can be undone as well.
+    _ = try migrate(lab, Self.tool)
+    try rollback(lab, Self.tool)
+    #expect(try lab.settings() == ["old": 1, "later": true])
+    #expect(try lab.tables() == ["schema_migrations"])
   }
 
   @Test("A failing step leaves the database as it was")
   func oneTransaction() throws {
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      try lab.migration(
-        "20260101120000_settings.yaml",
-        "steps: []\nverify:\n  - sql: {database: notes, query: SELECT count(*) FROM users, equals: 2}\n")
-      try lab.set(["old": 1])
-      let error = failure { try migrate(lab, Self.tool) }
-      #expect(error.code == .verifyFailed, "\(error)")
-      #expect(error.text.hasPrefix("20260101120000_settings.yaml:3:5: verify: "), "\(error)")
-      #expect(try !lab.exists(Lab.newDatabase) && lab.history() == nil)
-    }
+    try lab.files(dbmate)
+    try lab.migration(
+      "20260101120000_settings.yaml",
+      "steps: []\nverify:\n  - sql: {database: notes, query: SELECT count(*) FROM users, equals: 2}\n")
+    try lab.set(["old": 1])
+    let error = failure { try migrate(lab, Self.tool) }
+    #expect(error.code == .verifyFailed, "\(error)")
+    #expect(error.text.hasPrefix("20260101120000_settings.yaml:3:5: verify: "), "\(error)")
+    #expect(try !lab.exists(Lab.newDatabase) && lab.history() == nil)
   }
 
   @Test("Explicit down steps are for the steps; the tool's down statements follow them")
   func explicitDown() throws {
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      let body = settings.replacing(/\n {6}down: .*/, with: "")
-      try lab.migration("20260101120000_settings.yaml", body)
-      let found = try MigrationValidation.run(
-        lab.directory("migrations"), tool: Self.tool, lab.configuration)
-      #expect(found.problems.map(\.code) == [.irreversible], "\(found.problems)")
-      let down =
-        "down:\n  - defaults.rename: {keys: {new: old}}\n"
-        + "  - sql:\n      database: notes\n      defaults: true\n"
-        + "      up: DELETE FROM defaults WHERE key = (SELECT 'user' FROM users)\n"
-      try lab.migration("20260101120000_settings.yaml", body + down)
-      let better = try MigrationValidation.run(
-        lab.directory("migrations"), tool: Self.tool, lab.configuration)
-      #expect(better.problems.isEmpty, "\(better.problems)")
-      try lab.set(["old": 1])
-      _ = try migrate(lab, Self.tool)
-      try rollback(lab, Self.tool, down: 0)
-      #expect(try lab.settings() == ["old": 1])
-      #expect(try lab.tables() == ["schema_migrations"])
-    }
+    try lab.files(dbmate)
+    let body = settings.replacing(/\n {6}down: .*/, with: "")
+    try lab.migration("20260101120000_settings.yaml", body)
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: Self.tool, lab.configuration)
+    #expect(found.problems.map(\.code) == [.irreversible], "\(found.problems)")
+    let down =
+      "down:\n  - defaults.rename: {keys: {new: old}}\n"
+      + "  - sql:\n      database: notes\n      defaults: true\n"
+      + "      up: DELETE FROM defaults WHERE key = (SELECT 'user' FROM users)\n"
+    try lab.migration("20260101120000_settings.yaml", body + down)
+    let better = try MigrationValidation.run(lab.directory("migrations"), tool: Self.tool, lab.configuration)
+    #expect(better.problems.isEmpty, "\(better.problems)")
+    try lab.set(["old": 1])
+    _ = try migrate(lab, Self.tool)
+    try rollback(lab, Self.tool, down: 0)
+    #expect(try lab.settings() == ["old": 1])
+    #expect(try lab.tables() == ["schema_migrations"])
   }
 
   @Test("Both files are in the checksum; what the tool ran counts with its steps")
@@ -132,39 +127,35 @@ struct StepsBesideTests {
       try lab.migration("20260101120000_settings/migration.yaml", settings)
       #expect(try states() == [.edited])
     }
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      try lab.migration("20260101120000_settings.yaml", settings)
-      try lab.set(["old": 1])
-      try lab.database(
-        Lab.place,
-        "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES ('20260101120000'); "
-          + "CREATE TABLE users (name)")
-      #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied])
-      let report = try migrate(lab, Self.tool)
-      #expect(report.appliedExternally == [Self.number] && report.migrations.isEmpty)
-      #expect(try lab.settings() == ["old": 1])
-    }
+    try lab.files(dbmate)
+    try lab.migration("20260101120000_settings.yaml", settings)
+    try lab.set(["old": 1])
+    try lab.database(
+      Lab.place,
+      "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES ('20260101120000'); "
+        + "CREATE TABLE users (name)")
+    #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied])
+    let report = try migrate(lab, Self.tool)
+    #expect(report.appliedExternally == [Self.number] && report.migrations.isEmpty)
+    #expect(try lab.settings() == ["old": 1])
   }
 
   @Test("A directory has the files that its steps name")
   func directory() throws {
-    try Lab.with { lab in
-      lab.configuration.databases["other"] = ["Documents/other.sqlite"]
-      try lab.files(dbmate)
-      try lab.migration(
-        "20260101120000_other/migration.yaml",
-        "irreversible: true\nsteps:\n  - sql: {database: other, up: other.sql, if-missing: create}\n")
-      try lab.migration("20260101120000_other/other.sql", "CREATE TABLE o (a);\n")
-      try lab.migration("20260101120000_other/README.md", "not used")
-      let report = try migrate(lab, Self.tool)
-      #expect(report.migrations.map(\.name) == ["users"])
-      #expect(try lab.query("Documents/other.sqlite", "SELECT * FROM o").isEmpty)
-      try lab.migration("20260101120000_other/README.md", "edited")
-      #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied])
-      try lab.migration("20260101120000_other/other.sql", "CREATE TABLE o (b);\n")
-      #expect(try lab.plan(.dbmate).entries.map(\.state) == [.edited])
-    }
+    lab.configuration.databases["other"] = ["Documents/other.sqlite"]
+    try lab.files(dbmate)
+    try lab.migration(
+      "20260101120000_other/migration.yaml",
+      "irreversible: true\nsteps:\n  - sql: {database: other, up: other.sql, if-missing: create}\n")
+    try lab.migration("20260101120000_other/other.sql", "CREATE TABLE o (a);\n")
+    try lab.migration("20260101120000_other/README.md", "not used")
+    let report = try migrate(lab, Self.tool)
+    #expect(report.migrations.map(\.name) == ["users"])
+    #expect(try lab.query("Documents/other.sqlite", "SELECT * FROM o").isEmpty)
+    try lab.migration("20260101120000_other/README.md", "edited")
+    #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied])
+    try lab.migration("20260101120000_other/other.sql", "CREATE TABLE o (b);\n")
+    #expect(try lab.plan(.dbmate).entries.map(\.state) == [.edited])
   }
 
   private static let files: [MigrationTool.Format: [String: String]] = [
@@ -207,86 +198,79 @@ struct StepsBesideTests {
       (.dbmate, ["ci.yaml", "docker/migration.yaml", "2_a.d/README"], nil),
     ] as [(MigrationTool.Format, [String], String?)])
   func names(_ format: MigrationTool.Format, _ names: [String], _ message: String?) throws {
-    try Lab.with { lab in
-      try lab.files(Self.files[format] ?? [:])
-      for name in names { try lab.migration(name, "steps: []\n") }
-      let tool = MigrationTool(format, database: "notes", schemas: Samples.room + "/schemas")
-      let (catalog, _, problems) = try MigrationCatalog.read(lab.directory("migrations"), tool: tool)
-      let texts = problems.map(\.description)
-      #expect(catalog.numbers == [2], "\(texts)")
-      #expect(message.map { text in texts.contains { $0.contains(text) } } ?? texts.isEmpty, "\(texts)")
-    }
+    try lab.files(Self.files[format] ?? [:])
+    for name in names { try lab.migration(name, "steps: []\n") }
+    let tool = MigrationTool(format, database: "notes", schemas: Samples.room + "/schemas")
+    let (catalog, _, problems) = try MigrationCatalog.read(lab.directory("migrations"), tool: tool)
+    let texts = problems.map(\.description)
+    #expect(catalog.numbers == [2], "\(texts)")
+    #expect(message.map { text in texts.contains { $0.contains(text) } } ?? texts.isEmpty, "\(texts)")
   }
 
   @Test("Errors in the steps have their places, and statements on the tool's database are refused")
   func errors() throws {
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      try lab.migration(
-        "20260101120000_settings.yaml",
-        "steps:\n  - defaults.remane: {keys: {a: b}}\n  - sql: {database: notes, up: SELECT 1, down: SELECT 1}\n"
-          + "  - sql: {database: nowhere, up: SELECT 1, down: SELECT 1}\n")
-      let found = try MigrationValidation.run(
-        lab.directory("migrations"), tool: Self.tool, lab.configuration)
-      let texts = found.problems.map {
-        $0.message.replacing(lab.directory("migrations") + "/20260101120000_settings.yaml:", with: "")
-      }
-      #expect(texts.count == 3, "\(texts)")
-      #expect(texts[0].hasPrefix("2:5: unknown operation `defaults.remane`"), "\(texts)")
-      #expect(
-        texts[1]
-          == "3:21: statements on the database notes belong in the migration of dbmate, which runs before these steps: "
-          + "move them to 20260101120000_users.sql", "\(texts)")
-      #expect(texts[2].hasPrefix("4:21: drydock.yaml has no database `nowhere`"), "\(texts)")
-      #expect(failure { try migrate(lab, Self.tool) }.code == .catalog)
+    try lab.files(dbmate)
+    try lab.migration(
+      "20260101120000_settings.yaml",
+      "steps:\n  - defaults.remane: {keys: {a: b}}\n  - sql: {database: notes, up: SELECT 1, down: SELECT 1}\n"
+        + "  - sql: {database: nowhere, up: SELECT 1, down: SELECT 1}\n")
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: Self.tool, lab.configuration)
+    let texts = found.problems.map {
+      $0.message.replacing(lab.directory("migrations") + "/20260101120000_settings.yaml:", with: "")
     }
+    #expect(texts.count == 3, "\(texts)")
+    #expect(texts[0].hasPrefix("2:5: unknown operation `defaults.remane`"), "\(texts)")
+    #expect(
+      texts[1]
+        == "3:21: statements on the database notes belong in the migration of dbmate, which runs before these steps: "
+        + "move them to 20260101120000_users.sql", "\(texts)")
+    #expect(texts[2].hasPrefix("4:21: drydock.yaml has no database `nowhere`"), "\(texts)")
+    #expect(failure { try migrate(lab, Self.tool) }.code == .catalog)
   }
 
   @Test("Beside a derived migration of Room, and beside one without a statement, which can be reverted")
   func room() throws {
-    try Lab.with { lab in
-      try lab.sample(Samples.room + "/notes-1.db")
-      for name in ["1_2.auto.yaml", "2_3.auto.yaml", "3_4.sql"] {
-        try lab.migration(
-          name, String(decoding: Samples.bytes("\(Samples.room)/migrations/\(name)"), as: UTF8.self))
-      }
-      for version in 1...4 {
-        let schema = String(
-          decoding: try Samples.bytes("\(Samples.room)/schemas/\(version).json"), as: UTF8.self)
-        try lab.migration("schemas/\(version).json", schema)
-        if version == 4 {
-          try lab.migration("schemas/5.json", schema.replacing(#""version": 4"#, with: #""version": 5"#))
-        }
-      }
-      try lab.migration("4_5.sql", "-- The theme alone changes.\n")
-      try lab.migration("2_theme.yaml", "steps:\n  - defaults.rename: {keys: {dark: theme}}\n")
+    try lab.sample(Samples.room + "/notes-1.db")
+    for name in ["1_2.auto.yaml", "2_3.auto.yaml", "3_4.sql"] {
       try lab.migration(
-        "5_theme.yaml",
-        "steps:\n  - defaults.convert: {key: theme, map: {true: dark, false: light}}\n"
-          + "verify:\n  - sql: {database: notes, query: SELECT count(*) FROM note, equals: before}\n")
-      try lab.set(["dark": true])
-      let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
-      let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
-      #expect(found.problems.isEmpty, "\(found.problems)")
-      let report = try migrate(lab, tool)
-      #expect(report.migrations.map(\.number) == [2, 3, 4, 5] && report.notes.isEmpty)
-      #expect(try lab.settings() == ["theme": "dark"])
-      #expect(try lab.column("PRAGMA user_version") == ["5"])
-      #expect(
-        try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(4).identityHash])
-      try rollback(lab, tool, down: 4)
-      #expect(try lab.settings() == ["theme": true])
-      #expect(try lab.column("PRAGMA user_version") == ["4"])
-      let error = failure { try rollback(lab, tool, down: 3) }
-      #expect(
-        error.code == .irreversible
-          && error.text.contains("3_4.sql:1:1: room has no down statements for this migration"), "\(error)")
-      try lab.migration("2_theme.yaml", "steps: []\n")
-      #expect(try lab.catalog(tool: tool).numbers == [2, 3, 4, 5])
-      let status = try Transaction.inspect(try lab.container) {
-        try MigrationStatus(lab.catalog(tool: tool), of: $0)
-      }
-      #expect(status.entries.map(\.state) == [.edited, .applied, .applied, .pending])
+        name, String(decoding: Samples.bytes("\(Samples.room)/migrations/\(name)"), as: UTF8.self))
     }
+    for version in 1...4 {
+      let schema = String(
+        decoding: try Samples.bytes("\(Samples.room)/schemas/\(version).json"), as: UTF8.self)
+      try lab.migration("schemas/\(version).json", schema)
+      if version == 4 {
+        try lab.migration("schemas/5.json", schema.replacing(#""version": 4"#, with: #""version": 5"#))
+      }
+    }
+    try lab.migration("4_5.sql", "-- The theme alone changes.\n")
+    try lab.migration("2_theme.yaml", "steps:\n  - defaults.rename: {keys: {dark: theme}}\n")
+    try lab.migration(
+      "5_theme.yaml",
+      "steps:\n  - defaults.convert: {key: theme, map: {true: dark, false: light}}\n"
+        + "verify:\n  - sql: {database: notes, query: SELECT count(*) FROM note, equals: before}\n")
+    try lab.set(["dark": true])
+    let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
+    #expect(found.problems.isEmpty, "\(found.problems)")
+    let report = try migrate(lab, tool)
+    #expect(report.migrations.map(\.number) == [2, 3, 4, 5] && report.notes.isEmpty)
+    #expect(try lab.settings() == ["theme": "dark"])
+    #expect(try lab.column("PRAGMA user_version") == ["5"])
+    #expect(
+      try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(4).identityHash])
+    try rollback(lab, tool, down: 4)
+    #expect(try lab.settings() == ["theme": true])
+    #expect(try lab.column("PRAGMA user_version") == ["4"])
+    let error = failure { try rollback(lab, tool, down: 3) }
+    #expect(
+      error.code == .irreversible
+        && error.text.contains("3_4.sql:1:1: room has no down statements for this migration"), "\(error)")
+    try lab.migration("2_theme.yaml", "steps: []\n")
+    #expect(try lab.catalog(tool: tool).numbers == [2, 3, 4, 5])
+    let status = try Transaction.inspect(try lab.container) {
+      try MigrationStatus(lab.catalog(tool: tool), of: $0)
+    }
+    #expect(status.entries.map(\.state) == [.edited, .applied, .applied, .pending])
   }
 }

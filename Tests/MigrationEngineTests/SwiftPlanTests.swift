@@ -134,8 +134,7 @@ import Testing
     func set(_ value: PropertyListValue) -> MigrationStage { .lightweight(version: 1, "a", [step(value)]) }
     #expect(try checksum(set(1)) == checksum(set(1)))
     // Histories contain these: they must never change.
-    #expect(
-      try checksum(set(1)) == "430838900dee238a6756f20c19e45f9431fad638f33d34c4e1a3c3c753204bb6")
+    #expect(try checksum(set(1)) == "430838900dee238a6756f20c19e45f9431fad638f33d34c4e1a3c3c753204bb6")
     let sql = MigrationStage.Operation.step(
       "sql",
       [

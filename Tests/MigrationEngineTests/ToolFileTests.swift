@@ -4,6 +4,10 @@ import Testing
 
 /// Which files other tools look at, and what their names say.
 @Suite struct ToolFileTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   @Test(
     arguments: [
       (.dbmate, "20151129054053_test_migration.sql", "20151129054053", 20_151_129_054_053, "test_migration"),
@@ -40,43 +44,38 @@ import Testing
     #expect(failure { try ToolFile(file, format) as Any }.text.contains("cannot be a version"))
   }
 
-  private static let trigger =
-    "CREATE TRIGGER x AFTER INSERT ON t BEGIN\n  UPDATE t SET a = 1;\nEND;\n"
+  private static let trigger = "CREATE TRIGGER x AFTER INSERT ON t BEGIN\n  UPDATE t SET a = 1;\nEND;\n"
 
   @Test func whatGooseTakes() throws {
-    try Lab.with { lab in
-      let text = """
-        -- a comment; with a semicolon
+    let text = """
+      -- a comment; with a semicolon
 
-        -- +goose Up
-        SELECT 1; SELECT 2; -- why
-        INSERT INTO t VALUES (
-          ';', 2
-        );
-        -- +goose StatementBegin
-        \(Self.trigger)-- +goose StatementEnd
-        -- +goose Down
-        -- +goose statementbegin
-        DROP TRIGGER x;
-        -- +goose statementend
-        """
-      try lab.files(["1_a.sql": text, "README.md": "", "notes.sql": "SELECT 1;"])
-      #expect(try lab.allProblems(.goose) == [])
-      try lab.files(["2_a.sql": text.replacing("';', 2", with: "'a;\n', 2")])
-      #expect(try lab.allProblems(.goose).first?.contains("2_a.sql:5:1: goose ends a statement") == true)
-    }
+      -- +goose Up
+      SELECT 1; SELECT 2; -- why
+      INSERT INTO t VALUES (
+        ';', 2
+      );
+      -- +goose StatementBegin
+      \(Self.trigger)-- +goose StatementEnd
+      -- +goose Down
+      -- +goose statementbegin
+      DROP TRIGGER x;
+      -- +goose statementend
+      """
+    try lab.files(["1_a.sql": text, "README.md": "", "notes.sql": "SELECT 1;"])
+    #expect(try lab.allProblems(.goose) == [])
+    try lab.files(["2_a.sql": text.replacing("';', 2", with: "'a;\n', 2")])
+    #expect(try lab.allProblems(.goose).first?.contains("2_a.sql:5:1: goose ends a statement") == true)
   }
 
   @Test func anEmptyDirectoryIsAWarning() throws {
-    try Lab.with { lab in
-      #expect(
-        try lab.catalog(.dbmate).warnings == [
-          "\(lab.directory("migrations")): the directory has no migration"
-        ])
-      #expect(try lab.catalog().warnings.count == 1)
-      try lab.files(["1_a.sql": "\(Self.up)-- migrate:down\n"])
-      #expect(try lab.catalog(.dbmate).warnings == [])
-    }
+    #expect(
+      try lab.catalog(.dbmate).warnings == [
+        "\(lab.directory("migrations")): the directory has no migration"
+      ])
+    #expect(try lab.catalog().warnings.count == 1)
+    try lab.files(["1_a.sql": "\(Self.up)-- migrate:down\n"])
+    #expect(try lab.catalog(.dbmate).warnings == [])
   }
 
   @Test(
@@ -174,10 +173,8 @@ import Testing
       (.goose, ["1_a.go": "package x"], "1_a.go: a migration in Go: only goose itself can run it"),
     ] as [(MigrationTool.Format, [String: String], String)])
   func problems(_ format: MigrationTool.Format, _ files: [String: String], _ message: String) throws {
-    try Lab.with { lab in
-      try lab.files(files)
-      let problems = try lab.allProblems(format)
-      #expect(problems.count == 1 && problems[0].contains(message), "\(problems)")
-    }
+    try lab.files(files)
+    let problems = try lab.allProblems(format)
+    #expect(problems.count == 1 && problems[0].contains(message), "\(problems)")
   }
 }

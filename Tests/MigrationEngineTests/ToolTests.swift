@@ -6,6 +6,10 @@ import Testing
 /// Folders and databases as other tools make them. The tools themselves are not at hand here: names, sections and tables
 /// are written by what their sources say (the guide "Other tools' databases").
 @Suite struct ToolTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private let dbmate = [
     "20260101120000_create_users.sql":
       "-- migrate:up\nCREATE TABLE users (id integer);\n\n-- migrate:down\nDROP TABLE users;\n",
@@ -14,92 +18,83 @@ import Testing
   ]
 
   @Test func dbmateFromNothing() throws {
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      #expect(try lab.plan(.dbmate).detected.version == 0)
-      let report = try lab.migrate(.dbmate)
-      #expect(report.migrations.map(\.name) == ["create_users", "more"])
-      #expect(try lab.tables() == ["schema_migrations", "users"])
-      #expect(
-        try lab.column("SELECT version FROM schema_migrations ORDER BY 1") == [
-          "20260101120000", "20260102120000",
-        ])
-      #expect(
-        try lab.column("SELECT sql FROM sqlite_schema WHERE name = 'schema_migrations'")
-          == [#"CREATE TABLE "schema_migrations" (version varchar(128) primary key)"#])
-      let plan = try lab.plan(.dbmate)
-      #expect(plan.entries.map(\.state) == [.applied, .applied] && plan.problems.isEmpty)
-      #expect(plan.detected.source.description == "dbmate's table schema_migrations in the database notes")
-      #expect(try lab.migrate(.dbmate).changedAnything == false)
-    }
+    try lab.files(dbmate)
+    #expect(try lab.plan(.dbmate).detected.version == 0)
+    let report = try lab.migrate(.dbmate)
+    #expect(report.migrations.map(\.name) == ["create_users", "more"])
+    #expect(try lab.tables() == ["schema_migrations", "users"])
+    #expect(
+      try lab.column("SELECT version FROM schema_migrations ORDER BY 1") == [
+        "20260101120000", "20260102120000",
+      ])
+    #expect(
+      try lab.column("SELECT sql FROM sqlite_schema WHERE name = 'schema_migrations'")
+        == [#"CREATE TABLE "schema_migrations" (version varchar(128) primary key)"#])
+    let plan = try lab.plan(.dbmate)
+    #expect(plan.entries.map(\.state) == [.applied, .applied] && plan.problems.isEmpty)
+    #expect(plan.detected.source.description == "dbmate's table schema_migrations in the database notes")
+    #expect(try lab.migrate(.dbmate).changedAnything == false)
   }
 
   @Test func dbmateGoesOnWhereItWas() throws {
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      // The first row's file is gone long since, which dbmate does not mind.
-      try lab.database(
-        Lab.place,
-        """
-        CREATE TABLE IF NOT EXISTS "schema_migrations" (version varchar(128) primary key);
-        CREATE TABLE users (id integer);
-        INSERT INTO schema_migrations (version) VALUES ('20250101120000'), ('20260101120000');
-        """)
-      #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied, .pending])
-      let report = try lab.migrate(.dbmate)
-      #expect(report.from == 20_260_101_120_000 && report.migrations.map(\.name) == ["more"])
-      #expect(report.appliedExternally == [20_260_101_120_000])
-      #expect(
-        try lab.column("SELECT version FROM schema_migrations ORDER BY 1")
-          == ["20250101120000", "20260101120000", "20260102120000"])
-      #expect(try lab.history()?.records.map(\.origin) == [.app, .applied])
-      // What Drydock ran must not change; what dbmate ran nobody can compare.
-      try lab.files(dbmate.mapValues { $0 + "-- edited\n" })
-      #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied, .edited])
-      // A lower number that was never applied is not skipped.
-      try lab.files(dbmate)
-      try lab.migration("20260101130000_late.sql", "-- migrate:up\n-- migrate:down\n")
-      #expect(try lab.plan(.dbmate).problems.map(\.code) == [.outOfOrder])
-    }
+    try lab.files(dbmate)
+    // The first row's file is gone long since, which dbmate does not mind.
+    try lab.database(
+      Lab.place,
+      """
+      CREATE TABLE IF NOT EXISTS "schema_migrations" (version varchar(128) primary key);
+      CREATE TABLE users (id integer);
+      INSERT INTO schema_migrations (version) VALUES ('20250101120000'), ('20260101120000');
+      """)
+    #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied, .pending])
+    let report = try lab.migrate(.dbmate)
+    #expect(report.from == 20_260_101_120_000 && report.migrations.map(\.name) == ["more"])
+    #expect(report.appliedExternally == [20_260_101_120_000])
+    #expect(
+      try lab.column("SELECT version FROM schema_migrations ORDER BY 1")
+        == ["20250101120000", "20260101120000", "20260102120000"])
+    #expect(try lab.history()?.records.map(\.origin) == [.app, .applied])
+    // What Drydock ran must not change; what dbmate ran nobody can compare.
+    try lab.files(dbmate.mapValues { $0 + "-- edited\n" })
+    #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied, .edited])
+    // A lower number that was never applied is not skipped.
+    try lab.files(dbmate)
+    try lab.migration("20260101130000_late.sql", "-- migrate:up\n-- migrate:down\n")
+    #expect(try lab.plan(.dbmate).problems.map(\.code) == [.outOfOrder])
   }
 
   @Test func aFailureLeavesTheRecord() throws {
-    try Lab.with { lab in
-      try lab.files(dbmate)
-      try lab.migrate(.dbmate, to: 20_260_101_120_000)
-      try lab.migration("20260103120000_bad.sql", "-- migrate:up\n\nSELECT nonsense;\n-- migrate:down\n")
-      let error = failure { try lab.migrate(.dbmate) }
-      #expect(error.code == .sql && error.text.hasPrefix("20260103120000_bad.sql:3:1: no such column"))
-      #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
-      #expect(
-        failure { try lab.migrate(.dbmate, to: 20_260_102_120_001) }.text.contains(
-          "there is no migration 20260102120001"))
-    }
+    try lab.files(dbmate)
+    try lab.migrate(.dbmate, to: 20_260_101_120_000)
+    try lab.migration("20260103120000_bad.sql", "-- migrate:up\n\nSELECT nonsense;\n-- migrate:down\n")
+    let error = failure { try lab.migrate(.dbmate) }
+    #expect(error.code == .sql && error.text.hasPrefix("20260103120000_bad.sql:3:1: no such column"))
+    #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
+    #expect(
+      failure { try lab.migrate(.dbmate, to: 20_260_102_120_001) }.text.contains(
+        "there is no migration 20260102120001"))
   }
 
   @Test func withoutATransaction() throws {
-    try Lab.with { lab in
-      let body = "BEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nVACUUM;\nDELETE FROM t;\n"
-      try lab.migration("1_a.sql", "-- migrate:up\n\(body)-- migrate:down\n")
-      #expect(failure { try lab.migrate(.dbmate) }.text.contains("1_a.sql:2:1: BEGIN, COMMIT"))
-      let tool = MigrationTool(.dbmate, database: "notes")
-      func validate() throws -> [String] {
-        try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems.map {
-          $0.message.replacing(lab.directory("migrations") + "/", with: "")
-        }
+    let body = "BEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nVACUUM;\nDELETE FROM t;\n"
+    try lab.migration("1_a.sql", "-- migrate:up\n\(body)-- migrate:down\n")
+    #expect(failure { try lab.migrate(.dbmate) }.text.contains("1_a.sql:2:1: BEGIN, COMMIT"))
+    let tool = MigrationTool(.dbmate, database: "notes")
+    func validate() throws -> [String] {
+      try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems.map {
+        $0.message.replacing(lab.directory("migrations") + "/", with: "")
       }
-      #expect(try validate().first?.hasPrefix("1_a.sql:2:1: BEGIN, COMMIT") == true)
-      try lab.migration("1_a.sql", "-- migrate:up transaction:false\n\(body)-- migrate:down\n")
-      #expect(try validate() == [])
-      try lab.migrate(.dbmate)
-      #expect(try lab.tables() == ["schema_migrations", "t"])
-      try lab.migration(
-        "2_b.sql", "-- migrate:up transaction:false\nBEGIN;\nDROP TABLE t;\n-- migrate:down\n")
-      #expect(failure { try lab.migrate(.dbmate) }.text.contains("leave a transaction open"))
-      try lab.migration("2_b.sql", "-- migrate:up transaction:false\nATTACH 'x' AS y;\n-- migrate:down\n")
-      #expect(failure { try lab.migrate(.dbmate) }.text.contains("2_b.sql:2:1: ATTACH"))
-      #expect(try lab.tables() == ["schema_migrations", "t"])
     }
+    #expect(try validate().first?.hasPrefix("1_a.sql:2:1: BEGIN, COMMIT") == true)
+    try lab.migration("1_a.sql", "-- migrate:up transaction:false\n\(body)-- migrate:down\n")
+    #expect(try validate() == [])
+    try lab.migrate(.dbmate)
+    #expect(try lab.tables() == ["schema_migrations", "t"])
+    try lab.migration("2_b.sql", "-- migrate:up transaction:false\nBEGIN;\nDROP TABLE t;\n-- migrate:down\n")
+    #expect(failure { try lab.migrate(.dbmate) }.text.contains("leave a transaction open"))
+    try lab.migration("2_b.sql", "-- migrate:up transaction:false\nATTACH 'x' AS y;\n-- migrate:down\n")
+    #expect(failure { try lab.migrate(.dbmate) }.text.contains("2_b.sql:2:1: ATTACH"))
+    #expect(try lab.tables() == ["schema_migrations", "t"])
   }
 
   private let golang = [
@@ -110,60 +105,50 @@ import Testing
   ]
 
   @Test func golangMigrate() throws {
-    try Lab.with { lab in
-      try lab.files(golang)
-      try lab.migrate(.golangMigrate, to: 1)
-      #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["1 0"])
-      #expect(
-        try lab.column("SELECT name FROM sqlite_schema WHERE type = 'index'") == ["version_unique"])
-      try lab.migrate(.golangMigrate)
-      #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["3 0"])
-      #expect(try lab.column("SELECT name FROM pragma_table_info('users')") == ["id", "name"])
-    }
+    try lab.files(golang)
+    try lab.migrate(.golangMigrate, to: 1)
+    #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["1 0"])
+    #expect(try lab.column("SELECT name FROM sqlite_schema WHERE type = 'index'") == ["version_unique"])
+    try lab.migrate(.golangMigrate)
+    #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["3 0"])
+    #expect(try lab.column("SELECT name FROM pragma_table_info('users')") == ["id", "name"])
   }
 
   @Test("A transaction of its own may begin after other statements")
   func golangMigrateWithItsOwnTransaction() throws {
-    try Lab.with { lab in
-      let sql =
-        "PRAGMA foreign_keys = off;\nBEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nPRAGMA foreign_keys = on;\n"
-      try lab.files([
-        "1_a.up.sql": sql, "1_a.down.sql": sql.replacing("CREATE TABLE t (a)", with: "DROP TABLE t"),
-      ])
-      let tool = MigrationTool(.golangMigrate, database: "notes")
-      #expect(
-        try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems
-          .isEmpty)
-      try lab.migrate(.golangMigrate)
-      #expect(try lab.tables() == ["schema_migrations", "t"])
-    }
+    let sql = "PRAGMA foreign_keys = off;\nBEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nPRAGMA foreign_keys = on;\n"
+    try lab.files([
+      "1_a.up.sql": sql, "1_a.down.sql": sql.replacing("CREATE TABLE t (a)", with: "DROP TABLE t"),
+    ])
+    let tool = MigrationTool(.golangMigrate, database: "notes")
+    #expect(
+      try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems
+        .isEmpty)
+    try lab.migrate(.golangMigrate)
+    #expect(try lab.tables() == ["schema_migrations", "t"])
   }
 
   @Test("dbmate runs the text with the line ends of the file")
   func dbmateWithCRLF() throws {
-    try Lab.with { lab in
-      let text = "-- migrate:up\nCREATE TABLE t (\n  a\n);\n-- migrate:down\nDROP TABLE t;\n"
-      try lab.migration("1_a.sql", text.replacing("\n", with: "\r\n"))
-      try lab.migrate(.dbmate)
-      #expect(
-        try lab.column("SELECT sql FROM sqlite_schema WHERE name = 't'") == ["CREATE TABLE t (\r\n  a\r\n)"])
-      try lab.migration("1_a.sql", text)
-      #expect(try lab.plan(.dbmate).problems.isEmpty)
-    }
+    let text = "-- migrate:up\nCREATE TABLE t (\n  a\n);\n-- migrate:down\nDROP TABLE t;\n"
+    try lab.migration("1_a.sql", text.replacing("\n", with: "\r\n"))
+    try lab.migrate(.dbmate)
+    #expect(
+      try lab.column("SELECT sql FROM sqlite_schema WHERE name = 't'") == ["CREATE TABLE t (\r\n  a\r\n)"])
+    try lab.migration("1_a.sql", text)
+    #expect(try lab.plan(.dbmate).problems.isEmpty)
   }
 
   @Test("What a merge left is refused, and not recorded as applied where there is no database")
   func conflicts() throws {
-    try Lab.with { lab in
-      for format in MigrationTool.Format.allCases where format != .room {
-        let name = [.golangMigrate: "1_a.up.sql", .sqldelight: "1.sqm"][format] ?? "1_a.sql"
-        try lab.files([name: "-- migrate:up\n-- +goose Up\n<<<<<<< HEAD\nSELECT 1;\n-- migrate:down\n"])
-        let error = failure { try lab.migrate(format) }
-        #expect(
-          error.code == .catalog && error.text.hasPrefix("\(name):3:1: a conflict marker"), "\(error.text)"
-        )
-        try lab.removeMigration(name)
-      }
+    for format in MigrationTool.Format.allCases where format != .room {
+      let name = [.golangMigrate: "1_a.up.sql", .sqldelight: "1.sqm"][format] ?? "1_a.sql"
+      try lab.files([name: "-- migrate:up\n-- +goose Up\n<<<<<<< HEAD\nSELECT 1;\n-- migrate:down\n"])
+      let error = failure { try lab.migrate(format) }
+      #expect(
+        error.code == .catalog && error.text.hasPrefix("\(name):3:1: a conflict marker"), "\(error.text)"
+      )
+      try lab.removeMigration(name)
     }
   }
 
@@ -192,104 +177,94 @@ import Testing
   }
 
   @Test func golangMigrateDirty() throws {
-    try Lab.with { lab in
-      try lab.files(golang)
-      try lab.database(
-        Lab.place,
-        """
-        CREATE TABLE schema_migrations (version uint64,dirty bool);
-        CREATE UNIQUE INDEX version_unique ON schema_migrations (version);
-        INSERT INTO schema_migrations (version, dirty) VALUES (2, true);
-        CREATE TABLE users (id integer);
-        """)
-      let error = failure { try lab.plan(.golangMigrate) }
-      #expect(error.code == .unknownVersion && error.text.contains("failed in the middle of migration 2"))
-      try lab.baseline(.golangMigrate, 1)
-      #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["1 0"])
-      #expect(try lab.plan(.golangMigrate).pending.map(\.number) == [2, 3])
-      try lab.baseline(.golangMigrate, 0)
-      #expect(try lab.column("SELECT count(*) FROM schema_migrations") == ["0"])
-      #expect(try lab.plan(.golangMigrate).detected.version == 0)
-    }
+    try lab.files(golang)
+    try lab.database(
+      Lab.place,
+      """
+      CREATE TABLE schema_migrations (version uint64,dirty bool);
+      CREATE UNIQUE INDEX version_unique ON schema_migrations (version);
+      INSERT INTO schema_migrations (version, dirty) VALUES (2, true);
+      CREATE TABLE users (id integer);
+      """)
+    let error = failure { try lab.plan(.golangMigrate) }
+    #expect(error.code == .unknownVersion && error.text.contains("failed in the middle of migration 2"))
+    try lab.baseline(.golangMigrate, 1)
+    #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["1 0"])
+    #expect(try lab.plan(.golangMigrate).pending.map(\.number) == [2, 3])
+    try lab.baseline(.golangMigrate, 0)
+    #expect(try lab.column("SELECT count(*) FROM schema_migrations") == ["0"])
+    #expect(try lab.plan(.golangMigrate).detected.version == 0)
   }
 
   /// The tool has one number for all, the history a record of each.
   @Test func golangMigrateLateNumbers() throws {
-    try Lab.with { lab in
-      try lab.files([
-        "1_a.up.sql": "CREATE TABLE a (x);", "2_b.up.sql": "CREATE TABLE b (x);",
-        "20_c.up.sql": "CREATE TABLE c (x);",
-      ])
-      try lab.migrate(.golangMigrate)
-      try lab.files(["5_late.up.sql": "CREATE TABLE late (x);", "21_d.up.sql": "CREATE TABLE d (x);"])
-      let plan = try lab.plan(.golangMigrate)
-      #expect(plan.entries.map(\.state) == [.applied, .applied, .outOfOrder, .applied, .pending])
-      #expect(plan.problems.map(\.code) == [.outOfOrder] && plan.appliedExternally.isEmpty)
-      let error = failure { try lab.migrate(.golangMigrate) }
-      #expect(error.code == .outOfOrder && error.text.contains("out of order"), "\(error)")
-      #expect(try lab.tables() == ["a", "b", "c", "schema_migrations"])
+    try lab.files([
+      "1_a.up.sql": "CREATE TABLE a (x);", "2_b.up.sql": "CREATE TABLE b (x);",
+      "20_c.up.sql": "CREATE TABLE c (x);",
+    ])
+    try lab.migrate(.golangMigrate)
+    try lab.files(["5_late.up.sql": "CREATE TABLE late (x);", "21_d.up.sql": "CREATE TABLE d (x);"])
+    let plan = try lab.plan(.golangMigrate)
+    #expect(plan.entries.map(\.state) == [.applied, .applied, .outOfOrder, .applied, .pending])
+    #expect(plan.problems.map(\.code) == [.outOfOrder] && plan.appliedExternally.isEmpty)
+    let error = failure { try lab.migrate(.golangMigrate) }
+    #expect(error.code == .outOfOrder && error.text.contains("out of order"), "\(error)")
+    #expect(try lab.tables() == ["a", "b", "c", "schema_migrations"])
 
-      let late = try lab.migrate(.golangMigrate, to: 5, allowingOutOfOrder: true)
-      #expect(late.migrations.map(\.number) == [5] && late.from == 20 && late.to == 20)
-      #expect(try lab.column("SELECT version FROM schema_migrations") == ["20"])
-      #expect(try lab.history()?.records.map(\.number) == [1, 2, 5, 20])
-      #expect(try lab.migrate(.golangMigrate).migrations.map(\.number) == [21])
-      #expect(try lab.tables() == ["a", "b", "c", "d", "late", "schema_migrations"])
-      // What the tool takes back, the history knows no better.
-      try lab.change("UPDATE schema_migrations SET version = 2")
-      #expect(try lab.plan(.golangMigrate).pending.map(\.number) == [5, 20, 21])
-    }
+    let late = try lab.migrate(.golangMigrate, to: 5, allowingOutOfOrder: true)
+    #expect(late.migrations.map(\.number) == [5] && late.from == 20 && late.to == 20)
+    #expect(try lab.column("SELECT version FROM schema_migrations") == ["20"])
+    #expect(try lab.history()?.records.map(\.number) == [1, 2, 5, 20])
+    #expect(try lab.migrate(.golangMigrate).migrations.map(\.number) == [21])
+    #expect(try lab.tables() == ["a", "b", "c", "d", "late", "schema_migrations"])
+    // What the tool takes back, the history knows no better.
+    try lab.change("UPDATE schema_migrations SET version = 2")
+    #expect(try lab.plan(.golangMigrate).pending.map(\.number) == [5, 20, 21])
   }
 
   @Test func lateNumbersInOrder() throws {
-    try Lab.with { lab in
-      try lab.files(["2_b.up.sql": "CREATE TABLE b (x);", "20_c.up.sql": "CREATE TABLE c (x);"])
-      try lab.migrate(.golangMigrate)
-      try lab.files(["1_a.up.sql": "", "5_late.up.sql": "", "21_d.up.sql": ""])
-      let report = try lab.migrate(.golangMigrate, allowingOutOfOrder: true)
-      #expect(report.migrations.map(\.number) == [1, 5, 21] && report.from == 20 && report.to == 21)
-    }
+    try lab.files(["2_b.up.sql": "CREATE TABLE b (x);", "20_c.up.sql": "CREATE TABLE c (x);"])
+    try lab.migrate(.golangMigrate)
+    try lab.files(["1_a.up.sql": "", "5_late.up.sql": "", "21_d.up.sql": ""])
+    let report = try lab.migrate(.golangMigrate, allowingOutOfOrder: true)
+    #expect(report.migrations.map(\.number) == [1, 5, 21] && report.from == 20 && report.to == 21)
   }
 
   /// Of a migration that was applied, a file for the way down changes nothing.
   @Test func aDownFileAddedLater() throws {
-    try Lab.with { lab in
-      try lab.files(["1_a.up.sql": "CREATE TABLE a (x);"])
-      try lab.migrate(.golangMigrate)
-      try lab.files(["1_a.down.sql": "DROP TABLE a;"])
-      let plan = try lab.plan(.golangMigrate)
-      #expect(plan.entries.map(\.state) == [.applied] && plan.problems.isEmpty)
-      #expect(plan.notes.count == 1 && plan.notes.first?.contains("0001_a") == true)
-      #expect(try lab.migrate(.golangMigrate).notes == plan.notes)
-      try lab.files(["1_a.up.sql": "CREATE TABLE a (y);"])
-      #expect(try lab.plan(.golangMigrate).entries.map(\.state) == [.edited])
-    }
+    try lab.files(["1_a.up.sql": "CREATE TABLE a (x);"])
+    try lab.migrate(.golangMigrate)
+    try lab.files(["1_a.down.sql": "DROP TABLE a;"])
+    let plan = try lab.plan(.golangMigrate)
+    #expect(plan.entries.map(\.state) == [.applied] && plan.problems.isEmpty)
+    #expect(plan.notes.count == 1 && plan.notes.first?.contains("0001_a") == true)
+    #expect(try lab.migrate(.golangMigrate).notes == plan.notes)
+    try lab.files(["1_a.up.sql": "CREATE TABLE a (y);"])
+    #expect(try lab.plan(.golangMigrate).entries.map(\.state) == [.edited])
   }
 
   /// SQLite takes an empty file for a database with nothing in it.
   @Test(arguments: MigrationTool.Format.allCases.filter { $0 != .room })
   func anEmptyFile(_ format: MigrationTool.Format) throws {
-    try Lab.with { lab in
-      let files: [MigrationTool.Format: (String, String)] = [
-        .dbmate: ("1_a.sql", "-- migrate:up\nCREATE TABLE a (x);\n-- migrate:down\n"),
-        .golangMigrate: ("1_a.up.sql", "CREATE TABLE a (x);\n"),
-        .goose: ("1_a.sql", "-- +goose Up\nCREATE TABLE a (x);\n"),
-        .sqldelight: ("1.sqm", "ALTER TABLE a ADD COLUMN y;\n"),
-      ]
-      let (name, text) = try #require(files[format])
-      try lab.files([name: text])
-      try lab.write(Lab.place, "")
-      let plan = try lab.plan(format)
-      #expect(plan.detected.version == 0 && plan.detected.source == .newContainer)
-      let report = try lab.migrate(format)
-      if format == .sqldelight {
-        // The app makes it: a number would keep it from that.
-        #expect(report.migrations[0].notes.contains { $0.contains("does not exist: skipped") })
-        #expect(try lab.column("PRAGMA user_version") == ["0"])
-      } else {
-        #expect(try lab.tables().contains("a"))
-        #expect(try lab.plan(format).entries.map(\.state) == [.applied])
-      }
+    let files: [MigrationTool.Format: (String, String)] = [
+      .dbmate: ("1_a.sql", "-- migrate:up\nCREATE TABLE a (x);\n-- migrate:down\n"),
+      .golangMigrate: ("1_a.up.sql", "CREATE TABLE a (x);\n"),
+      .goose: ("1_a.sql", "-- +goose Up\nCREATE TABLE a (x);\n"),
+      .sqldelight: ("1.sqm", "ALTER TABLE a ADD COLUMN y;\n"),
+    ]
+    let (name, text) = try #require(files[format])
+    try lab.files([name: text])
+    try lab.write(Lab.place, "")
+    let plan = try lab.plan(format)
+    #expect(plan.detected.version == 0 && plan.detected.source == .newContainer)
+    let report = try lab.migrate(format)
+    if format == .sqldelight {
+      // The app makes it: a number would keep it from that.
+      #expect(report.migrations[0].notes.contains { $0.contains("does not exist: skipped") })
+      #expect(try lab.column("PRAGMA user_version") == ["0"])
+    } else {
+      #expect(try lab.tables().contains("a"))
+      #expect(try lab.plan(format).entries.map(\.state) == [.applied])
     }
   }
 
@@ -317,94 +292,83 @@ import Testing
   ]
 
   @Test func gooseFromNothing() throws {
-    try Lab.with { lab in
-      try lab.files(goose)
-      try lab.migrate(.goose)
-      #expect(
-        try lab.column("SELECT version_id || ' ' || is_applied FROM goose_db_version ORDER BY id")
-          == ["0 1", "1 1", "2 1"])
-      #expect(try lab.column("SELECT count(*) FROM goose_db_version WHERE tstamp IS NOT NULL") == ["3"])
-      #expect(try lab.column("SELECT name FROM sqlite_schema WHERE type = 'trigger'") == ["t"])
-      #expect(try lab.migrate(.goose).changedAnything == false)
-    }
+    try lab.files(goose)
+    try lab.migrate(.goose)
+    #expect(
+      try lab.column("SELECT version_id || ' ' || is_applied FROM goose_db_version ORDER BY id")
+        == ["0 1", "1 1", "2 1"])
+    #expect(try lab.column("SELECT count(*) FROM goose_db_version WHERE tstamp IS NOT NULL") == ["3"])
+    #expect(try lab.column("SELECT name FROM sqlite_schema WHERE type = 'trigger'") == ["t"])
+    #expect(try lab.migrate(.goose).changedAnything == false)
   }
 
   /// The rows that an older goose wrote for: up, up, down.
   @Test func gooseWithRowsOfTheWayBack() throws {
-    try Lab.with { lab in
-      try lab.files(goose)
-      try lab.database(
-        Lab.place,
-        """
-        CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL,
-          is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')));
-        INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1), (1, 1), (2, 1), (2, 0);
-        CREATE TABLE users (id integer, n integer);
-        """)
-      let plan = try lab.plan(.goose)
-      #expect(plan.detected.version == 1 && plan.entries.map(\.state) == [.applied, .pending])
-      try lab.migrate(.goose)
-      #expect(
-        try lab.column("SELECT version_id || ' ' || is_applied FROM goose_db_version ORDER BY id")
-          == ["0 1", "1 1", "2 1"])
-      #expect(try lab.plan(.goose).detected.version == 2)
-    }
+    try lab.files(goose)
+    try lab.database(
+      Lab.place,
+      """
+      CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL,
+        is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')));
+      INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1), (1, 1), (2, 1), (2, 0);
+      CREATE TABLE users (id integer, n integer);
+      """)
+    let plan = try lab.plan(.goose)
+    #expect(plan.detected.version == 1 && plan.entries.map(\.state) == [.applied, .pending])
+    try lab.migrate(.goose)
+    #expect(
+      try lab.column("SELECT version_id || ' ' || is_applied FROM goose_db_version ORDER BY id")
+        == ["0 1", "1 1", "2 1"])
+    #expect(try lab.plan(.goose).detected.version == 2)
   }
 
   @Test func whatTheToolTookBack() throws {
-    try Lab.with { lab in
-      try lab.files(goose)
-      try lab.migrate(.goose)
-      try lab.change("DELETE FROM goose_db_version WHERE version_id = 2; DROP TRIGGER t")
-      #expect(try lab.history()?.version == 2)
-      #expect(try lab.plan(.goose).entries.map(\.state) == [.applied, .pending])
-      try lab.migrate(.goose)
-      #expect(try lab.history()?.records.map(\.number) == [1, 2])
-    }
+    try lab.files(goose)
+    try lab.migrate(.goose)
+    try lab.change("DELETE FROM goose_db_version WHERE version_id = 2; DROP TRIGGER t")
+    #expect(try lab.history()?.version == 2)
+    #expect(try lab.plan(.goose).entries.map(\.state) == [.applied, .pending])
+    try lab.migrate(.goose)
+    #expect(try lab.history()?.records.map(\.number) == [1, 2])
   }
 
   @Test func sqldelight() throws {
-    try Lab.with { lab in
-      try lab.files([
-        "1.sqm": "ALTER TABLE player ADD COLUMN draft_year INTEGER;\n",
-        "2.sqm": "ALTER TABLE player ADD COLUMN draft_order INTEGER;\n", "Player.sq": "CREATE TABLE player",
-      ])
-      // Without a database there is nothing to do: the app makes it with the newest schema.
-      let skipped = try lab.migrate(.sqldelight)
-      #expect(skipped.migrations.flatMap(\.notes).allSatisfy { $0.contains("does not exist: skipped") })
-      #expect(try lab.exists(Lab.place) == false)
+    try lab.files([
+      "1.sqm": "ALTER TABLE player ADD COLUMN draft_year INTEGER;\n",
+      "2.sqm": "ALTER TABLE player ADD COLUMN draft_order INTEGER;\n", "Player.sq": "CREATE TABLE player",
+    ])
+    // Without a database there is nothing to do: the app makes it with the newest schema.
+    let skipped = try lab.migrate(.sqldelight)
+    #expect(skipped.migrations.flatMap(\.notes).allSatisfy { $0.contains("does not exist: skipped") })
+    #expect(try lab.exists(Lab.place) == false)
 
-      try lab.database(Lab.place, "CREATE TABLE player (id); PRAGMA user_version = 1")
-      let plan = try lab.plan(.sqldelight)
-      #expect(plan.detected.version == 1 && plan.pending.map(\.number) == [2, 3])
-      #expect(plan.detected.source.description == "the user_version of the database notes")
-      #expect(try lab.migrate(.sqldelight, to: 2).migrations.map(\.name) == ["1.sqm"])
-      #expect(try lab.column("PRAGMA user_version") == ["2"])
-      try lab.migrate(.sqldelight)
-      #expect(try lab.column("PRAGMA user_version") == ["3"])
-      #expect(
-        try lab.column("SELECT name FROM pragma_table_info('player')") == ["id", "draft_year", "draft_order"])
-      try lab.baseline(.sqldelight, 0)
-      #expect(try lab.column("PRAGMA user_version") == ["1"], "the first version of a schema is 1")
-      try lab.change("PRAGMA user_version = 0")
-      try lab.baseline(.sqldelight, 1)
-      #expect(try lab.column("PRAGMA user_version") == ["1"])
-      #expect(try lab.plan(.sqldelight).pending.map(\.number) == [2, 3])
-      #expect(failure { try lab.baseline(.sqldelight, 4) }.text.contains("the migrations go from 1 to 3"))
+    try lab.database(Lab.place, "CREATE TABLE player (id); PRAGMA user_version = 1")
+    let plan = try lab.plan(.sqldelight)
+    #expect(plan.detected.version == 1 && plan.pending.map(\.number) == [2, 3])
+    #expect(plan.detected.source.description == "the user_version of the database notes")
+    #expect(try lab.migrate(.sqldelight, to: 2).migrations.map(\.name) == ["1.sqm"])
+    #expect(try lab.column("PRAGMA user_version") == ["2"])
+    try lab.migrate(.sqldelight)
+    #expect(try lab.column("PRAGMA user_version") == ["3"])
+    #expect(
+      try lab.column("SELECT name FROM pragma_table_info('player')") == ["id", "draft_year", "draft_order"])
+    try lab.baseline(.sqldelight, 0)
+    #expect(try lab.column("PRAGMA user_version") == ["1"], "the first version of a schema is 1")
+    try lab.change("PRAGMA user_version = 0")
+    try lab.baseline(.sqldelight, 1)
+    #expect(try lab.column("PRAGMA user_version") == ["1"])
+    #expect(try lab.plan(.sqldelight).pending.map(\.number) == [2, 3])
+    #expect(failure { try lab.baseline(.sqldelight, 4) }.text.contains("the migrations go from 1 to 3"))
 
-      try lab.change("PRAGMA user_version = 4")
-      #expect(try lab.plan(.sqldelight).problems.map(\.code) == [.newer])
-    }
+    try lab.change("PRAGMA user_version = 4")
+    #expect(try lab.plan(.sqldelight).problems.map(\.code) == [.newer])
   }
 
   @Test(arguments: MigrationTool.Format.allCases)
   func aDatabaseWithoutARecord(_ format: MigrationTool.Format) throws {
-    try Lab.with { lab in
-      try lab.database(Lab.place, "CREATE TABLE a (x)")
-      let error = failure { try lab.plan(format) }
-      #expect(
-        error.code == .unknownVersion && error.text.contains("set the version"), "\(error)")
-    }
+    try lab.database(Lab.place, "CREATE TABLE a (x)")
+    let error = failure { try lab.plan(format) }
+    #expect(error.code == .unknownVersion && error.text.contains("set the version"), "\(error)")
   }
 
   @Test(
@@ -418,51 +382,45 @@ import Testing
       ),
     ] as [(MigrationTool.Format, String, String, Int)])
   func oddRows(_ format: MigrationTool.Format, _ table: String, _ rows: String, _ version: Int) throws {
-    try Lab.with { lab in
-      let name = format == .goose ? "goose_db_version" : "schema_migrations"
-      try lab.database(Lab.place, "\(table); INSERT INTO \(name) VALUES \(rows)")
-      #expect(try lab.plan(format).detected.version == version)
-      try lab.change("DROP TABLE \(name); CREATE TABLE \(name) (other)")
-      #expect(failure { try lab.plan(format) }.code == .unknownVersion)
-    }
+    let name = format == .goose ? "goose_db_version" : "schema_migrations"
+    try lab.database(Lab.place, "\(table); INSERT INTO \(name) VALUES \(rows)")
+    #expect(try lab.plan(format).detected.version == version)
+    try lab.change("DROP TABLE \(name); CREATE TABLE \(name) (other)")
+    #expect(failure { try lab.plan(format) }.code == .unknownVersion)
   }
 
   @Test func validatesThem() throws {
-    try Lab.with { lab in
-      try lab.files(goose)
-      try lab.files([
-        "00003_bad.sql": "-- +goose Up\nSELEC 1;\nDELETE FROM users;\n-- +goose Down\nDROP TABL x;\n"
-      ])
-      let tool = MigrationTool(.goose, database: "notes")
-      let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
-        .problems
-        .map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
-      #expect(found.count == 2, "\(found)")
-      #expect(found.first?.hasPrefix("00003_bad.sql:2:1: near \"SELEC\": syntax error") == true, "\(found)")
-      #expect(found.last?.hasPrefix("00003_bad.sql:5:1: near \"TABL\": syntax error") == true, "\(found)")
-    }
+    try lab.files(goose)
+    try lab.files([
+      "00003_bad.sql": "-- +goose Up\nSELEC 1;\nDELETE FROM users;\n-- +goose Down\nDROP TABL x;\n"
+    ])
+    let tool = MigrationTool(.goose, database: "notes")
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
+      .problems
+      .map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+    #expect(found.count == 2, "\(found)")
+    #expect(found.first?.hasPrefix("00003_bad.sql:2:1: near \"SELEC\": syntax error") == true, "\(found)")
+    #expect(found.last?.hasPrefix("00003_bad.sql:5:1: near \"TABL\": syntax error") == true, "\(found)")
   }
 
   @Test func configured() throws {
-    try Lab.with { lab in
-      let file = lab.directory("drydock.yaml")
-      func configuration(_ migrations: String) throws -> ContainerConfiguration {
-        try lab.writeHost("drydock.yaml", "databases: {notes: [a.db]}\nmigrations: \(migrations)\n")
-        return try ContainerConfiguration(file: file, sections: [])
-      }
-      let found = try configuration("{path: db/migrations, format: golang-migrate, database: notes}")
-      #expect(found.migrationTool == MigrationTool(.golangMigrate, database: "notes"))
-      #expect(found.migrations?.hasSuffix("/db/migrations") == true)
-      #expect(try configuration("Migrations").migrationTool == nil)
-      for (text, message) in [
-        ("{path: x, format: gooose, database: notes}", "did you mean `goose`?"),
-        ("{path: x, format: goose, database: nots}", "did you mean `notes`?"),
-        ("{path: x, database: notes}", "needs the key `format`"),
-        ("{format: goose, database: notes}", "needs the key `path`"),
-        ("{path: x, format: goose}", "needs the key `database`"),
-      ] {
-        #expect(failure { try configuration(text) }.text.contains(message))
-      }
+    let file = lab.directory("drydock.yaml")
+    func configuration(_ migrations: String) throws -> ContainerConfiguration {
+      try lab.writeHost("drydock.yaml", "databases: {notes: [a.db]}\nmigrations: \(migrations)\n")
+      return try ContainerConfiguration(file: file, sections: [])
+    }
+    let found = try configuration("{path: db/migrations, format: golang-migrate, database: notes}")
+    #expect(found.migrationTool == MigrationTool(.golangMigrate, database: "notes"))
+    #expect(found.migrations?.hasSuffix("/db/migrations") == true)
+    #expect(try configuration("Migrations").migrationTool == nil)
+    for (text, message) in [
+      ("{path: x, format: gooose, database: notes}", "did you mean `goose`?"),
+      ("{path: x, format: goose, database: nots}", "did you mean `notes`?"),
+      ("{path: x, database: notes}", "needs the key `format`"),
+      ("{format: goose, database: notes}", "needs the key `path`"),
+      ("{path: x, format: goose}", "needs the key `database`"),
+    ] {
+      #expect(failure { try configuration(text) }.text.contains(message))
     }
   }
 }

@@ -7,6 +7,10 @@ import MigrationEngine
 import Testing
 
 @Suite struct UnarchiveTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let date = Date(timeIntervalSinceReferenceDate: 700_000_000.5)
 
   private func archive(
@@ -54,55 +58,49 @@ import Testing
   // MARK: Files
 
   @Test func aFileInPlaceAndUnderAnotherName() throws {
-    try Lab.with { lab in
-      try write(lab, "Documents/note", note("one"))
-      try write(lab, "Documents/other.archive", note("two"))
-      try lab.run(
-        """
-          - files.unarchive: {path: Documents/note}
-          - files.unarchive: {path: Documents/other.archive, to: Documents/new/other.json}
+    try write(lab, "Documents/note", note("one"))
+    try write(lab, "Documents/other.archive", note("two"))
+    try lab.run(
+      """
+        - files.unarchive: {path: Documents/note}
+        - files.unarchive: {path: Documents/other.archive, to: Documents/new/other.json}
 
-        """)
-      #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == indented("one"))
-      #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == indented("two"))
-      #expect(try !lab.exists("Documents/other.archive"))
-    }
+      """)
+    #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == indented("one"))
+    #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == indented("two"))
+    #expect(try !lab.exists("Documents/other.archive"))
   }
 
   @Test func allFilesOfAPatternKeepTheirMode() throws {
-    try Lab.with { lab in
-      for name in ["a.note", ".b.note", "c"] {
-        try write(lab, try ContainerPath("Documents/notes/" + name), note(name))
-      }
-      let path = lab.directory("container/Documents/notes/a.note")
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-      try lab.run("  - files.unarchive: {path: 'Documents/notes/*.note', extension: .json}\n")
-      let names = try Transaction.inspect(try lab.container) {
-        try $0.children(of: "Documents/notes").map(\.nameString)
-      }
-      #expect(names == [".b.json", "a.json", "c"])
-      let mode = try Transaction.inspect(try lab.container) {
-        try $0.metadata(of: "Documents/notes/a.json")?.mode
-      }
-      #expect(mode == 0o600)
+    for name in ["a.note", ".b.note", "c"] {
+      try write(lab, try ContainerPath("Documents/notes/" + name), note(name))
     }
+    let path = lab.directory("container/Documents/notes/a.note")
+    try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+    try lab.run("  - files.unarchive: {path: 'Documents/notes/*.note', extension: .json}\n")
+    let names = try Transaction.inspect(try lab.container) {
+      try $0.children(of: "Documents/notes").map(\.nameString)
+    }
+    #expect(names == [".b.json", "a.json", "c"])
+    let mode = try Transaction.inspect(try lab.container) {
+      try $0.metadata(of: "Documents/notes/a.json")?.mode
+    }
+    #expect(mode == 0o600)
   }
 
   @Test func aPropertyListKeepsItsFormat() throws {
-    try Lab.with { lab in
-      let object: NSDictionary = ["a": 5, "date": Date(timeIntervalSinceReferenceDate: 5), "none": NSNull()]
-      try write(lab, "binary", archive(object))
-      try write(lab, "xml", archive(object, .xml))
-      try write(lab, "list", archive([NSNull()] as NSArray))
-      try lab.run(
-        "  - files.unarchive: {path: binary, as: plist}\n  - files.unarchive: {path: xml, as: plist}\n")
-      let expected: PropertyListDictionary = [
-        "a": .integer(5), "date": .date(Date(timeIntervalSinceReferenceDate: 5)),
-      ]
-      for (path, format) in [("binary", PropertyListFile.Format.binary), ("xml", .xml)] {
-        let file = try PropertyListFile(bytes: try read(lab, ContainerPath(path)))
-        #expect(file == PropertyListFile(format: format, root: expected))
-      }
+    let object: NSDictionary = ["a": 5, "date": Date(timeIntervalSinceReferenceDate: 5), "none": NSNull()]
+    try write(lab, "binary", archive(object))
+    try write(lab, "xml", archive(object, .xml))
+    try write(lab, "list", archive([NSNull()] as NSArray))
+    try lab.run(
+      "  - files.unarchive: {path: binary, as: plist}\n  - files.unarchive: {path: xml, as: plist}\n")
+    let expected: PropertyListDictionary = [
+      "a": .integer(5), "date": .date(Date(timeIntervalSinceReferenceDate: 5)),
+    ]
+    for (path, format) in [("binary", PropertyListFile.Format.binary), ("xml", .xml)] {
+      let file = try PropertyListFile(bytes: try read(lab, ContainerPath(path)))
+      #expect(file == PropertyListFile(format: format, root: expected))
     }
   }
 
@@ -115,33 +113,29 @@ import Testing
     ("{path: note, to: Library/Application Support/.drydock/x}", "where Drydock keeps its history"),
   ])
   func failuresChangeNothing(_ step: String, _ message: String) throws {
-    try Lab.with { lab in
-      let data = note("one")
-      try write(lab, "note", data)
-      try write(lab, "list", archive([NSNull()] as NSArray))
-      try lab.write("text", "hello")
-      let error = failure { try lab.run("  - files.unarchive: \(step)\n") }
-      #expect(error.text.contains(message), "\(error.text)")
-      #expect(try read(lab, "note") == [UInt8](data))
-    }
+    let data = note("one")
+    try write(lab, "note", data)
+    try write(lab, "list", archive([NSNull()] as NSArray))
+    try lab.write("text", "hello")
+    let error = failure { try lab.run("  - files.unarchive: \(step)\n") }
+    #expect(error.text.contains(message), "\(error.text)")
+    #expect(try read(lab, "note") == [UInt8](data))
   }
 
   @Test func whatIsNoArchiveIsKeptOrDeleted() throws {
-    try Lab.with { lab in
-      try lab.write("text", "hello")
-      try lab.write("other", "hello")
-      let notes = try lab.run(
-        """
-          - files.unarchive: {path: text, unmapped: keep}
-          - files.unarchive: {path: other, unmapped: delete}
-          - files.unarchive: {path: none}
+    try lab.write("text", "hello")
+    try lab.write("other", "hello")
+    let notes = try lab.run(
+      """
+        - files.unarchive: {path: text, unmapped: keep}
+        - files.unarchive: {path: other, unmapped: delete}
+        - files.unarchive: {path: none}
 
-        """)
-      #expect(notes.count == 3)
-      #expect(notes.first?.contains("`text`: not a keyed archive") == true)
-      #expect(try lab.exists("text"))
-      #expect(try !lab.exists("other"))
-    }
+      """)
+    #expect(notes.count == 3)
+    #expect(notes.first?.contains("`text`: not a keyed archive") == true)
+    #expect(try lab.exists("text"))
+    #expect(try !lab.exists("other"))
   }
 
   @Test(arguments: [
@@ -160,51 +154,45 @@ import Testing
     ("{path: a, dictionary-keys: pair}", "did you mean `pairs`?"),
   ])
   func arguments(_ arguments: String, _ message: String) throws {
-    try Lab.with { lab in
-      try lab.migration("0001_test.yaml", "steps: [{files.unarchive: \(arguments)}]\n")
-      let error = failure { try lab.catalog() }
-      #expect(error.text.contains(message), "\(error.text)")
-    }
+    try lab.migration("0001_test.yaml", "steps: [{files.unarchive: \(arguments)}]\n")
+    let error = failure { try lab.catalog() }
+    #expect(error.text.contains(message), "\(error.text)")
   }
 
   // MARK: Settings
 
   @Test func settings() throws {
-    try Lab.with { lab in
-      let value = PropertyListValue.data([UInt8](note("one")))
-      try lab.set(["a": value, "b": value, "c": value, "d": value, "n": .integer(4)])
-      let notes = try lab.run(
-        """
-          - files.unarchive: {key: a}
-          - files.unarchive: {key: b, to: e, store: data, dates: seconds-since-2001}
-          - files.unarchive: {key: c, as: plist}
-          - files.unarchive: {key: d, to: a, if-exists: keep}
-          - files.unarchive: {key: n, unmapped: keep}
-          - files.unarchive: {key: z}
+    let value = PropertyListValue.data([UInt8](note("one")))
+    try lab.set(["a": value, "b": value, "c": value, "d": value, "n": .integer(4)])
+    let notes = try lab.run(
+      """
+        - files.unarchive: {key: a}
+        - files.unarchive: {key: b, to: e, store: data, dates: seconds-since-2001}
+        - files.unarchive: {key: c, as: plist}
+        - files.unarchive: {key: d, to: a, if-exists: keep}
+        - files.unarchive: {key: n, unmapped: keep}
+        - files.unarchive: {key: z}
 
-        """)
-      let seconds = json("one").replacing("\"2023-03-08T20:26:40.5Z\"", with: "700000000.5")
-      #expect(
-        try lab.settings() == [
-          "a": .string(json("one")), "e": .data(Array(seconds.utf8)), "d": value, "n": .integer(4),
-          "c": .dictionary([
-            "title": .string("one"), "tags": .array([.string("a"), .string("b")]), "edited": .date(Self.date),
-          ]),
-        ])
-      #expect(notes.count == 3)
-      #expect(notes[1].contains("the setting `n`: it is neither data nor text: left unchanged"))
-    }
+      """)
+    let seconds = json("one").replacing("\"2023-03-08T20:26:40.5Z\"", with: "700000000.5")
+    #expect(
+      try lab.settings() == [
+        "a": .string(json("one")), "e": .data(Array(seconds.utf8)), "d": value, "n": .integer(4),
+        "c": .dictionary([
+          "title": .string("one"), "tags": .array([.string("a"), .string("b")]), "edited": .date(Self.date),
+        ]),
+      ])
+    #expect(notes.count == 3)
+    #expect(notes[1].contains("the setting `n`: it is neither data nor text: left unchanged"))
   }
 
   /// An error says where it is, and no value.
   @Test func errorsHoldNoValues() throws {
-    try Lab.with { lab in
-      let secret: NSDictionary = [NSNumber(value: 4): "hunter2-hunter2-hunter2"]
-      try lab.set(["session": .data([UInt8](archive(secret)))])
-      let error = failure { try lab.run("  - files.unarchive: {key: session}\n") }
-      #expect(error.text.contains("the setting `session` cannot be unarchived: object 1 (`NSDictionary`) of"))
-      #expect(!error.text.contains("hunter2"))
-    }
+    let secret: NSDictionary = [NSNumber(value: 4): "hunter2-hunter2-hunter2"]
+    try lab.set(["session": .data([UInt8](archive(secret)))])
+    let error = failure { try lab.run("  - files.unarchive: {key: session}\n") }
+    #expect(error.text.contains("the setting `session` cannot be unarchived: object 1 (`NSDictionary`) of"))
+    #expect(!error.text.contains("hunter2"))
   }
 
   // MARK: Reverting
@@ -215,45 +203,39 @@ import Testing
     "path: '*e', extension: json", "path: two, unmapped: keep", "key: a", "key: a, to: b, as: plist",
   ])
   func whatWasThereComesBack(_ arguments: String) throws {
-    try Lab.with { lab in
-      let data = note("one")
-      try write(lab, "one", data)
-      try lab.write("two", "two")
-      try lab.set(["a": .data([UInt8](data)), "c": .integer(1)])
-      try lab.run("  - files.unarchive: {\(arguments)}\n")
-      let report = try lab.rollback(down: true)
-      #expect(report.migrations.flatMap(\.notes) == [])
-      #expect(try read(lab, "one") == [UInt8](data))
-      #expect(try read(lab, "two") == Array("two".utf8))
-      #expect(try lab.settings() == ["a": .data([UInt8](data)), "c": .integer(1)])
-      let files = try Transaction.inspect(try lab.container) { try $0.children(of: .root).map(\.nameString) }
-      #expect(files == ["Documents", "Library", "one", "two"])
-    }
+    let data = note("one")
+    try write(lab, "one", data)
+    try lab.write("two", "two")
+    try lab.set(["a": .data([UInt8](data)), "c": .integer(1)])
+    try lab.run("  - files.unarchive: {\(arguments)}\n")
+    let report = try lab.rollback(down: true)
+    #expect(report.migrations.flatMap(\.notes) == [])
+    #expect(try read(lab, "one") == [UInt8](data))
+    #expect(try read(lab, "two") == Array("two".utf8))
+    #expect(try lab.settings() == ["a": .data([UInt8](data)), "c": .integer(1)])
+    let files = try Transaction.inspect(try lab.container) { try $0.children(of: .root).map(\.nameString) }
+    #expect(files == ["Documents", "Library", "one", "two"])
   }
 
   @Test func whatTheAppWroteSinceStays() throws {
-    try Lab.with { lab in
-      try write(lab, "one", note("one"))
-      try lab.set(["a": .data([UInt8](note("a")))])
-      try lab.run("  - files.unarchive: {path: one}\n  - files.unarchive: {key: a}\n")
-      try lab.write("one", "newer")
-      try lab.set(["a": .string("newer")])
-      let notes = try lab.rollback(down: true).migrations.flatMap(\.notes)
-      #expect(notes.count == 2, "\(notes)")
-      #expect(try read(lab, "one") == Array("newer".utf8))
-      #expect(try lab.settings() == ["a": .string("newer")])
-    }
+    try write(lab, "one", note("one"))
+    try lab.set(["a": .data([UInt8](note("a")))])
+    try lab.run("  - files.unarchive: {path: one}\n  - files.unarchive: {key: a}\n")
+    try lab.write("one", "newer")
+    try lab.set(["a": .string("newer")])
+    let notes = try lab.rollback(down: true).migrations.flatMap(\.notes)
+    #expect(notes.count == 2, "\(notes)")
+    #expect(try read(lab, "one") == Array("newer".utf8))
+    #expect(try lab.settings() == ["a": .string("newer")])
   }
 
   @Test func aColumnNeedsDownSteps() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_test.yaml", "steps: [{files.unarchive: {database: notes, table: note, column: body}}]\n")
-      #expect(
-        try lab.catalog().migrations[0].irreversibleSteps.map {
-          $0.contains("files.unarchive has no inverse")
-        } == [true])
-    }
+    try lab.migration(
+      "0001_test.yaml", "steps: [{files.unarchive: {database: notes, table: note, column: body}}]\n")
+    #expect(
+      try lab.catalog().migrations[0].irreversibleSteps.map {
+        $0.contains("files.unarchive has no inverse")
+      } == [true])
   }
 
   // MARK: Columns
@@ -270,37 +252,32 @@ import Testing
   }
 
   @Test(arguments: ["", " WITHOUT ROWID"]) func columns(_ kind: String) throws {
-    try Lab.with { lab in
-      let rows = [note("one").databaseValue, .null, note("three").databaseValue]
-      try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB)\(kind);", rows)
-      try lab.run(
-        "  - files.unarchive: {database: notes, table: Note, column: body, where: 'id < 9 -- all'}\n")
-      let found = try lab.query(Lab.oldDatabase, "SELECT id, body FROM note ORDER BY id")
-      #expect(
-        found == [
-          ["id": 1, "body": json("one")], ["id": 2, "body": nil], ["id": 3, "body": json("three")],
-        ])
-    }
+    let rows = [note("one").databaseValue, .null, note("three").databaseValue]
+    try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB)\(kind);", rows)
+    try lab.run("  - files.unarchive: {database: notes, table: Note, column: body, where: 'id < 9 -- all'}\n")
+    let found = try lab.query(Lab.oldDatabase, "SELECT id, body FROM note ORDER BY id")
+    #expect(
+      found == [
+        ["id": 1, "body": json("one")], ["id": 2, "body": nil], ["id": 3, "body": json("three")],
+      ])
   }
 
   @Test func columnsAsDataAndWithRemarks() throws {
-    try Lab.with { lab in
-      let rows = [note("one").databaseValue] + Array(repeating: "text".databaseValue, count: 8)
-      try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
-      let arguments = "database: notes, table: note, column: body"
-      let notes = try lab.run(
-        """
-          - files.unarchive: {\(arguments), store: data, unmapped: keep}
-          - files.unarchive: {\(arguments), where: id > 99}
+    let rows = [note("one").databaseValue] + Array(repeating: "text".databaseValue, count: 8)
+    try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
+    let arguments = "database: notes, table: note, column: body"
+    let notes = try lab.run(
+      """
+        - files.unarchive: {\(arguments), store: data, unmapped: keep}
+        - files.unarchive: {\(arguments), where: id > 99}
 
-        """)
-      #expect(notes.count == 7)
-      #expect(notes[0].contains("note.body in row 2: not a keyed archive"))
-      #expect(notes[5].contains("note.body: 3 more notes of this kind"))
-      #expect(notes[6].contains("no row of note has a value in body that `where` selects: skipped"))
-      let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note WHERE id = 1")
-      #expect(found == [["body": Data(json("one").utf8)]])
-    }
+      """)
+    #expect(notes.count == 7)
+    #expect(notes[0].contains("note.body in row 2: not a keyed archive"))
+    #expect(notes[5].contains("note.body: 3 more notes of this kind"))
+    #expect(notes[6].contains("no row of note has a value in body that `where` selects: skipped"))
+    let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note WHERE id = 1")
+    #expect(found == [["body": Data(json("one").utf8)]])
   }
 
   @Test(arguments: [
@@ -312,14 +289,12 @@ import Testing
     ("table: note, column: body, where: id > 9, if-missing: fail", "no row of note has a value in body"),
   ])
   func failedColumnsChangeNothing(_ arguments: String, _ message: String) throws {
-    try Lab.with { lab in
-      let data = note("one")
-      let rows = [data.databaseValue, "text".databaseValue]
-      try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
-      let error = failure { try lab.run("  - files.unarchive: {database: notes, \(arguments)}\n") }
-      #expect(error.text.contains(message), "\(error.text)")
-      let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note ORDER BY id")
-      #expect(found == [["body": data], ["body": "text"]])
-    }
+    let data = note("one")
+    let rows = [data.databaseValue, "text".databaseValue]
+    try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
+    let error = failure { try lab.run("  - files.unarchive: {database: notes, \(arguments)}\n") }
+    #expect(error.text.contains(message), "\(error.text)")
+    let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note ORDER BY id")
+    #expect(found == [["body": data], ["body": "text"]])
   }
 }

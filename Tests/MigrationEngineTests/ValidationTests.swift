@@ -4,6 +4,10 @@ import Testing
 
 /// What `validate` finds without a container.
 @Suite struct ValidationTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   /// All problems, without the directory of the test.
   private func problems(_ lab: Lab) throws -> [String] {
     try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map {
@@ -16,71 +20,65 @@ import Testing
   }
 
   @Test func everythingAtOnce() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - files.delete: {path: x}\n")
-      try lab.migration("0002_b.sql", sql("SELEC 1;\nSELECT 2;\nDROP TABLE gone;\nDELETE FROM task;"))
-      try lab.migration("0004_d.yaml", "steps:\n  - sql: {database: nots, up: SELECT 1}\n")
-      let found = try problems(lab)
-      let places = found.map { String($0.prefix { $0 != " " }) }
-      #expect(
-        places == [
-          "0001_a.yaml:2:5:", "0001_a.yaml:3:19:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
-          "0002_b.sql:6:1:", "0004_d.yaml:2:5:", "0004_d.yaml:2:21:", lab.directory("migrations") + ":",
-        ], "\(found)")
-      #expect(found[2].contains("the file has no down statements: add a section `-- migrate:down`"))
-      #expect(found[3].contains("near \"SELEC\": syntax error"))
-      #expect(found[4].contains("drops a table or a column and destroys data: say why with a line `-- "))
-      #expect(found[5].contains("is DELETE without WHERE"))
-      #expect(found[7].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
-    }
+    try lab.migration("0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - files.delete: {path: x}\n")
+    try lab.migration("0002_b.sql", sql("SELEC 1;\nSELECT 2;\nDROP TABLE gone;\nDELETE FROM task;"))
+    try lab.migration("0004_d.yaml", "steps:\n  - sql: {database: nots, up: SELECT 1}\n")
+    let found = try problems(lab)
+    let places = found.map { String($0.prefix { $0 != " " }) }
+    #expect(
+      places == [
+        "0001_a.yaml:2:5:", "0001_a.yaml:3:19:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
+        "0002_b.sql:6:1:", "0004_d.yaml:2:5:", "0004_d.yaml:2:21:", lab.directory("migrations") + ":",
+      ], "\(found)")
+    #expect(found[2].contains("the file has no down statements: add a section `-- migrate:down`"))
+    #expect(found[3].contains("near \"SELEC\": syntax error"))
+    #expect(found[4].contains("drops a table or a column and destroys data: say why with a line `-- "))
+    #expect(found[5].contains("is DELETE without WHERE"))
+    #expect(found[7].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
   }
 
   @Test(
     "An error in a key or a step does not hide those of the other steps, and one in a directive not the SQL's"
   )
   func everythingOfAFile() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.yaml",
-        """
-        descripton: a
-        steps:
-          - defaults.sett: {}
-          - sql: {database: nots, up: SELEC 1, down: SELECT 1}
-          - 7
-        chek: []
-        down:
-          - files.delete: {pth: x}
+    try lab.migration(
+      "0001_a.yaml",
+      """
+      descripton: a
+      steps:
+        - defaults.sett: {}
+        - sql: {database: nots, up: SELEC 1, down: SELECT 1}
+        - 7
+      chek: []
+      down:
+        - files.delete: {pth: x}
 
-        """)
-      try lab.migration(
-        "0002_b.sql",
-        "-- drydock: database notes\n-- drydock: descripton b\n-- drydock: nonsense\n-- migrate:up\nSELEC 1;\n"
-          + "-- migrate:donw\nSELECT 1;\n-- migrate:up\nSELECT 1;\n")
-      try lab.migration("0003_c.up.sql", "-- drydock: databse notes\nSELECT 1;\n")
-      try lab.migration("0003_c.down.sql", "-- drydock: description c\n-- drydock: nonsense\nSELECT 1;\n")
-      // Of a schema that was changed by a statement that is not known, nothing is said.
-      try lab.migration("0004_d.sql", sql("ALTER TABLE x ADD COLUMN y;", "-- drydock: irreversible\n"))
-      let found = try problems(lab)
-      #expect(
-        found.map { String($0.prefix { $0 != " " }) } == [
-          "0001_a.yaml:1:1:", "0001_a.yaml:3:5:", "0001_a.yaml:4:1:", "0001_a.yaml:4:21:",
-          "0001_a.yaml:5:5:",
-          "0001_a.yaml:6:1:", "0001_a.yaml:8:20:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
-          "0002_b.sql:6:1:", "0002_b.sql:8:1:", "0003_c.down.sql:2:1:", "0003_c.up.sql:1:1:",
-        ], "\(found.joined(separator: "\n"))")
-    }
+      """)
+    try lab.migration(
+      "0002_b.sql",
+      "-- drydock: database notes\n-- drydock: descripton b\n-- drydock: nonsense\n-- migrate:up\nSELEC 1;\n"
+        + "-- migrate:donw\nSELECT 1;\n-- migrate:up\nSELECT 1;\n")
+    try lab.migration("0003_c.up.sql", "-- drydock: databse notes\nSELECT 1;\n")
+    try lab.migration("0003_c.down.sql", "-- drydock: description c\n-- drydock: nonsense\nSELECT 1;\n")
+    // Of a schema that was changed by a statement that is not known, nothing is said.
+    try lab.migration("0004_d.sql", sql("ALTER TABLE x ADD COLUMN y;", "-- drydock: irreversible\n"))
+    let found = try problems(lab)
+    #expect(
+      found.map { String($0.prefix { $0 != " " }) } == [
+        "0001_a.yaml:1:1:", "0001_a.yaml:3:5:", "0001_a.yaml:4:1:", "0001_a.yaml:4:21:",
+        "0001_a.yaml:5:5:",
+        "0001_a.yaml:6:1:", "0001_a.yaml:8:20:", "0002_b.sql:2:1:", "0002_b.sql:3:1:", "0002_b.sql:5:1:",
+        "0002_b.sql:6:1:", "0002_b.sql:8:1:", "0003_c.down.sql:2:1:", "0003_c.up.sql:1:1:",
+      ], "\(found.joined(separator: "\n"))")
   }
 
   @Test("A file that is not YAML does not hide the errors of the others")
   func syntax() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.yaml", "steps:\n  - {\n")
-      try lab.migration("0002_b.yaml", "steps:\n  - defaults.sett: {}\n")
-      try lab.migration("0003_c.yaml", "")
-      let found = try problems(lab)
-      #expect(found.count == 3 && found[0].contains("not valid YAML"), "\(found)")
-    }
+    try lab.migration("0001_a.yaml", "steps:\n  - {\n")
+    try lab.migration("0002_b.yaml", "steps:\n  - defaults.sett: {}\n")
+    try lab.migration("0003_c.yaml", "")
+    let found = try problems(lab)
+    #expect(found.count == 3 && found[0].contains("not valid YAML"), "\(found)")
   }
 
   /// Statements, and what is told of each migration in turn; nothing of a schema that only the app knows.
@@ -118,130 +116,120 @@ import Testing
       (["CREATE TABLE t (a);\nINSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1 WHERE 1;"], [nil]),
     ] as [([String], [String?])])
   func statements(_ ups: [String], _ expected: [String?]) throws {
-    try Lab.with { lab in
-      for (index, up) in ups.enumerated() {
-        try lab.migration("000\(index + 1)_m.sql", sql(up, "-- drydock: irreversible\n"))
+    for (index, up) in ups.enumerated() {
+      try lab.migration("000\(index + 1)_m.sql", sql(up, "-- drydock: irreversible\n"))
+    }
+    let found = try problems(lab)
+    for (index, text) in expected.enumerated() {
+      let own = found.filter { $0.hasPrefix("000\(index + 1)_m.sql") }
+      guard let text else {
+        #expect(own == [])
+        continue
       }
-      let found = try problems(lab)
-      for (index, text) in expected.enumerated() {
-        let own = found.filter { $0.hasPrefix("000\(index + 1)_m.sql") }
-        guard let text else {
-          #expect(own == [])
-          continue
-        }
-        let place = text.replacing(/^(\d):/, with: { "000\($0.1)_m.sql:" })
-        // The offending word may be told inside the statement, whose place is that of its first word.
-        let start = place.replacing(":4:15:", with: ":4:1:")
-        #expect(own.first?.hasPrefix(start) == true, "\(own)")
-      }
+      let place = text.replacing(/^(\d):/, with: { "000\($0.1)_m.sql:" })
+      // The offending word may be told inside the statement, whose place is that of its first word.
+      let start = place.replacing(":4:15:", with: ":4:1:")
+      #expect(own.first?.hasPrefix(start) == true, "\(own)")
     }
   }
 
   @Test func theWayBackStartsWhereTheWayHereEnds() throws {
-    try Lab.with { lab in
-      try lab.migration(
-        "0001_a.sql",
-        sql(
-          "CREATE TABLE t (a);\n-- migrate:down\n",
-          "-- drydock: description DROP needs no reason on the way back\n")
-          + "SELECT a FROM t;\nDROP TABLE t;\nSELECT b FROM (SELECT 1 AS a);\n")
-      try lab.migration(
-        "0002_b.yaml",
-        """
-        steps:
-          - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN a TO c}
-        down:
-          - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN x TO a}
-        verify:
-          - sql: {database: notes, query: SELECT count(c) FROM t, equals: 0}
-          - sql: {database: notes, query: SELECT count(a) FROM t, equals: 0}
-        """)
-      let found = try problems(lab)
-      #expect(found.count == 3, "\(found)")
-      #expect(found[0].hasPrefix("0001_a.sql:9:1: no such column: b"), "\(found)")
-      #expect(found[1].hasPrefix("0002_b.yaml:4:1: no such column: \"x\""), "\(found)")
-      #expect(found[2].hasPrefix("0002_b.yaml:7:5: no such column: a"), "\(found)")
-    }
+    try lab.migration(
+      "0001_a.sql",
+      sql(
+        "CREATE TABLE t (a);\n-- migrate:down\n",
+        "-- drydock: description DROP needs no reason on the way back\n")
+        + "SELECT a FROM t;\nDROP TABLE t;\nSELECT b FROM (SELECT 1 AS a);\n")
+    try lab.migration(
+      "0002_b.yaml",
+      """
+      steps:
+        - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN a TO c}
+      down:
+        - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN x TO a}
+      verify:
+        - sql: {database: notes, query: SELECT count(c) FROM t, equals: 0}
+        - sql: {database: notes, query: SELECT count(a) FROM t, equals: 0}
+      """)
+    let found = try problems(lab)
+    #expect(found.count == 3, "\(found)")
+    #expect(found[0].hasPrefix("0001_a.sql:9:1: no such column: b"), "\(found)")
+    #expect(found[1].hasPrefix("0002_b.yaml:4:1: no such column: \"x\""), "\(found)")
+    #expect(found[2].hasPrefix("0002_b.yaml:7:5: no such column: a"), "\(found)")
   }
 
   @Test func released() throws {
-    try Lab.with { lab in
-      let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
-      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step) }
-      var releases = try Releases.read(lab.directory("migrations"))
-      #expect(releases.releases.isEmpty)
-      let first = try releases.add("1.0", try lab.catalog())
-      #expect(first.version == 2 && first.migrations.map(\.number) == [1, 2])
-      try lab.migration("0003_c.yaml", step)
-      #expect(try problems(lab) == [])
-      let second = try releases.add("1.1", try lab.catalog())
-      #expect(second.version == 3 && second.migrations.map(\.number) == [3])
-      #expect(try Releases.read(lab.directory("migrations")).releases.map(\.name) == ["1.0", "1.1"])
-      #expect(failure { try releases.add("1.0", try lab.catalog()) }.code == .usage)
-      #expect(failure { try releases.add("a\"b", try lab.catalog()) }.code == .usage)
-      // After the newest release everything may still change.
-      try lab.migration("0004_d.yaml", step)
-      #expect(try problems(lab) == [])
+    let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
+    for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step) }
+    var releases = try Releases.read(lab.directory("migrations"))
+    #expect(releases.releases.isEmpty)
+    let first = try releases.add("1.0", try lab.catalog())
+    #expect(first.version == 2 && first.migrations.map(\.number) == [1, 2])
+    try lab.migration("0003_c.yaml", step)
+    #expect(try problems(lab) == [])
+    let second = try releases.add("1.1", try lab.catalog())
+    #expect(second.version == 3 && second.migrations.map(\.number) == [3])
+    #expect(try Releases.read(lab.directory("migrations")).releases.map(\.name) == ["1.0", "1.1"])
+    #expect(failure { try releases.add("1.0", try lab.catalog()) }.code == .usage)
+    #expect(failure { try releases.add("a\"b", try lab.catalog()) }.code == .usage)
+    // After the newest release everything may still change.
+    try lab.migration("0004_d.yaml", step)
+    #expect(try problems(lab) == [])
 
-      try lab.migration("0001_a.yaml", step + "# edited\n")
-      try lab.removeMigration("0003_c.yaml")
-      try lab.removeMigration("0004_d.yaml")
-      let found = try problems(lab)
-      #expect(found.count == 2, "\(found)")
-      #expect(found[0].contains("0001_a.yaml: migration 0001_a was modified since its release with 1.0"))
-      #expect(
-        found[1].contains(
-          "releases.yaml:11:7: migration 0003_c was released with 1.1, and its files are missing"))
-    }
+    try lab.migration("0001_a.yaml", step + "# edited\n")
+    try lab.removeMigration("0003_c.yaml")
+    try lab.removeMigration("0004_d.yaml")
+    let found = try problems(lab)
+    #expect(found.count == 2, "\(found)")
+    #expect(found[0].contains("0001_a.yaml: migration 0001_a was modified since its release with 1.0"))
+    #expect(
+      found[1].contains(
+        "releases.yaml:11:7: migration 0003_c was released with 1.1, and its files are missing"))
   }
 
   @Test("What was released and modified since is not run, and reported as `validate` reports it")
   func releasedAndRun() throws {
-    try Lab.with { lab in
-      let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
-      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step) }
-      try lab.release()
-      _ = try lab.baseline(0)
-      try lab.migrate(to: 1)
-      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step + "verify: []\n") }
-      #expect(try lab.plan().problems.map(\.code) == [.edited, .released], "each is reported once")
-      try lab.migration("0001_a.yaml", step)
-      let found = try lab.plan().problems.map(\.description)
-      #expect(found == [lab.directory("migrations") + "/" + (try problems(lab)[0])], "\(found)")
-      let error = failure { try lab.migrate() }
-      #expect(
-        error.code == .released && error.text.hasPrefix("0002_b.yaml: migration 0002_b was modified since"))
-      // Back by steps it goes all the same.
-      #expect(try lab.rollback(to: 0, down: true).to == 0)
-    }
+    let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
+    for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step) }
+    try lab.release()
+    _ = try lab.baseline(0)
+    try lab.migrate(to: 1)
+    for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step + "verify: []\n") }
+    #expect(try lab.plan().problems.map(\.code) == [.edited, .released], "each is reported once")
+    try lab.migration("0001_a.yaml", step)
+    let found = try lab.plan().problems.map(\.description)
+    #expect(found == [lab.directory("migrations") + "/" + (try problems(lab)[0])], "\(found)")
+    let error = failure { try lab.migrate() }
+    #expect(
+      error.code == .released && error.text.hasPrefix("0002_b.yaml: migration 0002_b was modified since"))
+    // Back by steps it goes all the same.
+    #expect(try lab.rollback(to: 0, down: true).to == 0)
   }
 
   @Test("A release that cannot be, as after a merge, is an error")
   func impossibleReleases() throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.yaml", "steps: []\n")
-      try lab.release("1.0")
-      let path = lab.directory("migrations/releases.yaml")
-      let text = String(decoding: try Samples.bytes(path), as: UTF8.self)
-      // A release without a new migration has the version of the one before.
-      try lab.release("1.1")
-      #expect(try problems(lab) == [])
-      try lab.migration("releases.yaml", text + "- {release: \"1.1\", version: 2, migrations: []}\n")
-      #expect(
-        try problems(lab) == [
-          "releases.yaml:7:3: the release 1.1 has version 2, and the migrations end with 1: restore the missing ones, "
-            + "or correct the version"
-        ])
-      _ = try lab.baseline(0)
-      #expect(try lab.plan().problems.map(\.code) == [.released])
-      let entries = text.drop { $0 != "-" }
-      try lab.migration("releases.yaml", text + entries)
-      let found = try problems(lab)
-      #expect(
-        found.map { String($0.prefix { $0 != ":" } + $0.drop { $0 != " " }.prefix { $0 != "," }) } == [
-          "releases.yaml the release 1.0 is there twice", "releases.yaml migration 1 is there twice",
-        ], "\(found)")
-    }
+    try lab.migration("0001_a.yaml", "steps: []\n")
+    try lab.release("1.0")
+    let path = lab.directory("migrations/releases.yaml")
+    let text = String(decoding: try Samples.bytes(path), as: UTF8.self)
+    // A release without a new migration has the version of the one before.
+    try lab.release("1.1")
+    #expect(try problems(lab) == [])
+    try lab.migration("releases.yaml", text + "- {release: \"1.1\", version: 2, migrations: []}\n")
+    #expect(
+      try problems(lab) == [
+        "releases.yaml:7:3: the release 1.1 has version 2, and the migrations end with 1: restore the missing ones, "
+          + "or correct the version"
+      ])
+    _ = try lab.baseline(0)
+    #expect(try lab.plan().problems.map(\.code) == [.released])
+    let entries = text.drop { $0 != "-" }
+    try lab.migration("releases.yaml", text + entries)
+    let found = try problems(lab)
+    #expect(
+      found.map { String($0.prefix { $0 != ":" } + $0.drop { $0 != " " }.prefix { $0 != "," }) } == [
+        "releases.yaml the release 1.0 is there twice", "releases.yaml migration 1 is there twice",
+      ], "\(found)")
   }
 
   @Test(
@@ -262,51 +250,45 @@ import Testing
       ("files.set-backup-exclusion: {path: a, excluded: true}", true), ("script: {program: 'true'}", false),
     ])
   func stepsBeforeStatements(_ step: String, _ isKnown: Bool) throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.sql", sql("CREATE TABLE t (a);", "-- drydock: irreversible\n"))
-      try lab.migration(
-        "0002_b.yaml",
-        "irreversible: true\nsteps:\n  - \(step)\n  - sql: {database: notes, up: UPDATE t SET b = 1 WHERE a = 2}\n"
-      )
-      let found = try problems(lab)
-      #expect(found.isEmpty != isKnown && found.allSatisfy { $0.contains("no such column: b") }, "\(found)")
-    }
+    try lab.migration("0001_a.sql", sql("CREATE TABLE t (a);", "-- drydock: irreversible\n"))
+    try lab.migration(
+      "0002_b.yaml",
+      "irreversible: true\nsteps:\n  - \(step)\n  - sql: {database: notes, up: UPDATE t SET b = 1 WHERE a = 2}\n"
+    )
+    let found = try problems(lab)
+    #expect(found.isEmpty != isKnown && found.allSatisfy { $0.contains("no such column: b") }, "\(found)")
   }
 
   @Test func insertedBelowARelease() throws {
-    try Lab.with { lab in
-      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", "steps: []\n") }
-      try lab.migration(
-        "releases.yaml",
-        """
-        - release: "1.0"
-          version: 2
-          migrations:
-            - {number: 1, name: a, checksum: "\(try lab.catalog().migrations[0].checksum.hex)"}
-        """)
-      let found = try problems(lab)
-      #expect(
-        found.count == 1 && found[0].contains("migration 0002_b was inserted below the released version 2"),
-        "\(found)")
-      try lab.migration("releases.yaml", "- {release: 1.0, version: 2, migrations: []}\n")
-      #expect(try problems(lab).first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
-    }
+    for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", "steps: []\n") }
+    try lab.migration(
+      "releases.yaml",
+      """
+      - release: "1.0"
+        version: 2
+        migrations:
+          - {number: 1, name: a, checksum: "\(try lab.catalog().migrations[0].checksum.hex)"}
+      """)
+    let found = try problems(lab)
+    #expect(
+      found.count == 1 && found[0].contains("migration 0002_b was inserted below the released version 2"),
+      "\(found)")
+    try lab.migration("releases.yaml", "- {release: 1.0, version: 2, migrations: []}\n")
+    #expect(try problems(lab).first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
   }
 
   @Test func newMigrations() throws {
-    try Lab.with { lab in
-      let folder = lab.directory("made")
-      func make(_ name: String, _ form: NewMigration.Form) throws -> String {
-        try NewMigration.create(name, form, in: folder).replacing(folder + "/", with: "")
-      }
-      #expect(try make("task_colours", .steps) == "0001_task_colours.yaml")
-      #expect(try make("rows", .sql(database: "notes")) == "0002_rows.sql")
-      #expect(try make("photos", .directory) == "0003_photos/migration.yaml")
-      let error = failure { try make("Task colours", .steps) }
-      #expect(error.code == .usage && error.text.contains("such as task_colours"))
-      let (catalog, _, found) = try MigrationCatalog.read(folder)
-      #expect(catalog.migrations.map(\.summary) == ["Task colours", "Photos"])
-      #expect(found.map(\.message).count == 1, "SQL is still to be written: \(found)")
+    let folder = lab.directory("made")
+    func make(_ name: String, _ form: NewMigration.Form) throws -> String {
+      try NewMigration.create(name, form, in: folder).replacing(folder + "/", with: "")
     }
+    #expect(try make("task_colours", .steps) == "0001_task_colours.yaml")
+    #expect(try make("rows", .sql(database: "notes")) == "0002_rows.sql")
+    #expect(try make("photos", .directory) == "0003_photos/migration.yaml")
+    let error = failure { try make("Task colours", .steps) }
+    #expect(error.code == .usage && error.text.contains("such as task_colours"))
+    let (catalog, _, found) = try MigrationCatalog.read(folder)
+    #expect(catalog.migrations.map(\.summary) == ["Task colours", "Photos"])
+    #expect(found.map(\.message).count == 1, "SQL is still to be written: \(found)")
   }
 }

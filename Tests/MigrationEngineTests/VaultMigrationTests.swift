@@ -22,14 +22,14 @@ import Testing
       - defaults: {key: token, exists: false}
     """
 
-  private func withLab(_ body: (inout Lab) throws -> Void) throws {
+  private func withLab(_ body: (Lab) throws -> Void) throws {
     try Lab.with { lab in
       try lab.set(["token": .string("canary-01234-x"), "theme": .string("dark")])
       try lab.migration("0001_first.yaml", "steps:\n  - defaults.set-default: {values: {size: 1}}\n")
       try lab.migration("0002_move.yaml", Self.move)
       try lab.migration("0003_last.yaml", "steps:\n  - defaults.set: {values: {done: true}}\n")
       _ = try lab.baseline(0)
-      try body(&lab)
+      try body(lab)
     }
   }
 

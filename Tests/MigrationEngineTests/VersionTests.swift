@@ -8,6 +8,10 @@ import MigrationEngine
 import Testing
 
 @Suite struct VersionTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private typealias Marker = ContainerConfiguration.VersionMarker
   private static let setting = Marker(place: .defaults(key: "v"))
 
@@ -59,36 +63,31 @@ import Testing
     _ value: PropertyListValue?, _ recorded: Int?, _ at: [Int: Int], _ version: Int?,
     _ code: DrydockError.Code?
   ) throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      try lab.set(["x": .integer(1)])
-      if let recorded { _ = try lab.baseline(recorded) }
-      lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
-      if let value { try lab.set(["v": value]) }
-      if let version {
-        let detected = try detect(lab)
-        #expect(detected.version == version)
-        #expect(
-          (0...7).filter(detected.appliedExternally.contains) == Array((recorded ?? 0) + 1..<version + 1))
-      } else {
-        #expect(failure { try detect(lab) }.code == code)
-      }
+    try prepared(lab)
+    try lab.set(["x": .integer(1)])
+    if let recorded { _ = try lab.baseline(recorded) }
+    lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
+    if let value { try lab.set(["v": value]) }
+    if let version {
+      let detected = try detect(lab)
+      #expect(detected.version == version)
+      #expect((0...7).filter(detected.appliedExternally.contains) == Array((recorded ?? 0) + 1..<version + 1))
+    } else {
+      #expect(failure { try detect(lab) }.code == code)
     }
   }
 
   @Test func aMarkerFarBeyond() throws {
-    try Lab.with { lab in
-      try prepared(lab, migrations: 1)
-      lab.configuration.versionMarkers = [Self.setting]
-      try lab.set(["v": .integer(.max)])
-      let first = try lab.plan().problems
-      #expect(first.map(\.code) == [.firstContact])
-      #expect(first.first?.message.contains("drydock baseline") == false, "there is no such version")
-      try lab.release()
-      let problems = try lab.plan().problems
-      #expect(problems.map(\.code) == [.newer])
-      #expect(problems.first?.message.contains("the migrations end with 1") == true)
-    }
+    try prepared(lab, migrations: 1)
+    lab.configuration.versionMarkers = [Self.setting]
+    try lab.set(["v": .integer(.max)])
+    let first = try lab.plan().problems
+    #expect(first.map(\.code) == [.firstContact])
+    #expect(first.first?.message.contains("drydock baseline") == false, "there is no such version")
+    try lab.release()
+    let problems = try lab.plan().problems
+    #expect(problems.map(\.code) == [.newer])
+    #expect(problems.first?.message.contains("the migrations end with 1") == true)
   }
 
   /// Of a marker that a migration writes itself: the numbers of `at:`, the value of the migration, and whether it may.
@@ -96,132 +95,120 @@ import Testing
     ([0: 2], 3, false), ([0: 2, 1: 3], 3, true), ([:], 1, true), ([:], 7, false), ([0: 2], 2, true),
   ])
   func aNumberThatAMigrationWrites(_ at: [Int: Int], _ written: Int, _ isRight: Bool) throws {
-    try Lab.with { lab in
-      lab.configuration.versionMarkers = [
-        Marker(place: .userVersion(database: "notes"), at: at), Marker(place: .defaults(key: "v"), at: at),
-      ]
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = \(at[0] ?? 0)")
-      try lab.set(["v": .integer(Int64(at[0] ?? 0))])
-      try lab.migration(
-        "0001_a.yaml",
-        """
-        steps:
-          - sql: {database: notes, up: PRAGMA user_version = \(written), down: SELECT 1}
-          - defaults.set: {values: {v: \(written)}, if-exists: replace}
-        verify:
-          - sql: {database: notes, query: PRAGMA user_version, equals: \(written)}
+    lab.configuration.versionMarkers = [
+      Marker(place: .userVersion(database: "notes"), at: at), Marker(place: .defaults(key: "v"), at: at),
+    ]
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = \(at[0] ?? 0)")
+    try lab.set(["v": .integer(Int64(at[0] ?? 0))])
+    try lab.migration(
+      "0001_a.yaml",
+      """
+      steps:
+        - sql: {database: notes, up: PRAGMA user_version = \(written), down: SELECT 1}
+        - defaults.set: {values: {v: \(written)}, if-exists: replace}
+      verify:
+        - sql: {database: notes, query: PRAGMA user_version, equals: \(written)}
 
-        """)
-      let error = failure { try lab.migrate() }
-      #expect(error.code == (isRight ? nil : .contradiction), "\(error.text)")
-      if !isRight {
-        #expect(
-          error.text.contains("set the user_version of the database notes to \(written)")
-            && error.text.contains("add `1: \(written)` to `at:`"), "\(error.text)")
-      }
+      """)
+    let error = failure { try lab.migrate() }
+    #expect(error.code == (isRight ? nil : .contradiction), "\(error.text)")
+    if !isRight {
+      #expect(
+        error.text.contains("set the user_version of the database notes to \(written)")
+          && error.text.contains("add `1: \(written)` to `at:`"), "\(error.text)")
     }
   }
 
   @Test("What is verified has the new version already")
   func verifyRunsLast() throws {
-    try Lab.with { lab in
-      lab.configuration.versionMarkers = [Marker(place: .userVersion(database: "notes"))]
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
-      for number in 1...2 {
-        try lab.migration(
-          "000\(number)_a.yaml",
-          """
-          steps:
-            - sql: {database: notes, up: INSERT INTO t VALUES (1), down: SELECT 1}
-          verify:
-            - sql: {database: notes, query: PRAGMA user_version, equals: \(number)}
+    lab.configuration.versionMarkers = [Marker(place: .userVersion(database: "notes"))]
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
+    for number in 1...2 {
+      try lab.migration(
+        "000\(number)_a.yaml",
+        """
+        steps:
+          - sql: {database: notes, up: INSERT INTO t VALUES (1), down: SELECT 1}
+        verify:
+          - sql: {database: notes, query: PRAGMA user_version, equals: \(number)}
 
-          """)
-      }
-      #expect(failure { try lab.migrate() }.text == "no error")
+        """)
     }
+    #expect(failure { try lab.migrate() }.text == "no error")
   }
 
   @Test func userVersionAndJSON() throws {
-    try Lab.with { lab in
-      lab.configuration.versionMarkers = [
-        Marker(place: .userVersion(database: "notes")),
-        Marker(place: .json(path: "Documents/s.json", pointer: "/a~1b/1")),
-      ]
-      try prepared(lab)
-      try lab.release()
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = 3;")
-      #expect(try detect(lab).version == 3)
-      try lab.write("Documents/s.json", "{\"a/b\": [1, 3], \"z\": true}")
-      #expect(try detect(lab).source == .marker("the user_version of the database notes"))
-      #expect(try lab.migrate().to == 6)
-      #expect(try detect(lab).version == 6)
-      #expect(try lab.query(Lab.oldDatabase, "PRAGMA user_version") == [["user_version": 6]])
-      let json = try Transaction.inspect(try lab.container) { try $0.read("Documents/s.json") }
-      #expect(
-        try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary == ["a/b": [1, 6], "z": true])
-      try lab.write("Documents/s.json", "{\"a/b\": [1, 7]}")
-      #expect(failure { try detect(lab) }.code == .contradiction)
-      try lab.write("Documents/s.json", "{\"a/b\": [1, true]}")
-      #expect(failure { try detect(lab) }.code == .unknownVersion)
-      try lab.write("Documents/s.json", "{")
-      #expect(failure { try detect(lab) }.code == .unknownVersion)
-    }
+    lab.configuration.versionMarkers = [
+      Marker(place: .userVersion(database: "notes")),
+      Marker(place: .json(path: "Documents/s.json", pointer: "/a~1b/1")),
+    ]
+    try prepared(lab)
+    try lab.release()
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = 3;")
+    #expect(try detect(lab).version == 3)
+    try lab.write("Documents/s.json", "{\"a/b\": [1, 3], \"z\": true}")
+    #expect(try detect(lab).source == .marker("the user_version of the database notes"))
+    #expect(try lab.migrate().to == 6)
+    #expect(try detect(lab).version == 6)
+    #expect(try lab.query(Lab.oldDatabase, "PRAGMA user_version") == [["user_version": 6]])
+    let json = try Transaction.inspect(try lab.container) { try $0.read("Documents/s.json") }
+    #expect(
+      try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary == ["a/b": [1, 6], "z": true])
+    try lab.write("Documents/s.json", "{\"a/b\": [1, 7]}")
+    #expect(failure { try detect(lab) }.code == .contradiction)
+    try lab.write("Documents/s.json", "{\"a/b\": [1, true]}")
+    #expect(failure { try detect(lab) }.code == .unknownVersion)
+    try lab.write("Documents/s.json", "{")
+    #expect(failure { try detect(lab) }.code == .unknownVersion)
   }
 
   @Test func markersAreKeptUpToDate() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: [2: 10, 4: 20])]
-      #expect(try lab.migrate(to: 1).to == 1)
-      #expect(try lab.settings()?["v"] == nil)
-      for (target, number) in [(2, 10), (3, 10), (6, 20)] as [(Int, Int64)] {
-        try lab.migrate(to: target)
-        #expect(try lab.settings()?["v"] == .integer(number))
-        #expect(try detect(lab).version == target)
-      }
-      // Before the first number that is named the app's is 0: any other one would mean a later version.
-      _ = try lab.baseline(1)
-      #expect(try lab.settings()?["v"] == .integer(0))
-      #expect(try detect(lab).version == 1)
+    try prepared(lab)
+    lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: [2: 10, 4: 20])]
+    #expect(try lab.migrate(to: 1).to == 1)
+    #expect(try lab.settings()?["v"] == nil)
+    for (target, number) in [(2, 10), (3, 10), (6, 20)] as [(Int, Int64)] {
+      try lab.migrate(to: target)
+      #expect(try lab.settings()?["v"] == .integer(number))
+      #expect(try detect(lab).version == target)
     }
+    // Before the first number that is named the app's is 0: any other one would mean a later version.
+    _ = try lab.baseline(1)
+    #expect(try lab.settings()?["v"] == .integer(0))
+    #expect(try detect(lab).version == 1)
   }
 
   @Test func theAppMigratedItself() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      lab.configuration.versionMarkers = [Self.setting]
-      try lab.migrate(to: 1)
-      var settings = try #require(try lab.settings())
-      settings["v"] = .integer(6)
-      try lab.set(settings)
-      let report = try lab.migrate()
-      #expect(report.appliedExternally == [2, 3, 4, 5, 6] && report.migrations.isEmpty)
-      #expect(try lab.history()?.records.map(\.origin) == [.applied] + Array(repeating: .app, count: 5))
-      #expect(try lab.migrate().changedAnything == false)
-      settings["v"] = .integer(7)
-      try lab.set(settings)
-      #expect(failure { try lab.migrate() }.text.contains("the migrations end with 6"))
-    }
+    try prepared(lab)
+    lab.configuration.versionMarkers = [Self.setting]
+    try lab.migrate(to: 1)
+    var settings = try #require(try lab.settings())
+    settings["v"] = .integer(6)
+    try lab.set(settings)
+    let report = try lab.migrate()
+    #expect(report.appliedExternally == [2, 3, 4, 5, 6] && report.migrations.isEmpty)
+    #expect(try lab.history()?.records.map(\.origin) == [.applied] + Array(repeating: .app, count: 5))
+    #expect(try lab.migrate().changedAnything == false)
+    settings["v"] = .integer(7)
+    try lab.set(settings)
+    #expect(failure { try lab.migrate() }.text.contains("the migrations end with 6"))
   }
 
   @Test func baselines() throws {
-    try Lab.with { lab in
-      try prepared(lab)
-      try lab.set(["x": .integer(1)])
-      lab.configuration.versionMarkers = [Self.setting]
-      #expect(try lab.baseline(3).isEmpty)
-      #expect(try detect(lab).version == 3)
-      #expect(try lab.settings() == ["x": .integer(1), "v": .integer(3)])
-      #expect(try lab.migrate(to: 4).from == 3)
-      #expect(try lab.baseline(2).count == 1)
-      #expect(try lab.history()?.records.map(\.number) == [1, 2])
-      #expect(failure { try lab.baseline(7) }.code == .usage)
-      #expect(failure { try lab.baseline(-1) }.code == .usage)
-      try lab.write(lab.container.historyPath, "garbage")
-      #expect(failure { try detect(lab) }.code == .damagedHistory)
-      _ = try lab.baseline(2)
-      #expect(try detect(lab).version == 2)
-    }
+    try prepared(lab)
+    try lab.set(["x": .integer(1)])
+    lab.configuration.versionMarkers = [Self.setting]
+    #expect(try lab.baseline(3).isEmpty)
+    #expect(try detect(lab).version == 3)
+    #expect(try lab.settings() == ["x": .integer(1), "v": .integer(3)])
+    #expect(try lab.migrate(to: 4).from == 3)
+    #expect(try lab.baseline(2).count == 1)
+    #expect(try lab.history()?.records.map(\.number) == [1, 2])
+    #expect(failure { try lab.baseline(7) }.code == .usage)
+    #expect(failure { try lab.baseline(-1) }.code == .usage)
+    try lab.write(lab.container.historyPath, "garbage")
+    #expect(failure { try detect(lab) }.code == .damagedHistory)
+    _ = try lab.baseline(2)
+    #expect(try detect(lab).version == 2)
   }
 }

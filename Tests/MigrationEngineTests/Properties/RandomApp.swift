@@ -32,8 +32,7 @@ struct RandomApp {
   private mutating func writeSetting(_ touched: Set<String>) throws {
     guard let path = RandomContainer.suites.filter(exists).randomElement(using: &random),
       let key = (RandomContainer.keys + ["app"]).filter({ !touched.contains(path + "\n" + $0) })
-        .randomElement(
-          using: &random)
+        .randomElement(using: &random)
     else { return }
     var file = try PropertyListFile(bytes: Array(Data(contentsOf: url(path))))
     let value = RandomContainer.value(&random, format: file.format)

@@ -36,8 +36,7 @@ struct RandomMigrations {
       let steps = (0..<Int.random(in: 1...4, using: &counts)).map { index in
         "  - " + step(migration * 10 + index)
       }
-      files[String(format: "%04d_random.yaml", migration)] =
-        "steps:\n" + steps.joined(separator: "\n") + "\n"
+      files[String(format: "%04d_random.yaml", migration)] = "steps:\n" + steps.joined(separator: "\n") + "\n"
     }
     return files
   }
