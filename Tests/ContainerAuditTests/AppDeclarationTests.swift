@@ -59,11 +59,10 @@ struct AppDeclarationTests {
       "Notes.app/A.bundle/PrivacyInfo.xcprivacy": try Self.xml([:]),
     ]
     try with(files) { path in
-      try AuditSandbox.with { sandbox in
-        try sandbox.settings(["theme": "dark"])
-        sandbox.app = try AppDeclaration(bundle: path + "/Notes.app", shown: "Notes.app")
-        #expect(try sandbox.audit().findings.map(\.rule) == [.privacyManifestMissing])
-      }
+      let sandbox = try AuditSandbox()
+      try sandbox.settings(["theme": "dark"])
+      sandbox.app = try AppDeclaration(bundle: path + "/Notes.app", shown: "Notes.app")
+      #expect(try sandbox.audit().findings.map(\.rule) == [.privacyManifestMissing])
     }
   }
 

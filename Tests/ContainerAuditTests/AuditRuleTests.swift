@@ -9,20 +9,22 @@ import Testing
 
 @Suite("Audit rules")
 struct AuditRuleTests {
+  private let sandbox: AuditSandbox
+
+  init() throws { sandbox = try AuditSandbox() }
+
   @Test(
     "Each finds what it is for, and nothing in a container that looks alike", arguments: AuditRuleCase.all)
   func rule(_ example: AuditRuleCase) throws {
-    try AuditSandbox.with { sandbox in
-      try example.build(sandbox)
-      let report = try sandbox.audit()
-      let found = report.findings.filter { $0.rule == example.rule }
-      #expect(found.isEmpty != example.isFinding, "\(report.findings)\n\(report.notChecked)")
-      // A rule that cannot look is silent, too.
-      #expect(report.unreadable.isEmpty)
-      let text = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
-      #expect(!text.contains(MadeUp.password), "\(text)")
-      for secret in [MadeUp.github, MadeUp.stripe, MadeUp.jwt] { #expect(!text.contains(secret), "\(text)") }
-    }
+    try example.build(sandbox)
+    let report = try sandbox.audit()
+    let found = report.findings.filter { $0.rule == example.rule }
+    #expect(found.isEmpty != example.isFinding, "\(report.findings)\n\(report.notChecked)")
+    // A rule that cannot look is silent, too.
+    #expect(report.unreadable.isEmpty)
+    let text = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
+    #expect(!text.contains(MadeUp.password), "\(text)")
+    for secret in [MadeUp.github, MadeUp.stripe, MadeUp.jwt] { #expect(!text.contains(secret), "\(text)") }
   }
 
   @Test("Each has an example that it finds, and one that it ignores")

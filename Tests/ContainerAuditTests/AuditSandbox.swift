@@ -21,16 +21,12 @@ final class AuditSandbox {
   var keys: DeviceKeys?
   var app: AppDeclaration?
 
-  init(_ folder: TemporaryDirectory) throws {
-    self.folder = folder
+  init() throws {
+    folder = try TemporaryDirectory()
     try Directory(folder.path).createDirectory("c")
     root = try Directory(folder("c"))
     configuration.layout = .ios
     configuration.app = "com.example.notes"
-  }
-
-  static func with<T>(_ body: (AuditSandbox) throws -> T) throws -> T {
-    try TemporaryDirectory.with { try body(AuditSandbox($0)) }
   }
 
   func audit() throws -> AuditReport {

@@ -141,6 +141,10 @@ private struct Spelling: Sendable, CustomTestStringConvertible {
 
 @Suite("A known secret is found in any spelling")
 struct CaptureEncodingTests {
+  private let sandbox: CaptureSandbox
+
+  init() throws { sandbox = try CaptureSandbox() }
+
   private static let characters = Array(
     "abcdefghijkmnopqrstuvwxyzABCDEFGHKLMNPQRSTUVWXYZ23456789+/=&<>'\"\\ -_.é😀")
 
@@ -159,32 +163,30 @@ struct CaptureEncodingTests {
   func property(_ seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     let secrets = (0..<4).map { _ in Self.secret(&random) }
-    try CaptureSandbox.with { sandbox in
-      try sandbox.settings([
-        "dataSchemaVersion": 3,
-        "tokens": Dictionary(uniqueKeysWithValues: secrets.enumerated().map { ("token\($0)", $1) }),
-      ])
-      for (number, spelling) in Spelling.all.enumerated() {
-        // Between letters that no spelling has an escape for.
-        let text = secrets.map { "line \(spelling.spelled($0)) and on" }.joined(separator: "\n\n")
-        try sandbox.write("Documents/\(number).txt", text)
-        try sandbox.write("Documents/\(number).bin.txt", "{not JSON: \(text)")
-      }
-      try sandbox.capture()
-      for (number, spelling) in Spelling.all.enumerated() {
-        for name in ["\(number).txt", "\(number).bin.txt"] {
-          var file = try sandbox.text("container/Documents/\(name)")
-          #expect(
-            file.contains("line ") && file.contains(" and on"), "the rest stays: \(spelling.testDescription)")
-          for filler in spelling.fillers { file = file.replacing(filler, with: "") }
-          for secret in secrets {
-            let all = Array(secret)
-            for start in 0...(all.count - 6) {
-              let part = String(all[start..<start + 6])
-              for form in spelling.parts(part) where form.utf8.count >= 6 && file.contains(form) {
-                Issue.record(
-                  "seed \(seed): \(spelling.testDescription): `\(part)` of `\(secret)` stays as `\(form)`")
-              }
+    try sandbox.settings([
+      "dataSchemaVersion": 3,
+      "tokens": Dictionary(uniqueKeysWithValues: secrets.enumerated().map { ("token\($0)", $1) }),
+    ])
+    for (number, spelling) in Spelling.all.enumerated() {
+      // Between letters that no spelling has an escape for.
+      let text = secrets.map { "line \(spelling.spelled($0)) and on" }.joined(separator: "\n\n")
+      try sandbox.write("Documents/\(number).txt", text)
+      try sandbox.write("Documents/\(number).bin.txt", "{not JSON: \(text)")
+    }
+    try sandbox.capture()
+    for (number, spelling) in Spelling.all.enumerated() {
+      for name in ["\(number).txt", "\(number).bin.txt"] {
+        var file = try sandbox.text("container/Documents/\(name)")
+        #expect(
+          file.contains("line ") && file.contains(" and on"), "the rest stays: \(spelling.testDescription)")
+        for filler in spelling.fillers { file = file.replacing(filler, with: "") }
+        for secret in secrets {
+          let all = Array(secret)
+          for start in 0...(all.count - 6) {
+            let part = String(all[start..<start + 6])
+            for form in spelling.parts(part) where form.utf8.count >= 6 && file.contains(form) {
+              Issue.record(
+                "seed \(seed): \(spelling.testDescription): `\(part)` of `\(secret)` stays as `\(form)`")
             }
           }
         }
@@ -194,80 +196,72 @@ struct CaptureEncodingTests {
 
   @Test("The replacement is written in the same spelling")
   func spelling() throws {
-    try CaptureSandbox.with { sandbox in
-      try sandbox.settings(["dataSchemaVersion": 3, "auth_token": "abc=é'\"x9/Key"])
-      try sandbox.write(
-        "Documents/a.txt",
-        #"""
-        \u0061bc\u003d\u00e9\'\"x9\/Key abc=é'""x9/Key &#97;bc&#x3d;&#xE9;&apos;&quot;x9/Key %61bc%3D%c3%a9'%22x9/Key =61bc=3D=C3=A9'"x9/=
-        Key end
-        """#)
-      try sandbox.capture()
-      let text = try sandbox.text("container/Documents/a.txt")
-      let parts = text.split(separator: " ")
-      try #require(parts.count == 6)
-      let made = try #require(
-        try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml").firstMatch(
-          of: #/auth_token: "(?<made>.*)"/#)
-      ).made.replacing("\\\"", with: "\"")
-      #expect(parts[1].replacing("\"\"", with: "\"") == made)
-      let json = parts[0].replacing("\\'", with: "'")
-      let read = try JSONDecoder().decode([String].self, from: Data("[\"\(json)\"]".utf8))
-      #expect(read == [String(made)])
-      #expect(
-        parts[0].contains("\\/") && parts[0].contains("\\'"),
-        "unchanged signs keep their spelling: \(parts[0])")
-      #expect(parts[2].contains("&apos;&quot;") && parts[2].hasPrefix("&#"))
-      #expect(parts[3].removingPercentEncoding == String(made))
-      let quoted = parts[4].replacing("=\n", with: "").replacing("=", with: "%")
-      #expect(quoted.removingPercentEncoding == String(made))
-      #expect(parts[4].contains("=\n"))
-      #expect(parts[5] == "end")
-    }
+    try sandbox.settings(["dataSchemaVersion": 3, "auth_token": "abc=é'\"x9/Key"])
+    try sandbox.write(
+      "Documents/a.txt",
+      #"""
+      \u0061bc\u003d\u00e9\'\"x9\/Key abc=é'""x9/Key &#97;bc&#x3d;&#xE9;&apos;&quot;x9/Key %61bc%3D%c3%a9'%22x9/Key =61bc=3D=C3=A9'"x9/=
+      Key end
+      """#)
+    try sandbox.capture()
+    let text = try sandbox.text("container/Documents/a.txt")
+    let parts = text.split(separator: " ")
+    try #require(parts.count == 6)
+    let made = try #require(
+      try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml").firstMatch(
+        of: #/auth_token: "(?<made>.*)"/#)
+    ).made.replacing("\\\"", with: "\"")
+    #expect(parts[1].replacing("\"\"", with: "\"") == made)
+    let json = parts[0].replacing("\\'", with: "'")
+    let read = try JSONDecoder().decode([String].self, from: Data("[\"\(json)\"]".utf8))
+    #expect(read == [String(made)])
+    #expect(
+      parts[0].contains("\\/") && parts[0].contains("\\'"),
+      "unchanged signs keep their spelling: \(parts[0])")
+    #expect(parts[2].contains("&apos;&quot;") && parts[2].hasPrefix("&#"))
+    #expect(parts[3].removingPercentEncoding == String(made))
+    let quoted = parts[4].replacing("=\n", with: "").replacing("=", with: "%")
+    #expect(quoted.removingPercentEncoding == String(made))
+    #expect(parts[4].contains("=\n"))
+    #expect(parts[5] == "end")
   }
 
   @Test("Nothing stays of a known secret that an assignment in the text cuts")
   func cut() throws {
-    try CaptureSandbox.with { sandbox in
-      try sandbox.settings(["dataSchemaVersion": 3, "auth_token": "ca&nary;words, 'and' more"])
-      try sandbox.write(
-        "Documents/a.log",
-        "password=ca&nary;words, 'and' more\npassword=ca&amp;nary;words, &apos;and&apos; more\nkey =ca&nary;words, 'and' more\n"
-      )
-      try sandbox.capture()
-      let log = try sandbox.text("container/Documents/a.log")
-      for part in ["nary", "words", "more"] { #expect(!log.contains(part), "\(log)") }
-    }
+    try sandbox.settings(["dataSchemaVersion": 3, "auth_token": "ca&nary;words, 'and' more"])
+    try sandbox.write(
+      "Documents/a.log",
+      "password=ca&nary;words, 'and' more\npassword=ca&amp;nary;words, &apos;and&apos; more\nkey =ca&nary;words, 'and' more\n"
+    )
+    try sandbox.capture()
+    let log = try sandbox.text("container/Documents/a.log")
+    for part in ["nary", "words", "more"] { #expect(!log.contains(part), "\(log)") }
   }
 
   @Test("A secret that is first seen escaped is found as it is")
   func escapedFirst() throws {
-    try CaptureSandbox.with { sandbox in
-      try sandbox.write("Documents/a.log", "GET /?access_token=canary%2Bfirst%2Fseen-1\n")
-      try sandbox.write("Documents/b.txt", "it is canary+first/seen-1, and CANARY%2bFIRST%2fSEEN-1\n")
-      let report = try sandbox.capture()
-      let leaks = try sandbox.leaks(["canary+first/seen-1", "canary%2Bfirst%2Fseen-1"], report)
-      #expect(leaks == [])
-    }
+    try sandbox.write("Documents/a.log", "GET /?access_token=canary%2Bfirst%2Fseen-1\n")
+    try sandbox.write("Documents/b.txt", "it is canary+first/seen-1, and CANARY%2bFIRST%2fSEEN-1\n")
+    let report = try sandbox.capture()
+    let leaks = try sandbox.leaks(["canary+first/seen-1", "canary%2Bfirst%2Fseen-1"], report)
+    #expect(leaks == [])
   }
 
   @Test("The value of a header in a log, and a quoted one with spaces")
   func headers() throws {
-    try CaptureSandbox.with { sandbox in
-      try sandbox.write(
-        "Documents/app.log",
-        """
-        2026-01-02 10:15:00.123 D/OkHttp: X-Api-Key: canary8f3a9b2c (cached)
-        [net] > refresh_token: canary1a2b3c4d
-        INFO state {"password": "canary horse battery", "theme": "dark"}
-        INFO refresh_token: expired
-        """)
-      let report = try sandbox.capture()
-      let leaks = try sandbox.leaks(
-        ["canary8f3a9b2c", "canary1a2b3c4d", "canary horse", "horse battery"], report)
-      #expect(leaks == [])
-      let log = try sandbox.text("container/Documents/app.log")
-      #expect(log.contains("\"theme\": \"dark\"") && log.contains("refresh_token: expired"))
-    }
+    try sandbox.write(
+      "Documents/app.log",
+      """
+      2026-01-02 10:15:00.123 D/OkHttp: X-Api-Key: canary8f3a9b2c (cached)
+      [net] > refresh_token: canary1a2b3c4d
+      INFO state {"password": "canary horse battery", "theme": "dark"}
+      INFO refresh_token: expired
+      """)
+    let report = try sandbox.capture()
+    let leaks = try sandbox.leaks(
+      ["canary8f3a9b2c", "canary1a2b3c4d", "canary horse", "horse battery"], report)
+    #expect(leaks == [])
+    let log = try sandbox.text("container/Documents/app.log")
+    #expect(log.contains("\"theme\": \"dark\"") && log.contains("refresh_token: expired"))
   }
 }

@@ -10,24 +10,21 @@ import GRDB
 import TestSupport
 
 /// A container that a fixture is captured from, with what must not be found in it.
-struct CaptureSandbox {
+final class CaptureSandbox {
   let directory: TemporaryDirectory
   let keys: DeviceKeys
   var configuration = ContainerConfiguration()
   var options = CaptureOptions()
 
-  static func with(_ body: (inout CaptureSandbox) throws -> Void) throws {
-    try TemporaryDirectory.with { directory in
-      var sandbox = try CaptureSandbox(directory: directory, keys: DeviceKeys(AgeIdentity.generate()))
-      sandbox.configuration.app = "com.example.notes"
-      sandbox.configuration.layout = .ios
-      sandbox.configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
-      for path in ["Fixtures", "Notes", "Notes/Documents", "Notes/Library/Preferences"] {
-        try FileManager.default.createDirectory(atPath: directory(path), withIntermediateDirectories: true)
-      }
-      try sandbox.settings(["dataSchemaVersion": 3])
-      try body(&sandbox)
+  init() throws {
+    (directory, keys) = (try TemporaryDirectory(), DeviceKeys(try AgeIdentity.generate()))
+    configuration.app = "com.example.notes"
+    configuration.layout = .ios
+    configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
+    for path in ["Fixtures", "Notes", "Notes/Documents", "Notes/Library/Preferences"] {
+      try FileManager.default.createDirectory(atPath: directory(path), withIntermediateDirectories: true)
     }
+    try settings(["dataSchemaVersion": 3])
   }
 
   // MARK: Planting

@@ -9,7 +9,8 @@ import Testing
   private func run(
     _ steps: String, down: String, losses: String?
   ) throws -> (found: [String], notes: [String]) {
-    try SuiteSandbox.sound { sandbox in
+    try SuiteSandbox.with { sandbox in
+      try sandbox.makeSound()
       let vault = "[{service: s, account: first, accessible: whenUnlocked, value: made up}]"
       try sandbox.fixture("one", more: "container: {vault: \(vault)}")
       try sandbox.migration(
@@ -74,7 +75,8 @@ import Testing
 
   @Test("A value that was lost stays lost for older versions")
   func older() throws {
-    try SuiteSandbox.sound { sandbox in
+    try SuiteSandbox.with { sandbox in
+      try sandbox.makeSound()
       try sandbox.write(
         "Migrations/0003_notes.sql",
         """
@@ -101,7 +103,8 @@ import Testing
         "0003_notes: no fixture needs `down-loses` of `task.titel`: correct the name, or remove it"
       ])
     for losses in ["down-loses: x", "down-loses: {}", "down-loses: {task.title: ''}", "down-lose: {a: b}"] {
-      try SuiteSandbox.sound { sandbox in
+      try SuiteSandbox.with { sandbox in
+        try sandbox.makeSound()
         try sandbox.migration("0003_notes", Self.drop, more: losses)
         let error = #expect(throws: DrydockError.self) { try sandbox.catalog() }
         let words = ["name columns", "give a reason for `task.title`", "unknown key `down-lose`"]

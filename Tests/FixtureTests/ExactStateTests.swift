@@ -8,6 +8,10 @@ import Testing
 
 @Suite("A rollback must give back exactly what was")
 struct ExactStateTests {
+  private let sandbox: SuiteSandbox
+
+  init() throws { sandbox = try SuiteSandbox() }
+
   @Test(
     "Every difference of a path is found",
     arguments: [
@@ -42,49 +46,47 @@ struct ExactStateTests {
 
   @Test("What another program changes beside the transaction does not go unnoticed")
   func tampered() throws {
-    try SuiteSandbox.sound { sandbox in
-      // Its name is this test's alone: others run at the same time.
-      try sandbox.write("Fixtures/new/container/Documents/tampered.md", "x")
-      // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
-      let catalog = try MigrationCatalog(stages: [
-        .custom(version: 1, "tamper") { context in
-          try context.settings.set(7, for: SettingKey<Int>("seven"))
-          let scratch = NSTemporaryDirectory()
-          // The name is this test's alone: others run beside it, with scratch directories in the same place.
-          for name in try FileManager.default.contentsOfDirectory(atPath: scratch)
-          where name.hasPrefix("drydock-scratch-") {
-            let note = scratch + "/" + name + "/1/container-main/container/Documents/tampered.md"
-            if FileManager.default.fileExists(atPath: note) {
-              try ExtendedAttributes.set("user.tampered", Array("x".utf8), of: Array(note.utf8))
-            }
+    try sandbox.makeSound()
+    // Its name is this test's alone: others run at the same time.
+    try sandbox.write("Fixtures/new/container/Documents/tampered.md", "x")
+    // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
+    let catalog = try MigrationCatalog(stages: [
+      .custom(version: 1, "tamper") { context in
+        try context.settings.set(7, for: SettingKey<Int>("seven"))
+        let scratch = NSTemporaryDirectory()
+        // The name is this test's alone: others run beside it, with scratch directories in the same place.
+        for name in try FileManager.default.contentsOfDirectory(atPath: scratch)
+        where name.hasPrefix("drydock-scratch-") {
+          let note = scratch + "/" + name + "/1/container-main/container/Documents/tampered.md"
+          if FileManager.default.fileExists(atPath: note) {
+            try ExtendedAttributes.set("user.tampered", Array("x".utf8), of: Array(note.utf8))
           }
         }
-      ])
-      try sandbox.write("Fixtures/new/container/Documents/tampered.md", "A note.\n")
-      sandbox.options.filter = ["new"]
-      let found = try sandbox.found(catalog)
-      #expect(
-        found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: the attributes differ") },
-        "\(found)")
-    }
+      }
+    ])
+    try sandbox.write("Fixtures/new/container/Documents/tampered.md", "A note.\n")
+    sandbox.options.filter = ["new"]
+    let found = try sandbox.found(catalog)
+    #expect(
+      found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: the attributes differ") },
+      "\(found)")
   }
 
   @Test("Migrating again must change nothing")
   func again() throws {
-    try SuiteSandbox.sound { sandbox in
-      let runner = try FixtureRunner(catalog: sandbox.catalog(), configuration: sandbox.configuration)
-      let fixture = try Fixture.load(sandbox.directory("Fixtures/one"))
-      let work = FixtureWork(fixture: fixture, runner: runner, scratch: try Directory(sandbox.directory.path))
-      var checks = FixtureChecks(work, freshVersions: [])
-      let container = try work.container("again")
-      // Not migrated yet: there is everything to do.
-      try checks.checkAgain(container)
-      #expect(
-        checks.findings.contains { $0.check == .again && $0.place == "Documents/notes.sqlite" },
-        "\(checks.findings)")
-      checks = FixtureChecks(work, freshVersions: [])
-      try checks.checkAgain(container)
-      #expect(checks.findings == [])
-    }
+    try sandbox.makeSound()
+    let runner = try FixtureRunner(catalog: sandbox.catalog(), configuration: sandbox.configuration)
+    let fixture = try Fixture.load(sandbox.directory("Fixtures/one"))
+    let work = FixtureWork(fixture: fixture, runner: runner, scratch: try Directory(sandbox.directory.path))
+    var checks = FixtureChecks(work, freshVersions: [])
+    let container = try work.container("again")
+    // Not migrated yet: there is everything to do.
+    try checks.checkAgain(container)
+    #expect(
+      checks.findings.contains { $0.check == .again && $0.place == "Documents/notes.sqlite" },
+      "\(checks.findings)")
+    checks = FixtureChecks(work, freshVersions: [])
+    try checks.checkAgain(container)
+    #expect(checks.findings == [])
   }
 }

@@ -6,6 +6,10 @@ import Testing
 
 @Suite("What a fixture says is read with care")
 struct FixtureFormatTests {
+  private let sandbox: FixtureSandbox
+
+  init() throws { sandbox = try FixtureSandbox() }
+
   @Test(
     "A fixture that is written wrongly says where",
     arguments: [
@@ -57,86 +61,76 @@ struct FixtureFormatTests {
       ("version: 0\nversion: 1\n", "duplicate key"),
     ])
   func mistakes(text: String, message: String) throws {
-    try FixtureSandbox.with { sandbox in
-      try sandbox.write("fixture.yaml", text)
-      let said = FixtureSandbox.message(sandbox.load)
-      #expect(said.contains(message), "\(said)")
-      #expect(!said.contains("made-up"))
-    }
+    try sandbox.write("fixture.yaml", text)
+    let said = FixtureSandbox.message(sandbox.load)
+    #expect(said.contains(message), "\(said)")
+    #expect(!said.contains("made-up"))
   }
 
   @Test("What looks like a part of a fixture and is none is an error")
   func strayParts() throws {
-    try FixtureSandbox.with { sandbox in
-      try sandbox.describe("container: {directories: [a]}\n")
-      try sandbox.write("README.md", "why")
-      try sandbox.write(".DS_Store", "x")
-      try sandbox.write("expected/.DS_Store", "x")
-      try sandbox.write("expected/6/files.txt", "x")
-      #expect(try sandbox.load().goldens.keys.sorted() == [6])
-      for (path, message) in [
-        ("containr/a", "did you mean `container`?"), ("group/x/a", "did you mean `groups`?"),
-        ("container.tar.zst.age", "must not be encrypted"), ("container.zip", "not a part of a fixture"),
-        ("expected/latest/files.txt", "named after its schema version"), ("expected/07/x", "expected/6"),
-        ("expected/7", "expected/6"),
-      ] {
-        try sandbox.write(path, "x")
-        let said = FixtureSandbox.message(sandbox.load)
-        #expect(said.contains(message), "\(path): \(said)")
-        let top =
-          path.hasPrefix("expected/")
-          ? path.split(separator: "/").prefix(2) : path.split(separator: "/").prefix(1)
-        let made = sandbox.directory(FixtureSandbox.fixture + "/" + top.joined(separator: "/"))
-        try FileManager.default.removeItem(atPath: made)
-      }
-      try sandbox.write("container.tar.zst", "x")
-      #expect(FixtureSandbox.message(sandbox.build).contains("container.tar.zst"))
-      try sandbox.write("container/a", "x")
-      #expect(FixtureSandbox.message(sandbox.load).contains("an archive is the whole container"))
+    try sandbox.describe("container: {directories: [a]}\n")
+    try sandbox.write("README.md", "why")
+    try sandbox.write(".DS_Store", "x")
+    try sandbox.write("expected/.DS_Store", "x")
+    try sandbox.write("expected/6/files.txt", "x")
+    #expect(try sandbox.load().goldens.keys.sorted() == [6])
+    for (path, message) in [
+      ("containr/a", "did you mean `container`?"), ("group/x/a", "did you mean `groups`?"),
+      ("container.tar.zst.age", "must not be encrypted"), ("container.zip", "not a part of a fixture"),
+      ("expected/latest/files.txt", "named after its schema version"), ("expected/07/x", "expected/6"),
+      ("expected/7", "expected/6"),
+    ] {
+      try sandbox.write(path, "x")
+      let said = FixtureSandbox.message(sandbox.load)
+      #expect(said.contains(message), "\(path): \(said)")
+      let top =
+        path.hasPrefix("expected/")
+        ? path.split(separator: "/").prefix(2) : path.split(separator: "/").prefix(1)
+      let made = sandbox.directory(FixtureSandbox.fixture + "/" + top.joined(separator: "/"))
+      try FileManager.default.removeItem(atPath: made)
     }
+    try sandbox.write("container.tar.zst", "x")
+    #expect(FixtureSandbox.message(sandbox.build).contains("container.tar.zst"))
+    try sandbox.write("container/a", "x")
+    #expect(FixtureSandbox.message(sandbox.load).contains("an archive is the whole container"))
   }
 
   @Test("What fixtures.yaml says holds for every fixture beside it")
   func common() throws {
-    try FixtureSandbox.with { sandbox in
-      let common = """
-        volatile: {settings: [installed], columns: [task.at], files: ["*.log"], patterns: ["[0-9]+"]}
-        optional-settings: [fontSize]
-        """
-      try sandbox.write("../fixtures.yaml", common)
-      try sandbox.describe("volatile: {settings: [other], files: ['!a.log']}\noptional-settings: [zoom]\n")
-      let names = [
-        FixtureSandbox.fixture, "./\(FixtureSandbox.fixture)/", "\(FixtureSandbox.fixture)/../one",
-      ]
-      for name in names {
-        let fixture = try Fixture.load(sandbox.directory(name))
-        #expect(fixture.name == "one" && fixture.volatile.settings == ["installed", "other"])
-        #expect(fixture.optionalSettings == ["fontSize", "zoom"] && fixture.volatile.patterns == ["[0-9]+"])
-        #expect(fixture.volatile.files.verdict(of: "b.log", isDirectory: false) == .matched("*.log"))
-        #expect(fixture.volatile.files.verdict(of: "a.log", isDirectory: false) == .negated("!a.log"))
-      }
-      #expect(try Fixture.all(in: sandbox.directory("Fixtures"))[0].optionalSettings == ["fontSize", "zoom"])
-      try sandbox.write("../fixtures.yaml", "volatil: {}\n")
-      #expect(FixtureSandbox.message(sandbox.load).contains("fixtures.yaml:1:1: unknown key `volatil`"))
+    let common = """
+      volatile: {settings: [installed], columns: [task.at], files: ["*.log"], patterns: ["[0-9]+"]}
+      optional-settings: [fontSize]
+      """
+    try sandbox.write("../fixtures.yaml", common)
+    try sandbox.describe("volatile: {settings: [other], files: ['!a.log']}\noptional-settings: [zoom]\n")
+    let names = [FixtureSandbox.fixture, "./\(FixtureSandbox.fixture)/", "\(FixtureSandbox.fixture)/../one"]
+    for name in names {
+      let fixture = try Fixture.load(sandbox.directory(name))
+      #expect(fixture.name == "one" && fixture.volatile.settings == ["installed", "other"])
+      #expect(fixture.optionalSettings == ["fontSize", "zoom"] && fixture.volatile.patterns == ["[0-9]+"])
+      #expect(fixture.volatile.files.verdict(of: "b.log", isDirectory: false) == .matched("*.log"))
+      #expect(fixture.volatile.files.verdict(of: "a.log", isDirectory: false) == .negated("!a.log"))
     }
+    #expect(try Fixture.all(in: sandbox.directory("Fixtures"))[0].optionalSettings == ["fontSize", "zoom"])
+    try sandbox.write("../fixtures.yaml", "volatil: {}\n")
+    #expect(FixtureSandbox.message(sandbox.load).contains("fixtures.yaml:1:1: unknown key `volatil`"))
   }
 
   @Test("Rows that may be lost say nothing of what it must be like")
   func says() throws {
-    try FixtureSandbox.with { sandbox in
-      for (yaml, says) in [
-        ("", false), ("expect: {lost-rows: {notes: {task: 1}}, absent: [a]}", false),
-        ("expect: {excluded: Documents}", true), ("expect: {vault: [{accessible: always, value: x}]}", true),
-        ("expect: {error: x}", true),
-        ("expect: {files: [{path: a, count: 0}], absent-settings: [b], settings: {c: 1}}", true),
-      ] {
-        try sandbox.describe(yaml)
-        #expect(try sandbox.load().saysWhatItMustBe == says, "\(yaml)")
-      }
-      try sandbox.describe("")
-      try sandbox.write("expected/3/files.txt", "")
-      #expect(try sandbox.load().saysWhatItMustBe)
+    for (yaml, says) in [
+      ("", false), ("expect: {lost-rows: {notes: {task: 1}}, absent: [a]}", false),
+      ("expect: {excluded: Documents}", true), ("expect: {vault: [{accessible: always, value: x}]}", true),
+      ("expect: {error: x}", true),
+      ("expect: {files: [{path: a, count: 0}], absent-settings: [b], settings: {c: 1}}", true),
+    ] {
+      try sandbox.describe(yaml)
+      #expect(try sandbox.load().saysWhatItMustBe == says, "\(yaml)")
     }
+    try sandbox.describe("")
+    try sandbox.write("expected/3/files.txt", "")
+    #expect(try sandbox.load().saysWhatItMustBe)
   }
 
   @Test("A directory without fixtures is an error, and so is one that is none")

@@ -7,7 +7,7 @@ import Foundation
 import TestSupport
 
 /// A fixture written by hand for one test, and the containers made of it.
-struct FixtureSandbox {
+final class FixtureSandbox {
   let directory: TemporaryDirectory
   let deviceKeys: DeviceKeys
   /// What `drydock.yaml` says.
@@ -15,14 +15,16 @@ struct FixtureSandbox {
 
   static let fixture = "Fixtures/one"
 
-  static func with(_ body: (inout FixtureSandbox) throws -> Void) throws {
-    try TemporaryDirectory.with { directory in
-      var sandbox = FixtureSandbox(
-        directory: directory, deviceKeys: DeviceKeys(try AgeIdentity.generate()),
-        configuration: try Sample.configuration)
-      try FileManager.default.createDirectory(atPath: directory(fixture), withIntermediateDirectories: true)
-      try body(&sandbox)
-    }
+  init() throws {
+    (directory, deviceKeys) = (try TemporaryDirectory(), DeviceKeys(try AgeIdentity.generate()))
+    configuration = try Sample.configuration
+    try FileManager.default.createDirectory(
+      atPath: directory(Self.fixture), withIntermediateDirectories: true)
+  }
+
+  static func with(_ body: (FixtureSandbox) throws -> Void) throws {
+    let sandbox = try FixtureSandbox()
+    try withExtendedLifetime(sandbox) { try body(sandbox) }
   }
 
   /// Writes a file of the fixture, and the directories above it.

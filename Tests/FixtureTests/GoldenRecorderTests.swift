@@ -7,6 +7,10 @@ import TestSupport
 import Testing
 
 @Suite struct GoldenRecorderTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
   /// A fixture of version 1 whose container a test changes, with migrations 1 to 4 of which 2 is released.
   private struct Recording {
     let folder: TemporaryDirectory
@@ -51,53 +55,49 @@ import Testing
   }
 
   @Test func goldensAreWrittenUpdatedFrozenAndRemoved() throws {
-    try TemporaryDirectory.with { folder in
-      var recording = try Recording(folder)
-      #expect(try recording.recorder().versions == [1, 2, 4])
-      #expect(try recording.record() == ["1 written", "2 written since 1", "4 written since 2"])
-      #expect(try recording.record() == ["4 unchanged"])
-      #expect(try recording.record(["n": .integer(1)]) == ["4 updated [\"n\"]"])
-      let text = try String(contentsOfFile: folder("f/expected/4/defaults.yaml"), encoding: .utf8)
-      #expect(text.hasSuffix("  at: 0\n  \"n\": 1\n  v: 4\n"))
-      // A new version: the one before was never released.
-      recording.latest = 5
-      #expect(try recording.record() == ["4 removed", "5 written since 4"])
-      #expect(try recording.names == ["1", "2", "5"])
-      // Released, and the same: nothing to do. Another result is refused, and nothing changes.
-      recording.released.append(5)
-      #expect(try recording.record() == ["5 unchanged"])
-      let error = #expect(throws: DrydockError.self) { try recording.record(["n": .integer(1)]) }
-      #expect(error?.code == .frozen && error?.message.contains("released with 5.0") == true)
-      #expect(error?.path == folder("f") + "/expected/5")
-      #expect(try recording.record() == ["5 unchanged"])
-      // How a frozen one is written does not matter.
-      let yaml = folder("f/expected/5/defaults.yaml")
-      try (String(contentsOfFile: yaml, encoding: .utf8) + "# by hand\n").write(
-        toFile: yaml, atomically: true, encoding: .utf8)
-      #expect(try recording.record() == ["5 unchanged"])
-      #expect(try String(contentsOfFile: yaml, encoding: .utf8).hasSuffix("# by hand\n"))
-      let hidden = try FileManager.default.contentsOfDirectory(atPath: folder("f")).sorted()
-      #expect(hidden == ["container", "expected", "fixture.yaml"])
-    }
+    var recording = try Recording(folder)
+    #expect(try recording.recorder().versions == [1, 2, 4])
+    #expect(try recording.record() == ["1 written", "2 written since 1", "4 written since 2"])
+    #expect(try recording.record() == ["4 unchanged"])
+    #expect(try recording.record(["n": .integer(1)]) == ["4 updated [\"n\"]"])
+    let text = try String(contentsOfFile: folder("f/expected/4/defaults.yaml"), encoding: .utf8)
+    #expect(text.hasSuffix("  at: 0\n  \"n\": 1\n  v: 4\n"))
+    // A new version: the one before was never released.
+    recording.latest = 5
+    #expect(try recording.record() == ["4 removed", "5 written since 4"])
+    #expect(try recording.names == ["1", "2", "5"])
+    // Released, and the same: nothing to do. Another result is refused, and nothing changes.
+    recording.released.append(5)
+    #expect(try recording.record() == ["5 unchanged"])
+    let error = #expect(throws: DrydockError.self) { try recording.record(["n": .integer(1)]) }
+    #expect(error?.code == .frozen && error?.message.contains("released with 5.0") == true)
+    #expect(error?.path == folder("f") + "/expected/5")
+    #expect(try recording.record() == ["5 unchanged"])
+    // How a frozen one is written does not matter.
+    let yaml = folder("f/expected/5/defaults.yaml")
+    try (String(contentsOfFile: yaml, encoding: .utf8) + "# by hand\n").write(
+      toFile: yaml, atomically: true, encoding: .utf8)
+    #expect(try recording.record() == ["5 unchanged"])
+    #expect(try String(contentsOfFile: yaml, encoding: .utf8).hasSuffix("# by hand\n"))
+    let hidden = try FileManager.default.contentsOfDirectory(atPath: folder("f")).sorted()
+    #expect(hidden == ["container", "expected", "fixture.yaml"])
   }
 
   @Test func allOrNothing() throws {
-    try TemporaryDirectory.with { folder in
-      let recording = try Recording(folder)
-      struct Stop: Error {}
-      #expect(throws: Stop.self) {
-        try recording.recorder().record { version in
-          if version == 4 { throw Stop() }
-          return recording.made.container
-        }
+    let recording = try Recording(folder)
+    struct Stop: Error {}
+    #expect(throws: Stop.self) {
+      try recording.recorder().record { version in
+        if version == 4 { throw Stop() }
+        return recording.made.container
       }
-      #expect(!FileManager.default.fileExists(atPath: folder("f/expected")))
-      // A golden that cannot be read any more is replaced.
-      #expect(try recording.record().count == 3)
-      try "nonsense".write(toFile: folder("f/expected/4/files.txt"), atomically: true, encoding: .utf8)
-      #expect(try recording.record() == ["4 updated"])
-      #expect(try recording.record() == ["4 unchanged"])
     }
+    #expect(!FileManager.default.fileExists(atPath: folder("f/expected")))
+    // A golden that cannot be read any more is replaced.
+    #expect(try recording.record().count == 3)
+    try "nonsense".write(toFile: folder("f/expected/4/files.txt"), atomically: true, encoding: .utf8)
+    #expect(try recording.record() == ["4 updated"])
+    #expect(try recording.record() == ["4 unchanged"])
   }
 
   @Test(arguments: [(nil, false), ("", false), ("false", false), ("true", true), ("1", true)])

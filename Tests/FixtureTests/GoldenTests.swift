@@ -10,6 +10,10 @@ import TestSupport
 import Testing
 
 @Suite struct GoldenTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
   private func container(_ folder: TemporaryDirectory, _ options: [String] = []) throws -> Container {
     let made = try Command.run(Tools.notesApp(), ["create", folder("c"), "--photos", "2"] + options)
     #expect(made.succeeded, "\(made)")
@@ -31,112 +35,104 @@ import Testing
   @Test(arguments: ["--leave-wal", "--rollback-journal"]) func aContainerEqualsItsGolden(_ option: String)
     throws
   {
-    try TemporaryDirectory.with { folder in
-      let container = try container(folder, [option])
-      try write(container, to: folder("golden"))
-      #expect(Golden.isGolden(folder("golden")) && !Golden.isGolden(folder("c")))
-      let same = try compare(folder("golden"), container)
-      #expect(same.difference.isEmpty, "\(same.difference)")
-      #expect(same.compared > 20 && same.notCompared.contains { $0.path == "Library/Caches" })
-      try write(container, to: folder("again"))
-      let diff = try Command.run(Tools.system("diff"), ["-r", folder("golden"), folder("again")])
-      #expect(diff.succeeded, "the same container gives the same text: \(diff)")
+    let container = try container(folder, [option])
+    try write(container, to: folder("golden"))
+    #expect(Golden.isGolden(folder("golden")) && !Golden.isGolden(folder("c")))
+    let same = try compare(folder("golden"), container)
+    #expect(same.difference.isEmpty, "\(same.difference)")
+    #expect(same.compared > 20 && same.notCompared.contains { $0.path == "Library/Caches" })
+    try write(container, to: folder("again"))
+    let diff = try Command.run(Tools.system("diff"), ["-r", folder("golden"), folder("again")])
+    #expect(diff.succeeded, "the same container gives the same text: \(diff)")
 
-      let sql = "UPDATE task SET title = 'Neu' WHERE id = 2; CREATE TABLE more(x)"
-      let changed = try Command.run(
-        Tools.system("sqlite3"), [folder("c") + "/Documents/database.sqlite", sql])
-      #expect(changed.succeeded)
-      try RawFiles.write(Array("x".utf8), to: Array((folder("c") + "/Documents/new").utf8))
-      let other = try compare(folder("golden"), container).difference
-      #expect(other.files.map(\.path) == ["Documents/new"] && other.settings.isEmpty)
-      #expect(other.databases.map(\.path) == ["Documents/database.sqlite"])
-      #expect(other.databases.first?.tables.map(\.name) == ["task"])
-      #expect(other.databases.first?.schema.map(\.name) == ["more"])
-    }
+    let sql = "UPDATE task SET title = 'Neu' WHERE id = 2; CREATE TABLE more(x)"
+    let changed = try Command.run(Tools.system("sqlite3"), [folder("c") + "/Documents/database.sqlite", sql])
+    #expect(changed.succeeded)
+    try RawFiles.write(Array("x".utf8), to: Array((folder("c") + "/Documents/new").utf8))
+    let other = try compare(folder("golden"), container).difference
+    #expect(other.files.map(\.path) == ["Documents/new"] && other.settings.isEmpty)
+    #expect(other.databases.map(\.path) == ["Documents/database.sqlite"])
+    #expect(other.databases.first?.tables.map(\.name) == ["task"])
+    #expect(other.databases.first?.schema.map(\.name) == ["more"])
   }
 
   @Test func oddNamesValuesAndRows() throws {
-    try TemporaryDirectory.with { folder in
-      let root = folder("com.example.odd")
-      try FileManager.default.createDirectory(
-        atPath: root + "/Library/Preferences", withIntermediateDirectories: true)
-      try FileManager.default.createDirectory(atPath: root + "/Documents", withIntermediateDirectories: true)
-      let container = try Container(at: root)
-      let directory = try Directory(root)
-      for name in [" lead", "tail ", "a\nb", "back\\x41slash", "Grüße", "-", "#x"] {
-        try directory.create(ContainerPath(name: Array("Documents/\(name)".utf8)), Array(name.utf8))
-      }
-      try directory.create(ContainerPath(bytes: Array("Documents/".utf8) + [0xff, 0x20, 0x41]), [1])
-      try directory.createLink("Documents/link", target: Array("a b -> ,c\\".utf8))
-      try directory.setAttribute(.init(name: "user.a=b, c", value: [0, 1]), of: "Documents/Grüße")
-      let values: PropertyListDictionary = [
-        "text": .string("a\"b\\c\n\u{1b}\u{2028}é yes"), "yes": .string("yes"), "1": .string("1"),
-        "": .string(""),
-        "int": .integer(.min), "big": .unsigned(.max), "real": .real(1),
-        "tiny": .real(.leastNonzeroMagnitude),
-        "inf": .real(-.infinity), "single": .single(0.1), "on": .boolean(true), "data": .data([0, 255]),
-        "date": .date(Date(timeIntervalSinceReferenceDate: 700_000_000.25)), "empty": .array([]),
-        "nested": .dictionary(["a b": .array([.integer(1), .single(0.5), .dictionary([:])])]),
-      ]
-      try directory.create(
-        "Library/Preferences/com.example.odd.plist", PropertyListFile(root: values).encoded())
-      try directory.create(
-        "Library/Preferences/com.example.none.plist", PropertyListFile(root: [:]).encoded())
-      let sql = """
-        PRAGMA user_version = 4; CREATE TABLE "odd ""n"(k TEXT COLLATE NOCASE PRIMARY KEY, v, g AS (v || 'x'));
-        INSERT INTO "odd ""n" VALUES ('it''s' || char(10), 1e999), ('n', -1e999), ('nul' || char(0) || 'x', 0.1),
-          (CAST(x'ff41' AS TEXT), x'00ff'), (NULL, 1.0), (NULL, 9007199254740993);
-        CREATE TABLE seq(id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO seq VALUES (9); DELETE FROM seq;
-        CREATE TABLE keyless(v); INSERT INTO keyless(rowid, v) VALUES (5, 'five'), (-3, 'three');
-        CREATE VIRTUAL TABLE f USING fts5(body); INSERT INTO f VALUES ('words here');
-        CREATE TRIGGER t AFTER INSERT ON keyless BEGIN DELETE FROM seq; INSERT INTO keyless VALUES ('no'); END;
-        CREATE VIEW z AS SELECT * FROM a; CREATE VIEW a AS SELECT 1; CREATE INDEX i ON keyless(v) WHERE v > 1;
-        """
-      for name in ["Documents/one.db", "Documents/Über.db", "Library/one.db"] {
-        let made = try Command.run(Tools.system("sqlite3"), ["-bail", root + "/" + name, sql])
-        #expect(made.succeeded, "\(made)")
-      }
-      let wide = try Command.run(
-        Tools.system("sqlite3"),
-        [
-          root + "/Documents/wide.db",
-          "PRAGMA encoding='UTF-16be'; CREATE TABLE t(k PRIMARY KEY); INSERT INTO t VALUES ('€')",
-        ])
-      #expect(wide.succeeded)
-      try write(container, to: folder("golden"))
-      let same = try compare(folder("golden"), container)
-      #expect(same.difference.isEmpty, "\(same.difference)")
-      #expect(same.compared == 19, "every path takes part")
+    let root = folder("com.example.odd")
+    try FileManager.default.createDirectory(
+      atPath: root + "/Library/Preferences", withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(atPath: root + "/Documents", withIntermediateDirectories: true)
+    let container = try Container(at: root)
+    let directory = try Directory(root)
+    for name in [" lead", "tail ", "a\nb", "back\\x41slash", "Grüße", "-", "#x"] {
+      try directory.create(ContainerPath(name: Array("Documents/\(name)".utf8)), Array(name.utf8))
     }
+    try directory.create(ContainerPath(bytes: Array("Documents/".utf8) + [0xff, 0x20, 0x41]), [1])
+    try directory.createLink("Documents/link", target: Array("a b -> ,c\\".utf8))
+    try directory.setAttribute(.init(name: "user.a=b, c", value: [0, 1]), of: "Documents/Grüße")
+    let values: PropertyListDictionary = [
+      "text": .string("a\"b\\c\n\u{1b}\u{2028}é yes"), "yes": .string("yes"), "1": .string("1"),
+      "": .string(""),
+      "int": .integer(.min), "big": .unsigned(.max), "real": .real(1),
+      "tiny": .real(.leastNonzeroMagnitude),
+      "inf": .real(-.infinity), "single": .single(0.1), "on": .boolean(true), "data": .data([0, 255]),
+      "date": .date(Date(timeIntervalSinceReferenceDate: 700_000_000.25)), "empty": .array([]),
+      "nested": .dictionary(["a b": .array([.integer(1), .single(0.5), .dictionary([:])])]),
+    ]
+    try directory.create(
+      "Library/Preferences/com.example.odd.plist", PropertyListFile(root: values).encoded())
+    try directory.create("Library/Preferences/com.example.none.plist", PropertyListFile(root: [:]).encoded())
+    let sql = """
+      PRAGMA user_version = 4; CREATE TABLE "odd ""n"(k TEXT COLLATE NOCASE PRIMARY KEY, v, g AS (v || 'x'));
+      INSERT INTO "odd ""n" VALUES ('it''s' || char(10), 1e999), ('n', -1e999), ('nul' || char(0) || 'x', 0.1),
+        (CAST(x'ff41' AS TEXT), x'00ff'), (NULL, 1.0), (NULL, 9007199254740993);
+      CREATE TABLE seq(id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO seq VALUES (9); DELETE FROM seq;
+      CREATE TABLE keyless(v); INSERT INTO keyless(rowid, v) VALUES (5, 'five'), (-3, 'three');
+      CREATE VIRTUAL TABLE f USING fts5(body); INSERT INTO f VALUES ('words here');
+      CREATE TRIGGER t AFTER INSERT ON keyless BEGIN DELETE FROM seq; INSERT INTO keyless VALUES ('no'); END;
+      CREATE VIEW z AS SELECT * FROM a; CREATE VIEW a AS SELECT 1; CREATE INDEX i ON keyless(v) WHERE v > 1;
+      """
+    for name in ["Documents/one.db", "Documents/Über.db", "Library/one.db"] {
+      let made = try Command.run(Tools.system("sqlite3"), ["-bail", root + "/" + name, sql])
+      #expect(made.succeeded, "\(made)")
+    }
+    let wide = try Command.run(
+      Tools.system("sqlite3"),
+      [
+        root + "/Documents/wide.db",
+        "PRAGMA encoding='UTF-16be'; CREATE TABLE t(k PRIMARY KEY); INSERT INTO t VALUES ('€')",
+      ])
+    #expect(wide.succeeded)
+    try write(container, to: folder("golden"))
+    let same = try compare(folder("golden"), container)
+    #expect(same.difference.isEmpty, "\(same.difference)")
+    #expect(same.compared == 19, "every path takes part")
   }
 
   @Test func whatIsNoGolden() throws {
-    try TemporaryDirectory.with { folder in
-      let container = try container(folder)
-      try write(container, to: folder("golden"))
-      let list = folder("golden") + "/files.txt"
-      let text = try String(contentsOfFile: list, encoding: .utf8)
-      let breaks: [(String, String)] = [
-        (text.replacing("golden 1", with: "golden 2"), "first line"), (text + "file 644 -\n", ":1: not type"),
-        (text + "blob 644 - - x\n", "not type"), (text + "file 999 - - x\n", "not type"),
-        (text + "file 644 - - ../x\n", "not type"), (text + "directory 755 - - Documents\n", "twice"),
-        (text.replacing("database.sqlite.sql", with: "other.sql"), "other.sql"),
-        (text.replacing("database.sqlite.sql", with: "../other.sql"), "not a path"),
-      ]
-      for (broken, message) in breaks {
-        try broken.write(toFile: list, atomically: true, encoding: .utf8)
-        do {
-          _ = try compare(folder("golden"), container)
-          Issue.record("nothing was thrown for \(message)")
-        } catch {
-          #expect("\(error)".contains(message), "\(error)")
-        }
+    let container = try container(folder)
+    try write(container, to: folder("golden"))
+    let list = folder("golden") + "/files.txt"
+    let text = try String(contentsOfFile: list, encoding: .utf8)
+    let breaks: [(String, String)] = [
+      (text.replacing("golden 1", with: "golden 2"), "first line"), (text + "file 644 -\n", ":1: not type"),
+      (text + "blob 644 - - x\n", "not type"), (text + "file 999 - - x\n", "not type"),
+      (text + "file 644 - - ../x\n", "not type"), (text + "directory 755 - - Documents\n", "twice"),
+      (text.replacing("database.sqlite.sql", with: "other.sql"), "other.sql"),
+      (text.replacing("database.sqlite.sql", with: "../other.sql"), "not a path"),
+    ]
+    for (broken, message) in breaks {
+      try broken.write(toFile: list, atomically: true, encoding: .utf8)
+      do {
+        _ = try compare(folder("golden"), container)
+        Issue.record("nothing was thrown for \(message)")
+      } catch {
+        #expect("\(error)".contains(message), "\(error)")
       }
-      try text.write(toFile: list, atomically: true, encoding: .utf8)
-      try "INSERT INTO nowhere VALUES (1);".write(
-        toFile: folder("golden") + "/database.sqlite.sql", atomically: true, encoding: .utf8)
-      let error = #expect(throws: DrydockError.self) { _ = try compare(folder("golden"), container) }
-      #expect(error?.code == .badFixture && error?.path?.hasSuffix("database.sqlite.sql") == true)
     }
+    try text.write(toFile: list, atomically: true, encoding: .utf8)
+    try "INSERT INTO nowhere VALUES (1);".write(
+      toFile: folder("golden") + "/database.sqlite.sql", atomically: true, encoding: .utf8)
+    let error = #expect(throws: DrydockError.self) { _ = try compare(folder("golden"), container) }
+    #expect(error?.code == .badFixture && error?.path?.hasSuffix("database.sqlite.sql") == true)
   }
 }

@@ -9,6 +9,10 @@ import TestSupport
 import Testing
 
 @Suite struct GoldenVolatileTests {
+  private let folder: TemporaryDirectory
+
+  init() throws { folder = try TemporaryDirectory() }
+
   private func volatile(
     settings: Set<String> = [], columns: [String] = [], files: PatternList = [], patterns: [String] = []
   ) -> VolatileValues {
@@ -42,52 +46,50 @@ import Testing
   }
 
   @Test func typedWordsStandForSettingsAtAnyDepth() throws {
-    try TemporaryDirectory.with { folder in
-      let volatile = volatile(settings: ["at", "id", "seed", "log", "map", "raw"], patterns: [#"run-\d+"#])
-      func values(_ run: Int) -> PropertyListDictionary {
-        [
-          "at": .date(Date(timeIntervalSinceReferenceDate: Double(run))), "id": .string("id \(run)"),
-          "seed": .integer(Int64(run)), "log": .array(Array(repeating: .integer(1), count: run)),
-          "map": .dictionary(["k\(run)": .real(1)]), "raw": .data([UInt8(run)]),
-          "inner": .dictionary(["id": .string("x\(run)"), "kept": .string("stays")]),
-          "text": .string("in run-\(run), run-\(run + 1)"), "key.run-\(run)": .boolean(true),
-          "key.run-\(run + 1)": .boolean(false),
-        ]
-      }
-      let made = try GoldenContainer(folder)
-      try made.set(values(3))
-      try made.write("golden", volatile)
-      let text = """
-        Library/Preferences/com.example.g.plist:
-          at: !date 2001-01-01T00:00:00Z
-          id: "(volatile)"
-          inner: {id: "(volatile)", kept: "stays"}
-          "key.(volatile)": false
-          "key.(volatile) 2": true
-          log: []
-          map: {}
-          raw: !data ""
-          seed: 0
-          text: "in (volatile), (volatile)"
-
-        """
-      #expect(try made.text("defaults.yaml") == text)
-      try made.set(values(5))
-      #expect(try made.findings("golden", volatile).isEmpty)
-      // Another type, or none, is no other value.
-      var wrong = values(5)
-      (wrong["at"], wrong["seed"]) = (.string("now"), nil)
-      try made.set(wrong)
-      let findings = try made.findings("golden", volatile)
-      #expect(findings.map(\.message).sorted() == ["the setting has another type", "the setting is absent"])
-      // What is declared to be volatile later does not matter in goldens that are there already.
-      try made.set(values(3))
-      try FileManager.default.removeItem(atPath: folder("golden"))
-      try made.write()
-      try made.set(values(5))
-      #expect(try made.findings().count == 12)
-      #expect(try made.findings("golden", volatile).isEmpty)
+    let volatile = volatile(settings: ["at", "id", "seed", "log", "map", "raw"], patterns: [#"run-\d+"#])
+    func values(_ run: Int) -> PropertyListDictionary {
+      [
+        "at": .date(Date(timeIntervalSinceReferenceDate: Double(run))), "id": .string("id \(run)"),
+        "seed": .integer(Int64(run)), "log": .array(Array(repeating: .integer(1), count: run)),
+        "map": .dictionary(["k\(run)": .real(1)]), "raw": .data([UInt8(run)]),
+        "inner": .dictionary(["id": .string("x\(run)"), "kept": .string("stays")]),
+        "text": .string("in run-\(run), run-\(run + 1)"), "key.run-\(run)": .boolean(true),
+        "key.run-\(run + 1)": .boolean(false),
+      ]
     }
+    let made = try GoldenContainer(folder)
+    try made.set(values(3))
+    try made.write("golden", volatile)
+    let text = """
+      Library/Preferences/com.example.g.plist:
+        at: !date 2001-01-01T00:00:00Z
+        id: "(volatile)"
+        inner: {id: "(volatile)", kept: "stays"}
+        "key.(volatile)": false
+        "key.(volatile) 2": true
+        log: []
+        map: {}
+        raw: !data ""
+        seed: 0
+        text: "in (volatile), (volatile)"
+
+      """
+    #expect(try made.text("defaults.yaml") == text)
+    try made.set(values(5))
+    #expect(try made.findings("golden", volatile).isEmpty)
+    // Another type, or none, is no other value.
+    var wrong = values(5)
+    (wrong["at"], wrong["seed"]) = (.string("now"), nil)
+    try made.set(wrong)
+    let findings = try made.findings("golden", volatile)
+    #expect(findings.map(\.message).sorted() == ["the setting has another type", "the setting is absent"])
+    // What is declared to be volatile later does not matter in goldens that are there already.
+    try made.set(values(3))
+    try FileManager.default.removeItem(atPath: folder("golden"))
+    try made.write()
+    try made.set(values(5))
+    #expect(try made.findings().count == 12)
+    #expect(try made.findings("golden", volatile).isEmpty)
   }
 
   @Test func constraintsHold() throws {
@@ -197,79 +199,71 @@ import Testing
   }
 
   @Test func volatileFilesAndDirectoriesCountByTheirPath() throws {
-    try TemporaryDirectory.with { folder in
-      let volatile = volatile(files: ["*.log", "/tmp/", "Documents/*.sqlite", "com.example.g.plist"])
-      let made = try GoldenContainer(folder)
-      try made.set(["a": .integer(1)])
-      try made.sql("CREATE TABLE t(a)")
-      try made.directory.create("Documents/a.log", [1], mode: 0o600)
-      try made.directory.create("tmp/one", [1])
-      try made.write("golden", volatile)
-      let list = try made.text("files.txt")
-      #expect(list.contains("file      -    - volatile Documents/a.log\n"), "\(list)")
-      #expect(list.contains("directory -    - volatile tmp\n") && !list.contains("tmp/one"), "\(list)")
-      #expect(!FileManager.default.fileExists(atPath: folder("golden/db.sqlite.sql")))
-      try made.set(["a": .integer(2)])
-      try made.sql("DROP TABLE t")
-      try made.directory.replace("Documents/a.log", with: [2, 3], mode: 0o644)
-      try made.directory.create("tmp/two", [1])
-      #expect(try made.findings("golden", volatile).isEmpty)
-      try made.directory.removeFile("Documents/a.log")
-      try made.directory.create("Documents/b.txt", [])
-      let findings = try made.findings("golden", volatile)
-      #expect(findings.compactMap(\.place) == ["Documents/a.log", "Documents/b.txt"], "\(findings)")
-    }
+    let volatile = volatile(files: ["*.log", "/tmp/", "Documents/*.sqlite", "com.example.g.plist"])
+    let made = try GoldenContainer(folder)
+    try made.set(["a": .integer(1)])
+    try made.sql("CREATE TABLE t(a)")
+    try made.directory.create("Documents/a.log", [1], mode: 0o600)
+    try made.directory.create("tmp/one", [1])
+    try made.write("golden", volatile)
+    let list = try made.text("files.txt")
+    #expect(list.contains("file      -    - volatile Documents/a.log\n"), "\(list)")
+    #expect(list.contains("directory -    - volatile tmp\n") && !list.contains("tmp/one"), "\(list)")
+    #expect(!FileManager.default.fileExists(atPath: folder("golden/db.sqlite.sql")))
+    try made.set(["a": .integer(2)])
+    try made.sql("DROP TABLE t")
+    try made.directory.replace("Documents/a.log", with: [2, 3], mode: 0o644)
+    try made.directory.create("tmp/two", [1])
+    #expect(try made.findings("golden", volatile).isEmpty)
+    try made.directory.removeFile("Documents/a.log")
+    try made.directory.create("Documents/b.txt", [])
+    let findings = try made.findings("golden", volatile)
+    #expect(findings.compactMap(\.place) == ["Documents/a.log", "Documents/b.txt"], "\(findings)")
   }
 
   @Test func aDifferenceLeavesOutWhatIsVolatileInTheGoldensFixture() throws {
-    try TemporaryDirectory.with { folder in
-      let made = try GoldenContainer(folder)
-      try made.set(["at": .integer(1), "name": .string("Ann")])
-      try made.sql(
-        "CREATE TABLE t(id TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('x', 'one'), ('y', 'two')")
-      try made.directory.create("tmp/log", [1], mode: 0o644)
-      try FileManager.default.createDirectory(
-        atPath: folder("f/container"), withIntermediateDirectories: true)
-      try FileManager.default.createDirectory(atPath: folder("f/expected"), withIntermediateDirectories: true)
-      let text = "version: 1\nvolatile: {settings: at, columns: t.id, files: /tmp/log}\n"
-      try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
-      let volatile = try Fixture.load(folder("f")).volatile
-      try made.write("f/expected/1", volatile)
-      func difference() throws -> ContainerDifference {
-        let golden = try Golden(folder("f/expected/1"))
-        #expect(try golden.volatile() == volatile)
-        let side = try NormalizedSide(GoldenSide(golden), volatile)
-        return try Transaction.inspect(made.container) {
-          let comparison = try Comparison(
-            of: side, with: NormalizedSide(ContentSide(live: $0, .whole), volatile))
-          #expect(comparison.notCompared.isEmpty)
-          return comparison.difference
-        }
+    let made = try GoldenContainer(folder)
+    try made.set(["at": .integer(1), "name": .string("Ann")])
+    try made.sql(
+      "CREATE TABLE t(id TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('x', 'one'), ('y', 'two')")
+    try made.directory.create("tmp/log", [1], mode: 0o644)
+    try FileManager.default.createDirectory(atPath: folder("f/container"), withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(atPath: folder("f/expected"), withIntermediateDirectories: true)
+    let text = "version: 1\nvolatile: {settings: at, columns: t.id, files: /tmp/log}\n"
+    try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
+    let volatile = try Fixture.load(folder("f")).volatile
+    try made.write("f/expected/1", volatile)
+    func difference() throws -> ContainerDifference {
+      let golden = try Golden(folder("f/expected/1"))
+      #expect(try golden.volatile() == volatile)
+      let side = try NormalizedSide(GoldenSide(golden), volatile)
+      return try Transaction.inspect(made.container) {
+        let comparison = try Comparison(
+          of: side, with: NormalizedSide(ContentSide(live: $0, .whole), volatile))
+        #expect(comparison.notCompared.isEmpty)
+        return comparison.difference
       }
-      try made.set(["at": .integer(7), "name": .string("Ann")])
-      try made.sql("UPDATE t SET id = 'a' || id")
-      try made.directory.replace("tmp/log", with: [2], mode: 0o600)
-      try made.directory.createDirectories("Library/Application Support")
-      try made.directory.setMode(0o755, of: "Library/Application Support")
-      try made.directory.createDirectories("Library/Application Support/.drydock")
-      #expect(try difference().isEmpty)
-      try made.set(["at": .integer(7), "name": .string("Bob")])
-      try made.sql("UPDATE t SET v = 'three' WHERE v = 'two'")
-      let found = try difference()
-      #expect(found.settings.map(\.key) == ["name"] && found.databases.first?.tables.first?.changed == 1)
     }
+    try made.set(["at": .integer(7), "name": .string("Ann")])
+    try made.sql("UPDATE t SET id = 'a' || id")
+    try made.directory.replace("tmp/log", with: [2], mode: 0o600)
+    try made.directory.createDirectories("Library/Application Support")
+    try made.directory.setMode(0o755, of: "Library/Application Support")
+    try made.directory.createDirectories("Library/Application Support/.drydock")
+    #expect(try difference().isEmpty)
+    try made.set(["at": .integer(7), "name": .string("Bob")])
+    try made.sql("UPDATE t SET v = 'three' WHERE v = 'two'")
+    let found = try difference()
+    #expect(found.settings.map(\.key) == ["name"] && found.databases.first?.tables.first?.changed == 1)
   }
 
   @Test func aPatternThatIsNoneIsAnErrorWithItsLine() throws {
-    try TemporaryDirectory.with { folder in
-      try FileManager.default.createDirectory(
-        atPath: folder("f/container"), withIntermediateDirectories: true)
-      let text = "version: 1\nvolatile:\n  patterns: [\"(\"]\nexpect: {files: [a]}\n"
-      try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
-      let error = #expect(throws: DrydockError.self) { try Fixture.load(folder("f")) }
-      #expect(
-        error?.message.contains("fixture.yaml:3:13: `(` in `patterns`") == true,
-        "\(String(describing: error))")
-    }
+    try FileManager.default.createDirectory(atPath: folder("f/container"), withIntermediateDirectories: true)
+    let text = "version: 1\nvolatile:\n  patterns: [\"(\"]\nexpect: {files: [a]}\n"
+    try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
+    let error = #expect(throws: DrydockError.self) { try Fixture.load(folder("f")) }
+    #expect(
+      error?.message.contains("fixture.yaml:3:13: `(` in `patterns`") == true,
+      "\(String(describing: error))")
   }
 }

@@ -5,98 +5,90 @@ import Testing
 
 @Suite("The sample app does what the tests need of it")
 struct NotesAppTests {
+  private let directory: TemporaryDirectory
+
+  init() throws { directory = try TemporaryDirectory() }
+
   @Test("Its containers have what real ones have")
   func container() throws {
-    try TemporaryDirectory.with { directory in
-      try run(["create", directory("app")])
-      let tree = try TreeListing(directory("app"))
-      #expect(tree["Documents/Latest.md"]?.linkTarget == Array("Notes/0001.md".utf8))
-      #expect(tree["Documents/Notes/Pinned.md"]?.hardLink == Array("Documents/Notes/0001.md".utf8))
-      #expect(tree["Documents/Inbox"]?.kind == .directory)
-      #expect(tree["Documents/Gr\u{fc}\u{df}e.txt"] != nil && tree["Documents/Cafe\u{301}.txt"] != nil)
-      #expect(tree.paths.contains("Documents/scan-\\xff\\xfe.dat"))
-      #expect(tree["Documents/Notes/0001.md"]?.attributes.count == 1)
-      #expect(tree["Library/Application Support/Downloads"]?.attributes.values.first?.count == 61)
-      #expect(tree["Documents/private.txt"]?.mode == 0o600)
-      let times = tree.entries.values.map { $0.modified % 1_000_000_000 }
-      #expect(Set(times).count > times.count / 2, "times have nanoseconds")
-      try run(["create", directory("again")])
-      // Foundation orders the keys of a property list anew in every process.
-      let varying = [Sample.defaults.description, ".com.apple.mobile_container_manager.metadata.plist"]
-      let again = try TreeListing(directory("again")).without(varying)
-      #expect(again.differences(from: tree.without(varying)) == [])
-    }
+    try run(["create", directory("app")])
+    let tree = try TreeListing(directory("app"))
+    #expect(tree["Documents/Latest.md"]?.linkTarget == Array("Notes/0001.md".utf8))
+    #expect(tree["Documents/Notes/Pinned.md"]?.hardLink == Array("Documents/Notes/0001.md".utf8))
+    #expect(tree["Documents/Inbox"]?.kind == .directory)
+    #expect(tree["Documents/Gr\u{fc}\u{df}e.txt"] != nil && tree["Documents/Cafe\u{301}.txt"] != nil)
+    #expect(tree.paths.contains("Documents/scan-\\xff\\xfe.dat"))
+    #expect(tree["Documents/Notes/0001.md"]?.attributes.count == 1)
+    #expect(tree["Library/Application Support/Downloads"]?.attributes.values.first?.count == 61)
+    #expect(tree["Documents/private.txt"]?.mode == 0o600)
+    let times = tree.entries.values.map { $0.modified % 1_000_000_000 }
+    #expect(Set(times).count > times.count / 2, "times have nanoseconds")
+    try run(["create", directory("again")])
+    // Foundation orders the keys of a property list anew in every process.
+    let varying = [Sample.defaults.description, ".com.apple.mobile_container_manager.metadata.plist"]
+    let again = try TreeListing(directory("again")).without(varying)
+    #expect(again.differences(from: tree.without(varying)) == [])
   }
 
   @Test("Each version has the schema and the settings of the fixture of that version", arguments: 0...7)
   func versions(_ version: Int) throws {
-    try TemporaryDirectory.with { directory in
-      try run(["create", directory("app"), "--version", String(version)])
-      _ = try Sample.build("v\(version)", in: directory("fixture"), deviceKeys: Sample.runner().deviceKeys)
-      let place = version >= 3 ? "Library/Application Support" : "Documents"
-      let columns = """
-        SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
-        WHERE m.name <> 'attachment' ORDER BY 1, 2;
-        SELECT name, replace(sql, char(10), ' ') FROM sqlite_schema WHERE type = 'index' ORDER BY 1;
-        """
-      let schemas = try ["app", "fixture/container"].map { name in
-        try Command.run(Tools.system("sqlite3"), [directory("\(name)/\(place)/database.sqlite"), columns])
-          .output
-      }
-      #expect(schemas[0] == schemas[1] && schemas[0].contains("task|"))
+    try run(["create", directory("app"), "--version", String(version)])
+    _ = try Sample.build("v\(version)", in: directory("fixture"), deviceKeys: Sample.runner().deviceKeys)
+    let place = version >= 3 ? "Library/Application Support" : "Documents"
+    let columns = """
+      SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
+      WHERE m.name <> 'attachment' ORDER BY 1, 2;
+      SELECT name, replace(sql, char(10), ' ') FROM sqlite_schema WHERE type = 'index' ORDER BY 1;
+      """
+    let schemas = try ["app", "fixture/container"].map { name in
+      try Command.run(Tools.system("sqlite3"), [directory("\(name)/\(place)/database.sqlite"), columns])
+        .output
     }
+    #expect(schemas[0] == schemas[1] && schemas[0].contains("task|"))
   }
 
   @Test("It writes until it is told to stop, and its money never changes", arguments: [SIGTERM, SIGKILL, 0])
   func writes(_ signal: Int32) throws {
-    try TemporaryDirectory.with { directory in
-      try run(["create", directory("app"), "--leave-wal"])
-      let writer = try Command.spawn(Tools.notesApp(), ["write", directory("app")])
-      try writer.waitForLine("ready")
-      if signal == 0 { writer.closeInput() } else { writer.kill(signal) }
-      let result = try writer.wait()
-      #expect(signal == SIGKILL ? result.signal == SIGKILL : result.succeeded, "\(result)")
-      let check = try run(["check", directory("app/Documents/database.sqlite")])
-      #expect(check.output == "integrity ok, foreign keys ok, 200 tasks, all accounts together 200000\n")
-    }
+    try run(["create", directory("app"), "--leave-wal"])
+    let writer = try Command.spawn(Tools.notesApp(), ["write", directory("app")])
+    try writer.waitForLine("ready")
+    if signal == 0 { writer.closeInput() } else { writer.kill(signal) }
+    let result = try writer.wait()
+    #expect(signal == SIGKILL ? result.signal == SIGKILL : result.succeeded, "\(result)")
+    let check = try run(["check", directory("app/Documents/database.sqlite")])
+    #expect(check.output == "integrity ok, foreign keys ok, 200 tasks, all accounts together 200000\n")
   }
 
   @Test("It holds its database open")
   func holds() throws {
-    try TemporaryDirectory.with { directory in
-      try run(["create", directory("app"), "--rollback-journal"])
-      let holder = try Command.spawn(Tools.notesApp(), ["hold", directory("app")])
-      try holder.waitForLine("ready")
-      #expect(holder.isRunning)
-      holder.closeInput()
-      #expect(try holder.wait().succeeded)
-    }
+    try run(["create", directory("app"), "--rollback-journal"])
+    let holder = try Command.spawn(Tools.notesApp(), ["hold", directory("app")])
+    try holder.waitForLine("ready")
+    #expect(holder.isRunning)
+    holder.closeInput()
+    #expect(try holder.wait().succeeded)
   }
 
   @Test("Its check finds a wrong sum")
   func check() throws {
-    try TemporaryDirectory.with { directory in
-      try run(["create", directory("app")])
-      let database = directory("app/Documents/database.sqlite")
-      let change = "UPDATE account SET balance = balance + 1 WHERE id = 7"
-      #expect(try Command.run(Tools.system("sqlite3"), [database, change]).succeeded)
-      let check = try Command.run(Tools.notesApp(), ["check", database])
-      #expect(check.exitCode == 1 && check.output.contains("200001"), "\(check)")
-    }
+    try run(["create", directory("app")])
+    let database = directory("app/Documents/database.sqlite")
+    let change = "UPDATE account SET balance = balance + 1 WHERE id = 7"
+    #expect(try Command.run(Tools.system("sqlite3"), [database, change]).succeeded)
+    let check = try Command.run(Tools.notesApp(), ["check", database])
+    #expect(check.exitCode == 1 && check.output.contains("200001"), "\(check)")
   }
 
   @Test("It writes a setting as apps do: a new file in place of the old one")
   func settings() throws {
-    try TemporaryDirectory.with { directory in
-      try run(["create", directory("app")])
-      let path = Sample.defaults.description
-      let before = try TreeListing(directory("app"))
-      try run(["touch-settings", directory("app"), "fontSize", "18"])
-      let after = try TreeListing(directory("app"))
-      #expect(after[path]?.inode != before[path]?.inode)
-      #expect(try run(["settings", directory("app")]).output.contains("fontSize = 18\n"))
-      #expect(after["Documents/Notes/About fontSize.md"] != nil)
-    }
+    try run(["create", directory("app")])
+    let path = Sample.defaults.description
+    let before = try TreeListing(directory("app"))
+    try run(["touch-settings", directory("app"), "fontSize", "18"])
+    let after = try TreeListing(directory("app"))
+    #expect(after[path]?.inode != before[path]?.inode)
+    #expect(try run(["settings", directory("app")]).output.contains("fontSize = 18\n"))
+    #expect(after["Documents/Notes/About fontSize.md"] != nil)
   }
 
   @discardableResult

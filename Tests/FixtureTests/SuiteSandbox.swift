@@ -5,7 +5,7 @@ import MigrationEngine
 import TestSupport
 
 /// Migrations and fixtures of a small app, for one test. A fixture has a database of three tasks and two settings.
-struct SuiteSandbox {
+final class SuiteSandbox {
   let directory: TemporaryDirectory
   var configuration = ContainerConfiguration()
   var options = FixtureSuite.Options()
@@ -13,51 +13,48 @@ struct SuiteSandbox {
   static let settings = "Library/Preferences/app.notes.plist"
   static let database = "Documents/notes.sqlite"
 
-  /// Runs a test with a sandbox that is removed afterwards.
-  static func with<T>(_ body: (inout SuiteSandbox) throws -> T) throws -> T {
-    try TemporaryDirectory.with { directory in
-      var sandbox = SuiteSandbox(directory: directory)
-      sandbox.configuration.app = "app.notes"
-      sandbox.configuration.layout = .ios
-      sandbox.configuration.databases = [
-        "notes": ["Documents/notes.sqlite"], "absent": ["Documents/absent.sqlite"],
-      ]
-      sandbox.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
-      for name in ["Migrations", "Fixtures"] {
-        try FileManager.default.createDirectory(atPath: directory(name), withIntermediateDirectories: true)
-      }
-      return try body(&sandbox)
+  init() throws {
+    directory = try TemporaryDirectory()
+    configuration.app = "app.notes"
+    configuration.layout = .ios
+    configuration.databases = ["notes": ["Documents/notes.sqlite"], "absent": ["Documents/absent.sqlite"]]
+    configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
+    for name in ["Migrations", "Fixtures"] {
+      try FileManager.default.createDirectory(atPath: directory(name), withIntermediateDirectories: true)
     }
   }
 
-  /// Runs a test with a sandbox whose three migrations and two fixtures pass all checks, and have goldens.
+  /// Runs a body with a sandbox of its own, for tests with several.
+  static func with<T>(_ body: (SuiteSandbox) throws -> T) throws -> T {
+    let sandbox = try SuiteSandbox()
+    return try withExtendedLifetime(sandbox) { try body(sandbox) }
+  }
+
+  /// Writes three migrations and two fixtures that pass all checks, and their goldens.
   ///
   /// - Parameter released: the version that is released.
-  static func sound<T>(released: Int? = nil, _ body: (inout SuiteSandbox) throws -> T) throws -> T {
-    try with { sandbox in
-      try sandbox.migration(
-        "0001_start",
-        """
-          - defaults.set-default: {values: {theme: light, size: 10}}
-        """)
-      try sandbox.migration(
-        "0002_names",
-        """
-          - defaults.rename: {keys: {theme: look}}
-          - sql: {database: notes, up: "UPDATE task SET title = upper(title) WHERE id = 1", down: "UPDATE task SET title = lower(title) WHERE id = 1"}
-        """)
-      try sandbox.migration(
-        "0003_notes",
-        """
-          - sql: {database: notes, up: ALTER TABLE task ADD COLUMN note TEXT, down: ALTER TABLE task DROP COLUMN note}
-          - files.move: {from: Documents/note.md, to: Documents/Notes/note.md}
-        """)
-      try sandbox.fixture("new", version: 0, settings: "")
-      try sandbox.fixture("one")
-      if let released { try sandbox.release(released) }
-      try sandbox.record()
-      return try body(&sandbox)
-    }
+  func makeSound(released: Int? = nil) throws {
+    try migration(
+      "0001_start",
+      """
+        - defaults.set-default: {values: {theme: light, size: 10}}
+      """)
+    try migration(
+      "0002_names",
+      """
+        - defaults.rename: {keys: {theme: look}}
+        - sql: {database: notes, up: "UPDATE task SET title = upper(title) WHERE id = 1", down: "UPDATE task SET title = lower(title) WHERE id = 1"}
+      """)
+    try migration(
+      "0003_notes",
+      """
+        - sql: {database: notes, up: ALTER TABLE task ADD COLUMN note TEXT, down: ALTER TABLE task DROP COLUMN note}
+        - files.move: {from: Documents/note.md, to: Documents/Notes/note.md}
+      """)
+    try fixture("new", version: 0, settings: "")
+    try fixture("one")
+    if let released { try release(released) }
+    try record()
   }
 
   // MARK: Making

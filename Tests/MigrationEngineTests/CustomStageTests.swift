@@ -82,29 +82,27 @@ import Testing
         { try $0.run(.step("defaults.rename", ["keys": ["none": "x"], "if-missing": "fail"])) }
       ),
     ]
-    try Lab.with { lab in
-      try lab.set(["k": 1])
-      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1);")
-      _ = try lab.baseline(0)
-      let before = try TreeListing(lab.directory("container"))
-      for (message, change) in changes {
-        let error = failure {
-          try run(lab) { context in
-            try context.settings.set(2, for: SettingKey<Int>("k"))
-            try context.write(database: "notes") { try $0.execute(sql: "DELETE FROM t") }
-            try change(context)
-          }
+    try lab.set(["k": 1])
+    try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1);")
+    _ = try lab.baseline(0)
+    let before = try TreeListing(lab.directory("container"))
+    for (message, change) in changes {
+      let error = failure {
+        try run(lab) { context in
+          try context.settings.set(2, for: SettingKey<Int>("k"))
+          try context.write(database: "notes") { try $0.execute(sql: "DELETE FROM t") }
+          try change(context)
         }
-        #expect(error.code == .stepFailed, "\(error.text)")
-        #expect(error.text.contains(message), "\(error.text)")
-        #expect(
-          error.text.contains(#/^MigrationEngineTests/CustomStageTests\.swift:\d+:\d+: (stage: |drydock)/#),
-          "\(error.text)")
-        #expect(!error.text.contains("secret"))
-        #expect(
-          try TreeListing(lab.directory("container")).differences(
-            from: before, comparing: TreeListing.untouched) == [])
       }
+      #expect(error.code == .stepFailed, "\(error.text)")
+      #expect(error.text.contains(message), "\(error.text)")
+      #expect(
+        error.text.contains(#/^MigrationEngineTests/CustomStageTests\.swift:\d+:\d+: (stage: |drydock)/#),
+        "\(error.text)")
+      #expect(!error.text.contains("secret"))
+      #expect(
+        try TreeListing(lab.directory("container")).differences(
+          from: before, comparing: TreeListing.untouched) == [])
     }
   }
 
