@@ -36,15 +36,7 @@ import Testing
     if path.nameString.hasSuffix(".bak") { file = SettingsFile(format: .sharedPreferences) }
     file.root = values
     try lab.write(path, "")
-    try RawFiles.write(file.encoded(), to: Array(lab.directory("container/\(path)").utf8))
-  }
-
-  private static func look(_ lab: Lab, _ path: ContainerPath) throws -> PropertyListDictionary? {
-    try Transaction.inspect(try lab.container) { try $0.defaults(path)?.root }
-  }
-
-  private static func bytes(_ lab: Lab, _ path: ContainerPath) throws -> [UInt8] {
-    try Directory(lab.directory("container")).contents(path)
+    try lab.write(path, file.encoded())
   }
 
   private static let moveAll = """
@@ -58,21 +50,17 @@ import Testing
     for down in [false, true] {
       try Self.with { lab in
         try Self.put(lab, Self.own, Self.values)
-        let before = try Self.bytes(lab, Self.own)
-        _ = try lab.baseline(0)
+        let before = try lab.bytes(Self.own)
+        try lab.baseline(0)
         try lab.migration("0001_move.yaml", Self.moveAll)
-        let plan = try lab.plan()
-        let dry = try Transaction.dryRun(on: try lab.container) { stage in
-          try Migrator.run(plan, on: stage, stamp: lab.stamp)
-        }
-        #expect(dry.difference.settings.count == 12)
-        #expect(try Self.look(lab, Self.store) == nil)
+        #expect(try lab.dryRun().difference.settings.count == 12)
+        #expect(try lab.settings(Self.store) == nil)
         try lab.migrate()
-        #expect(try Self.look(lab, Self.store) == Self.values)
-        #expect(try Self.look(lab, Self.own) == [:])
-        #expect(try String(decoding: Self.bytes(lab, Self.own), as: UTF8.self).hasSuffix(" ?>\n<map />\n"))
+        #expect(try lab.settings(Self.store) == Self.values)
+        #expect(try lab.settings(Self.own) == [:])
+        #expect(try String(decoding: lab.bytes(Self.own), as: UTF8.self).hasSuffix(" ?>\n<map />\n"))
         try lab.rollback(to: 0, down: down)
-        #expect(try Self.bytes(lab, Self.own) == before)
+        #expect(try lab.bytes(Self.own) == before)
         #expect(try !lab.exists(Self.store))
       }
     }
@@ -94,12 +82,12 @@ import Testing
     try Self.with { lab in
       try lab.write("files/new.xml", "<map><string name=\"theme\">new</string></map>")
       try Self.put(lab, Self.backup, ["theme": "old"])
-      let error = failure { try lab.run("  - \(step)\n") }
+      let error = failure { try lab.run(step) }
       #expect(error.text.contains("exists already") == isRefused, "\(error)")
-      #expect(try Self.look(lab, Self.own) == ["theme": isRefused ? "old" : "new"])
+      #expect(try lab.settings(Self.own) == ["theme": isRefused ? "old" : "new"])
       #expect(try lab.exists(Self.backup) == isRefused)
       if !isRefused { try lab.rollback() }
-      #expect(try Self.look(lab, Self.own) == ["theme": "old"])
+      #expect(try lab.settings(Self.own) == ["theme": "old"])
     }
   }
 
@@ -107,16 +95,16 @@ import Testing
   func writtenSince() throws {
     try Self.with { lab in
       try Self.put(lab, Self.own, Self.values)
-      _ = try lab.baseline(0)
-      try lab.run("  - defaults.set: {values: {theme: light, opened: 4}, if-exists: replace}")
-      #expect(try Self.look(lab, Self.own)?["opened"] == .int(4))
-      var now = try #require(try Self.look(lab, Self.own))
+      try lab.baseline(0)
+      try lab.run("defaults.set: {values: {theme: light, opened: 4}, if-exists: replace}")
+      #expect(try lab.settings(Self.own)?["opened"] == .int(4))
+      var now = try #require(try lab.settings(Self.own))
       now["last_sync"] = .long(99)
       try Self.put(lab, Self.own, now)
       try lab.rollback()
       var expected = Self.values
       expected["last_sync"] = .long(99)
-      #expect(try Self.look(lab, Self.own) == expected)
+      #expect(try lab.settings(Self.own) == expected)
     }
   }
 
@@ -134,14 +122,14 @@ import Testing
       try lab.migration(
         "0002_copy.yaml",
         "steps:\n  - defaults.copy: {from: {file: \(Self.own)}, to: {file: files/new.plist}, all: true}")
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       let report = try lab.migrate()
       #expect(
-        try Self.look(lab, Self.own) == [
+        try lab.settings(Self.own) == [
           "n": .int(5), "r": .single(0.1), "l": .set(["a", "b"]), "big": .long(1 << 40), "s": "x",
         ])
       #expect(
-        try Self.look(lab, "files/new.plist") == [
+        try lab.settings("files/new.plist") == [
           "n": 5, "r": .single(0.1), "l": ["a", "b"], "big": .integer(1 << 40), "s": "x",
         ])
       let notes = report.migrations.flatMap(\.notes).joined(separator: "\n")
@@ -149,7 +137,7 @@ import Testing
         notes.contains("`l`: the array becomes a string set")
           && notes.contains("the string set becomes an array"))
       try lab.rollback(to: 0, down: true)
-      #expect(try Self.look(lab, list) == values)
+      #expect(try lab.settings(list) == values)
       #expect(try !lab.exists(Self.own) && !lab.exists("files/new.plist"))
     }
   }
@@ -170,8 +158,7 @@ import Testing
   func refused(_ step: String, _ message: String) throws {
     try Self.with { lab in
       try Self.put(lab, Self.own, Self.values)
-      let error = lab.failing("  - \(step)\n")
-      #expect(error.contains(message), "\(error)")
+      lab.expectFailing(step, message)
     }
   }
 
@@ -181,14 +168,14 @@ import Testing
       try Self.with { lab in
         lab.configuration.defaults["standard"] = path
         try Self.put(lab, path, Self.values)
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         let all = try lab.run(
           "  - defaults.set: {values: {opened: 3000000000}, if-exists: replace}\n"
             + "  - defaults.set: {values: {last_sync: 3000000000, new: 3000000000}, if-exists: replace}\n"
             + "  - defaults.set: {values: {theme: !long 3000000000}, if-exists: replace}")
         let notes = all.filter { $0.contains("32 bits") }
         #expect(notes.count == 1 && notes[0].contains("`opened`: the value does not fit"), "\(notes)")
-        #expect(try Self.look(lab, path)?["opened"] == .long(3_000_000_000))
+        #expect(try lab.settings(path)?["opened"] == .long(3_000_000_000))
       }
     }
   }
@@ -204,14 +191,13 @@ import Testing
     try Self.with { lab in
       try Self.put(lab, Self.own, Self.values)
       try lab.write(path, String(decoding: bytes, as: UTF8.self))
-      let error = lab.failing("  - defaults.set: {suite: damaged, values: {a: 1}}\n")
-      #expect(error.contains("is corrupt"), "\(error)")
+      lab.expectFailing("defaults.set: {suite: damaged, values: {a: 1}}", "is corrupt")
     }
     try Self.with { lab in
       try Self.put(lab, Self.own, Self.values)
       try lab.write(path, String(decoding: bytes, as: UTF8.self))
-      _ = try lab.baseline(0)
-      let before = try Self.bytes(lab, path)
+      try lab.baseline(0)
+      let before = try lab.bytes(path)
       let notes = try lab.run(
         """
           - defaults.set: {values: {fresh: 1}}
@@ -219,10 +205,10 @@ import Testing
           - defaults.rename: {suite: damaged, keys: {x: y}, if-damaged: reset}
           - defaults.set: {suite: damaged, values: {a: 1}, if-damaged: reset}
         """)
-      #expect(try Self.look(lab, path) == ["a": .int(1)] && Self.look(lab, Self.own)?["fresh"] == .int(1))
+      #expect(try lab.settings(path) == ["a": .int(1)] && lab.settings(Self.own)?["fresh"] == .int(1))
       #expect(notes.contains { $0.contains("it counts as having no settings") }, "\(notes)")
       _ = try lab.rollback(to: 0)
-      let after = try Self.bytes(lab, path)
+      let after = try lab.bytes(path)
       #expect(after == before)
     }
   }
@@ -247,12 +233,12 @@ import Testing
       try Self.with { lab in
         lab.configuration.defaults["standard"] = path
         try Self.put(lab, path, Self.values)
-        let before = try Self.bytes(lab, path)
-        _ = try lab.baseline(0)
-        try lab.run("  - \(step)")
-        #expect(try Self.look(lab, path)?[key] == value)
+        let before = try lab.bytes(path)
+        try lab.baseline(0)
+        try lab.run(step)
+        #expect(try lab.settings(path)?[key] == value)
         try lab.rollback(to: 0, down: true)
-        #expect(try Self.bytes(lab, path) == before)
+        #expect(try lab.bytes(path) == before)
       }
     }
   }
@@ -260,19 +246,17 @@ import Testing
   @Test("A suite is the file of its name; where both exist, or none, the step has to say which")
   func suites() throws {
     try Self.with { lab in
-      let error = lab.failing("  - defaults.set: {suite: settings, values: {a: 1}}\n")
-      #expect(
-        error.contains("neither of the settings files `shared_prefs/settings.xml` and `\(Self.store)` exists")
-      )
+      lab.expectFailing(
+        "defaults.set: {suite: settings, values: {a: 1}}",
+        "neither of the settings files `shared_prefs/settings.xml` and `\(Self.store)` exists")
       try Self.put(lab, Self.store, ["a": .long(1)])
-      let stored = try lab.tried("  - defaults.set: {suite: settings, values: {a: 2}, if-exists: replace}\n")
-      { stage, _ in
+      let stored = try lab.tried("defaults.set: {suite: settings, values: {a: 2}, if-exists: replace}") {
+        stage, _ in
         try stage.settings(Self.store)
       }
       #expect(stored == ["a": .long(2)])
       try Self.put(lab, "shared_prefs/settings.xml", [:])
-      #expect(
-        lab.failing("  - defaults.set: {suite: settings, values: {a: 1}}\n").contains("both settings files"))
+      lab.expectFailing("defaults.set: {suite: settings, values: {a: 1}}", "both settings files")
     }
   }
 
@@ -281,25 +265,25 @@ import Testing
     try Self.with { lab in
       try lab.write(Self.own, "<?xml version='1.0' encoding='utf-8' standalone='yes' ?>\n<map>\n    <str")
       try Self.put(lab, Self.backup, Self.values)
-      let (torn, before) = (try Self.bytes(lab, Self.own), try Self.bytes(lab, Self.backup))
-      #expect(try Self.look(lab, Self.own) == Self.values)
-      _ = try lab.baseline(0)
-      try lab.run("  - defaults.set: {values: {theme: light}, if-exists: replace}")
+      let (torn, before) = (try lab.bytes(Self.own), try lab.bytes(Self.backup))
+      #expect(try lab.settings(Self.own) == Self.values)
+      try lab.baseline(0)
+      try lab.run("defaults.set: {values: {theme: light}, if-exists: replace}")
       #expect(try !lab.exists(Self.backup))
-      #expect(try Self.look(lab, Self.own)?["theme"] == "light")
+      #expect(try lab.settings(Self.own)?["theme"] == "light")
 
       try lab.rollback()
-      #expect(try Self.bytes(lab, Self.own) == torn && Self.bytes(lab, Self.backup) == before)
+      #expect(try lab.bytes(Self.own) == torn && lab.bytes(Self.backup) == before)
 
       // What the app wrote since is not replaced by the previous version.
       try lab.rollback(redoing: true)
-      var now = try #require(try Self.look(lab, Self.own))
+      var now = try #require(try lab.settings(Self.own))
       now["opened"] = .int(9)
       try Self.put(lab, Self.own, now)
       try lab.rollback()
       var expected = Self.values
       expected["opened"] = .int(9)
-      #expect(try Self.look(lab, Self.own) == expected)
+      #expect(try lab.settings(Self.own) == expected)
       #expect(try !lab.exists(Self.backup))
     }
   }
@@ -308,14 +292,14 @@ import Testing
   func onlyPreviousVersion() throws {
     try Self.with { lab in
       try Self.put(lab, Self.backup, Self.values)
-      let before = try Self.bytes(lab, Self.backup)
-      _ = try lab.baseline(0)
-      try lab.run("  - defaults.delete: {keys: [theme], destructive: test}")
+      let before = try lab.bytes(Self.backup)
+      try lab.baseline(0)
+      try lab.run("defaults.delete: {keys: [theme], destructive: test}")
       var expected = Self.values
       expected["theme"] = nil
-      #expect(try Self.look(lab, Self.own) == expected && !lab.exists(Self.backup))
+      #expect(try lab.settings(Self.own) == expected && !lab.exists(Self.backup))
       try lab.rollback()
-      #expect(try !lab.exists(Self.own) && Self.bytes(lab, Self.backup) == before)
+      #expect(try !lab.exists(Self.own) && lab.bytes(Self.backup) == before)
     }
   }
 
@@ -326,9 +310,9 @@ import Testing
         try Self.put(lab, Self.own, ["k": "OLD"])
         if hasPrevious { try Self.put(lab, Self.backup, ["k": "OLDER"]) }
         func states() throws -> [[UInt8]?] {
-          try [Self.own, Self.backup].map { try lab.exists($0) ? try Self.bytes(lab, $0) : nil }
+          try [Self.own, Self.backup].map { try lab.exists($0) ? try lab.bytes($0) : nil }
         }
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         let before = try states()
         try lab.run(
           """
@@ -355,13 +339,13 @@ import Testing
     try Self.with { lab in
       try Self.put(lab, Self.own, ["k": "MAIN"])
       try Self.put(lab, Self.backup, ["k": "BAK", "other": true])
-      _ = try lab.baseline(0)
-      try lab.run("  - defaults.set: {values: {k: NEW}, if-exists: replace}")
-      let after = try Self.bytes(lab, Self.own)
+      try lab.baseline(0)
+      try lab.run("defaults.set: {values: {k: NEW}, if-exists: replace}")
+      let after = try lab.bytes(Self.own)
       try lab.rollback()
-      #expect(try Self.look(lab, Self.own) == ["k": "BAK", "other": true])
+      #expect(try lab.settings(Self.own) == ["k": "BAK", "other": true])
       try lab.rollback(redoing: true)
-      #expect(try Self.bytes(lab, Self.own) == after && !lab.exists(Self.backup))
+      #expect(try lab.bytes(Self.own) == after && !lab.exists(Self.backup))
     }
   }
 
@@ -370,12 +354,12 @@ import Testing
     try Self.with { lab in
       try Self.put(lab, Self.own, ["k": "MAIN"])
       try Self.put(lab, Self.backup, ["k": "BAK"])
-      let before = try (Self.bytes(lab, Self.own), Self.bytes(lab, Self.backup))
-      _ = try lab.baseline(0)
-      try lab.run("  - files.delete: {path: \(Self.own), destructive: test}")
+      let before = try (lab.bytes(Self.own), lab.bytes(Self.backup))
+      try lab.baseline(0)
+      try lab.run("files.delete: {path: \(Self.own), destructive: test}")
       #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
       try lab.rollback(to: 0, down: down)
-      #expect(try (Self.bytes(lab, Self.own), Self.bytes(lab, Self.backup)) == before)
+      #expect(try (lab.bytes(Self.own), lab.bytes(Self.backup)) == before)
     }
   }
 
@@ -397,9 +381,9 @@ import Testing
           let bytes: [UInt8] = [
             0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1, 0x0A, 7, 0x0A, 1, 0x62, 0x12, 2, 0x08, 1,
           ]
-          try RawFiles.write(bytes, to: Array(lab.directory("container/\(path)").utf8))
+          try lab.write(path, bytes)
         }
-        let error = lab.failing("  - \(step)\n")
+        let error = lab.failing(step)
         #expect(
           error.contains("only its app understands") || error.contains("leave it where it is"), "\(error)")
         #expect(error.contains("the setting `"), "\(error)")
@@ -413,14 +397,14 @@ import Testing
       lab.configuration.defaults["standard"] = Self.store
       try lab.write(Self.store, "")
       let bytes: [UInt8] = [0x0A, 9, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x18, 1]
-      try RawFiles.write(bytes, to: Array(lab.directory("container/\(Self.store)").utf8))
-      _ = try lab.baseline(0)
-      try lab.run("  - files.write: {path: \(Self.store), text: '', if-exists: replace}")
+      try lab.write(Self.store, bytes)
+      try lab.baseline(0)
+      try lab.run("files.write: {path: \(Self.store), text: '', if-exists: replace}")
       try Self.put(lab, Self.store, ["new": true])
       #expect(failure { try lab.rollback() }.code != nil)
       try Self.put(lab, Self.store, [:])
       try lab.rollback()
-      #expect(try Self.bytes(lab, Self.store) == bytes)
+      #expect(try lab.bytes(Self.store) == bytes)
     }
   }
 
@@ -445,7 +429,7 @@ import Testing
   private static func difference(_ old: String, _ lab: Lab) throws -> ContainerDifference {
     let before = try Container(at: old, configuration: lab.configuration)
     return try Transaction.inspect(before) { before in
-      try Transaction.inspect(try lab.container) { after in
+      try lab.look { after in
         try Comparison(of: ContentSide(live: before), with: ContentSide(live: after)).difference
       }
     }
@@ -459,20 +443,20 @@ import Testing
       let keyset = "__androidx_security_crypto_encrypted_prefs_key_keyset__"
       let file: PropertyListDictionary = ["AQUx8tYb": "AVp7dGhpcyBpcyBtYWRlIHVw", keyset: "12a901"]
       try Self.put(lab, path, file)
-      let before = try Self.bytes(lab, path)
+      let before = try lab.bytes(path)
       for step in [
         "defaults.set: {suite: secret, values: {a: 1}}",
         "defaults.delete: {suite: secret, keys: [a], destructive: x}",
         "defaults.move: {from: {suite: secret}, all: true}",
         "defaults.move: {to: {suite: secret}, keys: [a]}",
       ] {
-        #expect(lab.failing("  - \(step)\n").contains("keystore"), "\(step)")
+        #expect(lab.failing(step).contains("keystore"), "\(step)")
       }
-      _ = try lab.baseline(0)
-      try lab.run("  - files.move: {from: \(path), to: shared_prefs/hidden.xml}")
-      #expect(try Self.bytes(lab, "shared_prefs/hidden.xml") == before)
+      try lab.baseline(0)
+      try lab.run("files.move: {from: \(path), to: shared_prefs/hidden.xml}")
+      #expect(try lab.bytes("shared_prefs/hidden.xml") == before)
       try lab.rollback()
-      #expect(try Self.bytes(lab, path) == before)
+      #expect(try lab.bytes(path) == before)
 
       let old = try Self.snapshot(lab)
       var changed = file
@@ -495,7 +479,7 @@ import Testing
         let report = try lab.migrate()
         #expect(report.migrations.count == 1)
         let expected: PropertyListValue = path == Self.own ? .int(2) : .long(2)
-        #expect(try Self.look(lab, path) == ["schema": expected, "b": true])
+        #expect(try lab.settings(path) == ["schema": expected, "b": true])
       }
     }
   }
@@ -508,7 +492,7 @@ import Testing
         0x0A, 7, 0x0A, 1, 0x7A, 0x12, 2, 0x08, 1, 0x0A, 7, 0x0A, 1, 0x61, 0x12, 2, 0x08, 1, 0x78, 1,
       ]
       try lab.write(Self.store, "")
-      try RawFiles.write(bytes, to: Array(lab.directory("container/\(Self.store)").utf8))
+      try lab.write(Self.store, bytes)
       let after = try lab.tried(
         "  - defaults.set: {file: \(Self.store), values: {a: true}, if-exists: replace}\n"
       ) { stage, _ in
@@ -528,19 +512,19 @@ import Testing
       values["token"] = .string(secret)
       try Self.put(lab, Self.own, ["token": .string(secret)])
       try Self.put(lab, Self.backup, values)
-      let before = try Self.bytes(lab, Self.backup)
+      let before = try lab.bytes(Self.backup)
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.run(
         "  - vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}")
-      #expect(try Self.look(lab, Self.own) == Self.values)
+      #expect(try lab.settings(Self.own) == Self.values)
       let root = lab.directory.path
       for name in try #require(FileManager.default.subpaths(atPath: root)) {
         guard let bytes = FileManager.default.contents(atPath: root + "/" + name) else { continue }
         #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(name)")
       }
       try lab.rollback()
-      #expect(try Self.bytes(lab, Self.backup) == before)
+      #expect(try lab.bytes(Self.backup) == before)
     }
   }
 
@@ -548,7 +532,7 @@ import Testing
   func swiftStage() throws {
     try Self.with { lab in
       try Self.put(lab, Self.own, Self.values)
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       let stage = MigrationStage.custom(version: 1, "types") { context in
         let opened = try context.settings.value(for: SettingKey<Int32>("opened")) ?? 0
         let synced = try context.settings.value(for: SettingKey<Int64>("last_sync")) ?? 0
@@ -560,7 +544,7 @@ import Testing
       }
       try lab.migrate(MigrationCatalog(stages: [stage]))
       #expect(
-        try Self.look(lab, Self.own) == [
+        try lab.settings(Self.own) == [
           "theme": "dark", "opened": .int(4), "last_sync": .long(6), "zoom": .single(0.1), "synced": true,
           "tags": .set(["new"]), "plain": .int(7),
         ])
@@ -572,13 +556,13 @@ import Testing
     try Self.with { lab in
       try lab.write(Self.own, "<map><str")
       try Self.put(lab, Self.backup, Self.values)
-      let (torn, before) = (try Self.bytes(lab, Self.own), try Self.bytes(lab, Self.backup))
-      _ = try lab.baseline(0)
-      try lab.run("  - files.move: {from: \(Self.own), to: shared_prefs/settings.xml}")
-      #expect(try Self.bytes(lab, "shared_prefs/settings.xml") == before)
+      let (torn, before) = (try lab.bytes(Self.own), try lab.bytes(Self.backup))
+      try lab.baseline(0)
+      try lab.run("files.move: {from: \(Self.own), to: shared_prefs/settings.xml}")
+      #expect(try lab.bytes("shared_prefs/settings.xml") == before)
       #expect(try !lab.exists(Self.own) && !lab.exists(Self.backup))
       try lab.rollback()
-      #expect(try Self.bytes(lab, Self.own) == torn && Self.bytes(lab, Self.backup) == before)
+      #expect(try lab.bytes(Self.own) == torn && lab.bytes(Self.backup) == before)
       #expect(try !lab.exists("shared_prefs/settings.xml"))
     }
   }

@@ -11,7 +11,7 @@ import Testing
   private let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
 
   @Test func ordersAndReadsAllShapes() throws {
-    try lab.migration("0002_b.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
+    try lab.migration("0002_b.sql", sqlFile("SELECT 1;"))
     try lab.migration("0001_a.yaml", "description: First\n" + step)
     try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
     try lab.migration("0003_c/up.sql", "SELECT 1;")
@@ -109,10 +109,7 @@ import Testing
     try lab.migration("0001_a/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
     if !file.hasPrefix("0001_a/") { try lab.removeMigration("0001_a") }
     try lab.migration(file, text)
-    let error = failure { try lab.catalog() }
-    #expect(
-      error.code == .catalog && error.text.hasPrefix("\(file):\(line):1: a conflict marker"),
-      "\(error.text)")
+    expectFailure(start: "\(file):\(line):1: a conflict marker", code: .catalog) { try lab.catalog() }
   }
 
   @Test("Other lines of signs are no conflict markers")
@@ -160,9 +157,7 @@ import Testing
   ])
   func namesAndNumbers(_ files: [String], _ message: String) throws {
     for file in files { try lab.migration(file, step) }
-    let error = failure { try lab.catalog() }
-    #expect(error.code == .catalog)
-    #expect(error.text.contains(message), "\(error.text)")
+    expectFailure(message, code: .catalog) { try lab.catalog() }
   }
 
   @Test func noSuchDirectory() {
@@ -254,9 +249,7 @@ import Testing
   ])
   func placesInYAML(_ text: String, _ message: String) throws {
     try lab.migration("0001_a.yaml", text)
-    let error = failure { try lab.catalog() }
-    #expect(error.code == .catalog)
-    #expect(error.text.contains(message), "\(error.text)")
+    expectFailure(message, code: .catalog) { try lab.catalog() }
   }
 
   @Test(arguments: [
@@ -278,9 +271,7 @@ import Testing
   ])
   func placesInSQL(_ text: String, _ message: String) throws {
     try lab.migration("0001_a.sql", text)
-    let error = failure { try lab.catalog() }
-    #expect(error.code == .catalog)
-    #expect(error.text.contains(message), "\(error.text)")
+    expectFailure(message, code: .catalog) { try lab.catalog() }
   }
 
   @Test func oneFileForSeveralDatabases() throws {
@@ -301,10 +292,9 @@ import Testing
       ALTER TABLE b ADD COLUMN y;
       UPDATE b SET nonsense = 1;
       """)
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     #expect(try lab.catalog().migrations[0].summary == "Both get a y")
-    let error = failure { try lab.migrate() }
-    #expect(error.text.contains("0001_both.sql:10:1: no such column: nonsense"), "\(error.text)")
+    expectFailure("0001_both.sql:10:1: no such column: nonsense") { try lab.migrate() }
     #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 1)
   }
 
@@ -318,7 +308,7 @@ import Testing
     let migration = try lab.catalog().migrations[0]
     #expect(migration.identifier == "0001_y" && migration.summary == "A y")
     #expect(migration.checksum != alone, "the way down belongs to the migration")
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.migrate()
     #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 2)
   }

@@ -18,17 +18,12 @@ import Testing
     """
 
   private func configuration(_ text: String) throws -> ContainerConfiguration {
-    try TemporaryDirectory.with { directory in
-      try RawFiles.write(Array(text.utf8), to: Array(directory("drydock.yaml").utf8))
-      return try ContainerConfiguration(file: directory("drydock.yaml"), sections: [])
-    }
+    try Lab.with { try $0.configuration(text) }
   }
 
   /// Opens the database as the app, whose order ignores case.
   private func app<T>(_ lab: Lab, _ name: String = "LOCALIZED", _ body: (Database) throws -> T) throws -> T {
-    let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
-    defer { try? queue.close() }
-    return try queue.writeWithoutTransaction { db in
+    try lab.change(Lab.oldDatabase) { db in
       db.add(collation: DatabaseCollation(name) { $0.lowercased().compare($1.lowercased()) })
       return try body(db)
     }
@@ -38,14 +33,13 @@ import Testing
     try Lab.with { lab in
       try lab.write(Lab.oldDatabase, "")
       try app(lab, name) { try $0.execute(sql: sql) }
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try body(lab)
     }
   }
 
   private func step(_ lab: Lab, _ sql: String) throws {
-    try lab.migration(
-      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n\(sql)\n")
+    try lab.migration("0001_a.sql", sqlFile(sql, "irreversible"))
   }
 
   @Test(arguments: [
@@ -61,13 +55,12 @@ import Testing
   func declared(_ sql: String, _ change: String, _ query: String) throws {
     try lab(sql) { lab in
       try step(lab, change)
-      let unknown = failure { try lab.migrate() }
-      #expect(
-        unknown.text.contains(
-          "no such collation sequence: LOCALIZED; if the app defines it, declare its order in drydock.yaml: "
-            + "`collations: {LOCALIZED: WORD}`, where WORD is one of binary, nocase, rtrim")
-          || unknown.text.contains("no such collation sequence: Localized; if the app defines it"),
-        "\(unknown.text)")
+      // As the table spells it.
+      let name = sql.contains("Localized") ? "Localized" : "LOCALIZED"
+      expectFailure(
+        "no such collation sequence: \(name); if the app defines it, declare its order in drydock.yaml: "
+          + "`collations: {\(name): WORD}`, where WORD is one of binary, nocase, rtrim"
+      ) { try lab.migrate() }
       lab.configuration.sql.collations = try configuration("collations: {LOCALIZED: nocase}\n").sql.collations
       let catalog = try lab.catalog()
       let outcome = try Transaction.run(on: lab.container, .migrate, summary: "test") {
@@ -90,7 +83,7 @@ import Testing
   func wrong(_ sql: String, _ index: String, _ found: String) throws {
     try lab(sql) { lab in
       lab.configuration.sql.collations = ["LOCALIZED": .binary]
-      let file = Array(lab.directory("container/\(Lab.oldDatabase)").utf8)
+      let file = Array(lab.path(Lab.oldDatabase).utf8)
       let before = try RawFiles.read(file)
       // Also where only a check reads it, or another table is changed.
       for (name, text) in [
@@ -116,8 +109,7 @@ import Testing
   func ofGRDB() throws {
     try lab(Self.tables.replacing("LOCALIZED", with: "swiftCompare"), "swiftCompare") { lab in
       try step(lab, "INSERT INTO t (name) VALUES ('B2');")
-      let error = failure { try lab.migrate() }
-      #expect(error.text.contains("not in the order of the collation swiftCompare here"), "\(error.text)")
+      expectFailure("not in the order of the collation swiftCompare here") { try lab.migrate() }
       lab.configuration.sql.collations = ["swiftCompare": .nocase]
       try lab.migrate()
       #expect(
@@ -134,7 +126,7 @@ import Testing
       }
       lab.configuration.sql.collations = ["LOCALIZED": .nocase]
       try step(lab, "CREATE TABLE x (a);")
-      #expect(failure { try lab.migrate() }.text.contains("(no such collation sequence: OTHER; if the app"))
+      expectFailure("(no such collation sequence: OTHER; if the app") { try lab.migrate() }
       lab.configuration.sql.collations["OTHER"] = .binary
       try lab.migrate()
     }
@@ -144,17 +136,13 @@ import Testing
   func afterTheStep() throws {
     try lab(Self.tables) { lab in
       lab.configuration.sql.collations = ["LOCALIZED": .binary]
-      let bytes = try RawFiles.read(Array(lab.directory("container/\(Lab.oldDatabase)").utf8))
-      try FileManager.default.removeItem(atPath: lab.directory("container/\(Lab.oldDatabase)"))
-      let error = failure {
+      let bytes = try RawFiles.read(Array(lab.path(Lab.oldDatabase).utf8))
+      try FileManager.default.removeItem(atPath: lab.path(Lab.oldDatabase))
+      expectFailure("whether `collations:` of drydock.yaml declares the app's order", code: .checkFailed) {
         try Transaction.run(on: lab.container, .restore, summary: "test") {
           try $0.write([UInt8](bytes), to: Lab.oldDatabase)
         }
       }
-      #expect(error.code == .checkFailed, "\(error)")
-      #expect(
-        error.text.contains("whether `collations:` of drydock.yaml declares the app's order"), "\(error.text)"
-      )
       #expect(try lab.exists(Lab.oldDatabase) == false)
     }
   }
@@ -187,22 +175,17 @@ import Testing
     ("{\"a b\": binary}", "`a b` is not the name of a SQL collation"),
   ])
   func configured(_ text: String, _ message: String) throws {
-    let error = failure { try configuration("collations: \(text)\n") }.text
-    #expect(error.contains(message), "\(error)")
+    expectFailure(message) { try configuration("collations: \(text)\n") }
   }
 
   @Test func validateNamesUnknownOnes() throws {
     try Lab.with { lab in
       try step(lab, "CREATE TABLE t (a COLLATE LOCALIZED);")
-      func found() throws -> [String] {
-        try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map(
-          \.description)
-      }
+      let found = try lab.problems()
       #expect(
-        try found().first?.contains("0001_a.sql:4:1: no such collation sequence: LOCALIZED; if the app")
-          == true)
+        found.first?.contains("0001_a.sql:4:1: no such collation sequence: LOCALIZED; if the app") == true)
       lab.configuration.sql.collations = ["localized": .nocase]
-      #expect(try found() == [])
+      #expect(try lab.problems() == [])
     }
   }
 }

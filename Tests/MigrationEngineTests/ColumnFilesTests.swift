@@ -132,8 +132,8 @@ import Testing
       try Lab.with { lab in
         try lab.database(Lab.oldDatabase, Self.photos)
         try lab.write("Documents/1.bin", "old")
-        _ = try lab.baseline(0)
-        let before = try TreeListing(lab.directory("container"))
+        try lab.baseline(0)
+        let before = try lab.tree()
         try lab.migration(
           "0001_a.yaml",
           "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/' || id || '.bin'\", replace-with: path, if-exists: replace}\n"
@@ -149,10 +149,10 @@ import Testing
             "0001FF", "74657874", "", "",
           ])
         #expect(
-          try String(contentsOfFile: lab.directory("container/Documents/1.bin"), encoding: .utf8) == "old")
+          try lab.text("Documents/1.bin") == "old")
         #expect(try !lab.exists("Documents/2.bin"))
         if !down {
-          #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+          #expect(try lab.tree().differences(from: before) == [])
         }
       }
     }
@@ -165,11 +165,10 @@ import Testing
       Self.photos
         + "CREATE TRIGGER no BEFORE UPDATE ON photo WHEN old.id = 4 BEGIN SELECT RAISE(ABORT, 'not this row'); END;"
     )
-    _ = try lab.baseline(0)
-    let before = try TreeListing(lab.directory("container"))
-    let error = failure { try lab.run("  - " + Self.export + "null}\n") }
-    #expect(error.text.contains("photo.image: not this row"), "\(error.text)")
-    #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    try lab.baseline(0)
+    let before = try lab.tree()
+    expectFailure("photo.image: not this row") { try lab.run("  - " + Self.export + "null}\n") }
+    #expect(try lab.tree().differences(from: before) == [])
   }
 
   @Test(
@@ -195,16 +194,16 @@ import Testing
   func paths(_ expression: String, _ words: String) throws {
     try lab.database(Lab.oldDatabase, Self.photos)
     try lab.write("Documents/taken.bin", "there")
-    _ = try lab.baseline(0)
-    let before = try TreeListing(lab.directory("container"))
+    try lab.baseline(0)
+    let before = try lab.tree()
     for ifExists in ["fail", "replace"] {
       let step =
         "files.export-column: {database: notes, table: photo, column: image, replace-with: null, if-exists: \(ifExists), to: \"\(expression)\"}"
-      let error = failure { try lab.run("  - \(step)\n") }
+      let error = failure { try lab.run(step) }
       #expect(words.split(separator: "|").contains { error.text.contains($0) }, "\(error.text)")
       #expect(error.text.hasPrefix("0001_test.yaml:2:"), "\(error.text)")
     }
-    #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    #expect(try lab.tree().differences(from: before) == [])
   }
 
   @Test("Rows that cannot become files, and tables that are none")
@@ -212,7 +211,7 @@ import Testing
     func said(_ arguments: String, _ sql: String = Self.photos) throws -> String {
       try Lab.with { lab in
         try lab.database(Lab.oldDatabase, sql)
-        return lab.failing("  - files.export-column: {database: notes, \(arguments), replace-with: null}\n")
+        return lab.failing("files.export-column: {database: notes, \(arguments), replace-with: null}")
       }
     }
     #expect(
@@ -256,9 +255,9 @@ import Testing
       try Lab.with { lab in
         try lab.database(Lab.oldDatabase, Self.paths)
         try lab.write("Documents/one.bin", "one")
-        chmod(lab.directory("container/Documents/one.bin"), 0o640)
-        _ = try lab.baseline(0)
-        let before = try TreeListing(lab.directory("container"))
+        chmod(lab.path("Documents/one.bin"), 0o640)
+        try lab.baseline(0)
+        let before = try lab.tree()
         let notes = try lab.run("  - " + Self.load + "\(after)}\n")
         #expect(
           notes.count == 1 && notes[0].hasSuffix("row 3: `Documents/none.bin` does not exist: skipped"),
@@ -268,13 +267,13 @@ import Testing
             "X'6F6E65'", "NULL", "'Documents/none.bin'",
           ])
         #expect(try lab.exists("Documents/one.bin") == (after == "keep"))
-        #expect(try lab.rollback(down: true).migrations.flatMap(\.notes) == [])
+        #expect(try lab.revert() == [])
         #expect(
           try lab.query(Lab.oldDatabase, "SELECT image FROM photo").map { "\($0[0] as DatabaseValue)" } == [
             "\"Documents/one.bin\"", "NULL", "\"Documents/none.bin\"",
           ])
         // The file itself comes back, with its mode and times.
-        let now = try TreeListing(lab.directory("container"))
+        let now = try lab.tree()
         #expect(now.differences(from: before).filter { $0.contains("one.bin") } == [])
       }
     }
@@ -337,8 +336,8 @@ import Testing
       try lab.database(
         Lab.oldDatabase,
         "CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, NULL);")
-      try content.write(to: URL(fileURLWithPath: lab.directory("container/Documents/big.bin")))
-      _ = try lab.baseline(0)
+      try content.write(to: URL(fileURLWithPath: lab.path("Documents/big.bin")))
+      try lab.baseline(0)
       try lab.migration(
         "0001_a.yaml",
         "steps:\n  - files.import-column: {database: notes, table: photo, column: image, from: \"'Documents/big.bin'\", files: remove}\n"
@@ -352,7 +351,7 @@ import Testing
       )
       try lab.migrate()
       #expect(
-        try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/Documents/again.bin"))) == content)
+        try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/again.bin"))) == content)
     }
   }
 
@@ -368,8 +367,7 @@ import Testing
         - files.import-column: {database: notes, table: photo, column: image, from: image, files: burn}
 
       """)
-    let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-    let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+    let texts = try lab.problems()
     #expect(
       zip(
         texts,
@@ -388,9 +386,9 @@ import Testing
         - files.export-column: {database: notes, table: photo, column: image, to: "'x' || idd", replace-with: keep}
 
       """)
-    let column = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+    let column = try lab.problems()
     #expect(
-      column.count == 1 && column[0].description.contains("0001_a.yaml:3:77: no such column: idd"),
+      column.count == 1 && column[0].contains("0001_a.yaml:3:77: no such column: idd"),
       "\(column)")
   }
 }

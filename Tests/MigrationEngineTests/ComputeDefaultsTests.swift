@@ -194,7 +194,7 @@ import Testing
   func steps(_ test: Case) throws {
     try lab.set(test.before)
     var notes: [String] = []
-    let result = failure { notes = try lab.run("  - defaults.compute: \(test.step)\n") }
+    let result = failure { notes = try lab.run("defaults.compute: \(test.step)") }
     #expect(try lab.settings() ?? [:] == test.after ?? test.before, "\(result.text)")
     #expect((test.after == nil) == (result.text != "no error"), "\(result.text)")
     let said = test.after == nil ? result.text : notes.joined(separator: "\n")
@@ -227,9 +227,9 @@ import Testing
       "i": .int(1), "l": .long(1), "f": .single(0.5), "s": .set(["b", "a"]), "t": "x", "b": true,
     ]
     try FileManager.default.createDirectory(
-      atPath: lab.directory("container/shared_prefs"), withIntermediateDirectories: true)
+      atPath: lab.path("shared_prefs"), withIntermediateDirectories: true)
     try Data(SettingsFile(format: .sharedPreferences, root: before).encoded()).write(
-      to: URL(fileURLWithPath: lab.directory("container/shared_prefs/notes.xml")))
+      to: URL(fileURLWithPath: lab.path("shared_prefs/notes.xml")))
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
     let after = try lab.tried(
       """
@@ -260,7 +260,7 @@ import Testing
   @Test("A registered default is what the expression reads")
   func registered() throws {
     lab.configuration.registeredDefaults = RegisteredDefaults(["standard": ["size": 12]])
-    try lab.run("  - defaults.compute: {key: double, value: ':size * 2'}\n")
+    try lab.run("defaults.compute: {key: double, value: ':size * 2'}")
     #expect(try lab.settings() == ["double": 24])
   }
 
@@ -317,7 +317,7 @@ import Testing
   @Test("Down steps of the author replace the recorded values")
   func explicitDown() throws {
     try lab.set(["n": 10])
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.migration(
       "0001_a.yaml",
       "steps:\n  - defaults.compute: {key: n, value: ':n * 2'}\ndown:\n  - defaults.compute: {key: n, value: ':n / 2'}\n"
@@ -354,8 +354,7 @@ import Testing
     ])
   func validation(_ step: String, _ place: String, _ words: String) throws {
     try lab.migration("0001_a.yaml", "steps:\n  - defaults.compute: \(step)\n")
-    let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-    let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+    let texts = try lab.problems()
     #expect(texts.count == 1 && texts[0].hasPrefix(place) && texts[0].contains(words), "\(texts)")
   }
 
@@ -365,6 +364,6 @@ import Testing
       "0001_a.yaml",
       "steps:\n  - defaults.compute: {key: a, value: \"CASE :a WHEN 'now' THEN date(:b, 'start of month') END\"}\n"
     )
-    #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
+    #expect(try lab.problems().isEmpty)
   }
 }

@@ -28,13 +28,13 @@ import Testing
         vault.put(shared)
         try stage.setVault(vault)
       }
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       return try body(lab)
     }
   }
 
   private func items(_ lab: Lab) throws -> [String] {
-    try Transaction.inspect(lab.container, options: lab.options) { try $0.vault()?.sorted ?? [] }.map {
+    try lab.look { try $0.vault()?.sorted ?? [] }.map {
       item in
       let value = item.value.withBytes { String(validating: $0, as: UTF8.self) ?? "\(Array($0))" }
       return "\(item) \(item.accessControl.map { "(\($0)) " } ?? "")\(value)"
@@ -44,7 +44,7 @@ import Testing
   /// The value of the item after a step, or the error.
   private func outcome(_ step: String, _ item: String = "notes/user") throws -> String {
     try with { lab in
-      let error = failure { try lab.run("  - \(step)\n") }
+      let error = failure { try lab.run(step) }
       if error.text != "no error" { return error.text }
       return try items(lab).first { $0.hasPrefix(item + " ") }?.replacing(item + " ", with: "") ?? "absent"
     }
@@ -125,13 +125,13 @@ import Testing
   func upAndDown(step: String) throws {
     try with { lab in
       let read = {
-        try Transaction.inspect(lab.container, options: lab.options) { try $0.vault()?.sorted ?? [] }
+        try lab.look { try $0.vault()?.sorted ?? [] }
       }
       let before = try read()
       try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
       try lab.migrate()
       #expect(try read() != before)
-      #expect(try lab.rollback(down: true).migrations.flatMap(\.notes) == [])
+      #expect(try lab.revert() == [])
       #expect(try read() == before)
     }
   }

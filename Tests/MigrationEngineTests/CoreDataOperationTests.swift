@@ -28,13 +28,13 @@ import Testing
   ) throws -> T {
     try Lab.with { lab in
       try RawFiles.write(
-        CoreDataSamples.bytes(store), to: Array(lab.directory("container/\(Lab.oldDatabase)").utf8))
+        CoreDataSamples.bytes(store), to: Array(lab.path(Lab.oldDatabase).utf8))
       if !sql.isEmpty {
-        let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+        let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
         try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
         try queue.close()
       }
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       let info = try String(contentsOfFile: CoreDataSamples.versionInfo, encoding: .utf8)
       try lab.migration("0001_test/VersionInfo.plist", info)
       try lab.migration("0001_test/migration.yaml", "steps:\n" + steps.map { "  - \($0)\n" }.joined() + head)
@@ -80,7 +80,7 @@ import Testing
   }
 
   private func content(_ lab: Lab) throws -> [String: [String]] {
-    try Transaction.inspect(try lab.container) { try $0.readDatabase(at: Lab.oldDatabase, Self.content) }
+    try lab.look { try $0.readDatabase(at: Lab.oldDatabase, Self.content) }
   }
 
   private func content(of sample: String) throws -> [String: [String]] {
@@ -185,7 +185,7 @@ import Testing
   func lost() throws {
     try with(Self.toSecond) { lab in
       try lab.migrate()
-      let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+      let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
       try queue.writeWithoutTransaction {
         try $0.execute(
           sql:
@@ -193,7 +193,7 @@ import Testing
         )
       }
       try queue.close()
-      let notes = try lab.rollback(down: true).migrations.flatMap(\.notes)
+      let notes = try lab.revert()
       #expect(
         notes.contains { $0.contains("Note.language: lost values other than the default: 2") }, "\(notes)"
       )
@@ -251,8 +251,7 @@ import Testing
   ])
   func refused(_ operation: String, _ arguments: String, _ message: String) throws {
     try with(["coredata.\(operation): {database: notes, \(arguments), \(Self.model)}"]) { lab in
-      let error = failure { try lab.migrate() }
-      #expect(error.text.contains(message), "\(error.text)")
+      expectFailure(message) { try lab.migrate() }
       expectEqual(try content(lab), try content(of: "Notes.sqlite"))
     }
   }
@@ -272,8 +271,7 @@ import Testing
   func otherStores(_ sql: String, _ message: String) throws {
     try with([Self.toSecond[2]], sql: sql) { lab in
       let before = try? content(lab)
-      let error = failure { try lab.migrate() }
-      #expect(error.text.contains(message), "\(error.text)")
+      expectFailure(message) { try lab.migrate() }
       if let before { expectEqual(try content(lab), before) }
     }
   }
@@ -283,7 +281,7 @@ import Testing
     let step =
       "coredata.rename-attribute: {database: notes, entity: Sketch, attribute: width, to: w, \(Self.model)}"
     try with([step], sql: "ALTER TABLE ZATTACHMENT ADD COLUMN ZWIDTH1 INTEGER") { lab in
-      #expect(failure { try lab.migrate() }.text.contains("has a numbered column beside ZWIDTH"))
+      expectFailure("has a numbered column beside ZWIDTH") { try lab.migrate() }
     }
   }
 
@@ -405,9 +403,9 @@ import Testing
       ("}", "no error"), (", if-missing: fail}", "the database notes is not in the container"),
     ] {
       try Lab.with { lab in
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         try lab.migration("0001_test.yaml", "steps:\n  - \(step)\(ending)\n")
-        #expect(failure { try lab.migrate() }.text.contains(message))
+        expectFailure(message) { try lab.migrate() }
       }
     }
   }

@@ -12,7 +12,7 @@ import Testing
   ) throws -> (notes: [String], error: String) {
     try Lab.with { lab in
       try lab.database(Lab.oldDatabase, try store ?? CoreDataStore.sql())
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration("0001_test/VersionInfo.plist", try versionInfo ?? CoreDataStore.versionInfo())
       try lab.migration("0001_test/up.sql", sql)
       try lab.migration(
@@ -162,7 +162,7 @@ import Testing
   @Test func theWayBackNamesTheModelToo() throws {
     try Lab.with { lab in
       try lab.database(Lab.oldDatabase, try CoreDataStore.sql())
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration("0001_test/VersionInfo.plist", try CoreDataStore.versionInfo())
       func step(_ coreData: String) throws {
         try lab.migration(
@@ -178,7 +178,7 @@ import Testing
           """)
       }
       try step("")
-      #expect(failure { try lab.catalog() }.text.contains("after it with `down-version`"))
+      expectFailure("after it with `down-version`") { try lab.catalog() }
       try step(", down-version: Notes")
       try lab.migrate()
       #expect(try metadata(lab)["NSStoreModelVersionHashes"] == .dictionary(CoreDataStore.second))
@@ -204,7 +204,7 @@ import Testing
       let archive = archiver.encodedData.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
       try lab.database(
         Lab.oldDatabase, try CoreDataStore.sql() + "UPDATE ZNOTE SET ZBODY = x'\(archive)' WHERE Z_PK = 1;")
-      try lab.run("  - files.unarchive: {database: notes, table: ZNOTE, column: ZBODY}\n")
+      try lab.run("files.unarchive: {database: notes, table: ZNOTE, column: ZBODY}")
       let found = try lab.query(Lab.oldDatabase, "SELECT ZBODY FROM ZNOTE ORDER BY Z_PK")
       #expect(found == [["ZBODY": #"["a"]"#], ["ZBODY": nil]])
       #expect(try metadata(lab) == CoreDataStore.metadata)

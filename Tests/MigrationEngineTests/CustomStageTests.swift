@@ -18,7 +18,7 @@ import Testing
   private func run(
     _ lab: Lab, needsVault: Bool = false, _ change: @escaping MigrationStage.Change
   ) throws -> [String] {
-    if try lab.history() == nil { _ = try lab.baseline(0) }
+    if try lab.history() == nil { try lab.baseline(0) }
     let stage = MigrationStage.custom(version: 1, "stage", needsVault: needsVault, up: change)
     return try lab.migrate(MigrationCatalog(stages: [stage])).migrations.first?.notes ?? []
   }
@@ -84,8 +84,8 @@ import Testing
     ]
     try lab.set(["k": 1])
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1);")
-    _ = try lab.baseline(0)
-    let before = try TreeListing(lab.directory("container"))
+    try lab.baseline(0)
+    let before = try lab.tree()
     for (message, change) in changes {
       let error = failure {
         try run(lab) { context in
@@ -100,9 +100,7 @@ import Testing
         error.text.contains(#/^MigrationEngineTests/CustomStageTests\.swift:\d+:\d+: (stage: |drydock)/#),
         "\(error.text)")
       #expect(!error.text.contains("secret"))
-      #expect(
-        try TreeListing(lab.directory("container")).differences(
-          from: before, comparing: TreeListing.untouched) == [])
+      try lab.expectUntouched(since: before)
     }
   }
 
@@ -112,10 +110,9 @@ import Testing
       Lab.oldDatabase,
       "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id)); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1);"
     )
-    let error = failure {
+    expectFailure("references to missing rows of p (1 more than before)") {
       try run(lab) { try $0.write(database: "notes") { try $0.execute(sql: "DELETE FROM p") } }
     }
-    #expect(error.text.contains("references to missing rows of p (1 more than before)"), "\(error.text)")
     #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM p") == [["n": 1]])
     let notes = try run(lab) { context in
       let count = try context.read(database: "notes") {
@@ -167,29 +164,24 @@ import Testing
       try context.write(database: "notes") { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
     }
     #expect(try lab.query(Lab.newDatabase, "SELECT a FROM t") == [["a": 1]])
-    let written = try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/Documents/New/c.txt")))
+    let written = try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/New/c.txt")))
     #expect(written == Data("aa".utf8))
   }
 
   @Test("A dry run runs the closure on the stage, and touches nothing")
   func dryRun() throws {
     try lab.set(["k": 1])
-    _ = try lab.baseline(0)
-    let before = try TreeListing(lab.directory("container"))
+    try lab.baseline(0)
+    let before = try lab.tree()
     let catalog = try MigrationCatalog(stages: [
       .custom(version: 1, "stage") { try $0.settings.set(2, for: SettingKey<Int>("k")) }
     ])
-    let outcome = try Transaction.dryRun(on: try lab.container, options: lab.options) { stage in
-      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
-      return try Migrator.run(plan, on: stage, stamp: lab.stamp)
-    }
+    let outcome = try lab.dryRun(catalog)
     #expect(outcome.value.migrations.map(\.name) == ["stage"])
     #expect(
       "\(outcome.difference)".contains("  ~ k: 1 → 2\n")
         && "\(outcome.difference)".hasSuffix("\n1 setting, 1 file"))
-    #expect(
-      try TreeListing(lab.directory("container")).differences(
-        from: before, comparing: TreeListing.untouched) == [])
+    try lab.expectUntouched(since: before)
   }
 }
 

@@ -180,26 +180,23 @@ import Testing
     #expect(try lab.exists("Library/Preferences/group.x.plist"))
     #expect(try lab.exists("Documents/other.plist"))
     try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {a: 1}, suite: grup}\n")
-    let error = failure { try lab.migrate() }
-    #expect(
-      error.text.contains("0002_b.yaml:2:43: drydock.yaml has no settings file `grup`"), "\(error.text)")
-    #expect(error.text.contains("did you mean `group`?"))
+    expectFailure("0002_b.yaml:2:43: drydock.yaml has no settings file `grup`", "did you mean `group`?") {
+      try lab.migrate()
+    }
   }
 
   @Test func xmlStaysXMLAndRoundsWithARemark() throws {
     try lab.set(["x": .integer(1)], format: .xml)
-    let notes = try lab.run("  - defaults.set: {values: {d: !date 2026-11-20T10:15:00.5Z}}\n")
+    let notes = try lab.run("defaults.set: {values: {d: !date 2026-11-20T10:15:00.5Z}}")
     #expect(notes.count == 1 && notes.first?.hasSuffix("which keeps whole seconds only") == true)
-    let bytes = FileManager.default.contents(atPath: lab.directory("container/\(Lab.settings)")) ?? Data()
+    let bytes = FileManager.default.contents(atPath: lab.path(Lab.settings)) ?? Data()
     #expect(bytes.starts(with: Data("<?xml".utf8)))
   }
 
   @Test func malformedSettings() throws {
     try lab.write(Lab.settings, "bplist00 nonsense")
-    let error = failure { try lab.run("  - defaults.set: {values: {a: 1}}\n") }
-    #expect(error.code == .stepFailed)
-    #expect(
-      error.text.contains("0001_test.yaml:2:5: defaults.set: \(Lab.settings): the binary property list"),
-      "\(error.text)")
+    expectFailure(
+      "0001_test.yaml:2:5: defaults.set: \(Lab.settings): the binary property list", code: .stepFailed
+    ) { try lab.run("defaults.set: {values: {a: 1}}") }
   }
 }

@@ -67,8 +67,7 @@ import Testing
     try Self.with(own, group) { lab in
       let steps = "  - defaults.\(step)\n"
       if let message {
-        let error = lab.failing(steps)
-        #expect(error.contains(message) && error.hasPrefix("0001_test.yaml:2:5: defaults."), "\(error)")
+        lab.expectFailing(steps, message, start: "0001_test.yaml:2:5: defaults.")
       } else {
         let after = try lab.tried(steps) { stage, _ throws in
           (try stage.settings(), try stage.settings(Lab.group))
@@ -85,7 +84,7 @@ import Testing
       "e": .dictionary(["x": .array([.boolean(true), .integer(1), .real(1)])]),
     ]
     try Self.with(values, nil) { lab in
-      let after = try lab.tried("  - defaults.move: {\(Self.to), all: true}\n") { stage, _ throws in
+      let after = try lab.tried("defaults.move: {\(Self.to), all: true}") { stage, _ throws in
         try stage.settings(Lab.group)
       }
       #expect(after == values)
@@ -106,8 +105,7 @@ import Testing
   ])
   func refused(_ step: String, _ message: String) throws {
     try Self.with(["a": 1], nil) { lab in
-      let error = lab.failing("  - defaults.\(step)\n")
-      #expect(error.contains(message) && error.contains("0001_test.yaml:2:"), "\(error)")
+      lab.expectFailing("defaults.\(step)", message, "0001_test.yaml:2:")
     }
   }
 

@@ -87,8 +87,7 @@ import Testing
       ("{\"version\":2,\"data\":{}}", "", "to version 3: `/data/name` does not exist"),
     ])
   func fails(_ before: String, _ arguments: String, _ message: String) throws {
-    let error = failure { try migrated(before, arguments) }.text
-    #expect(error.contains(message) && error.contains("test.yaml:"), "\(error)")
+    expectFailure(message, "test.yaml:") { try migrated(before, arguments) }
   }
 
   @Test(
@@ -106,8 +105,9 @@ import Testing
   func refused(_ arguments: String, _ message: String) throws {
     try Lab.with { lab in
       try lab.write("Documents/a.json", "{\"version\":1,\"data\":{}}")
-      let error = lab.failing("  - defaults.document-migrate: {path: Documents/a.json, \(arguments)}\n")
-      #expect(error.contains(message) && error.hasPrefix("0001_test.yaml:2:"), "\(error)")
+      lab.expectFailing(
+        "defaults.document-migrate: {path: Documents/a.json, \(arguments)}", message,
+        start: "0001_test.yaml:2:")
     }
   }
 
@@ -116,8 +116,7 @@ import Testing
     #expect(
       try migrated("{\"version\":5,\"data\":{}}", "", versions) == "{\"version\":20,\"data\":{\"ten\":1}}")
     #expect(try migrated("{\"version\":10,\"data\":{}}", "", versions) == "{\"version\":20,\"data\":{}}")
-    let error = failure { try migrated("{\"version\":9,\"data\":{}}", "", versions) }.text
-    #expect(error.contains("known here are 5, 10, 20"))
+    expectFailure("known here are 5, 10, 20") { try migrated("{\"version\":9,\"data\":{}}", "", versions) }
   }
 
   private static let step = """

@@ -48,8 +48,8 @@ import Testing
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
     for file in before { try lab.write(try ContainerPath(file), file) }
-    let error = failure { try lab.run("  - \(step)\n") }
-    let found = try Transaction.inspect(try lab.container) { stage in
+    let error = failure { try lab.run(step) }
+    let found = try lab.look { stage in
       try stage.descendants(of: .root).filter { path in
         try stage.status(of: path)?.type == .file && !path.isInside("Library")
       }
@@ -65,7 +65,7 @@ import Testing
   @Test(arguments: ["move", "copy"]) func aPatternTakesADatabaseAsAWhole(_ verb: String) throws {
     try lab.database(
       Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
-    try lab.run("  - files.\(verb): {from: 'Documents/database*', to: Documents/Old}\n")
+    try lab.run("files.\(verb): {from: 'Documents/database*', to: Documents/Old}")
     #expect(try lab.query("Documents/Old/database.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
     #expect(try !lab.exists("Documents/Old/database.sqlite-wal"))
     #expect(try lab.exists(Lab.oldDatabase) == (verb == "copy"))
@@ -85,13 +85,10 @@ import Testing
     try lab.remove(Lab.newDatabase)
     try lab.migration("0001_test/migration.yaml", "steps:\n  - \(step)\n")
     try FileManager.default.copyItem(
-      atPath: lab.directory("container/\(Lab.oldDatabase)"),
+      atPath: lab.path(Lab.oldDatabase),
       toPath: lab.directory("migrations/0001_test/other.sqlite"))
-    _ = try lab.baseline(0)
-    let plan = try lab.plan()
-    let dry = try Transaction.dryRun(on: try lab.container) {
-      try Migrator.run(plan, on: $0, stamp: lab.stamp)
-    }
+    try lab.baseline(0)
+    let dry = try lab.dryRun()
     let log = Lab.newDatabase.withSuffix("-wal")
     #expect("\(dry.difference)".contains("database.sqlite-wal"))
     try lab.migrate()
@@ -104,9 +101,9 @@ import Testing
   func orphanedLogAtRollback() throws {
     try lab.database(Lab.oldDatabase, "CREATE TABLE mine (a); INSERT INTO mine VALUES (1), (2)")
     try lab.busyDatabase("Documents/other.sqlite")
-    try lab.run("  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+    try lab.run("files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}")
     try FileManager.default.moveItem(
-      atPath: lab.directory("container/Documents/other.sqlite-wal"),
+      atPath: lab.path("Documents/other.sqlite-wal"),
       toPath: lab.directory("container/\(Lab.oldDatabase)-wal"))
     try lab.rollback()
     #expect(try lab.sqlite(Lab.oldDatabase, "SELECT count(*) FROM mine") == "2\n")
@@ -126,17 +123,16 @@ import Testing
   func sidecars(_ step: String) throws {
     try lab.set(["k": "v"])
     try lab.busyDatabase(Lab.oldDatabase)
-    let error = lab.failing("  - \(step)\n")
-    #expect(error.contains("belongs to the database"), "\(error)")
+    lab.expectFailing(step, "belongs to the database")
   }
 
   @Test func patternsTakeDatabasesAsWholes() throws {
     try lab.busyDatabase(Lab.oldDatabase)
-    try lab.run("  - files.set-backup-exclusion: {path: 'Documents/*', excluded: true}\n")
+    try lab.run("files.set-backup-exclusion: {path: 'Documents/*', excluded: true}")
     #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
     try lab.migration("0002_test.yaml", "steps:\n  - files.delete: {path: 'Documents/*', destructive: x}\n")
     try lab.migrate()
-    #expect(try RawFiles.names(in: Array(lab.directory("container/Documents").utf8)).isEmpty)
+    #expect(try RawFiles.names(in: Array(lab.path("Documents").utf8)).isEmpty)
   }
 
   @Test("What changes documents takes patterns and lists, too")
@@ -151,7 +147,7 @@ import Testing
         - files.set-backup-exclusion: {path: d/a.json, excluded: true}
 
       """)
-    let texts = try Transaction.inspect(try lab.container) { stage in
+    let texts = try lab.look { stage in
       try ["a", "b", "c"].map {
         String(decoding: try stage.read(ContainerPath("d/\($0).json")), as: UTF8.self)
       }
@@ -163,7 +159,7 @@ import Testing
   @Test func aDatabaseMovesWithItsLog() throws {
     try lab.database(
       Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
-    try lab.run("  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+    try lab.run("files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}")
     #expect(try lab.query(Lab.newDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
     #expect(try !lab.exists(Lab.oldDatabase))
     #expect(try !lab.exists("Documents/database.sqlite-wal"))

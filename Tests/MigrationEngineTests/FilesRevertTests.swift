@@ -22,12 +22,12 @@ import Testing
     try Lab.with { lab in
       for file in Self.files { try lab.write(try ContainerPath(file), file) }
       try ExtendedAttributes.set(
-        "user.com.apple.MobileBackup", [1], of: Array(lab.directory("container/flagged").utf8))
-      let before = try TreeListing(lab.directory("container"))
+        "user.com.apple.MobileBackup", [1], of: Array(lab.path("flagged").utf8))
+      let before = try lab.tree()
       try lab.run(steps)
       try app(lab)
-      let notes = try lab.rollback(down: true).migrations.flatMap(\.notes)
-      let after = try TreeListing(lab.directory("container")).without("Library/Application Support")
+      let notes = try lab.revert()
+      let after = try lab.tree().without("Library/Application Support")
       return (notes, after.differences(from: before, comparing: TreeListing.timeless))
     }
   }
@@ -85,15 +85,15 @@ import Testing
       try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: full)
       try ExtendedAttributes.set("user.test", [1], of: Array(full.utf8))
     }
-    let before = try TreeListing(lab.directory("container"))
+    let before = try lab.tree()
     let step = "  - files.patch: {path: '*.json', patch: [{op: replace, path: /a, value: 2}]}\n"
     try lab.migration("0001_patch.yaml", "steps:\n" + step)
     try lab.migration("0002_other.yaml", "steps:\n  - files.create-directory: {path: made}\n")
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.migrate(to: 1)
     func revert() throws {
-      #expect(try lab.rollback(to: 0, down: true).migrations.flatMap(\.notes) == [])
-      let after = try TreeListing(lab.directory("container")).without("Library/Application Support")
+      #expect(try lab.revert(to: 0) == [])
+      let after = try lab.tree().without("Library/Application Support")
       #expect(after.differences(from: before, comparing: TreeListing.timeless) == [])
     }
     // The undo entry has no copy of `same.json`, which the step did not change.
@@ -108,17 +108,15 @@ import Testing
 
   @Test func whatTwoStepsOfARunReplacedIsOnlyUndoneAsAWhole() throws {
     for file in Self.files { try lab.write(try ContainerPath(file), file) }
-    let before = try TreeListing(lab.directory("container"))
+    let before = try lab.tree()
     try lab.run(
       "  - files.set-protection: {path: a, class: complete}\n"
         + "  - files.copy: {from: b, to: a, if-exists: replace}\n")
-    let after = try TreeListing(lab.directory("container"))
-    let error = failure { try lab.rollback(down: true) }
-    #expect(error.code == .stepFailed && error.text.contains("no copy of `a` is kept"), "\(error)")
-    let refused = try TreeListing(lab.directory("container"))
-    #expect(refused.differences(from: after, comparing: TreeListing.untouched) == [])
+    let after = try lab.tree()
+    expectFailure("no copy of `a` is kept", code: .stepFailed) { try lab.rollback(down: true) }
+    try lab.expectUntouched(since: after)
     try lab.rollback()
-    let undone = try TreeListing(lab.directory("container")).without("Library/Application Support")
+    let undone = try lab.tree().without("Library/Application Support")
     #expect(undone.differences(from: before, comparing: TreeListing.timeless) == [])
   }
 
@@ -129,14 +127,14 @@ import Testing
         try lab.migration("0001_test/up.sh", "#!/bin/sh\nmv a b\n")
         try lab.migration("0001_test/down.sh", "#!/bin/sh\ntest $DRYDOCK_DIRECTION = down && mv b a\n")
         try lab.migration("0001_test/migration.yaml", "steps:\n  - script: {run: up.sh, down: down.sh}\n")
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         try lab.migrate()
         #expect(try !lab.exists("a") && lab.exists("b"))
         #expect(try lab.catalog().migrations[0].irreversibleSteps.isEmpty)
         try lab.write("b", "newer")
         try lab.rollback(down: true)
         #expect(try lab.exists("a") && !lab.exists("b"))
-        #expect(try String(contentsOfFile: lab.directory("container/a"), encoding: .utf8) == "newer")
+        #expect(try lab.text("a") == "newer")
       }
     }
   }

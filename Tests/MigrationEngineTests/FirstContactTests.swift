@@ -12,9 +12,7 @@ import Testing
 
   /// Three migrations, and a container of the app's own version 3.
   private func prepared(_ lab: Lab, at: [Int: Int] = [:]) throws {
-    for number in 1...3 {
-      try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
-    }
+    try lab.migrations(3)
     try lab.set(["v": .integer(3)])
     lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
   }
@@ -54,7 +52,7 @@ import Testing
 
   @Test func baselineIsOneWayOn() throws {
     try prepared(lab)
-    _ = try lab.baseline(3)
+    try lab.baseline(3)
     #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
   }
 
@@ -85,8 +83,7 @@ import Testing
     try Lab.with { lab in
       try prepared(lab)
       try lab.set(["x": .integer(1)])
-      let error = failure { try lab.plan() }
-      #expect(error.code == .unknownVersion && error.text.contains("`absent: 0`"), "\(error)")
+      expectFailure("`absent: 0`", code: .unknownVersion) { try lab.plan() }
       lab.configuration.versionMarkers[0].absent = 0
       #expect(try lab.plan().detected.source.description == "the absence of the setting `v`")
       #expect(try lab.migrate().migrations.map(\.number) == [1, 2, 3])
@@ -105,16 +102,13 @@ import Testing
 
   @Test func configured() throws {
     func marker(_ text: String) throws -> Marker? {
-      try lab.writeHost("drydock.yaml", "version-markers: [{defaults: v, \(text)}]\n")
-      return try ContainerConfiguration(file: lab.directory("drydock.yaml"), sections: []).versionMarkers
-        .first
+      try lab.configuration("version-markers: [{defaults: v, \(text)}]\n").versionMarkers.first
     }
     let (absent, first) = (try marker("absent: 0"), try marker("at: {0: 7}"))
     #expect(absent == Marker(place: .defaults(key: "v"), absent: 0))
     #expect(first == Marker(place: .defaults(key: "v"), at: [0: 7]))
     for wrong in ["absent: -1", "absent: none"] {
-      let error = failure { try marker(wrong) as Any }
-      #expect(error.text.contains("drydock.yaml:1:"), "\(error)")
+      expectFailure("drydock.yaml:1:") { try marker(wrong) as Any }
     }
   }
 }

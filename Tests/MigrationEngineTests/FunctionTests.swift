@@ -11,13 +11,6 @@ import Testing
 
   init() throws { lab = try Lab() }
 
-  private func configuration(_ text: String) throws -> ContainerConfiguration {
-    try TemporaryDirectory.with { directory in
-      try RawFiles.write(Array(text.utf8), to: Array(directory("drydock.yaml").utf8))
-      return try ContainerConfiguration(file: directory("drydock.yaml"), sections: [])
-    }
-  }
-
   @Test(
     arguments: [
       ("base64", "f('hello')", "aGVsbG8="), ("base64", "f(x'00ff')", "AP8="),
@@ -30,16 +23,14 @@ import Testing
       ("unix-to-apple", "f(978307200)", "0"), ("sha256", "coalesce(f(NULL), 'null')", "null"),
     ])
   func provided(_ word: String, _ expression: String, _ expected: String) throws {
-    lab.configuration.sql.functions = try configuration("functions: {f: \(word)}\n").sql.functions
+    lab.configuration.sql.functions = try lab.configuration("functions: {f: \(word)}\n").sql.functions
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.migration(
       "0001_a.sql",
-      "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n"
-        + "INSERT INTO t VALUES (CAST(\(expression) AS TEXT));\n")
+      sqlFile("INSERT INTO t VALUES (CAST(\(expression) AS TEXT));", "irreversible"))
     #expect(
-      try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-        .map(\.description) == [])
+      try lab.problems() == [])
     try lab.migrate()
     #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": expected]])
   }
@@ -47,11 +38,10 @@ import Testing
   @Test func theOperatorREGEXP() throws {
     lab.configuration.sql.functions = ["regexp": .regexp]
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('one'), ('two')")
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.migration(
       "0001_a.sql",
-      "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n"
-        + "UPDATE t SET a = 'x' WHERE a REGEXP '^t';\n")
+      sqlFile("UPDATE t SET a = 'x' WHERE a REGEXP '^t';", "irreversible"))
     try lab.migrate()
     #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": "one"], ["a": "x"]])
   }
@@ -64,10 +54,8 @@ import Testing
   ])
   func validateNamesUnknownOnes(_ sql: String, _ place: String, _ name: String) throws {
     try lab.migration(
-      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
-    let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map {
-      $0.description.replacing(lab.directory("migrations") + "/", with: "")
-    }
+      "0001_a.sql", sqlFile(sql, "irreversible"))
+    let found = try lab.problems()
     #expect(found.count == 1, "\(found)")
     #expect(
       found.first?.hasPrefix(
@@ -84,9 +72,8 @@ import Testing
   ])
   func namesOfTablesAreNoFunctions(_ sql: String) throws {
     try lab.migration(
-      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
-    let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-    #expect(found.map(\.description) == [])
+      "0001_a.sql", sqlFile(sql, "irreversible"))
+    #expect(try lab.problems() == [])
   }
 
   @Test(
@@ -94,18 +81,20 @@ import Testing
     arguments: ["SELECT a$b(1);", "UPDATE app SET x = a$b(1) WHERE y = 2;"])
   func dollarSigns(_ sql: String) throws {
     try lab.migration(
-      "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
-    let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
-    #expect(found.count == 1 && found[0].message.contains("no such function: a$b;"), "\(found)")
+      "0001_a.sql", sqlFile(sql, "irreversible"))
+    let found = try lab.problems()
+    #expect(found.count == 1 && found[0].contains("no such function: a$b;"), "\(found)")
     lab.configuration.sql.functions = ["a$b": .base64]
-    #expect(try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.isEmpty)
+    #expect(try lab.problems().isEmpty)
   }
 
   @Test func placesInTheConfiguration() throws {
-    let unknown = failure { try configuration("functions: {f: bas64}\n") }.text
-    #expect(unknown.contains("drydock.yaml:1:16: unknown function `bas64`; did you mean `base64`?"))
-    let name = failure { try configuration("functions: {\"1f\": base64}\n") }.text
-    #expect(name.contains("`1f` is not the name of a SQL function"), "\(name)")
-    #expect(try configuration("functions: {a$b: base64}\n").sql.functions["a$b"] == .base64)
+    expectFailure("drydock.yaml:1:16: unknown function `bas64`; did you mean `base64`?") {
+      try lab.configuration("functions: {f: bas64}\n")
+    }
+    expectFailure("`1f` is not the name of a SQL function") {
+      try lab.configuration("functions: {\"1f\": base64}\n")
+    }
+    #expect(try lab.configuration("functions: {a$b: base64}\n").sql.functions["a$b"] == .base64)
   }
 }

@@ -18,7 +18,7 @@ import Testing
       try lab.set(["color": "red", "n": 1])
       if let cloud {
         try FileManager.default.createDirectory(
-          atPath: lab.directory("container/Library/SyncedPreferences"), withIntermediateDirectories: true)
+          atPath: lab.path("Library/SyncedPreferences"), withIntermediateDirectories: true)
         try lab.write(Self.cloud, settings: cloud)
       }
       try body(lab)
@@ -43,9 +43,7 @@ import Testing
 
   @Test func aStepThatExceedsTheLimitsFails() throws {
     try lab(PropertyListDictionary((0..<1024).map { ("key\($0)", .boolean(true)) })) { lab in
-      #expect(
-        lab.failing("  - defaults.move: {keys: [color], to: {suite: icloud}}\n")
-          .contains("beyond its limits: 1025 keys"))
+      lab.expectFailing("defaults.move: {keys: [color], to: {suite: icloud}}", "beyond its limits: 1025 keys")
       // Replacing a value, and deleting one, is within them.
       try lab.tried(
         """
@@ -60,7 +58,7 @@ import Testing
 
   @Test func recordsOfTheSystemAreReadOnly() throws {
     try lab(Self.records) { lab in
-      try lab.tried("  - defaults.copy: {keys: [theme], from: {suite: icloud}}\n") { stage, _ throws in
+      try lab.tried("defaults.copy: {keys: [theme], from: {suite: icloud}}") { stage, _ throws in
         #expect(try stage.settings()?["theme"] == "dark")
         #expect(try stage.settings(Self.cloud) == Self.records)
       }
@@ -68,7 +66,7 @@ import Testing
         "defaults.move: {keys: [theme], from: {suite: icloud}}",
         "defaults.set: {suite: icloud, values: {a: 1}}",
       ] {
-        #expect(lab.failing("  - \(step)\n").contains("the form of the system's iCloud daemon"))
+        lab.expectFailing(step, "the form of the system's iCloud daemon")
       }
     }
   }

@@ -1,13 +1,17 @@
+import AgeEncryption
 import AppContainer
 import AppStores
 import ContainerTransaction
+import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
 import GRDB
-import MigrationEngine
 import TestSupport
+import Testing
+
+@testable import MigrationEngine
 
 /// A container and a directory of migrations for one test. A suite may have one: it lasts as long as the test.
 final class Lab {
@@ -17,6 +21,7 @@ final class Lab {
   var deviceKeys: DeviceKeys?
 
   static let settings: ContainerPath = "Library/Preferences/com.example.notes.plist"
+  static let group: ContainerPath = "Library/Preferences/group.notes.plist"
   static let oldDatabase: ContainerPath = "Documents/database.sqlite"
   static let newDatabase: ContainerPath = "Library/Application Support/database.sqlite"
 
@@ -48,24 +53,49 @@ final class Lab {
 
   // MARK: Making
 
-  func write(_ path: ContainerPath, _ text: String) throws {
-    let full = directory("container/\(path)")
+  /// Where a file of the container is.
+  func path(_ path: ContainerPath) -> String { directory("container/\(path)") }
+
+  func write(_ path: ContainerPath, _ text: String) throws { try write(path, Array(text.utf8)) }
+
+  func write(_ path: ContainerPath, _ bytes: [UInt8]) throws { try write(self.path(path), bytes) }
+
+  /// Not by Foundation: its descriptor would go into a program that another test starts.
+  private func write(_ full: String, _ bytes: [UInt8]) throws {
     let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
     try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-    // Not by Foundation: its descriptor would go into a program that another test starts.
-    try RawFiles.write(Array(text.utf8), to: Array(full.utf8))
+    try RawFiles.write(bytes, to: Array(full.utf8))
   }
 
   func set(_ values: PropertyListDictionary, format: PropertyListFile.Format = .binary) throws {
-    let bytes = try PropertyListFile(format: format, root: values).encoded()
-    try RawFiles.write(bytes, to: Array(directory("container/\(Self.settings)").utf8))
+    try write(Self.settings, PropertyListFile(format: format, root: values).encoded())
+  }
+
+  func write(_ path: ContainerPath, settings values: PropertyListDictionary) throws {
+    try write(path, PropertyListFile(root: values).encoded())
+  }
+
+  /// A setting's change as an app makes it.
+  func app(sets key: String, _ value: PropertyListValue?) throws {
+    var values = try settings() ?? [:]
+    values[key] = value
+    try set(values)
   }
 
   func database(_ path: ContainerPath, _ sql: String) throws {
     try write(path, "")
-    let queue = try DatabaseQueue(path: directory("container/\(path)"))
-    try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
-    try queue.close()
+    try change(sql, in: path)
+  }
+
+  /// Changes a database as its app or its own tool would.
+  func change(_ sql: String, in path: ContainerPath = newDatabase) throws {
+    try change(path) { try $0.execute(sql: sql) }
+  }
+
+  func change<T>(_ path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
+    let queue = try DatabaseQueue(path: self.path(path))
+    defer { try? queue.close() }
+    return try queue.writeWithoutTransaction(body)
   }
 
   /// A database of two rows with all of them in its log, as an app that was killed leaves it.
@@ -76,20 +106,41 @@ final class Lab {
       try $0.execute(sql: "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
     }
     try write(path, "")
-    try RawFiles.remove(Array(directory("container/\(path)").utf8))
+    try RawFiles.remove(Array(self.path(path).utf8))
     for suffix in ["", "-wal"] {
-      try FileManager.default.copyItem(
-        atPath: source + suffix, toPath: directory("container/\(path)\(suffix)"))
+      try FileManager.default.copyItem(atPath: source + suffix, toPath: self.path(path) + suffix)
     }
     try queue.close()
   }
 
+  /// A container with one of the sample databases.
+  func sample(_ path: String) throws { try write(Self.newDatabase, Samples.bytes(path)) }
+
+  /// Puts items into the vault as the app would, and makes vault and key where there is none.
+  func put(_ items: VaultItem...) throws {
+    let keys = try deviceKeys ?? DeviceKeys(AgeIdentity.generate())
+    deviceKeys = keys
+    _ = try Transaction.run(on: try container, .vault, summary: "app", options: options) { stage in
+      var vault = try stage.vault() ?? Vault(new: keys)
+      for item in items { vault.put(item) }
+      try stage.setVault(vault)
+    }
+  }
+
   func migration(_ name: String, _ text: String) throws {
-    let full = directory("migrations/" + name)
-    let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
-    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-    // Not by Foundation: its descriptor would go into a program that another test starts.
-    try RawFiles.write(Array(text.utf8), to: Array(full.utf8))
+    try write(directory("migrations/" + name), Array(text.utf8))
+  }
+
+  /// Files below the directory of migrations.
+  func files(_ files: [String: String]) throws {
+    for (name, text) in files { try migration(name, text) }
+  }
+
+  /// Migrations from 1 on, each of which sets a setting `m` with its number.
+  func migrations(_ count: Int) throws {
+    for number in 1...count {
+      try migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
+    }
   }
 
   func removeMigration(_ name: String) throws {
@@ -102,80 +153,159 @@ final class Lab {
     _ = try releases.add(name, try catalog())
   }
 
+  /// What `drydock.yaml` says.
+  func configuration(
+    _ text: String, _ sections: [ConfigurationSection] = []
+  ) throws -> ContainerConfiguration {
+    try write(directory("drydock.yaml"), Array(text.utf8))
+    return try ContainerConfiguration(file: directory("drydock.yaml"), sections: sections)
+  }
+
   // MARK: Running
 
-  func catalog() throws -> MigrationCatalog { try MigrationCatalog.load(directory("migrations")) }
+  /// - Parameter tool: the tool whose migrations they are; Drydock's own without.
+  func catalog(_ tool: MigrationTool? = nil, in directory: String? = nil) throws -> MigrationCatalog {
+    try MigrationCatalog.load(directory ?? self.directory("migrations"), tool: tool)
+  }
 
-  func plan() throws -> MigrationStatus {
-    let detected = try Transaction.inspect(try container) { try DetectedVersion.detect(in: $0) }
-    return MigrationStatus(catalog: try catalog(), detected: detected)
+  func plan(_ tool: MigrationTool? = nil) throws -> MigrationStatus {
+    let catalog = try catalog(tool)
+    return try look { try MigrationStatus(catalog, of: $0) }
   }
 
   @discardableResult
-  func migrate(to target: Int? = nil) throws -> MigrationReport { try migrate(catalog(), to: target) }
+  func migrate(
+    _ tool: MigrationTool? = nil, to target: Int? = nil, allowingOutOfOrder: Bool = false
+  ) throws -> MigrationReport {
+    try migrate(catalog(tool), to: target, allowingOutOfOrder: allowingOutOfOrder)
+  }
 
   @discardableResult
-  func migrate(_ catalog: MigrationCatalog, to target: Int? = nil) throws -> MigrationReport {
+  func migrate(
+    _ catalog: MigrationCatalog, to target: Int? = nil, allowingOutOfOrder: Bool = false
+  ) throws -> MigrationReport {
     try Transaction.run(on: try container, .migrate, summary: "test", options: options) { stage in
-      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+      let plan = try MigrationStatus(catalog, of: stage, allowingOutOfOrder: allowingOutOfOrder)
       return try Migrator.run(
         plan, to: target, on: stage, stamp: MigrationStamp(tool: "test", transaction: stage.transaction))
     }.value
   }
 
+  func dryRun(_ catalog: MigrationCatalog? = nil) throws -> DryRunOutcome<MigrationReport> {
+    let catalog = try catalog ?? self.catalog()
+    return try Transaction.dryRun(on: try container, options: options) { stage in
+      try Migrator.run(MigrationStatus(catalog, of: stage), on: stage, stamp: stamp)
+    }
+  }
+
   @discardableResult
   func rollback(
-    to version: Int? = nil, down: Bool = false, discardingNewer: Bool = false, redoing: Bool = false
-  )
-    throws -> MigrationRollback.Report
-  {
+    _ tool: MigrationTool? = nil, to version: Int? = nil, down: Bool = false, discardingNewer: Bool = false,
+    redoing: Bool = false
+  ) throws -> MigrationRollback.Report {
     var request = MigrationRollback.Request()
     (request.version, request.bySteps) = (version, down)
     (request.discardingNewer, request.redoing) = (discardingNewer, redoing)
-    return try MigrationRollback.run(try container, request, try catalog(), options: options).value
+    return try MigrationRollback.run(try container, request, try catalog(tool), options: options).value
   }
 
-  /// A setting's change as an app makes it.
-  func app(sets key: String, _ value: PropertyListValue?) throws {
-    var values = try settings() ?? [:]
-    values[key] = value
-    try set(values)
+  /// Reverts the last migrations by their steps.
+  func revert(to version: Int? = nil) throws -> [String] {
+    try rollback(to: version, down: true).migrations.flatMap(\.notes)
   }
 
-  func baseline(_ version: Int) throws -> [String] {
-    let catalog = try catalog()
+  @discardableResult
+  func baseline(_ version: Int, _ catalog: MigrationCatalog? = nil) throws -> [String] {
+    let catalog = try catalog ?? self.catalog()
     return try Transaction.run(on: try container, .baseline, summary: "test") { stage in
       try Baseline.set(version, catalog: catalog, on: stage, stamp: stamp)
     }.value
   }
 
-  /// Runs steps as the only migration of a container of version 0.
+  /// Runs steps, or a single one, as the only migration of a container of version 0.
   @discardableResult
   func run(_ steps: String) throws -> [String] {
-    try migration("0001_test.yaml", "steps:\n" + steps)
-    if try history() == nil { _ = try baseline(0) }
+    try migration("0001_test.yaml", "steps:\n" + Self.list(steps))
+    if try history() == nil { try baseline(0) }
     return try migrate().migrations.first?.notes ?? []
+  }
+
+  /// A list of steps as it is, or of one step.
+  static func list(_ steps: String) -> String { steps.hasPrefix(" ") ? steps : "  - \(steps)\n" }
+
+  /// What `validate` finds, without the directory of the test.
+  func problems(_ tool: MigrationTool? = nil) throws -> [String] {
+    try MigrationValidation.run(directory("migrations"), tool: tool, configuration).problems.map(shown)
+  }
+
+  /// What is wrong with the files themselves.
+  func problemsOfReading(_ tool: MigrationTool? = nil) throws -> [String] {
+    try MigrationCatalog.read(directory("migrations"), tool: tool).problems.map(shown)
+  }
+
+  private func shown(_ problem: DrydockError) -> String {
+    problem.description.replacing(directory("migrations") + "/", with: "")
   }
 
   // MARK: Looking
 
-  func settings() throws -> PropertyListDictionary? {
-    try Transaction.inspect(try container) { try $0.defaults(Self.settings)?.root }
+  func look<T>(_ body: (StagedContainer) throws -> T) throws -> T {
+    try Transaction.inspect(try container, options: options, body: body)
   }
 
-  func history() throws -> MigrationHistory? {
-    try Transaction.inspect(try container) { try MigrationHistory.read($0) }
+  func settings(_ path: ContainerPath = settings) throws -> PropertyListDictionary? {
+    try look { try $0.settings(path) }
   }
 
-  func exists(_ path: ContainerPath) throws -> Bool {
-    try Transaction.inspect(try container) { try $0.status(of: path) != nil }
+  func history() throws -> MigrationHistory? { try look { try MigrationHistory.read($0) } }
+
+  func exists(_ path: ContainerPath) throws -> Bool { try look { try $0.status(of: path) != nil } }
+
+  func bytes(_ path: ContainerPath) throws -> [UInt8] {
+    [UInt8](try RawFiles.read(Array(self.path(path).utf8)))
   }
+
+  func text(_ path: ContainerPath) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }
+
+  func items() throws -> [VaultItem] { try look { try $0.vault()?.sorted ?? [] } }
 
   func query(_ path: ContainerPath, _ sql: String) throws -> [Row] {
-    try Transaction.inspect(try container) { stage in
-      try stage.readDatabase(at: path) { try Row.fetchAll($0, sql: sql) }
+    try look { stage in try stage.readDatabase(at: path) { try Row.fetchAll($0, sql: sql) } }
+  }
+
+  /// The one column of a query's rows, as text.
+  func column(_ sql: String, in path: ContainerPath = newDatabase) throws -> [String] {
+    try query(path, sql).map { row in
+      let value: DatabaseValue = row[0]
+      return String.fromDatabaseValue(value) ?? Int.fromDatabaseValue(value).map(String.init) ?? ""
     }
   }
+
+  func tables() throws -> [String] {
+    try column(
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")
+  }
+
+  func drift(_ catalog: MigrationCatalog, at version: Int) throws -> [String] {
+    guard let declared = try DeclaredSchema(catalog, configuration) else { return ["nothing is declared"] }
+    return try look { try declared.drift(in: $0, at: version) }.map(\.sentence)
+  }
+
+  func tree() throws -> TreeListing { try TreeListing(directory("container")) }
+
+  /// Nothing of the container has changed, not even a time.
+  func expectUntouched(since before: TreeListing, sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let changes = try tree().differences(from: before, comparing: TreeListing.untouched)
+    #expect(changes == [], sourceLocation: sourceLocation)
+  }
+}
+
+/// A file of SQL statements as a migration.
+///
+/// - Parameter words: directives besides the database, such as `irreversible`.
+func sqlFile(_ up: String, down: String? = nil, _ words: String...) -> String {
+  "-- drydock: database notes\n" + words.map { "-- drydock: \($0)\n" }.joined() + "-- migrate:up\n\(up)\n"
+    + (down.map { "-- migrate:down\n\($0)\n" } ?? "")
 }
 
 /// Runs a body on a thread of its own: one that waits for a script must not be one that Swift's tasks need.
@@ -195,4 +325,18 @@ func failure(_ body: () throws -> Any) -> (code: DrydockError.Code?, text: Strin
   } catch {
     return (nil, "\(type(of: error)): \(error)")
   }
+}
+
+/// A body throws an error with all of these texts.
+///
+/// - Parameters:
+///   - start: how its text starts, such as with its place.
+func expectFailure(
+  _ texts: String..., start: String = "", code: DrydockError.Code? = nil,
+  sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Any
+) {
+  let error = failure(body)
+  let isExpected =
+    error.text != "no error" && error.text.hasPrefix(start) && texts.allSatisfy(error.text.contains)
+  #expect(isExpected && (code == nil || error.code == code), "\(error)", sourceLocation: sourceLocation)
 }

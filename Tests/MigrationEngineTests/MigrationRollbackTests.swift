@@ -28,11 +28,11 @@ import Testing
       for (index, step) in steps.enumerated() {
         try lab.migration("000\(index + 1)_m.yaml", "steps:\n  - \(step)\n")
       }
-      _ = try lab.baseline(0)
-      var listings = [try TreeListing(lab.directory("container"))]
+      try lab.baseline(0)
+      var listings = [try lab.tree()]
       for target in targets {
         try lab.migrate(to: target)
-        listings.append(try TreeListing(lab.directory("container")))
+        listings.append(try lab.tree())
       }
       try body(lab, listings)
     }
@@ -41,7 +41,7 @@ import Testing
   private func log(_ lab: Lab) throws -> [TransactionLogEntry] { try Transaction.log(lab.container) }
 
   private func expectSame(_ lab: Lab, _ listing: TreeListing, _ comment: String = "") throws {
-    let changes = try TreeListing(lab.directory("container")).differences(from: listing)
+    let changes = try lab.tree().differences(from: listing)
     #expect(changes == [], "\(comment)")
   }
 
@@ -56,7 +56,7 @@ import Testing
 
   @Test func severalTransactionsAsOneAndBack() throws {
     try withRuns { lab, listings in
-      let newest = try TreeListing(lab.directory("container"))
+      let newest = try lab.tree()
       let report = try lab.rollback(to: 2)
       #expect((report.from, report.to) == (6, 2) && report.undone.count == 2 && report.migrations.isEmpty)
       try expectSame(lab, listings[1])
@@ -66,7 +66,7 @@ import Testing
 
       try lab.rollback(redoing: true)
       let times = ["Documents", "Library/Preferences", "Library/Application Support/.drydock"]
-      let now = try TreeListing(lab.directory("container"))
+      let now = try lab.tree()
       #expect(now.differences(from: newest, ignoringTimesOf: times) == [])
       // The redo stands for both: once more, and then all the way.
       #expect(try lab.rollback(to: 2).undone.count == 1)
@@ -149,7 +149,7 @@ import Testing
       try lab.write("Documents/b.txt", "the app's")
       try lab.app(sets: "user", .string("Grace"))
       try lab.app(sets: "own", .integer(1))
-      let before = try TreeListing(lab.directory("container"))
+      let before = try lab.tree()
       do {
         try lab.rollback(to: 2)
         Issue.record("no conflict")
@@ -159,7 +159,7 @@ import Testing
           #expect(error.message.contains(part), "\(part) in \(error.message)")
         }
       }
-      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+      #expect(try lab.tree().differences(from: before) == [])
       let report = try lab.rollback(to: 2, down: true)
       #expect(report.migrations.map(\.number) == [6, 5, 4, 3])
       #expect(report.migrations[0].notes.contains { $0.contains("exists: left unchanged") })
@@ -175,7 +175,7 @@ import Testing
       try lab.app(sets: "theme", .string("sepia"))
       let report = try lab.rollback(to: 0, discardingNewer: true)
       #expect(report.discarded.map(\.key) == ["user", "theme"])
-      let changes = try TreeListing(lab.directory("container")).differences(
+      let changes = try lab.tree().differences(
         from: listings[0], comparing: [.type, .mode, .content])
       #expect(changes == [])
     }
@@ -185,9 +185,9 @@ import Testing
     try withRuns { lab, _ in
       #expect(failure { try lab.rollback(to: 7) }.code == .usage)
       #expect(failure { try lab.rollback(to: -1, down: true) }.code == .usage)
-      let before = try TreeListing(lab.directory("container"))
+      let before = try lab.tree()
       #expect(try lab.rollback(to: 6).undone == [])
-      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+      #expect(try lab.tree().differences(from: before) == [])
       try lab.rollback(to: 0)
       #expect(failure { try lab.rollback(down: true) }.code == .usage)
     }
@@ -195,11 +195,11 @@ import Testing
 
   @Test func theDryRunIsTheRealRun() throws {
     try withRuns { lab, _ in
-      let before = try TreeListing(lab.directory("container"))
+      let before = try lab.tree()
       var request = MigrationRollback.Request()
       request.version = 3
       let dry = try MigrationRollback.dryRun(lab.container, request, lab.catalog(), options: lab.options)
-      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+      #expect(try lab.tree().differences(from: before) == [])
       let real = try lab.rollback(to: 3)
       #expect(dry.value.undone == real.undone && dry.value.to == real.to)
       #expect(dry.value.migrations.map(\.number) == real.migrations.map(\.number))
@@ -216,14 +216,14 @@ import Testing
       options.seams = Seams { if $0 == point { throw Stop() } }
       var request = MigrationRollback.Request()
       request.version = 4
-      let before = try TreeListing(lab.directory("container"))
+      let before = try lab.tree()
       let outcome = try? MigrationRollback.run(lab.container, request, lab.catalog(), options: options)
       let isReached = outcome == nil || outcome?.isFinished == false
       _ = try Transaction.recover(lab.container)
       let version = try lab.history()?.version
       if outcome == nil {
         #expect(version == 6)
-        #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+        #expect(try lab.tree().differences(from: before) == [])
       } else {
         #expect(version == 4)
         #expect(try lab.exists("Documents/b.txt") && lab.settings()?["name"] == .string("Ada"))

@@ -10,7 +10,7 @@ import Testing
   ) {
     try Lab.with { lab in
       try prepare(lab)
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration("0001_a.yaml", sections)
       var notes: [String] = []
       let error = failure { notes = try lab.migrate().migrations.first?.notes ?? [] }
@@ -136,12 +136,12 @@ import Testing
     try Lab.with { lab in
       try lab.set(["a": .integer(1)])
       try lab.database(Lab.oldDatabase, Self.database)
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration("0001_a.yaml", "steps:\n  - defaults.rename: {keys: {a: b}}\n")
       try lab.migration(
         "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
       try lab.migration(
-        "0003_c.sql", "-- drydock: database notes\n-- migrate:up\nINSERT INTO t VALUES (3);\nSELEC 1;\n")
+        "0003_c.sql", sqlFile("INSERT INTO t VALUES (3);\nSELEC 1;"))
       let error = failure { try lab.migrate() }
       #expect(error.code == .sql && error.text == "0003_c.sql:4:1: near \"SELEC\": syntax error")
       #expect(try lab.settings() == ["a": .integer(1)])

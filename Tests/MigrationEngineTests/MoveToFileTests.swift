@@ -42,10 +42,10 @@ import Testing
       "d": .date(Date(timeIntervalSinceReferenceDate: 0.25)), "b": .data([1]), "s": .single(0.5), "i": 1,
     ]
     try lab.set(["s": .dictionary(values)])
-    let settings = lab.directory("container/\(Lab.settings)")
+    let settings = lab.path(Lab.settings)
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: settings)
     let file: ContainerPath = "Documents/deep/s.plist"
-    try lab.tried("  - defaults.move-to-file: {key: s, to: \(file), format: plist}\n") { stage, _ throws in
+    try lab.tried("defaults.move-to-file: {key: s, to: \(file), format: plist}") { stage, _ throws in
       #expect(try stage.settings() == [:])
       #expect(try stage.settings(file) == values)
       // Who may read the settings may read the file.
@@ -67,16 +67,15 @@ import Testing
     ] as [(String, PropertyListValue, String)])
   func refused(_ arguments: String, _ value: PropertyListValue, _ message: String) throws {
     try lab.set(["s": value])
-    let error = lab.failing("  - defaults.move-to-file: {key: s, to: \(Self.file)\(arguments)}\n")
-    #expect(error.contains(message) && error.hasPrefix("0001_test.yaml:2:"), "\(error)")
+    lab.expectFailing(
+      "defaults.move-to-file: {key: s, to: \(Self.file)\(arguments)}", message, start: "0001_test.yaml:2:")
   }
 
   @Test func somethingIsThere() throws {
     let step = "  - defaults.move-to-file: {key: s, to: \(Self.file)"
     try lab.set(["s": "new"])
     try lab.write(Self.file, "old")
-    #expect(
-      lab.failing(step + "}\n").contains("the file `Documents/state` of the setting `s` exists already"))
+    lab.expectFailing(step + "}\n", "the file `Documents/state` of the setting `s` exists already")
     try lab.tried(step + ", if-exists: keep}\n") { stage, notes throws in
       #expect(notes.count == 1)
       #expect(try stage.settings() == ["s": "new"])
@@ -87,12 +86,10 @@ import Testing
       #expect(try stage.text(Self.file) == "new")
     }
     let absent = "  - defaults.move-to-file: {key: t, to: \(Self.file)"
-    #expect(lab.failing(absent + ", if-missing: fail}\n").contains("the setting `t` does not exist"))
+    lab.expectFailing(absent + ", if-missing: fail}\n", "the setting `t` does not exist")
     try lab.tried(absent + "}\n") { _, notes throws in #expect(notes.count == 1) }
     let own = "Library/Application Support/.drydock/x"
-    #expect(
-      lab.failing("  - defaults.move-to-file: {key: s, to: \(own)}\n").contains(
-        "is where Drydock keeps its history"))
+    lab.expectFailing("defaults.move-to-file: {key: s, to: \(own)}", "is where Drydock keeps its history")
   }
 
   @Test func newerDataComesBack() throws {

@@ -38,7 +38,7 @@ import Testing
   ) throws {
     try lab { lab in
       try lab.set(before)
-      try lab.tried("  - defaults.convert: \(arguments)\n") { stage, _ throws in
+      try lab.tried("defaults.convert: \(arguments)") { stage, _ throws in
         let group: PropertyListDictionary? = arguments.contains("suite") ? ["dark_mode": "true"] : nil
         #expect(try stage.settings() == after)
         #expect(try stage.settings(Lab.group) == group)

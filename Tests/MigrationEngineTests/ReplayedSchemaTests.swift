@@ -19,14 +19,14 @@ import Testing
     "3_rows.up.sql": "INSERT INTO notes VALUES (1, 'a');\n",
   ]
 
-  private func problem(_ lab: Lab, _ format: MigrationTool.Format) throws -> String {
-    try lab.plan(format).problems.map { "\($0.code) \($0.message)" }.joined(separator: "\n")
+  private func problem(_ lab: Lab, _ tool: MigrationTool) throws -> String {
+    try lab.plan(tool).problems.map { "\($0.code) \($0.message)" }.joined(separator: "\n")
   }
 
   @Test func aMissingTableIsNamedAndNothingIsRecorded() throws {
     try lab.files(golang)
     try lab.database(
-      Lab.place,
+      Lab.newDatabase,
       "\(Self.record) INSERT INTO schema_migrations VALUES (2, 0); CREATE TABLE users (id integer, more)")
     let found = try problem(lab, .golangMigrate)
     #expect(
@@ -43,7 +43,7 @@ import Testing
     #expect(try lab.history() == nil)
     #expect(try lab.tables() == ["schema_migrations", "users"])
     // It did not run.
-    try lab.baseline(.golangMigrate, 1)
+    try lab.baseline(1, lab.catalog(.golangMigrate))
     #expect(try lab.migrate(.golangMigrate).migrations.map(\.number) == [2, 3])
     #expect(try lab.column("SELECT title FROM notes") == ["a"])
   }
@@ -51,16 +51,12 @@ import Testing
   @Test func baselineTakesItAsItIs() throws {
     try lab.files(golang)
     try lab.database(
-      Lab.place,
+      Lab.newDatabase,
       "\(Self.record) INSERT INTO schema_migrations VALUES (3, 0); CREATE TABLE users (id integer); CREATE TABLE Notes (ID)"
     )
     #expect(try problem(lab, .golangMigrate).contains("  table notes: column title (0002_notes)\n"))
-    let catalog = try lab.catalog(.golangMigrate)
-    let notes = try Transaction.run(on: try lab.container, .baseline, summary: "test") {
-      try Baseline.set(3, catalog: catalog, on: $0, stamp: lab.stamp)
-    }.value
     #expect(
-      notes == [
+      try lab.baseline(3, lab.catalog(.golangMigrate)) == [
         "the database lacks what its migrations make: index by_title (0002_notes), table notes: column title (0002_notes)"
       ])
     #expect(try problem(lab, .golangMigrate) == "" && lab.plan(.golangMigrate).pending.isEmpty)
@@ -101,13 +97,13 @@ import Testing
         .sqldelight, ["1.sqm": "CREATE TABLE b (x);\nALTER TABLE a ADD COLUMN y;\n"],
         "CREATE TABLE a (x); PRAGMA user_version = 2", "table b (0002_1.sqm)"
       ),
-    ] as [(MigrationTool.Format, [String: String], String, String)])
-  func records(_ format: MigrationTool.Format, _ files: [String: String], _ sql: String, _ missing: String)
-    throws
-  {
+    ] as [(MigrationTool, [String: String], String, String)])
+  func records(
+    _ tool: MigrationTool, _ files: [String: String], _ sql: String, _ missing: String
+  ) throws {
     try lab.files(files)
-    try lab.database(Lab.place, sql)
-    let found = try problem(lab, format)
+    try lab.database(Lab.newDatabase, sql)
+    let found = try problem(lab, tool)
     #expect(found.contains("\n  \(missing)\n"), "\(found)")
     #expect(found.split(separator: "\n").count == 4, "\(found)")
   }
@@ -162,7 +158,7 @@ import Testing
   func noFalseAlarm(_ files: [String: String], _ sql: String, _ versions: String, _ note: String) throws {
     try lab.files(files.mapValues { "-- migrate:up transaction:false\n\($0)\n-- migrate:down\n" })
     try lab.database(
-      Lab.place,
+      Lab.newDatabase,
       "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES \(versions); \(sql)")
     #expect(try problem(lab, .dbmate) == "")
     let notes = try lab.plan(.dbmate).notes.map {
@@ -181,8 +177,8 @@ import Testing
       try Lab.with { lab in
         try lab.sample("\(Samples.sqlDelight)/sources/\(file)")
         try lab.change("PRAGMA user_version = \(version); \(sql)")
-        let catalog = try lab.catalog(tool: .sqlDelight, in: migrations)
-        return try Transaction.inspect(lab.container) { try MigrationStatus(catalog, of: $0) }.problems
+        let catalog = try lab.catalog(.sqlDelight, in: migrations)
+        return try lab.look { try MigrationStatus(catalog, of: $0) }.problems
           .flatMap { $0.message.split(separator: "\n").map(String.init) }.filter {
             $0.contains(" author") || $0.contains(" book")
           }

@@ -17,10 +17,10 @@ import Testing
     _ steps: String, _ lab: Lab, app: (Lab) throws -> Void = { _ in }
   ) throws -> [String] {
     try lab.migration("0001_test.yaml", "steps:\n" + steps)
-    if try lab.history() == nil { _ = try lab.baseline(0) }
+    if try lab.history() == nil { try lab.baseline(0) }
     try lab.migrate()
     try app(lab)
-    return try lab.rollback(down: true).migrations.flatMap(\.notes)
+    return try lab.revert()
   }
 
   @Test(
@@ -44,12 +44,12 @@ import Testing
       "theme": .string("light"), "size": .integer(14), "on": .boolean(true),
     ]
     try lab.set(values)
-    _ = try lab.baseline(0)
-    let before = try TreeListing(lab.directory("container")).without("Library/Application Support")
+    try lab.baseline(0)
+    let before = try lab.tree().without("Library/Application Support")
     #expect(try upAndDown(steps, lab) == [])
     #expect(try lab.settings() == values)
     #expect(
-      try TreeListing(lab.directory("container")).without("Library/Application Support")
+      try lab.tree().without("Library/Application Support")
         .differences(from: before, comparing: [.type]) == [])
     #expect(try lab.history()?.records == [])
   }
@@ -103,8 +103,8 @@ import Testing
     try lab.write("Documents/b.txt", "b")
     try lab.write("Documents/Photos/1.jpg", "1")
     try lab.write("Documents/Photos/deep/2.jpg", "2")
-    _ = try lab.baseline(0)
-    let before = try TreeListing(lab.directory("container")).without("Library/Application Support")
+    try lab.baseline(0)
+    let before = try lab.tree().without("Library/Application Support")
     let notes = try upAndDown(
       """
         - files.move: {from: Documents/database.sqlite, to: Library/Application Support/database.sqlite}
@@ -115,12 +115,12 @@ import Testing
         - files.delete: {path: Documents/Photos, destructive: gone}
       """, lab
     ) { lab in
-      let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.newDatabase)"))
+      let queue = try DatabaseQueue(path: lab.path(Lab.newDatabase))
       try queue.write { try $0.execute(sql: "INSERT INTO task(id, title) VALUES (2, 'newer')") }
       try queue.close()
     }
     #expect(notes == [])
-    let now = try TreeListing(lab.directory("container")).without("Library/Application Support")
+    let now = try lab.tree().without("Library/Application Support")
     let changes = now.differences(from: before, comparing: [.type, .mode, .content])
     #expect(changes.map { $0.split(separator: ":")[0] } == ["Documents/database.sqlite"], "\(changes)")
     let rows = try lab.query(Lab.oldDatabase, "SELECT * FROM task ORDER BY id")
@@ -131,7 +131,7 @@ import Testing
 
   @Test func whatAnEarlierStepHadChangedIsKeptNowhere() throws {
     try lab.write("Documents/a.txt", "a")
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     let steps = """
         - files.move: {from: Documents/a.txt, to: Documents/b.txt}
         - files.delete: {path: Documents/b.txt, destructive: gone}
@@ -146,7 +146,7 @@ import Testing
 
   @Test func downStepsRunInsteadOfTheSteps() throws {
     try lab.set(["a": .integer(1)])
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.migration(
       "0001_down.yaml",
       "steps:\n  - defaults.set: {values: {b: 1}}\ndown:\n  - defaults.set: {values: {c: 3}}\n")
@@ -159,25 +159,25 @@ import Testing
 
   @Test func whatHasNoWayBackIsRefusedWithItsPlace() throws {
     try lab.database(Lab.newDatabase, "CREATE TABLE task(id INTEGER PRIMARY KEY)")
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.migration("0001_a.yaml", "steps:\n  - sql: {database: notes, up: CREATE TABLE t(x)}\n")
     try lab.migration("0002_b.yaml", "irreversible: true\nsteps:\n  - defaults.set: {values: {d: 1}}\n")
     #expect(try lab.catalog().migrations.map { $0.irreversibleSteps.count } == [1, 0])
     #expect(try lab.catalog().migrations.map(\.isReversible) == [false, false])
     try lab.migrate()
-    let before = try TreeListing(lab.directory("container"))
+    let before = try lab.tree()
     let (code, text) = failure { try lab.rollback(down: true) }
     #expect(code == .irreversible)
     #expect(text.contains("0001_a.yaml:2:5: sql has no inverse"), "\(text)")
     #expect(text.contains("0002_b") && text.contains("irreversible"), "\(text)")
-    #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    #expect(try lab.tree().differences(from: before) == [])
     #expect(try lab.rollback().to == 0)
   }
 
   @Test func markersThatWereMadeGo() throws {
     lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
     try lab.set(["a": .integer(1)])
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     try lab.app(sets: "schema", nil)
     for number in 1...3 {
       try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {s\(number): 1}}\n")

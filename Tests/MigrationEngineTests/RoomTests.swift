@@ -14,9 +14,9 @@ import Testing
         INSERT INTO room_master_table VALUES (42, 'f00d');
         INSERT INTO task VALUES (1, 'sweep');
         """)
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration(
-        "0001_a.sql", "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\n" + sql)
+        "0001_a.sql", sqlFile(sql, "irreversible"))
       let error = failure { try lab.migrate() }
       if error.code != nil { #expect(try lab.history()?.version == 0) }
       return error

@@ -55,7 +55,7 @@ import Testing
     try Lab.with { lab in
       var count = 0
       for name in ["1.sqm", "2.sqm"] {
-        let text = try RawText.read("\(Self.migrations)/\(name)")
+        let text = try Samples.text("\(Self.migrations)/\(name)")
         if text.contains(old) { count += 1 }
         try lab.migration(name, text.replacing(old, with: new.replacing("new.id", with: "old.id")))
       }
@@ -74,8 +74,8 @@ import Testing
   @Test func driftOfAContainer() throws {
     try Lab.with { lab in
       try lab.sample(Samples.sqlDelight + "/drifted.db")
-      let catalog = try lab.catalog(tool: .sqlDelight, in: Self.migrations)
-      _ = try lab.migrate(with: catalog)
+      let catalog = try lab.catalog(.sqlDelight, in: Self.migrations)
+      _ = try lab.migrate(catalog)
       #expect(try lab.column("SELECT title || done FROM book") == ["One0"])
       #expect(
         try lab.drift(catalog, at: 3) == [
@@ -124,9 +124,8 @@ import Testing
 /// GRDB's table of applied migrations, as its `DatabaseMigrator` writes it.
 @Suite struct GRDBMarkerTests {
   private func configuration(_ marker: String, _ lab: Lab) throws -> ContainerConfiguration {
-    try lab.writeHost(
-      "drydock.yaml", "databases: {notes: [\"\(Lab.place)\"]}\nversion-markers:\n  - \(marker)\n")
-    var configuration = try ContainerConfiguration(file: lab.directory("drydock.yaml"), sections: [])
+    var configuration = try lab.configuration(
+      "databases: {notes: [\"\(Lab.newDatabase)\"]}\nversion-markers:\n  - \(marker)\n")
     (configuration.app, configuration.layout) = (lab.configuration.app, lab.configuration.layout)
     return configuration
   }
@@ -135,13 +134,10 @@ import Testing
     try Lab.with { lab in
       lab.configuration = try configuration(marker, lab)
       try lab.database(
-        Lab.place,
+        Lab.newDatabase,
         "CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);\n"
           + identifiers.map { "INSERT INTO grdb_migrations VALUES ('\($0)');" }.joined())
-      for number in 1...5 {
-        try lab.migration(
-          "000\(number)_m\(number).yaml", "steps:\n  - defaults.set: {values: {k\(number): 1}}\n")
-      }
+      try lab.migrations(5)
       try body(lab)
     }
   }
@@ -168,7 +164,7 @@ import Testing
 
   @Test func unknownAndOther() throws {
     try lab("{grdb: notes, at: {0: v3}}", ["v1"]) { (lab: Lab) throws in
-      #expect(failure { try lab.plan() }.text.contains("is 0, which means no migration"))
+      expectFailure("is 0, which means no migration") { try lab.plan() }
     }
     try lab("{grdb: notes}", ["v1", "v2", "v3"]) { (lab: Lab) throws in
       try lab.release()
@@ -184,22 +180,22 @@ import Testing
         ("{grdb: notes, pragma: notes}", "a version marker has one of"),
         ("{pragma: notes, at: {1: a}}", "the app's number is an integer"),
       ] {
-        #expect(failure { try configuration(marker, lab) }.text.contains(message))
+        expectFailure(message) { try configuration(marker, lab) }
       }
     }
   }
 
   @Test func foundByASearch() throws {
     try lab("{grdb: notes}", ["createNotes", "add \\\"tags\\\""]) { (lab: Lab) throws in
-      let found = try Transaction.inspect(try lab.container) {
-        VersionMarkerSearch($0, databases: [("notes", Lab.place)]).findings
+      let found = try lab.look {
+        VersionMarkerSearch($0, databases: [("notes", Lab.newDatabase)]).findings
       }
       #expect(found.map(\.place) == [.grdb(database: "notes", identifiers: ["add \\\"tags\\\""])])
       // A table with another meaning is not GRDB's.
       try lab.change("DROP TABLE grdb_migrations; CREATE TABLE grdb_migrations (name)")
       #expect(
-        try Transaction.inspect(try lab.container) {
-          VersionMarkerSearch($0, databases: [("notes", Lab.place)]).findings
+        try lab.look {
+          VersionMarkerSearch($0, databases: [("notes", Lab.newDatabase)]).findings
         }.isEmpty)
     }
   }

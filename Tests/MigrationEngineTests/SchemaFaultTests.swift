@@ -31,7 +31,7 @@ import Testing
   ) throws -> (notes: [String], error: String) {
     try Lab.with { lab in
       try lab.database(Lab.oldDatabase, "PRAGMA foreign_keys = OFF;" + schema)
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration(
         "0001_a.sql", "-- drydock: database notes\n-- drydock: destructive x\n\(head)-- migrate:up\n" + sql)
       var notes: [String] = []
@@ -290,10 +290,10 @@ import Testing
         Lab.oldDatabase,
         "CREATE TABLE part (id INTEGER PRIMARY KEY, size INTEGER CHECK (size < 3), name TEXT); CREATE TABLE log (text);"
       )
-      let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+      let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
       try queue.writeWithoutTransaction { try Self.oldFaults[index].2($0) }
       try queue.close()
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try body(lab)
     }
   }
@@ -304,14 +304,14 @@ import Testing
     try withOldFault(index) { lab in
       let (name, note, _) = Self.oldFaults[index]
       try lab.migration(
-        "0001_a.sql", "-- drydock: database notes\n-- migrate:up\nALTER TABLE log ADD COLUMN b;\n")
+        "0001_a.sql", sqlFile("ALTER TABLE log ADD COLUMN b;"))
       try lab.migration(
         "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
       let outcome = try Transaction.run(
         on: try lab.container, .migrate, summary: "test", options: lab.options
       ) { stage in
         try Migrator.run(
-          MigrationStatus(catalog: lab.catalog(), detected: DetectedVersion.detect(in: stage)), on: stage,
+          MigrationStatus(lab.catalog(), of: stage), on: stage,
           stamp: lab.stamp)
       }
       #expect(outcome.value.migrations.count == 2, "\(name)")
@@ -326,9 +326,7 @@ import Testing
         "0001_a.sql",
         "-- drydock: database notes\n-- migrate:up\nPRAGMA ignore_check_constraints = ON;\n"
           + "INSERT INTO part VALUES (2, \(index == 0 ? "6, 'y'" : "6, 'z'"));\n")
-      let error = failure { try lab.migrate() }
-      #expect(
-        error.code == .checkFailed && error.text.contains("CHECK constraint failed in part"), "\(error.text)")
+      expectFailure("CHECK constraint failed in part", code: .checkFailed) { try lab.migrate() }
     }
   }
 
@@ -341,7 +339,7 @@ import Testing
     ] {
       try Lab.with { lab in
         try lab.write(Lab.settings, "damaged")
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         try lab.migration("0001_a.yaml", "irreversible: true\nsteps:\n  - \(step)\n")
         let error = failure { try lab.migrate() }.text
         #expect((error == "no error") == isRight, "\(step): \(error)")
@@ -361,7 +359,7 @@ import Testing
       try Lab.with { lab in
         try lab.database(Lab.oldDatabase, schema)
         let stored = try lab.query(Lab.oldDatabase, "SELECT sql FROM sqlite_schema WHERE type = 'trigger'")
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         let reason = "{noted: it calls the app}"
         if isFile {
           try lab.migration(

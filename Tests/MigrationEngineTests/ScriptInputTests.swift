@@ -29,7 +29,7 @@ import Testing
             VaultItem(service: "other", account: "b", value: SecretBytes(Array("not-for-scripts".utf8))))
           try stage.setVault(vault)
         }
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         if !keys { lab.deviceKeys = nil }
         try lab.migration("0001_a/script.sh", "#!/bin/sh\nset -e\n" + script)
         try lab.migration(
@@ -50,7 +50,7 @@ import Testing
     let result = try await run(
       "cat > Documents/in.json\n", stdin: "{vault: {service: chosen}}"
     ) { lab in
-      let bytes = try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/Documents/in.json")))
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/in.json")))
       let document = try #require(JSONSerialization.jsonObject(with: bytes) as? [String: Any])
       let items = try #require(document["items"] as? [[String: Any]])
       #expect(document["format"] as? Int == 1 && items.count == 1)

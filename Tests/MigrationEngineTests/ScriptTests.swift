@@ -33,15 +33,15 @@ import Testing
         try setUp(lab)
         try lab.migration("0001_a/script.sh", "#!/bin/sh\nset -e\n" + script)
         try lab.migration("0001_a/migration.yaml", "steps:\n  - script:\n      run: script.sh\n" + arguments)
-        _ = try lab.baseline(0)
-        let before = try TreeListing(lab.directory("container"))
+        try lab.baseline(0)
+        let before = try lab.tree()
         var outcome = Outcome(before: before, after: before)
         do {
           outcome.notes = try lab.migrate().migrations.first?.notes ?? []
         } catch {
           outcome.error = failure { throw error }.text
         }
-        outcome.after = try TreeListing(lab.directory("container"))
+        outcome.after = try lab.tree()
         try look(lab)
         return outcome
       }
@@ -119,7 +119,7 @@ import Testing
       }
       for path in ["d/becomes-file/1", "tree/a/b", "e/stays"] { try lab.write(try ContainerPath(path), path) }
       try FileManager.default.createSymbolicLink(
-        atPath: lab.directory("container/d/link"), withDestinationPath: "old")
+        atPath: lab.path("d/link"), withDestinationPath: "old")
     }
     #expect(outcome.error == "no error" && outcome.notes.isEmpty)
     let told = Set(changes(outcome).map { $0.split(separator: ":")[0] })
@@ -320,10 +320,10 @@ import Testing
       setUp: { lab in
         try lab.write("tmp/cached", "cached")
         try lab.write("staged", "staged")
-        let file = lab.directory("container/sparse")
+        let file = lab.path("sparse")
         try lab.write("sparse", "start")
         #expect(truncate(file, 8 << 20) == 0)
-        #expect(mkfifo(lab.directory("container/Documents/fifo"), 0o600) == 0)
+        #expect(mkfifo(lab.path("Documents/fifo"), 0o600) == 0)
       })
     #expect(outcome.error == "no error", "\(outcome.error)")
     #expect(outcome.after["Documents/fifo"]?.kind == .other)
@@ -340,12 +340,12 @@ import Testing
         try lab.write("own", "own")
         let script = "mv .groups/group.notes/old .groups/group.notes/new; mv own .groups/group.notes/Library"
         try lab.migration("0001_a.yaml", "steps:\n  - script: {program: sh, arguments: [-c, '\(script)']}\n")
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         try lab.migrate()
         let group = try TreeListing(lab.directory("group"))
         #expect(
           group.paths == ["Library", "Library/own", "new"] && group["new"]?.content == Data("shared".utf8))
-        #expect(try !TreeListing(lab.directory("container")).paths.contains("own"))
+        #expect(try !lab.tree().paths.contains("own"))
       }
     }
   }
@@ -383,17 +383,11 @@ import Testing
         try lab.write("a", "old")
         try lab.migration(
           "0001_a.yaml", "steps:\n  - script: {program: sh, arguments: [-c, 'printf new > a; mv a b']}\n")
-        _ = try lab.baseline(0)
-        let before = try TreeListing(lab.directory("container"))
-        let catalog = try lab.catalog()
-        let stamp = lab.stamp
-        let difference = try Transaction.dryRun(on: lab.container) { stage in
-          let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
-          return try Migrator.run(plan, on: stage, stamp: stamp)
-        }.difference
+        try lab.baseline(0)
+        let before = try lab.tree()
+        let difference = try lab.dryRun().difference
         #expect(difference.files.map(\.path).filter { !$0.isInside("Library") } == ["a", "b"])
-        let after = try TreeListing(lab.directory("container"))
-        #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+        try lab.expectUntouched(since: before)
       }
     }
   }
@@ -423,7 +417,7 @@ import Testing
         try lab.migration("0001_a/no-interpreter", "#!/no/such/interpreter\n")
         try lab.migration("0001_a/migration.yaml", "steps:\n  - script: \(arguments)\n")
         return failure {
-          _ = try lab.baseline(0)
+          try lab.baseline(0)
           return try lab.migrate()
         }.text
       }

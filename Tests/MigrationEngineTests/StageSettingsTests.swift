@@ -27,7 +27,7 @@ import Testing
   }
 
   private func run(_ lab: Lab, _ change: @escaping MigrationStage.Change) throws -> PropertyListDictionary? {
-    if try lab.history() == nil { _ = try lab.baseline(0) }
+    if try lab.history() == nil { try lab.baseline(0) }
     try lab.migrate(MigrationCatalog(stages: [.custom(version: 1, "stage", up: change)]))
     return try lab.settings()
   }
@@ -64,7 +64,7 @@ import Testing
         "theme": "light", "count": 4, "window": .data(Array(#"{"title":"a/b","width":800}"#.utf8)),
         "text": #"{"width":640}"#, "list": [["width": 1], ["width": 2, "title": "x"]], "else": 1,
       ])
-    let group = try Transaction.inspect(try lab.container) {
+    let group = try lab.look {
       try $0.defaults("Library/Preferences/group.plist")?.root
     }
     #expect(group == ["color": "blue"])
@@ -74,7 +74,7 @@ import Testing
   func reading() throws {
     lab.configuration.defaults["group"] = "Library/Preferences/group.plist"
     try lab.set(["count": 3], format: .xml)
-    let before = try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/\(Lab.settings)")))
+    let before = try Data(contentsOf: URL(fileURLWithPath: lab.path(Lab.settings)))
     _ = try run(lab) { context in
       let settings = try context.settings(Settings.self)
       guard settings.theme == .light, settings.window == Window(), settings.last == nil else {
@@ -83,7 +83,7 @@ import Testing
       settings.last = nil
       settings.$theme.remove()
     }
-    let after = try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/\(Lab.settings)")))
+    let after = try Data(contentsOf: URL(fileURLWithPath: lab.path(Lab.settings)))
     #expect(before == after)
     #expect(try !lab.exists("Library/Preferences/group.plist"))
   }
@@ -127,8 +127,7 @@ import Testing
     for (message, change) in changes {
       try Lab.with { lab in
         try lab.set(["k": 1])
-        let error = failure { try run(lab, change) as Any }
-        #expect(error.code == .stepFailed && error.text.contains(": stage: \(message)"), "\(error.text)")
+        expectFailure(": stage: \(message)", code: .stepFailed) { try run(lab, change) as Any }
         #expect(try lab.settings() == ["k": 1])
       }
     }
@@ -137,7 +136,7 @@ import Testing
   @Test("A stage's writes reach the file once, at its end")
   func batched() throws {
     try lab.set(["k": 0])
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     nonisolated(unsafe) var staged: StagedContainer?
     nonisolated(unsafe) var meanwhile: [SettingsFile?] = []
     let first = MigrationStage.custom(version: 1, "first") { context in
@@ -174,7 +173,7 @@ import Testing
       try context.settings.remove("b")
     }
     #expect(result == ["c": 3])
-    let copy = try Transaction.inspect(try lab.container) { try $0.defaults("Documents/copy.plist")?.root }
+    let copy = try lab.look { try $0.defaults("Documents/copy.plist")?.root }
     #expect(copy == ["b": 2, "c": 3])
   }
 }

@@ -38,7 +38,7 @@ import Testing
   @Test("Without the device key nothing is begun")
   func locked() throws {
     try lab.set(["token": .string(Self.canary)])
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     let catalog = try catalog { _ in throw StageProblem("it ran") }
     let error = #expect(throws: DrydockError.self) { try lab.migrate(catalog) }
     #expect(error?.code == .vaultLocked)
@@ -49,7 +49,7 @@ import Testing
   @Test("Items are put, changed and removed, and sealed once")
   func items() throws {
     try lab.set([:])
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
     let catalog = try catalog { context in
       try context.vault.put(Self.item("one"))
@@ -66,7 +66,7 @@ import Testing
     }
     try lab.migrate(catalog)
     let vault = try #require(
-      try Transaction.inspect(try lab.container, options: lab.options) { try $0.vault() })
+      try lab.look { try $0.vault() })
     #expect(vault.items.count == 1)
     let item = try #require(vault[Self.id])
     #expect(item.value == SecretBytes(Array("one".utf8)) && item.label == "label")
@@ -78,7 +78,7 @@ import Testing
     arguments: [false, true])
   func moved(asDocument: Bool) throws {
     try lab.set(["token": .string(Self.canary), "theme": "dark"])
-    _ = try lab.baseline(0)
+    try lab.baseline(0)
     lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
     let key = SettingKey<String>("token")
     let catalog = try catalog { context in

@@ -3,6 +3,7 @@ import FileSystem
 import Formats
 import Foundation
 import TestSupport
+import Testing
 
 @testable import MigrationEngine
 
@@ -17,7 +18,7 @@ struct StepLab {
     guard let step = try lab.catalog().migrations.first?.steps.first else {
       throw CocoaError(.fileNoSuchFile)
     }
-    return try Transaction.inspect(try lab.container) { stage in
+    return try lab.look { stage in
       var lane = StepLab(stage: stage, operation: step.operation)
       return try body(&lane)
     }
@@ -57,27 +58,28 @@ extension StagedContainer {
 }
 
 extension Lab {
-  static let group: ContainerPath = "Library/Preferences/group.notes.plist"
-
-  func write(_ path: ContainerPath, settings values: PropertyListDictionary) throws {
-    let bytes = try PropertyListFile(root: values).encoded()
-    try RawFiles.write(bytes, to: Array(directory("container/\(path)").utf8))
-  }
-
   /// Runs steps as the only migration of a container of version 0, on a stage that is thrown away.
   ///
   /// - Parameter look: looks at the stage and the remarks.
   func tried<T>(_ steps: String, _ look: (StagedContainer, [String]) throws -> T) throws -> T {
-    try migration("0001_test.yaml", "steps:\n" + steps)
+    try migration("0001_test.yaml", "steps:\n" + Self.list(steps))
     let catalog = try catalog()
-    return try Transaction.inspect(try container) { stage in
+    return try self.look { stage in
       _ = try Baseline.set(0, catalog: catalog, on: stage, stamp: stamp)
-      let status = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
-      let report = try Migrator.run(status, on: stage, stamp: stamp)
+      let report = try Migrator.run(MigrationStatus(catalog, of: stage), on: stage, stamp: stamp)
       return try look(stage, report.migrations.first?.notes ?? [])
     }
   }
 
   /// The text of the error that steps end with.
   func failing(_ steps: String) -> String { failure { try tried(steps) { _, _ in } }.text }
+
+  /// Steps end with an error with all of these texts.
+  func expectFailing(
+    _ steps: String, _ texts: String..., start: String = "", sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let error = failing(steps)
+    let isExpected = error.hasPrefix(start) && texts.allSatisfy(error.contains)
+    #expect(isExpected && error != "no error", "\(error)", sourceLocation: sourceLocation)
+  }
 }

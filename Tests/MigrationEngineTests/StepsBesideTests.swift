@@ -36,42 +36,26 @@ struct StepsBesideTests {
 
     """
 
-  private func migrate(_ lab: Lab, _ tool: MigrationTool) throws -> MigrationReport {
-    let catalog = try lab.catalog(tool: tool)
-    return try Transaction.run(on: try lab.container, .migrate, summary: "test") { stage in
-      let stamp = MigrationStamp(tool: "test", transaction: stage.transaction)
-      return try Migrator.run(MigrationStatus(catalog, of: stage), on: stage, stamp: stamp)
-    }.value
-  }
-
-  private func rollback(_ lab: Lab, _ tool: MigrationTool, down version: Int? = nil) throws {
-    var request = MigrationRollback.Request()
-    (request.version, request.bySteps) = (version, version != nil)
-    _ = try MigrationRollback.run(try lab.container, request, try lab.catalog(tool: tool))
-  }
-
-  private static let tool = MigrationTool(.dbmate, database: "notes")
-
   @Test("They run after its statements, in one migration, and are reverted before its down statements")
   func thereAndBack() throws {
     try lab.files(dbmate)
     try lab.migration("20260101120000_settings.yaml", settings)
     try lab.set(["old": 1])
-    let report = try migrate(lab, Self.tool)
+    let report = try lab.migrate(.dbmate)
     #expect(report.migrations.map(\.number) == [Self.number])
     #expect(report.migrations.first?.name == "users" && report.migrations.first?.summary == "The user's name")
     #expect(try lab.settings() == ["new": 1, "user": "Ada"])
     #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
     #expect(try lab.history()?.records.map(\.number) == [Self.number])
     try lab.app(sets: "later", true)
-    try rollback(lab, Self.tool, down: 0)
+    try lab.rollback(.dbmate, to: 0, down: true)
     #expect(try lab.settings() == ["old": 1, "later": true])
     #expect(try lab.tables() == ["schema_migrations"])
     #expect(try lab.column("SELECT version FROM schema_migrations") == [])
     #expect(try lab.history()?.records.isEmpty == true)
     // The whole transaction can be undone as well.
-    _ = try migrate(lab, Self.tool)
-    try rollback(lab, Self.tool)
+    _ = try lab.migrate(.dbmate)
+    try lab.rollback(.dbmate)
     #expect(try lab.settings() == ["old": 1, "later": true])
     #expect(try lab.tables() == ["schema_migrations"])
   }
@@ -83,9 +67,9 @@ struct StepsBesideTests {
       "20260101120000_settings.yaml",
       "steps: []\nverify:\n  - sql: {database: notes, query: SELECT count(*) FROM users, equals: 2}\n")
     try lab.set(["old": 1])
-    let error = failure { try migrate(lab, Self.tool) }
-    #expect(error.code == .verifyFailed, "\(error)")
-    #expect(error.text.hasPrefix("20260101120000_settings.yaml:3:5: verify: "), "\(error)")
+    expectFailure(start: "20260101120000_settings.yaml:3:5: verify: ", code: .verifyFailed) {
+      try lab.migrate(.dbmate)
+    }
     #expect(try !lab.exists(Lab.newDatabase) && lab.history() == nil)
   }
 
@@ -94,18 +78,17 @@ struct StepsBesideTests {
     try lab.files(dbmate)
     let body = settings.replacing(/\n {6}down: .*/, with: "")
     try lab.migration("20260101120000_settings.yaml", body)
-    let found = try MigrationValidation.run(lab.directory("migrations"), tool: Self.tool, lab.configuration)
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: .dbmate, lab.configuration)
     #expect(found.problems.map(\.code) == [.irreversible], "\(found.problems)")
     let down =
       "down:\n  - defaults.rename: {keys: {new: old}}\n"
       + "  - sql:\n      database: notes\n      defaults: true\n"
       + "      up: DELETE FROM defaults WHERE key = (SELECT 'user' FROM users)\n"
     try lab.migration("20260101120000_settings.yaml", body + down)
-    let better = try MigrationValidation.run(lab.directory("migrations"), tool: Self.tool, lab.configuration)
-    #expect(better.problems.isEmpty, "\(better.problems)")
+    #expect(try lab.problems(.dbmate) == [])
     try lab.set(["old": 1])
-    _ = try migrate(lab, Self.tool)
-    try rollback(lab, Self.tool, down: 0)
+    _ = try lab.migrate(.dbmate)
+    try lab.rollback(.dbmate, to: 0, down: true)
     #expect(try lab.settings() == ["old": 1])
     #expect(try lab.tables() == ["schema_migrations"])
   }
@@ -116,7 +99,7 @@ struct StepsBesideTests {
       try lab.files(dbmate)
       try lab.migration("20260101120000_settings.yaml", settings)
       try lab.set(["old": 1])
-      _ = try migrate(lab, Self.tool)
+      _ = try lab.migrate(.dbmate)
       func states() throws -> [MigrationStatus.State] { try lab.plan(.dbmate).entries.map(\.state) }
       #expect(try states() == [.applied])
       try lab.migration("20260101120000_settings.yaml", settings + "irreversible: true\n")
@@ -131,11 +114,11 @@ struct StepsBesideTests {
     try lab.migration("20260101120000_settings.yaml", settings)
     try lab.set(["old": 1])
     try lab.database(
-      Lab.place,
+      Lab.newDatabase,
       "CREATE TABLE schema_migrations (version); INSERT INTO schema_migrations VALUES ('20260101120000'); "
         + "CREATE TABLE users (name)")
     #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied])
-    let report = try migrate(lab, Self.tool)
+    let report = try lab.migrate(.dbmate)
     #expect(report.appliedExternally == [Self.number] && report.migrations.isEmpty)
     #expect(try lab.settings() == ["old": 1])
   }
@@ -149,7 +132,7 @@ struct StepsBesideTests {
       "irreversible: true\nsteps:\n  - sql: {database: other, up: other.sql, if-missing: create}\n")
     try lab.migration("20260101120000_other/other.sql", "CREATE TABLE o (a);\n")
     try lab.migration("20260101120000_other/README.md", "not used")
-    let report = try migrate(lab, Self.tool)
+    let report = try lab.migrate(.dbmate)
     #expect(report.migrations.map(\.name) == ["users"])
     #expect(try lab.query("Documents/other.sqlite", "SELECT * FROM o").isEmpty)
     try lab.migration("20260101120000_other/README.md", "edited")
@@ -214,9 +197,8 @@ struct StepsBesideTests {
       "20260101120000_settings.yaml",
       "steps:\n  - defaults.remane: {keys: {a: b}}\n  - sql: {database: notes, up: SELECT 1, down: SELECT 1}\n"
         + "  - sql: {database: nowhere, up: SELECT 1, down: SELECT 1}\n")
-    let found = try MigrationValidation.run(lab.directory("migrations"), tool: Self.tool, lab.configuration)
-    let texts = found.problems.map {
-      $0.message.replacing(lab.directory("migrations") + "/20260101120000_settings.yaml:", with: "")
+    let texts = try lab.problems(.dbmate).map {
+      $0.replacing("20260101120000_settings.yaml:", with: "")
     }
     #expect(texts.count == 3, "\(texts)")
     #expect(texts[0].hasPrefix("2:5: unknown operation `defaults.remane`"), "\(texts)")
@@ -225,7 +207,7 @@ struct StepsBesideTests {
         == "3:21: statements on the database notes belong in the migration of dbmate, which runs before these steps: "
         + "move them to 20260101120000_users.sql", "\(texts)")
     #expect(texts[2].hasPrefix("4:21: drydock.yaml has no database `nowhere`"), "\(texts)")
-    #expect(failure { try migrate(lab, Self.tool) }.code == .catalog)
+    #expect(failure { try lab.migrate(.dbmate) }.code == .catalog)
   }
 
   @Test("Beside a derived migration of Room, and beside one without a statement, which can be reverted")
@@ -251,25 +233,23 @@ struct StepsBesideTests {
         + "verify:\n  - sql: {database: notes, query: SELECT count(*) FROM note, equals: before}\n")
     try lab.set(["dark": true])
     let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
-    let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
-    #expect(found.problems.isEmpty, "\(found.problems)")
-    let report = try migrate(lab, tool)
+    #expect(try lab.problems(tool) == [])
+    let report = try lab.migrate(tool)
     #expect(report.migrations.map(\.number) == [2, 3, 4, 5] && report.notes.isEmpty)
     #expect(try lab.settings() == ["theme": "dark"])
     #expect(try lab.column("PRAGMA user_version") == ["5"])
     #expect(
       try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(4).identityHash])
-    try rollback(lab, tool, down: 4)
+    try lab.rollback(tool, to: 4, down: true)
     #expect(try lab.settings() == ["theme": true])
     #expect(try lab.column("PRAGMA user_version") == ["4"])
-    let error = failure { try rollback(lab, tool, down: 3) }
-    #expect(
-      error.code == .irreversible
-        && error.text.contains("3_4.sql:1:1: room has no down statements for this migration"), "\(error)")
+    expectFailure("3_4.sql:1:1: room has no down statements for this migration", code: .irreversible) {
+      try lab.rollback(tool, to: 3, down: true)
+    }
     try lab.migration("2_theme.yaml", "steps: []\n")
-    #expect(try lab.catalog(tool: tool).numbers == [2, 3, 4, 5])
-    let status = try Transaction.inspect(try lab.container) {
-      try MigrationStatus(lab.catalog(tool: tool), of: $0)
+    #expect(try lab.catalog(tool).numbers == [2, 3, 4, 5])
+    let status = try lab.look {
+      try MigrationStatus(lab.catalog(tool), of: $0)
     }
     #expect(status.entries.map(\.state) == [.edited, .applied, .applied, .pending])
   }

@@ -14,11 +14,11 @@ import Testing
         lab.configuration.defaults["group"] = "Documents/group.plist"
         let group = try PropertyListFile(root: ["g": 1]).encoded()
         // Foundation would leave the file open to programs that other tests start, which then use it.
-        try RawFiles.write(Array(group), to: Array(lab.directory("container/Documents/group.plist").utf8))
+        try lab.write("Documents/group.plist", Array(group))
         try lab.set(["a": 1, "b": "x", "dark": true, "old.key": ["n": 1.5], "p1": 1, "p2": 2])
         try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
         try lab.write("Documents/a.txt", "a")
-        _ = try lab.baseline(0)
+        try lab.baseline(0)
         let steps = Self.operations.map { "  - \($0.0)\n" }.joined()
         try lab.migration("0001_test.yaml", "steps:\n" + steps)
         let catalog =
@@ -27,7 +27,7 @@ import Testing
           : try lab.catalog()
         let outcome = try #require(try lab.migrate(catalog).migrations.first)
         let rows = try lab.query(Lab.oldDatabase, "SELECT * FROM t").map { "\($0)" }
-        let paths = try Transaction.inspect(try lab.container) { stage in
+        let paths = try lab.look { stage in
           try stage.descendants(of: "Documents").map { path in
             let isFile = try stage.status(of: path)?.type == .file && !stage.isDatabase(path)
             let attributes = try stage.metadata(of: path)?.attributes.count ?? 0
@@ -163,11 +163,10 @@ import Testing
   @Test("A stage whose revision was raised is told to be edited where it was applied")
   func edited() throws {
     try Lab.with { lab in
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migrate(MigrationCatalog(stages: [.custom(version: 1, "a") { _ in }]))
       let changed = try MigrationCatalog(stages: [.custom(version: 1, "a", revision: 2) { _ in }])
-      let error = failure { try lab.migrate(changed) }
-      #expect(error.code == .edited && error.text.contains("0001_a was modified"), "\(error.text)")
+      expectFailure("0001_a was modified", code: .edited) { try lab.migrate(changed) }
     }
   }
 
@@ -176,7 +175,7 @@ import Testing
     try Lab.with { lab in
       try lab.set(["k": 1])
       try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       let good = MigrationStage.lightweight(
         version: 1, "a", [.step("defaults.set", ["values": ["new": "x"]])],
         check: [.defaults("k", .equals(1)), .files("Documents/none", .absent)],
@@ -188,10 +187,9 @@ import Testing
       let bad = MigrationStage.custom(version: 2, "b", verify: [.defaults("k", .unchanged)]) { context in
         try context.settings.set(2, for: SettingKey<Int>("k"))
       }
-      let error = failure { try lab.migrate(MigrationCatalog(stages: [good, bad])) }
-      #expect(
-        error.code == .verifyFailed
-          && error.text.contains("the setting `k` is the integer 2, not what it was"))
+      expectFailure("the setting `k` is the integer 2, not what it was", code: .verifyFailed) {
+        try lab.migrate(MigrationCatalog(stages: [good, bad]))
+      }
       #expect(try lab.settings() == ["k": 1])
       try lab.migrate(MigrationCatalog(stages: [good]))
       #expect(try lab.settings() == ["k": 1, "new": "x"])

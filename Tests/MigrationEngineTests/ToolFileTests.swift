@@ -41,7 +41,7 @@ import Testing
       (.goose, "00000_a.sql"), (.sqldelight, "0.sqm"), (.sqldelight, "9223372036854775807.sqm"),
     ] as [(MigrationTool.Format, String)])
   func numbersThatAreNone(_ format: MigrationTool.Format, _ file: String) {
-    #expect(failure { try ToolFile(file, format) as Any }.text.contains("cannot be a version"))
+    expectFailure("cannot be a version") { try ToolFile(file, format) as Any }
   }
 
   private static let trigger = "CREATE TRIGGER x AFTER INSERT ON t BEGIN\n  UPDATE t SET a = 1;\nEND;\n"
@@ -63,9 +63,9 @@ import Testing
       -- +goose statementend
       """
     try lab.files(["1_a.sql": text, "README.md": "", "notes.sql": "SELECT 1;"])
-    #expect(try lab.allProblems(.goose) == [])
+    #expect(try lab.problemsOfReading(.goose) == [])
     try lab.files(["2_a.sql": text.replacing("';', 2", with: "'a;\n', 2")])
-    #expect(try lab.allProblems(.goose).first?.contains("2_a.sql:5:1: goose ends a statement") == true)
+    #expect(try lab.problemsOfReading(.goose).first?.contains("2_a.sql:5:1: goose ends a statement") == true)
   }
 
   @Test func anEmptyDirectoryIsAWarning() throws {
@@ -174,7 +174,7 @@ import Testing
     ] as [(MigrationTool.Format, [String: String], String)])
   func problems(_ format: MigrationTool.Format, _ files: [String: String], _ message: String) throws {
     try lab.files(files)
-    let problems = try lab.allProblems(format)
+    let problems = try lab.problemsOfReading(MigrationTool(format))
     #expect(problems.count == 1 && problems[0].contains(message), "\(problems)")
   }
 }

@@ -40,7 +40,7 @@ import Testing
     try lab.files(dbmate)
     // The first row's file is gone long since, which dbmate does not mind.
     try lab.database(
-      Lab.place,
+      Lab.newDatabase,
       """
       CREATE TABLE IF NOT EXISTS "schema_migrations" (version varchar(128) primary key);
       CREATE TABLE users (id integer);
@@ -67,33 +67,26 @@ import Testing
     try lab.files(dbmate)
     try lab.migrate(.dbmate, to: 20_260_101_120_000)
     try lab.migration("20260103120000_bad.sql", "-- migrate:up\n\nSELECT nonsense;\n-- migrate:down\n")
-    let error = failure { try lab.migrate(.dbmate) }
-    #expect(error.code == .sql && error.text.hasPrefix("20260103120000_bad.sql:3:1: no such column"))
+    expectFailure(start: "20260103120000_bad.sql:3:1: no such column", code: .sql) {
+      try lab.migrate(.dbmate)
+    }
     #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
-    #expect(
-      failure { try lab.migrate(.dbmate, to: 20_260_102_120_001) }.text.contains(
-        "there is no migration 20260102120001"))
+    expectFailure("there is no migration 20260102120001") { try lab.migrate(.dbmate, to: 20_260_102_120_001) }
   }
 
   @Test func withoutATransaction() throws {
     let body = "BEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nVACUUM;\nDELETE FROM t;\n"
     try lab.migration("1_a.sql", "-- migrate:up\n\(body)-- migrate:down\n")
-    #expect(failure { try lab.migrate(.dbmate) }.text.contains("1_a.sql:2:1: BEGIN, COMMIT"))
-    let tool = MigrationTool(.dbmate, database: "notes")
-    func validate() throws -> [String] {
-      try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems.map {
-        $0.message.replacing(lab.directory("migrations") + "/", with: "")
-      }
-    }
-    #expect(try validate().first?.hasPrefix("1_a.sql:2:1: BEGIN, COMMIT") == true)
+    expectFailure("1_a.sql:2:1: BEGIN, COMMIT") { try lab.migrate(.dbmate) }
+    #expect(try lab.problems(.dbmate).first?.hasPrefix("1_a.sql:2:1: BEGIN, COMMIT") == true)
     try lab.migration("1_a.sql", "-- migrate:up transaction:false\n\(body)-- migrate:down\n")
-    #expect(try validate() == [])
+    #expect(try lab.problems(.dbmate) == [])
     try lab.migrate(.dbmate)
     #expect(try lab.tables() == ["schema_migrations", "t"])
     try lab.migration("2_b.sql", "-- migrate:up transaction:false\nBEGIN;\nDROP TABLE t;\n-- migrate:down\n")
-    #expect(failure { try lab.migrate(.dbmate) }.text.contains("leave a transaction open"))
+    expectFailure("leave a transaction open") { try lab.migrate(.dbmate) }
     try lab.migration("2_b.sql", "-- migrate:up transaction:false\nATTACH 'x' AS y;\n-- migrate:down\n")
-    #expect(failure { try lab.migrate(.dbmate) }.text.contains("2_b.sql:2:1: ATTACH"))
+    expectFailure("2_b.sql:2:1: ATTACH") { try lab.migrate(.dbmate) }
     #expect(try lab.tables() == ["schema_migrations", "t"])
   }
 
@@ -120,10 +113,7 @@ import Testing
     try lab.files([
       "1_a.up.sql": sql, "1_a.down.sql": sql.replacing("CREATE TABLE t (a)", with: "DROP TABLE t"),
     ])
-    let tool = MigrationTool(.golangMigrate, database: "notes")
-    #expect(
-      try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration).problems
-        .isEmpty)
+    #expect(try lab.problems(.golangMigrate) == [])
     try lab.migrate(.golangMigrate)
     #expect(try lab.tables() == ["schema_migrations", "t"])
   }
@@ -144,10 +134,9 @@ import Testing
     for format in MigrationTool.Format.allCases where format != .room {
       let name = [.golangMigrate: "1_a.up.sql", .sqldelight: "1.sqm"][format] ?? "1_a.sql"
       try lab.files([name: "-- migrate:up\n-- +goose Up\n<<<<<<< HEAD\nSELECT 1;\n-- migrate:down\n"])
-      let error = failure { try lab.migrate(format) }
-      #expect(
-        error.code == .catalog && error.text.hasPrefix("\(name):3:1: a conflict marker"), "\(error.text)"
-      )
+      expectFailure(start: "\(name):3:1: a conflict marker", code: .catalog) {
+        try lab.migrate(MigrationTool(format))
+      }
       try lab.removeMigration(name)
     }
   }
@@ -179,19 +168,20 @@ import Testing
   @Test func golangMigrateDirty() throws {
     try lab.files(golang)
     try lab.database(
-      Lab.place,
+      Lab.newDatabase,
       """
       CREATE TABLE schema_migrations (version uint64,dirty bool);
       CREATE UNIQUE INDEX version_unique ON schema_migrations (version);
       INSERT INTO schema_migrations (version, dirty) VALUES (2, true);
       CREATE TABLE users (id integer);
       """)
-    let error = failure { try lab.plan(.golangMigrate) }
-    #expect(error.code == .unknownVersion && error.text.contains("failed in the middle of migration 2"))
-    try lab.baseline(.golangMigrate, 1)
+    expectFailure("failed in the middle of migration 2", code: .unknownVersion) {
+      try lab.plan(.golangMigrate)
+    }
+    try lab.baseline(1, lab.catalog(.golangMigrate))
     #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["1 0"])
     #expect(try lab.plan(.golangMigrate).pending.map(\.number) == [2, 3])
-    try lab.baseline(.golangMigrate, 0)
+    try lab.baseline(0, lab.catalog(.golangMigrate))
     #expect(try lab.column("SELECT count(*) FROM schema_migrations") == ["0"])
     #expect(try lab.plan(.golangMigrate).detected.version == 0)
   }
@@ -207,8 +197,7 @@ import Testing
     let plan = try lab.plan(.golangMigrate)
     #expect(plan.entries.map(\.state) == [.applied, .applied, .outOfOrder, .applied, .pending])
     #expect(plan.problems.map(\.code) == [.outOfOrder] && plan.appliedExternally.isEmpty)
-    let error = failure { try lab.migrate(.golangMigrate) }
-    #expect(error.code == .outOfOrder && error.text.contains("out of order"), "\(error)")
+    expectFailure("out of order", code: .outOfOrder) { try lab.migrate(.golangMigrate) }
     #expect(try lab.tables() == ["a", "b", "c", "schema_migrations"])
 
     let late = try lab.migrate(.golangMigrate, to: 5, allowingOutOfOrder: true)
@@ -254,17 +243,17 @@ import Testing
     ]
     let (name, text) = try #require(files[format])
     try lab.files([name: text])
-    try lab.write(Lab.place, "")
-    let plan = try lab.plan(format)
+    try lab.write(Lab.newDatabase, "")
+    let plan = try lab.plan(MigrationTool(format))
     #expect(plan.detected.version == 0 && plan.detected.source == .newContainer)
-    let report = try lab.migrate(format)
+    let report = try lab.migrate(MigrationTool(format))
     if format == .sqldelight {
       // The app makes it: a number would keep it from that.
       #expect(report.migrations[0].notes.contains { $0.contains("does not exist: skipped") })
       #expect(try lab.column("PRAGMA user_version") == ["0"])
     } else {
       #expect(try lab.tables().contains("a"))
-      #expect(try lab.plan(format).entries.map(\.state) == [.applied])
+      #expect(try lab.plan(MigrationTool(format)).entries.map(\.state) == [.applied])
     }
   }
 
@@ -306,7 +295,7 @@ import Testing
   @Test func gooseWithRowsOfTheWayBack() throws {
     try lab.files(goose)
     try lab.database(
-      Lab.place,
+      Lab.newDatabase,
       """
       CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL,
         is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')));
@@ -340,9 +329,9 @@ import Testing
     // Without a database there is nothing to do: the app makes it with the newest schema.
     let skipped = try lab.migrate(.sqldelight)
     #expect(skipped.migrations.flatMap(\.notes).allSatisfy { $0.contains("does not exist: skipped") })
-    #expect(try lab.exists(Lab.place) == false)
+    #expect(try lab.exists(Lab.newDatabase) == false)
 
-    try lab.database(Lab.place, "CREATE TABLE player (id); PRAGMA user_version = 1")
+    try lab.database(Lab.newDatabase, "CREATE TABLE player (id); PRAGMA user_version = 1")
     let plan = try lab.plan(.sqldelight)
     #expect(plan.detected.version == 1 && plan.pending.map(\.number) == [2, 3])
     #expect(plan.detected.source.description == "the user_version of the database notes")
@@ -352,13 +341,13 @@ import Testing
     #expect(try lab.column("PRAGMA user_version") == ["3"])
     #expect(
       try lab.column("SELECT name FROM pragma_table_info('player')") == ["id", "draft_year", "draft_order"])
-    try lab.baseline(.sqldelight, 0)
+    try lab.baseline(0, lab.catalog(.sqldelight))
     #expect(try lab.column("PRAGMA user_version") == ["1"], "the first version of a schema is 1")
     try lab.change("PRAGMA user_version = 0")
-    try lab.baseline(.sqldelight, 1)
+    try lab.baseline(1, lab.catalog(.sqldelight))
     #expect(try lab.column("PRAGMA user_version") == ["1"])
     #expect(try lab.plan(.sqldelight).pending.map(\.number) == [2, 3])
-    #expect(failure { try lab.baseline(.sqldelight, 4) }.text.contains("the migrations go from 1 to 3"))
+    expectFailure("the migrations go from 1 to 3") { try lab.baseline(4, lab.catalog(.sqldelight)) }
 
     try lab.change("PRAGMA user_version = 4")
     #expect(try lab.plan(.sqldelight).problems.map(\.code) == [.newer])
@@ -366,9 +355,8 @@ import Testing
 
   @Test(arguments: MigrationTool.Format.allCases)
   func aDatabaseWithoutARecord(_ format: MigrationTool.Format) throws {
-    try lab.database(Lab.place, "CREATE TABLE a (x)")
-    let error = failure { try lab.plan(format) }
-    #expect(error.code == .unknownVersion && error.text.contains("set the version"), "\(error)")
+    try lab.database(Lab.newDatabase, "CREATE TABLE a (x)")
+    expectFailure("set the version", code: .unknownVersion) { try lab.plan(MigrationTool(format)) }
   }
 
   @Test(
@@ -383,10 +371,10 @@ import Testing
     ] as [(MigrationTool.Format, String, String, Int)])
   func oddRows(_ format: MigrationTool.Format, _ table: String, _ rows: String, _ version: Int) throws {
     let name = format == .goose ? "goose_db_version" : "schema_migrations"
-    try lab.database(Lab.place, "\(table); INSERT INTO \(name) VALUES \(rows)")
-    #expect(try lab.plan(format).detected.version == version)
+    try lab.database(Lab.newDatabase, "\(table); INSERT INTO \(name) VALUES \(rows)")
+    #expect(try lab.plan(MigrationTool(format)).detected.version == version)
     try lab.change("DROP TABLE \(name); CREATE TABLE \(name) (other)")
-    #expect(failure { try lab.plan(format) }.code == .unknownVersion)
+    #expect(failure { try lab.plan(MigrationTool(format)) }.code == .unknownVersion)
   }
 
   @Test func validatesThem() throws {
@@ -394,23 +382,18 @@ import Testing
     try lab.files([
       "00003_bad.sql": "-- +goose Up\nSELEC 1;\nDELETE FROM users;\n-- +goose Down\nDROP TABL x;\n"
     ])
-    let tool = MigrationTool(.goose, database: "notes")
-    let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
-      .problems
-      .map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+    let found = try lab.problems(.goose)
     #expect(found.count == 2, "\(found)")
     #expect(found.first?.hasPrefix("00003_bad.sql:2:1: near \"SELEC\": syntax error") == true, "\(found)")
     #expect(found.last?.hasPrefix("00003_bad.sql:5:1: near \"TABL\": syntax error") == true, "\(found)")
   }
 
   @Test func configured() throws {
-    let file = lab.directory("drydock.yaml")
     func configuration(_ migrations: String) throws -> ContainerConfiguration {
-      try lab.writeHost("drydock.yaml", "databases: {notes: [a.db]}\nmigrations: \(migrations)\n")
-      return try ContainerConfiguration(file: file, sections: [])
+      try lab.configuration("databases: {notes: [a.db]}\nmigrations: \(migrations)\n")
     }
     let found = try configuration("{path: db/migrations, format: golang-migrate, database: notes}")
-    #expect(found.migrationTool == MigrationTool(.golangMigrate, database: "notes"))
+    #expect(found.migrationTool == .golangMigrate)
     #expect(found.migrations?.hasSuffix("/db/migrations") == true)
     #expect(try configuration("Migrations").migrationTool == nil)
     for (text, message) in [
@@ -420,7 +403,7 @@ import Testing
       ("{format: goose, database: notes}", "needs the key `path`"),
       ("{path: x, format: goose}", "needs the key `database`"),
     ] {
-      #expect(failure { try configuration(text) }.text.contains(message))
+      expectFailure(message) { try configuration(text) }
     }
   }
 }

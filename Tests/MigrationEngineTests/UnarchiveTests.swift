@@ -48,11 +48,11 @@ import Testing
 
   private func write(_ lab: Lab, _ path: ContainerPath, _ data: Data) throws {
     try lab.write(path, "")
-    try data.write(to: URL(fileURLWithPath: lab.directory("container/\(path)")))
+    try data.write(to: URL(fileURLWithPath: lab.path(path)))
   }
 
   private func read(_ lab: Lab, _ path: ContainerPath) throws -> [UInt8] {
-    try Transaction.inspect(try lab.container) { try $0.read(path) }
+    try lab.look { try $0.read(path) }
   }
 
   // MARK: Files
@@ -75,14 +75,14 @@ import Testing
     for name in ["a.note", ".b.note", "c"] {
       try write(lab, try ContainerPath("Documents/notes/" + name), note(name))
     }
-    let path = lab.directory("container/Documents/notes/a.note")
+    let path = lab.path("Documents/notes/a.note")
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-    try lab.run("  - files.unarchive: {path: 'Documents/notes/*.note', extension: .json}\n")
-    let names = try Transaction.inspect(try lab.container) {
+    try lab.run("files.unarchive: {path: 'Documents/notes/*.note', extension: .json}")
+    let names = try lab.look {
       try $0.children(of: "Documents/notes").map(\.nameString)
     }
     #expect(names == [".b.json", "a.json", "c"])
-    let mode = try Transaction.inspect(try lab.container) {
+    let mode = try lab.look {
       try $0.metadata(of: "Documents/notes/a.json")?.mode
     }
     #expect(mode == 0o600)
@@ -117,8 +117,7 @@ import Testing
     try write(lab, "note", data)
     try write(lab, "list", archive([NSNull()] as NSArray))
     try lab.write("text", "hello")
-    let error = failure { try lab.run("  - files.unarchive: \(step)\n") }
-    #expect(error.text.contains(message), "\(error.text)")
+    expectFailure(message) { try lab.run("files.unarchive: \(step)") }
     #expect(try read(lab, "note") == [UInt8](data))
   }
 
@@ -155,8 +154,7 @@ import Testing
   ])
   func arguments(_ arguments: String, _ message: String) throws {
     try lab.migration("0001_test.yaml", "steps: [{files.unarchive: \(arguments)}]\n")
-    let error = failure { try lab.catalog() }
-    #expect(error.text.contains(message), "\(error.text)")
+    expectFailure(message) { try lab.catalog() }
   }
 
   // MARK: Settings
@@ -190,7 +188,7 @@ import Testing
   @Test func errorsHoldNoValues() throws {
     let secret: NSDictionary = [NSNumber(value: 4): "hunter2-hunter2-hunter2"]
     try lab.set(["session": .data([UInt8](archive(secret)))])
-    let error = failure { try lab.run("  - files.unarchive: {key: session}\n") }
+    let error = failure { try lab.run("files.unarchive: {key: session}") }
     #expect(error.text.contains("the setting `session` cannot be unarchived: object 1 (`NSDictionary`) of"))
     #expect(!error.text.contains("hunter2"))
   }
@@ -207,13 +205,13 @@ import Testing
     try write(lab, "one", data)
     try lab.write("two", "two")
     try lab.set(["a": .data([UInt8](data)), "c": .integer(1)])
-    try lab.run("  - files.unarchive: {\(arguments)}\n")
+    try lab.run("files.unarchive: {\(arguments)}")
     let report = try lab.rollback(down: true)
     #expect(report.migrations.flatMap(\.notes) == [])
     #expect(try read(lab, "one") == [UInt8](data))
     #expect(try read(lab, "two") == Array("two".utf8))
     #expect(try lab.settings() == ["a": .data([UInt8](data)), "c": .integer(1)])
-    let files = try Transaction.inspect(try lab.container) { try $0.children(of: .root).map(\.nameString) }
+    let files = try lab.look { try $0.children(of: .root).map(\.nameString) }
     #expect(files == ["Documents", "Library", "one", "two"])
   }
 
@@ -223,7 +221,7 @@ import Testing
     try lab.run("  - files.unarchive: {path: one}\n  - files.unarchive: {key: a}\n")
     try lab.write("one", "newer")
     try lab.set(["a": .string("newer")])
-    let notes = try lab.rollback(down: true).migrations.flatMap(\.notes)
+    let notes = try lab.revert()
     #expect(notes.count == 2, "\(notes)")
     #expect(try read(lab, "one") == Array("newer".utf8))
     #expect(try lab.settings() == ["a": .string("newer")])
@@ -242,7 +240,7 @@ import Testing
 
   private func database(_ lab: Lab, _ schema: String, _ rows: [DatabaseValue]) throws {
     try lab.database(Lab.oldDatabase, schema)
-    let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+    let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
     try queue.write { db in
       for (index, row) in rows.enumerated() {
         try db.execute(sql: "INSERT INTO note VALUES (?, ?)", arguments: [index + 1, row])
@@ -254,7 +252,7 @@ import Testing
   @Test(arguments: ["", " WITHOUT ROWID"]) func columns(_ kind: String) throws {
     let rows = [note("one").databaseValue, .null, note("three").databaseValue]
     try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB)\(kind);", rows)
-    try lab.run("  - files.unarchive: {database: notes, table: Note, column: body, where: 'id < 9 -- all'}\n")
+    try lab.run("files.unarchive: {database: notes, table: Note, column: body, where: 'id < 9 -- all'}")
     let found = try lab.query(Lab.oldDatabase, "SELECT id, body FROM note ORDER BY id")
     #expect(
       found == [
@@ -292,8 +290,7 @@ import Testing
     let data = note("one")
     let rows = [data.databaseValue, "text".databaseValue]
     try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
-    let error = failure { try lab.run("  - files.unarchive: {database: notes, \(arguments)}\n") }
-    #expect(error.text.contains(message), "\(error.text)")
+    expectFailure(message) { try lab.run("files.unarchive: {database: notes, \(arguments)}") }
     let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note ORDER BY id")
     #expect(found == [["body": data], ["body": "text"]])
   }

@@ -28,7 +28,7 @@ import Testing
       try lab.migration("0001_first.yaml", "steps:\n  - defaults.set-default: {values: {size: 1}}\n")
       try lab.migration("0002_move.yaml", Self.move)
       try lab.migration("0003_last.yaml", "steps:\n  - defaults.set: {values: {done: true}}\n")
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try body(lab)
     }
   }
@@ -37,7 +37,7 @@ import Testing
 
   @Test func withoutTheKeyNothingIsBegun() throws {
     try withLab { lab in
-      let before = try TreeListing(lab.directory("container"))
+      let before = try lab.tree()
       for _ in 0..<2 {
         let error = #expect(throws: DrydockError.self) { try lab.migrate() }
         #expect(error?.code == .vaultLocked)
@@ -46,8 +46,7 @@ import Testing
             == true)
         #expect(error?.message.contains("device key") == true)
       }
-      let after = try TreeListing(lab.directory("container"))
-      #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+      try lab.expectUntouched(since: before)
       // Up to there no key is needed; nor after it.
       #expect(try lab.migrate(to: 1).to == 1)
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
@@ -61,9 +60,9 @@ import Testing
   @Test func aWrongKeyOrADamagedVaultChangesNothing() throws {
     try withLab { lab in
       let keys = DeviceKeys(try AgeIdentity.generate())
-      let path = lab.directory("container/Library/Vault/vault.age")
+      let path = lab.path("Library/Vault/vault.age")
       try FileManager.default.createDirectory(
-        atPath: lab.directory("container/Library/Vault"), withIntermediateDirectories: true)
+        atPath: lab.path("Library/Vault"), withIntermediateDirectories: true)
       let sealed = try Vault(new: keys).sealed()
       var damaged = sealed
       damaged[damaged.count - 1] ^= 1
@@ -87,12 +86,7 @@ import Testing
     try withLab { lab in
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
       let before = try listing(lab)
-      let catalog = try lab.catalog()
-      let dry = try Transaction.dryRun(on: lab.container, options: lab.options) { stage in
-        try Migrator.run(
-          MigrationStatus(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
-          stamp: lab.stamp)
-      }
+      let dry = try lab.dryRun()
       let changes = try listing(lab).differences(from: before, comparing: TreeListing.untouched)
       #expect(changes.filter { !$0.contains(".drydock-") } == [])
       var real = try lab.migrate()
@@ -115,14 +109,8 @@ import Testing
         try lab.set(["blob": value])
         try lab.migration(
           "0001_move.yaml", "steps:\n  - vault.move-from-defaults: {key: blob, service: s, as: text}\n")
-        _ = try lab.baseline(0)
-        let catalog = try lab.catalog()
-        let dry = try Transaction.dryRun(on: lab.container, options: lab.options) { stage in
-          try Migrator.run(
-            MigrationStatus(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
-            stamp: lab.stamp)
-        }
-        let text = "\(dry)"
+        try lab.baseline(0)
+        let text = "\(try lab.dryRun())"
         #expect(!["canary", "\"abc\"", "4711"].contains { text.contains($0) }, "\(text)")
       }
     }
@@ -132,7 +120,7 @@ import Testing
     try withLab { lab in
       let keys = DeviceKeys(try AgeIdentity.generate())
       lab.deviceKeys = keys
-      let before = try TreeListing(lab.directory("container"))
+      let before = try lab.tree()
       let report = try lab.migrate()
       #expect(try holders(lab) == [])
       let encoded = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
@@ -147,7 +135,7 @@ import Testing
       }
       _ = try Transaction.rollback(lab.container, options: lab.options)
       _ = try Transaction.rollback(lab.container, options: lab.options)
-      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+      #expect(try lab.tree().differences(from: before) == [])
     }
   }
 
@@ -168,7 +156,7 @@ import Testing
           - defaults.delete: {file: Library/Preferences/old.plist, keys: token, destructive: old}
           - files.delete: {path: [Documents/session.json, \(Lab.newDatabase)], destructive: old}
         """)
-      let before = try TreeListing(lab.directory("container"))
+      let before = try lab.tree()
       try lab.migrate(to: 1)
       try lab.migration(
         "0002_move.yaml",
@@ -177,7 +165,7 @@ import Testing
       try lab.migrate()
       #expect(try holders(lab) == [])
       for _ in 0..<2 { _ = try Transaction.rollback(lab.container, options: lab.options) }
-      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+      #expect(try lab.tree().differences(from: before) == [])
     }
   }
 
@@ -186,14 +174,14 @@ import Testing
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
       _ = try lab.migrate()
       // The app itself, with no transaction of Drydock's.
-      let path = lab.directory("container/Library/Vault/vault.age")
+      let path = lab.path("Library/Vault/vault.age")
       let keys = try #require(lab.deviceKeys)
       var vault = try Vault(
         opening: Array(Data(contentsOf: URL(fileURLWithPath: path))), with: keys, path: path)
       vault.put(VaultItem(service: "app", account: "own", value: SecretBytes([1])))
       try Data(try vault.sealed()).write(to: URL(fileURLWithPath: path))
       _ = try Transaction.rollback(lab.container, options: lab.options)
-      let after = try Transaction.inspect(lab.container, options: lab.options) { try $0.vault() }
+      let after = try lab.look { try $0.vault() }
       #expect(after?.sorted.map(\.description) == ["app/own"])
       #expect(try lab.settings()?["token"] == .string("canary-01234-x"))
     }
@@ -230,8 +218,7 @@ import Testing
   func mistakesInAVerify(_ assertion: String, _ message: String) throws {
     try Lab.with { lab in
       try lab.migration("0001_a.yaml", Self.move + "\n  - \(assertion)\n")
-      let error = failure { try lab.catalog() }
-      #expect(error.text.contains(message) && error.text.contains("0001_a.yaml:"), "\(error.text)")
+      expectFailure(message, "0001_a.yaml:") { try lab.catalog() }
     }
   }
 

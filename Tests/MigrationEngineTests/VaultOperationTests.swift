@@ -44,7 +44,7 @@ import Testing
       }
       var notes: [String] = []
       let error = failure { notes = try lab.run("  - " + step + "\n") }
-      let after = try Transaction.inspect(lab.container, options: lab.options) { try $0.vault() }
+      let after = try lab.look { try $0.vault() }
       // Texts without the test's directory: its name may contain a secret's text.
       let text = { [directory = lab.directory("")] (text: String) in text.replacing(directory, with: "") }
       return (after?.sorted.map(Self.line), try lab.settings() ?? [:], notes.map(text), text(error.text))
@@ -304,8 +304,7 @@ import Testing
   func mistakes(_ step: String, _ message: String) throws {
     try Lab.with { lab in
       try lab.migration("0001_test.yaml", "steps:\n  - " + step + "\n")
-      let error = failure { try lab.catalog() }
-      #expect(error.text.contains(message) && error.text.contains("0001_test.yaml:2:"), "\(error.text)")
+      expectFailure(message, "0001_test.yaml:2:") { try lab.catalog() }
     }
   }
 }

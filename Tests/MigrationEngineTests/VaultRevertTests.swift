@@ -24,13 +24,13 @@ import Testing
         }
         try stage.setVault(vault)
       }
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try body(lab)
     }
   }
 
   private func items(_ lab: Lab) throws -> [VaultItem] {
-    try Transaction.inspect(lab.container, options: lab.options) { try $0.vault()?.sorted ?? [] }
+    try lab.look { try $0.vault()?.sorted ?? [] }
   }
 
   @Test(
@@ -53,7 +53,7 @@ import Testing
       try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
       try lab.migrate()
       #expect(try items(lab) != before)
-      #expect(try lab.rollback(down: true).migrations.flatMap(\.notes) == [])
+      #expect(try lab.revert() == [])
       #expect(try items(lab) == before)
       #expect(try lab.settings() == settings)
       #expect(try holders(lab) == [])
@@ -117,7 +117,7 @@ import Testing
       try add(service, "own")
       try lab.migrate()
       try add(service, "new")
-      #expect(try lab.rollback(to: 0, down: true).migrations.flatMap(\.notes) == [])
+      #expect(try lab.revert(to: 0) == [])
       #expect(
         try items(lab).map(\.description).sorted() == [
           "\(service)/own", "notes/auth", "notes/mail", "notes/new", "notes/user:pass",
@@ -136,7 +136,7 @@ import Testing
         vault.put(VaultItem(service: "notes", account: "new", value: SecretBytes(Array("newer".utf8))))
         try stage.setVault(vault)
       }
-      #expect(try lab.rollback(to: 0, down: true).migrations.flatMap(\.notes) == [])
+      #expect(try lab.revert(to: 0) == [])
       // What was there before the step stays.
       #expect(try lab.settings()?["absent"] == .string("newer") && lab.settings()?["gone"] == nil)
       #expect(try items(lab).map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
@@ -147,14 +147,13 @@ import Testing
     try Lab.with { lab in
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
       try lab.set(["token": .string("canary-012345-x")])
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration(
         "0001_test.yaml", "steps:\n  - vault.move-from-defaults: {key: token, service: notes}\n")
       try lab.migrate()
       let keys = lab.deviceKeys
       lab.deviceKeys = nil
-      let error = failure { try lab.rollback(down: true) }
-      #expect(error.code == .vaultLocked && error.text.contains("vault.move-from-defaults"), "\(error)")
+      expectFailure("vault.move-from-defaults", code: .vaultLocked) { try lab.rollback(down: true) }
       lab.deviceKeys = keys
       try lab.rollback(down: true)
       #expect(try !lab.exists(try lab.container.vaultPath))

@@ -16,13 +16,7 @@ import Testing
   private static let setting = Marker(place: .defaults(key: "v"))
 
   private func detect(_ lab: Lab) throws -> DetectedVersion {
-    try Transaction.inspect(try lab.container) { try DetectedVersion.detect(in: $0) }
-  }
-
-  private func prepared(_ lab: Lab, migrations: Int = 6) throws {
-    for number in 1...migrations {
-      try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
-    }
+    try lab.look { try DetectedVersion.detect(in: $0) }
   }
 
   @Test func newContainers() throws {
@@ -33,9 +27,7 @@ import Testing
       }
       #expect(try detect(lab).version == 0)
       try lab.write("Documents/a.txt", "")
-      let error = failure { try detect(lab) }
-      #expect(error.code == .unknownVersion)
-      #expect(error.text.contains("set the version"))
+      expectFailure("set the version", code: .unknownVersion) { try detect(lab) }
     }
     try Lab.with { lab in
       try lab.set([:])
@@ -63,9 +55,9 @@ import Testing
     _ value: PropertyListValue?, _ recorded: Int?, _ at: [Int: Int], _ version: Int?,
     _ code: DrydockError.Code?
   ) throws {
-    try prepared(lab)
+    try lab.migrations(6)
     try lab.set(["x": .integer(1)])
-    if let recorded { _ = try lab.baseline(recorded) }
+    if let recorded { try lab.baseline(recorded) }
     lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
     if let value { try lab.set(["v": value]) }
     if let version {
@@ -78,7 +70,7 @@ import Testing
   }
 
   @Test func aMarkerFarBeyond() throws {
-    try prepared(lab, migrations: 1)
+    try lab.migrations(1)
     lab.configuration.versionMarkers = [Self.setting]
     try lab.set(["v": .integer(.max)])
     let first = try lab.plan().problems
@@ -142,7 +134,7 @@ import Testing
       Marker(place: .userVersion(database: "notes")),
       Marker(place: .json(path: "Documents/s.json", pointer: "/a~1b/1")),
     ]
-    try prepared(lab)
+    try lab.migrations(6)
     try lab.release()
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = 3;")
     #expect(try detect(lab).version == 3)
@@ -151,7 +143,7 @@ import Testing
     #expect(try lab.migrate().to == 6)
     #expect(try detect(lab).version == 6)
     #expect(try lab.query(Lab.oldDatabase, "PRAGMA user_version") == [["user_version": 6]])
-    let json = try Transaction.inspect(try lab.container) { try $0.read("Documents/s.json") }
+    let json = try lab.look { try $0.read("Documents/s.json") }
     #expect(
       try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary == ["a/b": [1, 6], "z": true])
     try lab.write("Documents/s.json", "{\"a/b\": [1, 7]}")
@@ -163,7 +155,7 @@ import Testing
   }
 
   @Test func markersAreKeptUpToDate() throws {
-    try prepared(lab)
+    try lab.migrations(6)
     lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: [2: 10, 4: 20])]
     #expect(try lab.migrate(to: 1).to == 1)
     #expect(try lab.settings()?["v"] == nil)
@@ -173,13 +165,13 @@ import Testing
       #expect(try detect(lab).version == target)
     }
     // Before the first number that is named the app's is 0: any other one would mean a later version.
-    _ = try lab.baseline(1)
+    try lab.baseline(1)
     #expect(try lab.settings()?["v"] == .integer(0))
     #expect(try detect(lab).version == 1)
   }
 
   @Test func theAppMigratedItself() throws {
-    try prepared(lab)
+    try lab.migrations(6)
     lab.configuration.versionMarkers = [Self.setting]
     try lab.migrate(to: 1)
     var settings = try #require(try lab.settings())
@@ -191,11 +183,11 @@ import Testing
     #expect(try lab.migrate().changedAnything == false)
     settings["v"] = .integer(7)
     try lab.set(settings)
-    #expect(failure { try lab.migrate() }.text.contains("the migrations end with 6"))
+    expectFailure("the migrations end with 6") { try lab.migrate() }
   }
 
   @Test func baselines() throws {
-    try prepared(lab)
+    try lab.migrations(6)
     try lab.set(["x": .integer(1)])
     lab.configuration.versionMarkers = [Self.setting]
     #expect(try lab.baseline(3).isEmpty)
@@ -208,7 +200,7 @@ import Testing
     #expect(failure { try lab.baseline(-1) }.code == .usage)
     try lab.write(lab.container.historyPath, "garbage")
     #expect(failure { try detect(lab) }.code == .damagedHistory)
-    _ = try lab.baseline(2)
+    try lab.baseline(2)
     #expect(try detect(lab).version == 2)
   }
 }

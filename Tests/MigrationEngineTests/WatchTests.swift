@@ -12,7 +12,7 @@ import Testing
       try lab.busyDatabase(Lab.oldDatabase)
       try lab.write("Documents/note.md", "x")
       try lab.migration("0001_test.yaml", "steps:\n" + steps)
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       return try Transaction.run(on: lab.container, .migrate, summary: "test", options: lab.options) {
         stage in
         var told: [[String]] = []
@@ -77,11 +77,11 @@ import Testing
   func scratch() throws {
     try Lab.with { lab in
       try lab.write("Documents/note.md", "x")
-      _ = try lab.baseline(0)
+      try lab.baseline(0)
       try lab.migration("0001_test.yaml", "steps:\n  - files.write: {path: Documents/new, text: a}\n")
       let reader = try Command.spawn(
         "/bin/sh",
-        ["-c", "exec 9<\"$0\"; echo ready; read line", lab.directory("container/Documents/note.md")])
+        ["-c", "exec 9<\"$0\"; echo ready; read line", lab.path("Documents/note.md")])
       try reader.waitForLine("ready")
       defer {
         reader.closeInput()
