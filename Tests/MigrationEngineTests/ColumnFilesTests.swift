@@ -148,8 +148,7 @@ import Testing
           try lab.query(Lab.oldDatabase, "SELECT hex(image) FROM photo").map { $0[0] as String } == [
             "0001FF", "74657874", "", "",
           ])
-        #expect(
-          try lab.text("Documents/1.bin") == "old")
+        #expect(try lab.text("Documents/1.bin") == "old")
         #expect(try !lab.exists("Documents/2.bin"))
         if !down {
           #expect(try lab.tree().differences(from: before) == [])
@@ -350,8 +349,7 @@ import Testing
         "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/again.bin'\", replace-with: null}\n"
       )
       try lab.migrate()
-      #expect(
-        try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/again.bin"))) == content)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/again.bin"))) == content)
     }
   }
 
@@ -387,8 +385,6 @@ import Testing
 
       """)
     let column = try lab.problems()
-    #expect(
-      column.count == 1 && column[0].contains("0001_a.yaml:3:77: no such column: idd"),
-      "\(column)")
+    #expect(column.count == 1 && column[0].contains("0001_a.yaml:3:77: no such column: idd"), "\(column)")
   }
 }

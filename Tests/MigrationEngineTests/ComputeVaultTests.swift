@@ -14,20 +14,13 @@ import Testing
 
   private func with<T>(_ body: (Lab) throws -> T) throws -> T {
     try Lab.with { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      let keys = try #require(lab.deviceKeys)
       try lab.set(["theme": "dark"])
-      _ = try Transaction.run(on: lab.container, .vault, summary: "made", options: lab.options) { stage in
-        var vault = try Vault(new: keys)
-        for (account, value) in [("user", "ada"), ("password", Self.canary), ("pair", "ada:pass:word")] {
-          vault.put(VaultItem(service: "notes", account: account, value: SecretBytes(Array(value.utf8))))
-        }
-        vault.put(VaultItem(service: "bin", value: SecretBytes([0, 0xFF])))
-        var shared = VaultItem(service: "shared", account: "user", value: SecretBytes(Array("x".utf8)))
-        shared.isSynchronizable = true
-        vault.put(shared)
-        try stage.setVault(vault)
+      var shared = VaultItem(service: "shared", account: "user", value: SecretBytes(Array("x".utf8)))
+      shared.isSynchronizable = true
+      let others = [("user", "ada"), ("password", Self.canary), ("pair", "ada:pass:word")].map {
+        VaultItem(service: "notes", account: $0, value: SecretBytes(Array($1.utf8)))
       }
+      try lab.put([shared, VaultItem(service: "bin", value: SecretBytes([0, 0xFF]))] + others)
       try lab.baseline(0)
       return try body(lab)
     }

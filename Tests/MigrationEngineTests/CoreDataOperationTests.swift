@@ -27,8 +27,7 @@ import Testing
     _ body: (Lab) throws -> T
   ) throws -> T {
     try Lab.with { lab in
-      try RawFiles.write(
-        CoreDataSamples.bytes(store), to: Array(lab.path(Lab.oldDatabase).utf8))
+      try RawFiles.write(CoreDataSamples.bytes(store), to: Array(lab.path(Lab.oldDatabase).utf8))
       if !sql.isEmpty {
         let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
         try queue.writeWithoutTransaction { try $0.execute(sql: sql) }

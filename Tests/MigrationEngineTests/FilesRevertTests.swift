@@ -21,8 +21,7 @@ import Testing
   ) throws -> (notes: [String], differences: [String]) {
     try Lab.with { lab in
       for file in Self.files { try lab.write(try ContainerPath(file), file) }
-      try ExtendedAttributes.set(
-        "user.com.apple.MobileBackup", [1], of: Array(lab.path("flagged").utf8))
+      try ExtendedAttributes.set("user.com.apple.MobileBackup", [1], of: Array(lab.path("flagged").utf8))
       let before = try lab.tree()
       try lab.run(steps)
       try app(lab)

@@ -121,8 +121,7 @@ import Testing
 
   @Test func theFlagKeepsOutOfBackups() throws {
     for file in ["cache/1", "a.tmp", "d/b.tmp", "plain"] { try lab.write(try ContainerPath(file), file) }
-    try ExtendedAttributes.set(
-      "user.com.apple.MobileBackup", [1], of: Array(lab.path("plain").utf8))
+    try ExtendedAttributes.set("user.com.apple.MobileBackup", [1], of: Array(lab.path("plain").utf8))
     try lab.run(
       """
         - files.set-backup-exclusion: {path: [cache, "**/*.tmp"], excluded: true}
@@ -165,8 +164,7 @@ import Testing
 
   @Test func aLinkCarriesNoFlag() throws {
     try lab.write("a", "a")
-    try FileManager.default.createSymbolicLink(
-      atPath: lab.path("link"), withDestinationPath: "a")
+    try FileManager.default.createSymbolicLink(atPath: lab.path("link"), withDestinationPath: "a")
     expectFailure("`link` is a symbolic link, which cannot carry the attribute") {
       try lab.run("files.set-backup-exclusion: {path: link, excluded: true}")
     }

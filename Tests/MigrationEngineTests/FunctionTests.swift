@@ -29,8 +29,7 @@ import Testing
     try lab.migration(
       "0001_a.sql",
       sqlFile("INSERT INTO t VALUES (CAST(\(expression) AS TEXT));", "irreversible"))
-    #expect(
-      try lab.problems() == [])
+    #expect(try lab.problems() == [])
     try lab.migrate()
     #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": expected]])
   }
@@ -39,9 +38,7 @@ import Testing
     lab.configuration.sql.functions = ["regexp": .regexp]
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('one'), ('two')")
     try lab.baseline(0)
-    try lab.migration(
-      "0001_a.sql",
-      sqlFile("UPDATE t SET a = 'x' WHERE a REGEXP '^t';", "irreversible"))
+    try lab.migration("0001_a.sql", sqlFile("UPDATE t SET a = 'x' WHERE a REGEXP '^t';", "irreversible"))
     try lab.migrate()
     #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": "one"], ["a": "x"]])
   }
@@ -53,8 +50,7 @@ import Testing
     ("INSERT INTO task (a, b) SELECT to_base64(a), count(*) FROM other;", "4:1", "to_base64"),
   ])
   func validateNamesUnknownOnes(_ sql: String, _ place: String, _ name: String) throws {
-    try lab.migration(
-      "0001_a.sql", sqlFile(sql, "irreversible"))
+    try lab.migration("0001_a.sql", sqlFile(sql, "irreversible"))
     let found = try lab.problems()
     #expect(found.count == 1, "\(found)")
     #expect(
@@ -71,8 +67,7 @@ import Testing
     "SELECT sum(a) FILTER (WHERE b > 1) OVER (PARTITION BY c) FROM task;",
   ])
   func namesOfTablesAreNoFunctions(_ sql: String) throws {
-    try lab.migration(
-      "0001_a.sql", sqlFile(sql, "irreversible"))
+    try lab.migration("0001_a.sql", sqlFile(sql, "irreversible"))
     #expect(try lab.problems() == [])
   }
 
@@ -80,8 +75,7 @@ import Testing
     "A dollar sign is a part of a name",
     arguments: ["SELECT a$b(1);", "UPDATE app SET x = a$b(1) WHERE y = 2;"])
   func dollarSigns(_ sql: String) throws {
-    try lab.migration(
-      "0001_a.sql", sqlFile(sql, "irreversible"))
+    try lab.migration("0001_a.sql", sqlFile(sql, "irreversible"))
     let found = try lab.problems()
     #expect(found.count == 1 && found[0].contains("no such function: a$b;"), "\(found)")
     lab.configuration.sql.functions = ["a$b": .base64]

@@ -117,7 +117,7 @@ final class Lab {
   func sample(_ path: String) throws { try write(Self.newDatabase, Samples.bytes(path)) }
 
   /// Puts items into the vault as the app would, and makes vault and key where there is none.
-  func put(_ items: VaultItem...) throws {
+  func put(_ items: [VaultItem]) throws {
     let keys = try deviceKeys ?? DeviceKeys(AgeIdentity.generate())
     deviceKeys = keys
     _ = try Transaction.run(on: try container, .vault, summary: "app", options: options) { stage in

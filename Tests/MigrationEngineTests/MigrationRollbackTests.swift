@@ -175,8 +175,7 @@ import Testing
       try lab.app(sets: "theme", .string("sepia"))
       let report = try lab.rollback(to: 0, discardingNewer: true)
       #expect(report.discarded.map(\.key) == ["user", "theme"])
-      let changes = try lab.tree().differences(
-        from: listings[0], comparing: [.type, .mode, .content])
+      let changes = try lab.tree().differences(from: listings[0], comparing: [.type, .mode, .content])
       #expect(changes == [])
     }
   }

@@ -140,8 +140,7 @@ import Testing
       try lab.migration("0001_a.yaml", "steps:\n  - defaults.rename: {keys: {a: b}}\n")
       try lab.migration(
         "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
-      try lab.migration(
-        "0003_c.sql", sqlFile("INSERT INTO t VALUES (3);\nSELEC 1;"))
+      try lab.migration("0003_c.sql", sqlFile("INSERT INTO t VALUES (3);\nSELEC 1;"))
       let error = failure { try lab.migrate() }
       #expect(error.code == .sql && error.text == "0003_c.sql:4:1: near \"SELEC\": syntax error")
       #expect(try lab.settings() == ["a": .integer(1)])

@@ -78,8 +78,7 @@ import Testing
   func links() throws {
     try Lab.with { lab in
       try lab.write("d/a", "a")
-      try FileManager.default.createSymbolicLink(
-        atPath: lab.path("d/b"), withDestinationPath: "a")
+      try FileManager.default.createSymbolicLink(atPath: lab.path("d/b"), withDestinationPath: "a")
       try lab.tried("files.set-protection: {path: 'd/*', class: complete}") { _, notes in
         #expect(notes.count == 1 && notes[0].contains("`d/b` is a symbolic link"), "\(notes)")
       }

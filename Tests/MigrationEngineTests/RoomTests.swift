@@ -15,8 +15,7 @@ import Testing
         INSERT INTO task VALUES (1, 'sweep');
         """)
       try lab.baseline(0)
-      try lab.migration(
-        "0001_a.sql", sqlFile(sql, "irreversible"))
+      try lab.migration("0001_a.sql", sqlFile(sql, "irreversible"))
       let error = failure { try lab.migrate() }
       if error.code != nil { #expect(try lab.history()?.version == 0) }
       return error

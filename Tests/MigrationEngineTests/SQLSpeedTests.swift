@@ -78,9 +78,7 @@ import Testing
   @Test func aNULCharacterIsRefused() throws {
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
     try lab.baseline(0)
-    try lab.migration(
-      "0001_a.sql",
-      sqlFile("INSERT INTO t VALUES (1)\0; INSERT INTO t VALUES (2);"))
+    try lab.migration("0001_a.sql", sqlFile("INSERT INTO t VALUES (1)\0; INSERT INTO t VALUES (2);"))
     expectFailure("a NUL character is not SQL") { try lab.migrate() }
   }
 }

@@ -157,8 +157,7 @@ import Testing
     #expect(report.migrations.first?.notes.count == 1)
     #expect(
       report.migrations.first?.notes.first?.hasSuffix("the database notes does not exist: skipped") == true)
-    try lab.migration(
-      "0002_b.sql", sqlFile("SELECT 1;", "if-missing fail"))
+    try lab.migration("0002_b.sql", sqlFile("SELECT 1;", "if-missing fail"))
     expectFailure("0002_b.sql:3:1: sql: the database notes is not in") { try lab.migrate() }
     try lab.migration("0002_b.sql", "-- drydock: database nots\n-- migrate:up\nSELECT 1;\n")
     expectFailure("0002_b.sql:1:1: drydock.yaml has no database `nots`; did you mean `notes`?") {

@@ -303,16 +303,13 @@ import Testing
   func oldFaultsStopNothing(_ index: Int) throws {
     try withOldFault(index) { lab in
       let (name, note, _) = Self.oldFaults[index]
-      try lab.migration(
-        "0001_a.sql", sqlFile("ALTER TABLE log ADD COLUMN b;"))
+      try lab.migration("0001_a.sql", sqlFile("ALTER TABLE log ADD COLUMN b;"))
       try lab.migration(
         "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
       let outcome = try Transaction.run(
         on: try lab.container, .migrate, summary: "test", options: lab.options
       ) { stage in
-        try Migrator.run(
-          MigrationStatus(lab.catalog(), of: stage), on: stage,
-          stamp: lab.stamp)
+        try Migrator.run(MigrationStatus(lab.catalog(), of: stage), on: stage, stamp: lab.stamp)
       }
       #expect(outcome.value.migrations.count == 2, "\(name)")
       #expect(note.isEmpty || outcome.notes.contains { $0.contains(note) }, "\(name): \(outcome.notes)")

@@ -18,17 +18,12 @@ import Testing
   ) async throws -> (notes: String, error: String) {
     try await onThread {
       try Lab.with { lab in
-        let key = DeviceKeys(try AgeIdentity.generate())
-        lab.deviceKeys = key
         try lab.set(["a": 1])
-        _ = try Transaction.run(on: lab.container, .vault, summary: "made", options: lab.options) { stage in
-          var vault = try Vault(new: key)
-          let value = Self.canary + String(repeating: "x", count: size)
-          vault.put(VaultItem(service: "chosen", account: "a", value: SecretBytes(Array(value.utf8))))
-          vault.put(
-            VaultItem(service: "other", account: "b", value: SecretBytes(Array("not-for-scripts".utf8))))
-          try stage.setVault(vault)
-        }
+        let value = Self.canary + String(repeating: "x", count: size)
+        try lab.put([
+          VaultItem(service: "chosen", account: "a", value: SecretBytes(Array(value.utf8))),
+          VaultItem(service: "other", account: "b", value: SecretBytes(Array("not-for-scripts".utf8))),
+        ])
         try lab.baseline(0)
         if !keys { lab.deviceKeys = nil }
         try lab.migration("0001_a/script.sh", "#!/bin/sh\nset -e\n" + script)

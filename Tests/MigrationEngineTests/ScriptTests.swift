@@ -118,8 +118,7 @@ import Testing
         try lab.write(try ContainerPath("d/\(name)"), name)
       }
       for path in ["d/becomes-file/1", "tree/a/b", "e/stays"] { try lab.write(try ContainerPath(path), path) }
-      try FileManager.default.createSymbolicLink(
-        atPath: lab.path("d/link"), withDestinationPath: "old")
+      try FileManager.default.createSymbolicLink(atPath: lab.path("d/link"), withDestinationPath: "old")
     }
     #expect(outcome.error == "no error" && outcome.notes.isEmpty)
     let told = Set(changes(outcome).map { $0.split(separator: ":")[0] })

@@ -65,8 +65,7 @@ import Testing
       try context.run(.step("vault.set-accessibility", ["accessible": "whenUnlocked", "service": "s"]))
     }
     try lab.migrate(catalog)
-    let vault = try #require(
-      try lab.look { try $0.vault() })
+    let vault = try #require(try lab.look { try $0.vault() })
     #expect(vault.items.count == 1)
     let item = try #require(vault[Self.id])
     #expect(item.value == SecretBytes(Array("one".utf8)) && item.label == "label")

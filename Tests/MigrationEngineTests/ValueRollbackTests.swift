@@ -66,8 +66,7 @@ import Testing
       #expect(after["theme"] == "light" && after["size"] == 15 && after["drafts"] == ["a": []])
       #expect(after["editor"] == ["font": "Courier", "list": [0, 1, 2, 3], "new": true])
       #expect(after["oldTheme"] == "mine")
-      let index =
-        FileManager.default.contents(atPath: lab.path("Documents/index.json")) ?? Data()
+      let index = FileManager.default.contents(atPath: lab.path("Documents/index.json")) ?? Data()
       #expect(String(decoding: index, as: UTF8.self) == "{\"a\": 2, \"b\": [ ], \"z\": 0}")
       #expect(
         notes.count == 2 && notes.allSatisfy { $0.hasPrefix(lab.directory("migrations/0001_values.yaml:")) },

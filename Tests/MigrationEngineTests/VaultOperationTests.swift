@@ -31,17 +31,9 @@ import Testing
     _ step: String, _ items: [String]?, _ settings: PropertyListDictionary = [:]
   ) throws -> (items: [String]?, settings: PropertyListDictionary, notes: [String], error: String) {
     try Lab.with { lab in
-      let keys = DeviceKeys(try AgeIdentity.generate())
-      lab.deviceKeys = keys
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
       if !settings.isEmpty { try lab.set(settings) }
-      if let items {
-        let items = try items.map(item)
-        _ = try Transaction.run(on: lab.container, .restore, summary: "seal", options: lab.options) { stage in
-          var vault = try Vault(new: keys)
-          for item in items { vault.put(item) }
-          try stage.setVault(vault)
-        }
-      }
+      if let items { try lab.put(items.map(item)) }
       var notes: [String] = []
       let error = failure { notes = try lab.run("  - " + step + "\n") }
       let after = try lab.look { try $0.vault() }

@@ -10,27 +10,23 @@ import Testing
 @testable import MigrationEngine
 
 @Suite("Reverting steps on the vault") struct VaultRevertTests {
+  private static func item(_ account: String, _ value: String) -> VaultItem {
+    VaultItem(service: "notes", account: account, value: SecretBytes(Array(value.utf8)))
+  }
+
   private func withVault(_ body: (Lab) throws -> Void) throws {
     try Lab.with { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      let keys = try #require(lab.deviceKeys)
       try lab.set(["token": .string("canary-012345-x"), "pin": .integer(4711), "theme": .string("dark")])
-      _ = try Transaction.run(on: lab.container, .vault, summary: "made", options: lab.options) { stage in
-        var vault = try Vault(new: keys)
-        for (account, value) in [("auth", "canary-a"), ("mail", "canary-b"), ("user:pass", "ada:canary-c")] {
-          var item = VaultItem(service: "notes", account: account, value: SecretBytes(Array(value.utf8)))
+      let accounts = [("auth", "canary-a"), ("mail", "canary-b"), ("user:pass", "ada:canary-c")]
+      try lab.put(
+        accounts.map { account, value in
+          var item = Self.item(account, value)
           item.modified = "2026-01-01T00:00:00Z"
-          vault.put(item)
-        }
-        try stage.setVault(vault)
-      }
+          return item
+        })
       try lab.baseline(0)
       try body(lab)
     }
-  }
-
-  private func items(_ lab: Lab) throws -> [VaultItem] {
-    try lab.look { try $0.vault()?.sorted ?? [] }
   }
 
   @Test(
@@ -49,12 +45,12 @@ import Testing
     ])
   func upAndDown(step: String) throws {
     try withVault { lab in
-      let (before, settings) = (try items(lab), try lab.settings())
+      let (before, settings) = (try lab.items(), try lab.settings())
       try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
       try lab.migrate()
-      #expect(try items(lab) != before)
+      #expect(try lab.items() != before)
       #expect(try lab.revert() == [])
-      #expect(try items(lab) == before)
+      #expect(try lab.items() == before)
       #expect(try lab.settings() == settings)
       #expect(try holders(lab) == [])
     }
@@ -83,16 +79,10 @@ import Testing
           - vault.convert: {service: notes, account: auth, fields: value}
         """)
       try lab.migrate()
-      _ = try Transaction.run(on: lab.container, .vault, summary: "app", options: lab.options) { stage in
-        var vault = try #require(try stage.vault())
-        vault.put(VaultItem(service: "notes", account: "t", value: SecretBytes(Array("newer".utf8))))
-        vault.put(
-          VaultItem(service: "notes", account: "auth", value: SecretBytes(Array(#"{"value":"fresh"}"#.utf8))))
-        try stage.setVault(vault)
-      }
+      try lab.put([Self.item("t", "newer"), Self.item("auth", #"{"value":"fresh"}"#)])
       try lab.rollback(to: 0, down: true)
       #expect(try lab.settings()?["token"] == .string("newer"))
-      let found = try items(lab)
+      let found = try lab.items()
       #expect(found.map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
       #expect(found.first?.value == SecretBytes(Array("fresh".utf8)))
     }
@@ -106,20 +96,13 @@ import Testing
   func newItemsGoBackToo(_ step: String, _ service: String) throws {
     try withVault { lab in
       try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
-      func add(_ service: String, _ account: String) throws {
-        _ = try Transaction.run(on: lab.container, .vault, summary: "app", options: lab.options) { stage in
-          var vault = try #require(try stage.vault())
-          vault.put(VaultItem(service: service, account: account, value: SecretBytes([1])))
-          try stage.setVault(vault)
-        }
-      }
       // It had the new name before.
-      try add(service, "own")
+      try lab.put([VaultItem(service: service, account: "own", value: SecretBytes([1]))])
       try lab.migrate()
-      try add(service, "new")
+      try lab.put([VaultItem(service: service, account: "new", value: SecretBytes([1]))])
       #expect(try lab.revert(to: 0) == [])
       #expect(
-        try items(lab).map(\.description).sorted() == [
+        try lab.items().map(\.description).sorted() == [
           "\(service)/own", "notes/auth", "notes/mail", "notes/new", "notes/user:pass",
         ])
     }
@@ -131,15 +114,11 @@ import Testing
         "0001_test.yaml",
         "steps:\n  - vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}\n")
       try lab.migrate()
-      _ = try Transaction.run(on: lab.container, .vault, summary: "app", options: lab.options) { stage in
-        var vault = try #require(try stage.vault())
-        vault.put(VaultItem(service: "notes", account: "new", value: SecretBytes(Array("newer".utf8))))
-        try stage.setVault(vault)
-      }
+      try lab.put([Self.item("new", "newer")])
       #expect(try lab.revert(to: 0) == [])
       // What was there before the step stays.
       #expect(try lab.settings()?["absent"] == .string("newer") && lab.settings()?["gone"] == nil)
-      #expect(try items(lab).map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
+      #expect(try lab.items().map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
     }
   }
 
