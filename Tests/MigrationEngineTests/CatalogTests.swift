@@ -170,71 +170,9 @@ import Testing
     ("step:\n", "0001_a.yaml:1:1: unknown key `step` in a migration; did you mean `steps`?"),
     ("steps: 12\n", "0001_a.yaml:1:8: `steps` is a list"),
     (
-      "steps:\n  - defaults.renmae: {}\n",
-      "0001_a.yaml:2:5: unknown operation `defaults.renmae`; did you mean `defaults.rename`?"
-    ),
-    (
-      "steps:\n  - shell: {}\n",
-      "0001_a.yaml:2:5: unknown operation `shell`; known here: coredata.add-attribute"
-    ),
-    (
-      "steps:\n  - defaults.rename: {kyes: {a: b}}\n",
-      "0001_a.yaml:2:23: unknown key `kyes` in defaults.rename; did you mean `keys`?"
-    ),
-    (
-      "steps:\n  - defaults.rename: {if-missing: fail}\n",
-      "0001_a.yaml:2:22: defaults.rename needs the key `keys`"
-    ),
-    (
       "steps:\n  - defaults.rename:\n    keys: {a: b}\n",
       "0001_a.yaml:3:5: a step of `steps` has one operation"
     ),
-    (
-      "steps:\n  - defaults.rename: {keys: {a: no}, if-exists: keeep}\n",
-      "0001_a.yaml:2:49: `if-exists` of defaults.rename is one of fail, keep, replace"
-    ),
-    (
-      "steps:\n  - defaults.rename: {keys: {a: true}}\n",
-      "0001_a.yaml:2:33: the new name of `a` is a text, not the Bool true: quote it"
-    ),
-    ("steps:\n  - defaults.rename: {keys: {a: x, b: x}}\n", "0001_a.yaml:2:39: two settings become `x`"),
-    ("steps:\n  - defaults.set: {values: {a: null}}\n", "0001_a.yaml:2:32: a setting cannot be null"),
-    ("steps:\n  - defaults.delete: {keys: a}\n", "0001_a.yaml:2:22: defaults.delete destroys data: say why"),
-    (
-      "steps:\n  - files.create-directory: {path: 'a/*'}\n",
-      "0001_a.yaml:2:36: `path` is one path, not a pattern"
-    ),
-    (
-      "steps:\n  - files.write: {path: 'a?', text: x}\n",
-      "0001_a.yaml:2:25: `path` is one path, not a pattern"
-    ),
-    ("steps:\n  - files.copy: {from: a, to: 'b*'}\n", "`to` is one path, not a pattern; write `b\\*`"),
-    ("steps:\n  - defaults.set: {file: '*.plist', values: {a: 1}}\n", "`file` is one path, not a pattern"),
-    ("steps:\n  - files.patch: {path: 'a[*', patch: [{op: remove, path: /a}]}\n", "the pattern is malformed"),
-    (
-      "steps:\n  - files.delete: {paths: a, destructive: x}\n",
-      "unknown key `paths` in files.delete; did you mean `path`?"
-    ),
-    ("steps:\n  - defaults.delete: {prefix: '', destructive: x}\n", "0001_a.yaml:2:31: an empty prefix"),
-    ("steps:\n  - defaults.convert: {key: a}\n", "0001_a.yaml:2:23: defaults.convert needs `type` or `map`"),
-    (
-      "steps:\n  - defaults.convert: {key: a, type: number}\n",
-      "`type` of defaults.convert is one of string, integer"
-    ),
-    (
-      "steps:\n  - files.move: {from: ../x, to: y}\n",
-      "0001_a.yaml:2:24: `from`: not a path below a container"
-    ),
-    (
-      "steps:\n  - files.move: {from: x, to: x/y}\n",
-      "0001_a.yaml:2:31: one of `from` and `to` is inside the other"
-    ),
-    (
-      "steps:\n  - files.delete: {path: [/etc/*], destructive: x}\n",
-      "0001_a.yaml:2:27: `path`: a pattern is relative"
-    ),
-    ("steps:\n  - sql: {database: n, up: up.sql}\n", "0001_a.yaml:2:28: `up.sql` is another file"),
-    ("steps:\n  - sql: {database: n, up: ''}\n", "0001_a.yaml:2:10: `sql` has no statement to run"),
     ("steps: []\nverify:\n  - sq: {}\n", "0001_a.yaml:3:5: unknown check `sq`; did you mean `sql`?"),
     ("steps: []\nverify:\n  - defaults: {key: a}\n", "0001_a.yaml:3:15: defaults needs one of `equals`"),
     (
@@ -249,6 +187,48 @@ import Testing
   ])
   func placesInYAML(_ text: String, _ message: String) throws {
     try lab.migration("0001_a.yaml", text)
+    expectFailure(message, code: .catalog) { try lab.catalog() }
+  }
+
+  @Test(arguments: [
+    (
+      "defaults.renmae: {}",
+      "0001_test.yaml:2:5: unknown operation `defaults.renmae`; did you mean `defaults.rename`?"
+    ),
+    ("shell: {}", "0001_test.yaml:2:5: unknown operation `shell`; known here: coredata.add-attribute"),
+    (
+      "defaults.rename: {kyes: {a: b}}",
+      "0001_test.yaml:2:23: unknown key `kyes` in defaults.rename; did you mean `keys`?"
+    ),
+    ("defaults.rename: {if-missing: fail}", "0001_test.yaml:2:22: defaults.rename needs the key `keys`"),
+    (
+      "defaults.rename: {keys: {a: no}, if-exists: keeep}",
+      "0001_test.yaml:2:49: `if-exists` of defaults.rename is one of fail, keep, replace"
+    ),
+    (
+      "defaults.rename: {keys: {a: true}}",
+      "0001_test.yaml:2:33: the new name of `a` is a text, not the Bool true: quote it"
+    ),
+    ("defaults.rename: {keys: {a: x, b: x}}", "0001_test.yaml:2:39: two settings become `x`"),
+    ("defaults.set: {values: {a: null}}", "0001_test.yaml:2:32: a setting cannot be null"),
+    ("defaults.delete: {keys: a}", "0001_test.yaml:2:22: defaults.delete destroys data: say why"),
+    ("files.create-directory: {path: 'a/*'}", "0001_test.yaml:2:36: `path` is one path, not a pattern"),
+    ("files.write: {path: 'a?', text: x}", "0001_test.yaml:2:25: `path` is one path, not a pattern"),
+    ("files.copy: {from: a, to: 'b*'}", "`to` is one path, not a pattern; write `b\\*`"),
+    ("defaults.set: {file: '*.plist', values: {a: 1}}", "`file` is one path, not a pattern"),
+    ("files.patch: {path: 'a[*', patch: [{op: remove, path: /a}]}", "the pattern is malformed"),
+    ("files.delete: {paths: a, destructive: x}", "unknown key `paths` in files.delete; did you mean `path`?"),
+    ("defaults.delete: {prefix: '', destructive: x}", "0001_test.yaml:2:31: an empty prefix"),
+    ("defaults.convert: {key: a}", "0001_test.yaml:2:23: defaults.convert needs `type` or `map`"),
+    ("defaults.convert: {key: a, type: number}", "`type` of defaults.convert is one of string, integer"),
+    ("files.move: {from: ../x, to: y}", "0001_test.yaml:2:24: `from`: not a path below a container"),
+    ("files.move: {from: x, to: x/y}", "0001_test.yaml:2:31: one of `from` and `to` is inside the other"),
+    ("files.delete: {path: [/etc/*], destructive: x}", "0001_test.yaml:2:27: `path`: a pattern is relative"),
+    ("sql: {database: n, up: up.sql}", "0001_test.yaml:2:28: `up.sql` is another file"),
+    ("sql: {database: n, up: ''}", "0001_test.yaml:2:10: `sql` has no statement to run"),
+  ])
+  func placesInSteps(_ step: String, _ message: String) throws {
+    try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
     expectFailure(message, code: .catalog) { try lab.catalog() }
   }
 

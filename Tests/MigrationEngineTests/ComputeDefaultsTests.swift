@@ -18,178 +18,135 @@ import Testing
     let step: String
     let before: PropertyListDictionary
     /// Nil when the step fails.
-    let after: PropertyListDictionary?
+    var after: PropertyListDictionary?
     /// A part of the error, or of the notes.
     var says = ""
 
     var testDescription: String { step }
   }
 
+  private static func gives(
+    _ step: String, _ before: PropertyListDictionary, _ after: PropertyListDictionary, _ says: String = ""
+  ) -> Case {
+    Case(step: step, before: before, after: after, says: says)
+  }
+
+  private static func fails(_ step: String, _ before: PropertyListDictionary, _ says: String) -> Case {
+    Case(step: step, before: before, says: says)
+  }
+
   @Test(
     arguments: [
-      Case(
-        step: "{key: full_name, value: \":first || ' ' || :last\"}",
-        before: ["first": "Ada", "last": "Byron"],
-        after: ["first": "Ada", "last": "Byron", "full_name": "Ada Byron"]),
-      Case(step: "{key: n, value: ':n + 1'}", before: ["n": 41], after: ["n": 42]),
-      Case(step: "{key: n, value: ':n'}", before: ["n": 41], after: ["n": 41]),
-      Case(
-        step: "{key: m, value: ':n * 60', type: real}", before: ["n": 2], after: ["n": 2, "m": 120.0]),
-      Case(
-        step: "{values: {a: ':b', b: ':a'}}", before: ["a": 1, "b": "x"], after: ["a": "x", "b": 1]),
-      Case(
-        step: "{values: {first: \"substr(:name, 1, instr(:name, ' ') - 1)\", "
-          + "last: {value: \"substr(:name, instr(:name, ' ') + 1)\", type: text}}}",
-        before: ["name": "Ada King"], after: ["name": "Ada King", "first": "Ada", "last": "King"]),
-      Case(
-        step: "{key: big, value: ':n > 10', type: boolean}", before: ["n": 11], after: ["n": 11, "big": true]),
-      Case(
-        step: "{key: s, value: \"iif(:on, 'dark', 'light')\"}", before: ["on": true],
-        after: ["on": true, "s": "dark"]),
-      Case(
-        step: "{key: sum, value: ':x + :y', parameters: {x: two words, y: a.b}}",
-        before: ["two words": 1, "a.b": 2], after: ["two words": 1, "a.b": 2, "sum": 3]),
-      Case(
-        step: "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\", type: array}",
-        before: ["tags": ["a", 2]], after: ["tags": ["a", 2, "new"]]),
-      Case(
-        step: "{key: zoom, value: \"json_extract(:window, '$.zoom')\"}", before: ["window": ["zoom": 1.5]],
-        after: ["window": ["zoom": 1.5], "zoom": 1.5]),
-      Case(
-        step: "{key: d, value: \"json_object('a', :n)\", type: dictionary}", before: ["n": 1],
-        after: ["n": 1, "d": ["a": 1]]),
-      Case(
-        step: "{key: at, value: \":apple + 978307200\", type: date}", before: ["apple": 0],
-        after: ["apple": 0, "at": .date(Date(timeIntervalSinceReferenceDate: 0))]),
-      Case(
-        step: "{key: unix, value: 'unixepoch(:at)'}",
-        before: ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5))],
-        after: ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5)), "unix": 978_307_201]),
-      Case(
-        step: "{key: at, value: \"datetime(:at, '+1 day')\", type: date}",
-        before: ["at": .date(Date(timeIntervalSinceReferenceDate: 0))],
-        after: ["at": .date(Date(timeIntervalSinceReferenceDate: 86_400))]),
+      gives(
+        "{key: full_name, value: \":first || ' ' || :last\"}", ["first": "Ada", "last": "Byron"],
+        ["first": "Ada", "last": "Byron", "full_name": "Ada Byron"]),
+      gives("{key: n, value: ':n + 1'}", ["n": 41], ["n": 42]),
+      gives("{key: n, value: ':n'}", ["n": 41], ["n": 41]),
+      gives("{key: m, value: ':n * 60', type: real}", ["n": 2], ["n": 2, "m": 120.0]),
+      gives("{values: {a: ':b', b: ':a'}}", ["a": 1, "b": "x"], ["a": "x", "b": 1]),
+      gives(
+        "{values: {first: \"substr(:name, 1, instr(:name, ' ') - 1)\", "
+          + "last: {value: \"substr(:name, instr(:name, ' ') + 1)\", type: text}}}", ["name": "Ada King"],
+        ["name": "Ada King", "first": "Ada", "last": "King"]),
+      gives("{key: big, value: ':n > 10', type: boolean}", ["n": 11], ["n": 11, "big": true]),
+      gives("{key: s, value: \"iif(:on, 'dark', 'light')\"}", ["on": true], ["on": true, "s": "dark"]),
+      gives(
+        "{key: sum, value: ':x + :y', parameters: {x: two words, y: a.b}}", ["two words": 1, "a.b": 2],
+        ["two words": 1, "a.b": 2, "sum": 3]),
+      gives(
+        "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\", type: array}", ["tags": ["a", 2]],
+        ["tags": ["a", 2, "new"]]),
+      gives(
+        "{key: zoom, value: \"json_extract(:window, '$.zoom')\"}", ["window": ["zoom": 1.5]],
+        ["window": ["zoom": 1.5], "zoom": 1.5]),
+      gives(
+        "{key: d, value: \"json_object('a', :n)\", type: dictionary}", ["n": 1], ["n": 1, "d": ["a": 1]]),
+      gives(
+        "{key: at, value: \":apple + 978307200\", type: date}", ["apple": 0],
+        ["apple": 0, "at": .date(Date(timeIntervalSinceReferenceDate: 0))]),
+      gives(
+        "{key: unix, value: 'unixepoch(:at)'}", ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5))],
+        ["at": .date(Date(timeIntervalSinceReferenceDate: 1.5)), "unix": 978_307_201]),
+      gives(
+        "{key: at, value: \"datetime(:at, '+1 day')\", type: date}",
+        ["at": .date(Date(timeIntervalSinceReferenceDate: 0))],
+        ["at": .date(Date(timeIntervalSinceReferenceDate: 86_400))]),
       // Android's types, which property lists do not keep.
-      Case(step: "{key: n, value: ':n + 1', type: int}", before: ["n": 1], after: ["n": 2]),
-      Case(
-        step: "{key: n, value: '2147483648', type: int, if-exists: replace}", before: ["n": 1], after: nil,
-        says: "an integer of more than 32 bits"),
-      Case(
-        step: "{key: n, value: '1.5', type: long}", before: [:], after: nil,
-        says: "a real, not an integer"),
-      Case(step: "{key: x, value: '0.1', type: float}", before: [:], after: ["x": .single(0.1)]),
-      Case(
-        step: "{key: x, value: '0.123456789', type: float}", before: [:], after: nil,
-        says: "a real that no float represents"),
-      Case(
-        step: "{key: s, value: \"'[\\\"b\\\", \\\"a\\\"]'\", type: set}", before: [:],
-        after: ["s": ["a", "b"]], says: "the string set becomes an array"),
-      Case(
-        step: "{key: s, value: \"'[1]'\", type: set}", before: [:], after: nil,
-        says: "JSON that is not an array of different texts"),
+      gives("{key: n, value: ':n + 1', type: int}", ["n": 1], ["n": 2]),
+      fails(
+        "{key: n, value: '2147483648', type: int, if-exists: replace}", ["n": 1],
+        "an integer of more than 32 bits"),
+      fails("{key: n, value: '1.5', type: long}", [:], "a real, not an integer"),
+      gives("{key: x, value: '0.1', type: float}", [:], ["x": .single(0.1)]),
+      fails("{key: x, value: '0.123456789', type: float}", [:], "a real that no float represents"),
+      gives(
+        "{key: s, value: \"'[\\\"b\\\", \\\"a\\\"]'\", type: set}", [:], ["s": ["a", "b"]],
+        "the string set becomes an array"),
+      fails("{key: s, value: \"'[1]'\", type: set}", [:], "JSON that is not an array of different texts"),
       // Without `type`, a setting keeps a type that SQLite does not have.
-      Case(step: "{key: b, value: 'NOT :b'}", before: ["b": true], after: ["b": false]),
-      Case(
-        step: "{key: b, value: ':b + 1'}", before: ["b": true], after: nil,
-        says: "the setting is a boolean: say `type`"),
-      Case(step: "{key: b, value: ':b + 1', type: integer}", before: ["b": true], after: ["b": 2]),
-      Case(
-        step: "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\"}", before: ["tags": ["a", 2]],
-        after: ["tags": ["a", 2, "new"]]),
-      Case(
-        step: "{key: at, value: 'unixepoch(:at)'}",
-        before: ["at": .date(Date(timeIntervalSinceReferenceDate: 0))], after: nil,
-        says: "an integer, not a date"),
-      Case(step: "{key: n, value: ':n / 2.0'}", before: ["n": 1], after: ["n": 0.5]),
-      Case(
-        step: "{key: b, value: \"'x'\", if-exists: keep}", before: ["b": true], after: ["b": true],
-        says: "kept"),
+      gives("{key: b, value: 'NOT :b'}", ["b": true], ["b": false]),
+      fails("{key: b, value: ':b + 1'}", ["b": true], "the setting is a boolean: say `type`"),
+      gives("{key: b, value: ':b + 1', type: integer}", ["b": true], ["b": 2]),
+      gives(
+        "{key: tags, value: \"json_insert(:tags, '$[#]', 'new')\"}", ["tags": ["a", 2]],
+        ["tags": ["a", 2, "new"]]),
+      fails(
+        "{key: at, value: 'unixepoch(:at)'}", ["at": .date(Date(timeIntervalSinceReferenceDate: 0))],
+        "an integer, not a date"),
+      gives("{key: n, value: ':n / 2.0'}", ["n": 1], ["n": 0.5]),
+      gives("{key: b, value: \"'x'\", if-exists: keep}", ["b": true], ["b": true], "kept"),
       // What is missing.
-      Case(
-        step: "{key: a, value: ':b'}", before: ["c": 1], after: ["c": 1], says: "`b` does not exist: skipped"),
-      Case(
-        step: "{key: a, value: ':b', if-missing: fail}", before: ["c": 1], after: nil,
-        says: "the setting `b` does not exist"),
-      Case(
-        step: "{key: a, value: \"coalesce(:b, 'none')\", if-missing: null}", before: ["c": 1],
-        after: ["c": 1, "a": "none"]),
-      Case(
-        step: "{values: {a: ':b', d: ':c'}}", before: ["c": 1], after: ["c": 1, "d": 1],
-        says: "`b` does not exist: skipped"),
+      gives("{key: a, value: ':b'}", ["c": 1], ["c": 1], "`b` does not exist: skipped"),
+      fails("{key: a, value: ':b', if-missing: fail}", ["c": 1], "the setting `b` does not exist"),
+      gives("{key: a, value: \"coalesce(:b, 'none')\", if-missing: null}", ["c": 1], ["c": 1, "a": "none"]),
+      gives("{values: {a: ':b', d: ':c'}}", ["c": 1], ["c": 1, "d": 1], "`b` does not exist: skipped"),
       // What exists.
-      Case(
-        step: "{key: a, value: '2'}", before: ["a": 1], after: nil, says: "the setting `a` exists already"),
-      Case(step: "{key: a, value: '1'}", before: ["a": 1], after: ["a": 1]),
-      Case(step: "{key: a, value: '2', if-exists: keep}", before: ["a": 1], after: ["a": 1], says: "kept"),
-      Case(step: "{key: a, value: '2', if-exists: replace}", before: ["a": 1], after: ["a": 2]),
+      fails("{key: a, value: '2'}", ["a": 1], "the setting `a` exists already"),
+      gives("{key: a, value: '1'}", ["a": 1], ["a": 1]),
+      gives("{key: a, value: '2', if-exists: keep}", ["a": 1], ["a": 1], "kept"),
+      gives("{key: a, value: '2', if-exists: replace}", ["a": 1], ["a": 2]),
       // NULL.
-      Case(
-        step: "{key: a, value: 'NULL'}", before: ["a": 1], after: nil, says: "gives NULL: say `if-null: keep`"
+      fails("{key: a, value: 'NULL'}", ["a": 1], "gives NULL: say `if-null: keep`"),
+      gives(
+        "{key: a, value: 'nullif(:a, 1)', if-null: delete}", ["a": 1, "b": 2], ["b": 2], "gives NULL: deleted"
       ),
-      Case(
-        step: "{key: a, value: 'nullif(:a, 1)', if-null: delete}", before: ["a": 1, "b": 2], after: ["b": 2],
-        says: "gives NULL: deleted"),
-      Case(
-        step: "{key: a, value: 'nullif(:a, 1)', if-null: keep}", before: ["a": 1], after: ["a": 1],
-        says: "gives NULL: left unchanged"),
+      gives(
+        "{key: a, value: 'nullif(:a, 1)', if-null: keep}", ["a": 1], ["a": 1], "gives NULL: left unchanged"),
       // Types.
-      Case(
-        step: "{key: a, value: '1.0', type: integer}", before: [:], after: nil,
-        says: "gives a real, not an integer: write CAST(… AS INTEGER)"),
-      Case(
-        step: "{key: a, value: '9223372036854775807 + :n', type: integer}", before: ["n": 1], after: nil,
-        says: "gives a real, not an integer"),
-      Case(
-        step: "{key: a, value: '9223372036854775807', type: real}", before: [:], after: nil,
-        says: "an integer that no real represents exactly"),
-      Case(
-        step: "{key: a, value: '2', type: boolean}", before: [:], after: nil,
-        says: "an integer other than 0 and 1"),
-      Case(
-        step: "{key: a, value: \"'true'\", type: boolean}", before: [:], after: nil,
-        says: "gives text, not a boolean"),
-      Case(
-        step: "{key: a, value: '1', type: text}", before: [:], after: nil,
-        says: "an integer, not text: write CAST"),
-      Case(
-        step: "{key: a, value: \"x'00'\", type: text}", before: [:], after: nil, says: "gives data, not text"),
-      Case(
-        step: "{key: a, value: \"CAST(x'ff' AS TEXT)\"}", before: [:], after: nil,
-        says: "text that is not UTF-8"),
-      Case(
-        step: "{key: a, value: \"'a' || char(0)\"}", before: [:], after: nil,
-        says: "text with a NUL character"),
-      Case(
-        step: "{key: a, value: \"'x'\", type: data}", before: [:], after: nil, says: "write CAST(… AS BLOB)"),
-      Case(
-        step: "{key: a, value: \"'soon'\", type: date}", before: [:], after: nil,
-        says: "text that is not a date"),
-      Case(
-        step: "{key: a, value: \"x'00'\", type: date}", before: [:], after: nil,
-        says: "gives data, not a date"),
-      Case(
-        step: "{key: a, value: \"'[1'\", type: array}", before: [:], after: nil, says: "text that is not JSON"
+      fails(
+        "{key: a, value: '1.0', type: integer}", [:], "gives a real, not an integer: write CAST(… AS INTEGER)"
       ),
-      Case(
-        step: "{key: a, value: \"'[null]'\", type: array}", before: [:], after: nil, says: "JSON with a null"),
-      Case(
-        step: "{key: a, value: \"'{}'\", type: array}", before: [:], after: nil,
-        says: "JSON that is not an array"),
+      fails(
+        "{key: a, value: '9223372036854775807 + :n', type: integer}", ["n": 1], "gives a real, not an integer"
+      ),
+      fails(
+        "{key: a, value: '9223372036854775807', type: real}", [:],
+        "an integer that no real represents exactly"),
+      fails("{key: a, value: '2', type: boolean}", [:], "an integer other than 0 and 1"),
+      fails("{key: a, value: \"'true'\", type: boolean}", [:], "gives text, not a boolean"),
+      fails("{key: a, value: '1', type: text}", [:], "an integer, not text: write CAST"),
+      fails("{key: a, value: \"x'00'\", type: text}", [:], "gives data, not text"),
+      fails("{key: a, value: \"CAST(x'ff' AS TEXT)\"}", [:], "text that is not UTF-8"),
+      fails("{key: a, value: \"'a' || char(0)\"}", [:], "text with a NUL character"),
+      fails("{key: a, value: \"'x'\", type: data}", [:], "write CAST(… AS BLOB)"),
+      fails("{key: a, value: \"'soon'\", type: date}", [:], "text that is not a date"),
+      fails("{key: a, value: \"x'00'\", type: date}", [:], "gives data, not a date"),
+      fails("{key: a, value: \"'[1'\", type: array}", [:], "text that is not JSON"),
+      fails("{key: a, value: \"'[null]'\", type: array}", [:], "JSON with a null"),
+      fails("{key: a, value: \"'{}'\", type: array}", [:], "JSON that is not an array"),
       // Settings that SQLite does not have.
-      Case(
-        step: "{key: a, value: ':b'}", before: ["b": .unsigned(.max)], after: nil,
-        says: "the setting `b` is an integer above 9223372036854775807"),
-      Case(step: "{key: a, value: ':b'}", before: ["b": .real(.nan)], after: nil, says: "is NaN"),
-      Case(
-        step: "{key: a, value: ':b'}", before: ["b": "x\0y"], after: nil, says: "is text with a NUL character"
-      ),
-      Case(
-        step: "{key: a, value: ':b'}", before: ["b": ["d": .data([1])]], after: nil,
-        says: "is a dictionary with a date, data or another value that JSON does not have"),
-      Case(
-        step: "{key: a, value: ':b'}", before: ["b": .date(Date(timeIntervalSinceReferenceDate: 1e13))],
-        after: nil, says: "a date outside of the years 1 to 9999"),
-      Case(step: "{key: a, value: \"json(:b)\"}", before: ["b": "no"], after: nil, says: "malformed JSON"),
+      fails(
+        "{key: a, value: ':b'}", ["b": .unsigned(.max)],
+        "the setting `b` is an integer above 9223372036854775807"),
+      fails("{key: a, value: ':b'}", ["b": .real(.nan)], "is NaN"),
+      fails("{key: a, value: ':b'}", ["b": "x\0y"], "is text with a NUL character"),
+      fails(
+        "{key: a, value: ':b'}", ["b": ["d": .data([1])]],
+        "is a dictionary with a date, data or another value that JSON does not have"),
+      fails(
+        "{key: a, value: ':b'}", ["b": .date(Date(timeIntervalSinceReferenceDate: 1e13))],
+        "a date outside of the years 1 to 9999"),
+      fails("{key: a, value: \"json(:b)\"}", ["b": "no"], "malformed JSON"),
     ])
   func steps(_ test: Case) throws {
     try lab.set(test.before)

@@ -22,52 +22,52 @@ import Testing
 
   @Test(
     arguments: [
-      ("defaults.set: {values: {a: 1}}", [:], ["a": .integer(1)], ""),
-      ("defaults.set: {values: {a: 1}}", ["a": .integer(1)], ["a": .integer(1)], ""),
-      ("defaults.set: {values: {a: 1}}", ["a": .real(1)], nil, "the setting `a` exists already"),
-      ("defaults.set: {values: {a: 1}, if-exists: keep}", ["a": .integer(2)], ["a": .integer(2)], ""),
-      ("defaults.set: {values: {a: 1}, if-exists: replace}", ["a": .integer(2)], ["a": .integer(1)], ""),
+      ("defaults.set: {values: {a: 1}}", [:], ["a": 1], ""),
+      ("defaults.set: {values: {a: 1}}", ["a": 1], ["a": 1], ""),
+      ("defaults.set: {values: {a: 1}}", ["a": 1.0], nil, "the setting `a` exists already"),
+      ("defaults.set: {values: {a: 1}, if-exists: keep}", ["a": 2], ["a": 2], ""),
+      ("defaults.set: {values: {a: 1}, if-exists: replace}", ["a": 2], ["a": 1], ""),
       (
-        "defaults.set-default: {values: {a: 1, b: x}}", ["a": .string("y")],
-        ["a": .string("y"), "b": .string("x")], ""
+        "defaults.set-default: {values: {a: 1, b: x}}", ["a": "y"],
+        ["a": "y", "b": "x"], ""
       ),
-      ("defaults.rename: {keys: {a: b}}", ["a": .integer(1)], ["b": .integer(1)], ""),
-      ("defaults.rename: {keys: {a: b}}", ["c": .integer(1)], ["c": .integer(1)], ""),
+      ("defaults.rename: {keys: {a: b}}", ["a": 1], ["b": 1], ""),
+      ("defaults.rename: {keys: {a: b}}", ["c": 1], ["c": 1], ""),
       (
-        "defaults.rename: {keys: {a: b}, if-missing: fail}", ["c": .integer(1)], nil,
+        "defaults.rename: {keys: {a: b}, if-missing: fail}", ["c": 1], nil,
         "the setting `a` does not exist"
       ),
       (
-        "defaults.rename: {keys: {a: b}}", ["a": .integer(1), "b": .integer(2)], nil,
+        "defaults.rename: {keys: {a: b}}", ["a": 1, "b": 2], nil,
         "the setting `b` exists already"
       ),
       (
-        "defaults.rename: {keys: {a: b}, if-exists: keep}", ["a": .integer(1), "b": .integer(2)],
-        ["a": .integer(1), "b": .integer(2)], ""
+        "defaults.rename: {keys: {a: b}, if-exists: keep}", ["a": 1, "b": 2],
+        ["a": 1, "b": 2], ""
       ),
       (
-        "defaults.rename: {keys: {a: b}, if-exists: replace}", ["a": .integer(1), "b": .integer(2)],
-        ["b": .integer(1)], ""
+        "defaults.rename: {keys: {a: b}, if-exists: replace}", ["a": 1, "b": 2],
+        ["b": 1], ""
       ),
       (
-        "defaults.rename: {keys: {a: b, b: a}}", ["a": .integer(1), "b": .integer(2)],
-        ["a": .integer(2), "b": .integer(1)], ""
+        "defaults.rename: {keys: {a: b, b: a}}", ["a": 1, "b": 2],
+        ["a": 2, "b": 1], ""
       ),
-      ("defaults.rename: {keys: {a.b: c}}", ["a.b": .integer(1)], ["c": .integer(1)], ""),
+      ("defaults.rename: {keys: {a.b: c}}", ["a.b": 1], ["c": 1], ""),
       (
-        "defaults.delete: {keys: [a, z], destructive: old}", ["a": .integer(1), "b": .integer(2)],
-        ["b": .integer(2)], ""
+        "defaults.delete: {keys: [a, z], destructive: old}", ["a": 1, "b": 2],
+        ["b": 2], ""
       ),
       (
-        "defaults.delete: {keys: z, destructive: old, if-missing: fail}", ["a": .integer(1)], nil,
+        "defaults.delete: {keys: z, destructive: old, if-missing: fail}", ["a": 1], nil,
         "`z` does not exist"
       ),
       (
         "defaults.delete: {prefix: a, destructive: old}",
-        ["a": .integer(1), "ab": .integer(1), "b": .integer(2)], ["b": .integer(2)], ""
+        ["a": 1, "ab": 1, "b": 2], ["b": 2], ""
       ),
       (
-        "defaults.delete: {prefix: z, destructive: old, if-missing: fail}", ["a": .integer(1)], nil,
+        "defaults.delete: {prefix: z, destructive: old, if-missing: fail}", ["a": 1], nil,
         "no setting starts with `z`"
       ),
     ] as [(String, PropertyListDictionary, PropertyListDictionary?, String)])
@@ -85,7 +85,7 @@ import Testing
 
   @Test func withoutSettingsFile() throws {
     let set = try outcome(nil, "defaults.set: {values: {a: 1}}")
-    #expect(set.after == ["a": .integer(1)])
+    #expect(set.after == ["a": 1])
     let rename = try outcome(nil, "defaults.rename: {keys: {a: b}}")
     #expect(rename.after == nil)
     #expect(
@@ -101,40 +101,40 @@ import Testing
 
   @Test(
     arguments: [
-      (.boolean(true), "map: {true: dark, false: light}", .string("dark"), ""),
-      (.boolean(false), "map: {true: dark, false: light}", .string("light"), ""),
+      (true, "map: {true: dark, false: light}", "dark", ""),
+      (false, "map: {true: dark, false: light}", "light", ""),
       (
-        .string("true"), "map: {true: dark}", nil,
+        "true", "map: {true: dark}", nil,
         "the map has no entry for the text `true`: the value has the type string, and the map's `true` the type Bool"
       ),
-      (.string("true"), "map: {'true': dark}", .string("dark"), ""),
+      ("true", "map: {'true': dark}", "dark", ""),
       (
-        .integer(1), "map: {true: dark}", nil,
+        1, "map: {true: dark}", nil,
         "the value has the type integer, and the map's `true` the type Bool"
       ),
       (
-        .boolean(true), "map: {yes: dark, no: light}", nil,
+        true, "map: {yes: dark, no: light}", nil,
         "the value is the Bool true, and the map has the text `yes`: write true"
       ),
-      (.real(1), "map: {1: x}", nil, "the value has the type real, and the map's `1` the type integer"),
-      (.integer(1), "map: {1: [a, 2]}", .array([.string("a"), .integer(2)]), ""),
-      (.integer(3), "map: {1: x}, unmapped: keep", .integer(3), ""),
-      (.string("12"), "type: integer", .integer(12), ""),
-      (.string("12x"), "type: integer", nil, "its value (the text `12x`) does not fit the type integer"),
-      (.real(2), "type: integer", .integer(2), ""), (.real(2.5), "type: integer", nil, "does not fit"),
-      (.boolean(true), "type: integer", .integer(1), ""),
-      (.integer(12), "type: string", .string("12"), ""),
-      (.boolean(true), "type: string", .string("true"), ""),
-      (.real(1.5), "type: string", .string("1.5"), ""),
-      (.string("YES"), "type: boolean", .boolean(true), ""),
-      (.integer(0), "type: boolean", .boolean(false), ""),
-      (.integer(2), "type: boolean", nil, "does not fit"), (.string("1.25"), "type: real", .real(1.25), ""),
-      (.integer(3), "type: real", .real(3), ""),
-      (.string("2001-01-01T00:00:01Z"), "type: date", .date(Date(timeIntervalSinceReferenceDate: 1)), ""),
-      (.integer(978_307_201), "type: date", .date(Date(timeIntervalSinceReferenceDate: 1)), ""),
-      (.string("hi"), "type: data", .data([104, 105]), ""),
-      (.data([104, 105]), "type: string", .string("hi"), ""),
-      (.array([]), "type: string, unmapped: keep", .array([]), ""),
+      (1.0, "map: {1: x}", nil, "the value has the type real, and the map's `1` the type integer"),
+      (1, "map: {1: [a, 2]}", ["a", 2], ""),
+      (3, "map: {1: x}, unmapped: keep", 3, ""),
+      ("12", "type: integer", 12, ""),
+      ("12x", "type: integer", nil, "its value (the text `12x`) does not fit the type integer"),
+      (2.0, "type: integer", 2, ""), (2.5, "type: integer", nil, "does not fit"),
+      (true, "type: integer", 1, ""),
+      (12, "type: string", "12", ""),
+      (true, "type: string", "true", ""),
+      (1.5, "type: string", "1.5", ""),
+      ("YES", "type: boolean", true, ""),
+      (0, "type: boolean", false, ""),
+      (2, "type: boolean", nil, "does not fit"), ("1.25", "type: real", 1.25, ""),
+      (3, "type: real", 3.0, ""),
+      ("2001-01-01T00:00:01Z", "type: date", .date(Date(timeIntervalSinceReferenceDate: 1)), ""),
+      (978_307_201, "type: date", .date(Date(timeIntervalSinceReferenceDate: 1)), ""),
+      ("hi", "type: data", .data([104, 105]), ""),
+      (.data([104, 105]), "type: string", "hi", ""),
+      ([], "type: string, unmapped: keep", [], ""),
     ] as [(PropertyListValue, String, PropertyListValue?, String)])
   func conversions(
     _ value: PropertyListValue, _ rule: String, _ expected: PropertyListValue?, _ message: String
@@ -152,13 +152,13 @@ import Testing
   }
 
   @Test func convertOntoAnExistingSetting() throws {
-    let before: PropertyListDictionary = ["d": .boolean(true), "t": .string("light")]
+    let before: PropertyListDictionary = ["d": true, "t": "light"]
     let step = "defaults.convert: {key: d, to: t, map: {true: dark, false: light}"
     #expect(try outcome(before, step + "}").error.contains("the setting `t` exists already"))
-    #expect(try outcome(before, step + ", if-exists: replace}").after == ["t": .string("dark")])
+    #expect(try outcome(before, step + ", if-exists: replace}").after == ["t": "dark"])
     #expect(try outcome(before, step + ", if-exists: keep}").after == before)
-    #expect(try outcome(["d": .integer(9)], step + ", unmapped: delete}").after == [:])
-    #expect(try outcome(["x": .integer(9)], step + "}").notes.count == 1)
+    #expect(try outcome(["d": 9], step + ", unmapped: delete}").after == [:])
+    #expect(try outcome(["x": 9], step + "}").notes.count == 1)
   }
 
   @Test func secretsStayOutOfMessages() throws {

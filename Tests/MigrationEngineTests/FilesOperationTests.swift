@@ -45,6 +45,60 @@ import Testing
       ("files.delete: {path: [z], destructive: x}", ["a"], ["a"], ""),
       ("files.delete: {path: [z], destructive: x, if-missing: fail}", ["a"], nil, "nothing matches `z`"),
       ("files.delete: {path: [Library], destructive: x}", ["a"], nil, "`Library` contains Drydock's history"),
+      ("files.copy: {from: a, to: x/y/b}", ["a"], ["a", "x/y/b"], ""),
+      ("files.copy: {from: z, to: b}", ["a"], ["a"], ""),
+      (
+        "files.copy: {from: z, to: b, if-missing: fail}", ["a"], nil,
+        "0001_test.yaml:2:5: files.copy: `z` is not in the container"
+      ),
+      ("files.copy: {from: a, to: b}", ["a", "b"], nil, "`b` exists already: say `if-exists: keep`"),
+      ("files.copy: {from: a, to: b, if-exists: keep}", ["a", "b"], ["a", "b"], ""),
+      (
+        "files.copy: {from: d, to: e, if-exists: replace}", ["d/1", "d/s/2", "e"],
+        ["d/1", "d/s/2", "e/1", "e/s/2"], ""
+      ),
+      ("files.copy: {from: d, to: d/e}", ["d/1"], nil, "one of `from` and `to` is inside the other"),
+      ("files.copy: {from: Library, to: L}", ["a"], nil, "`Library` contains Drydock's history"),
+      (
+        "files.copy: {from: a, to: Library/Application Support/.drydock/a}", ["a"], nil,
+        "is where Drydock keeps its history"
+      ),
+      ("files.write: {path: n/b, text: hello}", ["a"], ["a", "n/b"], ""),
+      ("files.write: {path: a, text: hello}", ["a"], nil, "`a` exists already"),
+      ("files.write: {path: a, text: a}", ["a"], ["a"], ""),
+      ("files.write: {path: d, text: a, if-exists: replace}", ["d/1", "a"], ["a", "d"], ""),
+      ("files.write: {path: b}", ["a"], nil, "files.write needs one of `text`, `data` and `file`"),
+      (
+        "files.write: {path: b, text: x, data: !data AAEC}", ["a"], nil,
+        "name either `text` or `data`, not both"
+      ),
+      (
+        "files.write: {path: b, data: text}", ["a"], nil,
+        "`data` is data in base64 (`!data AAEC`), not the text"
+      ),
+      (
+        "files.write: {path: b, text: x, mode: 644}", ["a"], nil,
+        "`mode` is octal, such as 0o644, not the integer 644"
+      ),
+      ("files.write: {path: b, file: x}", ["a"], nil, "make the migration a directory"),
+      ("files.create-directory: {path: a}", ["a"], nil, "`a` exists already"),
+      ("files.create-directory: {path: a, if-exists: keep}", ["a"], ["a"], ""),
+      ("files.create-directory: {path: a/b}", ["a"], nil, "cannot create the directory: a file exists"),
+      (
+        "files.create-directory: {path: d, mode: 0o711, if-exists: replace}", ["d/1"], nil,
+        "would remove what it contains"
+      ),
+      ("files.set-backup-exclusion: {path: z, excluded: true}", ["a"], ["a"], ""),
+      (
+        "files.set-backup-exclusion: {path: z, excluded: true, if-missing: fail}", ["a"], nil,
+        "nothing matches `z`"
+      ),
+      ("files.set-backup-exclusion: {path: a, excluded: yes}", ["a"], nil, "`excluded` is true or false"),
+      (
+        "files.set-protection: {path: a, class: full}", ["a"], nil,
+        "`class` of files.set-protection is one of complete"
+      ),
+      ("files.set-protection: {path: a}", ["a"], nil, "files.set-protection needs the key `class`"),
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
     for file in before { try lab.write(try ContainerPath(file), file) }
@@ -62,13 +116,19 @@ import Testing
     }
   }
 
-  @Test(arguments: ["move", "copy"]) func aPatternTakesADatabaseAsAWhole(_ verb: String) throws {
-    try lab.database(
-      Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
-    try lab.run("files.\(verb): {from: 'Documents/database*', to: Documents/Old}")
+  @Test(
+    "A database goes as a whole, by itself and by a pattern", arguments: ["move", "copy"],
+    ["\(Lab.oldDatabase), to: Documents/Old/database.sqlite", "'Documents/database*', to: Documents/Old"])
+  func databases(_ verb: String, _ paths: String) throws {
+    try lab.busyDatabase(Lab.oldDatabase)
+    try lab.run("files.\(verb): {from: \(paths)}")
     #expect(try lab.query("Documents/Old/database.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
     #expect(try !lab.exists("Documents/Old/database.sqlite-wal"))
-    #expect(try lab.exists(Lab.oldDatabase) == (verb == "copy"))
+    if verb == "copy" {
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
+    } else {
+      #expect(try !lab.exists(Lab.oldDatabase) && !lab.exists(Lab.oldDatabase.withSuffix("-wal")))
+    }
   }
 
   /// SQLite would play it into the database that arrives.
@@ -154,15 +214,6 @@ import Testing
     }
     #expect(texts.map { $0.contains("\"x\"") } == [false, false, true], "\(texts)")
     #expect(texts.allSatisfy { $0.contains("\"version\": 2") && $0.contains("\"y\"") }, "\(texts)")
-  }
-
-  @Test func aDatabaseMovesWithItsLog() throws {
-    try lab.database(
-      Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
-    try lab.run("files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}")
-    #expect(try lab.query(Lab.newDatabase, "SELECT count(*) AS n FROM t") == [["n": 2]])
-    #expect(try !lab.exists(Lab.oldDatabase))
-    #expect(try !lab.exists("Documents/database.sqlite-wal"))
   }
 }
 

@@ -54,121 +54,112 @@ import Testing
     var testDescription: String { step }
   }
 
+  private static func gives(
+    _ step: String, _ before: [String]?, _ after: [String]?, _ says: String = ""
+  ) -> Case {
+    Case(step: step, before: before, after: after, says: says)
+  }
+
+  private static func fails(_ step: String, _ before: [String], _ says: String) -> Case {
+    Case(step: step, before: before, says: says)
+  }
+
   static let items = ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ck 4"]
 
   @Test(
     arguments: [
       // vault.rename
-      Case(
-        step: "vault.rename: {service: a.one, account: x, to: {account: z}}", before: items,
-        after: ["a.one/y ck 2", "a.one/z ak 1", "a.two/x ak 3", "b/x [g] ck 4"]),
-      Case(
-        step: "vault.rename: {service-prefix: a., to: {service-prefix: c.d.}}", before: items,
-        after: ["b/x [g] ck 4", "c.d.one/x ak 1", "c.d.one/y ck 2", "c.d.two/x ak 3"]),
-      Case(
-        step: "vault.rename: {account: x, access-group: g, to: {service: c, account: ''}}", before: items,
-        after: ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "c [g] ck 4"]),
-      Case(
-        step: "vault.rename: {service: nobody, to: {service: c}}", before: items, after: items,
-        says: "no vault item has service `nobody`: skipped"),
-      Case(
-        step: "vault.rename: {service: nobody, to: {service: c}, if-missing: fail}", before: items,
-        after: nil,
-        says: "no vault item has service `nobody`"),
-      Case(
-        step: "vault.rename: {service: a, to: {service: c}}", before: nil, after: nil,
-        says: "(there is no vault): skipped"),
-      Case(
-        step: "vault.rename: {service: a.two, to: {service: a.one}}", before: items, after: nil,
-        says: "the vault item a.one/x exists already, so that a.two/x cannot be renamed to it"),
-      Case(
-        step: "vault.rename: {service: a.two, to: {service: a.one}, if-exists: keep}", before: items,
-        after: items,
-        says: "the vault item a.one/x exists already: kept, and a.two/x too"),
-      Case(
-        step: "vault.rename: {service: a.two, to: {service: a.one}, if-exists: replace}", before: items,
-        after: ["a.one/x ak 3", "a.one/y ck 2", "b/x [g] ck 4"]),
-      Case(
-        step: "vault.rename: {service: a.one, to: {account: z}}", before: items, after: nil,
-        says: "a.one/x and a.one/y both become a.one/z"),
+      gives(
+        "vault.rename: {service: a.one, account: x, to: {account: z}}", items,
+        ["a.one/y ck 2", "a.one/z ak 1", "a.two/x ak 3", "b/x [g] ck 4"]),
+      gives(
+        "vault.rename: {service-prefix: a., to: {service-prefix: c.d.}}", items,
+        ["b/x [g] ck 4", "c.d.one/x ak 1", "c.d.one/y ck 2", "c.d.two/x ak 3"]),
+      gives(
+        "vault.rename: {account: x, access-group: g, to: {service: c, account: ''}}", items,
+        ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "c [g] ck 4"]),
+      gives(
+        "vault.rename: {service: nobody, to: {service: c}}", items, items,
+        "no vault item has service `nobody`: skipped"),
+      fails(
+        "vault.rename: {service: nobody, to: {service: c}, if-missing: fail}", items,
+        "no vault item has service `nobody`"),
+      gives("vault.rename: {service: a, to: {service: c}}", nil, nil, "(there is no vault): skipped"),
+      fails(
+        "vault.rename: {service: a.two, to: {service: a.one}}", items,
+        "the vault item a.one/x exists already, so that a.two/x cannot be renamed to it"),
+      gives(
+        "vault.rename: {service: a.two, to: {service: a.one}, if-exists: keep}", items, items,
+        "the vault item a.one/x exists already: kept, and a.two/x too"),
+      gives(
+        "vault.rename: {service: a.two, to: {service: a.one}, if-exists: replace}", items,
+        ["a.one/x ak 3", "a.one/y ck 2", "b/x [g] ck 4"]),
+      fails(
+        "vault.rename: {service: a.one, to: {account: z}}", items, "a.one/x and a.one/y both become a.one/z"),
       // Names move on: what an item leaves, another may take.
-      Case(
-        step: "vault.rename: {account-prefix: n, to: {account-prefix: nn}}",
-        before: ["s/n ak 1", "s/nn ak 2"],
-        after: ["s/nn ak 1", "s/nnn ak 2"]),
-      Case(
-        step: "vault.rename: {account-prefix: n, to: {account-prefix: nn}, if-exists: keep}",
-        before: ["s/n ak 1", "s/nn ak 2", "t/nnn ak 3"], after: ["s/nn ak 1", "s/nnn ak 2", "t/nnnn ak 3"]),
+      gives(
+        "vault.rename: {account-prefix: n, to: {account-prefix: nn}}", ["s/n ak 1", "s/nn ak 2"],
+        ["s/nn ak 1", "s/nnn ak 2"]),
+      gives(
+        "vault.rename: {account-prefix: n, to: {account-prefix: nn}, if-exists: keep}",
+        ["s/n ak 1", "s/nn ak 2", "t/nnn ak 3"], ["s/nn ak 1", "s/nnn ak 2", "t/nnnn ak 3"]),
       // vault.move-to
-      Case(
-        step: "vault.move-to: {service: a.one, to: h}", before: items,
-        after: ["a.one/x [h] ak 1", "a.one/y [h] ck 2", "a.two/x ak 3", "b/x [g] ck 4"]),
-      Case(
-        step: "vault.move-to: {access-group: g, to: ''}", before: items,
-        after: ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x ck 4"]),
-      Case(
-        step: "vault.move-to: {service: b, access-group: '', to: g}", before: items + ["b/x ak 5"],
-        after: nil,
-        says: "the vault item b/x [g] exists already"),
-      Case(
-        step: "vault.move-to: {service: b, access-group: '', to: g, if-exists: replace}",
-        before: items + ["b/x ak 5"],
-        after: ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ak 5"]),
-      Case(
-        step: "vault.move-to: {service: z, to: g, if-missing: fail}", before: items, after: nil,
-        says: "no vault item has service `z`"),
+      gives(
+        "vault.move-to: {service: a.one, to: h}", items,
+        ["a.one/x [h] ak 1", "a.one/y [h] ck 2", "a.two/x ak 3", "b/x [g] ck 4"]),
+      gives(
+        "vault.move-to: {access-group: g, to: ''}", items,
+        ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x ck 4"]),
+      fails(
+        "vault.move-to: {service: b, access-group: '', to: g}", items + ["b/x ak 5"],
+        "the vault item b/x [g] exists already"),
+      gives(
+        "vault.move-to: {service: b, access-group: '', to: g, if-exists: replace}", items + ["b/x ak 5"],
+        ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ak 5"]),
+      fails("vault.move-to: {service: z, to: g, if-missing: fail}", items, "no vault item has service `z`"),
       // vault.set-accessibility
-      Case(
-        step: "vault.set-accessibility: {service-prefix: a., accessible: afterFirstUnlockThisDeviceOnly}",
-        before: items, after: ["a.one/x cku 1", "a.one/y cku 2", "a.two/x cku 3", "b/x [g] ck 4"]),
-      Case(
-        step: "vault.set-accessibility: {account: q, accessible: whenUnlocked}", before: items, after: items,
-        says: "no vault item has account `q`: skipped"),
-      Case(
-        step: "vault.set-accessibility: {account: q, accessible: whenUnlocked, if-missing: fail}",
-        before: items,
-        after: nil, says: "no vault item has account `q`"),
+      gives(
+        "vault.set-accessibility: {service-prefix: a., accessible: afterFirstUnlockThisDeviceOnly}", items,
+        ["a.one/x cku 1", "a.one/y cku 2", "a.two/x cku 3", "b/x [g] ck 4"]),
+      gives(
+        "vault.set-accessibility: {account: q, accessible: whenUnlocked}", items, items,
+        "no vault item has account `q`: skipped"),
+      fails(
+        "vault.set-accessibility: {account: q, accessible: whenUnlocked, if-missing: fail}", items,
+        "no vault item has account `q`"),
       // vault.convert
-      Case(
-        step: "vault.convert: {service: a.two, fields: token, with: {version: 2, scopes: [a, b]}}",
-        before: items,
-        after: [
+      gives(
+        "vault.convert: {service: a.two, fields: token, with: {version: 2, scopes: [a, b]}}", items,
+        [
           "a.one/x ak 1", "a.one/y ck 2", #"a.two/x ak {"scopes":["a","b"],"token":"3","version":2}"#,
           "b/x [g] ck 4",
         ]),
-      Case(
-        step: "vault.convert: {service: s, fields: [user, password], separator: ':'}",
-        before: ["s/x ak me:it's \"quoted\""], after: [#"s/x ak {"password":"it's \"quoted\"","user":"me"}"#]),
-      Case(
-        step: "vault.convert: {service: s, fields: [user, password], separator: ':'}",
-        before: ["s/x ak a:b:c"],
-        after: nil,
-        says: "the vault item s/x cannot be converted: its value has 3 parts, and 2 fields are named"),
-      Case(
-        step: "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: keep}",
-        before: ["s/x ak a"],
-        after: ["s/x ak a"],
-        says: "the vault item s/x: its value has 1 part, and 2 fields are named: left unchanged"),
-      Case(
-        step: "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: delete}",
-        before: ["s/x ak a", "s/y ak a:b"], after: [#"s/y ak {"a":"a","b":"b"}"#],
-        says: "s/x: its value has 1 part"),
-      Case(
-        step: "vault.convert: {service: s, fields: token}", before: [#"s/x ak {"token":"1"}"#], after: nil,
-        says: "its value is a JSON document already"),
-      Case(
-        step: "vault.convert: {service: s, fields: token, if-missing: fail}", before: [], after: nil,
-        says: "no vault item has service `s`"),
+      gives(
+        "vault.convert: {service: s, fields: [user, password], separator: ':'}",
+        ["s/x ak me:it's \"quoted\""], [#"s/x ak {"password":"it's \"quoted\"","user":"me"}"#]),
+      fails(
+        "vault.convert: {service: s, fields: [user, password], separator: ':'}", ["s/x ak a:b:c"],
+        "the vault item s/x cannot be converted: its value has 3 parts, and 2 fields are named"),
+      gives(
+        "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: keep}", ["s/x ak a"],
+        ["s/x ak a"], "the vault item s/x: its value has 1 part, and 2 fields are named: left unchanged"),
+      gives(
+        "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: delete}",
+        ["s/x ak a", "s/y ak a:b"], [#"s/y ak {"a":"a","b":"b"}"#], "s/x: its value has 1 part"),
+      fails(
+        "vault.convert: {service: s, fields: token}", [#"s/x ak {"token":"1"}"#],
+        "its value is a JSON document already"),
+      fails(
+        "vault.convert: {service: s, fields: token, if-missing: fail}", [], "no vault item has service `s`"),
       // vault.delete
-      Case(
-        step: "vault.delete: {service-prefix: a., destructive: gone}", before: items, after: ["b/x [g] ck 4"]),
-      Case(step: "vault.delete: {service: b, destructive: gone}", before: ["b/x ak 1"], after: []),
-      Case(
-        step: "vault.delete: {service: z, destructive: gone}", before: items, after: items,
-        says: "no vault item has service `z`: skipped"),
-      Case(
-        step: "vault.delete: {service: z, destructive: gone, if-missing: fail}", before: items, after: nil,
-        says: "no vault item has service `z`"),
+      gives("vault.delete: {service-prefix: a., destructive: gone}", items, ["b/x [g] ck 4"]),
+      gives("vault.delete: {service: b, destructive: gone}", ["b/x ak 1"], []),
+      gives(
+        "vault.delete: {service: z, destructive: gone}", items, items,
+        "no vault item has service `z`: skipped"),
+      fails(
+        "vault.delete: {service: z, destructive: gone, if-missing: fail}", items,
+        "no vault item has service `z`"),
     ])
   func matrix(_ test: Case) throws {
     let result = try outcome(test.step, test.before)
