@@ -169,7 +169,7 @@ struct AuditRuleCase: Sendable, CustomTestStringConvertible {
       try $0.put("files/datastore/app.preferences_pb", bytes: [UInt8](repeating: 0, count: 64))
     },
     finds(.settingsDamaged, "a truncated property list") {
-      try $0.put(AuditSandbox.settings, "<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key>")
+      try $0.put(AuditSandbox.settings, #"<?xml version="1.0"?><plist version="1.0"><dict><key>a</key>"#)
     },
     ignores(.settingsDamaged, "settings without a setting, and a DataStore that is empty") {
       $0.configuration.layout = .android

@@ -117,7 +117,7 @@ struct DatabasePair {
       table + "INSERT INTO t VALUES (1, 'A', x'0001'), (2, 'b', 1.0), (4, 'd', NULL), (5, 'same', 5)")
     #expect(
       rows == [
-        "- id=3 title=\"c\" data=null", "~ id=1 title=\"a\"→\"A\" data=blob (1 bytes)→blob (2 bytes)",
+        "- id=3 title=\"c\" data=null", #"~ id=1 title="a"→"A" data=blob (1 bytes)→blob (2 bytes)"#,
         "~ id=2 data=1→1.0", "+ id=4 title=\"d\" data=null",
       ])
   }
@@ -141,7 +141,7 @@ struct DatabasePair {
     #expect(
       try rows(
         keyless + "INSERT INTO t VALUES ('x', 'a'), ('y', 'b')",
-        keyless + "INSERT INTO t VALUES ('x', 'A'), ('y', 'b')") == ["~ _rowid_=1 v=\"a\"→\"A\""])
+        keyless + "INSERT INTO t VALUES ('x', 'A'), ('y', 'b')") == [#"~ _rowid_=1 v="a"→"A""#])
     let text = "CREATE TABLE t(k TEXT PRIMARY KEY, v);"
     let bad = try DatabasePair.with(
       text
@@ -265,7 +265,7 @@ struct DatabasePair {
     }
     try DatabasePair.with(table + two, table + two + "UPDATE f SET body = 'zwei' WHERE title = 'b'") { pair in
       let tables = try pair.compare().tables
-      #expect(DatabasePair.rows(tables.first) == ["~ rowid=2 body=\"two\"→\"zwei\""])
+      #expect(DatabasePair.rows(tables.first) == [#"~ rowid=2 body="two"→"zwei""#])
       #expect(tables.count == 1)
     }
     let bare = "CREATE VIRTUAL TABLE f USING fts5(body, content='');"
@@ -290,7 +290,7 @@ struct DatabasePair {
       let tables = try pair.compare().tables
       let text = tables.flatMap(DatabasePair.rows).joined(separator: "\n")
       #expect(!text.contains("hunter") && !text.contains("eyJ"), "\(text)")
-      #expect(text.contains("~ name=\"theme\" value=\"dark\"→\"light\"") && text.contains("auth_token"))
+      #expect(text.contains(#"~ name="theme" value="dark"→"light""#) && text.contains("auth_token"))
     }
   }
 
@@ -299,7 +299,7 @@ struct DatabasePair {
     let wide = "PRAGMA encoding = 'UTF-16le';" + sql
     try DatabasePair.with(wide, wide + "UPDATE t SET v = '¥' WHERE k = 'ä'") { pair in
       let rows = DatabasePair.rows(try pair.compare().tables.first)
-      #expect(rows == ["~ k=\"ä\" v=\"€\"→\"¥\""])
+      #expect(rows == [#"~ k="ä" v="€"→"¥""#])
     }
     try DatabasePair.with(sql, wide) { pair in
       let schema = try pair.compare().schema

@@ -14,12 +14,12 @@ struct SQLDefinitionTests {
     for other in [
       "CREATE INDEX open ON task (dueAt) WHERE \"isDone\" = 0",
       "CREATE INDEX [open] ON `task`(dueAt)\n  WHERE isDone = 0 -- only open ones",
-      "CREATE INDEX \"open\" ON \"task\" ( dueAt ) WHERE isDone = 0",
+      #"CREATE INDEX "open" ON "task" ( dueAt ) WHERE isDone = 0"#,
     ] { #expect(isSame("CREATE INDEX open ON task (dueAt) WHERE isDone = 0", other, "index"), "\(other)") }
     let table =
       "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT REFERENCES note(id), CHECK (title <> 'a'))"
     for other in [
-      "CREATE TABLE \"task\" (id INTEGER PRIMARY KEY, title TEXT REFERENCES \"note\"(id), CHECK (title <> 'a'))",
+      #"CREATE TABLE "task" (id INTEGER PRIMARY KEY, title TEXT REFERENCES "note"(id), CHECK (title <> 'a'))"#,
       "CREATE TABLE [task] (\"id\" INTEGER PRIMARY KEY,\n  `title` TEXT REFERENCES note([id]), CHECK (\"title\" <> 'a'))",
     ] { #expect(isSame(table, other, "table"), "\(other)") }
     #expect(
@@ -28,12 +28,12 @@ struct SQLDefinitionTests {
     #expect(
       isSame(
         "CREATE VIEW v AS SELECT task.title FROM task JOIN note ON note.id = task.id",
-        "CREATE VIEW v AS SELECT \"task\".title FROM \"task\" JOIN note ON note.\"id\" = \"task\".id", "view")
+        #"CREATE VIEW v AS SELECT "task".title FROM "task" JOIN note ON note."id" = "task".id"#, "view")
     )
     #expect(
       isSame(
         "CREATE TRIGGER t AFTER UPDATE OF title ON task BEGIN INSERT INTO note VALUES (new.title); END",
-        "CREATE TRIGGER t AFTER UPDATE OF title ON \"task\" BEGIN INSERT INTO \"note\" VALUES (new.title); END",
+        #"CREATE TRIGGER t AFTER UPDATE OF title ON "task" BEGIN INSERT INTO "note" VALUES (new.title); END"#,
         "trigger"))
     #expect(
       isSame(
@@ -61,7 +61,7 @@ struct SQLDefinitionTests {
       ("COLLATE NOCASE", "COLLATE BINARY"), ("COLLATE NOCASE", ""), ("NOT NULL", ""), ("UNIQUE", ""),
       ("REFERENCES b(x)", "REFERENCES \"c\"(x)"), ("REFERENCES b(x) ON DELETE CASCADE", "REFERENCES b(x)"),
       ("DEFAULT x'ab'", "DEFAULT 'ab'"), ("CHECK (\"a b\")", "CHECK (a b)"), ("CHECK (a)", "CHECK (A)"),
-      ("CHECK (1.5)", "CHECK (\"1\".\"5\")"),
+      ("CHECK (1.5)", #"CHECK ("1"."5")"#),
     ])
   func different(_ a: String, _ b: String) {
     #expect(!isSame("CREATE TABLE t (a TEXT \(a))", "CREATE TABLE t (a TEXT \(b))", "table"))

@@ -242,9 +242,7 @@ struct CaptureEncodingTests {
   func escapedFirst() throws {
     try sandbox.write("Documents/a.log", "GET /?access_token=canary%2Bfirst%2Fseen-1\n")
     try sandbox.write("Documents/b.txt", "it is canary+first/seen-1, and CANARY%2bFIRST%2fSEEN-1\n")
-    let report = try sandbox.capture()
-    let leaks = try sandbox.leaks(["canary+first/seen-1", "canary%2Bfirst%2Fseen-1"], report)
-    #expect(leaks == [])
+    try sandbox.capture(hiding: ["canary+first/seen-1", "canary%2Bfirst%2Fseen-1"])
   }
 
   @Test("The value of a header in a log, and a quoted one with spaces")
@@ -257,11 +255,8 @@ struct CaptureEncodingTests {
       INFO state {"password": "canary horse battery", "theme": "dark"}
       INFO refresh_token: expired
       """)
-    let report = try sandbox.capture()
-    let leaks = try sandbox.leaks(
-      ["canary8f3a9b2c", "canary1a2b3c4d", "canary horse", "horse battery"], report)
-    #expect(leaks == [])
+    try sandbox.capture(hiding: ["canary8f3a9b2c", "canary1a2b3c4d", "canary horse", "horse battery"])
     let log = try sandbox.text("container/Documents/app.log")
-    #expect(log.contains("\"theme\": \"dark\"") && log.contains("refresh_token: expired"))
+    #expect(log.contains(#""theme": "dark""#) && log.contains("refresh_token: expired"))
   }
 }

@@ -134,9 +134,7 @@ struct CaptureRowTests {
     try sandbox.database("Documents/a.sqlite", sql)
     sandbox.options.rows = 9
     sandbox.options.columns = ["task.title"]
-    let report = try sandbox.capture()
-    let leaks = try sandbox.leaks(["canary77", "canary300"], report)
-    #expect(leaks == [])
+    try sandbox.capture(hiding: ["canary77", "canary300"])
     let queue = try DatabaseQueue(path: sandbox.built().root + "/Documents/a.sqlite")
     defer { try? queue.close() }
     try queue.writeWithoutTransaction { db in
@@ -191,7 +189,7 @@ struct CaptureRowTests {
     try sandbox.capture()
     let built = try sandbox.built()
     for sql in [
-      "SELECT _rowid_, typeof(a), quote(a), typeof(rowid), quote(rowid), \"b c\" FROM \"odd \"\"name\"",
+      #"SELECT _rowid_, typeof(a), quote(a), typeof(rowid), quote(rowid), "b c" FROM "odd ""name""#,
       "PRAGMA encoding", "PRAGMA page_size",
       "PRAGMA journal_mode", "PRAGMA user_version", "PRAGMA application_id",
       "SELECT * FROM sqlite_sequence", "SELECT name, sql FROM sqlite_schema ORDER BY name",

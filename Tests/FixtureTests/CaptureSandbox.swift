@@ -8,6 +8,7 @@ import DrydockTesting
 import Foundation
 import GRDB
 import TestSupport
+import Testing
 
 /// A container that a fixture is captured from, with what must not be found in it.
 final class CaptureSandbox {
@@ -68,6 +69,17 @@ final class CaptureSandbox {
     if withKeys { transaction.deviceKeys = keys }
     return try FixtureCapture(of: container, as: name, in: directory("Fixtures"), options: options).run(
       transaction)
+  }
+
+  /// Captures, and searches the fixture for what must not be in it.
+  @discardableResult
+  func capture(hiding texts: [String], sourceLocation: SourceLocation = #_sourceLocation) throws
+    -> CaptureReport
+  {
+    let report = try capture()
+    let leaks = try leaks(texts, report)
+    #expect(leaks == [], sourceLocation: sourceLocation)
+    return report
   }
 
   /// The message of a capture that is refused; nothing is left of it.

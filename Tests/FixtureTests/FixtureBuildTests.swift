@@ -63,7 +63,7 @@ struct FixtureBuildTests {
     let sqlite = try Tools.system("sqlite3")
     // Its main file alone, as a careless copy would take it.
     let main = try Command.run(
-      "/bin/sh", ["-c", "cp \"$0\" \"$1\" && \"$2\" \"$1\" .tables", database, directory("main"), sqlite])
+      "/bin/sh", ["-c", #"cp "$0" "$1" && "$2" "$1" .tables"#, database, directory("main"), sqlite])
     #expect(main.succeeded && main.output.isEmpty, "\(main)")
     let whole = try Command.run(sqlite, [database, "SELECT count(*) FROM task"])
     #expect(whole.output == "3\n", "\(whole)")

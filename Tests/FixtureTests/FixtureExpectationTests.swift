@@ -42,7 +42,7 @@ struct FixtureExpectationTests {
     let first = try #require(findings.first)
     #expect(first.message == "the row is different" && first.place?.hasSuffix(", row 1") == true)
     #expect(first.expected == "[1, \"Buy milk 🥛\", 1, 1, null, null]")
-    #expect(first.found == "[1, \"Buy milk 🥛\", 1, 1, null, \"Oat, not cow\"]")
+    #expect(first.found == #"[1, "Buy milk 🥛", 1, 1, null, "Oat, not cow"]"#)
     #expect(first.line == 26, "\(first)")
   }
 

@@ -37,9 +37,7 @@ struct FixtureFormatTests {
       ("version: 0\ncontainer: {modes: {../a: 0o777}}\n", "fixture.yaml:2:21:"),
       ("version: 0\ncontainer: {attributes: {a: {b: 1}}}\n", "text or !data"),
       ("version: 0\ncontainer: {vault: [{service: a, value: b}]}\n", "needs the key `accessible`"),
-      (
-        "version: 0\ncontainer: {vault: [{service: a, accessible: always, value: 7}]}\n", "quote it"
-      ),
+      ("version: 0\ncontainer: {vault: [{service: a, accessible: always, value: 7}]}\n", "quote it"),
       (
         """
         version: 0

@@ -209,16 +209,10 @@ import Testing
       ("vault.yaml", "- service", "- serv", "unknown key", 1),
       ("files.txt", "vault.yaml", "", "not type", 10),
       ("files.txt", "db.sqlite.sql", "nothing.sql", "lacks", 4),
-      (
-        "files.txt", "db.sqlite.sql Documents/db.sqlite", "- Documents/x", "nothing in files.txt refers",
-        nil
-      ),
+      ("files.txt", "db.sqlite.sql Documents/db.sqlite", "- Documents/x", "nothing in files.txt refers", nil),
       ("db.sqlite.sql", "(3, 'three', 1)", "(2, 'three', 1)", "UNIQUE constraint failed: task.id", 9),
       ("db.sqlite.sql", "COMMIT", "ATTACH 'other' AS o; COMMIT", "ATTACH is not allowed", 10),
-      (
-        "db.sqlite.sql", "INSERT INTO \"tag\" (\"name\"", "INSERT INTO \"tagg\" (\"name\"", "no such table",
-        3
-      ),
+      ("db.sqlite.sql", #"INSERT INTO "tag" ("name""#, #"INSERT INTO "tagg" ("name""#, "no such table", 3),
     ]
     for edit in edits {
       try? FileManager.default.removeItem(atPath: folder("golden"))
@@ -296,10 +290,10 @@ import Testing
     let found = lines(try made.findings(), folder).filter { !$0.contains("db.sqlite: words,") }
     for line in [
       "db.sqlite.sql:5: Documents/db.sqlite: INSERT INTO x, _rowid_ 2: a\"b: the column has another value: "
-        + "\"second\" -> \"third\"",
-      "note, id 1: body: the column has another value: \"walk the dog\" -> \"feed the cat\"",
-      "found, rowid 1: body: the column has another value: \"walk the dog\" -> \"feed the cat\"",
-      "old, rowid 1: body: the column has another value: \"four\" -> \"five\"",
+        + #""second" -> "third""#,
+      #"note, id 1: body: the column has another value: "walk the dog" -> "feed the cat""#,
+      #"found, rowid 1: body: the column has another value: "walk the dog" -> "feed the cat""#,
+      #"old, rowid 1: body: the column has another value: "four" -> "five""#,
       "x1: the column has another value",
       "gen, rowid 1: a: the column has another value: 1 -> 2",
       "pair, rowid 2: a: the column has another value: 1 -> 3",

@@ -44,7 +44,7 @@ struct SuiteCheckTests {
       steps: names.replacing("upper(title) WHERE id = 1", with: "upper(title) WHERE id > 0"),
       finds: [
         [
-          "one: golden Documents/notes.sqlite: task, id 2: title", "\"b\" / \"B\"", "(0002_names)",
+          "one: golden Documents/notes.sqlite: task, id 2: title", #""b" / "B""#, "(0002_names)",
           "expected/3/notes.sqlite.sql:",
         ]
       ]),
@@ -62,7 +62,7 @@ struct SuiteCheckTests {
     Break(
       testDescription: "the way down is wrong", migration: "0002_names",
       steps: names.replacing("lower(title)", with: "'x'"),
-      finds: [["one: down Documents/notes.sqlite: task, id 1: title", "\"a\" / \"x\"", "(0002_names)"]]),
+      finds: [["one: down Documents/notes.sqlite: task, id 1: title", #""a" / "x""#, "(0002_names)"]]),
     Break(
       testDescription: "the way down fails", migration: "0002_names",
       steps: names.replacing("UPDATE task SET title = lower(title)", with: "UPDATE missing SET title = 1"),
@@ -214,7 +214,7 @@ struct SuiteCheckTests {
     #expect(found.count == 1 && found[0].contains("notes.sqlite: task"))
     #expect(try losses("{tag: gone, task: \"done ones, too\"}", up) == [])
     found = try losses("all of it", "DROP TABLE tag; DELETE FROM task")
-    #expect(found.count == 2 && found.allSatisfy { $0.contains("{tag: \"why\", task: \"why\"}") }, "\(found)")
+    #expect(found.count == 2 && found.allSatisfy { $0.contains(#"{tag: "why", task: "why"}"#) }, "\(found)")
     #expect(throws: (any Error).self) { try losses("{tag: gone}", "DROP TABLE tag; DELETE FROM task") }
   }
 
@@ -381,7 +381,7 @@ struct SuiteCheckTests {
       "0003_notes",
       "  - sql: {database: notes, up: \"\(set)B' WHERE id = 1\", down: \"\(set)wrong' WHERE id = 1\"}")
     let found = try sandbox.found().filter { $0.hasPrefix("one: down") }
-    #expect(found.count == 1 && found[0].contains("\"A\" / \"wrong\" (0003_notes)"), "\(found)")
+    #expect(found.count == 1 && found[0].contains(#""A" / "wrong" (0003_notes)"#), "\(found)")
   }
 
   @Test("What a fixture claims must be so")

@@ -27,45 +27,18 @@ import Testing
       ("defaults.set: {values: {a: 1}}", ["a": 1.0], nil, "the setting `a` exists already"),
       ("defaults.set: {values: {a: 1}, if-exists: keep}", ["a": 2], ["a": 2], ""),
       ("defaults.set: {values: {a: 1}, if-exists: replace}", ["a": 2], ["a": 1], ""),
-      (
-        "defaults.set-default: {values: {a: 1, b: x}}", ["a": "y"],
-        ["a": "y", "b": "x"], ""
-      ),
+      ("defaults.set-default: {values: {a: 1, b: x}}", ["a": "y"], ["a": "y", "b": "x"], ""),
       ("defaults.rename: {keys: {a: b}}", ["a": 1], ["b": 1], ""),
       ("defaults.rename: {keys: {a: b}}", ["c": 1], ["c": 1], ""),
-      (
-        "defaults.rename: {keys: {a: b}, if-missing: fail}", ["c": 1], nil,
-        "the setting `a` does not exist"
-      ),
-      (
-        "defaults.rename: {keys: {a: b}}", ["a": 1, "b": 2], nil,
-        "the setting `b` exists already"
-      ),
-      (
-        "defaults.rename: {keys: {a: b}, if-exists: keep}", ["a": 1, "b": 2],
-        ["a": 1, "b": 2], ""
-      ),
-      (
-        "defaults.rename: {keys: {a: b}, if-exists: replace}", ["a": 1, "b": 2],
-        ["b": 1], ""
-      ),
-      (
-        "defaults.rename: {keys: {a: b, b: a}}", ["a": 1, "b": 2],
-        ["a": 2, "b": 1], ""
-      ),
+      ("defaults.rename: {keys: {a: b}, if-missing: fail}", ["c": 1], nil, "the setting `a` does not exist"),
+      ("defaults.rename: {keys: {a: b}}", ["a": 1, "b": 2], nil, "the setting `b` exists already"),
+      ("defaults.rename: {keys: {a: b}, if-exists: keep}", ["a": 1, "b": 2], ["a": 1, "b": 2], ""),
+      ("defaults.rename: {keys: {a: b}, if-exists: replace}", ["a": 1, "b": 2], ["b": 1], ""),
+      ("defaults.rename: {keys: {a: b, b: a}}", ["a": 1, "b": 2], ["a": 2, "b": 1], ""),
       ("defaults.rename: {keys: {a.b: c}}", ["a.b": 1], ["c": 1], ""),
-      (
-        "defaults.delete: {keys: [a, z], destructive: old}", ["a": 1, "b": 2],
-        ["b": 2], ""
-      ),
-      (
-        "defaults.delete: {keys: z, destructive: old, if-missing: fail}", ["a": 1], nil,
-        "`z` does not exist"
-      ),
-      (
-        "defaults.delete: {prefix: a, destructive: old}",
-        ["a": 1, "ab": 1, "b": 2], ["b": 2], ""
-      ),
+      ("defaults.delete: {keys: [a, z], destructive: old}", ["a": 1, "b": 2], ["b": 2], ""),
+      ("defaults.delete: {keys: z, destructive: old, if-missing: fail}", ["a": 1], nil, "`z` does not exist"),
+      ("defaults.delete: {prefix: a, destructive: old}", ["a": 1, "ab": 1, "b": 2], ["b": 2], ""),
       (
         "defaults.delete: {prefix: z, destructive: old, if-missing: fail}", ["a": 1], nil,
         "no setting starts with `z`"
@@ -108,10 +81,7 @@ import Testing
         "the map has no entry for the text `true`: the value has the type string, and the map's `true` the type Bool"
       ),
       ("true", "map: {'true': dark}", "dark", ""),
-      (
-        1, "map: {true: dark}", nil,
-        "the value has the type integer, and the map's `true` the type Bool"
-      ),
+      (1, "map: {true: dark}", nil, "the value has the type integer, and the map's `true` the type Bool"),
       (
         true, "map: {yes: dark, no: light}", nil,
         "the value is the Bool true, and the map has the text `yes`: write true"

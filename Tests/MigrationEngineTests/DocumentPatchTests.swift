@@ -24,7 +24,7 @@ import Testing
 
   @Test(
     arguments: [
-      ("{\"a\":1}", "{op: add, path: /b, value: [x, null, 1.50]}", "{\"a\":1,\"b\":[\"x\",null,1.50]}"),
+      ("{\"a\":1}", "{op: add, path: /b, value: [x, null, 1.50]}", #"{"a":1,"b":["x",null,1.50]}"#),
       ("{\"a\":1}", "{op: add, path: /a, value: 2}", "{\"a\":2}"),
       ("[1, 2]", "{op: add, path: /0, value: 9}", "[9, 1, 2]"),
       ("[1, 2]", "{op: add, path: /1, value: 9}", "[1, 9, 2]"),
@@ -32,31 +32,31 @@ import Testing
       ("[1, 2]", "{op: add, path: /-, value: 9}", "[1, 2, 9]"),
       ("{\"a\":1}", "{op: add, path: '', value: {z: 1}}", "{\"z\":1}"),
       ("{\"a\":1}", "{op: replace, path: '', value: x}", "\"x\""),
-      ("{\"b\": 1.0, \"a\": 2}", "{op: remove, path: /a}", "{\"b\": 1.0}"),
+      (#"{"b": 1.0, "a": 2}"#, "{op: remove, path: /a}", "{\"b\": 1.0}"),
       ("[1, 2]", "{op: remove, path: /0}", "[2]"),
-      ("{\"a\":{\"b\":1e5}}", "{op: replace, path: /a/b, value: 1e5}", "{\"a\":{\"b\":1e5}}"),
-      ("{\"a/b\":1,\"c~d\":2}", "{op: replace, path: /a~1b, value: 3}", "{\"a/b\":3,\"c~d\":2}"),
-      ("{\"a/b\":1,\"c~d\":2}", "{op: remove, path: /c~0d}", "{\"a/b\":1}"),
+      (#"{"a":{"b":1e5}}"#, "{op: replace, path: /a/b, value: 1e5}", #"{"a":{"b":1e5}}"#),
+      (#"{"a/b":1,"c~d":2}"#, "{op: replace, path: /a~1b, value: 3}", #"{"a/b":3,"c~d":2}"#),
+      (#"{"a/b":1,"c~d":2}"#, "{op: remove, path: /c~0d}", "{\"a/b\":1}"),
       ("{\"~1\":1}", "{op: remove, path: /~01}", "{}"),
-      ("{\"\":{\"\":1}}", "{op: replace, path: //, value: 2}", "{\"\":{\"\":2}}"),
-      ("{\"a\":{\"x\":1e9},\"b\":[]}", "{op: move, from: /a/x, path: /b/-}", "{\"a\":{},\"b\":[1e9]}"),
+      (#"{"":{"":1}}"#, "{op: replace, path: //, value: 2}", #"{"":{"":2}}"#),
+      (#"{"a":{"x":1e9},"b":[]}"#, "{op: move, from: /a/x, path: /b/-}", #"{"a":{},"b":[1e9]}"#),
       ("[1,2,3]", "{op: move, from: /0, path: /2}", "[2,3,1]"),
       ("{\"a\":1}", "{op: move, from: /a, path: /a}", "{\"a\":1}"),
-      ("{\"a\":{\"b\":1}}", "{op: move, from: /a/b, path: /a}", "{\"a\":1}"),
+      (#"{"a":{"b":1}}"#, "{op: move, from: /a/b, path: /a}", "{\"a\":1}"),
       (
         "{\"a\":[1]}", "{op: copy, from: /a, path: /b}, {op: add, path: /b/-, value: 2}",
-        "{\"a\":[1],\"b\":[1,2]}"
+        #"{"a":[1],"b":[1,2]}"#
       ),
       ("{\"a\":[1]}", "{op: copy, from: /a, path: /a/-}", "{\"a\":[1,[1]]}"),
       (
-        "{\"a\":{\"y\":1.0,\"x\":[2]}}", "{op: test, path: /a, value: {x: [2], y: 1}}",
-        "{\"a\":{\"y\":1.0,\"x\":[2]}}"
+        #"{"a":{"y":1.0,"x":[2]}}"#, "{op: test, path: /a, value: {x: [2], y: 1}}",
+        #"{"a":{"y":1.0,"x":[2]}}"#
       ),
       ("{\"a\":null}", "{op: test, path: /a, value: null}", "{\"a\":null}"),
-      ("{\"1\":0,\"-\":0}", "{op: remove, path: /1}, {op: replace, path: /-, value: 1}", "{\"-\":1}"),
+      (#"{"1":0,"-":0}"#, "{op: remove, path: /1}, {op: replace, path: /-, value: 1}", "{\"-\":1}"),
       ("{\"a\":1}", "{op: remove, path: /z, if-missing: skip}", "{\"a\":1}"),
       ("{\"a\":1}", "{op: move, from: /z, path: /a, if-missing: skip}", "{\"a\":1}"),
-      ("{\"a\":1,\"b\":2}", "{op: move, from: /a, path: /b, if-exists: keep}", "{\"a\":1,\"b\":2}"),
+      (#"{"a":1,"b":2}"#, "{op: move, from: /a, path: /b, if-exists: keep}", #"{"a":1,"b":2}"#),
       ("[1]", "{op: add, path: /0, value: 2, if-exists: fail}", "[2,1]"),
     ])
   func verbs(_ before: String, _ steps: String, _ after: String) throws {
@@ -73,10 +73,7 @@ import Testing
         "`z` of `/a/z` leads into a number, which has no members"
       ),
       ("[1]", "{op: add, path: /3, value: 1}", "`/3` is beyond the array's end"),
-      (
-        "[1]", "{op: add, path: /01, value: 1}",
-        "`01` of `/01` is not an index of an array"
-      ),
+      ("[1]", "{op: add, path: /01, value: 1}", "`01` of `/01` is not an index of an array"),
       ("[1]", "{op: remove, path: /-}", "`/-` does not exist"),
       ("[1]", "{op: remove, path: /1}", "`/1` does not exist"),
       ("[1]", "{op: remove, path: /99999999999999999999}", "is not an index"),
@@ -84,7 +81,7 @@ import Testing
       ("[1]", "{op: test, path: /0, value: 2}", "`/0` is the integer 1, not the integer 2"),
       ("[1]", "{op: test, path: /0, value: '1'}", "`/0` is the integer 1, not the text `1`"),
       (
-        "{\"token\":\"hunter2\"}", "{op: test, path: /token, value: x}",
+        #"{"token":"hunter2"}"#, "{op: test, path: /token, value: x}",
         "`/token` is a string (secret, 7 characters, #"
       ),
       ("[1]", "{op: test, path: /5, value: 1}", "`/5` is absent, not the integer 1"),
@@ -227,10 +224,7 @@ import Testing
     for (path, message) in [
       ("Library/Application Support/.drydock/history.json", "is where Drydock keeps its history"),
       ("a.json, if-missing: fail", "`a.json` is not in the container"), ("Documents", "not a regular file"),
-      (
-        "Documents/cut.json",
-        "Documents/cut.json: not valid JSON: line 1, column 7: unexpected end of input"
-      ),
+      ("Documents/cut.json", "Documents/cut.json: not valid JSON: line 1, column 7: unexpected end of input"),
       ("Documents/cut.plist", "Documents/cut.plist: the XML property list is corrupt"),
     ] {
       lab.expectFailing(

@@ -24,17 +24,14 @@ import Testing
 
   @Test(
     arguments: [
-      ("{\"a\": 1, \"b\": [1, 2]}", "{op: add, path: /c, value: 3}"),
-      ("{\"a\": 1, \"b\": [1, 2]}", "{op: add, path: /a, value: 3}"),
-      ("{\"a\": 1, \"b\": [1, 2]}", "{op: add, path: /b/1, value: 3}, {op: add, path: /b/-, value: 4}"),
-      ("{\"a\": 1, \"b\": [1, 2]}", "{op: remove, path: /a}, {op: remove, path: /b/0}"),
+      (#"{"a": 1, "b": [1, 2]}"#, "{op: add, path: /c, value: 3}"),
+      (#"{"a": 1, "b": [1, 2]}"#, "{op: add, path: /a, value: 3}"),
+      (#"{"a": 1, "b": [1, 2]}"#, "{op: add, path: /b/1, value: 3}, {op: add, path: /b/-, value: 4}"),
+      (#"{"a": 1, "b": [1, 2]}"#, "{op: remove, path: /a}, {op: remove, path: /b/0}"),
+      (#"{"a": 1.50, "b": [1, 2], "c": null}"#, "{op: move, from: /a, path: /b/0}, {op: remove, path: /b/1}"),
+      (#"{"a": 1, "b": 2, "c": 3}"#, "{op: move, from: /b, path: /a}"),
       (
-        "{\"a\": 1.50, \"b\": [1, 2], \"c\": null}",
-        "{op: move, from: /a, path: /b/0}, {op: remove, path: /b/1}"
-      ),
-      ("{\"a\": 1, \"b\": 2, \"c\": 3}", "{op: move, from: /b, path: /a}"),
-      (
-        "{\"a\": 1, \"b\": 2, \"c\": 3}",
+        #"{"a": 1, "b": 2, "c": 3}"#,
         "{op: copy, from: /b, path: /c}, {op: replace, path: /b, value: {x: 1}}"
       ),
       ("{\n  \"a\" : 1,\n  \"b\" : 2\n}\n", "{op: remove, path: /a}, {op: add, path: /c, value: [1]}"),
@@ -48,19 +45,19 @@ import Testing
   @Test(
     arguments: [
       // What the app wrote elsewhere stays.
-      ("{\"a\":1}", "{op: add, path: /b, value: 2}", "{\"a\":9,\"b\":2,\"z\":0}", "{\"a\":9,\"z\":0}", 0),
+      ("{\"a\":1}", "{op: add, path: /b, value: 2}", #"{"a":9,"b":2,"z":0}"#, #"{"a":9,"z":0}"#, 0),
       // What the app changed of ours stays, with a remark.
-      ("{\"a\":1}", "{op: add, path: /b, value: 2}", "{\"a\":1,\"b\":7}", "{\"a\":1,\"b\":7}", 1),
+      ("{\"a\":1}", "{op: add, path: /b, value: 2}", #"{"a":1,"b":7}"#, #"{"a":1,"b":7}"#, 1),
       ("{\"a\":1}", "{op: replace, path: /a, value: 2}", "{\"a\":3}", "{\"a\":3}", 1),
       ("{\"a\":1}", "{op: replace, path: /a, value: 2}", "{}", "{}", 1),
       ("{\"a\":1}", "{op: remove, path: /a}", "{\"a\":5}", "{\"a\":5}", 1),
-      ("{\"a\":{\"b\":1}}", "{op: remove, path: /a/b}", "{}", "{}", 1),
+      (#"{"a":{"b":1}}"#, "{op: remove, path: /a/b}", "{}", "{}", 1),
       // What was moved goes back as it is now.
       ("{\"a\":1}", "{op: move, from: /a, path: /b}", "{\"b\":7}", "{\"a\":7}", 0),
-      ("{\"a\":1,\"b\":2}", "{op: move, from: /a, path: /b}", "{\"b\":7}", "{\"a\":7,\"b\":2}", 0),
-      ("{\"a\":1}", "{op: move, from: /a, path: /b}", "{\"a\":4,\"b\":7}", "{\"a\":4,\"b\":7}", 1),
+      (#"{"a":1,"b":2}"#, "{op: move, from: /a, path: /b}", "{\"b\":7}", #"{"a":7,"b":2}"#, 0),
+      ("{\"a\":1}", "{op: move, from: /a, path: /b}", #"{"a":4,"b":7}"#, #"{"a":4,"b":7}"#, 1),
       ("{\"a\":1}", "{op: move, from: /a, path: /b}", "{}", "{}", 1),
-      ("{\"a\":[]}", "{op: add, path: /a/-, value: 1}", "{\"a\":{\"0\":1}}", "{\"a\":{}}", 0),
+      ("{\"a\":[]}", "{op: add, path: /a/-, value: 1}", #"{"a":{"0":1}}"#, "{\"a\":{}}", 0),
       ("{\"a\":[1]}", "{op: remove, path: /a/0}", "{\"a\":[8,9]}", "{\"a\":[1,8,9]}", 0),
     ])
   func newerDataStays(_ before: String, _ steps: String, _ app: String, _ after: String, _ remarks: Int)

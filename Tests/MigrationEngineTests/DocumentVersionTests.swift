@@ -27,38 +27,38 @@ import Testing
   @Test(
     arguments: [
       (
-        "{\"version\":1,\"data\":{\"name\":\"n\"}}", "",
-        "{\"version\":3,\"data\":{\"colour\":\"none\",\"style\":{\"size\":12},\"title\":\"n\"}}"
+        #"{"version":1,"data":{"name":"n"}}"#, "",
+        #"{"version":3,"data":{"colour":"none","style":{"size":12},"title":"n"}}"#
       ),
       (
-        "{\"data\": {\"name\": 1.50, \"style\": {\"x\": \"2026-11-21T10:00:00Z\"}}, \"version\": 1}", "",
-        "{\"data\": {\"style\": {\"x\": \"2026-11-21T10:00:00Z\", \"size\": 12}, \"colour\": \"none\", \"title\": 1.50}, "
+        #"{"data": {"name": 1.50, "style": {"x": "2026-11-21T10:00:00Z"}}, "version": 1}"#, "",
+        #"{"data": {"style": {"x": "2026-11-21T10:00:00Z", "size": 12}, "colour": "none", "title": 1.50}, "#
           + "\"version\": 3}"
       ),
       (
-        "{\"version\":2,\"data\":{\"name\":1,\"colour\":\"none\"}}", "",
-        "{\"version\":3,\"data\":{\"colour\":\"none\",\"title\":1}}"
+        #"{"version":2,"data":{"name":1,"colour":"none"}}"#, "",
+        #"{"version":3,"data":{"colour":"none","title":1}}"#
       ),
-      ("{\"version\":3,\"data\":[]}", "", "{\"version\":3,\"data\":[]}"),
+      (#"{"version":3,"data":[]}"#, "", #"{"version":3,"data":[]}"#),
       (
-        "{\"v\":1,\"d\":{\"name\":1}}", "version-key: v\ndata-key: d",
-        "{\"v\":3,\"d\":{\"colour\":\"none\",\"style\":{\"size\":12},\"title\":1}}"
+        #"{"v":1,"d":{"name":1}}"#, "version-key: v\ndata-key: d",
+        #"{"v":3,"d":{"colour":"none","style":{"size":12},"title":1}}"#
       ),
       (
-        "{\"version\":2,\"name\":1,\"colour\":\"none\"}", "data-key: ''",
-        "{\"version\":3,\"colour\":\"none\",\"title\":1}"
+        #"{"version":2,"name":1,"colour":"none"}"#, "data-key: ''",
+        #"{"version":3,"colour":"none","title":1}"#
       ),
       (
         "{\"name\":1}", "unversioned: 1",
-        "{\"data\":{\"colour\":\"none\",\"style\":{\"size\":12},\"title\":1},\"version\":3}"
+        #"{"data":{"colour":"none","style":{"size":12},"title":1},"version":3}"#
       ),
       (
         "{\"name\":1}", "unversioned: 1\ndata-key: ''",
-        "{\"colour\":\"none\",\"style\":{\"size\":12},\"title\":1,\"version\":3}"
+        #"{"colour":"none","style":{"size":12},"title":1,"version":3}"#
       ),
       (
-        "{\"data\":{\"name\":1}}", "unversioned: 1",
-        "{\"data\":{\"colour\":\"none\",\"style\":{\"size\":12},\"title\":1},\"version\":3}"
+        #"{"data":{"name":1}}"#, "unversioned: 1",
+        #"{"data":{"colour":"none","style":{"size":12},"title":1},"version":3}"#
       ),
     ])
   func goesToTheNewest(_ before: String, _ arguments: String, _ after: String) throws {
@@ -68,23 +68,23 @@ import Testing
   @Test(
     arguments: [
       (
-        "{\"version\":4,\"data\":{}}", "",
+        #"{"version":4,"data":{}}"#, "",
         "it has version 4, and the newest one known here is 3: a newer app wrote it"
       ),
-      ("{\"version\":0,\"data\":{}}", "", "it has version 0, and known here are 1, 2, 3"),
-      ("{\"version\":\"1\",\"data\":{}}", "", "its version, `/version`, is a string, not an integer"),
-      ("{\"version\":1.5,\"data\":{}}", "", "not an integer"),
-      ("{\"version\":1e400,\"data\":{}}", "", "not an integer"),
+      (#"{"version":0,"data":{}}"#, "", "it has version 0, and known here are 1, 2, 3"),
+      (#"{"version":"1","data":{}}"#, "", "its version, `/version`, is a string, not an integer"),
+      (#"{"version":1.5,"data":{}}"#, "", "not an integer"),
+      (#"{"version":1e400,"data":{}}"#, "", "not an integer"),
       ("{\"data\":{}}", "", "it has no `version`: name it with `version-key`"),
       ("{\"version\":1}", "", "it has no `data`: name it with `data-key`"),
       ("[1]", "", "it has no `version`"),
       ("[1]", "unversioned: 1\ndata-key: ''", "it is an array, not a dictionary"),
-      ("{\"version\":1,\"data\":7}", "", "leads into a number"),
+      (#"{"version":1,"data":7}"#, "", "leads into a number"),
       (
-        "{\"version\":2,\"data\":{\"name\":1,\"colour\":\"red\"}}", "",
+        #"{"version":2,"data":{"name":1,"colour":"red"}}"#, "",
         "`/colour` is the text `red`, not the text `none`"
       ),
-      ("{\"version\":2,\"data\":{}}", "", "to version 3: `/data/name` does not exist"),
+      (#"{"version":2,"data":{}}"#, "", "to version 3: `/data/name` does not exist"),
     ])
   func fails(_ before: String, _ arguments: String, _ message: String) throws {
     expectFailure(message, "test.yaml:") { try migrated(before, arguments) }
@@ -104,7 +104,7 @@ import Testing
     ])
   func refused(_ arguments: String, _ message: String) throws {
     try Lab.with { lab in
-      try lab.write("Documents/a.json", "{\"version\":1,\"data\":{}}")
+      try lab.write("Documents/a.json", #"{"version":1,"data":{}}"#)
       lab.expectFailing(
         "defaults.document-migrate: {path: Documents/a.json, \(arguments)}", message,
         start: "0001_test.yaml:2:")
@@ -113,10 +113,9 @@ import Testing
 
   @Test func gapsBetweenVersions() throws {
     let versions = "oldest: 5\nversions: {20: {}, 10: {steps: [{op: add, path: /ten, value: 1}]}}\n"
-    #expect(
-      try migrated("{\"version\":5,\"data\":{}}", "", versions) == "{\"version\":20,\"data\":{\"ten\":1}}")
-    #expect(try migrated("{\"version\":10,\"data\":{}}", "", versions) == "{\"version\":20,\"data\":{}}")
-    expectFailure("known here are 5, 10, 20") { try migrated("{\"version\":9,\"data\":{}}", "", versions) }
+    #expect(try migrated(#"{"version":5,"data":{}}"#, "", versions) == #"{"version":20,"data":{"ten":1}}"#)
+    #expect(try migrated(#"{"version":10,"data":{}}"#, "", versions) == #"{"version":20,"data":{}}"#)
+    expectFailure("known here are 5, 10, 20") { try migrated(#"{"version":9,"data":{}}"#, "", versions) }
   }
 
   private static let step = """
@@ -134,12 +133,12 @@ import Testing
     for (before, after) in [
       (wrapper, wrapped), (bare, wrapped),
       (
-        "{\"version\": 1, \"data\": {\"name\": \"n\"}}",
-        "{\"version\": 2, \"data\": {\"colour\": \"none\", \"title\": \"n\"}}"
+        #"{"version": 1, "data": {"name": "n"}}"#,
+        #"{"version": 2, "data": {"colour": "none", "title": "n"}}"#
       ),
       (
-        .data(Array("{\"name\":\"n\"}".utf8)),
-        .data(Array("{\"data\":{\"colour\":\"none\",\"title\":\"n\"},\"version\":2}".utf8))
+        .data(Array(#"{"name":"n"}"#.utf8)),
+        .data(Array(#"{"data":{"colour":"none","title":"n"},"version":2}"#.utf8))
       ),
     ] as [(PropertyListValue, PropertyListValue)] {
       try Lab.with { lab in

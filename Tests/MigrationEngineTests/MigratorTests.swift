@@ -52,10 +52,7 @@ import Testing
       ("sql: {database: notes, query: SELECT NULL, equals: null}", nil),
       ("sql: {database: notes, query: SELECT 'x', equals: x}", nil),
       ("sql: {database: notes, query: SELECT count(*) FROM t, equals: 3}", "the query gives 2, not 3"),
-      (
-        "sql: {database: notes, query: SELECT a FROM t, equals: 3}",
-        "the query gives 2 rows, not 3"
-      ),
+      ("sql: {database: notes, query: SELECT a FROM t, equals: 3}", "the query gives 2 rows, not 3"),
       ("sql: {database: notes, query: SELECT 2.0, equals: 2}", "the query gives 2.0, not 2"),
       ("sql: {database: notes, query: SELEC 2, equals: 2}", "0001_a.yaml:4:21: the query cannot run: near"),
       ("files: {path: Documents/database.sqlite, exists: true}", nil),

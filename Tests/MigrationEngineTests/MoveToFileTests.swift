@@ -95,7 +95,7 @@ import Testing
   @Test func newerDataComesBack() throws {
     try lab.set(["s": ["a": 1]])
     for (text, after, message) in [
-      ("{\"a\": 2, \"b\": [1.0]}", ["a": 2, "b": [1.0]], nil),
+      (#"{"a": 2, "b": [1.0]}"#, ["a": 2, "b": [1.0]], nil),
       ("[null]", [:], "cannot become a setting"),
       ("{", [:], "not valid JSON"),
     ] as [(String, PropertyListValue, String?)] {

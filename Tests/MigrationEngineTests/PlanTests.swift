@@ -94,8 +94,8 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("\"time\" : \"20") && $0.hasSuffix("Z\",") })
     #expect(try MigrationHistory(bytes: Array(text.utf8), path: "h") == history)
     let damage: [(String, String)] = [
-      ("\"format\" : 1", "\"format\" : 2"), ("\"number\" : 1", "\"number\" : \"1\""),
-      ("\"number\" : 1", "\"number\" : 0"), ("\"origin\" : \"applied\"", "\"origin\" : \"magic\""),
+      ("\"format\" : 1", "\"format\" : 2"), ("\"number\" : 1", #""number" : "1""#),
+      ("\"number\" : 1", "\"number\" : 0"), (#""origin" : "applied""#, #""origin" : "magic""#),
       ("\"name\"", "\"nam\""), ("\"checksum\" : \"", "\"checksum\" : \"x"),
       ("\"time\" : \"", "\"time\" : \"x"),
       ("{", ""),

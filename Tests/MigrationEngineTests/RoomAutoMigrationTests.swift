@@ -111,7 +111,7 @@ import Testing
       try derive(old, strict)
     }
     // Another affinity, NOT NULL or default is a new table.
-    for column in ["b INTEGER", "b TEXT \"notNull\": true", "b TEXT \"defaultValue\": \"'x'\""] {
+    for column in ["b INTEGER", "b TEXT \"notNull\": true", #"b TEXT "defaultValue": "'x'""#] {
       #expect(
         try derive(old, schema(2, table("t", ["a TEXT", column]))).statements
           == ["CREATE _new_t", "INSERT INTO `_new_t` (`a`,`b`) SELECT `a`,`b` FROM `t`"] + Self.copy)
@@ -141,11 +141,11 @@ import Testing
     #expect(try derive(indexed, old).statements == recreated)
     // No orders are ascending ones.
     let ordered = try schema(
-      3, table("t", ["a TEXT"], index("index_t_a", ", \"orders\": [\"ASC\"]")), table("u", ["a TEXT"]))
+      3, table("t", ["a TEXT"], index("index_t_a", #", "orders": ["ASC"]"#)), table("u", ["a TEXT"]))
     #expect(try derive(indexed, ordered).statements == [])
     let key = { (other: String) in
       ", \"foreignKeys\": [{\"table\": \"\(other)\", \"onDelete\": \"CASCADE\", \"onUpdate\": \"NO ACTION\", "
-        + "\"columns\": [\"a\"], \"referencedColumns\": [\"a\"]}]"
+        + #""columns": ["a"], "referencedColumns": ["a"]}]"#
     }
     let keyed = try schema(2, table("t", ["a TEXT"], key("u")), table("u", ["a TEXT"]))
     let derived = try derive(old, keyed)

@@ -67,26 +67,26 @@ import Testing
     ),
     ("\"formatVersion\": 1, ", "", "`formatVersion` of the schema is missing"),
     (
-      "\"version\": 1", "\"version\": \"1\"",
+      "\"version\": 1", #""version": "1""#,
       "`version` of the schema.database is a string, and an integer is expected"
     ),
     ("\"version\": 1", "\"version\": 99999999999", "between 1 and 2147483647"),
-    ("\"identityHash\": \"ab\", ", "", "`identityHash` of the schema.database is missing"),
+    (#""identityHash": "ab", "#, "", "`identityHash` of the schema.database is missing"),
     (
-      "\"tableName\": \"t\"", "\"tableName\": null",
+      #""tableName": "t""#, "\"tableName\": null",
       "`tableName` of the schema.database.entities[0] is missing"
     ),
     ("\"fields\": [", "\"fields\": [7, ", "the schema.database.entities[0].fields[0] is a number"),
     (
-      "\"affinity\": \"TEXT\"", "\"affinity\": true",
+      #""affinity": "TEXT""#, "\"affinity\": true",
       "`affinity` of the schema.database.entities[0].fields[0] is a Bool"
     ),
     (
-      "\"columnNames\": [\"a\"]", "\"columnNames\": [[]]",
+      #""columnNames": ["a"]"#, "\"columnNames\": [[]]",
       "`columnNames` of the schema.database.entities[0].primaryKey has a array"
     ),
-    ("\"later\": 7", "\"ftsVersion\": \"FTS5\"", "is `FTS5`, and only FTS3 and FTS4 are known"),
-    ("\"columnName\": \"a\"", "\"columnName\": \"a\\u0000b\"", "has a NUL character"),
+    ("\"later\": 7", #""ftsVersion": "FTS5""#, "is `FTS5`, and only FTS3 and FTS4 are known"),
+    (#""columnName": "a""#, "\"columnName\": \"a\\u0000b\"", "has a NUL character"),
   ])
   func wrongFieldsAreNamed(_ old: String, _ new: String, _ message: String) {
     #expect(Self.small.contains(old))
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test func tablesWithOneName() {
-    let entity = "{\"tableName\": \"t\", \"createSql\": \"\", \"fields\": [], \"primaryKey\": {}}"
+    let entity = #"{"tableName": "t", "createSql": "", "fields": [], "primaryKey": {}}"#
     let text =
       "{\"formatVersion\": 1, \"database\": {\"version\": 1, \"identityHash\": \"\", \"entities\": [\(entity), \(entity)]}}"
     expectFailure("has `t` twice") { try RoomSchema(Array(text.utf8), file: "1.json") }

@@ -174,7 +174,7 @@ import Testing
         "UPDATE task SET done = 1 WHERE id = 1;",
         [
           "cannot be used, as before the migration: foreign key of `bad2`: foreign key mismatch - "
-            + "\"bad2\" referencing \"log\"",
+            + #""bad2" referencing "log""#,
           "cannot be used, as before the migration: foreign key of `bad`: no such table: gone",
         ]
       ),

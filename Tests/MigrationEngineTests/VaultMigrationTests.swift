@@ -144,7 +144,7 @@ import Testing
     try withLab { lab in
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
       try lab.write("Library/Preferences/old.plist", settings: ["token": .string("canary-01234-x")])
-      try lab.write("Documents/session.json", "{\"token\": \"canary-01234-x\"}")
+      try lab.write("Documents/session.json", #"{"token": "canary-01234-x"}"#)
       try lab.database(
         Lab.newDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('canary-01234-x'); DELETE FROM t")
       try lab.migration(

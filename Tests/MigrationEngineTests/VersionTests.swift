@@ -138,7 +138,7 @@ import Testing
     try lab.release()
     try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = 3;")
     #expect(try detect(lab).version == 3)
-    try lab.write("Documents/s.json", "{\"a/b\": [1, 3], \"z\": true}")
+    try lab.write("Documents/s.json", #"{"a/b": [1, 3], "z": true}"#)
     #expect(try detect(lab).source == .marker("the user_version of the database notes"))
     #expect(try lab.migrate().to == 6)
     #expect(try detect(lab).version == 6)
