@@ -1,8 +1,6 @@
 import Foundation
-import TestSupport
 import Testing
 
-@testable import AppContainer
 @testable import ContainerAudit
 @testable import Formats
 @testable import MigrationEngine

@@ -2,7 +2,6 @@ import AppStores
 import Foundation
 import Testing
 
-@testable import AppContainer
 @testable import ContainerDiff
 @testable import Formats
 

@@ -2,7 +2,6 @@ import AppStores
 import DrydockErrors
 import DrydockTesting
 import Foundation
-import GRDB
 import TestSupport
 import Testing
 

@@ -3,7 +3,6 @@ import AppStores
 import DrydockTesting
 import Foundation
 import GRDB
-import TestSupport
 import Testing
 
 @Suite("Tables of a captured fixture are cut, and references hold")

@@ -1,7 +1,6 @@
 import AppContainer
 import ContainerTransaction
 import DrydockTesting
-import Foundation
 import MigrationEngine
 import TestSupport
 import Testing

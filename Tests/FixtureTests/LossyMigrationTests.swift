@@ -1,6 +1,5 @@
 import Foundation
 import MigrationEngine
-import TestSupport
 import Testing
 
 @testable import DrydockTesting

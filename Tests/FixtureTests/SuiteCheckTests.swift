@@ -1,5 +1,4 @@
 import DrydockTesting
-import Foundation
 import Testing
 
 @Suite("Each check of a fixture fails on what is broken in its way")

@@ -1,8 +1,6 @@
 import AppContainer
 import DrydockTesting
-import Foundation
 import MigrationEngine
-import TestSupport
 import Testing
 
 @Suite("What must be true over all fixtures is checked")

@@ -3,12 +3,10 @@ import AppContainer
 import AppStores
 import ContainerDiff
 import ContainerTransaction
-import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats
 import Foundation
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

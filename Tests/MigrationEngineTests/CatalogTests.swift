@@ -1,5 +1,4 @@
 import Cryptography
-import GRDB
 @testable import MigrationEngine
 import Testing
 

@@ -1,6 +1,4 @@
-import AppContainer
 import AppStores
-import ContainerTransaction
 import Formats
 import Foundation
 import TestSupport

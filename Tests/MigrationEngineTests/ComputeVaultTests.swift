@@ -1,6 +1,4 @@
-import AgeEncryption
 import AppStores
-import ContainerTransaction
 import Cryptography
 import Foundation
 import TestSupport

@@ -1,6 +1,5 @@
 import AgeEncryption
 import AppStores
-import ContainerTransaction
 import Cryptography
 import Foundation
 import GRDB

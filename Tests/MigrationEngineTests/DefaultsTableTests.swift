@@ -2,7 +2,6 @@ import ContainerTransaction
 import Formats
 import Foundation
 import GRDB
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

@@ -1,8 +1,4 @@
-import AppContainer
-import ContainerTransaction
-import GRDB
 import MigrationEngine
-import TestSupport
 import Testing
 
 /// SQL functions that the app defines, by `functions:` in `drydock.yaml`.

@@ -2,7 +2,6 @@ import AgeEncryption
 import AppContainer
 import AppStores
 import ContainerTransaction
-import Cryptography
 import DrydockErrors
 import FileSystem
 import Formats

@@ -1,8 +1,6 @@
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
-import Foundation
-import GRDB
 import TestSupport
 import Testing
 

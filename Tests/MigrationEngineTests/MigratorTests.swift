@@ -1,6 +1,5 @@
 import ContainerTransaction
 import DrydockErrors
-import Foundation
 import MigrationEngine
 import Testing
 

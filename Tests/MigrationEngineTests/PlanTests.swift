@@ -1,5 +1,4 @@
 import ContainerTransaction
-import Cryptography
 import Foundation
 import MigrationEngine
 import Testing

@@ -1,6 +1,4 @@
 import AppContainer
-import ContainerTransaction
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

@@ -1,7 +1,6 @@
 import Formats
 import Foundation
 import GRDB
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

@@ -1,5 +1,4 @@
 import AppFrameworks
-import DrydockErrors
 import Testing
 
 @testable import MigrationEngine

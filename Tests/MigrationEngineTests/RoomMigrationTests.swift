@@ -1,9 +1,7 @@
 import AppContainer
 import AppFrameworks
 import ContainerTransaction
-import DrydockErrors
 import GRDB
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

@@ -2,9 +2,7 @@ import AppContainer
 import AppFrameworks
 import DrydockErrors
 import Formats
-import Foundation
 import GRDB
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

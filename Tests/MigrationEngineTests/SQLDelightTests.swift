@@ -1,6 +1,4 @@
 import AppContainer
-import ContainerTransaction
-import DrydockErrors
 import TestSupport
 import Testing
 

@@ -1,4 +1,3 @@
-import Foundation
 @testable import MigrationEngine
 import TestSupport
 import Testing

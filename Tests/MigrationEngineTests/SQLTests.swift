@@ -1,6 +1,4 @@
 import DrydockErrors
-import Foundation
-import GRDB
 import MigrationEngine
 import Testing
 

@@ -1,6 +1,5 @@
 import AppContainer
 import AppFrameworks
-import Foundation
 import TestSupport
 
 /// The committed samples of Room and SQLDelight, which Python scripts beside them wrote.

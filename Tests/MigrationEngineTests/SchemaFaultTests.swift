@@ -1,5 +1,4 @@
 import ContainerTransaction
-import DrydockErrors
 import GRDB
 import Testing
 

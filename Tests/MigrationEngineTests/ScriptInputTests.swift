@@ -1,9 +1,6 @@
-import AgeEncryption
 import AppStores
-import ContainerTransaction
 import Cryptography
 import Foundation
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

@@ -1,7 +1,6 @@
 import ContainerTransaction
 import FileSystem
 import Foundation
-import GRDB
 import TestSupport
 import Testing
 

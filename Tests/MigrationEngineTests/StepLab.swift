@@ -2,7 +2,6 @@ import ContainerTransaction
 import FileSystem
 import Formats
 import Foundation
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

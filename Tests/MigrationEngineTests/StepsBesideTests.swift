@@ -1,8 +1,6 @@
 import AppContainer
 import ContainerTransaction
-import DrydockErrors
 import Formats
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

@@ -1,9 +1,7 @@
 import ContainerTransaction
 import Formats
 import Foundation
-import GRDB
 import MigrationEngine
-import TestSupport
 import Testing
 
 @Suite struct SwiftPlanTests {

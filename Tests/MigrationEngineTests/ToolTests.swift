@@ -1,5 +1,4 @@
 import AppContainer
-import ContainerTransaction
 @testable import MigrationEngine
 import Testing
 

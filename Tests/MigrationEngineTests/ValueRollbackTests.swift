@@ -1,6 +1,4 @@
-import ContainerTransaction
 import Foundation
-import TestSupport
 import Testing
 
 @testable import MigrationEngine

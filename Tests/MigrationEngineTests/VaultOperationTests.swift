@@ -6,7 +6,6 @@ import Cryptography
 import Formats
 import Foundation
 import MigrationEngine
-import TestSupport
 import Testing
 
 /// Each operation on the vault: what is there and what is not, what is kept, replaced and refused.

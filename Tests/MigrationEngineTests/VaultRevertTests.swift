@@ -1,8 +1,6 @@
 import AgeEncryption
 import AppStores
-import ContainerTransaction
 import Cryptography
-import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
