@@ -22,83 +22,77 @@ import Testing
       - defaults: {key: token, exists: false}
     """
 
-  private func withLab(_ body: (Lab) throws -> Void) throws {
-    try Lab.with { lab in
-      try lab.set(["token": .string("canary-01234-x"), "theme": .string("dark")])
-      try lab.migration("0001_first.yaml", "steps:\n  - defaults.set-default: {values: {size: 1}}\n")
-      try lab.migration("0002_move.yaml", Self.move)
-      try lab.migration("0003_last.yaml", "steps:\n  - defaults.set: {values: {done: true}}\n")
-      try lab.baseline(0)
-      try body(lab)
-    }
+  private let lab: Lab
+
+  init() throws {
+    lab = try Lab()
+    try lab.set(["token": .string("canary-01234-x"), "theme": .string("dark")])
+    try lab.migration("0001_first.yaml", "steps:\n  - defaults.set-default: {values: {size: 1}}\n")
+    try lab.migration("0002_move.yaml", Self.move)
+    try lab.migration("0003_last.yaml", "steps:\n  - defaults.set: {values: {done: true}}\n")
+    try lab.baseline(0)
   }
 
   private func listing(_ lab: Lab) throws -> TreeListing { try TreeListing(lab.directory.path) }
 
   @Test func withoutTheKeyNothingIsBegun() throws {
-    try withLab { lab in
-      let before = try lab.tree()
-      for _ in 0..<2 {
-        let error = #expect(throws: DrydockError.self) { try lab.migrate() }
-        #expect(error?.code == .vaultLocked)
-        #expect(
-          error?.message.contains("vault.move-from-defaults of the migration 0002_move needs the device key")
-            == true)
-        #expect(error?.message.contains("device key") == true)
-      }
-      try lab.expectUntouched(since: before)
-      // Up to there no key is needed; nor after it.
-      #expect(try lab.migrate(to: 1).to == 1)
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      let moved = try lab.migrate(to: 2).moved
-      #expect(moved.map(\.key) == ["token"] && moved.map(\.file) == [Lab.settings])
-      lab.deviceKeys = nil
-      #expect(try lab.migrate().to == 3)
+    let before = try lab.tree()
+    for _ in 0..<2 {
+      let error = #expect(throws: DrydockError.self) { try lab.migrate() }
+      #expect(error?.code == .vaultLocked)
+      #expect(
+        error?.message.contains("vault.move-from-defaults of the migration 0002_move needs the device key")
+          == true)
+      #expect(error?.message.contains("device key") == true)
     }
+    try lab.expectUntouched(since: before)
+    // Up to there no key is needed; nor after it.
+    #expect(try lab.migrate(to: 1).to == 1)
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    let moved = try lab.migrate(to: 2).moved
+    #expect(moved.map(\.key) == ["token"] && moved.map(\.file) == [Lab.settings])
+    lab.deviceKeys = nil
+    #expect(try lab.migrate().to == 3)
   }
 
   @Test func aWrongKeyOrADamagedVaultChangesNothing() throws {
-    try withLab { lab in
-      let keys = DeviceKeys(try AgeIdentity.generate())
-      let path = lab.path("Library/Vault/vault.age")
-      try FileManager.default.createDirectory(
-        atPath: lab.path("Library/Vault"), withIntermediateDirectories: true)
-      let sealed = try Vault(new: keys).sealed()
-      var damaged = sealed
-      damaged[damaged.count - 1] ^= 1
-      let cases: [([UInt8], DeviceKeys, DrydockError.Code)] = [
-        (sealed, DeviceKeys(try AgeIdentity.generate()), .vaultLocked), (damaged, keys, .badVault),
-        (Array("no vault".utf8), keys, .badVault),
-      ]
-      for (bytes, key, code) in cases {
-        try Data(bytes).write(to: URL(fileURLWithPath: path))
-        lab.deviceKeys = key
-        let error = #expect(throws: DrydockError.self) { try lab.migrate() }
-        #expect(error?.code == code, "\(String(describing: error))")
-        #expect(try lab.settings()?["token"] == .string("canary-01234-x") && lab.settings()?["size"] == nil)
-      }
-      // What does not open the vault runs beside a damaged one.
-      #expect(try lab.migrate(to: 1).to == 1)
+    let keys = DeviceKeys(try AgeIdentity.generate())
+    let path = lab.path("Library/Vault/vault.age")
+    try FileManager.default.createDirectory(
+      atPath: lab.path("Library/Vault"), withIntermediateDirectories: true)
+    let sealed = try Vault(new: keys).sealed()
+    var damaged = sealed
+    damaged[damaged.count - 1] ^= 1
+    let cases: [([UInt8], DeviceKeys, DrydockError.Code)] = [
+      (sealed, DeviceKeys(try AgeIdentity.generate()), .vaultLocked), (damaged, keys, .badVault),
+      (Array("no vault".utf8), keys, .badVault),
+    ]
+    for (bytes, key, code) in cases {
+      try Data(bytes).write(to: URL(fileURLWithPath: path))
+      lab.deviceKeys = key
+      let error = #expect(throws: DrydockError.self) { try lab.migrate() }
+      #expect(error?.code == code, "\(String(describing: error))")
+      #expect(try lab.settings()?["token"] == .string("canary-01234-x") && lab.settings()?["size"] == nil)
     }
+    // What does not open the vault runs beside a damaged one.
+    #expect(try lab.migrate(to: 1).to == 1)
   }
 
   @Test func theDryRunIsTheRealRun() throws {
-    try withLab { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      let before = try listing(lab)
-      let dry = try lab.dryRun()
-      let changes = try listing(lab).differences(from: before, comparing: TreeListing.untouched)
-      #expect(changes.filter { !$0.contains(".drydock-") } == [])
-      var real = try lab.migrate()
-      var told = dry.value
-      for index in real.migrations.indices {
-        (real.migrations[index].milliseconds, told.migrations[index].milliseconds) = (0, 0)
-      }
-      #expect(told == real)
-      #expect(dry.difference.settings.map(\.key).sorted() == ["done", "size", "token"])
-      #expect(dry.difference.vault.map(\.path) == [try lab.container.vaultPath])
-      #expect(!"\(dry)".contains("canary"))
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    let before = try listing(lab)
+    let dry = try lab.dryRun()
+    let changes = try listing(lab).differences(from: before, comparing: TreeListing.untouched)
+    #expect(changes.filter { !$0.contains(".drydock-") } == [])
+    var real = try lab.migrate()
+    var told = dry.value
+    for index in real.migrations.indices {
+      (real.migrations[index].milliseconds, told.migrations[index].milliseconds) = (0, 0)
     }
+    #expect(told == real)
+    #expect(dry.difference.settings.map(\.key).sorted() == ["done", "size", "token"])
+    #expect(dry.difference.vault.map(\.path) == [try lab.container.vaultPath])
+    #expect(!"\(dry)".contains("canary"))
   }
 
   /// Whatever a secret was called, and however short it is, a dry run does not show it.
@@ -117,74 +111,68 @@ import Testing
   }
 
   @Test func theSecretIsNowhereAndComesBack() throws {
-    try withLab { lab in
-      let keys = DeviceKeys(try AgeIdentity.generate())
-      lab.deviceKeys = keys
-      let before = try lab.tree()
-      let report = try lab.migrate()
-      #expect(try holders(lab) == [])
-      let encoded = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
-      let history = String(decoding: try lab.history()?.encoded() ?? [], as: UTF8.self)
-      #expect(!encoded.contains("canary") && !history.contains("canary") && encoded.contains("\"token\""))
+    let keys = DeviceKeys(try AgeIdentity.generate())
+    lab.deviceKeys = keys
+    let before = try lab.tree()
+    let report = try lab.migrate()
+    #expect(try holders(lab) == [])
+    let encoded = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
+    let history = String(decoding: try lab.history()?.encoded() ?? [], as: UTF8.self)
+    #expect(!encoded.contains("canary") && !history.contains("canary") && encoded.contains("\"token\""))
 
-      // What the app put into the vault since stays.
-      _ = try Transaction.run(on: lab.container, .restore, summary: "app", options: lab.options) { stage in
-        var vault = try #require(try stage.vault())
-        vault.put(VaultItem(service: "app", account: "own", value: SecretBytes([1])))
-        try stage.setVault(vault)
-      }
-      _ = try Transaction.rollback(lab.container, options: lab.options)
-      _ = try Transaction.rollback(lab.container, options: lab.options)
-      #expect(try lab.tree().differences(from: before) == [])
+    // What the app put into the vault since stays.
+    _ = try Transaction.run(on: lab.container, .restore, summary: "app", options: lab.options) { stage in
+      var vault = try #require(try stage.vault())
+      vault.put(VaultItem(service: "app", account: "own", value: SecretBytes([1])))
+      try stage.setVault(vault)
     }
+    _ = try Transaction.rollback(lab.container, options: lab.options)
+    _ = try Transaction.rollback(lab.container, options: lab.options)
+    #expect(try lab.tree().differences(from: before) == [])
   }
 
   /// Whatever earlier migrations copied, moved or deleted: a plain copy is in no undo entry.
   @Test func copiesOfEarlierMigrationsAreSealed() throws {
-    try withLab { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      try lab.write("Library/Preferences/old.plist", settings: ["token": .string("canary-01234-x")])
-      try lab.write("Documents/session.json", #"{"token": "canary-01234-x"}"#)
-      try lab.database(
-        Lab.newDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('canary-01234-x'); DELETE FROM t")
-      try lab.migration(
-        "0001_first.yaml",
-        """
-        steps:
-          - files.copy: {from: \(Lab.settings), to: Documents/copy.plist}
-          - defaults.move-to-file: {key: theme, to: Documents/theme.txt}
-          - defaults.delete: {file: Library/Preferences/old.plist, keys: token, destructive: old}
-          - files.delete: {path: [Documents/session.json, \(Lab.newDatabase)], destructive: old}
-        """)
-      let before = try lab.tree()
-      try lab.migrate(to: 1)
-      try lab.migration(
-        "0002_move.yaml",
-        Self.move.replacing(
-          "verify:", with: "  - files.delete: {path: Documents/copy.plist, destructive: x}\nverify:"))
-      try lab.migrate()
-      #expect(try holders(lab) == [])
-      for _ in 0..<2 { _ = try Transaction.rollback(lab.container, options: lab.options) }
-      #expect(try lab.tree().differences(from: before) == [])
-    }
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    try lab.write("Library/Preferences/old.plist", settings: ["token": .string("canary-01234-x")])
+    try lab.write("Documents/session.json", #"{"token": "canary-01234-x"}"#)
+    try lab.database(
+      Lab.newDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES ('canary-01234-x'); DELETE FROM t")
+    try lab.migration(
+      "0001_first.yaml",
+      """
+      steps:
+        - files.copy: {from: \(Lab.settings), to: Documents/copy.plist}
+        - defaults.move-to-file: {key: theme, to: Documents/theme.txt}
+        - defaults.delete: {file: Library/Preferences/old.plist, keys: token, destructive: old}
+        - files.delete: {path: [Documents/session.json, \(Lab.newDatabase)], destructive: old}
+      """)
+    let before = try lab.tree()
+    try lab.migrate(to: 1)
+    try lab.migration(
+      "0002_move.yaml",
+      Self.move.replacing(
+        "verify:", with: "  - files.delete: {path: Documents/copy.plist, destructive: x}\nverify:"))
+    try lab.migrate()
+    #expect(try holders(lab) == [])
+    for _ in 0..<2 { _ = try Transaction.rollback(lab.container, options: lab.options) }
+    #expect(try lab.tree().differences(from: before) == [])
   }
 
   @Test func aRollbackGoesItemByItem() throws {
-    try withLab { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      _ = try lab.migrate()
-      // The app itself, with no transaction of Drydock's.
-      let path = lab.path("Library/Vault/vault.age")
-      let keys = try #require(lab.deviceKeys)
-      var vault = try Vault(
-        opening: Array(Data(contentsOf: URL(fileURLWithPath: path))), with: keys, path: path)
-      vault.put(VaultItem(service: "app", account: "own", value: SecretBytes([1])))
-      try Data(try vault.sealed()).write(to: URL(fileURLWithPath: path))
-      _ = try Transaction.rollback(lab.container, options: lab.options)
-      let after = try lab.look { try $0.vault() }
-      #expect(after?.sorted.map(\.description) == ["app/own"])
-      #expect(try lab.settings()?["token"] == .string("canary-01234-x"))
-    }
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    _ = try lab.migrate()
+    // The app itself, with no transaction of Drydock's.
+    let path = lab.path("Library/Vault/vault.age")
+    let keys = try #require(lab.deviceKeys)
+    var vault = try Vault(
+      opening: Array(Data(contentsOf: URL(fileURLWithPath: path))), with: keys, path: path)
+    vault.put(VaultItem(service: "app", account: "own", value: SecretBytes([1])))
+    try Data(try vault.sealed()).write(to: URL(fileURLWithPath: path))
+    _ = try Transaction.rollback(lab.container, options: lab.options)
+    let after = try lab.look { try $0.vault() }
+    #expect(after?.sorted.map(\.description) == ["app/own"])
+    #expect(try lab.settings()?["token"] == .string("canary-01234-x"))
   }
 
   @Test(
@@ -199,14 +187,12 @@ import Testing
       ("vault: {service: other, length: 3}", "no vault item has service `other`"),
     ])
   func whatAVerifyRefuses(_ assertion: String, _ message: String) throws {
-    try withLab { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      try lab.migration("0002_move.yaml", Self.move + "\n  - \(assertion)\n")
-      let error = failure { try lab.migrate() }
-      #expect(error.code == .verifyFailed && error.text.contains(message), "\(error.text)")
-      #expect(!error.text.contains("canary"))
-      #expect(try lab.settings()?["token"] != nil)
-    }
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    try lab.migration("0002_move.yaml", Self.move + "\n  - \(assertion)\n")
+    let error = failure { try lab.migrate() }
+    #expect(error.code == .verifyFailed && error.text.contains(message), "\(error.text)")
+    #expect(!error.text.contains("canary"))
+    #expect(try lab.settings()?["token"] != nil)
   }
 
   @Test(

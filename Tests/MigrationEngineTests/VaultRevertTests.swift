@@ -12,19 +12,19 @@ import Testing
     VaultItem(service: "notes", account: account, value: SecretBytes(Array(value.utf8)))
   }
 
-  private func withVault(_ body: (Lab) throws -> Void) throws {
-    try Lab.with { lab in
-      try lab.set(["token": .string("canary-012345-x"), "pin": .integer(4711), "theme": .string("dark")])
-      let accounts = [("auth", "canary-a"), ("mail", "canary-b"), ("user:pass", "ada:canary-c")]
-      try lab.put(
-        accounts.map { account, value in
-          var item = Self.item(account, value)
-          item.modified = "2026-01-01T00:00:00Z"
-          return item
-        })
-      try lab.baseline(0)
-      try body(lab)
-    }
+  private let lab: Lab
+
+  init() throws {
+    lab = try Lab()
+    try lab.set(["token": .string("canary-012345-x"), "pin": .integer(4711), "theme": .string("dark")])
+    let accounts = [("auth", "canary-a"), ("mail", "canary-b"), ("user:pass", "ada:canary-c")]
+    try lab.put(
+      accounts.map { account, value in
+        var item = Self.item(account, value)
+        item.modified = "2026-01-01T00:00:00Z"
+        return item
+      })
+    try lab.baseline(0)
   }
 
   @Test(
@@ -42,16 +42,14 @@ import Testing
       "vault.move-from-defaults: {key: pin, service: notes, account: auth, as: json, if-exists: replace}",
     ])
   func upAndDown(step: String) throws {
-    try withVault { lab in
-      let (before, settings) = (try lab.items(), try lab.settings())
-      try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
-      try lab.migrate()
-      #expect(try lab.items() != before)
-      #expect(try lab.revert() == [])
-      #expect(try lab.items() == before)
-      #expect(try lab.settings() == settings)
-      #expect(try holders(lab) == [])
-    }
+    let (before, settings) = (try lab.items(), try lab.settings())
+    try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
+    try lab.migrate()
+    #expect(try lab.items() != before)
+    #expect(try lab.revert() == [])
+    #expect(try lab.items() == before)
+    #expect(try lab.settings() == settings)
+    #expect(try holders(lab) == [])
   }
 
   /// Files of Drydock's state with one of the values in the clear.
@@ -68,22 +66,20 @@ import Testing
   }
 
   @Test func newerValuesGoBackToo() throws {
-    try withVault { lab in
-      try lab.migration(
-        "0001_test.yaml",
-        """
-        steps:
-          - vault.move-from-defaults: {key: token, service: notes, account: t}
-          - vault.convert: {service: notes, account: auth, fields: value}
-        """)
-      try lab.migrate()
-      try lab.put([Self.item("t", "newer"), Self.item("auth", #"{"value":"fresh"}"#)])
-      try lab.rollback(to: 0, down: true)
-      #expect(try lab.settings()?["token"] == .string("newer"))
-      let found = try lab.items()
-      #expect(found.map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
-      #expect(found.first?.value == SecretBytes(Array("fresh".utf8)))
-    }
+    try lab.migration(
+      "0001_test.yaml",
+      """
+      steps:
+        - vault.move-from-defaults: {key: token, service: notes, account: t}
+        - vault.convert: {service: notes, account: auth, fields: value}
+      """)
+    try lab.migrate()
+    try lab.put([Self.item("t", "newer"), Self.item("auth", #"{"value":"fresh"}"#)])
+    try lab.rollback(to: 0, down: true)
+    #expect(try lab.settings()?["token"] == .string("newer"))
+    let found = try lab.items()
+    #expect(found.map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
+    #expect(found.first?.value == SecretBytes(Array("fresh".utf8)))
   }
 
   @Test(
@@ -92,32 +88,28 @@ import Testing
       ("vault.rename: {service-prefix: no, to: {service-prefix: jo}}", "jotes"),
     ])
   func newItemsGoBackToo(_ step: String, _ service: String) throws {
-    try withVault { lab in
-      try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
-      // It had the new name before.
-      try lab.put([VaultItem(service: service, account: "own", value: SecretBytes([1]))])
-      try lab.migrate()
-      try lab.put([VaultItem(service: service, account: "new", value: SecretBytes([1]))])
-      #expect(try lab.revert(to: 0) == [])
-      #expect(
-        try lab.items().map(\.description).sorted() == [
-          "\(service)/own", "notes/auth", "notes/mail", "notes/new", "notes/user:pass",
-        ])
-    }
+    try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
+    // It had the new name before.
+    try lab.put([VaultItem(service: service, account: "own", value: SecretBytes([1]))])
+    try lab.migrate()
+    try lab.put([VaultItem(service: service, account: "new", value: SecretBytes([1]))])
+    #expect(try lab.revert(to: 0) == [])
+    #expect(
+      try lab.items().map(\.description).sorted() == [
+        "\(service)/own", "notes/auth", "notes/mail", "notes/new", "notes/user:pass",
+      ])
   }
 
   @Test func anItemWithoutASettingGoesBackToo() throws {
-    try withVault { lab in
-      try lab.migration(
-        "0001_test.yaml",
-        "steps:\n  - vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}\n")
-      try lab.migrate()
-      try lab.put([Self.item("new", "newer")])
-      #expect(try lab.revert(to: 0) == [])
-      // What was there before the step stays.
-      #expect(try lab.settings()?["absent"] == .string("newer") && lab.settings()?["gone"] == nil)
-      #expect(try lab.items().map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
-    }
+    try lab.migration(
+      "0001_test.yaml",
+      "steps:\n  - vault.move-from-defaults: {keys: {token: t, absent: new, gone: auth}, service: notes}\n")
+    try lab.migrate()
+    try lab.put([Self.item("new", "newer")])
+    #expect(try lab.revert(to: 0) == [])
+    // What was there before the step stays.
+    #expect(try lab.settings()?["absent"] == .string("newer") && lab.settings()?["gone"] == nil)
+    #expect(try lab.items().map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
   }
 
   @Test func aVaultThatTheStepMadeGoes() throws {
