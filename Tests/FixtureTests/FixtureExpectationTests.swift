@@ -53,31 +53,29 @@ struct FixtureExpectationTests {
     #expect(other.map(\.message).contains("the vault item has another value"))
     #expect(other.contains { $0.expected == "19 bytes" && $0.found == "19 bytes" && $0.place == place })
     #expect(try findings("v4", asExpectedBy: "v5").map(\.message).contains("the vault item is absent"))
-    try FixtureSandbox.with { sandbox in
-      try sandbox.describe(
-        """
-        container:
-          vault:
-            - {service: com.example.notes, account: auth, accessible: whenUnlocked, value: made-up-token-ada-6}
-            - {service: com.example.notes, account: more, accessible: whenUnlocked, value: made-up}
-        expect:
-          vault:
-            - service: com.example.notes
-              account: auth
-              accessible: afterFirstUnlock
-              label: Sign-in
-              access-control: [userPresence]
-              value: made-up-token-ada-6
-        """)
-      let findings = try sandbox.findings()
-      #expect(
-        findings.map(\.message) == [
-          "the vault item has another accessibility", "the vault item has another access control",
-          "the vault item has another label", "the vault item exists, expected none",
-        ])
-      #expect(findings.last?.place == "Library/Vault/vault.age: com.example.notes/more")
-      #expect(!"\(findings)".contains("made-up"))
-    }
+    try sandbox.describe(
+      """
+      container:
+        vault:
+          - {service: com.example.notes, account: auth, accessible: whenUnlocked, value: made-up-token-ada-6}
+          - {service: com.example.notes, account: more, accessible: whenUnlocked, value: made-up}
+      expect:
+        vault:
+          - service: com.example.notes
+            account: auth
+            accessible: afterFirstUnlock
+            label: Sign-in
+            access-control: [userPresence]
+            value: made-up-token-ada-6
+      """)
+    let findings = try sandbox.findings()
+    #expect(
+      findings.map(\.message) == [
+        "the vault item has another accessibility", "the vault item has another access control",
+        "the vault item has another label", "the vault item exists, expected none",
+      ])
+    #expect(findings.last?.place == "Library/Vault/vault.age: com.example.notes/more")
+    #expect(!"\(findings)".contains("made-up"))
   }
 
   @Test("Settings differ by value, by type, and in further files")

@@ -155,17 +155,15 @@ import Testing
       #"INSERT INTO "event" ("what") VALUES ('one');"#,
     ] { #expect(text.contains(line + "\n"), "\(line)\n\(text)") }
     // A row that leads elsewhere is no volatile value.
-    try TemporaryDirectory.with { folder in
-      let made = try GoldenContainer(folder)
-      try made.sql(
-        schema
-          + "INSERT INTO list VALUES ('a', 'Home'), ('b', 'Work'); INSERT INTO note VALUES (1, 'a', NULL, 't')"
-      )
-      try made.write("golden", volatile(columns: columns))
-      try made.sql("UPDATE note SET list = 'b'")
-      let findings = try made.findings("golden", volatile(columns: columns))
-      #expect(findings.map(\.place) == ["Documents/db.sqlite: note, id 1: list"], "\(findings)")
-    }
+    let made = try GoldenContainer(folder)
+    try made.sql(
+      schema
+        + "INSERT INTO list VALUES ('a', 'Home'), ('b', 'Work'); INSERT INTO note VALUES (1, 'a', NULL, 't')"
+    )
+    try made.write("golden", volatile(columns: columns))
+    try made.sql("UPDATE note SET list = 'b'")
+    let findings = try made.findings("golden", volatile(columns: columns))
+    #expect(findings.map(\.place) == ["Documents/db.sqlite: note, id 1: list"], "\(findings)")
   }
 
   @Test func rowsThatAreAlikeAreDistinguishedByWhatRefersToThem() throws {

@@ -18,7 +18,7 @@ import Testing
     """
 
   private func configuration(_ text: String) throws -> ContainerConfiguration {
-    try Lab.with { try $0.configuration(text) }
+    try lab.configuration(text)
   }
 
   /// Opens the database as the app, whose order ignores case.
@@ -29,13 +29,14 @@ import Testing
     }
   }
 
-  private func lab(_ sql: String, _ name: String = "LOCALIZED", _ body: (Lab) throws -> Void) throws {
-    try Lab.with { lab in
-      try lab.write(Lab.oldDatabase, "")
-      try app(lab, name) { try $0.execute(sql: sql) }
-      try lab.baseline(0)
-      try body(lab)
-    }
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
+  private func prepare(_ sql: String, _ name: String = "LOCALIZED") throws {
+    try lab.write(Lab.oldDatabase, "")
+    try app(lab, name) { try $0.execute(sql: sql) }
+    try lab.baseline(0)
   }
 
   private func step(_ lab: Lab, _ sql: String) throws {
@@ -53,24 +54,23 @@ import Testing
     ),
   ])
   func declared(_ sql: String, _ change: String, _ query: String) throws {
-    try lab(sql) { lab in
-      try step(lab, change)
-      // As the table spells it.
-      let name = sql.contains("Localized") ? "Localized" : "LOCALIZED"
-      expectFailure(
-        "no such collation sequence: \(name); if the app defines it, declare its order in drydock.yaml: "
-          + "`collations: {\(name): WORD}`, where WORD is one of binary, nocase, rtrim"
-      ) { try lab.migrate() }
-      lab.configuration.sql.collations = try configuration("collations: {LOCALIZED: nocase}\n").sql.collations
-      let catalog = try lab.catalog()
-      let outcome = try Transaction.run(on: lab.container, .migrate, summary: "test") {
-        try Migrator.run(MigrationStatus(catalog, of: $0), on: $0, stamp: lab.stamp)
-      }
-      #expect(outcome.value.migrations.map(\.notes) == [[]] && outcome.notes == [], "\(outcome.notes)")
-      try app(lab) { db throws in
-        #expect(try String.fetchAll(db, sql: "PRAGMA integrity_check") == ["ok"])
-        #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(query)") == 1)
-      }
+    try prepare(sql)
+    try step(lab, change)
+    // As the table spells it.
+    let name = sql.contains("Localized") ? "Localized" : "LOCALIZED"
+    expectFailure(
+      "no such collation sequence: \(name); if the app defines it, declare its order in drydock.yaml: "
+        + "`collations: {\(name): WORD}`, where WORD is one of binary, nocase, rtrim"
+    ) { try lab.migrate() }
+    lab.configuration.sql.collations = try configuration("collations: {LOCALIZED: nocase}\n").sql.collations
+    let catalog = try lab.catalog()
+    let outcome = try Transaction.run(on: lab.container, .migrate, summary: "test") {
+      try Migrator.run(MigrationStatus(catalog, of: $0), on: $0, stamp: lab.stamp)
+    }
+    #expect(outcome.value.migrations.map(\.notes) == [[]] && outcome.notes == [], "\(outcome.notes)")
+    try app(lab) { db throws in
+      #expect(try String.fetchAll(db, sql: "PRAGMA integrity_check") == ["ok"])
+      #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(query)") == 1)
     }
   }
 
@@ -81,70 +81,65 @@ import Testing
       (keys, "the index `sqlite_autoindex_w_1`", "(row not in PRIMARY KEY order for w)"),
     ])
   func wrong(_ sql: String, _ index: String, _ found: String) throws {
-    try lab(sql) { lab in
-      lab.configuration.sql.collations = ["LOCALIZED": .binary]
-      let file = Array(lab.path(Lab.oldDatabase).utf8)
-      let before = try RawFiles.read(file)
-      // Also where only a check reads it, or another table is changed.
-      for (name, text) in [
-        (
-          "0001_a.yaml",
-          "steps:\n  - sql: {database: notes, up: \"CREATE TABLE x (a)\", down: \"DROP TABLE x\"}\n"
-        ),
-        ("0001_a.yaml", "steps: []\nverify:\n  - sql: {database: notes, query: SELECT 1, equals: 1}\n"),
-      ] {
-        try lab.migration(name, text)
-        let error = failure { try lab.migrate() }
-        #expect(error.code == .stepFailed && error.code?.exitCode == 1)
-        #expect(
-          error.text.contains(
-            "\(index) is not in the order of `collations: {LOCALIZED: binary}` \(found): correct"),
-          "\(error.text)")
-        #expect(try lab.history()?.version == 0 && RawFiles.read(file) == before)
-      }
+    try prepare(sql)
+    lab.configuration.sql.collations = ["LOCALIZED": .binary]
+    let file = Array(lab.path(Lab.oldDatabase).utf8)
+    let before = try RawFiles.read(file)
+    // Also where only a check reads it, or another table is changed.
+    for (name, text) in [
+      (
+        "0001_a.yaml",
+        "steps:\n  - sql: {database: notes, up: \"CREATE TABLE x (a)\", down: \"DROP TABLE x\"}\n"
+      ),
+      ("0001_a.yaml", "steps: []\nverify:\n  - sql: {database: notes, query: SELECT 1, equals: 1}\n"),
+    ] {
+      try lab.migration(name, text)
+      let error = failure { try lab.migrate() }
+      #expect(error.code == .stepFailed && error.code?.exitCode == 1)
+      #expect(
+        error.text.contains(
+          "\(index) is not in the order of `collations: {LOCALIZED: binary}` \(found): correct"),
+        "\(error.text)")
+      #expect(try lab.history()?.version == 0 && RawFiles.read(file) == before)
     }
   }
 
   @Test("GRDB's collations have the order of the system: the app's was another")
   func ofGRDB() throws {
-    try lab(Self.tables.replacing("LOCALIZED", with: "swiftCompare"), "swiftCompare") { lab in
-      try step(lab, "INSERT INTO t (name) VALUES ('B2');")
-      expectFailure("not in the order of the collation swiftCompare here") { try lab.migrate() }
-      lab.configuration.sql.collations = ["swiftCompare": .nocase]
-      try lab.migrate()
-      #expect(
-        try app(lab, "swiftCompare") { try String.fetchAll($0, sql: "PRAGMA integrity_check") } == ["ok"])
-    }
+    try prepare(Self.tables.replacing("LOCALIZED", with: "swiftCompare"), "swiftCompare")
+    try step(lab, "INSERT INTO t (name) VALUES ('B2');")
+    expectFailure("not in the order of the collation swiftCompare here") { try lab.migrate() }
+    lab.configuration.sql.collations = ["swiftCompare": .nocase]
+    try lab.migrate()
+    #expect(try app(lab, "swiftCompare") { try String.fetchAll($0, sql: "PRAGMA integrity_check") } == ["ok"])
   }
 
   @Test("An index that cannot be checked is not used")
   func unchecked() throws {
-    try lab("CREATE TABLE t (a, b COLLATE LOCALIZED); CREATE INDEX i ON t (b)") { lab in
-      try app(lab) { db in
-        db.add(collation: DatabaseCollation("OTHER") { $0.compare($1) })
-        try db.execute(sql: "CREATE INDEX j ON t (a COLLATE OTHER)")
-      }
-      lab.configuration.sql.collations = ["LOCALIZED": .nocase]
-      try step(lab, "CREATE TABLE x (a);")
-      expectFailure("(no such collation sequence: OTHER; if the app") { try lab.migrate() }
-      lab.configuration.sql.collations["OTHER"] = .binary
-      try lab.migrate()
+    try prepare("CREATE TABLE t (a, b COLLATE LOCALIZED); CREATE INDEX i ON t (b)")
+    try app(lab) { db in
+      db.add(collation: DatabaseCollation("OTHER") { $0.compare($1) })
+      try db.execute(sql: "CREATE INDEX j ON t (a COLLATE OTHER)")
     }
+    lab.configuration.sql.collations = ["LOCALIZED": .nocase]
+    try step(lab, "CREATE TABLE x (a);")
+    expectFailure("(no such collation sequence: OTHER; if the app") { try lab.migrate() }
+    lab.configuration.sql.collations["OTHER"] = .binary
+    try lab.migrate()
   }
 
   @Test("A restored or moved database is checked in the declared order")
   func afterTheStep() throws {
-    try lab(Self.tables) { lab in
-      lab.configuration.sql.collations = ["LOCALIZED": .binary]
-      let bytes = try RawFiles.read(Array(lab.path(Lab.oldDatabase).utf8))
-      try FileManager.default.removeItem(atPath: lab.path(Lab.oldDatabase))
-      expectFailure("whether `collations:` of drydock.yaml declares the app's order", code: .checkFailed) {
-        try Transaction.run(on: lab.container, .restore, summary: "test") {
-          try $0.write([UInt8](bytes), to: Lab.oldDatabase)
-        }
+    try prepare(Self.tables)
+    lab.configuration.sql.collations = ["LOCALIZED": .binary]
+    let bytes = try RawFiles.read(Array(lab.path(Lab.oldDatabase).utf8))
+    try FileManager.default.removeItem(atPath: lab.path(Lab.oldDatabase))
+    expectFailure("whether `collations:` of drydock.yaml declares the app's order", code: .checkFailed) {
+      try Transaction.run(on: lab.container, .restore, summary: "test") {
+        try $0.write([UInt8](bytes), to: Lab.oldDatabase)
       }
-      #expect(try lab.exists(Lab.oldDatabase) == false)
     }
+    #expect(try lab.exists(Lab.oldDatabase) == false)
   }
 
   @Test func ordersAreThoseOfSQLite() throws {
@@ -179,13 +174,11 @@ import Testing
   }
 
   @Test func validateNamesUnknownOnes() throws {
-    try Lab.with { lab in
-      try step(lab, "CREATE TABLE t (a COLLATE LOCALIZED);")
-      let found = try lab.problems()
-      #expect(
-        found.first?.contains("0001_a.sql:4:1: no such collation sequence: LOCALIZED; if the app") == true)
-      lab.configuration.sql.collations = ["localized": .nocase]
-      #expect(try lab.problems() == [])
-    }
+    try step(lab, "CREATE TABLE t (a COLLATE LOCALIZED);")
+    let found = try lab.problems()
+    #expect(
+      found.first?.contains("0001_a.sql:4:1: no such collation sequence: LOCALIZED; if the app") == true)
+    lab.configuration.sql.collations = ["localized": .nocase]
+    #expect(try lab.problems() == [])
   }
 }

@@ -28,7 +28,8 @@ import Testing
       try lab.database(Lab.oldDatabase, sql)
       try lab.write("Documents/taken.bin", "there")
       try setUp(lab)
-      return try StepLab.with(lab, step, body)
+      var test = try StepLab(lab, step)
+      return try body(&test)
     }
   }
 
@@ -331,26 +332,24 @@ import Testing
     var random = SeededRandom(seed: 5)
     let bytes = random.bytes(1 << 16)
     let content = Data((0..<size).map { bytes[$0 % bytes.count] ^ UInt8(truncatingIfNeeded: $0 >> 16) })
-    try Lab.with { lab in
-      try lab.database(
-        Lab.oldDatabase,
-        "CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, NULL);")
-      try content.write(to: URL(fileURLWithPath: lab.path("Documents/big.bin")))
-      try lab.baseline(0)
-      try lab.migration(
-        "0001_a.yaml",
-        "steps:\n  - files.import-column: {database: notes, table: photo, column: image, from: \"'Documents/big.bin'\", files: remove}\n"
-      )
-      try lab.migrate()
-      #expect(try lab.query(Lab.oldDatabase, "SELECT image FROM photo").first?[0] as Data? == content)
-      #expect(try !lab.exists("Documents/big.bin"))
-      try lab.migration(
-        "0002_b.yaml",
-        "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/again.bin'\", replace-with: null}\n"
-      )
-      try lab.migrate()
-      #expect(try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/again.bin"))) == content)
-    }
+    try lab.database(
+      Lab.oldDatabase,
+      "CREATE TABLE photo (id INTEGER PRIMARY KEY, image); INSERT INTO photo VALUES (1, NULL);")
+    try content.write(to: URL(fileURLWithPath: lab.path("Documents/big.bin")))
+    try lab.baseline(0)
+    try lab.migration(
+      "0001_a.yaml",
+      "steps:\n  - files.import-column: {database: notes, table: photo, column: image, from: \"'Documents/big.bin'\", files: remove}\n"
+    )
+    try lab.migrate()
+    #expect(try lab.query(Lab.oldDatabase, "SELECT image FROM photo").first?[0] as Data? == content)
+    #expect(try !lab.exists("Documents/big.bin"))
+    try lab.migration(
+      "0002_b.yaml",
+      "steps:\n  - files.export-column: {database: notes, table: photo, column: image, to: \"'Documents/again.bin'\", replace-with: null}\n"
+    )
+    try lab.migrate()
+    #expect(try Data(contentsOf: URL(fileURLWithPath: lab.path("Documents/again.bin"))) == content)
   }
 
   @Test("`validate` finds errors in the expressions, where the migrations make the table")

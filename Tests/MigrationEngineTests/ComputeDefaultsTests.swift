@@ -249,21 +249,20 @@ import Testing
     for changes in [false, true] {
       try Lab.with { lab in
         try lab.set(before)
-        try StepLab.with(lab, "defaults.compute: \(step)") { test in
-          _ = try test.apply()
-          let after = try test.stage.settings() ?? [:]
-          #expect(after != before)
-          if changes {
-            let all = before.merging(after) { $1 }
-            try test.set(all.mapValues { _ in "newer" })
-            let notes = try test.revert()
-            #expect(!notes.isEmpty)
-            let now = try #require(try test.stage.settings())
-            #expect(all.allSatisfy { now[$0.key] == "newer" }, "\(now)")
-          } else {
-            #expect(try test.revert() == [])
-            #expect(try test.stage.settings() == before)
-          }
+        var test = try StepLab(lab, "defaults.compute: \(step)")
+        _ = try test.apply()
+        let after = try test.stage.settings() ?? [:]
+        #expect(after != before)
+        if changes {
+          let all = before.merging(after) { $1 }
+          try test.set(all.mapValues { _ in "newer" })
+          let notes = try test.revert()
+          #expect(!notes.isEmpty)
+          let now = try #require(try test.stage.settings())
+          #expect(all.allSatisfy { now[$0.key] == "newer" }, "\(now)")
+        } else {
+          #expect(try test.revert() == [])
+          #expect(try test.stage.settings() == before)
         }
       }
     }

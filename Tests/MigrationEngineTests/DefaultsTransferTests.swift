@@ -6,13 +6,14 @@ import Testing
 @Suite struct DefaultsTransferTests {
   private typealias Values = PropertyListDictionary
 
-  private static func with<T>(_ own: Values?, _ group: Values?, _ body: (Lab) throws -> T) throws -> T {
-    try Lab.with { lab in
-      lab.configuration.defaults = ["group.notes": Lab.group]
-      if let own { try lab.set(own) }
-      if let group { try lab.write(Lab.group, settings: group) }
-      return try body(lab)
-    }
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
+  private func prepare(_ own: Values?, _ group: Values?) throws {
+    lab.configuration.defaults = ["group.notes": Lab.group]
+    if let own { try lab.set(own) }
+    if let group { try lab.write(Lab.group, settings: group) }
   }
 
   private static let to = "to: {suite: group.notes}"
@@ -64,16 +65,15 @@ import Testing
     _ step: String, _ own: PropertyListDictionary?, _ group: PropertyListDictionary?,
     _ ownAfter: PropertyListDictionary?, _ groupAfter: PropertyListDictionary?, _ message: String?
   ) throws {
-    try Self.with(own, group) { lab in
-      let steps = "  - defaults.\(step)\n"
-      if let message {
-        lab.expectFailing(steps, message, start: "0001_test.yaml:2:5: defaults.")
-      } else {
-        let after = try lab.tried(steps) { stage, _ throws in
-          (try stage.settings(), try stage.settings(Lab.group))
-        }
-        #expect(after.0 == ownAfter && after.1 == groupAfter)
+    try prepare(own, group)
+    let steps = "  - defaults.\(step)\n"
+    if let message {
+      lab.expectFailing(steps, message, start: "0001_test.yaml:2:5: defaults.")
+    } else {
+      let after = try lab.tried(steps) { stage, _ throws in
+        (try stage.settings(), try stage.settings(Lab.group))
       }
+      #expect(after.0 == ownAfter && after.1 == groupAfter)
     }
   }
 
@@ -83,12 +83,11 @@ import Testing
       "d": .data([0]),
       "e": .dictionary(["x": .array([.boolean(true), .integer(1), .real(1)])]),
     ]
-    try Self.with(values, nil) { lab in
-      let after = try lab.tried("defaults.move: {\(Self.to), all: true}") { stage, _ throws in
-        try stage.settings(Lab.group)
-      }
-      #expect(after == values)
+    try prepare(values, nil)
+    let after = try lab.tried("defaults.move: {\(Self.to), all: true}") { stage, _ throws in
+      try stage.settings(Lab.group)
     }
+    #expect(after == values)
   }
 
   @Test(arguments: [
@@ -104,27 +103,24 @@ import Testing
     ("move: {to: {suite: a, file: b}, keys: a}", "name either `suite` or `file`"),
   ])
   func refused(_ step: String, _ message: String) throws {
-    try Self.with(["a": 1], nil) { lab in
-      lab.expectFailing("defaults.\(step)", message, "0001_test.yaml:2:")
-    }
+    try prepare(["a": 1], nil)
+    lab.expectFailing("defaults.\(step)", message, "0001_test.yaml:2:")
   }
 
   // MARK: Reverting
 
   @Test func moveTakesNewerDataBack() throws {
-    try Self.with(["a": 1, "b": 2, "c": 3], ["c": 9, "b": 2]) { lab in
-      let step = "defaults.move: {\(Self.to), keys: {a: x, b: b, c: c, z: z}, if-exists: replace}"
-      try StepLab.with(lab, step) { lane throws in
-        #expect(lane.reversal == .byArguments)
-        _ = try lane.apply()
-        #expect(try lane.stage.settings(Lab.group) == ["x": 1, "b": 2, "c": 3])
-        // The app writes on.
-        try lane.set(["x": 7, "b": 2, "c": 3, "z": 5], at: Lab.group)
-        #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == ["a": 7, "b": 2, "c": 3, "z": 5])
-        #expect(try lane.stage.settings(Lab.group) == ["b": 2, "c": 9])
-      }
-    }
+    try prepare(["a": 1, "b": 2, "c": 3], ["c": 9, "b": 2])
+    let step = "defaults.move: {\(Self.to), keys: {a: x, b: b, c: c, z: z}, if-exists: replace}"
+    var lane = try StepLab(lab, step)
+    #expect(lane.reversal == .byArguments)
+    _ = try lane.apply()
+    #expect(try lane.stage.settings(Lab.group) == ["x": 1, "b": 2, "c": 3])
+    // The app writes on.
+    try lane.set(["x": 7, "b": 2, "c": 3, "z": 5], at: Lab.group)
+    #expect(try lane.revert() == [])
+    #expect(try lane.stage.settings() == ["a": 7, "b": 2, "c": 3, "z": 5])
+    #expect(try lane.stage.settings(Lab.group) == ["b": 2, "c": 9])
   }
 
   /// The app goes on in the new place: what it adds there is the old version's, too, unless it was there before.
@@ -141,71 +137,59 @@ import Testing
     _ selection: String, _ there: PropertyListDictionary?, _ own: PropertyListDictionary, _ notes: [String],
     _ stays: PropertyListDictionary?
   ) throws {
-    try Self.with(["w.a": 1], there) { lab in
-      try StepLab.with(lab, "defaults.move: {\(Self.to), \(selection)}") { lane throws in
-        _ = try lane.apply()
-        var values = there ?? [:]
-        (values["w.a"], values["w.new"]) = (2, 3)
-        try lane.set(values, at: Lab.group)
-        #expect(try lane.revert() == notes)
-        #expect(try lane.stage.settings() == own)
-        #expect(try lane.stage.settings(Lab.group) == stays)
-      }
-    }
+    try prepare(["w.a": 1], there)
+    var lane = try StepLab(lab, "defaults.move: {\(Self.to), \(selection)}")
+    _ = try lane.apply()
+    var values = there ?? [:]
+    (values["w.a"], values["w.new"]) = (2, 3)
+    try lane.set(values, at: Lab.group)
+    #expect(try lane.revert() == notes)
+    #expect(try lane.stage.settings() == own)
+    #expect(try lane.stage.settings(Lab.group) == stays)
   }
 
   @Test func whatIsNewBesideCopiesIsNoted() throws {
-    try Self.with(["w.a": 1], ["w.old": 9]) { lab in
-      try StepLab.with(lab, "defaults.copy: {\(Self.to), prefix: w.}") { lane throws in
-        _ = try lane.apply()
-        try lane.set(["w.a": 1, "w.old": 9, "w.new": 3], at: Lab.group)
-        #expect(try lane.revert() == ["`w.new` was written since: left unchanged"])
-        #expect(try lane.stage.settings(Lab.group) == ["w.old": 9, "w.new": 3])
-      }
-    }
+    try prepare(["w.a": 1], ["w.old": 9])
+    var lane = try StepLab(lab, "defaults.copy: {\(Self.to), prefix: w.}")
+    _ = try lane.apply()
+    try lane.set(["w.a": 1, "w.old": 9, "w.new": 3], at: Lab.group)
+    #expect(try lane.revert() == ["`w.new` was written since: left unchanged"])
+    #expect(try lane.stage.settings(Lab.group) == ["w.old": 9, "w.new": 3])
   }
 
   @Test func moveBackLeavesWhatIsThereAgain() throws {
-    try Self.with(["a": 1, "b": 2], nil) { lab in
-      try StepLab.with(lab, "defaults.move: {\(Self.to), keys: [a, b]}") { lane throws in
-        _ = try lane.apply()
-        try lane.set(["a": 5])
-        try lane.set(["a": 1], at: Lab.group)
-        #expect(
-          try lane.revert() == ["`b` does not exist: skipped", "`a` exists already: kept, and `a` too"])
-        #expect(try lane.stage.settings() == ["a": 5])
-        #expect(try lane.stage.settings(Lab.group) == ["a": 1])
-      }
-    }
+    try prepare(["a": 1, "b": 2], nil)
+    var lane = try StepLab(lab, "defaults.move: {\(Self.to), keys: [a, b]}")
+    _ = try lane.apply()
+    try lane.set(["a": 5])
+    try lane.set(["a": 1], at: Lab.group)
+    #expect(try lane.revert() == ["`b` does not exist: skipped", "`a` exists already: kept, and `a` too"])
+    #expect(try lane.stage.settings() == ["a": 5])
+    #expect(try lane.stage.settings(Lab.group) == ["a": 1])
   }
 
   @Test func moveBackWithoutMemory() throws {
-    try Self.with(["a": 1], nil) { lab in
-      try StepLab.with(lab, "defaults.move: {\(Self.to), keys: {a: x}}") { lane throws in
-        _ = try lane.apply()
-        #expect(try lane.revert(withDownValues: false) == [])
-        #expect(try lane.stage.settings() == ["a": 1])
-      }
-      try StepLab.with(lab, "defaults.move: {\(Self.to), all: true}") { lane throws in
-        #expect(lane.reversal == .byDownValues)
-        _ = try lane.apply()
-        #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
-        #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == ["a": 1])
-        #expect(try lane.stage.settings(Lab.group) == nil)
-      }
-    }
+    try prepare(["a": 1], nil)
+    var lane = try StepLab(lab, "defaults.move: {\(Self.to), keys: {a: x}}")
+    _ = try lane.apply()
+    #expect(try lane.revert(withDownValues: false) == [])
+    #expect(try lane.stage.settings() == ["a": 1])
+    lane = try StepLab(lab, "defaults.move: {\(Self.to), all: true}")
+    #expect(lane.reversal == .byDownValues)
+    _ = try lane.apply()
+    #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
+    #expect(try lane.revert() == [])
+    #expect(try lane.stage.settings() == ["a": 1])
+    #expect(try lane.stage.settings(Lab.group) == nil)
   }
 
   @Test func copiesGoWhereTheyAreWhatWasCopied() throws {
-    try Self.with(["a": 1, "b": 2], nil) { lab in
-      try StepLab.with(lab, "defaults.copy: {\(Self.to), keys: [a, b]}") { lane throws in
-        #expect(lane.reversal == .byDownValues)
-        _ = try lane.apply()
-        try lane.set(["a": 1, "b": 3], at: Lab.group)
-        #expect(try lane.revert().count == 1)
-        #expect(try lane.stage.settings(Lab.group) == ["b": 3])
-      }
-    }
+    try prepare(["a": 1, "b": 2], nil)
+    var lane = try StepLab(lab, "defaults.copy: {\(Self.to), keys: [a, b]}")
+    #expect(lane.reversal == .byDownValues)
+    _ = try lane.apply()
+    try lane.set(["a": 1, "b": 3], at: Lab.group)
+    #expect(try lane.revert().count == 1)
+    #expect(try lane.stage.settings(Lab.group) == ["b": 3])
   }
 }

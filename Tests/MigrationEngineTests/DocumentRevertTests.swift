@@ -13,12 +13,11 @@ import Testing
   ) throws -> (text: String?, notes: [String]) {
     try Lab.with { lab in
       try lab.write(Self.file, before)
-      return try StepLab.with(lab, "files.patch: {path: \(Self.file), patch: [\(steps)]}") { lane throws in
-        _ = try lane.apply()
-        if let app { try lane.write(Self.file, app) }
-        let notes = try lane.revert()
-        return (try lane.stage.text(Self.file), notes)
-      }
+      var lane = try StepLab(lab, "files.patch: {path: \(Self.file), patch: [\(steps)]}")
+      _ = try lane.apply()
+      if let app { try lane.write(Self.file, app) }
+      let notes = try lane.revert()
+      return (try lane.stage.text(Self.file), notes)
     }
   }
 
@@ -75,25 +74,22 @@ import Testing
       for key in ["d", "t"] {
         let step =
           "defaults.patch: {key: \(key), patch: [{op: move, from: /a, path: /z}, {op: add, path: /n, value: 2}]}"
-        try StepLab.with(lab, step) { lane throws in
-          #expect(lane.reversal == .byDownValues)
-          _ = try lane.apply()
-          #expect(try lane.stage.settings() != before)
-          #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
-          #expect(try lane.revert() == [])
-          #expect(try lane.stage.settings() == before)
-        }
+        var lane = try StepLab(lab, step)
+        #expect(lane.reversal == .byDownValues)
+        _ = try lane.apply()
+        #expect(try lane.stage.settings() != before)
+        #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
+        #expect(try lane.revert() == [])
+        #expect(try lane.stage.settings() == before)
       }
       // The app has written into the same dictionary since.
-      try StepLab.with(lab, "defaults.patch: {key: d, patch: [{op: move, from: /a, path: /z}]}") {
-        lane throws in
-        _ = try lane.apply()
-        try lane.set(["d": ["z": 5, "b": [1, 2], "new": true], "x": 2])
-        #expect(try lane.revert() == [])
-        #expect(try lane.stage.settings() == ["d": ["a": 5, "b": [1, 2], "new": true], "x": 2])
-        try lane.set(["x": 2])
-        #expect(try lane.revert() == ["`d` does not exist: skipped"])
-      }
+      var lane = try StepLab(lab, "defaults.patch: {key: d, patch: [{op: move, from: /a, path: /z}]}")
+      _ = try lane.apply()
+      try lane.set(["d": ["z": 5, "b": [1, 2], "new": true], "x": 2])
+      #expect(try lane.revert() == [])
+      #expect(try lane.stage.settings() == ["d": ["a": 5, "b": [1, 2], "new": true], "x": 2])
+      try lane.set(["x": 2])
+      #expect(try lane.revert() == ["`d` does not exist: skipped"])
     }
   }
 }

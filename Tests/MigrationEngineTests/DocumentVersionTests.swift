@@ -143,13 +143,12 @@ import Testing
     ] as [(PropertyListValue, PropertyListValue)] {
       try Lab.with { lab in
         try lab.set(["state": before, "x": 1])
-        try StepLab.with(lab, Self.step) { lane throws in
-          #expect(lane.reversal == .byDownValues)
-          #expect(try lane.apply() == [])
-          #expect(try lane.stage.settings() == ["state": after, "x": 1])
-          #expect(try lane.revert() == [])
-          #expect(try lane.stage.settings() == ["state": before, "x": 1])
-        }
+        var lane = try StepLab(lab, Self.step)
+        #expect(lane.reversal == .byDownValues)
+        #expect(try lane.apply() == [])
+        #expect(try lane.stage.settings() == ["state": after, "x": 1])
+        #expect(try lane.revert() == [])
+        #expect(try lane.stage.settings() == ["state": before, "x": 1])
       }
     }
   }
@@ -157,15 +156,14 @@ import Testing
   @Test func theWayBackTakesNewerData() throws {
     try Lab.with { lab in
       try lab.set(["state": ["name": "n"]])
-      try StepLab.with(lab, Self.step) { lane throws in
-        _ = try lane.apply()
-        try lane.set(["state": ["version": 2, "data": ["title": "new", "colour": "red", "z": 1]]])
-        #expect(
-          try lane.revert() == [
-            "the setting `state`: `/data/colour` is not what the step wrote: left unchanged"
-          ])
-        #expect(try lane.stage.settings() == ["state": ["name": "new", "colour": "red", "z": 1]])
-      }
+      var lane = try StepLab(lab, Self.step)
+      _ = try lane.apply()
+      try lane.set(["state": ["version": 2, "data": ["title": "new", "colour": "red", "z": 1]]])
+      #expect(
+        try lane.revert() == [
+          "the setting `state`: `/data/colour` is not what the step wrote: left unchanged"
+        ])
+      #expect(try lane.stage.settings() == ["state": ["name": "new", "colour": "red", "z": 1]])
     }
   }
 }

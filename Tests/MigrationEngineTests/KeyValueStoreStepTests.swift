@@ -12,62 +12,56 @@ import Testing
     "version": 1, "values": ["theme": ["value": "dark", "timestamp": 1]],
   ]
 
-  private func lab(_ cloud: PropertyListDictionary?, _ body: (Lab) throws -> Void) throws {
-    try Lab.with { lab in
-      lab.configuration.defaults["icloud"] = Self.cloud
-      try lab.set(["color": "red", "n": 1])
-      if let cloud {
-        try FileManager.default.createDirectory(
-          atPath: lab.path("Library/SyncedPreferences"), withIntermediateDirectories: true)
-        try lab.write(Self.cloud, settings: cloud)
-      }
-      try body(lab)
-    }
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
+  private func prepare(_ cloud: PropertyListDictionary?) throws {
+    lab.configuration.defaults["icloud"] = Self.cloud
+    try lab.set(["color": "red", "n": 1])
+    if let cloud { try lab.write(Self.cloud, settings: cloud) }
   }
 
   @Test func settingsMoveThereAndBack() throws {
-    try lab(nil) { lab in
-      try lab.tried(
-        """
-          - defaults.move: {keys: [color], to: {suite: icloud}}
-          - defaults.copy: {keys: {color: cloudColor}, from: {suite: icloud}}
+    try prepare(nil)
+    try lab.tried(
+      """
+        - defaults.move: {keys: [color], to: {suite: icloud}}
+        - defaults.copy: {keys: {color: cloudColor}, from: {suite: icloud}}
 
-        """
-      ) { stage, _ in
-        #expect(try stage.settings(Self.cloud) == ["color": "red"])
-        let own = try #require(try stage.settings())
-        #expect(own["cloudColor"] == "red" && own["color"] == nil && own["n"] == 1)
-      }
+      """
+    ) { stage, _ in
+      #expect(try stage.settings(Self.cloud) == ["color": "red"])
+      let own = try #require(try stage.settings())
+      #expect(own["cloudColor"] == "red" && own["color"] == nil && own["n"] == 1)
     }
   }
 
   @Test func aStepThatExceedsTheLimitsFails() throws {
-    try lab(PropertyListDictionary((0..<1024).map { ("key\($0)", .boolean(true)) })) { lab in
-      lab.expectFailing("defaults.move: {keys: [color], to: {suite: icloud}}", "beyond its limits: 1025 keys")
-      // Replacing a value, and deleting one, is within them.
-      try lab.tried(
-        """
-          - defaults.set: {suite: icloud, values: {key1: x}, if-exists: replace}
-          - defaults.delete: {suite: icloud, keys: [key2], destructive: "made up"}
-          - defaults.move: {keys: [color], to: {suite: icloud}}
+    try prepare(PropertyListDictionary((0..<1024).map { ("key\($0)", .boolean(true)) }))
+    lab.expectFailing("defaults.move: {keys: [color], to: {suite: icloud}}", "beyond its limits: 1025 keys")
+    // Replacing a value, and deleting one, is within them.
+    try lab.tried(
+      """
+        - defaults.set: {suite: icloud, values: {key1: x}, if-exists: replace}
+        - defaults.delete: {suite: icloud, keys: [key2], destructive: "made up"}
+        - defaults.move: {keys: [color], to: {suite: icloud}}
 
-        """
-      ) { stage, _ throws in #expect(try stage.settings(Self.cloud)?.count == 1024) }
-    }
+      """
+    ) { stage, _ throws in #expect(try stage.settings(Self.cloud)?.count == 1024) }
   }
 
   @Test func recordsOfTheSystemAreReadOnly() throws {
-    try lab(Self.records) { lab in
-      try lab.tried("defaults.copy: {keys: [theme], from: {suite: icloud}}") { stage, _ throws in
-        #expect(try stage.settings()?["theme"] == "dark")
-        #expect(try stage.settings(Self.cloud) == Self.records)
-      }
-      for step in [
-        "defaults.move: {keys: [theme], from: {suite: icloud}}",
-        "defaults.set: {suite: icloud, values: {a: 1}}",
-      ] {
-        lab.expectFailing(step, "the form of the system's iCloud daemon")
-      }
+    try prepare(Self.records)
+    try lab.tried("defaults.copy: {keys: [theme], from: {suite: icloud}}") { stage, _ throws in
+      #expect(try stage.settings()?["theme"] == "dark")
+      #expect(try stage.settings(Self.cloud) == Self.records)
+    }
+    for step in [
+      "defaults.move: {keys: [theme], from: {suite: icloud}}",
+      "defaults.set: {suite: icloud, values: {a: 1}}",
+    ] {
+      lab.expectFailing(step, "the form of the system's iCloud daemon")
     }
   }
 }

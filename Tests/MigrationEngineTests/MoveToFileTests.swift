@@ -25,16 +25,15 @@ import Testing
     let before: PropertyListDictionary = ["s": value, "x": 1]
     try lab.set(before)
     let step = "defaults.move-to-file: {key: s, to: \(Self.file), reference: !date 2026-11-21\(arguments)}"
-    try StepLab.with(lab, step) { lane throws in
-      #expect(lane.reversal == .byDownValues)
-      #expect(try lane.apply() == [])
-      #expect(try lane.stage.text(Self.file) == text)
-      #expect(try lane.stage.settings()?["s"]?.typeName == "date")
-      #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
-      #expect(try lane.revert() == [])
-      #expect(try lane.stage.settings() == before)
-      #expect(try lane.stage.text(Self.file) == nil)
-    }
+    var lane = try StepLab(lab, step)
+    #expect(lane.reversal == .byDownValues)
+    #expect(try lane.apply() == [])
+    #expect(try lane.stage.text(Self.file) == text)
+    #expect(try lane.stage.settings()?["s"]?.typeName == "date")
+    #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
+    #expect(try lane.revert() == [])
+    #expect(try lane.stage.settings() == before)
+    #expect(try lane.stage.text(Self.file) == nil)
   }
 
   @Test func propertyListsKeepEveryType() throws {
@@ -99,38 +98,33 @@ import Testing
       ("[null]", [:], "cannot become a setting"),
       ("{", [:], "not valid JSON"),
     ] as [(String, PropertyListValue, String?)] {
-      try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
-        lane throws in
-        _ = try lane.apply()
-        try lane.write(Self.file, text)
-        if let message {
-          #expect { try lane.revert() } throws: { "\($0)".contains(message) }
-          #expect(try lane.stage.text(Self.file) == text)
-        } else {
-          #expect(try lane.revert() == [])
-          #expect(try lane.stage.settings() == ["s": after])
-        }
+      var lane = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}")
+      _ = try lane.apply()
+      try lane.write(Self.file, text)
+      if let message {
+        #expect { try lane.revert() } throws: { "\($0)".contains(message) }
+        #expect(try lane.stage.text(Self.file) == text)
+      } else {
+        #expect(try lane.revert() == [])
+        #expect(try lane.stage.settings() == ["s": after])
       }
     }
-    try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
-      lane throws in
-      _ = try lane.apply()
-      try lane.set(["s": "the app's"])
-      #expect(try lane.revert() == ["`s` was changed since: kept, and `Documents/state` too"])
-      #expect(try lane.stage.text(Self.file) != nil)
-    }
+    var lane = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}")
+    _ = try lane.apply()
+    try lane.set(["s": "the app's"])
+    #expect(try lane.revert() == ["`s` was changed since: kept, and `Documents/state` too"])
+    #expect(try lane.stage.text(Self.file) != nil)
   }
 
   @Test func aFileWithoutASettingIsNoted() throws {
     for isThere in [false, true] {
       if isThere { try lab.write(Self.file, "{}") }
-      try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file)}") { lane throws in
-        _ = try lane.apply()
-        if !isThere { try lane.write(Self.file, "of the app") }
-        #expect(
-          try lane.revert()
-            == (isThere ? [] : ["`\(Self.file)` was written since: left unchanged, and `s` too"]))
-      }
+      var lane = try StepLab(lab, "defaults.move-to-file: {key: s, to: \(Self.file)}")
+      _ = try lane.apply()
+      if !isThere { try lane.write(Self.file, "of the app") }
+      #expect(
+        try lane.revert()
+          == (isThere ? [] : ["`\(Self.file)` was written since: left unchanged, and `s` too"]))
     }
   }
 }

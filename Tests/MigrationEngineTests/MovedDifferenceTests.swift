@@ -67,9 +67,8 @@ import Testing
   func history() throws {
     try Lab.with { lab in
       try lab.write("Library/Application Support/x", "x")
-      let error = try StepLab.with(lab, "files.move: {from: Library/Application Support, to: Data}") { step in
-        failure { try step.apply() }
-      }
+      var step = try StepLab(lab, "files.move: {from: Library/Application Support, to: Data}")
+      let error = failure { try step.apply() }
       #expect(error.text.contains("contains Drydock"), "\(error.text)")
     }
   }

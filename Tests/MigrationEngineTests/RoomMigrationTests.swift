@@ -8,80 +8,76 @@ import Testing
 
 /// Room's migrations of a database that another program wrote.
 @Suite struct RoomMigrationTests {
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
   private static let migrations = Samples.room + "/migrations"
 
   @Test func fromTheFirstVersionToTheLast() throws {
-    try Lab.with { lab in
-      try lab.sample(Samples.room + "/notes-1.db")
-      let catalog = try lab.catalog(.room, in: Self.migrations)
-      #expect(
-        catalog.numbers == [2, 3, 4]
-          && catalog.migrations.map(\.name) == ["1_2.auto.yaml", "2_3.auto.yaml", "3_4.sql"])
-      #expect(try lab.drift(catalog, at: 1) == [])
-      let report = try lab.migrate(catalog)
-      #expect(report.from == 1 && report.to == 4 && report.notes == [])
-      #expect(try lab.column("PRAGMA user_version") == ["4"])
-      #expect(
-        try lab.column("SELECT id || ' ' || identity_hash FROM room_master_table")
-          == ["42 \(try Samples.schema(4).identityHash)"])
-      #expect(
-        try lab.column("SELECT id || '|' || title || '|' || text || '|' || pinned FROM note ORDER BY id")
-          == ["1|Milk|two bottles|0", "7|Paint||0"])
-      #expect(try lab.column("SELECT id || name FROM notebook") == ["f1Home"])
-      // What Room does not know stays.
-      #expect(try lab.tables().contains("android_metadata"))
-      // The full-text index follows the new column, and its triggers are there again.
-      #expect(try lab.column("SELECT docid FROM note_fts WHERE note_fts MATCH 'text:bottles'") == ["1"])
-      try lab.change("INSERT INTO note (title, text) VALUES ('Nails', 'fifty')")
-      #expect(try lab.column("SELECT docid FROM note_fts WHERE note_fts MATCH 'fifty'") == ["8"])
-      #expect(try lab.drift(catalog, at: 4) == [])
-      #expect(try lab.migrate(catalog).changedAnything == false)
-    }
+    try lab.sample(Samples.room + "/notes-1.db")
+    let catalog = try lab.catalog(.room, in: Self.migrations)
+    #expect(
+      catalog.numbers == [2, 3, 4]
+        && catalog.migrations.map(\.name) == ["1_2.auto.yaml", "2_3.auto.yaml", "3_4.sql"])
+    #expect(try lab.drift(catalog, at: 1) == [])
+    let report = try lab.migrate(catalog)
+    #expect(report.from == 1 && report.to == 4 && report.notes == [])
+    #expect(try lab.column("PRAGMA user_version") == ["4"])
+    #expect(
+      try lab.column("SELECT id || ' ' || identity_hash FROM room_master_table")
+        == ["42 \(try Samples.schema(4).identityHash)"])
+    #expect(
+      try lab.column("SELECT id || '|' || title || '|' || text || '|' || pinned FROM note ORDER BY id")
+        == ["1|Milk|two bottles|0", "7|Paint||0"])
+    #expect(try lab.column("SELECT id || name FROM notebook") == ["f1Home"])
+    // What Room does not know stays.
+    #expect(try lab.tables().contains("android_metadata"))
+    // The full-text index follows the new column, and its triggers are there again.
+    #expect(try lab.column("SELECT docid FROM note_fts WHERE note_fts MATCH 'text:bottles'") == ["1"])
+    try lab.change("INSERT INTO note (title, text) VALUES ('Nails', 'fifty')")
+    #expect(try lab.column("SELECT docid FROM note_fts WHERE note_fts MATCH 'fifty'") == ["8"])
+    #expect(try lab.drift(catalog, at: 4) == [])
+    #expect(try lab.migrate(catalog).changedAnything == false)
   }
 
   /// Each version is one that the app opens.
   @Test(arguments: [2, 3]) func stopsOnTheWay(_ version: Int) throws {
-    try Lab.with { lab in
-      try lab.sample(Samples.room + "/notes-1.db")
-      let catalog = try lab.catalog(.room, in: Self.migrations)
-      _ = try lab.migrate(catalog, to: version)
-      #expect(try lab.column("PRAGMA user_version") == ["\(version)"])
-      #expect(
-        try lab.column("SELECT identity_hash FROM room_master_table") == [
-          try Samples.schema(version).identityHash
-        ])
-      #expect(try lab.drift(catalog, at: version) == [])
-    }
+    try lab.sample(Samples.room + "/notes-1.db")
+    let catalog = try lab.catalog(.room, in: Self.migrations)
+    _ = try lab.migrate(catalog, to: version)
+    #expect(try lab.column("PRAGMA user_version") == ["\(version)"])
+    #expect(
+      try lab.column("SELECT identity_hash FROM room_master_table") == [
+        try Samples.schema(version).identityHash
+      ])
+    #expect(try lab.drift(catalog, at: version) == [])
   }
 
-  private func lab(_ files: [String: String], _ body: (Lab) throws -> Void) throws {
-    try Lab.with { lab in
-      try lab.files(files)
-      try lab.sample(Samples.room + "/notes-1.db")
-      try body(lab)
-    }
+  private func prepare(_ files: [String: String] = [:]) throws {
+    try lab.files(files)
+    try lab.sample(Samples.room + "/notes-1.db")
   }
 
   /// A failed validation fails the migration, and says what and where.
   @Test func aWrongResultIsRefused() throws {
     let sql = "ALTER TABLE note ADD COLUMN pinned TEXT;\nDROP VIEW titles;\n"
-    try lab(["1_2.sql": sql]) { (lab: Lab) throws in
-      let error = failure { try lab.migrate(lab.catalog(.room)) }
-      #expect(error.code == .verifyFailed)
-      let text = error.text.replacing(Samples.room + "/schemas/", with: "")
-      #expect(
-        text == """
-          1_2.sql:1:1: sql: Room would refuse this database as version 2:
-            table note: column pinned: affinity INTEGER expected, found TEXT (2.json:31)
-            table note: column pinned: NOT NULL expected, found nullable (2.json:31)
-            table note: column pinned: default 0 expected, found none (2.json:31)
-            table tag: missing (2.json:83)
-            view titles: missing (2.json:164)
-          """, "\(text)")
-      #expect(try lab.column("PRAGMA user_version") == ["1"])
-      #expect(
-        try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(1).identityHash])
-    }
+    try prepare(["1_2.sql": sql])
+    let error = failure { try lab.migrate(lab.catalog(.room)) }
+    #expect(error.code == .verifyFailed)
+    let text = error.text.replacing(Samples.room + "/schemas/", with: "")
+    #expect(
+      text == """
+        1_2.sql:1:1: sql: Room would refuse this database as version 2:
+          table note: column pinned: affinity INTEGER expected, found TEXT (2.json:31)
+          table note: column pinned: NOT NULL expected, found nullable (2.json:31)
+          table note: column pinned: default 0 expected, found none (2.json:31)
+          table tag: missing (2.json:83)
+          view titles: missing (2.json:164)
+        """, "\(text)")
+    #expect(try lab.column("PRAGMA user_version") == ["1"])
+    #expect(
+      try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(1).identityHash])
   }
 
   @Test(arguments: [
@@ -96,9 +92,8 @@ import Testing
     (["2_3.auto.yaml": ""], "the column `body` of the table `note` is in version 2 and not in 3"),
   ])
   func filesThatCannotBe(_ files: [String: String], _ message: String) throws {
-    try lab(files) { (lab: Lab) throws in
-      expectFailure(message, code: .catalog) { try lab.catalog(.room) }
-    }
+    try prepare(files)
+    expectFailure(message, code: .catalog) { try lab.catalog(.room) }
   }
 
   /// `1_3.sql` in the place of two files is one migration.
@@ -108,12 +103,11 @@ import Testing
         try Samples.bytes("\(Self.migrations)/\(from)_\(from + 1).auto.yaml"), file: "")
       return try RoomAutoMigration(from: Samples.schema(from), to: Samples.schema(from + 1), spec).statements
     }.joined().joined(separator: ";\n")
-    try lab(["1_3_all_at_once.sql": sql + ";\n"]) { (lab: Lab) throws in
-      let catalog = try lab.catalog(.room)
-      #expect(catalog.numbers == [3])
-      #expect(try lab.migrate(catalog).to == 3)
-      #expect(try lab.column("PRAGMA user_version") == ["3"])
-    }
+    try prepare(["1_3_all_at_once.sql": sql + ";\n"])
+    let catalog = try lab.catalog(.room)
+    #expect(catalog.numbers == [3])
+    #expect(try lab.migrate(catalog).to == 3)
+    #expect(try lab.column("PRAGMA user_version") == ["3"])
   }
 
   /// A schema that was never committed, of a version that only lies between two others.
@@ -124,78 +118,72 @@ import Testing
       return try RoomAutoMigration(from: Samples.schema(from), to: Samples.schema(from + 1), spec).statements
         .joined(separator: ";\n") + ";\n"
     }
-    try lab(["1_2.sql": steps[0], "2_3.sql": steps[1]]) { (lab: Lab) throws in
-      for version in [1, 3] {
-        let bytes = try Samples.bytes("\(Samples.room)/schemas/\(version).json")
-        try lab.migration("schemas/\(version).json", String(decoding: bytes, as: UTF8.self))
-      }
-      let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
-      let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
-      #expect(found.problems.isEmpty, "\(found.problems)")
-      expectFailure("1_2.sql:1:1: schemas has no 2.json: export the schema") {
-        try lab.migrate(lab.catalog(tool), to: 2)
-      }
-      #expect(try lab.migrate(lab.catalog(tool)).to == 3)
-      #expect(
-        try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(3).identityHash])
-      // Room derives a migration from both of its schemas.
-      try lab.removeMigration("2_3.sql")
-      try lab.migration("2_3.auto.yaml", "")
-      expectFailure("2_3.auto.yaml:1:1: schemas has no 2.json") { try lab.catalog(tool) }
-      try lab.removeMigration("2_3.auto.yaml")
-      expectFailure("1_2.sql:1:1: schemas has no 2.json") { try lab.catalog(tool) }
+    try prepare(["1_2.sql": steps[0], "2_3.sql": steps[1]])
+    for version in [1, 3] {
+      let bytes = try Samples.bytes("\(Samples.room)/schemas/\(version).json")
+      try lab.migration("schemas/\(version).json", String(decoding: bytes, as: UTF8.self))
     }
+    let tool = MigrationTool(.room, database: "notes", schemas: lab.directory("migrations/schemas"))
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
+    #expect(found.problems.isEmpty, "\(found.problems)")
+    expectFailure("1_2.sql:1:1: schemas has no 2.json: export the schema") {
+      try lab.migrate(lab.catalog(tool), to: 2)
+    }
+    #expect(try lab.migrate(lab.catalog(tool)).to == 3)
+    #expect(
+      try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(3).identityHash])
+    // Room derives a migration from both of its schemas.
+    try lab.removeMigration("2_3.sql")
+    try lab.migration("2_3.auto.yaml", "")
+    expectFailure("2_3.auto.yaml:1:1: schemas has no 2.json") { try lab.catalog(tool) }
+    try lab.removeMigration("2_3.auto.yaml")
+    expectFailure("1_2.sql:1:1: schemas has no 2.json") { try lab.catalog(tool) }
   }
 
   @Test func aVersionThatNoFileLeadsFrom() throws {
-    try lab([
+    try prepare([
       "2_3.auto.yaml":
         "rename-tables: {folder: notebook}\nrename-columns: {note: {body: text}, note_fts: {body: text}}"
-    ]) { (lab: Lab) throws in
-      expectFailure(
-        "the file migrates from version 2, and the database has version 1: no file leads there",
-        code: .stepFailed
-      ) { try lab.migrate(lab.catalog(.room)) }
-    }
+    ])
+    expectFailure(
+      "the file migrates from version 2, and the database has version 1: no file leads there",
+      code: .stepFailed
+    ) { try lab.migrate(lab.catalog(.room)) }
   }
 
   /// Violations that were there are not new ones; but Room refuses them after it recreates a table.
   @Test func foreignKeys() throws {
-    try lab([:]) { (lab: Lab) throws in
-      let catalog = try lab.catalog(.room, in: Self.migrations)
-      _ = try lab.migrate(catalog, to: 3)
-      try lab.change("PRAGMA foreign_keys = OFF; UPDATE note SET notebook_id = 'nowhere' WHERE id = 7")
-      let report = try lab.migrate(catalog)
-      #expect(
-        report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
-      let step = try #require(catalog.migrations[1].toolSQL?.room)
-      let target = try #require(step.target)
-      expectFailure("the foreign keys of the table note refer to missing rows of notebook (1 rows)") {
-        try target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws -> Void in
-          try db.execute(sql: "INSERT INTO note (title, notebook_id) VALUES ('x', 'nowhere')")
-          try step.finish(db)
-        }
+    try prepare([:])
+    let catalog = try lab.catalog(.room, in: Self.migrations)
+    _ = try lab.migrate(catalog, to: 3)
+    try lab.change("PRAGMA foreign_keys = OFF; UPDATE note SET notebook_id = 'nowhere' WHERE id = 7")
+    let report = try lab.migrate(catalog)
+    #expect(
+      report.migrations.flatMap(\.notes).contains { $0.contains("references to missing rows, as before") })
+    let step = try #require(catalog.migrations[1].toolSQL?.room)
+    let target = try #require(step.target)
+    expectFailure("the foreign keys of the table note refer to missing rows of notebook (1 rows)") {
+      try target.fresh(lab.configuration).writeWithoutTransaction { (db: Database) throws -> Void in
+        try db.execute(sql: "INSERT INTO note (title, notebook_id) VALUES ('x', 'nowhere')")
+        try step.finish(db)
       }
     }
   }
 
   @Test func baselineWritesTheHashOfAValidSchemaOnly() throws {
-    try lab([:]) { (lab: Lab) throws in
-      let catalog = try lab.catalog(.room, in: Self.migrations)
-      try lab.change("DELETE FROM room_master_table")
-      try lab.baseline(0, catalog)
-      #expect(
-        try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(1).identityHash])
-      expectFailure("table notebook: missing", code: .verifyFailed) { try lab.baseline(3, catalog) }
-      #expect(try lab.column("PRAGMA user_version") == ["1"])
-    }
+    try prepare([:])
+    let catalog = try lab.catalog(.room, in: Self.migrations)
+    try lab.change("DELETE FROM room_master_table")
+    try lab.baseline(0, catalog)
+    #expect(
+      try lab.column("SELECT identity_hash FROM room_master_table") == [try Samples.schema(1).identityHash])
+    expectFailure("table notebook: missing", code: .verifyFailed) { try lab.baseline(3, catalog) }
+    #expect(try lab.column("PRAGMA user_version") == ["1"])
   }
 
   @Test func withoutADatabaseNothingIsDone() throws {
-    try Lab.with { lab in
-      let report = try lab.migrate(lab.catalog(.room, in: Self.migrations))
-      #expect(report.to == 4 && report.migrations.allSatisfy { $0.missingDatabases == ["notes"] })
-    }
+    let report = try lab.migrate(lab.catalog(.room, in: Self.migrations))
+    #expect(report.to == 4 && report.migrations.allSatisfy { $0.missingDatabases == ["notes"] })
   }
 
   /// Statements that another tool's files must not have are refused here, too.
@@ -203,25 +191,23 @@ import Testing
     ("ATTACH 'x' AS y;", "ATTACH"), ("COMMIT;", "transaction"), ("SELECT nonsense;", "no such column"),
   ])
   func statements(_ sql: String, _ message: String) throws {
-    try lab(["1_2.sql": sql]) { (lab: Lab) throws in
-      expectFailure(message, start: "1_2.sql:1:1: ", code: .sql) { try lab.migrate(lab.catalog(.room)) }
-    }
+    try prepare(["1_2.sql": sql])
+    expectFailure(message, start: "1_2.sql:1:1: ", code: .sql) { try lab.migrate(lab.catalog(.room)) }
   }
 
   // MARK: validate
 
   @Test func validateRunsThemInEmptyDatabases() throws {
-    try lab([
+    try prepare([
       "1_2.sql": "DROP VIEW titles;\n",
       "2_3.auto.yaml":
         "rename-tables: {folder: notebook}\nrename-columns: {note: {body: text}, note_fts: {body: text}}",
-    ]) { (lab: Lab) throws in
-      let found = try MigrationValidation.run(lab.directory("migrations"), tool: .room, lab.configuration)
-      #expect(found.problems.map(\.code) == [.verifyFailed])
-      #expect(
-        found.problems.first?.message.contains(
-          "1_2.sql:1:1: the empty database of version 1: Room would refuse") == true, "\(found.problems)")
-    }
+    ])
+    let found = try MigrationValidation.run(lab.directory("migrations"), tool: .room, lab.configuration)
+    #expect(found.problems.map(\.code) == [.verifyFailed])
+    #expect(
+      found.problems.first?.message.contains(
+        "1_2.sql:1:1: the empty database of version 1: Room would refuse") == true, "\(found.problems)")
     let good = try MigrationValidation.run(Self.migrations, tool: .room, Lab.with { $0.configuration })
     #expect(good.problems.isEmpty, "\(good.problems)")
   }
@@ -229,40 +215,38 @@ import Testing
   // MARK: The check of Drydock's own migrations
 
   @Test func theCheckOfAMigration() throws {
-    try Lab.with { lab in
-      try lab.sample(Samples.room + "/notes-1.db")
-      let steps = { (column: String) in
-        """
-        steps:
-          - sql:
-              database: notes
-              destructive: the view is made again
-              up: |
-                ALTER TABLE note ADD COLUMN pinned \(column);
-                CREATE TABLE tag (`id` INTEGER NOT NULL, `label` TEXT NOT NULL, PRIMARY KEY(`id`));
-                CREATE UNIQUE INDEX index_tag_label ON tag (label);
-                DROP VIEW titles;
-                CREATE VIEW `titles` AS SELECT id, title FROM note WHERE pinned = 0;
-                UPDATE room_master_table SET identity_hash = '\((try? Samples.schema(2).identityHash) ?? "")' WHERE id = 42;
-                PRAGMA user_version = 2;
-        irreversible: true
-        verify:
-          - room: {database: notes, schema: 2.json}
-        """
-      }
-      try lab.migration("0001_pinned/2.json", Samples.text(Samples.room + "/schemas/2.json"))
-      try lab.migration("0001_pinned/migration.yaml", steps("INTEGER NOT NULL DEFAULT 1"))
-      try lab.baseline(0)
-      let error = failure { try lab.migrate() }
-      #expect(error.code == .verifyFailed, "\(error.text)")
-      #expect(error.text.contains("table note: column pinned: default 0 expected, found 1"), "\(error.text)")
-      try lab.migration("0001_pinned/migration.yaml", steps("INTEGER NOT NULL DEFAULT 0"))
-      #expect(failure { try lab.migrate() }.text == "no error")
-      try lab.migration(
-        "0002_x.yaml",
-        "steps:\n  - defaults.set: {values: {a: 1}}\nverify:\n  - room: {database: notes, schema: 2.json}\n")
-      expectFailure("make the migration a directory") { try lab.catalog() }
+    try lab.sample(Samples.room + "/notes-1.db")
+    let steps = { (column: String) in
+      """
+      steps:
+        - sql:
+            database: notes
+            destructive: the view is made again
+            up: |
+              ALTER TABLE note ADD COLUMN pinned \(column);
+              CREATE TABLE tag (`id` INTEGER NOT NULL, `label` TEXT NOT NULL, PRIMARY KEY(`id`));
+              CREATE UNIQUE INDEX index_tag_label ON tag (label);
+              DROP VIEW titles;
+              CREATE VIEW `titles` AS SELECT id, title FROM note WHERE pinned = 0;
+              UPDATE room_master_table SET identity_hash = '\((try? Samples.schema(2).identityHash) ?? "")' WHERE id = 42;
+              PRAGMA user_version = 2;
+      irreversible: true
+      verify:
+        - room: {database: notes, schema: 2.json}
+      """
     }
+    try lab.migration("0001_pinned/2.json", Samples.text(Samples.room + "/schemas/2.json"))
+    try lab.migration("0001_pinned/migration.yaml", steps("INTEGER NOT NULL DEFAULT 1"))
+    try lab.baseline(0)
+    let error = failure { try lab.migrate() }
+    #expect(error.code == .verifyFailed, "\(error.text)")
+    #expect(error.text.contains("table note: column pinned: default 0 expected, found 1"), "\(error.text)")
+    try lab.migration("0001_pinned/migration.yaml", steps("INTEGER NOT NULL DEFAULT 0"))
+    #expect(failure { try lab.migrate() }.text == "no error")
+    try lab.migration(
+      "0002_x.yaml",
+      "steps:\n  - defaults.set: {values: {a: 1}}\nverify:\n  - room: {database: notes, schema: 2.json}\n")
+    expectFailure("make the migration a directory") { try lab.catalog() }
   }
 }
 

@@ -12,15 +12,11 @@ struct StepLab {
   private let operation: any MigrationAction
   private var recorded = DownValues()
 
-  static func with<T>(_ lab: Lab, _ step: String, _ body: (inout StepLab) throws -> T) throws -> T {
+  init(_ lab: Lab, _ step: String) throws {
     try lab.migration("0001_test.yaml", "steps:\n  - " + step + "\n")
-    guard let step = try lab.catalog().migrations.first?.steps.first else {
-      throw CocoaError(.fileNoSuchFile)
-    }
-    return try lab.look { stage in
-      var lane = StepLab(stage: stage, operation: step.operation)
-      return try body(&lane)
-    }
+    let first = try lab.catalog().migrations.first?.steps.first
+    operation = try #require(first).operation
+    stage = try DiscardedStage(on: lab.container, options: lab.options)
   }
 
   var reversal: Reversal { operation.reversal }

@@ -202,10 +202,8 @@ import Testing
       ("valt: {service: s}", "unknown check `valt`; did you mean `vault`?"),
     ])
   func mistakesInAVerify(_ assertion: String, _ message: String) throws {
-    try Lab.with { lab in
-      try lab.migration("0001_a.yaml", Self.move + "\n  - \(assertion)\n")
-      expectFailure(message, "0001_a.yaml:") { try lab.catalog() }
-    }
+    try lab.migration("0002_move.yaml", Self.move + "\n  - \(assertion)\n")
+    expectFailure(message, "0002_move.yaml:") { try lab.catalog() }
   }
 
   /// What of the container and its state holds the secret in the clear.

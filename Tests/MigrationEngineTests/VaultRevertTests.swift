@@ -113,21 +113,20 @@ import Testing
   }
 
   @Test func aVaultThatTheStepMadeGoes() throws {
-    try Lab.with { lab in
-      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
-      try lab.set(["token": .string("canary-012345-x")])
-      try lab.baseline(0)
-      try lab.migration(
-        "0001_test.yaml", "steps:\n  - vault.move-from-defaults: {key: token, service: notes}\n")
-      try lab.migrate()
-      let keys = lab.deviceKeys
-      lab.deviceKeys = nil
-      expectFailure("vault.move-from-defaults", code: .vaultLocked) { try lab.rollback(down: true) }
-      lab.deviceKeys = keys
-      try lab.rollback(down: true)
-      #expect(try !lab.exists(try lab.container.vaultPath))
-      #expect(try !lab.exists(try lab.container.vaultPath.parent), "nor is the directory left that it was in")
-      #expect(try lab.settings() == ["token": .string("canary-012345-x")])
-    }
+    let lab = try Lab()
+    lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+    try lab.set(["token": .string("canary-012345-x")])
+    try lab.baseline(0)
+    try lab.migration(
+      "0001_test.yaml", "steps:\n  - vault.move-from-defaults: {key: token, service: notes}\n")
+    try lab.migrate()
+    let keys = lab.deviceKeys
+    lab.deviceKeys = nil
+    expectFailure("vault.move-from-defaults", code: .vaultLocked) { try lab.rollback(down: true) }
+    lab.deviceKeys = keys
+    try lab.rollback(down: true)
+    #expect(try !lab.exists(try lab.container.vaultPath))
+    #expect(try !lab.exists(try lab.container.vaultPath.parent), "nor is the directory left that it was in")
+    #expect(try lab.settings() == ["token": .string("canary-012345-x")])
   }
 }
