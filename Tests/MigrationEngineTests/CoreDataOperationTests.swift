@@ -20,21 +20,25 @@ import Testing
     "coredata.add-entity: {database: notes, entity: Comment, attributes: {written: date, text: string}, \(model)}",
   ]
 
+  private let lab: Lab
+
+  init() throws { lab = try Lab() }
+
+  private static func prepare(
+    _ lab: Lab, _ steps: [String], store: String = "Notes.sqlite", sql: String = ""
+  ) throws {
+    try lab.write(Lab.oldDatabase, CoreDataSamples.bytes(store))
+    if !sql.isEmpty { try lab.change(sql, in: Lab.oldDatabase) }
+    try lab.baseline(0)
+    try lab.migration("0001_test/VersionInfo.plist", Samples.text(CoreDataSamples.versionInfo))
+    try lab.migration("0001_test/migration.yaml", "steps:\n" + steps.map { "  - \($0)\n" }.joined())
+  }
+
   private func with<T>(
-    _ steps: [String], store: String = "Notes.sqlite", sql: String = "", head: String = "",
-    _ body: (Lab) throws -> T
+    _ steps: [String], store: String = "Notes.sqlite", sql: String = "", _ body: (Lab) throws -> T
   ) throws -> T {
     try Lab.with { lab in
-      try RawFiles.write(CoreDataSamples.bytes(store), to: Array(lab.path(Lab.oldDatabase).utf8))
-      if !sql.isEmpty {
-        let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
-        try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
-        try queue.close()
-      }
-      try lab.baseline(0)
-      let info = try String(contentsOfFile: CoreDataSamples.versionInfo, encoding: .utf8)
-      try lab.migration("0001_test/VersionInfo.plist", info)
-      try lab.migration("0001_test/migration.yaml", "steps:\n" + steps.map { "  - \($0)\n" }.joined() + head)
+      try Self.prepare(lab, steps, store: store, sql: sql)
       return try body(lab)
     }
   }
@@ -95,26 +99,24 @@ import Testing
 
   @Test("The steps make what another program writes for the new model, and down steps what was there")
   func wholeModel() throws {
-    try with(Self.toSecond) { lab in
-      let notes = try lab.migrate().migrations.first?.notes ?? []
-      expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
-      #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM Z_MODELCACHE").isEmpty)
-      #expect(
-        notes.contains {
-          $0.contains("not yet of the model `Notes 2`: it is without Comment, Label, and with Tag")
-        })
-      #expect(!notes.contains { $0.contains("keeps its name") }, "\(notes)")
-      try lab.rollback(down: true)
-      expectEqual(try content(lab), try content(of: "Notes.sqlite"))
-    }
+    try Self.prepare(lab, Self.toSecond)
+    let notes = try lab.migrate().migrations.first?.notes ?? []
+    expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
+    #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM Z_MODELCACHE").isEmpty)
+    #expect(
+      notes.contains {
+        $0.contains("not yet of the model `Notes 2`: it is without Comment, Label, and with Tag")
+      })
+    #expect(!notes.contains { $0.contains("keeps its name") }, "\(notes)")
+    try lab.rollback(down: true)
+    expectEqual(try content(lab), try content(of: "Notes.sqlite"))
   }
 
   @Test("Each order of the steps leads to the same store")
   func orders() throws {
-    try with(Self.toSecond.reversed()) { lab in
-      try lab.migrate()
-      expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
-    }
+    try Self.prepare(lab, Self.toSecond.reversed())
+    try lab.migrate()
+    expectEqual(try content(lab), try content(of: "Notes2.sqlite"))
   }
 
   @Test("What is not understood stays")
@@ -127,16 +129,15 @@ import Testing
       CREATE INDEX own ON ZTAG (ZNAME);
       CREATE INDEX Z_Tag_byName ON ZTAG (ZNAME COLLATE BINARY ASC);
       """
-    try with(Self.toSecond, sql: sql) { lab in
-      try lab.migrate()
-      let found = try content(lab)
-      #expect(found["rows of Z_5OTHER"] == ["a=1 b=2"])
-      #expect(found["rows of ZNOTHING"] == ["Z_PK=1 x=\"kept\""])
-      #expect(found["rows of later"] == ["Z_ENT=5"])
-      #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM titles").count == 5)
-      #expect(found["index own"] == ["ZLABEL", "ZNAME"])
-      #expect(found["index Z_Label_byName"] == ["ZLABEL", "ZNAME"])
-    }
+    try Self.prepare(lab, Self.toSecond, sql: sql)
+    try lab.migrate()
+    let found = try content(lab)
+    #expect(found["rows of Z_5OTHER"] == ["a=1 b=2"])
+    #expect(found["rows of ZNOTHING"] == ["Z_PK=1 x=\"kept\""])
+    #expect(found["rows of later"] == ["Z_ENT=5"])
+    #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM titles").count == 5)
+    #expect(found["index own"] == ["ZLABEL", "ZNAME"])
+    #expect(found["index Z_Label_byName"] == ["ZLABEL", "ZNAME"])
   }
 
   @Test("Relationships are renamed with their order and index, and numbered columns with their entities")
@@ -145,16 +146,15 @@ import Testing
       "ALTER TABLE ZFOLDER ADD COLUMN Z5_COVER INTEGER; CREATE INDEX ZFOLDER_Z5_COVER_INDEX ON ZFOLDER (Z5_COVER);"
     let rename =
       "coredata.rename-attribute: {database: notes, entity: Note, attribute: folder, to: place, \(Self.model)}"
-    try with([rename] + Self.toSecond, sql: sql) { lab in
-      try lab.migrate()
-      let found = try content(lab)
-      #expect(found["columns of ZNOTE"]?.contains("ZPLACE INTEGER") == true)
-      #expect(found["columns of ZNOTE"]?.contains("Z_FOK_PLACE INTEGER") == true)
-      #expect(found["index ZNOTE_ZPLACE_INDEX"] == ["ZNOTE", "ZPLACE"])
-      #expect(found["index ZNOTE_ZFOLDER_INDEX"] == nil)
-      // Note is the entity 7 now.
-      #expect(found["index ZFOLDER_Z7_COVER_INDEX"] == ["ZFOLDER", "Z7_COVER"])
-    }
+    try Self.prepare(lab, [rename] + Self.toSecond, sql: sql)
+    try lab.migrate()
+    let found = try content(lab)
+    #expect(found["columns of ZNOTE"]?.contains("ZPLACE INTEGER") == true)
+    #expect(found["columns of ZNOTE"]?.contains("Z_FOK_PLACE INTEGER") == true)
+    #expect(found["index ZNOTE_ZPLACE_INDEX"] == ["ZNOTE", "ZPLACE"])
+    #expect(found["index ZNOTE_ZFOLDER_INDEX"] == nil)
+    // Note is the entity 7 now.
+    #expect(found["index ZFOLDER_Z7_COVER_INDEX"] == ["ZFOLDER", "Z7_COVER"])
   }
 
   @Test("An entity with a parent shares its table")
@@ -164,38 +164,36 @@ import Testing
       "coredata.rename-entity: {database: notes, entity: Tag, to: Label, \(Self.model)}",
       "coredata.add-entity: {database: notes, entity: Comment, parent: Label, attributes: {text: string}, \(Self.model)}",
     ]
-    try with(steps) { lab in
-      try lab.migrate()
-      let found = try content(lab)
-      #expect(
-        try lab.query(Lab.oldDatabase, "SELECT ZHEIGHT FROM ZATTACHMENT ORDER BY Z_PK").map { $0[0] as Int? }
-          == [nil, 480, nil])
-      #expect(found["columns of ZLABEL"]?.contains("ZTEXT VARCHAR") == true)
-      #expect(found["index ZLABEL_Z_ENT_INDEX"] == ["ZLABEL", "Z_ENT"])
-      #expect(found["rows of Z_PRIMARYKEY"]?.contains("Z_ENT=6 Z_MAX=0 Z_NAME=\"Comment\" Z_SUPER=5") == true)
-      try lab.rollback(down: true)
-      expectEqual(try content(lab), try content(of: "Notes.sqlite"))
-    }
+    try Self.prepare(lab, steps)
+    try lab.migrate()
+    let found = try content(lab)
+    #expect(
+      try lab.query(Lab.oldDatabase, "SELECT ZHEIGHT FROM ZATTACHMENT ORDER BY Z_PK").map { $0[0] as Int? }
+        == [nil, 480, nil])
+    #expect(found["columns of ZLABEL"]?.contains("ZTEXT VARCHAR") == true)
+    #expect(found["index ZLABEL_Z_ENT_INDEX"] == ["ZLABEL", "Z_ENT"])
+    #expect(found["rows of Z_PRIMARYKEY"]?.contains("Z_ENT=6 Z_MAX=0 Z_NAME=\"Comment\" Z_SUPER=5") == true)
+    try lab.rollback(down: true)
+    expectEqual(try content(lab), try content(of: "Notes.sqlite"))
   }
 
   @Test("Down steps say what is lost")
   func lost() throws {
-    try with(Self.toSecond) { lab in
-      try lab.migrate()
-      let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
-      try queue.writeWithoutTransaction {
-        try $0.execute(
-          sql:
-            "UPDATE ZNOTE SET ZLANGUAGE = 'de' WHERE Z_PK < 3; INSERT INTO ZCOMMENT (Z_PK, Z_ENT) VALUES (1, 4);"
-        )
-      }
-      try queue.close()
-      let notes = try lab.revert()
-      #expect(
-        notes.contains { $0.contains("Note.language: lost values other than the default: 2") }, "\(notes)"
+    try Self.prepare(lab, Self.toSecond)
+    try lab.migrate()
+    let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
+    try queue.writeWithoutTransaction {
+      try $0.execute(
+        sql:
+          "UPDATE ZNOTE SET ZLANGUAGE = 'de' WHERE Z_PK < 3; INSERT INTO ZCOMMENT (Z_PK, Z_ENT) VALUES (1, 4);"
       )
-      #expect(notes.contains { $0.contains("Comment: lost rows: 1") }, "\(notes)")
     }
+    try queue.close()
+    let notes = try lab.revert()
+    #expect(
+      notes.contains { $0.contains("Note.language: lost values other than the default: 2") }, "\(notes)"
+    )
+    #expect(notes.contains { $0.contains("Comment: lost rows: 1") }, "\(notes)")
   }
 
   @Test(arguments: [
@@ -247,10 +245,9 @@ import Testing
     ),
   ])
   func refused(_ operation: String, _ arguments: String, _ message: String) throws {
-    try with(["coredata.\(operation): {database: notes, \(arguments), \(Self.model)}"]) { lab in
-      expectFailure(message) { try lab.migrate() }
-      expectEqual(try content(lab), try content(of: "Notes.sqlite"))
-    }
+    try Self.prepare(lab, ["coredata.\(operation): {database: notes, \(arguments), \(Self.model)}"])
+    expectFailure(message) { try lab.migrate() }
+    expectEqual(try content(lab), try content(of: "Notes.sqlite"))
   }
 
   @Test(arguments: [
@@ -266,30 +263,27 @@ import Testing
     ("CREATE TABLE ZLABEL (a)", "the store has a table ZLABEL already"),
   ])
   func otherStores(_ sql: String, _ message: String) throws {
-    try with([Self.toSecond[2]], sql: sql) { lab in
-      let before = try? content(lab)
-      expectFailure(message) { try lab.migrate() }
-      if let before { expectEqual(try content(lab), before) }
-    }
+    try Self.prepare(lab, [Self.toSecond[2]], sql: sql)
+    let before = try? content(lab)
+    expectFailure(message) { try lab.migrate() }
+    if let before { expectEqual(try content(lab), before) }
   }
 
   @Test("A numbered column makes an attribute ambiguous")
   func ambiguous() throws {
     let step =
       "coredata.rename-attribute: {database: notes, entity: Sketch, attribute: width, to: w, \(Self.model)}"
-    try with([step], sql: "ALTER TABLE ZATTACHMENT ADD COLUMN ZWIDTH1 INTEGER") { lab in
-      expectFailure("has a numbered column beside ZWIDTH") { try lab.migrate() }
-    }
+    try Self.prepare(lab, [step], sql: "ALTER TABLE ZATTACHMENT ADD COLUMN ZWIDTH1 INTEGER")
+    expectFailure("has a numbered column beside ZWIDTH") { try lab.migrate() }
   }
 
   @Test("Without `down-version` a step cannot be reverted")
   func irreversible() throws {
     let step =
       "coredata.rename-attribute: {database: notes, entity: Note, attribute: pinned, to: favourite, core-data: {version-info: VersionInfo.plist}}"
-    try with([step]) { lab in
-      let migration = try lab.catalog().migrations.first
-      #expect(migration?.isReversible == false)
-    }
+    try Self.prepare(lab, [step])
+    let migration = try lab.catalog().migrations.first
+    #expect(migration?.isReversible == false)
   }
 
   // MARK: Values
