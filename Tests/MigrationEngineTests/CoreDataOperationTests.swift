@@ -181,14 +181,9 @@ import Testing
   func lost() throws {
     try Self.prepare(lab, Self.toSecond)
     try lab.migrate()
-    let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
-    try queue.writeWithoutTransaction {
-      try $0.execute(
-        sql:
-          "UPDATE ZNOTE SET ZLANGUAGE = 'de' WHERE Z_PK < 3; INSERT INTO ZCOMMENT (Z_PK, Z_ENT) VALUES (1, 4);"
-      )
-    }
-    try queue.close()
+    try lab.change(
+      "UPDATE ZNOTE SET ZLANGUAGE = 'de' WHERE Z_PK < 3; INSERT INTO ZCOMMENT (Z_PK, Z_ENT) VALUES (1, 4);",
+      in: Lab.oldDatabase)
     let notes = try lab.revert()
     #expect(
       notes.contains { $0.contains("Note.language: lost values other than the default: 2") }, "\(notes)"

@@ -114,9 +114,7 @@ import Testing
         - files.delete: {path: Documents/Photos, destructive: gone}
       """, lab
     ) { lab in
-      let queue = try DatabaseQueue(path: lab.path(Lab.newDatabase))
-      try queue.write { try $0.execute(sql: "INSERT INTO task(id, title) VALUES (2, 'newer')") }
-      try queue.close()
+      try lab.change("INSERT INTO task(id, title) VALUES (2, 'newer')")
     }
     #expect(notes == [])
     let now = try lab.tree().without("Library/Application Support")

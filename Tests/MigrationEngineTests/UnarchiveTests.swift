@@ -240,13 +240,11 @@ import Testing
 
   private func database(_ lab: Lab, _ schema: String, _ rows: [DatabaseValue]) throws {
     try lab.database(Lab.oldDatabase, schema)
-    let queue = try DatabaseQueue(path: lab.path(Lab.oldDatabase))
-    try queue.write { db in
+    try lab.change(Lab.oldDatabase) { db in
       for (index, row) in rows.enumerated() {
         try db.execute(sql: "INSERT INTO note VALUES (?, ?)", arguments: [index + 1, row])
       }
     }
-    try queue.close()
   }
 
   @Test(arguments: ["", " WITHOUT ROWID"]) func columns(_ kind: String) throws {

@@ -225,10 +225,9 @@ import Testing
     let entries = text.drop { $0 != "-" }
     try lab.migration("releases.yaml", text + entries)
     let found = try problems(lab)
-    #expect(
-      found.map { String($0.prefix { $0 != ":" } + $0.drop { $0 != " " }.prefix { $0 != "," }) } == [
-        "releases.yaml the release 1.0 is there twice", "releases.yaml migration 1 is there twice",
-      ], "\(found)")
+    #expect(found.count == 2 && found.allSatisfy { $0.hasPrefix("releases.yaml:") }, "\(found)")
+    #expect(found.first?.contains(": the release 1.0 is there twice,") == true, "\(found)")
+    #expect(found.last?.contains(": migration 1 is there twice,") == true, "\(found)")
   }
 
   @Test(

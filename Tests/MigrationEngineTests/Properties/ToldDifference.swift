@@ -13,18 +13,19 @@ struct ToldDifference {
   ) {
     let settings = Set(told.settings.map { "\($0.file) \($0.key) \($0.change.rawValue)" })
     #expect(settings == Self.settings(before, after), comment)
-    #expect(
-      Set(told.vault.flatMap { $0.items ?? [] }.map { "\($0.name) \($0.change.rawValue)" })
-        == Self.changes(before.items, after.items), comment)
+    let items = told.vault.flatMap { $0.items ?? [] }
+    let names = Set(items.map { "\($0.name) \($0.change.rawValue)" })
+    #expect(names == Self.changes(before.items, after.items), comment)
     #expect(databases == Self.changes(before.databases, after.databases), comment)
     for database in told.databases where database.change != .removed {
       let path = database.path.description
       let old = before.databases[database.movedFrom?.description ?? path] ?? []
+      let new = after.databases[path] ?? []
       for table in database.tables {
-        let count = { (lines: [String]) in lines.count { $0.hasPrefix(table.name + ": ") } }
-        #expect(
-          count(after.databases[path] ?? []) - count(old) == table.added - table.removed,
-          "\(database) \(comment)")
+        let start = table.name + ": "
+        let more: Int = new.count { $0.hasPrefix(start) } - old.count { $0.hasPrefix(start) }
+        let expected: Int = table.added - table.removed
+        #expect(more == expected, "\(database) \(comment)")
       }
     }
     #expect(files == Self.files(treeBefore, treeAfter), comment)
