@@ -38,33 +38,31 @@ import Testing
 
   @Test("A golden of a checkout with other line ends is the same, and what differs is found all the same")
   func lineEnds() throws {
-    let made = try GoldenContainer(folder)
-    let keys = try Self.keys.get()
+    let made = try GoldenContainer(folder, keys: Self.keys.get())
     try made.set(["name": .string("Ann\nBob")])
     try made.sql(Self.schema)
-    try made.write("golden", VolatileValues(), keys)
+    try made.write()
     let golden = try Directory(folder("golden"))
     for name in try golden.names().map(ContainerPath.init(name:)) {
       let text = String(decoding: try golden.contents(name), as: UTF8.self)
       try golden.replace(name, with: Array(text.replacing("\n", with: "\r\n").utf8), mode: 0o644)
     }
-    #expect(try made.findings("golden", VolatileValues(), keys).isEmpty)
+    #expect(try made.findings().isEmpty)
     try made.sql("UPDATE task SET title = 'zwei' WHERE id = 1")
-    let found = lines(try made.findings("golden", VolatileValues(), keys), folder)
+    let found = lines(try made.findings(), folder)
     #expect(found.count == 1 && found[0].contains("task, id 1: title"), "\(found)")
   }
 
   @Test func eachDifferenceIsFoundAtItsPlaceAndLine() throws {
-    let made = try GoldenContainer(folder)
-    let keys = try Self.keys.get()
+    let made = try GoldenContainer(folder, keys: Self.keys.get())
     try made.set(["name": .string("Ann"), "count": .integer(1), "old": .boolean(true)])
     try made.sql(Self.schema)
-    try made.seal([.made("token", "made-up-value-1"), .made("pin", "made-up-value-2")], keys)
+    try made.seal([.made("token", "made-up-value-1"), .made("pin", "made-up-value-2")])
     try made.directory.create("Documents/note.md", Array("text".utf8), mode: 0o644)
     try made.directory.create("Documents/gone.md", Array("text".utf8), mode: 0o644)
     try made.directory.create("Library/Caches/thumb", Array("image".utf8), mode: 0o644)
-    try made.write("golden", VolatileValues(), keys)
-    #expect(try made.findings("golden", VolatileValues(), keys).isEmpty)
+    try made.write()
+    #expect(try made.findings().isEmpty)
 
     try made.set(["name": .string("Bob"), "count": .string("1"), "new": .boolean(true)])
     try made.sql(
@@ -73,12 +71,12 @@ import Testing
       UPDATE tag SET task = 9 WHERE name = 'b'; ALTER TABLE task ADD COLUMN due TEXT; CREATE INDEX i ON task(done);
       PRAGMA user_version = 7;
       """)
-    try made.seal([.made("token", "made-up-value-9"), .made("other", "made-up-value-2")], keys)
+    try made.seal([.made("token", "made-up-value-9"), .made("other", "made-up-value-2")])
     try made.directory.setMode(0o600, of: "Documents/note.md")
     try made.directory.setAttribute(ExclusionAttributes.appleFlag, of: "Documents/note.md")
     try made.directory.removeFile("Documents/gone.md")
     try made.directory.replace("Library/Caches/thumb", with: Array("other".utf8), mode: 0o644)
-    let findings = try made.findings("golden", VolatileValues(), keys)
+    let findings = try made.findings()
     let found = lines(findings, folder)
     let plist = "Library/Preferences/com.example.g.plist"
     let expected = [
@@ -114,11 +112,10 @@ import Testing
   }
 
   @Test func aGoldenIsReadableText() throws {
-    let keys = try Self.keys.get()
     let groups = ["group.com.example.g": "../group"]
     try FileManager.default.createDirectory(
       atPath: folder("group/Library/Preferences"), withIntermediateDirectories: true)
-    let made = try GoldenContainer(folder, groups: groups)
+    var made = try GoldenContainer(folder, groups: groups, keys: Self.keys.get())
     var item = VaultItem.made("auth", "two\nlines")
     item.label = "A label"
     var inet = VaultItem(
@@ -128,7 +125,7 @@ import Testing
     inet[.port] = "143"
     inet.accessControl = VaultItem.AccessControl([.userPresence, .devicePasscode])
     inet.isSynchronizable = true
-    try made.seal([item, inet], keys)
+    try made.seal([item, inet])
     try Directory(folder("group")).create(
       "Library/Preferences/group.com.example.g.plist", PropertyListFile(root: ["x": .integer(1)]).encoded())
     try made.directory.setAttribute(ExclusionAttributes.appleFlag, of: "Documents")
@@ -137,7 +134,7 @@ import Testing
     )
     try made.directory.createDirectories("Library/Application Support/.drydock")
     try made.directory.create("Library/Application Support/.drydock/history.json", [1])
-    try made.write("golden", VolatileValues(), keys)
+    try made.write()
     let vault = """
       - service: "com.example.g"
         account: "auth"
@@ -163,17 +160,18 @@ import Testing
     #expect(
       try made.text("defaults.yaml")
         == "\".groups/group.com.example.g/Library/Preferences/group.com.example.g.plist\":\n  x: 1\n")
-    #expect(try made.findings("golden", VolatileValues(), keys).isEmpty)
+    #expect(try made.findings().isEmpty)
     // Sealed anew, to another key: the same items.
-    let others = DeviceKeys(try AgeIdentity.generate())
-    try made.seal([inet, item], others)
-    #expect(try made.findings("golden", VolatileValues(), others).isEmpty)
+    made.keys = DeviceKeys(try AgeIdentity.generate())
+    try made.seal([inet, item])
+    #expect(try made.findings().isEmpty)
     item.label = "Another"
-    try made.seal([inet, item], others)
-    let findings = try made.findings("golden", VolatileValues(), others)
+    try made.seal([inet, item])
+    let findings = try made.findings()
     #expect(findings.map(\.message) == ["the vault item has another label"])
     #expect(findings.first?.expected == "\"A label\"" && findings.first?.line == 1)
-    #expect(throws: DrydockError.self) { try made.findings("golden", VolatileValues(), keys) }
+    made.keys = try Self.keys.get()
+    #expect(throws: DrydockError.self) { try made.findings() }
   }
 
   @Test func whatIsWrittenOtherwiseAndSaysTheSameIsTheSame() throws {
@@ -195,12 +193,11 @@ import Testing
   }
 
   @Test func aGoldenThatIsBrokenIsAFindingWithItsLine() throws {
-    let keys = try Self.keys.get()
-    let made = try GoldenContainer(folder)
+    let made = try GoldenContainer(folder, keys: Self.keys.get())
     try made.set(["a": .integer(16)])
     try made.sql(Self.schema)
-    try made.seal([.made("token", "made-up")], keys)
-    try made.write("whole", VolatileValues(), keys)
+    try made.seal([.made("token", "made-up")])
+    try made.write("whole")
     let edits: [(file: String, old: String, new: String, message: String, line: Int?)] = [
       ("defaults.yaml", "  a: 16", "  a: 16\n  a: 17", "duplicate key", nil),
       ("defaults.yaml", "a: 16", "a: !date nonsense", "is not a date", 2),
@@ -218,7 +215,7 @@ import Testing
       try? FileManager.default.removeItem(atPath: folder("golden"))
       try FileManager.default.copyItem(atPath: folder("whole"), toPath: folder("golden"))
       try made.edit(edit.file, edit.old, edit.new)
-      let findings = try made.findings("golden", VolatileValues(), keys)
+      let findings = try made.findings()
       #expect(findings.count == 1 && findings.first?.message.contains(edit.message) == true, "\(findings)")
       if let line = edit.line { #expect(findings.first?.line == line, "\(findings)") }
       #expect(findings.first?.file?.hasPrefix(folder("golden")) == true, "\(findings)")
@@ -228,7 +225,7 @@ import Testing
       try? FileManager.default.removeItem(atPath: folder("golden"))
       try FileManager.default.copyItem(atPath: folder("whole"), toPath: folder("golden"))
       try FileManager.default.removeItem(atPath: folder("golden") + "/" + file)
-      let findings = try made.findings("golden", VolatileValues(), keys)
+      let findings = try made.findings()
       #expect(findings.count == 1 && findings.first?.message.contains(file) == true, "\(findings)")
     }
     #expect(try made.findings("no-such").count == 1)
@@ -303,7 +300,8 @@ import Testing
   }
 
   @Test func documentsAreTextAndComparedValueByValue() throws {
-    let made = try GoldenContainer(folder)
+    var made = try GoldenContainer(folder)
+    made.volatile.settings = ["at"]
     let path: ContainerPath = "Documents/state.json"
     func set(_ json: String) throws {
       try made.directory.replace(path, with: Array(json.utf8), mode: 0o644)
@@ -314,9 +312,7 @@ import Testing
       "CREATE TABLE t(id INTEGER PRIMARY KEY, doc BLOB); INSERT INTO t VALUES (1, CAST('{\"a\":''x''}' AS BLOB))"
     )
     try made.sql("INSERT INTO t VALUES (2, CAST('{\"a\":1}' AS BLOB))")
-    var volatile = VolatileValues()
-    volatile.settings = ["at"]
-    try made.write("golden", volatile)
+    try made.write()
     let text = """
       {
         "at": 0,
@@ -336,10 +332,10 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder("golden/documents/Documents/broken.json")))
     // The order of keys, white space and volatile values make no difference.
     try set(#"{"auth_token": "made-up-4f9b2c7d1e", "open": [1, {"id": "a"}], "at": 18, "theme": "light"}"#)
-    #expect(try made.findings("golden", volatile) == [])
+    #expect(try made.findings() == [])
     try set(#"{"auth_token": "made-up-0000000000", "open": [true, {"id": "a"}, 3], "at": 18}"#)
     try made.directory.replace("Documents/broken.json", with: Array("[".utf8), mode: 0o644)
-    let found = lines(try made.findings("golden", volatile), folder)
+    let found = lines(try made.findings(), folder)
     let document = "documents/Documents/state.json"
     for line in [
       "\(document):5: Documents/state.json: /open/0: the value has another type: the number 1 -> the Bool true",

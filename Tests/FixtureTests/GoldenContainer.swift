@@ -13,10 +13,16 @@ struct GoldenContainer {
 
   let container: Container
   let directory: Directory
+  var volatile: VolatileValues
+  /// What the vault is sealed and opened with.
+  var keys: DeviceKeys?
   private let folder: TemporaryDirectory
 
-  init(_ folder: TemporaryDirectory, _ name: String = "c", groups: [String: String] = [:]) throws {
-    self.folder = folder
+  init(
+    _ folder: TemporaryDirectory, _ name: String = "c", groups: [String: String] = [:],
+    volatile: VolatileValues = VolatileValues(), keys: DeviceKeys? = nil
+  ) throws {
+    (self.folder, self.volatile, self.keys) = (folder, volatile, keys)
     let root = folder(name)
     var configuration = ContainerConfiguration()
     (configuration.app, configuration.layout, configuration.groups) = ("com.example.g", .ios, groups)
@@ -39,7 +45,8 @@ struct GoldenContainer {
     guard result.succeeded else { throw SystemFailure("\(result)") }
   }
 
-  func seal(_ items: [VaultItem], _ keys: DeviceKeys) throws {
+  func seal(_ items: [VaultItem]) throws {
+    guard let keys else { throw SystemFailure("no keys are given") }
     var vault = try Vault(new: keys)
     for item in items { vault.put(item) }
     try directory.createDirectories(container.vaultPath.parent, mode: 0o755)
@@ -47,16 +54,11 @@ struct GoldenContainer {
   }
 
   /// Writes the container's golden.
-  func write(
-    _ name: String = "golden", _ volatile: VolatileValues = VolatileValues(), _ keys: DeviceKeys? = nil
-  ) throws {
+  func write(_ name: String = "golden") throws {
     try GoldenText(of: container, volatile: volatile, deviceKeys: keys).write(to: folder(name))
   }
 
-  func findings(
-    _ name: String = "golden", _ volatile: VolatileValues = VolatileValues(), _ keys: DeviceKeys? = nil,
-    rowLimit: Int = 20
-  ) throws -> [FixtureResult.Finding] {
+  func findings(_ name: String = "golden", rowLimit: Int = 20) throws -> [FixtureResult.Finding] {
     try GoldenText(of: container, volatile: volatile, deviceKeys: keys).findings(
       against: folder(name), volatile: volatile, rowLimit: rowLimit)
   }

@@ -29,13 +29,14 @@ import Testing
   /// Both databases give the same golden, which a stock SQLite takes; gives its SQL.
   private func same(_ one: String, _ two: String, _ volatile: VolatileValues) throws -> String {
     try TemporaryDirectory.with { folder in
-      let (a, b) = (try GoldenContainer(folder, "a"), try GoldenContainer(folder, "b"))
+      let a = try GoldenContainer(folder, "a", volatile: volatile)
+      let b = try GoldenContainer(folder, "b", volatile: volatile)
       try a.sql(one)
       try b.sql(two)
-      try a.write("golden", volatile)
-      let found = try b.findings("golden", volatile)
+      try a.write()
+      let found = try b.findings()
       #expect(found.isEmpty, "\(found)")
-      try b.write("other", volatile)
+      try b.write("other")
       let texts = (try a.text("db.sqlite.sql"), try b.text("db.sqlite.sql", of: "other"))
       #expect(texts.0 == texts.1)
       let read = try Command.run(
@@ -57,9 +58,9 @@ import Testing
         "key.run-\(run + 1)": .boolean(false),
       ]
     }
-    let made = try GoldenContainer(folder)
+    var made = try GoldenContainer(folder, volatile: volatile)
     try made.set(values(3))
-    try made.write("golden", volatile)
+    try made.write()
     let text = """
       Library/Preferences/com.example.g.plist:
         at: !date 2001-01-01T00:00:00Z
@@ -76,20 +77,22 @@ import Testing
       """
     #expect(try made.text("defaults.yaml") == text)
     try made.set(values(5))
-    #expect(try made.findings("golden", volatile).isEmpty)
+    #expect(try made.findings().isEmpty)
     // Another type, or none, is no other value.
     var wrong = values(5)
     (wrong["at"], wrong["seed"]) = (.string("now"), nil)
     try made.set(wrong)
-    let findings = try made.findings("golden", volatile)
+    let findings = try made.findings()
     #expect(findings.map(\.message).sorted() == ["the setting has another type", "the setting is absent"])
     // What is declared to be volatile later does not matter in goldens that are there already.
     try made.set(values(3))
     try FileManager.default.removeItem(atPath: folder("golden"))
+    made.volatile = VolatileValues()
     try made.write()
     try made.set(values(5))
     #expect(try made.findings().count == 12)
-    #expect(try made.findings("golden", volatile).isEmpty)
+    made.volatile = volatile
+    #expect(try made.findings().isEmpty)
   }
 
   @Test func constraintsHold() throws {
@@ -155,14 +158,14 @@ import Testing
       #"INSERT INTO "event" ("what") VALUES ('one');"#,
     ] { #expect(text.contains(line + "\n"), "\(line)\n\(text)") }
     // A row that leads elsewhere is no volatile value.
-    let made = try GoldenContainer(folder)
+    let made = try GoldenContainer(folder, volatile: volatile(columns: columns))
     try made.sql(
       schema
         + "INSERT INTO list VALUES ('a', 'Home'), ('b', 'Work'); INSERT INTO note VALUES (1, 'a', NULL, 't')"
     )
-    try made.write("golden", volatile(columns: columns))
+    try made.write()
     try made.sql("UPDATE note SET list = 'b'")
-    let findings = try made.findings("golden", volatile(columns: columns))
+    let findings = try made.findings()
     #expect(findings.map(\.place) == ["Documents/db.sqlite: note, id 1: list"], "\(findings)")
   }
 
@@ -198,12 +201,12 @@ import Testing
 
   @Test func volatileFilesAndDirectoriesCountByTheirPath() throws {
     let volatile = volatile(files: ["*.log", "/tmp/", "Documents/*.sqlite", "com.example.g.plist"])
-    let made = try GoldenContainer(folder)
+    let made = try GoldenContainer(folder, volatile: volatile)
     try made.set(["a": .integer(1)])
     try made.sql("CREATE TABLE t(a)")
     try made.directory.create("Documents/a.log", [1], mode: 0o600)
     try made.directory.create("tmp/one", [1])
-    try made.write("golden", volatile)
+    try made.write()
     let list = try made.text("files.txt")
     #expect(list.contains("file      -    - volatile Documents/a.log\n"), "\(list)")
     #expect(list.contains("directory -    - volatile tmp\n") && !list.contains("tmp/one"), "\(list)")
@@ -212,15 +215,15 @@ import Testing
     try made.sql("DROP TABLE t")
     try made.directory.replace("Documents/a.log", with: [2, 3], mode: 0o644)
     try made.directory.create("tmp/two", [1])
-    #expect(try made.findings("golden", volatile).isEmpty)
+    #expect(try made.findings().isEmpty)
     try made.directory.removeFile("Documents/a.log")
     try made.directory.create("Documents/b.txt", [])
-    let findings = try made.findings("golden", volatile)
+    let findings = try made.findings()
     #expect(findings.compactMap(\.place) == ["Documents/a.log", "Documents/b.txt"], "\(findings)")
   }
 
   @Test func aDifferenceLeavesOutWhatIsVolatileInTheGoldensFixture() throws {
-    let made = try GoldenContainer(folder)
+    var made = try GoldenContainer(folder)
     try made.set(["at": .integer(1), "name": .string("Ann")])
     try made.sql(
       "CREATE TABLE t(id TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('x', 'one'), ('y', 'two')")
@@ -230,7 +233,8 @@ import Testing
     let text = "version: 1\nvolatile: {settings: at, columns: t.id, files: /tmp/log}\n"
     try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
     let volatile = try Fixture.load(folder("f")).volatile
-    try made.write("f/expected/1", volatile)
+    made.volatile = volatile
+    try made.write("f/expected/1")
     func difference() throws -> ContainerDifference {
       let golden = try Golden(folder("f/expected/1"))
       #expect(try golden.volatile() == volatile)
