@@ -11,14 +11,14 @@ import Testing
 
   init() throws { folder = try TemporaryDirectory() }
 
-  private func make(_ folder: TemporaryDirectory, _ paths: String...) throws {
+  private func make(_ paths: String...) throws {
     for path in paths {
       try FileManager.default.createDirectory(
         atPath: folder("all/" + path), withIntermediateDirectories: true)
     }
   }
 
-  private func link(_ folder: TemporaryDirectory, _ name: String, to target: String) throws {
+  private func link(_ name: String, to target: String) throws {
     try FileManager.default.createSymbolicLink(atPath: folder("all/" + name), withDestinationPath: target)
   }
 
@@ -30,7 +30,7 @@ import Testing
   @Test("What has a container's layout or its history is one; the rest is passed over, by name")
   func shape() throws {
     try make(
-      folder, "b/Documents", "b/Library", "a/shared_prefs", "c/.drydock", "B/.drydock-state",
+      "b/Documents", "b/Library", "a/shared_prefs", "c/.drydock", "B/.drydock-state",
       "plain/deep/Documents",
       "empty", ".drydock-0123456789abcdef/undo", "d.xcappdata/AppData", "e")
     try Data("{}".utf8).write(to: URL(fileURLWithPath: folder("all/c/.drydock/history.json")))
@@ -46,7 +46,7 @@ import Testing
 
   @Test("A store, a marker or a layout of drydock.yaml shows a container")
   func configured() throws {
-    try make(folder, "a/data", "b/config", "c/other", "d/Documents", "e/box")
+    try make("a/data", "b/config", "c/other", "d/Documents", "e/box")
     for file in ["a/data/new.db", "b/config/v.json", "e/box/s.plist"] {
       try Data().write(to: URL(fileURLWithPath: folder("all/" + file)))
     }
@@ -67,13 +67,13 @@ import Testing
     "A link leads to a container, which is there once; what cannot be followed or named has failed, but no file"
   )
   func links() throws {
-    try make(folder, "one/shared_prefs", "../elsewhere/shared_prefs")
-    try link(folder, "current", to: "one")
-    try link(folder, "far", to: folder("elsewhere"))
-    try link(folder, "nowhere", to: "gone")
-    try link(folder, "loop", to: "loop")
+    try make("one/shared_prefs", "../elsewhere/shared_prefs")
+    try link("current", to: "one")
+    try link("far", to: folder("elsewhere"))
+    try link("nowhere", to: "gone")
+    try link("loop", to: "loop")
     try Data().write(to: URL(fileURLWithPath: folder("all/file")))
-    try link(folder, "to-file", to: "file")
+    try link("to-file", to: "file")
     try Directory(folder("all")).createDirectory(ContainerPath(name: [0x78, 0xff]))
     try Directory(folder("all")).create(ContainerPath(name: [0x79, 0xff]), [])
     let found = try ContainerDirectory(folder("all"))
@@ -86,7 +86,7 @@ import Testing
 
   @Test("A group beside the containers that share it is none of them")
   func group() throws {
-    try make(folder, "a/Documents", "b/Documents", "group/Library/Preferences")
+    try make("a/Documents", "b/Documents", "group/Library/Preferences")
     var configuration = ContainerConfiguration()
     configuration.layout = .ios
     configuration.groups = ["group.x": "../group", "group.y": folder("all/b/../none")]
@@ -96,7 +96,7 @@ import Testing
 
   @Test("A container itself, a directory without any, a file and nothing are refused")
   func refused() throws {
-    try make(folder, "a/Documents", "a/Library/Preferences", "empty")
+    try make("a/Documents", "a/Library/Preferences", "empty")
     let itself = error { _ = try ContainerDirectory(folder("all/a")) }
     #expect(itself?.code == .notAContainer && itself?.message.contains("name its parent directory") == true)
     #expect(error { _ = try ContainerDirectory(folder("all/empty")) }?.code == .notFound)

@@ -13,11 +13,7 @@ import Testing
   static let whole = DatabaseSandbox.Content(sum: 20_000, rows: 200, integrity: "ok")
 
   /// Captures an idle database, and checks that nobody could tell.
-  private func capture(
-    _ sandbox: DatabaseSandbox, expecting manner: String, _ content: DatabaseSandbox.Content? = whole
-  )
-    throws
-  {
+  private func capture(expecting manner: String, _ content: DatabaseSandbox.Content? = whole) throws {
     let before = try sandbox.listing()
     do {
       let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
@@ -37,7 +33,7 @@ import Testing
     try sandbox.make(mode)
     if mode == "PERSIST" { #expect(try sandbox.unit().sidecars == ["db.sqlite-journal"]) }
     // Without a log the lock would keep writers out as long as the image is read: it is copied.
-    try capture(sandbox, expecting: mode == "WAL" ? "in place" : "copy")
+    try capture(expecting: mode == "WAL" ? "in place" : "copy")
   }
 
   @Test(arguments: ["DELETE", "WAL"]) func anImageDoesNotBlockWriters(mode: String) throws {
@@ -56,7 +52,7 @@ import Testing
     try killed.end()
     if withoutSharedMemory { try sandbox.root.removeFile("db.sqlite-shm") }
     #expect(try (sandbox.root.status("db.sqlite-wal")?.size ?? 0) > 0)
-    try capture(sandbox, expecting: "in place")
+    try capture(expecting: "in place")
   }
 
   @Test func theMainFileIsEmptyAndEverythingIsInTheLog() throws {
@@ -64,7 +60,7 @@ import Testing
       "PRAGMA journal_mode=WAL", "PRAGMA wal_autocheckpoint=0", "CREATE TABLE account(id, balance)",
       "INSERT INTO account VALUES (1, 7)")
     try running.end()
-    try capture(sandbox, expecting: "in place", .init(sum: 7, rows: 1, integrity: "ok"))
+    try capture(expecting: "in place", .init(sum: 7, rows: 1, integrity: "ok"))
   }
 
   @Test func aHotJournalIsRolledBackInTheCopy() throws {
@@ -74,7 +70,7 @@ import Testing
     try running.end()
     #expect(try sandbox.unit().sidecars == ["db.sqlite-journal"])
     // The main file alone is torn: that is what the journal is for.
-    try capture(sandbox, expecting: "copy")
+    try capture(expecting: "copy")
   }
 
   @Test func aCorruptDatabaseIsCapturedRaw() throws {
@@ -87,14 +83,14 @@ import Testing
       sandbox.main, Array(bytes[..<16]) + Array(repeating: 0xff, count: bytes.count - 16))
     try sandbox.root.removeFile("db.sqlite-wal")
     try sandbox.root.create("db.sqlite-wal", [0x37, 0x7f, 0x06, 0x82] + Array(repeating: 1, count: 5000))
-    try capture(sandbox, expecting: "raw", nil)
+    try capture(expecting: "raw", nil)
   }
 
   @Test func anEncryptedDatabaseIsCapturedRaw() throws {
     var random = SeededRandom(seed: 1)
     try sandbox.root.create(sandbox.main, random.bytes(8192))
     try sandbox.root.create("db.sqlite-wal", [0x37, 0x7f, 0x06, 0x83] + random.bytes(4096))
-    try capture(sandbox, expecting: "raw", nil)
+    try capture(expecting: "raw", nil)
     // Without a log nothing says that it is a database.
     try sandbox.root.removeFile("db.sqlite-wal")
     let status = try #require(try sandbox.root.status(sandbox.main))
@@ -117,7 +113,7 @@ import Testing
       #expect(try error?.path == sandbox.root.full(sandbox.main) && sandbox.scratch.names().isEmpty)
     }
     try holder.finish()
-    if mode == "DELETE" { try capture(sandbox, expecting: "copy") }
+    if mode == "DELETE" { try capture(expecting: "copy") }
   }
 
   // MARK: The way of capture makes no difference

@@ -12,7 +12,7 @@ import Testing
 
   /// Captures, and compares with what SQLite makes of a copy of the files; gives the manner.
   @discardableResult
-  private func compare(_ sandbox: DatabaseSandbox) throws -> String {
+  private func compare() throws -> String {
     let before = try sandbox.listing()
     let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
     let oracle = try sandbox.oracle()
@@ -47,7 +47,7 @@ import Testing
     let bytes = try sandbox.root.contents(sandbox.main, limit: 1 << 24)
     #expect(
       Int(bytes[16]) << 8 | Int(bytes[17]) == (size == 65536 ? 1 : size) && Int(bytes[20]) == vacuum * 16)
-    #expect(try compare(sandbox) == "in place")
+    #expect(try compare() == "in place")
   }
 
   @Test func aRestartedLogHasOldFrames() throws {
@@ -57,11 +57,11 @@ import Testing
       "UPDATE account SET balance = balance + 1 WHERE id = 1",
       "UPDATE account SET balance = balance - 1 WHERE id = 2")
     // In use, then idle.
-    #expect(try compare(sandbox) == "in place")
+    #expect(try compare() == "in place")
     try killed.end()
-    #expect(try compare(sandbox) == "in place")
+    #expect(try compare() == "in place")
     try sandbox.root.removeFile("db.sqlite-shm")
-    #expect(try compare(sandbox) == "in place")
+    #expect(try compare() == "in place")
   }
 
   enum Damage: CaseIterable {
@@ -91,7 +91,7 @@ import Testing
     }
     try sandbox.root.removeFile(log)
     try sandbox.root.create(log, bytes)
-    #expect(try compare(sandbox) == "in place")
+    #expect(try compare() == "in place")
   }
 
   @Test func aLogWithBigEndianChecksums() throws {
@@ -102,7 +102,7 @@ import Testing
     try sandbox.root.removeFile(log)
     try sandbox.root.create(log, Self.withBigEndianChecksums(bytes, pageSize: 4096))
     let whole = try sandbox.oracle()
-    #expect(try compare(sandbox) == "in place")
+    #expect(try compare() == "in place")
     try sandbox.root.removeFile(log)
     #expect(try sandbox.oracle() != whole)
   }

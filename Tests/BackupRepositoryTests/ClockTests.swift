@@ -20,7 +20,7 @@ import Testing
   /// Adds an archive; gives its path.
   @discardableResult
   private func add(
-    _ lab: Lab, _ id: String, _ time: String, instance: String = "box", written: String? = nil,
+    _ id: String, _ time: String, instance: String = "box", written: String? = nil,
     follows: String? = nil, parent: String? = nil
   ) throws -> String {
     func whole(_ id: String) -> Archive.ID {
@@ -39,7 +39,7 @@ import Testing
     return path
   }
 
-  private func order(_ lab: Lab) throws -> [String] {
+  private func order() throws -> [String] {
     try Repository(lab.repository).list().items.map { String($0.id.prefix(1)) }
   }
 
@@ -47,11 +47,11 @@ import Testing
     "Written before the time that it says: the time of the file counts", .local("sets the times of the files")
   )
   func writtenBefore() throws {
-    try add(lab, "a1", "2026-11-20T10:00:00Z")
-    let ahead = try add(lab, "b2", "2026-11-22T09:00:00Z", written: "2026-11-20T11:00:00Z")
-    let newest = try add(lab, "c3", "2026-11-20T12:00:00Z")
+    try add("a1", "2026-11-20T10:00:00Z")
+    let ahead = try add("b2", "2026-11-22T09:00:00Z", written: "2026-11-20T11:00:00Z")
+    let newest = try add("c3", "2026-11-20T12:00:00Z")
     let listing = try Repository(lab.repository).list()
-    #expect(try order(lab) == ["a", "b", "c"])
+    #expect(try order() == ["a", "b", "c"])
     #expect(try listing.find("latest") == newest && listing.find("box@2026-11-20T11:30") == ahead)
     let warnings = listing.clockWarnings(now: Self.now)
     #expect(warnings.map(\.kind) == [.future] && warnings.map(\.archive) == [ahead])
@@ -64,17 +64,17 @@ import Testing
     "Files that were copied later, or have no time, are in the order of their own times",
     .local("sets the times of the files"))
   func filesWithOtherTimes() throws {
-    try add(lab, "c3", "2026-11-20T12:00:00Z", written: "1970-01-01T00:00:01Z")
-    try add(lab, "a1", "2026-11-18T10:00:00Z", written: "2026-11-20T18:00:00Z")
-    try add(lab, "b2", "2026-11-19T10:00:00Z", written: "2026-11-19T09:59:30Z")
-    #expect(try order(lab) == ["a", "b", "c"])
+    try add("c3", "2026-11-20T12:00:00Z", written: "1970-01-01T00:00:01Z")
+    try add("a1", "2026-11-18T10:00:00Z", written: "2026-11-20T18:00:00Z")
+    try add("b2", "2026-11-19T10:00:00Z", written: "2026-11-19T09:59:30Z")
+    #expect(try order() == ["a", "b", "c"])
     #expect(try Repository(lab.repository).list().clockWarnings(now: Self.now).isEmpty)
   }
 
   /// An SFTP server lists it as of January 10, without a time.
   @Test("The rounded time of a file contradicts no archive", .atEachPlace)
   func roundedTimes() throws {
-    let path = try add(lab, "a1", "2024-01-10T22:30:00Z")
+    let path = try add("a1", "2024-01-10T22:30:00Z")
     try lab.changeRepository("touch -d 2024-01-10T22:30:05Z repository/*")
     let listing = try Repository(lab.repository).list()
     #expect(listing.clockWarnings(now: Self.now).isEmpty)
@@ -130,49 +130,49 @@ import Testing
     "Made after one of a later time: newer all the same, as are those that follow both",
     .local("sets the times of the files"))
   func follows() throws {
-    try add(lab, "a1", "2026-11-19T10:00:00Z")
+    try add("a1", "2026-11-19T10:00:00Z")
     // The clock was a year ahead, and the file's time with it.
-    let ahead = try add(lab, "b2", "2027-11-19T10:00:00Z")
-    let first = try add(lab, "c3", "2026-11-20T10:00:00Z", follows: "b2000000")
-    let second = try add(lab, "d4", "2026-11-21T10:00:00Z", follows: "b2000000")
+    let ahead = try add("b2", "2027-11-19T10:00:00Z")
+    let first = try add("c3", "2026-11-20T10:00:00Z", follows: "b2000000")
+    let second = try add("d4", "2026-11-21T10:00:00Z", follows: "b2000000")
     // Others have nothing to do with it.
-    let other = try add(lab, "e5", "2026-11-21T11:00:00Z", instance: "red", follows: "b2000000")
+    let other = try add("e5", "2026-11-21T11:00:00Z", instance: "red", follows: "b2000000")
     let listing = try Repository(lab.repository).list()
-    #expect(try order(lab) == ["a", "e", "b", "c", "d"])
+    #expect(try order() == ["a", "e", "b", "c", "d"])
     #expect(try listing.find("box@latest") == second && listing.find("box@2026-11-20") == first)
     #expect(try listing.find("red@latest") == other)
     #expect(listing.clockWarnings(now: Self.now).map(\.kind) == [.future, .backwards, .backwards])
     #expect(listing.clockWarnings(of: other, now: Self.now).isEmpty)
     // When the time has come, the order is the same, and right ones come after.
-    let late = try add(lab, "f6", "2027-11-20T10:00:00Z")
-    #expect(try order(lab) == ["a", "e", "b", "c", "d", "f"])
+    let late = try add("f6", "2027-11-20T10:00:00Z")
+    #expect(try order() == ["a", "e", "b", "c", "d", "f"])
     #expect(try Repository(lab.repository).list().find("box@latest") == late)
     try lab.remove("../repository/" + lastName(ahead))
-    #expect(try order(lab) == ["a", "c", "d", "e", "f"])
+    #expect(try order() == ["a", "c", "d", "e", "f"])
   }
 
   @Test(
     "Two clocks ahead by different times; a parent from a clock ahead", .local("sets the times of the files"))
   func ahead() throws {
-    try add(lab, "a1", "2026-11-20T10:00:50Z", written: "2026-11-20T10:00:00Z")
-    try add(lab, "b2", "2026-11-30T10:00:00Z", written: "2026-11-20T10:00:02Z")
-    try add(lab, "c3", "2026-11-29T10:00:00Z", instance: "red")
-    try add(lab, "d4", "2026-11-20T12:00:00Z", instance: "red", parent: "c3")
+    try add("a1", "2026-11-20T10:00:50Z", written: "2026-11-20T10:00:00Z")
+    try add("b2", "2026-11-30T10:00:00Z", written: "2026-11-20T10:00:02Z")
+    try add("c3", "2026-11-29T10:00:00Z", instance: "red")
+    try add("d4", "2026-11-20T12:00:00Z", instance: "red", parent: "c3")
     // Its own parent is not of a later time.
-    try add(lab, "e5", "2026-11-21T12:00:00Z", instance: "red", parent: "d4")
-    #expect(try order(lab) == ["a", "b", "c", "d", "e"])
+    try add("e5", "2026-11-21T12:00:00Z", instance: "red", parent: "d4")
+    #expect(try order() == ["a", "b", "c", "d", "e"])
   }
 
   /// The server lists times in its zone, 11 hours behind.
   @Test("Written before the time that it says, over SFTP: the exact time of the file counts")
   func listedHoursAway() throws {
     try PlaceKind.sftp.use(for: lab)
-    try add(lab, "a1", "2026-11-20T10:00:00Z")
-    try add(lab, "b2", "2026-11-20T11:00:00Z")
-    try add(lab, "c3", "2026-11-23T12:00:00Z", written: "2026-11-20T12:00:00Z")
-    try add(lab, "d4", "2026-11-20T13:00:00Z", follows: "c3000000")
-    try add(lab, "e5", "2026-11-20T14:00:00Z", follows: "c3000000")
-    #expect(try order(lab) == ["a", "b", "c", "d", "e"])
+    try add("a1", "2026-11-20T10:00:00Z")
+    try add("b2", "2026-11-20T11:00:00Z")
+    try add("c3", "2026-11-23T12:00:00Z", written: "2026-11-20T12:00:00Z")
+    try add("d4", "2026-11-20T13:00:00Z", follows: "c3000000")
+    try add("e5", "2026-11-20T14:00:00Z", follows: "c3000000")
+    #expect(try order() == ["a", "b", "c", "d", "e"])
     var policy = RetentionPolicy()
     policy.last = 2
     let report = try Repository(lab.repository).forget(keeping: policy)
@@ -203,11 +203,11 @@ import Testing
 
   @Test("Archives that name each other are listed")
   func circle() throws {
-    try add(lab, "a1", "2026-11-19T10:00:00Z", follows: "b2000000")
-    try add(lab, "b2", "2026-11-20T10:00:00Z", follows: "a1000000")
-    try add(lab, "c3", "2026-11-20T10:00:00Z", follows: "c3000000")
-    #expect(try order(lab).count == 3)
-    try add(lab, "d4", "2026-11-20T10:00:00Z", follows: "not hexadecimal")
+    try add("a1", "2026-11-19T10:00:00Z", follows: "b2000000")
+    try add("b2", "2026-11-20T10:00:00Z", follows: "a1000000")
+    try add("c3", "2026-11-20T10:00:00Z", follows: "c3000000")
+    #expect(try order().count == 3)
+    try add("d4", "2026-11-20T10:00:00Z", follows: "not hexadecimal")
     #expect(try Repository(lab.repository).list().unreadable.count == 1)
   }
 

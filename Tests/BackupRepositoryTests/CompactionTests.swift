@@ -35,9 +35,7 @@ import Testing
   private static let database = ["db.sqlite", "db.sqlite-wal", "db.sqlite-shm", "db.sqlite-journal", "."]
 
   /// A chain of six archives with some of everything; those with a number in `kept` have the tag `keep`.
-  private func chain(
-    _ lab: Lab, kept: Set<Int>, _ change: (inout SnapshotOptions) -> Void = { _ in }
-  ) throws -> [Taken] {
+  private func chain(kept: Set<Int>, _ change: (inout SnapshotOptions) -> Void = { _ in }) throws -> [Taken] {
     var random = SeededRandom(seed: 7)
     try lab.sql(
       "db.sqlite",
@@ -79,17 +77,17 @@ import Testing
   }
 
   /// The archive that has a snapshot now.
-  private func current(_ taken: Taken, in lab: Lab, _ keys: AgeKeys = AgeKeys()) throws -> StoredArchive? {
+  private func current(_ taken: Taken, _ keys: AgeKeys = AgeKeys()) throws -> StoredArchive? {
     try Repository(lab.repository).list(keys: keys).items.last {
       $0.header?.archive == taken.report.archive || $0.header?.compactedFrom == taken.report.archive
     }
   }
 
   private func expectRestored(
-    _ taken: Taken, in lab: Lab, _ keys: AgeKeys = AgeKeys(),
+    _ taken: Taken, _ keys: AgeKeys = AgeKeys(),
     context: String = "", at place: SourceLocation = #_sourceLocation
   ) throws {
-    let item = try #require(try current(taken, in: lab, keys), "\(context)", sourceLocation: place)
+    let item = try #require(try current(taken, keys), "\(context)", sourceLocation: place)
     let archive = try Archive(path: item.path, keys: keys)
     #expect(archive.snapshot == taken.report.snapshot, "\(context)", sourceLocation: place)
     #expect(archive.header.time == taken.report.header.time && archive.header.app == taken.report.header.app)
@@ -110,7 +108,7 @@ import Testing
 
   @Test(.atEachPlace) func onlyWhatIsKeptIsWrittenAgain() throws {
     let kept: Set<Int> = [2, 3, 5]
-    let taken = try chain(lab, kept: kept)
+    let taken = try chain(kept: kept)
     let repository = Repository(lab.repository)
     let before = try repository.list().items.reduce(0) { $0 + $1.size }
     // Without compaction nothing of the chain can go.
@@ -137,7 +135,7 @@ import Testing
     #expect(abs(Double(dry.bytesFreed) - Double(report.bytesFreed)) < 200_000)
     #expect(items[1].size < 150_000 && items[2].size < 150_000, "\(items.map(\.size))")
     #expect(try lab.storedNames().count == 6)
-    for number in kept { try expectRestored(taken[number], in: lab, context: "\(number)") }
+    for number in kept { try expectRestored(taken[number], context: "\(number)") }
 
     // What the last snapshot knew, the next one knows.
     let next = try lab.incremental { _ in }
@@ -165,7 +163,7 @@ import Testing
   @Test(.atEachPlace) func encryptedOnesStayEncryptedToTheSame() throws {
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let (recipients, keys) = ([ada.recipient, bob.recipient], AgeKeys(identities: [ada]))
-    let taken = try chain(lab, kept: [2, 5]) {
+    let taken = try chain(kept: [2, 5]) {
       ($0.encryption, $0.keys) = (.recipients(recipients), keys)
     }
     let repository = Repository(lab.repository)
@@ -187,7 +185,7 @@ import Testing
     let report = try repository.forget(keeping: Self.keep, keys: keys, compacting: options(0, recipients))
     #expect(report.compacted.count == 1 && report.notCompacted.isEmpty)
     for identity in [ada, bob] {
-      for number in [2, 5] { try expectRestored(taken[number], in: lab, AgeKeys(identities: [identity])) }
+      for number in [2, 5] { try expectRestored(taken[number], AgeKeys(identities: [identity])) }
     }
     #expect(try repository.list().locked.count == 2)
     // The next one knows the recipients.
@@ -198,7 +196,7 @@ import Testing
   @Test func afterARekeyTheRecipientsAreNotKnown() throws {
     let (ada, bob) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let keys = AgeKeys(identities: [ada, bob])
-    let taken = try chain(lab, kept: [5]) { ($0.encryption, $0.keys) = (.recipients([ada.recipient]), keys) }
+    let taken = try chain(kept: [5]) { ($0.encryption, $0.keys) = (.recipients([ada.recipient]), keys) }
     _ = try Rekey.run(
       path: taken[3].report.path, keys: keys, to: nil, encryption: .recipients([bob.recipient]))
     let report = try Repository(lab.repository).forget(
@@ -206,11 +204,11 @@ import Testing
     #expect(report.compacted.isEmpty)
     #expect(
       report.notCompacted.first?.reason.contains("was encrypted to other keys since it was written") == true)
-    try expectRestored(taken[5], in: lab, keys)
+    try expectRestored(taken[5], keys)
   }
 
   @Test func aPassphraseOpensAndEncryptsAgain() throws {
-    let taken = try chain(lab, kept: [5])
+    let taken = try chain(kept: [5])
     let secret = SecretBytes(Array("correct horse".utf8))
     let keys = AgeKeys(passphrases: [secret])
     for one in taken {
@@ -259,7 +257,7 @@ import Testing
   // MARK: What is not compacted
 
   @Test func whatCannotBeWrittenAgainExactlyStays() throws {
-    let taken = try chain(lab, kept: [3])
+    let taken = try chain(kept: [3])
     let repository = Repository(lab.repository)
     func expectRefusal(_ words: String, _ script: String, at place: SourceLocation = #_sourceLocation) throws
     {
@@ -280,16 +278,16 @@ import Testing
     try expectRefusal(
       "the archive is damaged",
       "printf xxxx | dd of=\(first) bs=1 seek=3000 conv=notrunc status=none; true")
-    try expectRestored(taken[3], in: lab)
+    try expectRestored(taken[3])
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
-    try expectRestored(taken[3], in: lab)
+    try expectRestored(taken[3])
   }
 
   // MARK: Interrupted
 
   /// Both chains are there, or a part of the new one: the next removal leaves one of each.
   @Test func theNextForgetRemovesWhatIsThereTwice() throws {
-    let taken = try chain(lab, kept: [1, 3, 5])
+    let taken = try chain(kept: [1, 3, 5])
     let repository = Repository(lab.repository)
     try lab.changeRepository("cp -a repository old")
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
@@ -304,7 +302,7 @@ import Testing
       #expect(items.count == (isOld ? 6 : 3), "\(count)")
       #expect(items.allSatisfy { ($0.header?.compactedFrom == nil) == isOld }, "\(count)")
       for number in [1, 3, 5] {
-        try expectRestored(taken[number], in: lab, context: "\(count)")
+        try expectRestored(taken[number], context: "\(count)")
       }
     }
     // An archive that was written since needs the old ones.
@@ -319,8 +317,8 @@ import Testing
   }
 
   /// A repository with the old chain and the new one of a compaction that was killed before it removed anything.
-  private func both(_ lab: Lab) throws -> [Taken] {
-    let taken = try chain(lab, kept: [1, 3, 5])
+  private func both() throws -> [Taken] {
+    let taken = try chain(kept: [1, 3, 5])
     let repository = Repository(lab.repository)
     try lab.changeRepository("cp -a repository old")
     #expect(try repository.forget(keeping: Self.keep, compacting: options()).compacted.count == 1)
@@ -329,7 +327,7 @@ import Testing
   }
 
   @Test func aTagOfOneOfTwoCopiesKeepsTheSnapshot() throws {
-    let taken = try both(lab)
+    let taken = try both()
     let repository = Repository(lab.repository)
     // Only the old archive gets it: by its id.
     _ = try repository.tag(taken[3].report.archive.description, adding: ["mine"])
@@ -343,12 +341,12 @@ import Testing
     for compaction in [nil, options()] {
       try repository.forget(keeping: policy, compacting: compaction)
       #expect(try repository.list().items.contains { $0.tags.contains("mine") })
-      try expectRestored(taken[3], in: lab)
+      try expectRestored(taken[3])
     }
   }
 
   @Test(arguments: [true, false]) func aDamagedCopyIsNotTheOneThatStays(damagesNew: Bool) throws {
-    let taken = try both(lab)
+    let taken = try both()
     let repository = Repository(lab.repository)
     let items = try repository.list().items
     let full = try #require(
@@ -369,7 +367,7 @@ import Testing
   }
 
   @Test func nothingIsWrittenAgainWhileAnArchiveIsMissing() throws {
-    let taken = try chain(lab, kept: [3])
+    let taken = try chain(kept: [3])
     let repository = Repository(lab.repository)
     let missing = lastName(taken[4].report.path)
     try lab.changeRepository("mv 'repository/\(missing)' aside")
@@ -377,7 +375,7 @@ import Testing
     #expect(report.compacted.isEmpty && report.notCompacted.count == 1)
     #expect(report.notCompacted.first?.reason.contains("put the missing file back") == true)
     try lab.changeRepository("mv aside 'repository/\(missing)'")
-    for snapshot in taken { try expectRestored(snapshot, in: lab) }
+    for snapshot in taken { try expectRestored(snapshot) }
   }
 
   @Test func withoutAKeyWhatIsThereTwiceCountsOnce() {
@@ -406,7 +404,7 @@ import Testing
     arguments: [("unlinkat", 4), ("renameat2", 3), ("fsync", 3)])
   func killedAtAnyMoment(call: String, points: Int) throws {
     let kept = [1, 2, 4]
-    let taken = try chain(lab, kept: Set(kept))
+    let taken = try chain(kept: Set(kept))
     try lab.shell("mv repository master")
     let arguments = ["forget", "-r", lab.repository, "--keep-tag", "keep"]
     func compact(_ change: String? = nil) throws -> CommandResult {
@@ -430,7 +428,7 @@ import Testing
       #expect(killed.signal == SIGKILL, "\(context): \(killed)")
       met.insert(try Repository(lab.repository).list().items.count)
       for number in kept {
-        let item = try #require(try current(taken[number], in: lab), "\(context)")
+        let item = try #require(try current(taken[number]), "\(context)")
         let archive = try Archive(path: item.path)
         #expect(archive.snapshot == taken[number].report.snapshot, "\(context)")
         _ = try Verification.run(archive, data: true)
@@ -450,7 +448,7 @@ import Testing
       let names = try FileManager.default.contentsOfDirectory(atPath: lab.repository)
       #expect(names.count { !$0.hasPrefix(".") } == 6, "\(context)")
       for number in TestExtent.isFull ? kept : [kept[number % kept.count]] {
-        try expectRestored(taken[number], in: lab, context: context)
+        try expectRestored(taken[number], context: context)
       }
     }
     #expect(met.count >= 3, "\(met)")

@@ -26,13 +26,13 @@ import Testing
     }
   }
 
-  private func snapshot(_ lab: Lab, includesExcluded: Bool = false) throws -> SnapshotReport {
+  private func snapshot(includesExcluded: Bool = false) throws -> SnapshotReport {
     var options = lab.options()
     options.includesExcluded = includesExcluded
     return try lab.take(options)
   }
 
-  private func setNoDump(_ lab: Lab, _ path: ContainerPath, _ isSet: Bool = true) throws {
+  private func setNoDump(_ path: ContainerPath, _ isSet: Bool = true) throws {
     try Directory(lab.root).setNoDump(isSet, of: path)
   }
 
@@ -59,9 +59,9 @@ import Testing
     try lab.write("cache/CACHEDIR.TAG", Self.tag)
     try lab.flag("flagged")
     try ExtendedAttributes.set("user.xdg.robots.backup", Array("false".utf8), of: lab.full("robots"))
-    try setNoDump(lab, "dump")
+    try setNoDump("dump")
     lab.configuration.exclude = ["*.part"]
-    let archive = try Archive(path: snapshot(lab).path)
+    let archive = try Archive(path: snapshot().path)
     #expect(
       try excluded(archive) == [
         ".drydock-state": "state @.drydock-state", "cache/a": "cachedir-tag @cache",
@@ -78,7 +78,7 @@ import Testing
     try lab.flag("off")
     lab.configuration.include = ["off/deep/in"]
     try lab.shell("chmod 750 off; chmod 711 off/deep; touch -d @1600000000.123 off/deep off", in: lab.root)
-    let archive = try Archive(path: snapshot(lab).path)
+    let archive = try Archive(path: snapshot().path)
     #expect(
       try entries(archive).keys.sorted() == [".", "off", "off/deep", "off/deep/in", "off/deep/in/kept"])
     #expect(
@@ -102,10 +102,10 @@ import Testing
     try lab.write("flagged", "x")
     try lab.write("dir/inside", "x")
     try lab.write("plain", "x")
-    try setNoDump(lab, "flagged")
-    try setNoDump(lab, "dir")
+    try setNoDump("flagged")
+    try setNoDump("dir")
     lab.configuration.include = ["flagged", "dir"]
-    let report = try snapshot(lab)
+    let report = try snapshot()
     let archive = try Archive(path: report.path)
     let stored = try entries(archive)
     #expect(stored["flagged"]?.metadata.isNoDump == true && stored["dir"]?.metadata.isNoDump == true)
@@ -124,29 +124,29 @@ import Testing
       }
     }
     // It is part of what the snapshot is.
-    try setNoDump(lab, "flagged", false)
-    #expect(try snapshot(lab).snapshot != report.snapshot)
+    try setNoDump("flagged", false)
+    #expect(try snapshot().snapshot != report.snapshot)
     // And a restore puts it back where all else is right, also on what nobody may read.
-    try setNoDump(lab, "dir", false)
+    try setNoDump("dir", false)
     try lab.shell("chmod 200 flagged; chmod 300 dir", in: lab.root)
     let outcome = try lab.restore(report.path)
     #expect(try Directory(lab.root).status("flagged")?.isNoDump == true)
     #expect(try Directory(lab.root).status("dir")?.isNoDump == true)
     #expect(outcome.value.restoredPaths.contains("flagged"))
-    #expect(try snapshot(lab).snapshot == report.snapshot)
+    #expect(try snapshot().snapshot == report.snapshot)
   }
 
   @Test func anExclusionFlagIsPartOfTheSnapshotIDHoweverItIsSpelled() throws {
     try lab.write("a", "x")
     lab.configuration.include = ["a"]
-    let plain = try snapshot(lab).snapshot
+    let plain = try snapshot().snapshot
     try lab.flag("a")
-    let flagged = try snapshot(lab).snapshot
+    let flagged = try snapshot().snapshot
     try lab.shell(
       "setfattr -x user.com.apple.metadata:com_apple_backup_excludeItem a; setfattr -n user.com.apple.MobileBackup -v 0x01 a",
       in: lab.root)
     #expect(plain != flagged)
-    #expect(try snapshot(lab).snapshot == flagged)
+    #expect(try snapshot().snapshot == flagged)
   }
 
   @Test func includingTheExcludedStoresAllButDrydocksState() throws {
@@ -154,7 +154,7 @@ import Testing
     try lab.flag("flagged")
     try lab.sql("flagged/db", "CREATE TABLE t (x)")
     lab.configuration.exclude = ["*.part"]
-    let report = try snapshot(lab, includesExcluded: true)
+    let report = try snapshot(includesExcluded: true)
     let archive = try Archive(path: report.path)
     #expect(
       try entries(archive).keys.sorted() == [
@@ -168,7 +168,7 @@ import Testing
       ])
     #expect(try archive.manifest.storesExcluded())
     _ = try Verification.run(Archive(path: report.path), data: true)
-    #expect(try !Archive(path: snapshot(lab).path).manifest.storesExcluded())
+    #expect(try !Archive(path: snapshot().path).manifest.storesExcluded())
   }
 
   @Test func aManifestThatStoresWhatItLeavesOutIsRefused() throws {

@@ -12,21 +12,21 @@ import Testing
   init() throws { lab = try Lab() }
 
   /// A repository with archives of several instances over some days; gives each one's path by name.
-  private func repository(_ lab: Lab) throws -> [String: String] {
+  private func repository() throws -> [String: String] {
     var paths: [String: String] = [:]
     for (instance, time) in [
       ("red", "2026-11-12T08:00:00Z"), ("red", "2026-11-14T08:00:00Z"), ("red", "2026-11-14T23:59:59Z"),
       ("blue", "2026-11-13T12:00:00Z"), ("a@b", "2026-11-10T00:00:00Z"), ("a/b", "2026-11-10T00:00:01Z"),
     ] {
       let name = "\(instance)-\(time)".replacing("/", with: "-") + ".tar.zst"
-      paths["\(instance) \(time.prefix(13))"] = try add(lab, name, instance: instance, time: time)
+      paths["\(instance) \(time.prefix(13))"] = try add(name, instance: instance, time: time)
     }
     return paths
   }
 
   @discardableResult
   private func add(
-    _ lab: Lab, _ name: String, id: String? = nil, app: String = "com.example.lab", instance: String = "box",
+    _ name: String, id: String? = nil, app: String = "com.example.lab", instance: String = "box",
     time: String = "2026-11-20T10:15:00Z"
   ) throws -> String {
     let archive = try HandmadeArchive(
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(.atEachPlace) func archivesAreFoundByWhatAPersonSays() throws {
-    let paths = try repository(lab)
+    let paths = try repository()
     let listing = try Repository(lab.repository + "//").list()
     #expect(listing.items.map(\.time) == listing.items.map(\.time).sorted())
     #expect(listing.items.count == 6)
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func whatDoesNotFitIsRefused() throws {
-    _ = try repository(lab)
+    _ = try repository()
     let repository = Repository(lab.repository)
     for name in ["latest", "2026-11-30", "com.example.lab@latest"] {
       let error = failure { _ = try repository.find(name) }
@@ -104,9 +104,9 @@ import Testing
   }
 
   @Test func oneInstanceNameInTwoApps() throws {
-    let one = try add(lab, "1.tar.zst", app: "org.one", instance: "main")
-    let two = try add(lab, "2.tar.zst", app: "org.two", instance: "main")
-    let other = try add(lab, "3.tar.zst", app: "org.two", instance: "other")
+    let one = try add("1.tar.zst", app: "org.one", instance: "main")
+    let two = try add("2.tar.zst", app: "org.two", instance: "main")
+    let other = try add("3.tar.zst", app: "org.two", instance: "other")
     let listing = try Repository(lab.repository).list()
     let error = failure { _ = try listing.find("main@2026-12") }
     #expect(code(error) == "ambiguousArchive")
@@ -123,7 +123,7 @@ import Testing
       "abcdef0123456789" + String(repeating: "0", count: 16),
       "abcdef0123" + String(repeating: "1", count: 22),
     ]
-    let paths = try ids.enumerated().map { try add(lab, "\($0).tar.zst", id: $1, instance: "box\($0)") }
+    let paths = try ids.enumerated().map { try add("\($0).tar.zst", id: $1, instance: "box\($0)") }
     let listing = try Repository(lab.repository).list()
     // What a list shows can be typed.
     #expect(listing.idLength() == 11)
@@ -157,7 +157,7 @@ import Testing
   }
 
   @Test(.local("sets the times of the files")) func theLaterOneOfASecondIsTheLatest() throws {
-    let paths = try ["z", "m", "a", "q"].map { try add(lab, $0 + ".tar.zst") }
+    let paths = try ["z", "m", "a", "q"].map { try add($0 + ".tar.zst") }
     try lab.shell(
       "cd repository; n=1; for f in z m a q; do touch -d \"2026-11-20 10:15:00.00000000$n\" $f.tar.zst; n=$((n+1)); done"
     )
@@ -175,7 +175,7 @@ import Testing
     try lab.store("half.tar.zst", Array(bytes.prefix(bytes.count / 2)))
     try lab.store("sealed.tar.zst.age", Array("age-encryption.org/v1\n-> X25519 abc\n".utf8))
     for name in ["README.txt", ".hidden.tar.zst", ".tar.zst"] { try lab.store(name, Array("x".utf8)) }
-    try add(lab, "time.tar.zst", time: "zzzz")
+    try add("time.tar.zst", time: "zzzz")
     try lab.changeRepository("tar -c box | zstd -q > repository/foreign.tar.zst")
     // A store of objects has nothing else; for an SFTP server, see RemoteRepositoryTests.
     let isLocal = lab.place == nil
@@ -201,8 +201,8 @@ import Testing
   }
 
   @Test func whatAnArchiveSaysOfItselfDoesNothingToATerminal() throws {
-    let path = try add(lab, "1.tar.zst", instance: "a\u{1B}[2Jb")
-    try add(lab, "2.tar.zst", instance: "c")
+    let path = try add("1.tar.zst", instance: "a\u{1B}[2Jb")
+    try add("2.tar.zst", instance: "c")
     try lab.write("file", "content")
     let found = failure { _ = try Repository(lab.repository).find("latest") }
     let restored = failure {
