@@ -14,7 +14,8 @@ import Testing
   /// On a device the keychain outlives the app: the container is new, its vault is not.
   @Test func aVaultFromBeforeInANewContainer() throws {
     for layout in ["ios", "android", "generic"] {
-      try Sandbox.withVault { sandbox in
+      try Sandbox.with { sandbox in
+        try sandbox.create()
         try sandbox.setItem("s/a", "kept")
         let sealed = try sandbox.read(Sandbox.vault)
         try sandbox.remove("Notes")

@@ -27,8 +27,7 @@ struct OutputTests {
     let others = [
       "log Notes --json", "status Notes --json", "vault list Notes --json", "status Notes --exit-code",
       "migrate --all . --dry-run", "keygen", "migrate Again --dry-run --json", "help", "help migrate",
-      "--help",
-      "--version", "--generate-completion-script bash",
+      "--help", "--version", "--generate-completion-script bash",
     ].map(\.words)
     // What prints a document prints a text, too: `JSONTests` keeps the list complete.
     let documents = JSONTests.commands(archive).filter { $0[0] != "defaults" && $0.last != "--record" }

@@ -6,14 +6,6 @@ import Testing
 extension Sandbox {
   static let vault = "Notes/Library/Vault/vault.age"
 
-  /// Runs a test with a container and its device's key.
-  static func withVault(_ body: (Sandbox) throws -> Void) throws {
-    try with { sandbox in
-      try sandbox.create()
-      try body(sandbox)
-    }
-  }
-
   func setItem(_ name: String, _ value: String, _ options: String...) throws {
     try succeed(["vault", "set", "Notes", name] + options, input: Array(value.utf8))
   }
