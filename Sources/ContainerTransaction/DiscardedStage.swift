@@ -3,12 +3,16 @@ import ContainerDiff
 import DrydockErrors
 import FileSystem
 
-/// The outcome of a dry run.
+/// The outcome of a dry run; it has the members of its value, too.
+@dynamicMemberLookup
 public struct DryRunOutcome<Value> {
   /// What the real run would return.
   public var value: Value
   /// What the real run would change.
   public var difference: ContainerDifference
+
+  /// A member of the value.
+  public subscript<Member>(dynamicMember member: KeyPath<Value, Member>) -> Member { value[keyPath: member] }
 
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> DryRunOutcome<Other> {
     DryRunOutcome<Other>(value: try body(value), difference: difference)

@@ -3,6 +3,7 @@ import AppStores
 import DrydockErrors
 import FileSystem
 
+/// How a transaction is run.
 public struct TransactionOptions: Sendable {
   /// Seconds to wait for the container's lock; 0 fails at once.
   public var lockTimeout: Double = 0
@@ -25,6 +26,7 @@ public struct TransactionOptions: Sendable {
   package var commit: CommitPreference = .automatic
   package var seams = Seams.none
 
+  /// Waits for no other command, and opens no vault.
   public init() {}
 }
 
@@ -39,10 +41,14 @@ package struct LockedContainer: Sendable {
   }
 }
 
+/// What a transaction did; it has the members of its value, too.
+@dynamicMemberLookup
 public struct TransactionOutcome<Value> {
+  /// What the change reports, such as the versions of a migration.
   public var value: Value
   /// Its name; nil when there was nothing to change.
   public var transaction: TransactionID?
+  /// How many paths were changed.
   public var changes: Int
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
   public var conflicts: [ContainerPath]
@@ -52,12 +58,16 @@ public struct TransactionOutcome<Value> {
   public var notes: [String]
   /// Processes that may have the container open without having been seen; nil when all could be seen.
   package var unseen: UnseenProcesses?
+  /// Interrupted transactions that were completed or reverted first.
   public var recovered: [RecoveryReport]
   /// False when the change is made, but moving what it replaced to the undo log failed; the next command does it.
   public var isFinished = true
 }
 
 extension TransactionOutcome {
+  /// A member of the value.
+  public subscript<Member>(dynamicMember member: KeyPath<Value, Member>) -> Member { value[keyPath: member] }
+
   package init(unchanged value: Value) {
     self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
   }

@@ -4,8 +4,9 @@
 ///
 /// | Noun | Verbs |
 /// |---|---|
-/// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `baseline`, `repair`, `rollback`, `recover`, `log`, `settings`, `changeSettings`, `vault`, `changeVault` |
-/// | ``Archive`` | `paths`, `restore(to:)`, `dryRunRestore(to:)`, `verify` |
+/// | ``Container`` | `inspect`, `audit`, `snapshot(into:)`, `status`, `plan`, `apply`, `migrateEach`, `baseline`, `repair`, `recover`, `log`, `settings`, `vault`, `vaultItem` |
+/// | ``ContainerChange`` | what `plan` and `apply` take: `.migrate(catalog)`, `.rollback()`, `.rollback(to:)`, `.restore(archive)`, `.set(key, to:)`, `.settings(change)`, `.vault(change)` |
+/// | ``Archive`` | `restore(to:)`, `target`, `verify`, `paths` |
 /// | ``Repository`` | `list`, `archive`, `remove`, `forget`, `tag` |
 /// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |
 ///
@@ -20,21 +21,21 @@
 /// try repository.createIfNeeded()
 /// let backup = try container.snapshot(into: repository)
 ///
-/// let catalog = try MigrationCatalog.load("Migrations")
-/// print(try container.dryRun(catalog).difference)
-/// try container.migrate(catalog)
+/// let plan = container.plan(.migrate(try MigrationCatalog.load("Migrations")))
+/// print(try plan.difference)
+/// let migrated = try plan.apply()
+/// print("version \(migrated.from) → \(migrated.to)")
 ///
 /// // Reverts only what the migration changed; what the app has written since stays.
-/// try container.rollback()
+/// try container.apply(.rollback())
 ///
-/// let archive = try Archive(path: backup.path)
-/// try archive.restore(to: "Notes", configuration: configuration)
+/// try container.apply(.restore(Archive(path: backup.path)))
 /// ```
 ///
 /// Every change of a container is one transaction: it locks the container, works on a staged copy of what changes,
 /// checks the result, puts it in place at once, and keeps what it replaced in the undo log. A call that throws has
-/// changed nothing (but for the earlier migrations of `migrateEach`), and what it throws is a ``DrydockError``. A change
-/// returns a ``TransactionOutcome``, a dry run a ``DryRunOutcome`` with the difference that the change would make.
+/// changed nothing (but for the earlier migrations of `migrateEach`), and what it throws is a ``DrydockError``. A
+/// ``ChangePlan`` has the difference that its change would make; applied, it returns a ``TransactionOutcome``.
 ///
 /// The verbs are extensions in this module, a file for each group of them; they combine the modules below, which it
 /// re-exports.

@@ -5,13 +5,18 @@ import ContainerTransaction
 import DrydockErrors
 import MigrationEngine
 
+/// Which migrations are run, and what is done before and after them.
 public struct MigrationOptions: Sendable {
+  /// The snapshot before a run of migrations.
   public struct Backup: Sendable {
+    /// Where it goes.
     public var repository: Repository
+    /// How it is taken.
     public var options: SnapshotOptions
     /// Called once it is there.
     package var completed: @Sendable (SnapshotReport) -> Void
 
+    /// A snapshot into a repository; `completed` is called once it is there.
     public init(
       into repository: Repository, options: SnapshotOptions = SnapshotOptions(),
       completed: @escaping @Sendable (SnapshotReport) -> Void = { _ in }
@@ -29,6 +34,7 @@ public struct MigrationOptions: Sendable {
   public var backup: Backup?
   /// Whose archives are searched for secrets that a migration moved into the vault.
   public var searchedRepository: Repository?
+  /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
   /// How many rows of a table the difference of a dry run lists, of each kind.
   package var rowLimit = 0
@@ -37,8 +43,10 @@ public struct MigrationOptions: Sendable {
   public init() {}
 }
 
-/// What a run of migrations did, and what it found elsewhere.
+/// What a run of migrations did, with the members of its report, and what it found elsewhere.
+@dynamicMemberLookup
 public struct MigrationResult: Sendable {
+  /// The versions, and each migration.
   public var report: MigrationReport
   /// The archive of ``MigrationOptions/backup``.
   public var snapshot: String?
@@ -47,6 +55,29 @@ public struct MigrationResult: Sendable {
   /// Archives that could not be searched for that, each with the reason.
   public var notSearched: [String] = []
   package var moved: [MovedSecret] = []
+
+  /// A member of the report.
+  public subscript<Member>(dynamicMember member: KeyPath<MigrationReport, Member>) -> Member {
+    report[keyPath: member]
+  }
+}
+
+extension ContainerChange<MigrationResult> {
+  /// Runs all pending migrations in one transaction, or none.
+  ///
+  /// When it is applied, it throws ``DrydockError``: `inUse`, `locked`, `stepFailed`, `verifyFailed`, `vaultLocked` (a step on
+  /// the vault lacks the device key), and what ``Container/status(_:options:)`` throws. Nothing has changed then.
+  public static func migrate(
+    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
+  ) -> Self {
+    Self {
+      try $0.migrate(catalog, options) { _ in options.version }
+    } dryRun: {
+      let stage = try DiscardedStage(on: $0, options: options.transaction)
+      let report = try Container.migrate(stage, catalog, options.version, options.allowsOutOfOrder)
+      return try stage.outcome(MigrationResult(report: report), rowLimit: options.rowLimit)
+    }
+  }
 }
 
 extension Container {
@@ -59,34 +90,13 @@ extension Container {
     try MigrationStatus(catalog, of: DiscardedStage(on: self, options: options))
   }
 
-  /// Runs the pending migrations on a stage, discards it, and returns the difference that ``migrate(_:options:)`` would
-  /// make. The container may be in use.
-  public func dryRun(
-    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
-  ) throws -> DryRunOutcome<MigrationReport> {
-    let stage = try DiscardedStage(on: self, options: options.transaction)
-    return try stage.outcome(
-      Self.migrate(stage, catalog, options.version, options.allowsOutOfOrder), rowLimit: options.rowLimit)
-  }
-
-  /// Runs all pending migrations in one transaction, or none.
-  ///
-  /// - Throws: ``DrydockError``: `inUse`, `locked`, `stepFailed`, `verifyFailed`, `vaultLocked` (a step on the vault lacks
-  ///   the device key), and what ``status(_:options:)`` throws. Nothing has changed then.
-  @discardableResult
-  public func migrate(
-    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
-  ) throws -> TransactionOutcome<MigrationResult> {
-    try migrate(catalog, options) { _ in options.version }
-  }
-
   /// Runs each pending migration in a transaction by itself: what was done before a failure stays, and a rollback can stop
   /// between any two. A backup is taken before the first.
   ///
   /// `starting` is called before the first transaction with their number, `committed` after each; once, with none, when there
   /// is nothing to do.
   ///
-  /// - Throws: as ``migrate(_:options:)``; what `committed` was called with before that is done.
+  /// - Throws: as ``ContainerChange/migrate(_:options:)``; what `committed` was called with before that is done.
   public func migrateEach(
     _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions(),
     starting: (Int) -> Void = { _ in },
@@ -106,8 +116,10 @@ extension Container {
     }
   }
 
+  /// Runs pending migrations in one transaction.
+  ///
   /// - Parameter target: the version to stop at.
-  private func migrate(
+  fileprivate func migrate(
     _ catalog: MigrationCatalog, _ options: MigrationOptions, to target: (MigrationStatus) throws -> Int?
   ) throws -> TransactionOutcome<MigrationResult> {
     var (moved, archive): ([MovedSecret], String?) = ([], nil)
@@ -225,6 +237,7 @@ extension MigrationCatalog {
 }
 
 extension MigrationStatus {
+  /// The version that the container has.
   public var version: Int { detected.version }
   /// What shows the version, such as `the history`.
   public var versionSource: String { detected.source.description }

@@ -6,96 +6,98 @@ import FileSystem
 import Foundation
 import MigrationEngine
 
-/// What a restore did, and which migrations it ran first.
+/// What a restore did, with the members of its report, and which migrations it ran first.
+@dynamicMemberLookup
 public struct RestoreResult: Sendable {
+  /// What came back, and what was removed for it.
   public var restore: RestoreReport
   /// The migrations; nil when none were asked for.
   public var migration: MigrationReport?
+
+  /// A member of the report.
+  public subscript<Member>(dynamicMember member: KeyPath<RestoreReport, Member>) -> Member {
+    restore[keyPath: member]
+  }
+}
+
+extension ContainerChange<RestoreResult> {
+  /// Makes a container what an archive holds.
+  ///
+  /// What a rule excludes from backups stays as it is in the container. With migrations, all of an archive is migrated to the
+  /// latest version, a part of one to the container's version.
+  ///
+  /// When it is applied, it throws ``DrydockError``: `mismatch` for another app's or instance's data, or a part of another
+  /// schema version; `inUse`, `locked`, `damaged`. Nothing has changed then.
+  public static func restore(
+    _ archive: Archive, options: RestoreOptions = RestoreOptions(), migrating catalog: MigrationCatalog? = nil
+  ) -> Self {
+    Self {
+      try archive.restore(to: $0, options, catalog, by: Restore.run)
+    } dryRun: {
+      try archive.restore(to: $0, options, catalog, by: Restore.dryRun)
+    }
+  }
 }
 
 extension Archive {
-  /// Makes the container at a path what the archive holds, in one transaction; creates it where nothing is yet.
+  /// Makes the container at a path what the archive holds, in one transaction; creates it where nothing is yet. The directory
+  /// that the path is in must exist.
   ///
-  /// What a rule excludes from backups stays as it is in the container. The directory that the path is in must exist. With
-  /// migrations, all of an archive is migrated to the latest version, a part of one to the container's version.
-  ///
-  /// - Throws: ``DrydockError``: `mismatch` for another app's or instance's data, or a part of another schema version;
-  ///   `inUse`, `locked`, `damaged`. Nothing has changed then.
+  /// - Throws: as ``ContainerChange/restore(_:options:migrating:)``.
   @discardableResult
   public func restore(
     to path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
     instance: String? = nil, options: RestoreOptions = RestoreOptions(),
     migrating catalog: MigrationCatalog? = nil
   ) throws -> TransactionOutcome<RestoreResult> {
-    let target = try target(path, configuration, instance, options)
-    return try restore(to: target, options: options, migrating: catalog)
+    let target = try target(
+      path, configuration: configuration, instance: instance, fromOther: options.fromOther)
+    return try target.apply(.restore(self, options: options, migrating: catalog))
   }
 
-  /// Does what ``restore(to:configuration:instance:options:migrating:)`` does on a stage, discards it, and returns the
-  /// difference. The archive's content is read and checked.
-  public func dryRunRestore(
-    to path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
-    instance: String? = nil, options: RestoreOptions = RestoreOptions(),
-    migrating catalog: MigrationCatalog? = nil
-  ) throws -> DryRunOutcome<RestoreResult> {
-    let target = try target(path, configuration, instance, options)
-    return try dryRunRestore(to: target, options: options, migrating: catalog)
-  }
-
-  /// What the archive would be restored to: an existing container, or one that is to be created.
-  package func target(
-    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions,
-    opened: Container? = nil
+  /// The container at a path, or the one that a restore of the archive would create there: its layout, app and instance are
+  /// the archive's, unless the configuration says otherwise.
+  ///
+  /// - Parameter fromOther: accepts another app's or instance's container.
+  /// - Throws: ``DrydockError`` with code `mismatch`.
+  public func target(
+    _ path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil,
+    fromOther: Bool = false
   ) throws -> Container {
     try Restore.target(
-      path, opened: opened, for: self, configuration: configuration, instance: instance,
-      fromOther: options.fromOther)
+      path, for: self, configuration: configuration, instance: instance, fromOther: fromOther)
   }
 
-  package func restore(
-    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
-  ) throws -> TransactionOutcome<RestoreResult> {
-    let options = checkingVersion(options, of: target)
-    var migration: MigrationReport?
-    guard options.isPartial, let catalog else {
-      let outcome = try Restore.run(self, target, options) {
-        if let catalog { migration = try Container.migrate($0, catalog, nil) }
-      }
-      return outcome.map { RestoreResult(restore: $0, migration: migration) }
-    }
-    return try withMigrated(target, options, catalog) { migrated, options, migration in
-      try Restore.run(migrated, target, options).map { result($0, migration) }
-    }
-  }
-
-  package func dryRunRestore(
-    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
-  ) throws -> DryRunOutcome<RestoreResult> {
-    let options = checkingVersion(options, of: target)
-    var migration: MigrationReport?
-    guard options.isPartial, let catalog else {
-      let outcome = try Restore.dryRun(self, target, options) {
-        if let catalog { migration = try Container.migrate($0, catalog, nil) }
-      }
-      return outcome.map { RestoreResult(restore: $0, migration: migration) }
-    }
-    return try withMigrated(target, options, catalog) { migrated, options, migration in
-      try Restore.dryRun(migrated, target, options).map { result($0, migration) }
-    }
-  }
-
-  /// A part of an archive must be of the container's schema version.
-  private func checkingVersion(_ options: RestoreOptions, of target: Container) -> RestoreOptions {
-    guard options.isPartial || options.acceptsIncomplete, !target.isPlanned else { return options }
+  /// Restores to a container, by a transaction or by a dry run.
+  fileprivate func restore<Outcome>(
+    to container: Container, _ options: RestoreOptions, _ catalog: MigrationCatalog?,
+    by run: (
+      Archive, Container, RestoreOptions, (StagedContainer, RestoreReport) throws -> RestoreResult
+    ) throws -> Outcome
+  ) throws -> Outcome {
+    let target =
+      try container.isPlanned
+      ? container
+      : Restore.target(
+        container.root, opened: container, for: self, configuration: container.configuration,
+        instance: container.instance, fromOther: options.fromOther)
     var options = options
-    options.readsVersion = { schemaVersion(in: $0).number }
-    return options
-  }
-
-  private func result(_ restore: RestoreReport, _ migration: MigrationReport?) -> RestoreResult {
-    var restore = restore
-    restore.bytesRead = bytesRead
-    return RestoreResult(restore: restore, migration: migration)
+    // A part of an archive must be of the container's schema version.
+    if options.isPartial || options.acceptsIncomplete, !target.isPlanned {
+      options.readsVersion = { schemaVersion(in: $0).number }
+    }
+    guard options.isPartial, let catalog else {
+      return try run(self, target, options) { staged, report in
+        RestoreResult(restore: report, migration: try catalog.map { try Container.migrate(staged, $0, nil) })
+      }
+    }
+    return try withMigrated(target, options, catalog) { migrated, options, migration in
+      try run(migrated, target, options) { _, report in
+        var report = report
+        report.bytesRead = bytesRead
+        return RestoreResult(restore: report, migration: migration)
+      }
+    }
   }
 
   /// Calls the body with an archive of the migrated snapshot, and the options for a restore from it.
@@ -115,9 +117,8 @@ extension Archive {
     let whole = Container(
       planned: work.path + "/whole", layout: header.layout, app: header.app,
       instance: header.instance, configuration: configuration)
-    var migration: MigrationReport?
     let copy = try Restore.run(self, whole, options.forCopy()) {
-      migration = try Container.migrate($0, catalog, version)
+      RestoreResult(restore: $1, migration: try Container.migrate($0, catalog, version))
     }
     try capTimes(of: whole)
     // The directory of an archive is locked, and this one is already.
@@ -127,9 +128,9 @@ extension Archive {
     snapshot.includesExcluded = options.includeExcluded
     snapshot.missing = (try manifest.excluded(), try manifest.skipped())
     let copied = try Snapshot.take(whole, to: .file(work.full("archive/migrated")), snapshot).path
-    var outer = options.fromCopy(copy.value)
+    var outer = options.fromCopy(copy.restore)
     outer.summary = options.summary ?? Restore.summary(header) + ", migrated to \(version)"
-    return try body(Archive(path: copied), outer, migration)
+    return try body(Archive(path: copied), outer, copy.migration)
   }
 
   /// Directories for the copies of an archive's groups.

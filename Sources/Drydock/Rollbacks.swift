@@ -2,29 +2,36 @@ import AppContainer
 import ContainerTransaction
 import MigrationEngine
 
-extension Container {
-  /// Reverts changes in one transaction: those of the last transaction, or what ``MigrationRollback/Request`` asks for.
+extension ContainerChange<MigrationRollback.Report> {
+  /// Reverts changes in one transaction: those of the last transaction, or what the request asks for.
   ///
   /// What the app has written since stays. Where it changed the same setting, row or file, the two conflict. Without the
   /// migrations nothing is reverted by down steps.
   ///
-  /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict` with both sides; `irreversible`. Nothing has changed then.
-  @discardableResult
-  public func rollback(
+  /// When it is applied, it throws ``DrydockError``: `nothingToUndo`; `conflict` with both sides; `irreversible`. Nothing has
+  /// changed then.
+  public static func rollback(
     _ request: MigrationRollback.Request = .lastTransaction, catalog: MigrationCatalog? = nil,
     options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<MigrationRollback.Report> {
-    try MigrationRollback.run(self, request, catalog, options: options)
+  ) -> Self {
+    Self {
+      try MigrationRollback.run($0, request, catalog, options: options)
+    } dryRun: {
+      try MigrationRollback.dryRun($0, request, catalog, options: options)
+    }
   }
 
-  /// Does what ``rollback(_:catalog:options:)`` does on a stage, discards it, and returns the difference.
-  public func dryRunRollback(
-    _ request: MigrationRollback.Request = .lastTransaction, catalog: MigrationCatalog? = nil,
-    options: TransactionOptions = TransactionOptions()
-  ) throws -> DryRunOutcome<MigrationRollback.Report> {
-    try MigrationRollback.dryRun(self, request, catalog, options: options)
+  /// Goes back to a schema version, undoing as many transactions as it takes; else as ``rollback(_:catalog:options:)``.
+  public static func rollback(
+    to version: Int, catalog: MigrationCatalog? = nil, options: TransactionOptions = TransactionOptions()
+  ) -> Self {
+    var request = MigrationRollback.Request()
+    request.version = version
+    return rollback(request, catalog: catalog, options: options)
   }
+}
 
+extension Container {
   /// The container's transactions, oldest first, and which can still be undone.
   public func log() throws -> [TransactionLogEntry] { try Transaction.log(self) }
 
@@ -38,19 +45,13 @@ extension Container {
 }
 
 extension MigrationRollback.Request {
+  /// The newest transaction, whatever it was.
   public static var lastTransaction: Self { Self() }
 
+  /// The newest rollback.
   public static var redo: Self {
     var request = Self()
     request.redoing = true
-    return request
-  }
-
-  /// Goes back to a schema version, undoing as many transactions as it takes. Can discard what the app has written since
-  /// where that conflicts.
-  public static func version(_ version: Int, discardingNewer: Bool = false) -> Self {
-    var request = Self()
-    (request.version, request.discardingNewer) = (version, discardingNewer)
     return request
   }
 

@@ -24,37 +24,38 @@ extension Container {
     if isKeyValueStore(path) { file.root = KeyValueStore(file.root).values }
     return (path, file)
   }
+}
 
-  /// Changes settings in one transaction, which can be undone; changes nothing when they are already so. The file keeps
-  /// its format; a missing one is created in the format that the app reads at its path.
-  ///
-  /// - Throws: ``DrydockError``; nothing has changed then.
-  @discardableResult
-  public func changeSettings(
+extension ContainerChange<SettingsChange.Report> {
+  /// Changes settings in one transaction, which can be undone; changes nothing when they are already so. The file keeps its
+  /// format; a missing one is created in the format that the app reads at its path.
+  public static func settings(
     _ change: SettingsChange, in place: SettingsPlace = .standard,
     options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<SettingsChange.Report> {
-    try Transaction.run(on: self, .defaults, options: options) {
-      staged -> TransactionPlan<PlannedSettings, SettingsChange.Report> in
-      let planned = try change.plan(staged, place)
-      if planned.isUnchanged { return .unchanged(planned.report) }
-      return .change(planned, summary: planned.report.summary)
-    } body: { staged, planned in
-      try staged.setDefaults(planned.file, at: planned.report.file)
-      return planned.report
+  ) -> Self {
+    Self {
+      try Transaction.run(on: $0, .defaults, options: options) {
+        staged -> TransactionPlan<PlannedSettings, SettingsChange.Report> in
+        let planned = try change.plan(staged, place)
+        if planned.isUnchanged { return .unchanged(planned.report) }
+        return .change(planned, summary: planned.report.summary)
+      } body: { staged, planned in
+        try staged.setDefaults(planned.file, at: planned.report.file)
+        return planned.report
+      }
+    } dryRun: {
+      let stage = try DiscardedStage(on: $0, options: options)
+      let planned = try change.plan(stage, place)
+      if !planned.isUnchanged { try stage.setDefaults(planned.file, at: planned.report.file) }
+      return try stage.outcome(planned.report)
     }
   }
 
-  /// Does what ``changeSettings(_:in:options:)`` does on a stage, discards it, and returns the difference.
-  public func dryRunSettingsChange(
-    _ change: SettingsChange, in place: SettingsPlace = .standard,
+  /// Sets a setting; else as ``settings(_:in:options:)``.
+  public static func set(
+    _ key: String, to value: PropertyListValue, in place: SettingsPlace = .standard,
     options: TransactionOptions = TransactionOptions()
-  ) throws -> DryRunOutcome<SettingsChange.Report> {
-    let stage = try DiscardedStage(on: self, options: options)
-    let planned = try change.plan(stage, place)
-    if !planned.isUnchanged { try stage.setDefaults(planned.file, at: planned.report.file) }
-    return try stage.outcome(planned.report)
-  }
+  ) -> Self { settings(.set(SettingsChange.Address(key), value), in: place, options: options) }
 }
 
 private struct PlannedSettings {

@@ -23,34 +23,31 @@ extension Container {
     }
     return try vault.one(address)
   }
+}
 
-  /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so. With the new
-  /// keys of ``VaultChange/rekey(_:)`` the result is verified by opening it with them.
+extension ContainerChange<VaultChange.Report> {
+  /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so.
   ///
-  /// - Throws: ``DrydockError``; nothing has changed then.
-  @discardableResult
-  public func changeVault(
+  /// - Parameter newKeys: of ``VaultChange/rekey(_:)``, whose result is verified by opening it with them.
+  public static func vault(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<VaultChange.Report> {
+  ) -> Self {
     let options = options.with(newKeys)
-    return try Transaction.run(on: self, .vault, options: options) {
-      staged -> TransactionPlan<(vault: Vault, report: VaultChange.Report), VaultChange.Report> in
-      let planned = try change.plan(staged)
-      return .change(planned, summary: planned.report.summary)
-    } body: { staged, planned in
-      try staged.setVault(planned.vault)
-      return planned.report
+    return Self {
+      try Transaction.run(on: $0, .vault, options: options) {
+        staged -> TransactionPlan<(vault: Vault, report: VaultChange.Report), VaultChange.Report> in
+        let planned = try change.plan(staged)
+        return .change(planned, summary: planned.report.summary)
+      } body: { staged, planned in
+        try staged.setVault(planned.vault)
+        return planned.report
+      }
+    } dryRun: {
+      let stage = try DiscardedStage(on: $0, options: options)
+      let planned = try change.plan(stage)
+      try stage.setVault(planned.vault)
+      return try stage.outcome(planned.report)
     }
-  }
-
-  /// Does what ``changeVault(_:newKeys:options:)`` does on a stage, discards it, and returns the difference.
-  public func dryRunVaultChange(
-    _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
-  ) throws -> DryRunOutcome<VaultChange.Report> {
-    let stage = try DiscardedStage(on: self, options: options.with(newKeys))
-    let planned = try change.plan(stage)
-    try stage.setVault(planned.vault)
-    return try stage.outcome(planned.report)
   }
 }
 

@@ -71,18 +71,24 @@ struct LibraryTests {
     }
   }
 
-  @Test("The other examples of the guide, and the tool over a plan, need nothing that is not public")
+  @Test(
+    "The other examples of the guide, that of the README, and the tool over a plan need nothing that is not public"
+  )
   func examples() throws {
     let guide = try self.guide("Library")
     let examples = guide.matches(of: #/(?s)\n```swift\n(var options.*?)```\n/#).map { String($0.output.1) }
     #expect(examples.count == 2)
     try TemporaryDirectory.with { directory in
       var sources = ["Plan", "Tool"].map { "\(Sandbox.repository)/Tests/NotesTool/Notes\($0).swift" }
+      let readme = try String(contentsOfFile: "\(Sandbox.repository)/README.md", encoding: .utf8)
+      let session = try #require(readme.firstMatch(of: #/(?s)\n```swift\nimport Drydock\n\n(.*?)```\n/#))
+        .output.1
+      #expect(session.split(separator: "\n").count <= 10, "the README's session in Swift is ten lines")
       let text =
         "import Drydock\n"
         + examples.enumerated().map { number, text in
           "func example\(number)(_ container: Container, _ repository: Repository) throws {\n\(text)}\n"
-        }.joined()
+        }.joined() + "func session() throws {\n\(session)}\n"
       sources.append(directory("Examples.swift"))
       try Data(text.utf8).write(to: URL(fileURLWithPath: sources[2]))
       try compile(sources, "-typecheck", "-parse-as-library").expect()

@@ -51,13 +51,14 @@ package enum Restore {
 
   /// Restores.
   ///
-  /// - Parameter finishing: what else is done to the staged result, in the same transaction: migrations.
+  /// - Parameter finishing: makes the result of the report, after whatever else is done to the staged container in the same
+  ///   transaction: migrations.
   /// - Throws: `DrydockError`: `mismatch`, `notInArchive`, `conflict`, `damaged`, and what a transaction throws.
   ///   Nothing has changed then.
-  package static func run(
+  package static func run<Value>(
     _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions(),
-    finishing: (StagedContainer) throws -> Void = { _ in }
-  ) throws -> TransactionOutcome<RestoreReport> {
+    finishing: (StagedContainer, RestoreReport) throws -> Value = { $1 }
+  ) throws -> TransactionOutcome<Value> {
     let (summary, source) = (options.summary ?? summary(archive.header), source(archive.header))
     let change = { try stage(archive, $0, options, finishing) }
     return container.isPlanned
@@ -68,10 +69,10 @@ package enum Restore {
   }
 
   /// Does what ``run(_:_:_:finishing:)`` does on a stage that is discarded; the archive's content is read and checked.
-  package static func dryRun(
+  package static func dryRun<Value>(
     _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions(),
-    finishing: (StagedContainer) throws -> Void = { _ in }
-  ) throws -> DryRunOutcome<RestoreReport> {
+    finishing: (StagedContainer, RestoreReport) throws -> Value = { $1 }
+  ) throws -> DryRunOutcome<Value> {
     let staged =
       container.isPlanned
       ? try DiscardedStage(creating: container, options: options.transaction)
@@ -114,10 +115,10 @@ package enum Restore {
       path: archive.path)
   }
 
-  private static func stage(
+  private static func stage<Value>(
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions,
-    _ finishing: (StagedContainer) throws -> Void
-  ) throws -> RestoreReport {
+    _ finishing: (StagedContainer, RestoreReport) throws -> Value
+  ) throws -> Value {
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     (staged.checksResult, staged.removesStraySidecars) = (false, false)
     if options.isPartial { try refuseMixedVersions(archive, staged, options) }
@@ -164,8 +165,7 @@ package enum Restore {
     report.bytesRead = archive.bytesRead
     report.keptValues = keptValues
     report.deviceSettings = changes.contents.paths.filter { isBound($0, in: staged) }
-    try finishing(staged)
-    return report
+    return try finishing(staged, report)
   }
 
   /// Decides what is done. What only the decision needs is freed when this returns.

@@ -19,12 +19,8 @@ struct SettingsChangeOptions: ParsableArguments {
     let place = try place.place()
     let opened = try container.open(common.configuration())
     let options = try container.wait.transaction(deviceKeys, use)
-    if dryRun {
-      return try opened.dryRunSettingsChange(change, in: place, options: options)
-        .write(asJSON: common.json, document)
-    }
-    try opened.changeSettings(change, in: place, options: options)
-      .write(on: opened, asJSON: common.json, document)
+    try opened.plan(.settings(change, in: place, options: options))
+      .perform(dryRun: dryRun, asJSON: common.json, document: document)
   }
 }
 

@@ -41,18 +41,10 @@ struct MigrateCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var showing: ProgressOptions
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
-  private static func document(_ outcome: TransactionOutcome<MigrationResult>) -> ResultObject {
-    outcome.document([
-      "snapshot": outcome.value.snapshot, "report": outcome.value.report, "exposed": outcome.value.exposed,
-      "not_searched": outcome.value.notSearched,
-    ])
-  }
-
-  private static func document(_ outcome: DryRunOutcome<MigrationReport>) -> ResultObject {
-    let none: [String] = []
-    return [
-      "report": outcome.value, "difference": outcome.difference, "exposed": none, "not_searched": none,
-      "conflicts": none,
+  private static func document(_ result: MigrationResult) -> ResultObject {
+    [
+      "snapshot": result.snapshot, "report": result.report, "exposed": result.exposed,
+      "not_searched": result.notSearched,
     ]
   }
 
@@ -63,7 +55,7 @@ struct MigrateCommand: Subcommand {
 
     var document: ResultObject {
       [
-        "runs": outcomes.map(MigrateCommand.document),
+        "runs": outcomes.map { $0.document(MigrateCommand.document($0.value)) },
         "error": failure.map { $0.detail(status: .incomplete) },
       ]
     }
@@ -101,9 +93,9 @@ struct MigrateCommand: Subcommand {
     options.searchedRepository = repository.path(configuration).map(Repository.init)
     do {
       if each { return try runEach(opened, catalog, options) }
-      let outcome = try opened.migrate(catalog, options: options)
+      let outcome = try opened.apply(.migrate(catalog, options: options))
       display.end()
-      if common.json { Output.json(Self.document(outcome)) }
+      if common.json { Output.json(outcome.document(Self.document(outcome.value))) }
       report(outcome, opened)
       try outcome.throwUnlessClean()
     } catch let error where !(error is ExitCode) {
@@ -148,23 +140,24 @@ struct MigrateCommand: Subcommand {
   private func show(_ opened: Container, _ display: ProgressDisplay) throws {
     var options = try options(opened.configuration, display.progress)
     options.rowLimit = page.html == nil ? Self.shownRows : HTMLPage.rowLimit
-    var outcome = try opened.dryRun(migrations.catalog(opened.configuration), options: options)
+    var outcome = try opened.plan(.migrate(migrations.catalog(opened.configuration), options: options))
+      .dryRun()
     display.end()
     try page.write(
       HTMLPage(
-        dryRun: outcome.value, changing: outcome.difference, app: opened.app, instance: opened.instance,
+        dryRun: outcome.report, changing: outcome.difference, app: opened.app, instance: opened.instance,
         container: container.one.path))
     outcome.difference = outcome.difference.listing(rows: Self.shownRows)
     if common.json {
-      Output.json(Self.document(outcome))
+      Output.json(outcome.document(Self.document(outcome.value)))
     } else {
-      MigrationText.write(outcome.value, verb: "would run")
-      if outcome.value.changedAnything {
+      MigrationText.write(outcome.report, verb: "would run")
+      if outcome.changedAnything {
         Output.line("dry run: nothing was changed; the difference would be")
         Output.dryRun(outcome.difference)
       }
     }
-    if exitCode && outcome.value.changedAnything { throw ExitStatus.pending.code }
+    if exitCode && outcome.changedAnything { throw ExitStatus.pending.code }
   }
 
   /// From this number of commits on, a note explains the time they take.
@@ -251,9 +244,9 @@ struct MigrateCommand: Subcommand {
     committed: (TransactionOutcome<MigrationResult>) -> Void
   ) throws -> BatchResult {
     guard each else {
-      let outcome = try container.migrate(catalog, options: options)
+      let outcome = try container.apply(.migrate(catalog, options: options))
       committed(outcome)
-      return result([outcome], document(outcome))
+      return result([outcome], outcome.document(document(outcome.value)))
     }
     let each = try runEach(container, catalog, options, committed: committed)
     var result = result(each.outcomes, each.document)
@@ -267,23 +260,23 @@ struct MigrateCommand: Subcommand {
   private static func result(
     _ outcomes: [TransactionOutcome<MigrationResult>], _ document: ResultObject
   ) -> BatchResult {
-    let reports = outcomes.map(\.value.report)
-    let text = MigrationReport.versions(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0)
-    return BatchResult(
-      outcomes, text, document, versions: (reports.first?.from, reports.last?.to))
+    let (first, last) = (outcomes.first, outcomes.last)
+    let text = MigrationReport.versions(from: first?.from ?? 0, to: last?.to ?? 0)
+    return BatchResult(outcomes, text, document, versions: (first?.from, last?.to))
   }
 
   private static func show(
     _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions, exitCode: Bool
   ) throws -> BatchResult {
-    let outcome = try container.dryRun(catalog, options: options)
-    let text = MigrationReport.versions(from: outcome.value.from, to: outcome.value.to)
-    let versions: (Int?, Int?) = (outcome.value.from, outcome.value.to)
-    guard outcome.value.changedAnything else {
-      return BatchResult(state: .unchanged, text: text, document: document(outcome), versions: versions)
+    let outcome = try container.plan(.migrate(catalog, options: options)).dryRun()
+    let text = MigrationReport.versions(from: outcome.from, to: outcome.to)
+    let versions: (Int?, Int?) = (outcome.from, outcome.to)
+    let document = outcome.document(document(outcome.value))
+    guard outcome.changedAnything else {
+      return BatchResult(state: .unchanged, text: text, document: document, versions: versions)
     }
     return BatchResult(
-      state: .pending, text: "\(text): \(outcome.difference.summary)", document: document(outcome),
+      state: .pending, text: "\(text): \(outcome.difference.summary)", document: document,
       exit: exitCode ? .pending : nil, versions: versions)
   }
 }

@@ -112,33 +112,25 @@ struct RestoreCommand: Subcommand {
     let display = try showing.display(asJSON: common.json)
     defer { display.end() }
     options.transaction.progress = display.progress
-    let target = try archive.target(
-      container.path, configuration, container.instance, options, opened: existing)
+    let target = try Restore.target(
+      container.path, opened: existing, for: archive, configuration: configuration,
+      instance: container.instance, fromOther: options.fromOther)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if let signer = archive.signer, !common.json, !common.quiet {
       Output.message("signed by \(signer.shown), of \(archive.header.time)")
     }
-    if dryRun {
-      let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)
-      display.end()
-      if common.json {
-        Output.json(outcome.document(document(outcome.value, archive.signer)))
-      } else {
+    if !dryRun, !yes, !common.json, isatty(STDIN_FILENO) == 1 { options.confirmRemovals = Self.confirm }
+    let result = try target.plan(.restore(archive, options: options, migrating: catalog)).perform(
+      dryRun: dryRun, asJSON: common.json, display: display, unchanged: "nothing to change",
+      document: { document($0, archive.signer) }
+    ) { result, difference in
+      if let difference {
         Output.line("dry run: nothing was changed; a restore would change")
-        Output.dryRun(outcome.difference)
-        write(outcome.value, isDone: false)
+        Output.dryRun(difference)
       }
-      if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
-      return
+      write(result, isDone: difference == nil)
     }
-    if !yes, !common.json, isatty(STDIN_FILENO) == 1 { options.confirmRemovals = Self.confirm }
-    let outcome = try archive.restore(to: target, options: options, migrating: catalog)
-    display.end()
-    if common.json { Output.json(outcome.document(document(outcome.value, archive.signer))) }
-    outcome.report(on: target, asJSON: common.json) { write($0, isDone: true) }
-    if outcome.transaction == nil, !common.json, !common.quiet { Output.line("nothing to change") }
-    try outcome.throwUnlessClean()
-    if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
+    if result.isIncomplete { throw ExitStatus.incomplete.code }
   }
 
   @Sendable private static func confirm(removing removed: [ContainerPath]) throws {

@@ -71,36 +71,34 @@ struct RollbackCommand: Subcommand {
     }
     var options = try container.wait.transaction(deviceKeys, use)
     options.progress = display.progress
-    if dryRun {
-      return try container.one.reading(configuration, expansion) { try show($0, request, options, display) }
-    }
-    let opened = try container.one.open(configuration)
-    let outcome = try opened.rollback(request, catalog: catalog(configuration), options: options)
-    display.end()
-    if let run = request.run, outcome.transaction == nil, try !opened.has(run) {
+    let one = container.one
+    // What only a dry run can read is an archive of a container.
+    try dryRun
+      ? one.reading(configuration, expansion) { try run($0, request, options, display) }
+      : run(one.open(configuration), request, options, display)
+  }
+
+  private func run(
+    _ opened: Container, _ request: MigrationRollback.Request, _ options: TransactionOptions,
+    _ display: ProgressDisplay
+  ) throws {
+    if !dryRun, let run = request.run, try !opened.has(run) {
       throw DrydockError(
         .nothingToUndo, "the container has no transaction of run \(run); `drydock log` shows the runs",
         path: opened.root)
     }
-    if common.json { Output.json(outcome.document(Self.document(outcome.value))) }
-    outcome.report(on: opened, asJSON: common.json, undo: redo ? nil : "drydock rollback --redo") {
-      RollbackText.write($0, verb: redo ? "redone" : "rolled back", steps: "reverted")
+    let catalog = try catalog(opened.configuration)
+    try opened.plan(.rollback(request, catalog: catalog, options: options)).perform(
+      dryRun: dryRun, asJSON: common.json, display: display, undo: redo ? nil : "drydock rollback --redo",
+      document: Self.document
+    ) { report, difference in
+      guard let difference else {
+        return RollbackText.write(report, verb: redo ? "redone" : "rolled back", steps: "reverted")
+      }
+      RollbackText.write(report, verb: redo ? "would redo" : "would roll back", steps: "would revert")
+      Output.line("dry run: nothing was changed; the difference would be")
+      Output.dryRun(difference)
     }
-    try outcome.throwUnlessClean()
-  }
-
-  private func show(
-    _ opened: Container, _ request: MigrationRollback.Request, _ options: TransactionOptions,
-    _ display: ProgressDisplay
-  ) throws {
-    let outcome = try opened.dryRunRollback(
-      request, catalog: catalog(opened.configuration), options: options)
-    display.end()
-    if common.json { return Output.json(outcome.document(Self.document(outcome.value))) }
-    RollbackText.write(
-      outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
-    Output.line("dry run: nothing was changed; the difference would be")
-    Output.dryRun(outcome.difference)
   }
 
   func request() throws -> MigrationRollback.Request {
@@ -135,9 +133,8 @@ extension RollbackCommand {
     var summary = batch.run(display.progress, isChange: !dryRun) { [dryRun, options] container in
       if let run = request.run, try container.has(run) { isKnown.withLock { $0 = true } }
       do {
-        return dryRun
-          ? try Self.show(container, request, catalog, options)
-          : try Self.rollBack(container, request, catalog, options)
+        let plan = container.plan(.rollback(request, catalog: catalog, options: options))
+        return dryRun ? try Self.show(plan, request) : try Self.rollBack(plan, request)
       } catch let error as DrydockError where error.code == .usage {
         // This container is behind the version.
         return BatchResult(state: .unchanged, text: error.message)
@@ -159,21 +156,19 @@ extension RollbackCommand {
   }
 
   private static func rollBack(
-    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
-    _ options: TransactionOptions
+    _ plan: ChangePlan<MigrationRollback.Report>, _ request: MigrationRollback.Request
   ) throws -> BatchResult {
-    let outcome = try container.rollback(request, catalog: catalog, options: options)
+    let outcome = try plan.apply()
     return BatchResult(
       [outcome], text(outcome.value, request), outcome.document(document(outcome.value)),
       versions: outcome.value.versions)
   }
 
   private static func show(
-    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
-    _ options: TransactionOptions
+    _ plan: ChangePlan<MigrationRollback.Report>, _ request: MigrationRollback.Request
   ) throws -> BatchResult {
-    let outcome = try container.dryRunRollback(request, catalog: catalog, options: options)
-    let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
+    let outcome = try plan.dryRun()
+    let isThere = outcome.value.isEmpty
     return BatchResult(
       state: isThere ? .unchanged : .pending,
       text: text(outcome.value, request) + (isThere ? "" : ": " + outcome.difference.summary),

@@ -158,13 +158,8 @@ struct VaultChangeOptions: ParsableArguments {
   func run(_ change: VaultChange, on container: ContainerOptions, newKeys: DeviceKeys? = nil) throws {
     let opened = try container.open(common.configuration())
     let options = try container.wait.transaction(deviceKeys, use)
-    let document = { self.document($0, options.redactor) }
-    if dryRun {
-      return try opened.dryRunVaultChange(change, newKeys: newKeys, options: options)
-        .write(asJSON: common.json, document)
-    }
-    try opened.changeVault(change, newKeys: newKeys, options: options)
-      .write(on: opened, asJSON: common.json, document)
+    try opened.plan(.vault(change, newKeys: newKeys, options: options))
+      .perform(dryRun: dryRun, asJSON: common.json) { document($0, options.redactor) }
   }
 }
 
