@@ -4,16 +4,25 @@ import PackageDescription
 // The modules, lowest first. `Tests/ArchitectureTests` reads this file and every import, and fails on an import that is
 // not declared here: SwiftPM does not check that itself.
 
+// SwiftPM refuses unsafe flags in a package that another depends on by version. As a dependency, whose files are in a directory
+// `checkouts` or in the downloads of a registry, this one has none: it is built as any other package, in debug builds without
+// the optimizer.
+let folders = Context.packageDirectory.split(separator: "/").dropLast()
+let isDependency = folders.last == "checkouts" || folders.dropLast(2).suffix(2) == ["registry", "downloads"]
+
+func flags(_ flags: [String], _ configuration: BuildConfiguration) -> [SwiftSetting] {
+  isDependency ? [] : [.unsafeFlags(flags, .when(configuration: configuration))]
+}
+
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 // Modules that hash, parse and compare bytes: without the optimizer, the tests would spend most of their time there.
-let fast = strict + [SwiftSetting.unsafeFlags(["-O"], .when(configuration: .debug))]
+let fast = strict + flags(["-O"], .debug)
 // Modules that mostly call others are optimized for size: they compile in less time, and run as fast.
-let small = fast + [SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))]
+let small = fast + flags(["-Osize"], .release)
 // Modules that arrange, print or test: the work is done by the modules below them, and the optimizer takes minutes.
-let plain = strict + [SwiftSetting.unsafeFlags(["-Onone"], .when(configuration: .release))]
+let plain = strict + flags(["-Onone"], .release)
 // Nothing imports a module of tests: to emit its interface before its code would expand each macro twice.
-let tests =
-  plain + [SwiftSetting.unsafeFlags(["-no-emit-module-separately-wmo"], .when(configuration: .release))]
+let tests = plain + flags(["-no-emit-module-separately-wmo"], .release)
 // On Linux Swift's libraries are part of the program: to load them takes longer than the rest of its start, and a machine that
 // runs it need not have them. No test target may depend on it: the test runner loads its libraries, and would get these too.
 let withSwift = ["-static-stdlib"]
@@ -197,8 +206,9 @@ let package = Package(
       swiftSettings: plain),
     .executableTarget(
       name: "DrydockMain", dependencies: ["DrydockCommand"],
-      swiftSettings: plain + [.unsafeFlags(withSwift, .when(platforms: [.linux]))],
-      linkerSettings: [.unsafeFlags(withSwift + withoutExports, .when(platforms: [.linux]))]),
+      swiftSettings: plain + (isDependency ? [] : [.unsafeFlags(withSwift, .when(platforms: [.linux]))]),
+      linkerSettings: isDependency
+        ? [] : [.unsafeFlags(withSwift + withoutExports, .when(platforms: [.linux]))]),
 
     // Tests, and the sample app that they and the demo run as a real second process.
     .executableTarget(

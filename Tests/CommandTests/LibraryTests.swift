@@ -122,6 +122,72 @@ struct LibraryTests {
     }
   }
 
+  /// Of the package's own dependencies the repositories of this build are used, without a network. All of it takes minutes
+  /// to compile; that a package is refused shows before its first module is compiled.
+  @Test("A package that depends on a version builds; with FULL_TESTS=1 all of it")
+  func dependency() throws {
+    try TemporaryDirectory.with { directory in
+      let (library, repositories) = (directory("drydock"), "\(Sandbox.repository)/.build/repositories")
+      func git(_ arguments: String...) throws -> String {
+        let identity = ["-c", "user.name=Drydock", "-c", "user.email=drydock@example.com"]
+        let result = try Command.run(Tools.system("git"), identity + arguments)
+        try #require(result.succeeded, "\(result)")
+        return result.output
+      }
+      for folder in [library, directory("mirrors"), directory("Maintain/Sources/Maintain")] {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      }
+      for name in ["Package.swift", "Sources", "Tests"] {
+        try FileManager.default.copyItem(
+          atPath: "\(Sandbox.repository)/\(name)", toPath: "\(library)/\(name)")
+      }
+      _ = try git("-C", library, "init", "--quiet")
+      _ = try git("-C", library, "add", "--all", "--force")
+      _ = try git("-C", library, "commit", "--quiet", "--message", "A version")
+      _ = try git("-C", library, "tag", "1.0.0")
+
+      var mirrors: [String] = []
+      for name in try FileManager.default.contentsOfDirectory(atPath: repositories) {
+        let url = try git("-C", "\(repositories)/\(name)", "config", "remote.origin.url")
+          .trimmingCharacters(in: .newlines)
+        // A package's name is the last part of its address.
+        let mirror = directory("mirrors/\((url as NSString).lastPathComponent)")
+        try FileManager.default.createSymbolicLink(
+          atPath: mirror, withDestinationPath: "\(repositories)/\(name)")
+        mirrors.append(#"{"original": "\#(url)", "mirror": "file://\#(mirror)"}"#)
+      }
+      for (path, text) in [
+        (
+          ".swiftpm/configuration/mirrors.json",
+          #"{"object": [\#(mirrors.joined(separator: ","))], "version": 1}"#
+        ),
+        (
+          "Package.swift",
+          """
+          // swift-tools-version: 6.2
+          import PackageDescription
+          let package = Package(
+            name: "Maintain", platforms: [.macOS(.v15)],
+            dependencies: [.package(url: "file://\(library)", from: "1.0.0")],
+            targets: [.target(name: "Maintain", dependencies: [.product(name: "Drydock", package: "drydock")])])
+          """
+        ), ("Sources/Maintain/Maintain.swift", "import Drydock\n"),
+      ] {
+        let file = URL(fileURLWithPath: directory("Maintain/\(path)"))
+        try FileManager.default.createDirectory(
+          at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: file)
+      }
+      let built = try Command.run(
+        Tools.system("swift"),
+        [
+          "build", "--package-path", directory("Maintain"), "--cache-path", directory("cache"),
+          "--disable-index-store", "--target", TestExtent.isFull ? "Maintain" : "DrydockErrors",
+        ], limit: 1200)
+      #expect(built.succeeded, "\(built)")
+    }
+  }
+
   @Test("What is not public is not visible")
   func invisible() throws {
     try TemporaryDirectory.with { directory in
