@@ -2,7 +2,7 @@
 ///
 /// Errors of system calls and C libraries are its `cause`.
 public struct DrydockError: Error, CustomStringConvertible, Sendable {
-  /// The kind of failure. Each has an exit code (``exitCode``); the raw values are part of the JSON output.
+  /// The kind of failure; the raw values are part of the JSON output.
   public enum Code: String, Sendable, CaseIterable {
     // MARK: Files and the system
 
@@ -240,7 +240,7 @@ extension DrydockError {
 
 extension DrydockError.Code {
   /// The exit code of a command that fails with this code.
-  public var exitCode: Int32 {
+  package var exitCode: Int32 {
     switch self {
     // 1: failed, nothing was changed.
     case .notFound, .notAContainer, .badPath, .permission, .noSpace, .io, .unreadable, .malformed,

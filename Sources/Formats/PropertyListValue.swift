@@ -346,13 +346,10 @@ public struct PropertyListDictionary: Hashable, Sendable {
 }
 
 extension PropertyListDictionary: Sequence {
-  public struct Iterator: IteratorProtocol {
-    fileprivate var rest: [ExactText: PropertyListValue].Iterator
-
-    public mutating func next() -> Element? { rest.next().map { ($0.key.text, $0.value) } }
+  /// The pairs, in any order.
+  public func makeIterator() -> some IteratorProtocol<Element> {
+    storage.lazy.map { (key: $0.key.text, value: $0.value) }.makeIterator()
   }
-
-  public func makeIterator() -> Iterator { Iterator(rest: storage.makeIterator()) }
 
   public var underestimatedCount: Int { storage.count }
 }

@@ -58,7 +58,7 @@ struct LibraryTests {
         /com.example.notes: 1 database, \d+ files/, /findings of the audit: \["secret-in-settings"\]/,
         /version 0 of 6, 6 pending/, /backed up \d+ paths/,
         /would change \d+ settings/, /version 0 → 6/, /back to version 0/, /restored \d+ paths/,
-        /verified \d+ paths, com.example.notes/, /kept 1, removed 0/, /refused \(exit code 64\)/,
+        /verified \d+ paths, com.example.notes/, /kept 1, removed 0/, /refused \(usage\): .*/,
         /migrate: ran 0001_default_settings.*, undone/, /rollback: undid .*, undoable/,
       ]
       let lines = output.split(separator: "\n").map(String.init)

@@ -17,18 +17,19 @@ public struct CompactionOptions: Sendable {
   /// The keys that sign the new archives of signed chains.
   package var signing = CopySigning()
 
+  /// From a quarter of a chain on.
   public init() {}
 }
 
 /// A chain that was written again, or would be.
-public struct CompactedChain: Sendable {
-  public var app: String, instance: String
+package struct CompactedChain: Sendable {
+  package var app: String, instance: String
   /// The numbers of its archives that are kept, and of those that were only needed by them.
-  public var kept: Int, removed: Int
+  package var kept: Int, removed: Int
   /// Bytes of the chain before and after; in a dry run an estimate.
-  public var bytesBefore: UInt64, bytesAfter: UInt64
+  package var bytesBefore: UInt64, bytesAfter: UInt64
 
-  public var bytesFreed: UInt64 { bytesBefore - min(bytesBefore, bytesAfter) }
+  package var bytesFreed: UInt64 { bytesBefore - min(bytesBefore, bytesAfter) }
 }
 
 /// Writes chains of archives again, without the archives that are kept only because others need them.

@@ -18,10 +18,11 @@ extension Repository {
     public internal(set) var unattributed: [String] = []
 
     /// The chains that were written again, or that would be.
-    public internal(set) var compacted: [CompactedChain] = []
+    package internal(set) var compacted: [CompactedChain] = []
     /// Those that could not be, with the reason; they are kept.
     public internal(set) var notCompacted: [Unreadable] = []
 
+    /// Bytes of what was removed, and of what chains are smaller by now.
     public var bytesFreed: UInt64 {
       (removed.map(\.size) + compacted.map(\.bytesFreed)).reduce(0, +)
     }
