@@ -54,14 +54,18 @@ public enum AgeTarget: Sendable {
 
 /// The identities and passphrases that open encrypted files, tried in order.
 public struct AgeKeys: Sendable {
+  /// Secret keys.
   public var identities: [AgeIdentity]
+  /// Passphrases, each of which takes a second to try.
   public var passphrases: [SecretBytes]
 
+  /// Keys that open archives; without any, only what is not encrypted can be read.
   public init(identities: [AgeIdentity] = [], passphrases: [SecretBytes] = []) {
     self.identities = identities
     self.passphrases = passphrases
   }
 
+  /// Whether there are none.
   public var isEmpty: Bool { identities.isEmpty && passphrases.isEmpty }
 }
 

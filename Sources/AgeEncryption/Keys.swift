@@ -46,6 +46,7 @@ public struct AgeRecipient: Sendable, Hashable, CustomStringConvertible {
 /// A secret key. It opens what is encrypted to its recipient.
 public final class AgeIdentity: Sendable, CustomStringConvertible {
   let secret: SecretBytes
+  /// The public key.
   public let recipient: AgeRecipient
 
   private static let name = "age-secret-key-"

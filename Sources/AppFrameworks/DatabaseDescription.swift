@@ -6,6 +6,7 @@ import GRDB
 
 /// What the framework that made a database stores in it, under the framework's names. Secrets are redacted.
 public struct DatabaseDescription: Sendable, Codable, Equatable {
+  /// What made the database.
   public enum Framework: String, Sendable, Codable {
     case coreData = "core-data"
     case room, grdb
@@ -13,6 +14,7 @@ public struct DatabaseDescription: Sendable, Codable, Equatable {
 
   /// A property of the database, such as the version of its model.
   public struct Fact: Sendable, Codable, Equatable {
+    /// What it is, and its value as text.
     public var name: String, value: String
 
     package init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
@@ -30,9 +32,11 @@ public struct DatabaseDescription: Sendable, Codable, Equatable {
     }
   }
 
+  /// What made it.
   public var framework: Framework
   /// What it is in a few words, such as `Core Data store, model Notes 2`.
   public var summary: String
+  /// What the framework's own tables say, and what the database holds.
   public var facts: [Fact] = [], entities: [Entity] = []
   /// What may keep the app from opening the database, or loses data.
   public var warnings: [String] = []

@@ -90,8 +90,10 @@ public struct TrustedKeys: Sendable, Equatable {
   /// A larger file of a signature is refused.
   package static let signatureSizeLimit = 1 << 14
 
+  /// No keys: nothing is trusted.
   public init() {}
 
+  /// Whether nothing is trusted.
   public var isEmpty: Bool { keys.isEmpty }
 
   /// Reads public keys: of minisign or signify, lines of OpenSSH's `.pub` files, and files of allowed signers.

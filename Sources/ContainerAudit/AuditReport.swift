@@ -4,18 +4,23 @@ import FileSystem
 
 /// What a rule found in one place: a file, a directory, a column, never a single row.
 public struct AuditFinding: Sendable, Codable {
+  /// The rule that found it.
   public var rule: AuditRuleID
+  /// How bad it is.
   public var severity: AuditSeverity
   /// The file or directory in the container, or the file that the app declares something in.
   public var path: String?
   /// The part of it, such as `task.title`, without values.
   public var item: String?
+  /// What is wrong at this place.
   public var message: String
   /// How often, and of what: `row`, `file`, `setting`.
   public var count: Int
+  /// What the count counts.
   public var unit: String
   /// Up to three of them.
   public var examples: [String]
+  /// How it is fixed.
   public var fix: String
 
   /// Whether the path is that of a file of the app, not of the container.
@@ -34,14 +39,19 @@ public struct AuditFinding: Sendable, Codable {
 public struct AuditReport: Sendable, Codable {
   /// A rule that `drydock.yaml` switches off, why, and how many findings it would have.
   public struct Off: Sendable, Codable {
+    /// The rule that is off.
     public var rule: AuditRuleID
+    /// Why, as `drydock.yaml` says.
     public var reason: String
+    /// How many findings that hides.
     public var findings: Int
   }
 
+  /// Where the container is, and whose it is.
   public var root: String, app: String, instance: String, layout: ContainerLayout
   /// The most serious first, then in the order of the rules.
   public var findings: [AuditFinding] = []
+  /// Rules that `drydock.yaml` turns off.
   public var off: [Off] = []
   /// What was examined in part only, since it is large.
   public var limits: [String] = []
@@ -50,6 +60,7 @@ public struct AuditReport: Sendable, Codable {
   /// What could not be read: the report is incomplete.
   public var unreadable: [String] = []
 
+  /// The number of findings of a severity.
   public func count(_ severity: AuditSeverity) -> Int { findings.count { $0.severity == severity } }
 
   /// The rules that found something, in the order of the findings.

@@ -2,10 +2,13 @@ import AppContainer
 
 /// What an audit looks for: a typical mistake in how an app stores its data, why it matters, and how to fix it.
 public struct AuditRule: Sendable, Codable {
+  /// The name in `drydock.yaml` and in reports.
   public let id: AuditRuleID
   /// Unless `drydock.yaml` says otherwise.
   public let severity: AuditSeverity
+  /// What it looks for.
   public let title: String
+  /// Why that is a mistake.
   public let why: String
   /// What to do, naming the operation of a migration where there is one.
   public let fix: String

@@ -11,6 +11,7 @@ public struct AuditOptions: Sendable {
   /// What the app declares, to be compared with what the container has.
   public var app: AppDeclaration?
 
+  /// All rules, without what the app declares.
   public init() {}
 }
 

@@ -36,6 +36,7 @@ public final class SecretBytes: @unchecked Sendable {
     memory.baseAddress?.deallocate()
   }
 
+  /// The number of bytes.
   public var count: Int { memory.count }
 
   /// Whether the bytes are UTF-8 text.

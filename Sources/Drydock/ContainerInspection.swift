@@ -17,9 +17,11 @@ extension Container {
 
 /// What is in a container: its stores with sizes and counts, and what a backup leaves out.
 public struct ContainerInspection: Sendable, Codable {
+  /// A settings file.
   public struct Settings: Sendable, Codable {
     /// Its path, size in bytes and number of keys; nil when it cannot be read.
     public var path: ContainerPath, bytes: UInt64, keys: Int?
+    /// Why its keys are not known.
     public var problem: String?
     /// The suite that it is, such as `standard` or an app group's id.
     public var suite: String?
@@ -29,17 +31,21 @@ public struct ContainerInspection: Sendable, Codable {
 
   /// A class of data protection, and the number of files that have it.
   public struct Protection: Sendable, Codable {
+    /// The name of the class, and its number of files.
     public var `class`: String, files: Int
   }
 
   /// A setting with a keyed archive, a property list or JSON, shortened, secrets redacted.
   public struct Document: Sendable, Codable {
+    /// The name of the setting, and its value as text.
     public var key: String, value: String
   }
 
+  /// An SQLite database.
   public struct Database: Sendable, Codable {
     /// Its path, and its size in bytes with its sidecars.
     public var path: ContainerPath, bytes: UInt64
+    /// The size of its write-ahead log in bytes.
     public var logBytes: UInt64
     /// Its number of tables; nil when SQLite cannot open it.
     public var tables: Int?
@@ -49,20 +55,24 @@ public struct ContainerInspection: Sendable, Codable {
 
   /// What a rule keeps out of a backup.
   public struct Excluded: Sendable, Codable {
+    /// The file, or the directory with all below it.
     public var path: ContainerPath
     package var rule: Exclusion
     /// Files in it and their size in bytes.
     public var files: Int, bytes: UInt64
+    /// Paths below a directory.
     public var pathsBelow: Int
     /// Bytes it takes on disk; a file with several hard links counts once.
     public var diskBytes: UInt64
   }
 
+  /// A group of apps that shares data.
   public struct Group: Sendable, Codable {
     /// Its ID, the path of its root, and whether that exists.
     public var id: String, root: String, exists: Bool
   }
 
+  /// Where it is, and whose it is.
   public var root: String, app: String, instance: String, layout: ContainerLayout
   /// Its groups, sorted by id.
   public var groups: [Group] = []
@@ -72,6 +82,7 @@ public struct ContainerInspection: Sendable, Codable {
   public var appVersion: Int?
   /// Why the schema version is not known.
   public var versionProblem: String?
+  /// Its settings files, and its databases.
   public var settings: [Settings] = [], databases: [Database] = []
   /// The file of secrets and its size, where there is one.
   public var vault: ContainerPath?, vaultBytes: UInt64?
@@ -79,9 +90,11 @@ public struct ContainerInspection: Sendable, Codable {
   public var vaultEncryption: String?
   /// The names of its items; nil when no given key opens it.
   public var vaultItems: [String]?
+  /// Why its items are not known.
   public var vaultProblem: String?
   /// Files that are neither settings nor databases: their number and size in bytes.
   public var files = 0, fileBytes: UInt64 = 0
+  /// What rules keep out of a backup.
   public var excluded: [Excluded] = []
   /// The recorded classes of files and databases; nil when none is recorded.
   public var protection: [Protection]?

@@ -23,6 +23,7 @@ extension SettingsChange {
     /// The names of members, and indexes of elements, from the setting's value inwards.
     public var inside: [String]
 
+    /// A setting, or the part of its value that these names and indexes lead to.
     public init(_ key: String, inside: [String] = []) { (self.key, self.inside) = (key, inside) }
 
     private var pointer: JSONPointer { JSONPointer(tokens: inside) }
@@ -63,9 +64,11 @@ extension SettingsChange {
     }
   }
 
+  /// What a change of settings did.
   public struct Report: Sendable {
     /// What was done, such as "set theme in Library/Preferences/com.example.notes.plist"; also in the transaction log.
     public var summary: String
+    /// The settings file.
     public var file: ContainerPath
     /// What may not be intended.
     public var notes: [String] = []

@@ -77,8 +77,10 @@ func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String
 }
 
 extension Archive {
+  /// Whether a key is needed to read it.
   public var isEncrypted: Bool { encryption != nil }
 
+  /// All its paths, in the order of the manifest.
   public func paths() throws -> [ContainerPath] {
     var paths: [ContainerPath] = []
     try manifest.entries { paths.append($0.path) }

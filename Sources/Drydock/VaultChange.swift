@@ -7,6 +7,7 @@ import Formats
 import Foundation
 import MigrationEngine
 
+/// A change of the vault.
 public enum VaultChange: Sendable {
   /// Puts an item; `ifExists` is about one that the vault has already.
   case set(VaultChange.NewItem, ifExists: IfExists)
@@ -24,6 +25,7 @@ public enum VaultChange: Sendable {
 }
 
 extension VaultChange {
+  /// What a change of the vault did.
   public struct Report: Sendable {
     /// What was done, such as `set com.example.notes/auth`; also in the transaction log.
     public var summary: String
@@ -172,6 +174,7 @@ extension VaultChange {
     /// Single attributes, which win over it; an empty text removes one.
     public var attributes: [VaultItem.Attribute: String]
 
+    /// A name, single attributes, or both.
     public init(_ text: String? = nil, attributes: [VaultItem.Attribute: String] = [:]) {
       (self.text, self.attributes) = (text, attributes)
     }
@@ -192,8 +195,11 @@ extension VaultChange {
 extension VaultChange {
   /// An item to be added to a vault, or to replace one.
   public struct NewItem: Sendable {
+    /// What kind of secret it is.
     public var itemClass = VaultItem.Class.genericPassword
+    /// What identifies it in its class.
     public var name: VaultChange.Name
+    /// Its other attributes, such as a label.
     public var attributes: [VaultItem.Attribute: String] = [:]
     /// When a device can read it; nil leaves it as it is, and a new item is `whenUnlocked`, as in the keychain.
     public var accessibility: VaultItem.Accessibility?
@@ -201,8 +207,10 @@ extension VaultChange {
     public var isSynchronizable = false
     /// What a user must present to read it; nil leaves it as it is.
     public var accessControl: VaultItem.AccessControl?
+    /// The secret.
     public var value: SecretBytes
 
+    /// A generic password; the properties say what else it may be.
     public init(_ name: VaultChange.Name, value: SecretBytes) { (self.name, self.value) = (name, value) }
 
     /// The item, based on the present one: what is not given stays.

@@ -9,6 +9,7 @@ public struct ContainerPath: Sendable {
   /// The path's bytes, components separated by `/`.
   package let bytes: [UInt8]
 
+  /// The container itself.
   public static let root = ContainerPath(unchecked: [])
 
   package init(unchecked bytes: [UInt8]) { self.bytes = bytes }
@@ -36,6 +37,7 @@ public struct ContainerPath: Sendable {
     self.bytes = bytes
   }
 
+  /// A path in a container, such as `Documents/notes.txt`.
   public init(_ text: String) throws { try self.init(bytes: text.utf8) }
 
   private static func isName(_ component: ArraySlice<UInt8>) -> Bool {
@@ -45,8 +47,10 @@ public struct ContainerPath: Sendable {
 
   // MARK: Parts
 
+  /// Whether it is the container itself.
   public var isRoot: Bool { bytes.isEmpty }
 
+  /// The names, from the root inwards; they need not be UTF-8.
   public var components: [[UInt8]] { bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
 
   /// The last name; empty for the root.

@@ -6,6 +6,7 @@ public struct PathList: Sendable {
   /// For each path its directory, and where its name ends in the bytes of all names.
   private var entries: [(directory: UInt32, nameEnd: UInt32)] = []
 
+  /// An empty list.
   public init() {}
 
   package init(_ paths: some Sequence<ContainerPath>) {

@@ -12,7 +12,9 @@ public final class WorkProgress: Sendable {
       test
   }
 
+  /// What is done so far.
   public struct State: Sendable, Equatable {
+    /// What the operation is doing; nil before it begins.
     public internal(set) var phase: Phase?
     /// Bytes of this phase that are done, and of how many; nil if that is not known.
     public internal(set) var bytes: UInt64 = 0, totalBytes: UInt64?
@@ -27,8 +29,10 @@ public final class WorkProgress: Sendable {
 
   private let contents = Mutex<(state: State, measure: (@Sendable () -> UInt64)?)>((State(), nil))
 
+  /// Nothing is done yet.
   public init() {}
 
+  /// What is done so far, to be read from any thread.
   public var state: State {
     let (state, measure) = contents.withLock { ($0.state, $0.measure) }
     guard let measure else { return state }

@@ -244,10 +244,12 @@ public struct StringSet: Hashable, Sendable, ExpressibleByArrayLiteral {
 
 /// Values by key, as in a property list: keys with different scalars differ even if Unicode considers them equal.
 public struct PropertyListDictionary: Hashable, Sendable {
+  /// A key with its value.
   public typealias Element = (key: String, value: PropertyListValue)
 
   private var storage: [ExactText: PropertyListValue] = [:]
 
+  /// An empty dictionary.
   public init() {}
 
   /// Of pairs with the same key the last counts.
@@ -257,8 +259,10 @@ public struct PropertyListDictionary: Hashable, Sendable {
 
   private init(storage: [ExactText: PropertyListValue]) { self.storage = storage }
 
+  /// The number of pairs.
   public var count: Int { storage.count }
 
+  /// Whether there are no pairs.
   public var isEmpty: Bool { storage.isEmpty }
 
   /// The keys, which compare exactly.
@@ -266,6 +270,7 @@ public struct PropertyListDictionary: Hashable, Sendable {
 
   package var values: some Collection<PropertyListValue> { storage.values }
 
+  /// The value of a key; nil when there is none.
   public subscript(_ key: String) -> PropertyListValue? {
     get { storage[ExactText(key)] }
     set { storage[ExactText(key)] = newValue }
@@ -284,6 +289,7 @@ public struct PropertyListDictionary: Hashable, Sendable {
     storage.updateValue(value, forKey: ExactText(key))
   }
 
+  /// The same keys with other values.
   public func mapValues(_ change: (PropertyListValue) throws -> PropertyListValue) rethrows -> Self {
     Self(storage: try storage.mapValues(change))
   }
@@ -295,16 +301,19 @@ public struct PropertyListDictionary: Hashable, Sendable {
     }
   }
 
+  /// The pairs that fit.
   public func filter(_ fits: (Element) throws -> Bool) rethrows -> Self {
     Self(storage: try storage.filter { try fits(($0.key.text, $0.value)) })
   }
 
+  /// Adds the pairs of another dictionary; the closure chooses between two values of one key.
   public mutating func merge(
     _ other: Self, uniquingKeysWith choose: (PropertyListValue, PropertyListValue) throws -> PropertyListValue
   ) rethrows {
     try storage.merge(other.storage, uniquingKeysWith: choose)
   }
 
+  /// The pairs of both dictionaries; the closure chooses between two values of one key.
   public func merging(
     _ other: Self, uniquingKeysWith choose: (PropertyListValue, PropertyListValue) throws -> PropertyListValue
   ) rethrows -> Self {

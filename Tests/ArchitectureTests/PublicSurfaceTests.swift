@@ -54,6 +54,43 @@ struct PublicSurfaceTests {
     #expect(agreed.filter { !types.contains($0) } == [], "these are in the list, and not public")
   }
 
+  @Test("Each public declaration has a doc comment, but for what a protocol of others asks for")
+  func documented() throws {
+    let required = [
+      "func ==", "func <", "startIndex", "endIndex", "subscript(position", "underestimatedCount",
+      "description",
+      "hash(",
+      "encode(", "init(from ", "Literal ", "setting: PropertyListValue", "init?(argument", "allValueStrings",
+      "init?(rawValue", "init(rawValue", "rawValue:",
+    ]
+    var missing: [String] = []
+    let sources = Self.root.appendingPathComponent("Sources")
+    for path in try FileManager.default.subpathsOfDirectory(atPath: sources.path)
+    where path.hasSuffix(".swift") {
+      let text = try String(contentsOf: sources.appendingPathComponent(path), encoding: .utf8)
+      guard strstr(text, "public ") != nil else { continue }
+      var isDocumented = false
+      for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+        let words = line.drop { $0 == " " }
+        // Attributes on lines of their own are between the comment and the declaration.
+        if words.hasPrefix("@"), !words.contains("public ") { continue }
+        let declares = ["public ", "@discardableResult public "].contains { words.hasPrefix($0) }
+        // Words of a text, as in the help of a command, are no declaration.
+        let kinds = [
+          "struct ", "class ", "enum ", "protocol ", "func ", "var ", "let ", "init", "subscript",
+          "typealias ",
+        ]
+        if declares, !isDocumented, kinds.contains(where: words.contains),
+          !required.contains(where: words.contains)
+        {
+          missing.append("\(path): \(words)")
+        }
+        isDocumented = words.hasPrefix("///")
+      }
+    }
+    #expect(missing == [])
+  }
+
   @Test("No public type has the name of a common one")
   func common() throws {
     let names = try Self.types.get().compactMap { $0.split(separator: " ").last }

@@ -10,11 +10,13 @@ public struct Container: Sendable {
   public let root: String
   /// The root, or the `.xcappdata` bundle around it. The state directory is beside it.
   package let anchor: String
+  /// What is where in it.
   public private(set) var layout: ContainerLayout
   /// The bundle id or package: configured, from Apple's metadata, from the bundle, or the directory's name.
   public private(set) var app: String
   /// The instance of the app: given, the UUID in Apple's metadata, or the directory's name.
   public private(set) var instance: String
+  /// What `drydock.yaml` says of it.
   public package(set) var configuration: ContainerConfiguration
   /// The app groups, sorted by id.
   package let groups: [ContainerGroup]
@@ -191,6 +193,7 @@ public struct Container: Sendable {
     }
   }
 
+  /// Where the history of its migrations is.
   public var historyPath: ContainerPath { layout.historyPath }
 
   /// Whether a path is the directory of the history, or in it.
@@ -199,6 +202,7 @@ public struct Container: Sendable {
     return path == directory || path.isInside(directory)
   }
 
+  /// Where its vault is, or would be.
   public var vaultPath: ContainerPath { configuration.vault ?? layout.vaultPath }
 
   /// The possible places of a named database, the current one first. Throws ``DrydockError`` (`badConfiguration`) for an

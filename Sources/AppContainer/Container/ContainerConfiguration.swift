@@ -7,6 +7,7 @@ import Formats
 public struct ContainerConfiguration: Sendable, Equatable {
   /// The place of the schema version in a container without history.
   public struct VersionMarker: Sendable, Equatable {
+    /// What holds the app's number.
     public enum Place: Sendable, Equatable {
       case defaults(key: String)
       /// `PRAGMA user_version` of a named database.
@@ -18,12 +19,14 @@ public struct ContainerConfiguration: Sendable, Equatable {
       case grdb(database: String, identifiers: [String])
     }
 
+    /// What holds the app's number.
     public var place: Place
     /// The app's numbers where they differ, by migration number.
     public var at: [Int: Int]
     /// The schema version of a container without the number and without history, if that is known.
     public var absent: Int?
 
+    /// A marker whose numbers are the migrations', apart from those in `at`.
     public init(place: Place, at: [Int: Int] = [:], absent: Int? = nil) {
       self.place = place
       self.at = at
@@ -31,7 +34,9 @@ public struct ContainerConfiguration: Sendable, Equatable {
     }
   }
 
+  /// The bundle ID or package name; nil if it is detected.
   public var app: String?
+  /// What is where in a container; nil if it is detected.
   public var layout: ContainerLayout?
   /// Settings files by suite name; `standard` is the app's.
   public var defaults: [String: ContainerPath] = [:]
@@ -41,9 +46,11 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// Databases that are stored as their bytes, because SQLite cannot open them: encrypted ones.
   package var opaque: Set<ContainerPath> = []
   package var sql = SQLDefinitions()
+  /// The vault's file; nil for the layout's.
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
   public var groups: [String: String] = [:]
+  /// What shows the version of a container without a history; the first one that is there counts.
   public var versionMarkers: [VersionMarker] = []
   package var exclude: PatternList = []
   /// Patterns of paths that are included although a rule excludes them.
@@ -55,12 +62,16 @@ public struct ContainerConfiguration: Sendable, Equatable {
   public var migrations: String?
   /// The tool whose format the migrations have; nil for Drydock's.
   package var migrationTool: MigrationTool?
+  /// The directory of test fixtures.
   public var fixtures: String?
+  /// The default repository: a directory, or the URL of a remote one.
   public var repository: String?
+  /// The file that this was read from; nil without one.
   public var file: String?
   /// What other modules read in their sections.
   private var values = SectionValues()
 
+  /// Detects everything.
   public init() {}
 
   /// A directory by its default name, such as `Migrations`: beside `drydock.yaml`, or without one in the working directory.

@@ -13,8 +13,11 @@ public struct Vault: Sendable, Equatable {
 
   /// The device's random name, created with the vault.
   public var device: String { document.device }
+  /// The keys that it is sealed to.
   public var recipients: [AgeRecipient] { document.recipients }
+  /// All items, by what makes them unique.
   public var items: [VaultItem.ID: VaultItem] { document.items }
+  /// All items, in the order of their names.
   public var sorted: [VaultItem] { document.sorted }
 
   // MARK: Opening and sealing
@@ -68,6 +71,7 @@ public struct Vault: Sendable, Equatable {
 
   // MARK: Items
 
+  /// An item, by what makes it unique.
   public subscript(id: VaultItem.ID) -> VaultItem? { items[id] }
 
   /// Adds an item, or replaces the one with its id.
@@ -139,6 +143,7 @@ public struct DeviceKeys: Sendable {
   /// The current one, which new vaults are sealed to.
   public let present: AgeIdentity
 
+  /// The key that a vault is sealed to now, and earlier ones, which open older copies.
   public init(_ present: AgeIdentity, earlier: [AgeIdentity] = []) {
     self.present = present
     identities = [present] + earlier
@@ -158,6 +163,7 @@ public struct DeviceKeys: Sendable {
     self.init(first, earlier: Array(read.dropFirst()))
   }
 
+  /// Their public keys.
   public var recipients: [AgeRecipient] { identities.map(\.recipient) }
 
   var ageKeys: AgeKeys { AgeKeys(identities: identities) }

@@ -52,6 +52,7 @@ extension VaultItem {
 extension VaultItem {
   /// The flags of the keychain's access control: the authentication required to read an item.
   public struct AccessControl: Sendable, Hashable {
+    /// What a user must present, as the keychain names it.
     public enum Flag: String, Sendable, CaseIterable {
       case userPresence, biometryAny, biometryCurrentSet, devicePasscode, watch, companion, or, and
       case privateKeyUsage, applicationPassword
@@ -60,6 +61,7 @@ extension VaultItem {
     /// The names of the flags, sorted and unique. Unknown ones are preserved.
     public let flags: [String]
 
+    /// An access control of these flags.
     public init(_ flags: some Sequence<Flag>) { self.init(names: flags.map(\.rawValue)) }
 
     init(names: some Sequence<String>) { flags = Set(names).sorted() }

@@ -3,6 +3,7 @@ import FileSystem
 
 /// A secret in a vault, with the semantics of an item of Apple's keychain.
 public struct VaultItem: Sendable {
+  /// What kind of secret it is.
   public var itemClass: VaultItem.Class
   /// The text attributes. As in the keychain, an empty one is the same as none.
   public private(set) var attributes: [VaultItem.Attribute: String] = [:]
@@ -18,6 +19,7 @@ public struct VaultItem: Sendable {
   public var value: SecretBytes
   var unknown = UnknownFields()
 
+  /// An item that does not sync.
   public init(
     _ itemClass: VaultItem.Class = .genericPassword, service: String? = nil, account: String? = nil,
     accessGroup: String? = nil, accessibility: VaultItem.Accessibility = .whenUnlocked, value: SecretBytes
@@ -28,16 +30,19 @@ public struct VaultItem: Sendable {
     self[.accessGroup] = accessGroup
   }
 
+  /// A text attribute; nil when there is none.
   public subscript(attribute: VaultItem.Attribute) -> String? {
     get { attributes[attribute] }
     set { attributes[attribute] = newValue.flatMap { $0.isEmpty ? nil : $0 } }
   }
 
+  /// The service of a generic password.
   public var service: String? {
     get { self[.service] }
     set { self[.service] = newValue }
   }
 
+  /// The account, which the name ends with.
   public var account: String? {
     get { self[.account] }
     set { self[.account] = newValue }
@@ -49,6 +54,7 @@ public struct VaultItem: Sendable {
     set { self[.accessGroup] = newValue }
   }
 
+  /// The label, for people.
   public var label: String? {
     get { self[.label] }
     set { self[.label] = newValue }
@@ -87,10 +93,13 @@ extension VaultItem: CustomStringConvertible {
 }
 
 extension VaultItem {
+  /// What makes an item unique: its class, the identifying attributes of that, and whether it syncs.
   public struct ID: Sendable {
+    /// What kind of secret it is.
     public let itemClass: VaultItem.Class
     /// The identifying attributes of the class (`VaultItem.Class.identifying`).
     public let attributes: [VaultItem.Attribute: String]
+    /// Whether the keychain syncs it to the user's other devices.
     public let isSynchronizable: Bool
     /// The identity as bytes: as in the keychain, texts that Unicode considers equal may differ.
     private let key: [[UInt8]]
@@ -214,6 +223,7 @@ extension VaultItem {
 }
 
 extension VaultItem {
+  /// The kinds of secrets in a keychain.
   public enum Class: String, Sendable, Codable, CaseIterable {
     case genericPassword, internetPassword, certificate, key
 
@@ -254,11 +264,14 @@ extension VaultItem {
   public struct Address: Sendable, Equatable {
     /// The display name, `service/account`, or the service or server alone.
     public var name: String?
+    /// The required class; nil for any.
     public var itemClass: VaultItem.Class?
     /// Required attributes; an empty text requires that there is none.
     public var attributes: [VaultItem.Attribute: String]
+    /// Whether the item must sync; nil for any.
     public var isSynchronizable: Bool?
 
+    /// All that is given must match.
     public init(
       name: String? = nil, itemClass: VaultItem.Class? = nil, attributes: [VaultItem.Attribute: String] = [:],
       isSynchronizable: Bool? = nil
@@ -267,6 +280,7 @@ extension VaultItem {
       self.isSynchronizable = isSynchronizable
     }
 
+    /// Whether it matches every item.
     public var isEmpty: Bool { self == VaultItem.Address() }
 
     /// The matching items, in order. An item with exactly this name takes precedence over items with this service.

@@ -10,7 +10,9 @@ import Storage
 /// A snapshot, open for reading: an archive, and if it is incremental the archives that it needs, which are in the same
 /// directory.
 public final class Archive {
+  /// Its file, or the URL of it.
   public let path: String
+  /// What it says of itself.
   public let header: Header
   package let manifest: Manifest
   /// The snapshot id: equal ones hold the same content.
@@ -109,6 +111,7 @@ public final class Archive {
   package var encryption: ArchiveEncryption? { parts[0].reader.encryption }
   /// Compressed bytes that were read so far, also of the archives that it needs.
   public var bytesRead: UInt64 { parts.reduce(0) { $0 + $1.reader.bytesRead } }
+  /// The size of its file and of those that it needs.
   public var fileSize: UInt64 { chainSize }
 
   /// How an archive is encrypted; nil when it is not.
@@ -116,6 +119,7 @@ public final class Archive {
     try DrydockError.locating(path) { try ArchiveEncryption.of(Places.source(path)) }
   }
 
+  /// What an archive says of itself, without opening the rest.
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
     try header(path: path, nil, keys: keys)
   }

@@ -13,6 +13,7 @@ extension Archive {
     /// A larger one is refused.
     static let sizeLimit = 1 << 20
 
+    /// Whether it needs other archives.
     public enum Kind: String, Sendable, Codable {
       /// It needs no other archive.
       case full
@@ -20,11 +21,15 @@ extension Archive {
       case incremental
     }
 
+    /// The version of the archive format.
     public var format: Int
+    /// Whether it needs other archives.
     public var kind: Kind
+    /// Its ID.
     public var archive: Archive.ID
     /// Bundle id or package, and which instance of it.
     public var app: String, instance: String
+    /// What is where in the container.
     public var layout: ContainerLayout
     /// The ids of the groups that it holds, sorted; nil when the container had none.
     public var groups: [String]?
@@ -32,6 +37,7 @@ extension Archive {
     public var schemaVersion: Int?
     /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
     public var time: String
+    /// The program that wrote it, with its version.
     public var tool: String
     /// The machine's boot session in which it was captured, ``MachineIdentity/session``.
     package var session: String?
@@ -114,6 +120,7 @@ extension Archive {
 extension Archive {
   /// The random id of an archive, 128 bits: extents and parents refer to it.
   public struct ID: Hashable, Sendable, Codable, CustomStringConvertible {
+    /// The ID as text.
     public let description: String
 
     package static func new() throws -> Archive.ID {

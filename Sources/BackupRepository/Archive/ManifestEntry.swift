@@ -48,7 +48,9 @@ package struct ExcludedPath: Sendable, Equatable, Codable {
   package var exclusion: Exclusion
 }
 
+/// A path that a snapshot could not store as it was.
 public struct SkippedPath: Sendable, Equatable, Codable {
+  /// Why a path was not stored.
   public enum Reason: String, Sendable, Codable {
     /// It could not be opened or read.
     case unreadable
@@ -59,7 +61,9 @@ public struct SkippedPath: Sendable, Equatable, Codable {
     case mount
   }
 
+  /// The path in the container.
   public var path: ContainerPath
+  /// Why it was not stored.
   public var reason: Reason
 
   /// Whether a snapshot without it is incomplete; sockets and mounts do not count.

@@ -5,6 +5,7 @@ import FileSystem
 /// A plain archive whose settings still hold a value that was moved into the vault: everybody with the archive has the
 /// secret, which must be replaced by a new one.
 public struct ExposedSecret: Sendable, Codable, Equatable {
+  /// The archive's path.
   public var archive: String
   /// Its settings file and the key in it, which may have had another name then.
   public var file: ContainerPath, key: String

@@ -12,6 +12,7 @@ public struct Repository: Sendable {
   /// The directory's path, or `s3://BUCKET/PREFIX` or `sftp://HOST/PATH`.
   public let path: String
 
+  /// The repository in a directory, or at an `s3://` or `sftp://` URL; nothing is opened yet.
   public init(_ path: String) {
     let trimmed = String(path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count))
     // The slashes of `s3://` belong to the URL.

@@ -6,8 +6,11 @@ import Storage
 extension Repository {
   /// A file that cannot be read, or a chain that cannot be compacted.
   public struct Unreadable: Sendable {
+    /// The file's path.
     public var path: String
+    /// Why it cannot be read.
     public var reason: String
+    /// The error behind the reason.
     public var error: any Error
 
     init(path: String, _ error: any Error) {
@@ -21,7 +24,9 @@ extension Repository {
     package var id: String? { ArchiveName.label(of: fileName)?.id }
   }
 
+  /// The archives of a repository, and the files that cannot be read.
   public struct Listing: Sendable {
+    /// The repository's path.
     public let repository: String
     /// The archives that can be read, and the encrypted ones that no key at hand opens. Oldest first, those of one
     /// second in the order of writing; a time that the archives themselves contradict does not count. Locked ones that

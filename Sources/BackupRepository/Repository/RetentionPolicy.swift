@@ -33,6 +33,7 @@ extension RetentionPolicy {
   /// A period such as `2y5m7d3h`: years, months, days and hours.
   public struct Period: Sendable, Equatable, CustomStringConvertible {
     package var years = 0, months = 0, days = 0, hours = 0
+    /// The text that it was made of.
     public let description: String
 
     /// - Throws: ``DrydockError`` with code `malformed` for any other text, and for an empty period.

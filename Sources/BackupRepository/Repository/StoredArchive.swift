@@ -18,6 +18,7 @@ public struct StoredArchive: Sendable {
     case unreadable
   }
 
+  /// How much of it can be read.
   public internal(set) var access: Access
   /// Whose it is, and of when: the header's, or the fields of its name; nil when it was named by hand.
   package internal(set) var label: ArchiveLabel?
@@ -46,7 +47,9 @@ public struct StoredArchive: Sendable {
     }
   }
 
+  /// The path of the first copy.
   public var path: String { paths[0] }
+  /// The name of the first copy.
   public var fileName: String { lastName(path) }
 
   /// Nil unless it can be read.
@@ -60,8 +63,11 @@ public struct StoredArchive: Sendable {
 
   /// The archive's id, or as much of it as its name has.
   public var id: String { label?.id ?? "?" }
+  /// Whose data it has; `?` when that is not known.
   public var app: String { label?.app ?? "?" }
+  /// Which container it is of; `?` when that is not known.
   public var instance: String { label?.instance ?? "?" }
+  /// When it was taken; `?` when that is not known.
   public var time: String { label?.time ?? "?" }
   /// App and instance, which together own archives: `com.example.notes/red`.
   public var owner: String { label?.owner ?? "?" }

@@ -4,7 +4,9 @@ import Cryptography
 import DrydockErrors
 import FileSystem
 
+/// What a verification examined.
 public struct VerificationReport: Sendable {
+  /// The archive, and what it says of itself.
   public var path: String, header: Archive.Header
   /// Number of stored paths, and bytes of their content.
   public var entries: Int, contentBytes: UInt64

@@ -268,6 +268,7 @@ extension Archive {
 
 // MARK: Options and report
 
+/// What a restore replaces, and how.
 public struct RestoreOptions: Sendable {
   /// The paths to act, and mirror, inside of; none means all.
   public var scope: [ContainerPath] = []
@@ -288,6 +289,7 @@ public struct RestoreOptions: Sendable {
   public var acceptsIncomplete = false
   /// Compares every live content with its hash, also where the status proves that it has not changed since the snapshot.
   public var checksContents = false
+  /// Accepts another app's or instance's data.
   public var fromOther = false
   /// Called with the paths that the restore is about to remove, if there are any; what it throws ends the restore, and
   /// nothing has changed. The container stays locked until it returns, so that what is removed is what it was called with.
@@ -303,11 +305,13 @@ public struct RestoreOptions: Sendable {
   /// Where the vault's items came from, when the archive is such a copy: they return under the rules of that one.
   var vaultOrigin: VaultOrigin?
 
+  /// All of an archive, without what rules exclude.
   public init() {}
 
   package var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
 }
 
+/// What a restore did.
 public struct RestoreReport: Sendable {
   /// A live path that was preserved, and why.
   package struct Preserved: Sendable, Codable, Equatable {
@@ -325,6 +329,7 @@ public struct RestoreReport: Sendable {
   package var restoredUnderExcluded: [ContainerPath] = []
   /// Paths that have set-id bits or capabilities in the archive, which were not restored.
   package var withoutSetID: [ContainerPath] = []
+  /// The number of paths that were right already.
   public var unchanged = 0
   /// What was done with the vault's items; nil when it was right already, out of scope, or nowhere.
   public var vault: RestoreReport.Vault?

@@ -9,6 +9,7 @@ public struct UnreadableArchive: Error, Sendable, Codable, Equatable {
   public var archive: String
   /// Its file and its snapshot's time, when they are known.
   public var file: String?, time: String?
+  /// Why it cannot be read.
   public var reason: String
   /// The paths whose content cannot be read.
   public var affected: [ContainerPath] = []
@@ -28,6 +29,7 @@ public struct UnreadableArchive: Error, Sendable, Codable, Equatable {
 
 /// The cause of an error about archives that cannot be read.
 public struct UnreadableArchives: Error, Sendable, Equatable {
+  /// The archives of the chain.
   public var archives: [UnreadableArchive]
 }
 

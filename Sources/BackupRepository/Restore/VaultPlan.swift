@@ -185,23 +185,28 @@ extension RestoreReport {
       case returned, removed, notRestored = "leftBehind", unchanged, problem, isSameDevice
     }
 
+    /// An item that stays in the archive.
     public struct UnrestoredItem: Sendable, Codable, Equatable {
       /// Its name; nil for all items of a vault that cannot be opened.
       public var item: String?
+      /// Why it is not restored.
       public var reason: String
     }
 
+    /// The names of restored items.
     public var returned: [String] = []
     /// Items that the archive does not have and that were removed.
     public var removed: [String] = []
     /// Items that did not come back; the container keeps what it has in their place.
     public var notRestored: [UnrestoredItem] = []
+    /// The number of items that were right already.
     public var unchanged = 0
     /// Why none came back, when the reason is the same for all: no key, or a file that does not open.
     public var problem: String?
     /// Whether the archive is of this device; nil when that is not known.
     public var isSameDevice: Bool?
 
+    /// Whether nothing had to be done.
     public var isUpToDate: Bool { returned.isEmpty && removed.isEmpty && problem == nil }
   }
 }

@@ -8,6 +8,7 @@ public struct FullArchiveRule: Sendable, Equatable {
   /// When the incremental archives together have more than this percentage of the full one's size.
   public var above = 100
 
+  /// After 30 incremental archives, or when they are larger than the full one.
   public init() {}
 }
 

@@ -141,19 +141,25 @@ package enum Snapshot {
   }
 }
 
+/// What a snapshot stored.
 public struct SnapshotReport: Sendable {
+  /// The archive's path.
   public var path: String
   /// The id of its content.
   public var snapshot: String
+  /// What the archive says of itself.
   public var header: Archive.Header
   /// Its random id.
   public var archive: Archive.ID { header.archive }
   /// Number of stored paths, and bytes of their content.
   public var entries: Int, contentBytes: UInt64
+  /// The size of the archive's file.
   public var archiveBytes: UInt64
+  /// Whether a key is needed to read it.
   public var isEncrypted: Bool
   /// What a rule excludes; stored all the same with ``SnapshotOptions/includesExcluded``.
   package var excluded: [ExcludedPath]
+  /// What is missing in it.
   public var skipped: [SkippedPath]
   /// Databases that SQLite could not open and that are stored as they were, with the reason.
   package var raw: [ContainerPath: String]

@@ -6,6 +6,7 @@ import ContainerTransaction
 import FileSystem
 import Foundation
 
+/// What a snapshot contains, and how it is written.
 public struct SnapshotOptions: Sendable {
   /// Who can read the archive; nil writes one that is not encrypted. Nothing is read back: this machine need not be able to open
   /// the archive.

@@ -6,6 +6,7 @@ import Foundation
 import SystemPackage
 
 extension TransactionLogEntry {
+  /// What a transaction does.
   public enum Kind: String, Sendable, Codable {
     case migrate, restore, rollback, redo, baseline, repair, vault, defaults
   }
@@ -272,7 +273,9 @@ extension Journal {
   }
 }
 
+/// A transaction in the log of a container.
 public struct TransactionLogEntry: Sendable, Codable, Equatable {
+  /// What became of a transaction.
   public enum State: String, Sendable, Codable {
     /// Committed; its undo is kept.
     case undoable
@@ -286,7 +289,9 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
 
   /// Its name, what it was for, and when it began (UTC).
   public var transaction: TransactionID, kind: TransactionLogEntry.Kind, summary: String, time: String
+  /// What became of it.
   public var state: State
+  /// The number of changed paths.
   public var changes: Int
   /// Bytes that its undo keeps on disk.
   public var undoBytes: UInt64

@@ -76,6 +76,7 @@ extension Transaction {
 
 /// What a command found of an interrupted one, and made of it.
 public struct RecoveryReport: Sendable, Equatable {
+  /// What became of an interrupted transaction.
   public enum Outcome: String, Sendable {
     /// The interrupted transaction has changed nothing.
     case old
@@ -85,6 +86,7 @@ public struct RecoveryReport: Sendable, Equatable {
     case writtenLater = "written-later"
   }
 
+  /// The interrupted transaction.
   public var transaction: TransactionID
   /// The state of the container after it.
   public var outcome: Outcome

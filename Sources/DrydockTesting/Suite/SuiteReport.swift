@@ -3,12 +3,14 @@ import Foundation
 extension FixtureSuite {
   /// What the checks of all fixtures found.
   public struct Report: Sendable, Codable {
+    /// In the order of their names.
     public var fixtures: [FixtureResult]
     /// What is wrong with the fixtures as a whole: steps without effect, releases without a fixture, migrated
     /// containers that are not like fresh ones.
     public var findings: [FixtureResult.Finding]
     /// What could not be checked over all fixtures, and why: some were filtered out.
     public var notes: [String]
+    /// How long the run took.
     public var seconds: Double
 
     /// Whether nothing failed, except what is known to fail.
@@ -20,6 +22,7 @@ extension FixtureSuite {
 
 /// What the checks of one fixture found.
 public struct FixtureResult: Sendable, Codable {
+  /// What became of a fixture.
   public enum State: String, Sendable, Codable {
     case passed, failed
     /// It fails, and `fixture.yaml` says so.
@@ -28,18 +31,23 @@ public struct FixtureResult: Sendable, Codable {
     case notRun = "not-run"
   }
 
+  /// The fixture's name.
   public var name: String
   /// What it is, in its author's words.
   public var summary: String
+  /// The fixture's directory.
   public var directory: String
   /// Its schema version, and the one that it was migrated to.
   public var from: Int, to: Int
+  /// What became of it.
   public var state: State
   /// What is wrong; empty when it passed.
   public var findings: [FixtureResult.Finding]
   /// What could not be checked, and why.
   public var notes: [String] = []
+  /// Why its failure is expected, if it is.
   public var knownFailure: String?
+  /// How long it took.
   public var seconds: Double
   /// Where the containers of a failure are kept.
   public var kept: String?
@@ -52,6 +60,7 @@ public struct FixtureResult: Sendable, Codable {
 extension FixtureResult {
   /// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
   public struct Finding: Sendable, Codable, Equatable {
+    /// What is checked.
     public enum Check: String, Sendable, Codable, CaseIterable {
       /// The container could not be made, or has another version than the fixture says.
       case build
@@ -81,6 +90,7 @@ extension FixtureResult {
       case known
     }
 
+    /// What was checked.
     public var check: Check
     /// Where in the container: a path, and the key, row or item in it, such as `…/database.sqlite: task, id 3: title`.
     public var place: String?
@@ -88,6 +98,7 @@ extension FixtureResult {
     public var message: String
     /// What must be there; nil for nothing, or where the message says it all.
     public var expected: String?
+    /// What there is instead.
     public var found: String?
     /// The first migration after which it differs, such as `0002_rename_settings`; nil when none made the difference.
     public var migration: String?

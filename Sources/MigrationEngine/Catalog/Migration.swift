@@ -18,6 +18,7 @@ public struct Migration: Sendable {
   public let summary: String?
   /// Whether its author says that it cannot be reverted by steps.
   public let isIrreversible: Bool
+  /// Whether it says itself how it is reverted.
   public var hasDownSteps: Bool { !down.isEmpty }
   /// Why values may be lost, by the table or `table.column`, in lower case.
   package let losses: [String: String]

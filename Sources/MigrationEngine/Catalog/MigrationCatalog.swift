@@ -29,6 +29,7 @@ public struct MigrationCatalog: Sendable {
   /// Notes about scalars that mean something else in YAML 1.1.
   package var notes: [YAMLNote] { migrations.flatMap(\.notes) }
 
+  /// What may not be intended in the migrations.
   public var warnings: [String] {
     migrations.isEmpty && !directory.isEmpty ? ["\(directory): the directory has no migration"] : []
   }

@@ -3,6 +3,7 @@ import DrydockErrors
 
 /// The migrations that a container has, those that are pending, and the conflicts between its history and the files.
 public struct MigrationStatus: Sendable {
+  /// What is known of a migration in a container.
   public enum State: String, Sendable, Codable {
     case pending
     case applied
@@ -20,9 +21,11 @@ public struct MigrationStatus: Sendable {
 
   /// One migration of the files, the history, or both.
   public struct Entry: Sendable {
+    /// The migration's number.
     public let number: Int
     /// Without the number.
     public let name: String
+    /// Whether it was applied, and whether it still is what was applied.
     public let state: State
     package let record: MigrationRecord?
     /// Of another number when it is renumbered.
@@ -54,6 +57,7 @@ public struct MigrationStatus: Sendable {
   private let releaseProblems: [Releases.Problem]
   /// The comparison of the database with what another tool has recorded; nil when nothing of it is to be recorded.
   private var replayed: ReplayedSchema?
+  /// What should be known before migrating.
   public var notes: [String] {
     [replayed?.note].compactMap(\.self)
       + entries.filter(\.hasLaterDownFile).map {
@@ -153,6 +157,7 @@ public struct MigrationStatus: Sendable {
     catalog.numbers.filter { detected.history.record($0) == nil && detected.appliedExternally.contains($0) }
   }
 
+  /// The migrations that are still to be run, in order.
   public var pending: [Migration] { entries.filter { $0.state == .pending }.compactMap(\.migration) }
 
   /// The errors that prevent migrations from being run, in the order of the numbers.

@@ -5,11 +5,13 @@ import FileSystem
 public struct MigrationReport: Sendable, Codable, Equatable {
   /// One migration that was run.
   public struct Outcome: Sendable, Codable, Equatable {
+    /// The migration's number.
     public var number: Int
     /// Without the number.
     public var name: String
     /// The description by its author.
     public var summary: String?
+    /// How long it took.
     public var milliseconds: Int
     /// What was skipped, kept or not checked; each note starts with `file:line:column`.
     public var notes: [String]
@@ -22,8 +24,9 @@ public struct MigrationReport: Sendable, Codable, Equatable {
     package var file: ContainerPath, key: String
   }
 
-  /// The versions before and after.
+  /// The version before.
   public var from: Int
+  /// The version after.
   public var to: Int
   /// The migrations that were run, in order.
   public var migrations: [Outcome]

@@ -38,6 +38,7 @@ public struct MigrationRollback {
     /// Notes that belong to no migration.
     public var notes: [String] = []
 
+    /// Whether nothing was undone.
     public var isEmpty: Bool { undone.isEmpty && migrations.isEmpty }
   }
 

@@ -15,6 +15,7 @@ public final class MigrationContext {
   public var settings: MigrationSettings { MigrationSettings(drafts: drafts, suite: nil) }
   /// The vault. A stage that uses it is declared with `needsVault`.
   public var vault: MigrationVault { MigrationVault(draft: vaultDraft) }
+  /// The files of the container.
   public var files: ContainerFiles { ContainerFiles(stage: stage, drafts: drafts) }
 
   let stage: StagedContainer
