@@ -109,7 +109,7 @@ package enum KeyFile {
         throw DrydockError(
           .badKey, "the key file is encrypted itself; decrypt it first, with `age -d`", path: path)
       }
-      return try keys(in: bytes, path, none: "identity; make one with `drydock keygen -o FILE`") {
+      return try keys(in: bytes, path, none: "identity") {
         try AgeIdentity(SecretBytes(copying: $0))
       }
     }

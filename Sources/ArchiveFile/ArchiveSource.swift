@@ -91,8 +91,7 @@ extension FileDescriptor {
     do { count = try fill(target, at: offset) } catch Errno.isDirectory {
       throw DrydockError(
         .notAnArchive,
-        "a directory, not an archive: give a .tar.zst of drydock; `drydock verify ARCHIVE --container` compares a container "
-          + "with an archive")
+        "a directory, not an archive: give a .tar.zst of drydock")
     } catch { throw DrydockError.io("reading the archive", error) }
     guard count == target.count else { throw DrydockError.truncated("the archive shrank while it was read") }
   }

@@ -72,8 +72,7 @@ package enum ForeignContainer {
   private static func archiveError(_ path: String) -> DrydockError {
     DrydockError(
       .notAContainer,
-      "an archive of drydock, not a foreign archive; list it with `drydock show`, or make a container of it with "
-        + "`drydock restore`", path: path)
+      "an archive of drydock, not a foreign archive", path: path)
   }
 
   /// Names in a container's root: a lone directory with such a name is a part of a container.

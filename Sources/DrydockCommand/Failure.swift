@@ -85,10 +85,19 @@ enum Advice {
       "rollback", .conflict, "Down migrations",
       "{again} --down` keeps what the app has written since\n  {again} --discard-newer` discards it"
     ),
+    ("rollback", .conflict, "undo that one first", "`drydock rollback CONTAINER`"),
     ("rollback", .conflict, "", "{again} --discard-newer` discards what the app has written since"),
     ("rollback", .vaultLocked, "discard what", "--device-key FILE, also of earlier keys, or --discard-newer"),
     ("rollback", .usage, "name the version", "--to VERSION"),
     ("rollback", .nothingToUndo, "name the migrations", "-m DIRECTORY"),
+    ("rollback", .nothingToUndo, "is left to undo", "`drydock log` lists them"),
+    ("rollback", .nothingToUndo, "the undo log does not contain", "`drydock log` lists what can be undone"),
+    ("migrate", .usage, "cannot go back", "`drydock rollback` undoes the last transaction"),
+    ("restore", .notInArchive, "does not have this path", "`drydock show` lists its paths"),
+    (
+      "restore", nil, "is sealed to other keys than the one that opens it",
+      "`drydock vault rekey` seals it to yours"
+    ),
     (
       "rollback", .irreversible, "",
       "without --down, `drydock rollback` undoes whole transactions by the undo log"
@@ -130,6 +139,21 @@ enum Advice {
     ),
     ("", nil, "set the version", "`drydock baseline CONTAINER --to N`"),
     ("", .unknownVersion, "", "`drydock baseline CONTAINER --to N`"),
+    ("", .notFound, "the configuration file does not exist", "`drydock init` writes one"),
+    ("", .notFound, "no archive matches", "`drydock list` lists the archives"),
+    ("", .ambiguousArchive, "differ in size", "`drydock verify` finds the good one"),
+    ("", .io, "then verify it", "`drydock verify ARCHIVE`"),
+    (
+      "", .notAnArchive, "a directory, not an archive",
+      "`drydock verify ARCHIVE --container` compares a container with an archive"
+    ),
+    (
+      "", .notAContainer, "not a foreign archive",
+      "`drydock show` lists it, `drydock restore` makes a container of it"
+    ),
+    ("", .badFixture, "must not be encrypted", "`drydock fixture capture` makes a fixture of one"),
+    ("", .vaultLocked, "the vault names other keys", "`drydock vault rekey` seals it to yours"),
+    ("", .vaultLocked, "no identity", "`drydock keygen -o FILE` makes one"),
     ("", .locked, "", "--lock-timeout SECONDS waits longer"),
     ("", .notVisible, "", "leave --require-visible out"),
     ("", .limit, "raise it if you trust", "--max-size SIZE"),

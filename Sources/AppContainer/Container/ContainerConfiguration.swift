@@ -106,7 +106,7 @@ extension ContainerConfiguration {
   package init(file: String, sections: [ConfigurationSection]) throws {
     guard let file = realPath(file) else {
       throw DrydockError(
-        .notFound, "the configuration file does not exist; `drydock init` writes one", path: file)
+        .notFound, "the configuration file does not exist", path: file)
     }
     let (folder, name) = try ContainerPath.split(file)
     let bytes = try Directory(folder).contents(name, limit: 1 << 20, isNamed: true)

@@ -46,7 +46,7 @@ extension Repository.Listing {
     }
     // A readable one is preferred to its locked copies.
     guard let best = found.first(where: { !$0.isLocked }) ?? found.first else {
-      throw error(.notFound, "no archive matches \(prefix); `drydock list` lists the archives")
+      throw error(.notFound, "no archive matches \(prefix)")
     }
     guard found.allSatisfy({ $0.id.hasPrefix(best.id) || best.id.hasPrefix($0.id) }) else {
       let digits = idLength()
@@ -61,7 +61,7 @@ extension Repository.Listing {
     guard Set(found.compactMap(\.contentSize)).count <= 1 else {
       throw error(
         .ambiguousArchive,
-        "\(found.count) files with the id \(prefix) differ in size; find the good one with `drydock verify` and give its "
+        "\(found.count) files with the id \(prefix) differ in size; find the good one, and give its "
           + "file: \(found.map(\.fileName).listed(10))")
     }
     return best.path
@@ -218,8 +218,8 @@ enum ArchiveReference: Equatable {
       guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
         throw DrydockError(
           .notFound,
-          "no archive matches \(text.printable); give the beginning of an id, INSTANCE@latest or INSTANCE@2026-11-14: "
-            + "see `drydock list`", path: repository)
+          "no archive matches \(text.printable); give the beginning of an id, INSTANCE@latest or INSTANCE@2026-11-14",
+          path: repository)
       }
       guard text.count >= Self.shortestID else {
         throw DrydockError(

@@ -95,7 +95,7 @@ package enum Rekey {
       do { try body() } catch let error as DrydockError {
         throw DrydockError(
           .io,
-          "it is encrypted to the new keys, but \(error.reason); check the disk, then run `drydock verify` on it",
+          "it is encrypted to the new keys, but \(error.reason); check the disk, then verify it",
           path: path, cause: error)
       }
       return path

@@ -24,7 +24,7 @@ struct RestoreScope {
       case nil:  // rule 7
         let reason =
           archive.gap == nil
-          ? "the archive does not have this path; list its paths with `drydock show`"
+          ? "the archive does not have this path"
           : "no archive of the chain that can be read lists this path"
         throw DrydockError(.notInArchive, reason, path: path.description)
       // Rule 1: a database goes with its sidecars and external data.

@@ -315,8 +315,7 @@ enum LiveVault {
       self =
         Set(keys.recipients).isDisjoint(with: vault.recipients)
         ? .closed(
-          "the container's vault is sealed to other keys than the one that opens it; seal it to yours with "
-            + "`drydock vault rekey`") : .open(vault)
+          "the container's vault is sealed to other keys than the one that opens it") : .open(vault)
     } catch let error as DrydockError where error.code == .vaultLocked {
       self = .closed("in the container, " + error.message)
     } catch let error as DrydockError where error.code == .badVault || error.code == .unsupported {

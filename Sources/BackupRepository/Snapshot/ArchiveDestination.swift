@@ -192,7 +192,7 @@ package struct ArchiveDestination: Sendable {
     }
     do { try folder.sync() } catch let error as DrydockError {
       throw DrydockError(
-        .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
+        .io, "the archive is here, but \(error.reason); check the disk, then verify it",
         path: path, cause: error)
     }
     return path

@@ -127,8 +127,7 @@ extension StagedContainer {
       // A user who opened it with a key that it does not name would be locked out.
       throw DrydockError(
         .vaultLocked,
-        "the vault names other keys than the one that opened it; `drydock vault rekey` seals it to "
-          + "yours", path: path.description)
+        "the vault names other keys than the one that opened it", path: path.description)
     }
     try write(bytes, to: path, mode: 0o600)
   }

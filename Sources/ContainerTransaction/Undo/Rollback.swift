@@ -30,7 +30,7 @@ extension Transaction {
         .nothingToUndo,
         redoing
           ? "the last transaction is not a rollback, so there is nothing to redo"
-          : "no transaction is left to undo; `drydock log` lists them", path: container.root)
+          : "no transaction is left to undo", path: container.root)
     }
     try entry.check()
     return entry.transaction
@@ -55,13 +55,13 @@ extension Transaction {
       throw DrydockError(
         .conflict,
         "a later transaction is not of run \(run), so nothing was undone: \(later.transaction), which "
-          + "\(later.record.summary); `drydock rollback \(container.root)` undoes that one",
+          + "\(later.record.summary); undo that one first",
         path: container.root)
     }
     if log.contains(where: { own.contains($0.transaction) && $0.state == .committed }) {
       throw DrydockError(
         .nothingToUndo,
-        "the undo log does not contain what run \(run) replaced; `drydock log` lists what can be undone",
+        "the undo log does not contain what run \(run) replaced",
         path: container.root)
     }
     return []

@@ -216,8 +216,7 @@ enum FixtureSource: Sendable {
       if text == "container.tar.zst.age" {
         throw DrydockError(
           .badFixture,
-          "a fixture's archive must not be encrypted, since checks have no key; `drydock fixture capture` makes "
-            + "a fixture of one", path: fixture.full(name))
+          "a fixture's archive must not be encrypted, since checks have no key", path: fixture.full(name))
       }
       if status.type == .directory || text.hasPrefix("container.") {
         throw DrydockError(

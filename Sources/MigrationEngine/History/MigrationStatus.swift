@@ -247,8 +247,7 @@ public struct MigrationStatus: Sendable {
     guard target >= detected.version || pending.contains(where: { $0.number <= target }) else {
       throw DrydockError(
         .usage,
-        "the container has version \(detected.version): `migrate` cannot go back; `drydock rollback` undoes the "
-          + "last transaction")
+        "the container has version \(detected.version): migrations cannot go back")
     }
     guard target == detected.version || catalog.hasVersion(target) else {
       throw DrydockError(

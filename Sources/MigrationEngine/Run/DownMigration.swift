@@ -21,7 +21,7 @@ struct DownMigration {
     guard version >= 0, version <= from else {
       throw DrydockError(
         .usage,
-        "the container has version \(from): `rollback` cannot go to \(version), only to earlier versions")
+        "the container has version \(from): a rollback cannot go to \(version), only to earlier versions")
     }
     if let newer = status.newer { throw newer }
     let concerned = status.entries.filter { $0.number > version && $0.number <= status.detected.version }

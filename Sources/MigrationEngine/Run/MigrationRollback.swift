@@ -111,7 +111,7 @@ public struct MigrationRollback {
       guard target >= 0, target <= version ?? 0 else {
         throw DrydockError(
           .usage,
-          "the container has version \(version ?? 0): `rollback` cannot go to \(target), only to earlier versions"
+          "the container has version \(version ?? 0): a rollback cannot go to \(target), only to earlier versions"
         )
       }
       summary = "went back to version \(target)"
