@@ -10,7 +10,7 @@ struct CoreDataGuard {
   /// Whether other steps may have to add or rename entities before the store has all of the model's.
   private let isPart: Bool
   private let schema: [Row]
-  private let schemaVersion: Int?
+  private let schemaVersion: Int
   private let metadata: [Row]
   private let entities: CoreDataEntities
   private let strays: [String: Int]
@@ -24,7 +24,7 @@ struct CoreDataGuard {
     guard try db.isCoreDataStore() else { return nil }
     (self.model, self.isPart) = (model, isPart)
     schema = try db.schemaRows()
-    schemaVersion = try Self.schemaVersion(db)
+    schemaVersion = try db.schemaVersion
     metadata = try Self.metadata(db)
     entities = try CoreDataEntities(db)
     strays = try entities.strays(db)
@@ -34,7 +34,7 @@ struct CoreDataGuard {
   ///
   /// - Throws: ``StepFailure`` when it changed the schema without a new model.
   func check(_ db: Database) throws {
-    guard model == nil, try Self.schemaVersion(db) != schemaVersion else { return }
+    guard model == nil, try db.schemaVersion != schemaVersion else { return }
     try requireSchema(db)
   }
 
@@ -134,10 +134,6 @@ struct CoreDataGuard {
       "the store is not yet of the model `\(model.name)`: it is \(parts.joined(separator: ", and ")); other steps must "
         + "change that"
     ]
-  }
-
-  private static func schemaVersion(_ db: Database) throws -> Int? {
-    try Int.fetchOne(db, sql: "PRAGMA schema_version")
   }
 
   private static func metadata(_ db: Database) throws -> [Row] {

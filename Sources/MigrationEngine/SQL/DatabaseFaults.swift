@@ -257,7 +257,8 @@ extension DatabaseError {
 }
 
 extension Database {
-  fileprivate var schemaVersion: Int {
+  /// SQLite's number of the schema, which each change raises.
+  var schemaVersion: Int {
     get throws { try Int.fetchOne(self, sql: "PRAGMA schema_version") ?? 0 }
   }
 }
