@@ -192,7 +192,7 @@ extension MigrationParser {
 
   private mutating func body(
     _ file: SQLFile,
-    _ scripts: (SQLFile.Part, (text: String, position: YAMLPosition)) throws -> (
+    _ scripts: (SQLFile.Part, SQLFile.Directive) throws -> (
       YAMLPosition, up: SQLScript, down: SQLScript?
     )
   ) -> MigrationBody {
@@ -200,10 +200,11 @@ extension MigrationParser {
     body.summary = file.value("description")?.text
     body.isIrreversible = file.value("irreversible") != nil
     if let words = file.value("loses") {
-      body.losses = attempt { try Self.reasons(words, Self.lossesShape) } ?? [:]
+      body.losses = attempt { try words.read { try $0.reasons(Self.lossesShape) } } ?? [:]
     }
     if let words = file.value("down-loses") {
-      body.downLosses = attempt { try Self.reasons(words, Self.downLossesShape, asWritten: true) } ?? [:]
+      body.downLosses =
+        attempt { try words.read { try $0.reasons(Self.downLossesShape, asWritten: true) } } ?? [:]
     }
     for part in file.parts {
       do {
@@ -219,7 +220,7 @@ extension MigrationParser {
 
   private static func step(
     _ part: SQLFile.Part,
-    _ scripts: (SQLFile.Part, (text: String, position: YAMLPosition)) throws -> (
+    _ scripts: (SQLFile.Part, SQLFile.Directive) throws -> (
       YAMLPosition, up: SQLScript, down: SQLScript?
     )
   ) throws -> MigrationStep {
@@ -230,9 +231,12 @@ extension MigrationParser {
     let (position, up, down) = try scripts(part, database)
     let operation = try RunSQL(
       database: database.text, position: database.position, up: up, down: down,
-      ifMissing: ifMissing(part), destructive: destructive(part), language: .directives,
-      withoutTriggers: part.values["without-triggers"].map { try reasons($0, "triggers: {NAME: why}") } ?? [:]
-    )
+      ifMissing: ifMissing(part),
+      destructive: part.values["destructive"].map {
+        try $0.read(isYAML: $0.text.hasPrefix("{"), DestructiveReason.init)
+      }, language: .directives,
+      withoutTriggers: part.values["without-triggers"]?.read { try $0.reasons("triggers: {NAME: why}") }
+        ?? [:])
     return MigrationStep(position: position, operation: operation)
   }
 
@@ -240,25 +244,12 @@ extension MigrationParser {
   private static let downLossesShape =
     "columns, tables, settings, vault items or paths: {trip.title: \"the column was dropped\"}"
 
-  private static func reasons(
-    _ directive: (text: String, position: YAMLPosition), _ shape: String, asWritten: Bool = false
-  ) throws -> [String: String] {
-    guard let node = try? YAMLDocument(Array(directive.text.utf8), file: directive.position.file).root else {
-      throw directive.position.error("the directive names \(shape)")
-    }
-    return try node.reasons(shape, asWritten: asWritten)
-  }
-
   private static func ifMissing(_ part: SQLFile.Part) throws -> IfNoDatabase? {
     guard let word = part.values["if-missing"] else { return nil }
     guard let choice = IfNoDatabase(rawValue: word.text) else {
       throw word.position.error("`if-missing` is one of create, skip, fail, not `\(word.text)`")
     }
     return choice
-  }
-
-  private static func destructive(_ part: SQLFile.Part) throws -> DestructiveReason? {
-    try part.values["destructive"].map { try DestructiveReason(directive: $0.text, at: $0.position) }
   }
 }
 
@@ -272,9 +263,27 @@ struct SQLFile {
   /// The directives for the whole file.
   private static let ofTheFile: Set<String> = ["description", "down-loses", "irreversible", "loses"]
 
+  /// What follows a directive's name.
+  struct Directive {
+    let text: String
+    let position: YAMLPosition
+
+    /// Decodes it as the argument of a step: YAML, or the text as it is.
+    func read<Value>(isYAML: Bool = true, _ decode: (YAMLNode) throws -> Value) throws -> Value {
+      guard isYAML else { return try decode(YAMLNode(.string(text), at: position)) }
+      do {
+        let document = try YAMLDocument(Array(text.utf8), file: position.file)
+        return try decode(document.root ?? YAMLNode(.string(text), at: position))
+      } catch let error as DrydockError {
+        // The lines of the text are not those of the file.
+        throw position.error(error.located.message, cause: error)
+      }
+    }
+  }
+
   /// The part of the file for one database.
   struct Part {
-    var values: [String: (text: String, position: YAMLPosition)] = [:]
+    var values: [String: SQLFile.Directive] = [:]
     fileprivate(set) var up: SQLScript?
     fileprivate(set) var down: SQLScript?
     /// The text before the first section.
@@ -287,7 +296,7 @@ struct SQLFile {
   private(set) var problems: [DrydockError] = []
 
   /// A directive of whichever part has it.
-  func value(_ name: String) -> (text: String, position: YAMLPosition)? {
+  func value(_ name: String) -> SQLFile.Directive? {
     parts.lazy.compactMap { $0.values[name] }.first
   }
 
@@ -384,7 +393,7 @@ struct SQLFile {
     let isThere =
       Self.ofTheFile.contains(name) ? value(name) != nil : parts[parts.count - 1].values[name] != nil
     guard !isThere else { throw position.error("`\(name)` is given twice: keep one of them") }
-    parts[parts.count - 1].values[name] = (text, position)
+    parts[parts.count - 1].values[name] = Directive(text: text, position: position)
   }
 
   /// The text after `-- <word>` in a comment line.

@@ -222,33 +222,13 @@ enum DestructiveReason: Sendable, Equatable {
     self = .text(text)
   }
 
-  /// Decodes the argument `destructive` of an `sql` step: one reason, or one for each table.
+  /// Decodes the argument `destructive` of an `sql` step, or the directive: one reason, or one for each table.
   init(_ node: YAMLNode) throws {
     guard node.mapping != nil else {
       self = try Self(node.text("`destructive`"), at: node.position)
       return
     }
     self = .tables(try node.reasons("the tables whose data is destroyed: {trip: rebuilt}"))
-  }
-
-  /// Decodes a directive of a `.sql` file: text, or a mapping in braces.
-  init(directive text: String, at position: YAMLPosition) throws {
-    guard text.hasPrefix("{") else {
-      guard !text.isEmpty else {
-        throw position.error("`destructive` says why: add the reason after it")
-      }
-      self = .text(text)
-      return
-    }
-    do {
-      guard let node = try YAMLDocument(Array(text.utf8), file: position.file).root else {
-        throw position.error("`destructive` names no table")
-      }
-      self = try Self(node)
-    } catch {
-      throw position.error(
-        "`destructive` is a reason, or one for each table: {trip: \"rebuilt\"}", cause: error)
-    }
   }
 }
 
