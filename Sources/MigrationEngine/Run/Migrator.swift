@@ -11,9 +11,11 @@ package struct Migrator {
   package typealias Watch = (StepOutline, StagedContainer) throws -> Void
 
   private let stage: StagedContainer
-  private let stamp: MigrationStamp
   /// By the databases' names, the first migration that has statements for each.
   private let firstOfDatabase: [String: Int]
+  private var downValues: DownValues.Run
+  /// What the version markers said when nobody but Drydock had written them.
+  private var markers: [Int?]
 
   /// Runs the pending migrations: for each one `check`, the steps, `verify`; then it writes the history and the version
   /// markers.
@@ -30,7 +32,9 @@ package struct Migrator {
   ) throws -> MigrationReport {
     let pending = try status.pending(to: target)
     try status.requireKeys(to: target, for: stage)
-    let migrator = Migrator(stage: stage, stamp: stamp, firstOfDatabase: firstOfDatabase(status.catalog))
+    var migrator = Migrator(
+      stage: stage, firstOfDatabase: firstOfDatabase(status.catalog),
+      downValues: DownValues.Run(from: status.detected.version), markers: stage.markerNumbers)
     var history = status.detected.history
     var report = MigrationReport(
       from: status.detected.version, to: status.detected.version, migrations: [],
@@ -39,25 +43,12 @@ package struct Migrator {
       guard let migration = status.catalog.migration(number) else { continue }
       history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
-    var downValues = DownValues.Run(from: report.from)
-    var markers = stage.markerNumbers
-    var markerNotes: [String] = []
-    func writeMarkers(_ version: Int, _ downValues: inout DownValues.Run) throws {
-      markerNotes = try downValues.noteMarkers(on: stage) {
-        try stage.writeMarkers(version: version, since: markers)
-      }
-    }
     stage.progress?.begin(.migrate)
     defer { stage.progress?.begin(item: nil, of: 0) }
     for (index, migration) in pending.enumerated() {
       stage.progress?.begin(item: index + 1, of: pending.count)
       report.to = max(report.to, migration.number)
-      let outcome = try migrator.run(migration, &downValues, watch) {
-        // What is verified is what the app will see.
-        if migration.verifications.isEmpty { return }
-        try writeMarkers(report.to, &$0)
-        markers = stage.markerNumbers
-      }
+      let outcome = try migrator.run(migration, version: report.to, watch)
       report.migrations.append(outcome)
       history.add(
         MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
@@ -65,9 +56,8 @@ package struct Migrator {
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
       report.notes += try stage.updateToolRecord(history, status.catalog)
-      try writeMarkers(report.to, &downValues)
-      report.notes += markerNotes
-      try stage.attach(steps: downValues.encoded())
+      report.notes += try migrator.writeMarkers(version: report.to)
+      try stage.attach(steps: migrator.downValues.encoded())
     }
     report.moved = stage.movedSecrets.map { .init(file: $0.path, key: $0.key) }
     return report
@@ -83,9 +73,9 @@ package struct Migrator {
     return numbers
   }
 
-  private func run(
-    _ migration: Migration, _ downValues: inout DownValues.Run, _ watch: Watch,
-    beforeVerifying: (inout DownValues.Run) throws -> Void
+  /// - Parameter version: the container's version after the migration.
+  private mutating func run(
+    _ migration: Migration, version: Int, _ watch: Watch
   ) throws -> MigrationReport.Outcome {
     let start = ContinuousClock.now
     var notes: [String] = []
@@ -106,7 +96,11 @@ package struct Migrator {
       downValues.add(recorded, of: migration.number)
       try watch(outline, stage)
     }
-    try beforeVerifying(&downValues)
+    if !migration.verifications.isEmpty {
+      // What is verified is what the app will see.
+      _ = try writeMarkers(version: version)
+      markers = stage.markerNumbers
+    }
     for (assertion, before) in zip(migration.verifications, before) {
       notes += try judge(assertion, before: before, .verifyFailed, "verify")
     }
@@ -115,6 +109,15 @@ package struct Migrator {
       milliseconds: start.millisecondsSince, notes: notes,
       missingDatabases: missing.isEmpty || missing.contains(nil)
         ? nil : Set(missing.compactMap(\.self)).sorted())
+  }
+
+  /// Brings the version markers up to date, and records those that this adds.
+  ///
+  /// - Returns: notes on markers that could not be written.
+  private mutating func writeMarkers(version: Int) throws -> [String] {
+    try downValues.noteMarkers(on: stage) { [stage, markers] in
+      try stage.writeMarkers(version: version, since: markers)
+    }
   }
 
   /// Sets whether a step is the first with statements for its database.
