@@ -50,7 +50,7 @@ struct ExactStateTests {
     // Its name is this test's alone: others run at the same time.
     try sandbox.write("Fixtures/new/container/Documents/tampered.md", "x")
     // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
-    let catalog = try MigrationCatalog(stages: [
+    let catalog = try MigrationCatalog(migrations: [
       .custom(version: 1, "tamper") { context in
         try context.settings.set(7, for: SettingKey<Int>("seven"))
         let scratch = NSTemporaryDirectory()

@@ -315,7 +315,7 @@ import Testing
         """
       try sandbox.fixture("one", sql: sql)
       func found(_ loses: [String: String], _ downLoses: [String: String]) throws -> Set<String> {
-        let catalog = try MigrationCatalog(stages: [
+        let catalog = try MigrationCatalog(migrations: [
           .lightweight(version: 1, "start", [.step("defaults.set-default", ["values": ["size": 10]])]),
           .lightweight(
             version: 2, "cut",

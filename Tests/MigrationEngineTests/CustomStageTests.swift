@@ -15,11 +15,11 @@ import Testing
   /// Runs a closure as the only stage of a container of version 0.
   @discardableResult
   private func run(
-    _ lab: Lab, needsVault: Bool = false, _ change: @escaping MigrationStage.Change
+    _ lab: Lab, needsVault: Bool = false, _ change: @escaping PlannedMigration.Change
   ) throws -> [String] {
     if try lab.history() == nil { try lab.baseline(0) }
-    let stage = MigrationStage.custom(version: 1, "stage", needsVault: needsVault, up: change)
-    return try lab.migrate(MigrationCatalog(stages: [stage])).migrations.first?.notes ?? []
+    let stage = PlannedMigration.custom(version: 1, "stage", needsVault: needsVault, up: change)
+    return try lab.migrate(MigrationCatalog(migrations: [stage])).migrations.first?.notes ?? []
   }
 
   @Test("A secret that a closure moves out of a file or a database is in no undo entry")
@@ -48,7 +48,7 @@ import Testing
     struct Own: LocalizedError {
       var errorDescription: String? { "the moon is full" }
     }
-    let changes: [(String, MigrationStage.Change)] = [
+    let changes: [(String, PlannedMigration.Change)] = [
       ("the moon is full", { _ in throw Own() }),
       (
         "no such table: nope in `DELETE FROM nope WHERE a = ?`",
@@ -172,7 +172,7 @@ import Testing
     try lab.set(["k": 1])
     try lab.baseline(0)
     let before = try lab.tree()
-    let catalog = try MigrationCatalog(stages: [
+    let catalog = try MigrationCatalog(migrations: [
       .custom(version: 1, "stage") { try $0.settings.set(2, for: SettingKey<Int>("k")) }
     ])
     let outcome = try lab.dryRun(catalog)

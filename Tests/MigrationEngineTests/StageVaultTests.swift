@@ -21,8 +21,8 @@ import Testing
       service: "s", account: "a", accessibility: .afterFirstUnlock, value: SecretBytes(Array(text.utf8)))
   }
 
-  private func catalog(_ change: @escaping MigrationStage.Change) throws -> MigrationCatalog {
-    try MigrationCatalog(stages: [
+  private func catalog(_ change: @escaping PlannedMigration.Change) throws -> MigrationCatalog {
+    try MigrationCatalog(migrations: [
       .lightweight(version: 1, "first", [.step("defaults.set", ["values": ["first": true]])]),
       .custom(version: 2, "tokens", needsVault: true, up: change),
     ])

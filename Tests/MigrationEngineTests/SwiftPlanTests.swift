@@ -21,7 +21,7 @@ import Testing
         try lab.migration("0001_test.yaml", "steps:\n" + steps)
         let catalog =
           isSwift
-          ? try MigrationCatalog(stages: [.lightweight(version: 1, "test", Self.operations.map(\.1))])
+          ? try MigrationCatalog(migrations: [.lightweight(version: 1, "test", Self.operations.map(\.1))])
           : try lab.catalog()
         let outcome = try #require(try lab.migrate(catalog).migrations.first)
         let rows = try lab.query(Lab.oldDatabase, "SELECT * FROM t").map { "\($0)" }
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// Those with the most arguments, each in both forms: the others are written in the same way.
-  private static let operations: [(String, MigrationStage.Operation)] = [
+  private static let operations: [(String, PlannedMigration.Operation)] = [
     (
       "defaults.set: {values: {c: [1, 1.5, yes], d: {e: !data AAEC}}, if-exists: replace}",
       .step(
@@ -97,10 +97,10 @@ import Testing
 
   @Test("An invalid plan is refused with its place in the code")
   func refused() throws {
-    let rename = MigrationStage.Operation.step("defaults.rename", ["keys": ["a": "b"]])
-    let wrong: [([MigrationStage], String)] = [
-      ([.lightweight(version: 2, "a", [rename])], "the stage `a` has the version 2 where 1 is expected"),
-      ([.lightweight(version: 1, "a b", [rename])], "`a b` is not a stage's name"),
+    let rename = PlannedMigration.Operation.step("defaults.rename", ["keys": ["a": "b"]])
+    let wrong: [([PlannedMigration], String)] = [
+      ([.lightweight(version: 2, "a", [rename])], "the migration `a` has the version 2 where 1 is expected"),
+      ([.lightweight(version: 1, "a b", [rename])], "`a b` is not a migration's name"),
       (
         [.lightweight(version: 1, "a", [.step("defaults.rename", ["keys": ["a": "a"]])])],
         "`a` is the old and the new name"
@@ -115,7 +115,7 @@ import Testing
       ([.lightweight(version: 1, "a", [rename], verify: [.files("a", .equals(1))])], "unknown key `equals`"),
     ]
     for (stages, message) in wrong {
-      let error = failure { try MigrationCatalog(stages: stages) }
+      let error = failure { try MigrationCatalog(migrations: stages) }
       #expect(error.code == .catalog && error.text.contains(message), "\(error.text)")
       #expect(error.text.contains(#/^MigrationEngineTests/SwiftPlanTests\.swift:\d+:\d+: /#), "\(error.text)")
     }
@@ -123,17 +123,17 @@ import Testing
 
   @Test("The checksum covers what a stage does, and not where it stands")
   func checksum() throws {
-    func checksum(_ stage: MigrationStage) throws -> String {
-      try #require(try MigrationCatalog(stages: [stage]).migrations.first).checksum.hex
+    func checksum(_ stage: PlannedMigration) throws -> String {
+      try #require(try MigrationCatalog(migrations: [stage]).migrations.first).checksum.hex
     }
-    func step(_ value: PropertyListValue) -> MigrationStage.Operation {
+    func step(_ value: PropertyListValue) -> PlannedMigration.Operation {
       .step("defaults.set", ["values": ["k": .value(value)], "if-exists": "fail"])
     }
-    func set(_ value: PropertyListValue) -> MigrationStage { .lightweight(version: 1, "a", [step(value)]) }
+    func set(_ value: PropertyListValue) -> PlannedMigration { .lightweight(version: 1, "a", [step(value)]) }
     #expect(try checksum(set(1)) == checksum(set(1)))
     // Histories contain these: they must never change.
     #expect(try checksum(set(1)) == "430838900dee238a6756f20c19e45f9431fad638f33d34c4e1a3c3c753204bb6")
-    let sql = MigrationStage.Operation.step(
+    let sql = PlannedMigration.Operation.step(
       "sql",
       [
         "database": "notes", "up": "DELETE FROM t", "down": "SELECT 1", "destructive": ["t": "test"],
@@ -162,8 +162,8 @@ import Testing
   func edited() throws {
     try Lab.with { lab in
       try lab.baseline(0)
-      try lab.migrate(MigrationCatalog(stages: [.custom(version: 1, "a") { _ in }]))
-      let changed = try MigrationCatalog(stages: [.custom(version: 1, "a", revision: 2) { _ in }])
+      try lab.migrate(MigrationCatalog(migrations: [.custom(version: 1, "a") { _ in }]))
+      let changed = try MigrationCatalog(migrations: [.custom(version: 1, "a", revision: 2) { _ in }])
       expectFailure("0001_a was modified", code: .edited) { try lab.migrate(changed) }
     }
   }
@@ -174,7 +174,7 @@ import Testing
       try lab.set(["k": 1])
       try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
       try lab.baseline(0)
-      let good = MigrationStage.lightweight(
+      let good = PlannedMigration.lightweight(
         version: 1, "a", [.step("defaults.set", ["values": ["new": "x"]])],
         check: [.defaults("k", .equals(1)), .files("Documents/none", .absent)],
         verify: [
@@ -182,14 +182,14 @@ import Testing
           .files("Documents/*", .count(1)),
           .sql(database: "notes", "SELECT count(*) FROM t", .unchanged),
         ])
-      let bad = MigrationStage.custom(version: 2, "b", verify: [.defaults("k", .unchanged)]) { context in
+      let bad = PlannedMigration.custom(version: 2, "b", verify: [.defaults("k", .unchanged)]) { context in
         try context.settings.set(2, for: SettingKey<Int>("k"))
       }
       expectFailure("the setting `k` is the integer 2, not what it was", code: .verifyFailed) {
-        try lab.migrate(MigrationCatalog(stages: [good, bad]))
+        try lab.migrate(MigrationCatalog(migrations: [good, bad]))
       }
       #expect(try lab.settings() == ["k": 1])
-      try lab.migrate(MigrationCatalog(stages: [good]))
+      try lab.migrate(MigrationCatalog(migrations: [good]))
       #expect(try lab.settings() == ["k": 1, "new": "x"])
     }
   }

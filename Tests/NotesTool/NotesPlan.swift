@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 
 enum NotesPlan: MigrationPlan {
-  static let stages: [MigrationStage] = [
+  static let migrations: [PlannedMigration] = [
     .lightweight(
       version: 1, "rename_settings", description: "New names for settings; dark_mode becomes theme",
       [

@@ -29,7 +29,7 @@ package struct MigrationValidation: Sendable {
   package static func run(
     _ plan: any MigrationPlan.Type, _ configuration: ContainerConfiguration
   ) -> MigrationValidation {
-    let (catalog, problems) = MigrationCatalog.read(plan.stages, String(describing: plan))
+    let (catalog, problems) = MigrationCatalog.read(plan.migrations, String(describing: plan))
     return MigrationValidation(catalog, configuration, reading: problems)
   }
 

@@ -51,7 +51,7 @@ public final class MigrationContext {
   public func note(_ text: String) { ownNotes.append(text) }
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
-  public func run(_ operation: MigrationStage.Operation) throws {
+  public func run(_ operation: PlannedMigration.Operation) throws {
     let action = try operation.step().operation
     try finish()
     // A closure is reverted by its own `down`.
@@ -154,7 +154,7 @@ struct CustomStep: MigrationAction {
   let stage: String
   let position: YAMLPosition
   let needsVault: Bool
-  let change: MigrationStage.Change
+  let change: PlannedMigration.Change
 
   var name: String { stage }
   var reversal: Reversal { .none }

@@ -1,11 +1,11 @@
 import DrydockErrors
 import Formats
 
-/// An app's migrations in Swift: one stage for each version.
+/// An app's migrations in Swift: one for each version.
 ///
 /// ```swift
 /// enum NotesPlan: MigrationPlan {
-///   static let stages: [MigrationStage] = [
+///   static let migrations: [PlannedMigration] = [
 ///     .lightweight(
 ///       version: 1, "rename_settings", [.step("defaults.rename", ["keys": ["user_name": "username"]])]),
 ///     .custom(version: 2, "split_names") { context in
@@ -17,8 +17,8 @@ import Formats
 /// }
 /// ```
 public protocol MigrationPlan: SendableMetatype {
-  /// The stages, version 1 first.
-  static var stages: [MigrationStage] { get }
+  /// Version 1 first.
+  static var migrations: [PlannedMigration] { get }
 }
 
 extension MigrationCatalog {
@@ -26,32 +26,32 @@ extension MigrationCatalog {
   ///
   /// - Throws: ``DrydockError`` with code `catalog`, naming the place in the source file where there is one.
   public init(_ plan: any MigrationPlan.Type) throws {
-    try self.init(stages: plan.stages, name: String(describing: plan))
+    try self.init(migrations: plan.migrations, name: String(describing: plan))
   }
 
-  /// The migrations of stages without a type.
+  /// Migrations without a type for their plan.
   ///
   /// - Parameter name: the name in messages.
   /// - Throws: as ``init(_:)``.
-  public init(stages: [MigrationStage], name: String = "MigrationPlan") throws {
-    let (catalog, problems) = Self.read(stages, name)
+  public init(migrations planned: [PlannedMigration], name: String = "MigrationPlan") throws {
+    let (catalog, problems) = Self.read(planned, name)
     if let problem = problems.first { throw problem }
     self = catalog
   }
 
-  /// The migrations of stages, with all errors in them.
-  static func read(_ stages: [MigrationStage], _ name: String) -> (
+  /// The migrations of a plan, with all errors in them.
+  static func read(_ planned: [PlannedMigration], _ name: String) -> (
     MigrationCatalog, problems: [DrydockError]
   ) {
     var (migrations, problems): ([Migration], [DrydockError]) = ([], [])
-    for (index, stage) in stages.enumerated() {
+    for (index, migration) in planned.enumerated() {
       do {
-        guard stage.version == index + 1 else {
-          throw stage.position.error(
-            "the stage `\(stage.name)` has the version \(stage.version) where \(index + 1) is expected: stages are "
-              + "ordered, from version 1 and without a gap")
+        guard migration.version == index + 1 else {
+          throw migration.position.error(
+            "the migration `\(migration.name)` has the version \(migration.version) where \(index + 1) is expected: the "
+              + "migrations of a plan are ordered, from version 1 and without a gap")
         }
-        migrations.append(try stage.migration())
+        migrations.append(try migration.migration())
       } catch {
         problems.append(DrydockError(reading: error))
       }
@@ -61,7 +61,7 @@ extension MigrationCatalog {
 }
 
 /// One migration of a plan, from the previous version to its own.
-public struct MigrationStage: Sendable {
+public struct PlannedMigration: Sendable {
   /// A change in Swift. An error that it throws ends the run, and nothing has changed then.
   public typealias Change = @Sendable (MigrationContext) throws -> Void
 
@@ -85,16 +85,16 @@ public struct MigrationStage: Sendable {
     case custom(up: Change, down: Change?, revision: Int, needsVault: Bool)
   }
 
-  /// A stage of operations, most of which have an inverse.
+  /// A migration of operations, most of which have an inverse.
   ///
   /// - Parameters:
-  ///   - version: the schema version after it: 1 for a plan's first stage, and so on without a gap.
+  ///   - version: the schema version after it: 1 for a plan's first migration, and so on without a gap.
   ///   - name: letters, digits, `_` and `-`.
   ///   - description: one line for reports.
   ///   - check: assertions before the first operation.
   ///   - verify: assertions after the last one.
   ///   - down: the down steps, where operations have no inverse.
-  ///   - isIrreversible: says that the stage cannot be reverted.
+  ///   - isIrreversible: says that the migration cannot be reverted.
   ///   - loses: why values may be lost, by `TABLE` or `TABLE.COLUMN`, setting, vault item or path.
   ///   - downLoses: the same of the down migration.
   public static func lightweight(
@@ -102,25 +102,25 @@ public struct MigrationStage: Sendable {
     check: [Assertion] = [], verify: [Assertion] = [], down: [Operation] = [], isIrreversible: Bool = false,
     loses: [String: String] = [:], downLoses: [String: String] = [:],
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
-  ) -> MigrationStage {
-    MigrationStage(
+  ) -> PlannedMigration {
+    PlannedMigration(
       version: version, name: name, description: description, kind: .lightweight(operations, down: down),
       checks: check, verifications: verify, isIrreversible: isIrreversible, losses: loses,
       downLosses: downLoses, position: YAMLPosition(file, line, column))
   }
 
-  /// A stage in Swift.
+  /// A migration in Swift.
   ///
   /// - Parameters:
-  ///   - version: the schema version after it: 1 for a plan's first stage, and so on without a gap.
+  ///   - version: the schema version after it: 1 for a plan's first migration, and so on without a gap.
   ///   - name: letters, digits, `_` and `-`.
   ///   - description: one line for reports.
   ///   - revision: what its checksum covers in place of the code, which has none. Raise it with a change of the code that
-  ///     containers which have the stage already must not miss: they are then told to be edited.
+  ///     containers which have the migration already must not miss: they are then told to be edited.
   ///   - needsVault: whether it opens the vault, so that a missing device key is reported before the run.
   ///   - check: assertions before the change.
   ///   - verify: assertions after the change.
-  ///   - isIrreversible: says that the stage cannot be reverted.
+  ///   - isIrreversible: says that the migration cannot be reverted.
   ///   - loses: why values may be lost, by `TABLE` or `TABLE.COLUMN`, setting, vault item or path.
   ///   - downLoses: the same of the down migration.
   ///   - up: the change.
@@ -131,8 +131,8 @@ public struct MigrationStage: Sendable {
     loses: [String: String] = [:], downLoses: [String: String] = [:],
     file: StaticString = #fileID, line: Int = #line, column: Int = #column,
     up: @escaping Change, down: Change? = nil
-  ) -> MigrationStage {
-    MigrationStage(
+  ) -> PlannedMigration {
+    PlannedMigration(
       version: version, name: name, description: description,
       kind: .custom(up: up, down: down, revision: revision, needsVault: needsVault),
       checks: check, verifications: verify, isIrreversible: isIrreversible, losses: loses,
@@ -140,13 +140,13 @@ public struct MigrationStage: Sendable {
   }
 }
 
-extension MigrationStage {
+extension PlannedMigration {
   /// The migration for the engine.
   ///
   /// - Throws: `DrydockError` with the place in the source file.
   func migration() throws -> Migration {
     guard MigrationName.isName(name) else {
-      throw position.error("`\(name)` is not a stage's name: use letters, digits, `_` and `-`")
+      throw position.error("`\(name)` is not a migration's name: use letters, digits, `_` and `-`")
     }
     let (steps, down): ([MigrationStep], [MigrationStep])
     switch kind {
@@ -172,6 +172,7 @@ extension MigrationStage {
       throw position.error("give a reason for `\(place)`")
     }
     if let problem = body.checks.lazy.compactMap(\.problemAsCheck).first { throw problem }
+    // The name is part of the checksum.
     let files = MigrationFiles(
       contents: ["stage": Array(fingerprint.utf8)], directory: "", isDirectory: false)
     return try Migration(number: version, name: name, file: position.file, files, body)

@@ -1,7 +1,7 @@
 import FileSystem
 import Formats
 
-extension MigrationStage {
+extension PlannedMigration {
   /// An assertion on the container before or after a stage: as in `check` and `verify` of a migration's file.
   public struct Assertion: Sendable {
     let entry: StageEntry

@@ -2,7 +2,7 @@ import AppStores
 import FileSystem
 import Formats
 
-extension MigrationStage {
+extension PlannedMigration {
   /// One operation of a stage: the same that a migration's file names, with the same arguments and defaults.
   ///
   /// It is written by its store and its name, such as `.defaults.rename(["user_name": "username"])` for
@@ -107,7 +107,7 @@ extension MigrationStage {
 /// The operations on settings. `suite` is a name under `defaults:` of `drydock.yaml`; the app's own settings without one.
 public struct DefaultsOperations: Sendable {
   /// A step of a stage.
-  public typealias Operation = MigrationStage.Operation
+  public typealias Operation = PlannedMigration.Operation
 
   /// `defaults.set`: writes settings.
   public func set(
@@ -248,7 +248,7 @@ public struct DefaultsOperations: Sendable {
 /// The operations on the vault.
 public struct VaultOperations: Sendable {
   /// A step of a stage.
-  public typealias Operation = MigrationStage.Operation
+  public typealias Operation = PlannedMigration.Operation
 
   /// `vault.move-from-defaults`: moves a setting into the vault.
   public func moveFromDefaults(
@@ -317,7 +317,7 @@ public struct VaultOperations: Sendable {
 /// The operations on files. A database is handled with its sidecars and external data.
 public struct FilesOperations: Sendable {
   /// A step of a stage.
-  public typealias Operation = MigrationStage.Operation
+  public typealias Operation = PlannedMigration.Operation
 
   /// `files.move`: moves a file, a directory or a database.
   public func move(

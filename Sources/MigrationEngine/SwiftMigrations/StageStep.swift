@@ -1,7 +1,7 @@
 import FileSystem
 import Formats
 
-extension MigrationStage {
+extension PlannedMigration {
   /// One operation of a stage: the same that a migration's file names, with the same arguments and defaults.
   public struct Operation: Sendable {
     /// The name and the arguments, which the checksum covers.
@@ -56,7 +56,7 @@ extension MigrationStage {
   }
 }
 
-extension MigrationStage.Argument: ExpressibleByStringInterpolation, ExpressibleByBooleanLiteral,
+extension PlannedMigration.Argument: ExpressibleByStringInterpolation, ExpressibleByBooleanLiteral,
   ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByArrayLiteral,
   ExpressibleByDictionaryLiteral
 {
@@ -75,7 +75,7 @@ extension MigrationStage.Argument: ExpressibleByStringInterpolation, Expressible
   }
 }
 
-extension MigrationStage.Argument {
+extension PlannedMigration.Argument {
   fileprivate init(_ pairs: [(key: String, value: Self)]) {
     content = .pairs(pairs.map { (.string($0.key), $0.value) })
   }
@@ -119,13 +119,13 @@ extension MigrationStage.Argument {
 struct StageEntry: Sendable {
   let name: String
   let position: YAMLPosition
-  private let arguments: MigrationStage.Argument
+  private let arguments: PlannedMigration.Argument
 
   init(
-    _ name: String, _ arguments: [(key: String, value: MigrationStage.Argument)], at position: YAMLPosition
+    _ name: String, _ arguments: [(key: String, value: PlannedMigration.Argument)], at position: YAMLPosition
   ) {
     (self.name, self.position) = (name, position)
-    self.arguments = MigrationStage.Argument(arguments)
+    self.arguments = PlannedMigration.Argument(arguments)
   }
 
   var node: YAMLNode { arguments.node(at: position) }
