@@ -106,7 +106,7 @@ struct BaselineCommand: Subcommand {
   @OptionGroup(title: OptionTitle.output) var common: CommonOptions
 
   private static func document(_ outcome: TransactionOutcome<[String]>, _ version: Int) -> ResultObject {
-    outcome.document(["version": version, "notes": outcome.value + outcome.notes])
+    ["version": version, "notes": outcome.value + outcome.notes]
   }
 
   func validate() throws { try container.requireAny() }
@@ -119,12 +119,9 @@ struct BaselineCommand: Subcommand {
     let opened = try container.one.open(configuration)
     let outcome = try opened.baseline(
       migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
-    if common.json { Output.json(Self.document(outcome, to)) }
-    for note in outcome.value { Output.note("\(note)") }
-    outcome.report(on: opened, asJSON: common.json) { _ in
-      Output.line("the container now has version \(to); no migration was run")
-    }
-    try outcome.throwUnlessClean()
+    try outcome.finish(
+      on: opened, asJSON: common.json, notes: outcome.value, document: Self.document(outcome, to)
+    ) { _ in Output.line("the container now has version \(to); no migration was run") }
   }
 }
 
@@ -143,7 +140,7 @@ extension BaselineCommand {
         }
         let outcome = try container.baseline(catalog, version: to, options: options)
         var result = BatchResult(
-          [outcome], "version \(to)", Self.document(outcome, to), versions: (nil, to))
+          [outcome], "version \(to)", outcome.document(Self.document(outcome, to)), versions: (nil, to))
         result.notes = outcome.value.map { Notice(.note, $0) } + result.notes
         return result
       }, undo: "--transaction-of \(batch.job.run)")
@@ -216,9 +213,9 @@ struct RepairCommand: Subcommand {
     let outcome = try opened.repair(
       migrations.catalog(configuration), accept: accept, remove: remove, renumber: renumber,
       options: container.wait.transaction(nil, use))
-    if common.json { Output.json(outcome.document(["notes": outcome.value])) }
-    outcome.report(on: opened, asJSON: common.json) { for line in $0 { Output.line(line) } }
-    try outcome.throwUnlessClean()
+    try outcome.finish(on: opened, asJSON: common.json, document: ["notes": outcome.value]) {
+      for line in $0 { Output.line(line) }
+    }
   }
 }
 

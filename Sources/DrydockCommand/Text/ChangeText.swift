@@ -29,14 +29,27 @@ extension ChangePlan {
     }
     let outcome = try apply()
     display?.end()
-    if asJSON { Output.json(outcome.document(document(outcome.value))) }
-    for note in notes(outcome.value) { Output.note(note) }
-    outcome.report(on: container, asJSON: asJSON, undo: undo) {
+    try outcome.finish(
+      on: container, asJSON: asJSON, undo: undo, notes: notes(outcome.value),
+      document: document(outcome.value)
+    ) {
       text($0, nil)
       if outcome.transaction == nil, let unchanged { Output.line(unchanged) }
     }
-    try outcome.throwUnlessClean()
     return outcome.value
+  }
+}
+
+extension TransactionOutcome {
+  /// Prints what a command has changed, and ends the program with its exit code unless that is 0.
+  func finish(
+    on container: Container, asJSON: Bool, undo: String? = "drydock rollback", notes: [String] = [],
+    document: ResultObject, text: (Value) -> Void
+  ) throws {
+    if asJSON { Output.json(self.document(document)) }
+    for note in notes { Output.note(note) }
+    report(on: container, asJSON: asJSON, undo: undo, text: text)
+    try throwUnlessClean()
   }
 }
 
